@@ -1,0 +1,240 @@
+//! The one error type, with the same names and numbers in every language.
+
+use std::fmt;
+
+/// What went wrong. The numbers are part of the format (`docs/ABI.md`) and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(i32)]
+pub enum ErrorKind {
+    /// Nothing has this name.
+    NotFound = 1,
+    /// The name is taken: by a live segment, by undelivered messages, or by something that is not Ramway's.
+    AlreadyExists = 2,
+    /// An argument cannot be right; the message says which and what was expected.
+    InvalidArgument = 3,
+    /// The role, slot or view is taken.
+    Busy = 4,
+    /// The ring has no room for this message now.
+    Full = 5,
+    /// The ring has no message now.
+    Empty = 6,
+    /// The message can never fit into this ring.
+    TooLarge = 7,
+    /// The deadline passed.
+    TimedOut = 8,
+    /// The peer closed, and everything that it had sent has been received.
+    Closed = 9,
+    /// This handle is closed, or it belongs to the parent of a forked process.
+    Detached = 10,
+    /// The peer's process died without closing, and everything that it had committed has been received.
+    PeerDead = 11,
+    /// The shared memory holds what no correct peer writes. The handle stays dead.
+    Corrupt = 12,
+    /// The segment is not Ramway's, or of a version, byte order or page size that this side cannot use.
+    AbiMismatch = 13,
+    /// The operating system refuses access.
+    PermissionDenied = 14,
+    /// There is not enough memory or file system space.
+    NoSpace = 15,
+    /// A signal arrived and its handler asked to stop waiting.
+    Interrupted = 16,
+    /// This kernel, file system or setting cannot do what was asked.
+    Unsupported = 17,
+    /// Any other error of the operating system; `Error::raw_os_error` has its number.
+    Os = 18,
+}
+
+impl ErrorKind {
+    /// The number that every language and the C ABI use.
+    ///
+    /// ```
+    /// assert_eq!(ramway::ErrorKind::Full.code(), 5);
+    /// ```
+    pub const fn code(self) -> i32 {
+        self as i32
+    }
+
+    /// The name as `docs/ABI.md` spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "NotFound",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::InvalidArgument => "InvalidArgument",
+            Self::Busy => "Busy",
+            Self::Full => "Full",
+            Self::Empty => "Empty",
+            Self::TooLarge => "TooLarge",
+            Self::TimedOut => "TimedOut",
+            Self::Closed => "Closed",
+            Self::Detached => "Detached",
+            Self::PeerDead => "PeerDead",
+            Self::Corrupt => "Corrupt",
+            Self::AbiMismatch => "AbiMismatch",
+            Self::PermissionDenied => "PermissionDenied",
+            Self::NoSpace => "NoSpace",
+            Self::Interrupted => "Interrupted",
+            Self::Unsupported => "Unsupported",
+            Self::Os => "Os",
+        }
+    }
+
+    /// The kind with this number, if there is one.
+    pub const fn from_code(code: i32) -> Option<Self> {
+        const ALL: [ErrorKind; 18] = [
+            ErrorKind::NotFound,
+            ErrorKind::AlreadyExists,
+            ErrorKind::InvalidArgument,
+            ErrorKind::Busy,
+            ErrorKind::Full,
+            ErrorKind::Empty,
+            ErrorKind::TooLarge,
+            ErrorKind::TimedOut,
+            ErrorKind::Closed,
+            ErrorKind::Detached,
+            ErrorKind::PeerDead,
+            ErrorKind::Corrupt,
+            ErrorKind::AbiMismatch,
+            ErrorKind::PermissionDenied,
+            ErrorKind::NoSpace,
+            ErrorKind::Interrupted,
+            ErrorKind::Unsupported,
+            ErrorKind::Os,
+        ];
+        if code >= 1 && code <= ALL.len() as i32 { Some(ALL[code as usize - 1]) } else { None }
+    }
+
+    const fn summary(self) -> &'static str {
+        match self {
+            Self::NotFound => "nothing has this name",
+            Self::AlreadyExists => "the name is taken",
+            Self::InvalidArgument => "invalid argument",
+            Self::Busy => "taken by another handle",
+            Self::Full => "the ring is full",
+            Self::Empty => "the ring is empty",
+            Self::TooLarge => "the message is longer than this ring can ever hold",
+            Self::TimedOut => "the deadline passed",
+            Self::Closed => "the peer closed",
+            Self::Detached => "this handle is closed or was inherited across a fork",
+            Self::PeerDead => "the peer died without closing",
+            Self::Corrupt => "the shared memory is corrupt",
+            Self::AbiMismatch => "not a segment that this version can use",
+            Self::PermissionDenied => "permission denied",
+            Self::NoSpace => "not enough memory or space",
+            Self::Interrupted => "interrupted",
+            Self::Unsupported => "not supported here",
+            Self::Os => "operating system error",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.summary())
+    }
+}
+
+/// What every fallible call returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error: a [kind](ErrorKind) to decide on, and a message that says what was tried, on which name, and what
+/// to do. The kinds that a hot loop meets (`Full`, `Empty`, `TimedOut`) carry no text and allocate nothing.
+///
+/// ```
+/// let error = ramway::Ring::open("no-such-ring").receiver().unwrap_err();
+/// assert_eq!(error.kind(), ramway::ErrorKind::NotFound);
+/// ```
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    /// 0 when the operating system had no part in it.
+    errno: i32,
+    text: Option<Box<str>>,
+}
+
+impl Error {
+    /// An error with a message.
+    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
+        Self { kind, errno: 0, text: Some(text.into().into_boxed_str()) }
+    }
+
+    /// An operating system error while `what` was done; the kind follows from the number.
+    pub(crate) fn os(errno: i32, what: impl fmt::Display) -> Self {
+        let kind = match errno {
+            libc::ENOENT => ErrorKind::NotFound,
+            libc::EEXIST => ErrorKind::AlreadyExists,
+            libc::EACCES | libc::EPERM | libc::EROFS => ErrorKind::PermissionDenied,
+            libc::ENOSPC | libc::ENOMEM | libc::EDQUOT => ErrorKind::NoSpace,
+            libc::EINTR => ErrorKind::Interrupted,
+            libc::ENOSYS | libc::EOPNOTSUPP => ErrorKind::Unsupported,
+            _ => ErrorKind::Os,
+        };
+        let cause = std::io::Error::from_raw_os_error(errno);
+        Self { kind, errno, text: Some(format!("{what}: {cause}").into_boxed_str()) }
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The number of [`kind`](Self::kind), the same in every language.
+    pub fn code(&self) -> i32 {
+        self.kind.code()
+    }
+
+    /// The operating system's error number, where it had a part in it.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        (self.errno != 0).then_some(self.errno)
+    }
+
+    /// The same error with `what` (what was tried, on which name) before its message.
+    pub(crate) fn context(self, what: impl fmt::Display) -> Self {
+        let text = match &self.text {
+            Some(text) => format!("{what}: {text}"),
+            None => format!("{what}: {}", self.kind),
+        };
+        Self { text: Some(text.into_boxed_str()), ..self }
+    }
+}
+
+impl From<ErrorKind> for Error {
+    #[inline]
+    fn from(kind: ErrorKind) -> Self {
+        Self { kind, errno: 0, text: None }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.text {
+            Some(text) => f.write_str(text),
+            None => f.write_str(self.kind.summary()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        use std::io::ErrorKind as Io;
+        let kind = match error.kind {
+            ErrorKind::NotFound => Io::NotFound,
+            ErrorKind::AlreadyExists => Io::AlreadyExists,
+            ErrorKind::InvalidArgument | ErrorKind::TooLarge => Io::InvalidInput,
+            ErrorKind::Busy => Io::ResourceBusy,
+            ErrorKind::Full | ErrorKind::Empty => Io::WouldBlock,
+            ErrorKind::TimedOut => Io::TimedOut,
+            ErrorKind::Closed | ErrorKind::Detached => Io::BrokenPipe,
+            ErrorKind::PeerDead => Io::ConnectionReset,
+            ErrorKind::Corrupt | ErrorKind::AbiMismatch => Io::InvalidData,
+            ErrorKind::PermissionDenied => Io::PermissionDenied,
+            ErrorKind::NoSpace => Io::StorageFull,
+            ErrorKind::Interrupted => Io::Interrupted,
+            ErrorKind::Unsupported => Io::Unsupported,
+            ErrorKind::Os => Io::Other,
+        };
+        Self::new(kind, error)
+    }
+}

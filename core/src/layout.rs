@@ -1,0 +1,232 @@
+//! The bytes of a segment: `docs/ABI.md` as Rust types. Nothing here maps memory or decides what to trust.
+
+use crate::sync::{AtomicU32, AtomicU64};
+
+/// The first eight bytes of every segment.
+pub const MAGIC: [u8; 8] = *b"RAMWAY\r\n";
+/// Written in the creator's byte order, so that a reader of the other order sees `0x0D0C_0B0A`.
+pub const BYTE_ORDER: u32 = 0x0A0B_0C0D;
+/// A reader refuses another major version.
+pub const VERSION_MAJOR: u16 = 1;
+/// A reader accepts any minor version: a minor version adds only what an older reader may ignore.
+pub const VERSION_MINOR: u16 = 0;
+/// Required feature bits that this version knows. Any other set bit is `AbiMismatch`.
+pub const FEATURES_KNOWN: u32 = 0;
+
+/// The segment's data begins here or later; everything before it is the header page.
+pub const HEADER_SIZE: usize = 4096;
+/// Where block 0 and block 1 begin in the header page.
+pub const BLOCK_OFFSETS: [usize; 2] = [0x400, 0x800];
+
+/// The frame header before every payload: `len: u32, type_id: u32, tag: u64`.
+pub const FRAME_HEADER: u64 = 16;
+/// The smallest and default alignment of payloads.
+pub const ALIGN_MIN: u32 = 16;
+/// The largest alignment of payloads.
+pub const ALIGN_MAX: u32 = 4096;
+/// Type ids from here up are Ramway's own.
+pub const TYPE_ID_RESERVED: u32 = 0xFFFF_0000;
+/// No message is longer than this, whatever the capacity: `len` plus its header stays below 2^31.
+pub const MESSAGE_MAX: u64 = (1 << 31) - 17;
+
+/// What a segment holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Kind {
+    /// Named shared bytes with notify and wait; block 0 is a [`RegionBlock`].
+    Region = 1,
+    /// One ring; block 0 is a [`RingBlock`].
+    Ring = 2,
+    /// Two rings: block 0 from the listener to the connector, block 1 back.
+    Bus = 3,
+    /// The lock of a listening socket; no block.
+    Listener = 4,
+}
+
+impl Kind {
+    /// The kind with this number, if there is one.
+    pub const fn from_u32(value: u32) -> Option<Self> {
+        match value {
+            1 => Some(Self::Region),
+            2 => Some(Self::Ring),
+            3 => Some(Self::Bus),
+            4 => Some(Self::Listener),
+            _ => None,
+        }
+    }
+
+    /// As `ramway ls` prints it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Region => "region",
+            Self::Ring => "ring",
+            Self::Bus => "bus",
+            Self::Listener => "listener",
+        }
+    }
+}
+
+/// [`SegmentHeader::flags`]: the last one out leaves the name in place.
+pub const FLAG_PERSISTENT: u32 = 1;
+
+/// The first line of every segment. Written once, before anyone else can see the segment; never changed after.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentHeader {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`BYTE_ORDER`].
+    pub byte_order: u32,
+    /// [`VERSION_MAJOR`].
+    pub version_major: u16,
+    /// [`VERSION_MINOR`].
+    pub version_minor: u16,
+    /// A [`Kind`].
+    pub kind: u32,
+    /// [`FLAG_PERSISTENT`] or 0.
+    pub flags: u32,
+    /// Feature bits that a reader must know to use the segment.
+    pub features_required: u32,
+    /// Feature bits that a reader may ignore.
+    pub features_optional: u32,
+    /// The length of the whole segment in bytes, header page included; equals the file's.
+    pub size: u64,
+    /// When it was made, in nanoseconds since 1970 (wall clock; for people, nothing is decided by it).
+    pub created_ns: u64,
+    /// The kernel's boot id as 16 raw bytes; all zero for a segment without a name. A named segment of another
+    /// boot is stale.
+    pub boot_id: [u8; 16],
+}
+
+/// Where a block's data lies. Written once, like [`SegmentHeader`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry {
+    /// From the start of the segment; a multiple of the creator's (huge) page.
+    pub data_offset: u64,
+    /// Bytes of data; a ring's is a power of two and at least a page (0: this direction of a bus does not exist),
+    /// a region's is `len` rounded up to a page.
+    pub capacity: u64,
+    /// A region's length as it was asked for; 0 in a ring.
+    pub len: u64,
+    /// A ring's payload alignment, a power of two from [`ALIGN_MIN`] to [`ALIGN_MAX`]; 0 in a region.
+    pub align: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// 128 bytes to itself: two cache lines, because the adjacent-line prefetcher moves them in pairs.
+#[repr(C, align(128))]
+pub struct Line<T>(pub T);
+
+impl<T> std::ops::Deref for Line<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Where a frame of the producer ended, and its tag: what a restarted producer asks for.
+#[repr(C)]
+pub struct Mark {
+    /// The value of `tail` after the frame. The mark counts only if it equals `tail` now.
+    pub end: AtomicU64,
+    /// The frame's tag.
+    pub tag: AtomicU64,
+}
+
+/// Written by the producer only.
+#[repr(C)]
+pub struct TailLine {
+    /// End of the last published frame: a byte position that only grows (wrapping).
+    /// Invariant: ≡ align − 16 (mod align); tail − head is in 0 ..= capacity.
+    pub tail: AtomicU64,
+    /// Two marks, written in turn before `tail`, so that a kill between the two stores leaves the older one whole.
+    pub marks: [Mark; 2],
+}
+
+/// Written by the consumer only.
+#[repr(C)]
+pub struct HeadLine {
+    /// Start of the first frame that is not released: same rules as `tail`, never ahead of it.
+    pub head: AtomicU64,
+}
+
+/// What one side says of itself. Written by the holder of the role, except that a waker clears `wait`.
+#[repr(C)]
+pub struct RoleLine {
+    /// The futex: 1 while the holder sleeps or is about to, else 0. At most one waiter.
+    pub wait: AtomicU32,
+    /// [`ROLE_CAN`], [`ROLE_PLAIN`], [`ROLE_CLOSED`]; written afresh at each attach.
+    pub flags: AtomicU32,
+    /// How often this role has been attached (wrapping, skipping 0): 0 means never.
+    pub epoch: AtomicU32,
+    /// Consumer only: the producer's epoch whose orderly close it has delivered; 0 if none.
+    pub close_seen: AtomicU32,
+}
+
+/// A real membarrier succeeded in the holder's process.
+pub const ROLE_CAN: u32 = 1;
+/// As a waker, the holder does not fence.
+pub const ROLE_PLAIN: u32 = 2;
+/// The holder closed in an orderly way.
+pub const ROLE_CLOSED: u32 = 4;
+
+/// A ring's part of the header page.
+#[repr(C)]
+pub struct RingBlock {
+    /// Where the data lies; read once at attach, never again.
+    pub geometry: Line<Geometry>,
+    /// The producer's position.
+    pub tail: Line<TailLine>,
+    /// The consumer's position.
+    pub head: Line<HeadLine>,
+    /// The producer's role words.
+    pub producer: Line<RoleLine>,
+    /// The consumer's role words.
+    pub consumer: Line<RoleLine>,
+}
+
+/// A region's part of the header page.
+#[repr(C)]
+pub struct RegionBlock {
+    /// Where the data lies.
+    pub geometry: Line<Geometry>,
+    /// Bit 0: somebody waits. The rest counts notifications (wrapping).
+    pub notify: Line<AtomicU32>,
+}
+
+/// The first position of a ring with this alignment.
+pub const fn first_position(align: u32) -> u64 {
+    align as u64 - FRAME_HEADER
+}
+
+/// How many bytes a frame with a payload of `len` takes. Cannot overflow for a `len` up to 2^32.
+#[inline(always)]
+pub const fn frame_size(len: u64, align: u32) -> u64 {
+    let mask = align as u64 - 1;
+    (FRAME_HEADER + len + mask) & !mask
+}
+
+/// The longest payload that a ring of this capacity can ever hold.
+pub const fn max_message_len(capacity: u64) -> u64 {
+    let fits = capacity.saturating_sub(FRAME_HEADER);
+    if fits < MESSAGE_MAX { fits } else { MESSAGE_MAX }
+}
+
+#[cfg(not(loom))]
+const _: () = {
+    use std::mem::{offset_of, size_of};
+    assert!(size_of::<SegmentHeader>() == 0x40);
+    assert!(offset_of!(SegmentHeader, kind) == 0x10);
+    assert!(offset_of!(SegmentHeader, size) == 0x20);
+    assert!(offset_of!(SegmentHeader, boot_id) == 0x30);
+    assert!(offset_of!(RingBlock, tail) == 0x080);
+    assert!(offset_of!(RingBlock, head) == 0x100);
+    assert!(offset_of!(RingBlock, producer) == 0x180);
+    assert!(offset_of!(RingBlock, consumer) == 0x200);
+    assert!(size_of::<RingBlock>() == 0x280);
+    assert!(offset_of!(RegionBlock, notify) == 0x080);
+    assert!(size_of::<TailLine>() == 40);
+};

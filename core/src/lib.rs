@@ -1,0 +1,8 @@
+//! Shared memory between the processes of one machine.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod error;
+pub mod layout;
+mod sync;
+
+pub use error::{Error, ErrorKind, Result};
