@@ -1,0 +1,59 @@
+# Ramway's commands. `make help` lists them; each says what it is doing.
+PREFIX ?= /usr/local
+DESTDIR ?=
+FILE ?=
+FUZZ_SECONDS ?= 60
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+export MAKE SKIP_LINT
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint doc bench loom miri fuzz build install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+need-cargo:
+	@command -v cargo >/dev/null || { echo 'cargo is not on the PATH. Ramway is built with Rust 1.85 or later: https://rustup.rs'; exit 1; }
+.PHONY: need-cargo
+
+build: need-cargo ## the `ramway` command, in release
+	@echo '==> building the ramway command (release)'
+	@cargo build --release --quiet -p ramway-cli
+
+demo: build ## streams a real file between two processes, compares the hashes, measures (FILE=... for another file)
+	@$(TARGET)/release/ramway demo $(if $(FILE),"$(FILE)")
+
+test: ## installs what the tests need, runs all of them, counts them in the last line
+	@sh scripts/test.sh
+
+lint: ## rustfmt and clippy, warnings are errors
+	@sh scripts/lint.sh
+
+doc: need-cargo ## the API's pages, and the book where mdbook is installed
+	@echo '==> API documentation'
+	@RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --all-features --no-deps
+	@echo '    $(TARGET)/doc/ramway/index.html'
+	@if command -v mdbook >/dev/null; then echo '==> book'; mdbook build docs --dest-dir "$(abspath $(TARGET))/book" && echo '    $(TARGET)/book/index.html'; \
+	 else echo '==> book: skipped, mdbook is not installed (cargo install mdbook); the pages are plain Markdown in docs/'; fi
+
+bench: build ## the figures of README's table, in one interleaved run
+	@$(TARGET)/release/ramway bench $(ARGS)
+
+loom: ## the models of the ring and of the sleep protocol
+	@sh scripts/loom.sh
+
+miri: need-cargo ## what miri can run of the core (nightly with the miri component)
+	@if cargo +nightly miri --version >/dev/null 2>&1; then sh scripts/miri.sh; \
+	 else echo 'miri: not installed for the nightly toolchain (rustup +nightly component add miri); nothing was run'; fi
+
+fuzz: need-cargo ## every fuzz target for FUZZ_SECONDS each (nightly with cargo-fuzz)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh scripts/fuzz.sh
+
+install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
+	@echo '==> installing below $(DESTDIR)$(PREFIX)'
+	@install -d '$(DESTDIR)$(PREFIX)/bin'
+	@install -m 755 '$(TARGET)/release/ramway' '$(DESTDIR)$(PREFIX)/bin/ramway'
+	@$(MAKE) --no-print-directory -C capi install PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)'
+
+clean: ## what was built here
+	@cargo clean --quiet

@@ -1,0 +1,15 @@
+#!/bin/sh
+# `make fuzz`: each target of core/fuzz for FUZZ_SECONDS seconds.
+set -u
+cd "$(dirname "$0")/../core" || exit 1
+if [ ! -f fuzz/Cargo.toml ]; then echo 'there is no core/fuzz'; exit 1; fi
+if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
+    echo 'cargo-fuzz or the nightly toolchain is not installed (cargo install cargo-fuzz); nothing was run'
+    exit 1
+fi
+failures=0
+for name in $(cargo +nightly fuzz list); do
+    echo "==> fuzz $name for ${FUZZ_SECONDS:-60} s"
+    cargo +nightly fuzz run "$name" -- -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=0 || failures=$((failures + 1))
+done
+[ "$failures" -eq 0 ]

@@ -1,0 +1,70 @@
+# Shared by the scripts beside it: output, logs, and installing what is missing. Sourced from the repository root.
+
+target=${CARGO_TARGET_DIR:-target}
+logs=$target/test-logs
+MAKE_COMMAND=${MAKE:-make}
+# In CI the committed lock file must be right; elsewhere cargo may bring it up to date.
+locked=
+if [ "${CI:-}" = true ]; then locked=--locked; fi
+export CARGO_TERM_COLOR=never CARGO_TERM_PROGRESS_WHEN=never
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+if [ -t 1 ]; then green=$(printf '\033[32m') red=$(printf '\033[31m') yellow=$(printf '\033[33m') plain=$(printf '\033[0m')
+else green= red= yellow= plain=; fi
+
+started=0
+say() { started=$(date +%s); printf '==> %s ...\n' "$1"; }
+took() { printf '(%d s)' $(($(date +%s) - started)); }
+ok() { printf '    %sok%s %s %s\n' "$green" "$plain" "$1" "$(took)"; }
+bad() { printf '    %sFAILED%s %s %s\n' "$red" "$plain" "$1" "$(took)"; }
+note() { printf '    %s%s%s\n' "$yellow" "$1" "$plain"; }
+
+# Runs a command with its output in $log and nothing on its standard input.
+run_logged() { # NAME COMMAND...
+    mkdir -p "$logs"
+    log=$logs/$(printf '%s' "$1" | tr -c 'A-Za-z0-9\n' '-').log
+    shift
+    printf '$ %s\n' "$*" >"$log"
+    "$@" </dev/null >>"$log" 2>&1
+}
+
+# What a failed suite printed, without the lines about tests that passed and packages that compiled.
+show_log() {
+    grep -vE '^test .* \.\.\. ok$|^ +(Compiling|Checking|Downloading|Downloaded|Blocking) ' "$log" | tail -n 300 | sed 's/^/    | /'
+    printf '    | (all of it: %s)\n' "$log"
+}
+
+# Stops a suite that hangs, where the system has `timeout`.
+limited() {
+    if have timeout; then timeout -k 20 "${TEST_TIMEOUT:-1500}" "$@"; else "$@"; fi
+}
+
+need_cargo() {
+    if have cargo; then return 0; fi
+    # shellcheck disable=SC2016
+    printf '%s\n' 'cargo is not on the PATH. Ramway is built with Rust 1.85 or later: https://rustup.rs' >&2
+    return 1
+}
+
+# Installs the Debian packages of the commands that the tests need and that are not there. Sets $installed and
+# $still_missing; needs root or a sudo that asks nothing.
+install_missing() {
+    installed="all there" still_missing= wanted=
+    for pair in cc:gcc c++:g++ cmake:cmake pkg-config:pkg-config; do
+        have "${pair%%:*}" || wanted="$wanted ${pair#*:}"
+    done
+    [ -n "$wanted" ] || return 0
+    still_missing=$wanted
+    have apt-get || return 1
+    as_root=
+    if [ "$(id -u)" -ne 0 ]; then
+        if have sudo && sudo -n true 2>/dev/null; then as_root="sudo -n"; else return 1; fi
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086
+    run_logged "apt-update" $as_root apt-get update -q || true
+    # shellcheck disable=SC2086
+    run_logged "apt-install" $as_root apt-get install -q -y --no-install-recommends $wanted || return 1
+    installed="installed$wanted" still_missing=
+}

@@ -1,0 +1,27 @@
+#!/bin/sh
+# `make lint`: rustfmt, clippy with warnings as errors (missing_docs and undocumented_unsafe_blocks are among them,
+# see Cargo.toml), and the other architecture where its standard library is installed. Prints what a tool finds.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. scripts/lib.sh
+need_cargo || exit 1
+
+failures=0
+step() { # NAME COMMAND...
+    name=$1
+    shift
+    say "$name"
+    if run_logged "$name" "$@"; then ok ""; else failures=$((failures + 1)); bad ""; show_log; fi
+}
+
+step "rustfmt" cargo fmt --all --check
+step "clippy" cargo clippy $locked --workspace --all-targets --all-features -- -D warnings
+# Without the optional features the core must be free of warnings too.
+step "clippy (core, no features)" cargo clippy $locked -p ramway --no-default-features -- -D warnings
+other=aarch64-unknown-linux-gnu
+if [ -d "$(rustc --print target-libdir --target $other 2>/dev/null)" ]; then
+    step "check for $other" cargo check $locked -p ramway --all-features --target $other
+else
+    note "not checked for $other: its standard library is not installed (rustup target add $other)"
+fi
+[ "$failures" -eq 0 ]

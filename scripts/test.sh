@@ -1,0 +1,107 @@
+#!/bin/sh
+# `make test`: installs what the tests need, runs all of them, and ends with one line that counts them.
+#
+#   CI=true        a missing toolchain is a failure instead of a skipped suite
+#   SKIP_LINT=1    leaves out rustfmt and clippy (`make lint` runs them alone)
+#   VERBOSE=1      prints each test binary's own summary line (on with CI=true)
+#   TEST_TIMEOUT   seconds after which one suite is stopped and counted as failed (default 1500)
+#
+# Each suite's whole output goes to a log under the target directory; what is printed is one line a suite, and the
+# log of a suite that failed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. scripts/lib.sh
+
+passed=0 failed=0 skipped=0
+
+# add PASSED FAILED SKIPPED
+add() {
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# A step that is no test: only its failure counts.
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    say "$name"
+    if run_logged "$name" "$@"; then ok ""; else add 0 1 0; bad "failed"; show_log; fi
+}
+
+# What `cargo test` printed is counted by scripts/count.awk. A build that failed has no test binary: one failure.
+cargo_suite() { # NAME COMMAND...
+    name=$1
+    shift
+    say "$name"
+    run_logged "$name" "$@"
+    rc=$?
+    # shellcheck disable=SC2046
+    set -- $(awk -f scripts/count.awk "$log")
+    if [ "$rc" -ne 0 ] && [ "$2" -eq 0 ]; then set -- "$1" 1 "$3"; fi
+    finish_suite "$rc" "$@"
+}
+
+# A suite of another language ends with "N passed, N failed" (", N skipped" may follow).
+plain_suite() { # NAME COMMAND...
+    name=$1
+    shift
+    say "$name"
+    run_logged "$name" "$@"
+    rc=$?
+    # shellcheck disable=SC2046
+    set -- $(sed -n 's/^\([a-z+]*: \)\{0,1\}\([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed\(, \([0-9][0-9]*\) skipped\)\{0,1\} *$/\2 \3 \5/p' "$log" | tail -n 1 |
+        awk '{ p = $1; f = $2; s = $3 + 0 } END { print p + 0, f + 0, s + 0 }')
+    if [ "$rc" -ne 0 ] && [ "$2" -eq 0 ]; then set -- "$1" 1 "$3"; fi
+    if [ "$rc" -eq 0 ] && [ $(($1 + $2 + $3)) -eq 0 ]; then
+        printf 'the suite ended well but counted no test\n' >>"$log"
+        set -- 0 1 0
+    fi
+    finish_suite "$rc" "$@"
+}
+
+finish_suite() { # RC PASSED FAILED SKIPPED
+    add "$2" "$3" "$4"
+    text="$2 passed"
+    if [ "$3" -ne 0 ]; then text="$text, $3 failed"; fi
+    if [ "$4" -ne 0 ]; then text="$text, $4 skipped"; fi
+    if [ -n "${VERBOSE:-}" ]; then
+        grep -E '^ +(Running|Doc-tests) |^test result: |[0-9]+ passed, [0-9]+ failed' "$log" | sed 's/^ */    /'
+    fi
+    if [ "$1" -eq 0 ] && [ "$3" -eq 0 ]; then ok "$text"; else bad "$text"; show_log; fi
+}
+
+# A suite whose toolchain is missing: skipped, or with CI=true failed.
+missing() { # NAME WHAT
+    say "$1"
+    if [ "${CI:-}" = true ]; then add 0 1 0; bad "missing: $2"; else add 0 0 1; note "skipped: missing $2"; fi
+}
+
+if [ "${CI:-}" = true ]; then VERBOSE=${VERBOSE-1}; fi
+need_cargo || exit 1
+
+say "needed packages"
+if install_missing; then ok "$installed"; else note "could not install:$still_missing"; fi
+
+if [ -z "${SKIP_LINT:-}" ]; then check "linters" sh scripts/lint.sh; fi
+
+cargo_suite "rust" limited cargo test $locked --workspace --all-features --no-fail-fast
+if ls core/tests/loom*.rs >/dev/null 2>&1; then cargo_suite "models (loom)" limited sh scripts/loom.sh; fi
+
+# The suites of other languages: a directory whose Makefile has a target `test`, and the commands that it needs.
+# One line each; a new binding adds its own.
+language_suite() { # NAME DIRECTORY COMMAND...
+    name=$1 directory=$2
+    shift 2
+    [ -f "$directory/Makefile" ] || return 0
+    lacking=
+    for command in "$@"; do
+        have "$command" || lacking="$lacking $command"
+    done
+    if [ -n "$lacking" ]; then missing "$name" "$lacking"; return 0; fi
+    plain_suite "$name" limited "$MAKE_COMMAND" --no-print-directory -C "$directory" test
+}
+language_suite "c and c++" capi cc c++ cmake pkg-config
+language_suite "languages with each other" conformance cc c++
+
+if [ "$failed" -ne 0 ]; then printf 'logs: %s\n' "$logs"; fi
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
