@@ -4,5 +4,6 @@
 mod error;
 pub mod layout;
 mod sync;
+mod sys;
 
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,66 @@
+//! Open-file-description locks on single bytes. They belong to the description, not to the process: they vanish when
+//! its last descriptor closes, however that comes about, and two descriptions of one process conflict like strangers.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::error::{Error, Result};
+
+/// How a byte is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Any number of holders. Needs a readable description.
+    Shared,
+    /// One holder. Needs a writable description.
+    Exclusive,
+}
+
+fn request(kind: i32, byte: u64) -> libc::flock {
+    // SAFETY: `flock` is plain old data, for which all zero is a valid value.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = byte as libc::off_t;
+    lock.l_len = 1;
+    lock
+}
+
+fn set(fd: BorrowedFd<'_>, kind: i32, byte: u64) -> std::result::Result<(), i32> {
+    let lock = request(kind, byte);
+    // SAFETY: F_OFD_SETLK reads one `flock`, which outlives the call.
+    let rc = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &lock) };
+    if rc == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)) }
+}
+
+/// Locks a byte without waiting; `false` if another description holds it in a way that excludes this one.
+pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: Mode) -> Result<bool> {
+    let kind = match mode {
+        Mode::Shared => libc::F_RDLCK,
+        Mode::Exclusive => libc::F_WRLCK,
+    };
+    match set(fd, kind, byte) {
+        Ok(()) => Ok(true),
+        Err(libc::EAGAIN | libc::EACCES) => Ok(false),
+        Err(errno) => Err(Error::os(errno, format_args!("locking byte {byte} of the segment"))),
+    }
+}
+
+/// Lets go of a byte. Does nothing if this description does not hold it.
+pub(crate) fn unlock(fd: BorrowedFd<'_>, byte: u64) {
+    let _ = set(fd, libc::F_UNLCK, byte);
+}
+
+/// How another description holds this byte, if one does. Takes nothing, and works on a read-only descriptor.
+pub(crate) fn held_by_another(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<Mode>> {
+    let mut lock = request(libc::F_WRLCK, byte);
+    // SAFETY: F_OFD_GETLK reads and writes one `flock`, which outlives the call.
+    let rc = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
+    if rc != 0 {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        return Err(Error::os(errno, format_args!("asking who holds byte {byte} of the segment")));
+    }
+    Ok(match i32::from(lock.l_type) {
+        libc::F_UNLCK => None,
+        libc::F_RDLCK => Some(Mode::Shared),
+        _ => Some(Mode::Exclusive),
+    })
+}

@@ -1,0 +1,188 @@
+//! Mappings: one window of a file, and the same window twice back to back.
+
+use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+
+use rustix::io::Errno;
+use rustix::mm::{self, MapFlags, MremapFlags, ProtFlags};
+
+use super::fork;
+use crate::error::{Error, ErrorKind, Result};
+
+/// What this process may do with a mapping. Shared memory is never executable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadOnly,
+    ReadWrite,
+}
+
+impl Access {
+    fn prot(self) -> ProtFlags {
+        match self {
+            Self::ReadOnly => ProtFlags::READ,
+            Self::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+        }
+    }
+}
+
+/// The size of a page of memory in bytes.
+pub(crate) fn page_size() -> usize {
+    rustix::param::page_size()
+}
+
+/// An address range that is unmapped on drop, except in a fork's child, where inherited views must stay readable.
+struct Range {
+    ptr: NonNull<u8>,
+    len: usize,
+    generation: u32,
+}
+
+// SAFETY: a range of addresses has no affinity to a thread; what lies in it is shared memory, whose users bring
+// their own synchronisation.
+unsafe impl Send for Range {}
+// SAFETY: as above; `&Range` gives out only the address.
+unsafe impl Sync for Range {}
+
+impl Range {
+    fn new(ptr: *mut c_void, len: usize) -> Self {
+        let ptr = NonNull::new(ptr.cast()).expect("mmap never returns null for a non-fixed mapping");
+        Self { ptr, len, generation: fork::generation() }
+    }
+
+    /// Address space without memory, `len` bytes of it, beginning at a multiple of `align` (a power of two).
+    fn reserve(len: usize, align: usize) -> Result<Self> {
+        let page = page_size();
+        let slack = if align > page { align } else { 0 };
+        let total = len.checked_add(slack).ok_or_else(|| Error::os(libc::ENOMEM, "reserving address space"))?;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe {
+            mm::mmap_anonymous(ptr::null_mut(), total, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
+        }
+        .map_err(|e| os(e, format_args!("reserving {total} bytes of address space")))?;
+        let whole = Self::new(base, total);
+        if slack == 0 {
+            return Ok(whole);
+        }
+        let start = (base as usize).next_multiple_of(align);
+        let (before, after) = (start - base as usize, base as usize + total - (start + len));
+        std::mem::forget(whole);
+        let middle = Self::new(base.cast::<u8>().wrapping_add(before).cast(), len);
+        if before > 0 {
+            // SAFETY: the head of the range reserved above, which nobody else knows.
+            let _ = unsafe { mm::munmap(base, before) };
+        }
+        if after > 0 {
+            // SAFETY: the tail of the range reserved above, which nobody else knows.
+            let _ = unsafe { mm::munmap(middle.ptr.as_ptr().wrapping_add(len).cast(), after) };
+        }
+        Ok(middle)
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        if self.generation != fork::generation() {
+            return;
+        }
+        // SAFETY: the range was mapped by this process and its owner is going away; views cannot outlive the owner.
+        let _ = unsafe { mm::munmap(self.ptr.as_ptr().cast(), self.len) };
+    }
+}
+
+fn os(e: Errno, what: impl std::fmt::Display) -> Error {
+    Error::os(e.raw_os_error(), what)
+}
+
+/// One mapping of a window of a file.
+pub(crate) struct PageMap(Range);
+
+impl PageMap {
+    /// Maps `len` bytes from `offset`, a multiple of the page size. The caller has checked that the file holds them.
+    pub(crate) fn map(fd: BorrowedFd<'_>, offset: u64, len: usize, access: Access) -> Result<Self> {
+        fork::install();
+        // SAFETY: a shared mapping at an address of the kernel's choice touches no existing memory.
+        let ptr = unsafe { mm::mmap(ptr::null_mut(), len, access.prot(), MapFlags::SHARED, fd, offset) }
+            .map_err(|e| os(e, format_args!("mapping {len} bytes")))?;
+        Ok(Self(Range::new(ptr, len)))
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.0.ptr.as_ptr()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len
+    }
+}
+
+/// The same bytes twice, back to back: byte `i` and byte `i + capacity` are one byte of memory.
+pub(crate) struct MirrorMap(Range);
+
+impl MirrorMap {
+    /// Maps `capacity` bytes (a multiple of the page size) from `offset` twice. The caller has checked that the
+    /// file holds them.
+    pub(crate) fn map(fd: BorrowedFd<'_>, offset: u64, capacity: usize, access: Access) -> Result<Self> {
+        let mirror = Self::reserve(capacity, large_page(fd, capacity))?;
+        for half in 0..2 {
+            let at = mirror.0.ptr.as_ptr().wrapping_add(half * capacity);
+            // SAFETY: the target lies inside the address range reserved above, which nobody else uses.
+            unsafe { mm::mmap(at.cast(), capacity, access.prot(), MapFlags::SHARED | MapFlags::FIXED, fd, offset) }
+                .map_err(|e| os(e, format_args!("mapping {capacity} bytes, copy {half} of 2")))?;
+        }
+        Ok(mirror)
+    }
+
+    /// Maps the caller's own shared memory twice: `mremap` with an old size of 0 makes another mapping of the same
+    /// pages. Private memory cannot have two mappings and is `Unsupported`.
+    ///
+    /// # Safety
+    /// `ptr` is the page-aligned start of `capacity` bytes that belong to one mapping.
+    pub(crate) unsafe fn duplicate(ptr: *mut u8, capacity: usize) -> Result<Self> {
+        let mirror = Self::reserve(capacity, page_size())?;
+        for half in 0..2 {
+            let at = mirror.0.ptr.as_ptr().wrapping_add(half * capacity);
+            // SAFETY: the source is the caller's mapping and stays as it is (old size 0); the target lies inside the
+            // address range reserved above.
+            unsafe { mm::mremap_fixed(ptr.cast(), 0, capacity, MremapFlags::MAYMOVE, at.cast()) }.map_err(|e| {
+                if e == Errno::INVAL {
+                    return Error::new(
+                        ErrorKind::Unsupported,
+                        "this memory cannot be mapped a second time: it must be a page-aligned MAP_SHARED mapping",
+                    );
+                }
+                os(e, format_args!("mapping the caller's {capacity} bytes a second time"))
+            })?;
+        }
+        Ok(mirror)
+    }
+
+    fn reserve(capacity: usize, align: usize) -> Result<Self> {
+        fork::install();
+        let twice = capacity
+            .checked_mul(2)
+            .ok_or_else(|| Error::os(libc::ENOMEM, "mapping a ring of more than half the memory"))?;
+        Ok(Self(Range::reserve(twice, align)?))
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.0.ptr.as_ptr()
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.0.len / 2
+    }
+}
+
+/// The alignment that lets the kernel use huge pages for a mapping: the file's own page size on hugetlbfs (where it
+/// is a must), else 2 MiB for a mapping that can hold one.
+fn large_page(fd: BorrowedFd<'_>, len: usize) -> usize {
+    const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
+    const HUGE: usize = 2 << 20;
+    if let Ok(fs) = rustix::fs::fstatfs(fd)
+        && fs.f_type as u64 & 0xFFFF_FFFF == HUGETLBFS_MAGIC
+    {
+        return (fs.f_bsize as usize).max(page_size());
+    }
+    if len >= HUGE { HUGE } else { page_size() }
+}
