@@ -101,6 +101,16 @@ impl PageMap {
     /// Maps `len` bytes from `offset`, a multiple of the page size. The caller has checked that the file holds them.
     pub(crate) fn map(fd: BorrowedFd<'_>, offset: u64, len: usize, access: Access) -> Result<Self> {
         fork::install();
+        let align = large_page(fd, len);
+        if align > page_size() {
+            let range = Range::reserve(len, align)?;
+            // SAFETY: the target is the address range reserved above, which nobody else uses.
+            unsafe {
+                mm::mmap(range.ptr.as_ptr().cast(), len, access.prot(), MapFlags::SHARED | MapFlags::FIXED, fd, offset)
+            }
+            .map_err(|e| os(e, format_args!("mapping {len} bytes")))?;
+            return Ok(Self(range));
+        }
         // SAFETY: a shared mapping at an address of the kernel's choice touches no existing memory.
         let ptr = unsafe { mm::mmap(ptr::null_mut(), len, access.prot(), MapFlags::SHARED, fd, offset) }
             .map_err(|e| os(e, format_args!("mapping {len} bytes")))?;

@@ -3,3 +3,5 @@
 pub(crate) mod fork;
 pub(crate) mod lock;
 pub(crate) mod mem;
+pub(crate) mod placement;
+mod space;

@@ -1,0 +1,441 @@
+//! Where a segment's pages are and how they stay: allocated up front, locked, in huge pages, on a NUMA node, faulted
+//! in. What was asked for is verified or is an error; nothing is a hint that may have been ignored.
+
+use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::FallocateFlags;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
+
+use super::mem::page_size;
+use super::space::{Limits, field};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sync::{AtomicU32, Ordering};
+
+/// What the caller asked of the memory behind the data. The default asks for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlacementOptions {
+    pub(crate) huge_pages: bool,
+    pub(crate) lock_memory: bool,
+    pub(crate) numa_node: Option<u32>,
+    pub(crate) prefault: bool,
+}
+
+impl PlacementOptions {
+    /// The data's offset and capacity must be multiples of this.
+    pub(crate) fn granule(&self) -> Result<usize> {
+        if self.huge_pages { huge_page_size() } else { Ok(page_size()) }
+    }
+}
+
+/// So long that a step's look at the limits costs little, so short that a signal or a full machine is noticed.
+const STEP: u64 = 16 << 20;
+
+/// Takes the space of `[offset, offset + len)` in the file, growing it where it is shorter, after a look at every
+/// limit that a later page fault would meet as SIGBUS or the OOM killer: `NoSpace` says which. On failure a part may
+/// be taken: throw the file away.
+pub(crate) fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64, options: &PlacementOptions) -> Result<()> {
+    let end = offset.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or_else(|| {
+        Error::new(ErrorKind::NoSpace, format!("{len} bytes asked at offset {offset}: more than any file can hold"))
+    })?;
+    if len == 0 {
+        return Ok(());
+    }
+    // Growing beyond this limit is not only an error but a deadly SIGXFSZ.
+    if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| end > *limit) {
+        let text = format!("{end} bytes asked, limited by RLIMIT_FSIZE (ulimit -f) = {limit} bytes");
+        return Err(Error::new(ErrorKind::NoSpace, text));
+    }
+    if let Some(node) = options.numa_node {
+        prefer_node(fd, offset, len, node)?;
+    }
+    let limits = Limits::of(fd)?;
+    let mut at = offset;
+    while at < end {
+        // All that is still missing, so that what can never fit is refused before it has starved others.
+        limits.check(end - at)?;
+        let step = (end - at).min(STEP);
+        match rustix::fs::fallocate(fd, FallocateFlags::empty(), at, step) {
+            Ok(()) => at += step,
+            // The kernel gave the step's pages back: again, as often as signals come (they are rarer than steps).
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => {
+                return Err(Error::os(errno.raw_os_error(), format!("allocating {len} bytes ({} done)", at - offset)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Does to a mapping what `options` ask for, or says why not. `copies` is 2 where the same bytes are mapped twice
+/// back to back, `len` bytes each. Unmapping undoes all of it.
+///
+/// # Safety
+/// `[ptr, ptr + copies * len)` is a live shared mapping of this process, writable if `writable`, and it stays mapped
+/// for the length of the call.
+pub(crate) unsafe fn apply(
+    ptr: *mut u8,
+    len: usize,
+    copies: usize,
+    writable: bool,
+    options: &PlacementOptions,
+) -> Result<()> {
+    if len == 0 || *options == PlacementOptions::default() {
+        return Ok(());
+    }
+    // Huge pages before everything that faults pages in: what is small then has to be collapsed.
+    if options.huge_pages {
+        // SAFETY: passed on from the caller.
+        unsafe { use_huge_pages(ptr, len, copies)? };
+    }
+    if options.prefault {
+        // SAFETY: passed on from the caller.
+        unsafe { populate(ptr, len * copies, writable)? };
+    }
+    if options.lock_memory {
+        // One copy: the other one's pages are the same, and would count against the limit twice.
+        // SAFETY: the range is mapped; locking it changes no byte.
+        unsafe { rustix::mm::mlock(ptr.cast(), len) }.map_err(|errno| lock_error(errno.raw_os_error(), len))?;
+    }
+    if let Some(node) = options.numa_node {
+        // SAFETY: passed on from the caller.
+        unsafe { verify_node(ptr, len, node)? };
+    }
+    Ok(())
+}
+
+fn lock_error(errno: i32, len: usize) -> Error {
+    let limit = match getrlimit(Resource::Memlock).current {
+        Some(limit) => format!("{limit} bytes"),
+        None => "unlimited".into(),
+    };
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let locked = field(&status, "VmLck:").unwrap_or(0) << 10;
+    // EAGAIN is mlock's other way to say that memory could not be had.
+    let errno = if errno == libc::EAGAIN { libc::ENOMEM } else { errno };
+    Error::os(
+        errno,
+        format!(
+            "lock_memory: mlock of {len} bytes; this process has {locked} bytes locked, RLIMIT_MEMLOCK is {limit} \
+             (raise it with ulimit -l, LimitMEMLOCK= or CAP_IPC_LOCK)"
+        ),
+    )
+}
+
+/// Faults the range in, for writing if it is writable.
+///
+/// # Safety
+/// As [`apply`].
+unsafe fn populate(ptr: *mut u8, len: usize, writable: bool) -> Result<()> {
+    let advice = if writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
+    // SAFETY: the range is mapped; populating changes no byte.
+    match unsafe { rustix::mm::madvise(ptr.cast(), len, advice) } {
+        Ok(()) => Ok(()),
+        // Before Linux 5.14.
+        Err(rustix::io::Errno::INVAL) => {
+            for at in (0..len).step_by(page_size()) {
+                // SAFETY: within the mapping and page-aligned; allocated, so that no fault is fatal. Other processes
+                // write these bytes only by atomic or relaxed stores of their own, which an atomic never tears.
+                let word = unsafe { AtomicU32::from_ptr(ptr.add(at).cast()) };
+                // Relaxed: the value is not used, only its page.
+                let value = word.load(Ordering::Relaxed);
+                if writable {
+                    // Writes back what is there; if that fails, another has just written, which faults as well.
+                    let _ = word.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
+                }
+            }
+            Ok(())
+        }
+        Err(errno) => Err(Error::os(errno.raw_os_error(), format!("prefault of {len} bytes"))),
+    }
+}
+
+const THP: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// The size of the pages that `huge_pages` means.
+fn huge_page_size() -> Result<usize> {
+    let file = format!("{THP}/hpage_pmd_size");
+    std::fs::read_to_string(&file)
+        .ok()
+        .and_then(|text| text.trim().parse::<usize>().ok())
+        .filter(|size| size.is_power_of_two())
+        .ok_or_else(|| {
+            let text = format!("huge_pages: this kernel has no transparent huge pages ({file} cannot be read)");
+            Error::new(ErrorKind::Unsupported, text)
+        })
+}
+
+/// # Safety
+/// As [`apply`].
+unsafe fn use_huge_pages(ptr: *mut u8, len: usize, copies: usize) -> Result<()> {
+    let huge = huge_page_size()?;
+    if ptr.addr() % huge != 0 || len % huge != 0 {
+        let text = format!(
+            "huge_pages: the data ({len} bytes) is not made of whole huge pages of {huge} bytes; the process that \
+             creates the segment has to ask for them too"
+        );
+        return Err(Error::new(ErrorKind::Unsupported, text));
+    }
+    let whole = len * copies;
+    // SAFETY: the range is mapped; neither advice changes a byte. Whether they were followed is looked at below, so
+    // that kernels which refuse the one but not the other are served.
+    let advised = unsafe { rustix::mm::madvise(ptr.cast(), whole, Advice::LinuxHugepage) };
+    // Puts the file's small pages together (Linux 6.1+) and maps the result, whatever `shmem_enabled` says except
+    // `deny`. EAGAIN: a page was in use just then.
+    let mut collapsed = Ok(());
+    for _ in 0..4 {
+        // SAFETY: as above.
+        let rc = unsafe { libc::madvise(ptr.cast(), whole, libc::MADV_COLLAPSE) };
+        collapsed = if rc == 0 { Ok(()) } else { Err(last_errno()) };
+        if collapsed != Err(libc::EAGAIN) {
+            break;
+        }
+    }
+    let have = pmd_mapped(ptr.addr(), whole);
+    if have >= whole {
+        return Ok(());
+    }
+    let said = |result: std::result::Result<(), i32>| match result {
+        Ok(()) => "ok".into(),
+        Err(errno) => std::io::Error::from_raw_os_error(errno).to_string(),
+    };
+    let advised = advised.map_err(|errno| errno.raw_os_error());
+    let setting = std::fs::read_to_string(format!("{THP}/shmem_enabled")).unwrap_or_else(|_| "unreadable".into());
+    Err(Error::new(
+        ErrorKind::Unsupported,
+        format!(
+            "huge_pages: {have} of {whole} mapped bytes are in huge pages (MADV_HUGEPAGE: {}; MADV_COLLAPSE, Linux \
+             6.1+: {}); {THP}/shmem_enabled is \"{}\": set it to \"advise\" as root",
+            said(advised),
+            said(collapsed),
+            setting.trim()
+        ),
+    ))
+}
+
+/// How many bytes of the mappings in this address range the kernel maps by huge pages.
+fn pmd_mapped(start: usize, len: usize) -> usize {
+    let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    let mut inside = false;
+    let mut total = 0;
+    for line in smaps.lines() {
+        let first = line.split_ascii_whitespace().next().unwrap_or("");
+        if let Some(name) = first.strip_suffix(':') {
+            if inside && matches!(name, "ShmemPmdMapped" | "FilePmdMapped") {
+                total += field(line, first).unwrap_or(0) as usize * 1024;
+            }
+        } else if let Some((from, to)) = first.split_once('-') {
+            let address = |text| usize::from_str_radix(text, 16).unwrap_or(0);
+            inside = address(from) < start + len && address(to) > start;
+        }
+    }
+    total
+}
+
+fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// One bit a node, for as many nodes as any kernel has.
+struct NodeMask([libc::c_ulong; 1024 / libc::c_ulong::BITS as usize]);
+
+impl NodeMask {
+    const BITS: u32 = 1024;
+
+    fn only(node: u32) -> Result<Self> {
+        let mut mask = Self([0; 1024 / libc::c_ulong::BITS as usize]);
+        let there = std::path::Path::new(&format!("/sys/devices/system/node/node{node}")).exists();
+        if node >= Self::BITS || !there {
+            let online = std::fs::read_to_string("/sys/devices/system/node/online").unwrap_or_else(|_| "none".into());
+            let text = format!("numa_node: there is no node {node}; this machine has {}", online.trim());
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
+        }
+        mask.0[(node / libc::c_ulong::BITS) as usize] = 1 << (node % libc::c_ulong::BITS);
+        Ok(mask)
+    }
+}
+
+/// Tells the file that its pages belong on `node`: shared memory keeps the policy with the file, so that it holds for
+/// the allocation that follows and for every process.
+fn prefer_node(fd: BorrowedFd<'_>, offset: u64, len: u64, node: u32) -> Result<()> {
+    let mask = NodeMask::only(node)?;
+    let what = || format!("numa_node: binding {len} bytes to node {node}");
+    let len_here = usize::try_from(len).map_err(|_| Error::os(libc::ENOMEM, what()))?;
+    // SAFETY: a new mapping at an address of the kernel's choice; nothing reads or writes through it.
+    let map =
+        unsafe { rustix::mm::mmap(std::ptr::null_mut(), len_here, ProtFlags::empty(), MapFlags::SHARED, fd, offset) }
+            .map_err(|errno| Error::os(errno.raw_os_error(), what()))?;
+    // SAFETY: the range is the mapping just made, the mask outlives the call, and `maxnode` is one more than its
+    // bits (the kernel takes one off).
+    let rc = unsafe {
+        libc::syscall(
+            libc::SYS_mbind,
+            map,
+            len_here,
+            libc::MPOL_BIND,
+            mask.0.as_ptr(),
+            libc::c_ulong::from(NodeMask::BITS) + 1,
+            0,
+        )
+    };
+    let errno = last_errno();
+    // SAFETY: the mapping made above, which nothing else knows.
+    let _ = unsafe { rustix::mm::munmap(map, len_here) };
+    if rc == 0 { Ok(()) } else { Err(Error::os(errno, what())) }
+}
+
+/// `linux/mempolicy.h`: return a node, and that of the page at the address.
+const MPOL_F_NODE: libc::c_ulong = 1;
+const MPOL_F_ADDR: libc::c_ulong = 2;
+
+/// Looks where the first, the middle and the last page are.
+///
+/// # Safety
+/// As [`apply`].
+unsafe fn verify_node(ptr: *mut u8, len: usize, node: u32) -> Result<()> {
+    NodeMask::only(node)?;
+    for at in [0, len / 2, len - 1] {
+        let mut found: libc::c_int = -1;
+        // SAFETY: the kernel writes one int, and reads the page at an address that is mapped.
+        let rc = unsafe {
+            libc::syscall(
+                libc::SYS_get_mempolicy,
+                &raw mut found,
+                std::ptr::null_mut::<c_void>(),
+                0,
+                ptr.add(at),
+                MPOL_F_NODE | MPOL_F_ADDR,
+            )
+        };
+        if rc != 0 {
+            return Err(Error::os(last_errno(), "numa_node: asking where a page is (get_mempolicy)"));
+        }
+        if found != node as libc::c_int {
+            let text = format!(
+                "numa_node: the data is on node {found}, not on node {node}; pages are placed when the segment is \
+                 created, in memory: let the creator ask for the node"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::{AsFd, OwnedFd};
+
+    struct Map(*mut u8, usize);
+
+    impl Map {
+        /// `copies` mappings of the file, the first at a multiple of `align`.
+        fn new(fd: &OwnedFd, offset: u64, len: usize, copies: usize, align: usize) -> Self {
+            let whole = len * copies + align;
+            // SAFETY: reserves fresh address space, then maps the file over a part of it.
+            unsafe {
+                let reserved =
+                    rustix::mm::mmap_anonymous(std::ptr::null_mut(), whole, ProtFlags::empty(), MapFlags::PRIVATE);
+                let reserved = reserved.unwrap().cast::<u8>();
+                let first = reserved.add(reserved.align_offset(align));
+                let prot = ProtFlags::READ | ProtFlags::WRITE;
+                for copy in 0..copies {
+                    let at = first.add(copy * len).cast();
+                    rustix::mm::mmap(at, len, prot, MapFlags::SHARED | MapFlags::FIXED, fd, offset).unwrap();
+                }
+                Self(first, len * copies)
+            }
+        }
+    }
+
+    impl Drop for Map {
+        fn drop(&mut self) {
+            // SAFETY: mapped in `new`; the rest of the reservation stays, unused.
+            unsafe { rustix::mm::munmap(self.0.cast(), self.1).unwrap() };
+        }
+    }
+
+    fn memfd(offset: u64, len: u64, options: &PlacementOptions) -> Result<OwnedFd> {
+        let fd = rustix::fs::memfd_create("placement", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        allocate(fd.as_fd(), offset, len, options)?;
+        Ok(fd)
+    }
+
+    fn default() -> PlacementOptions {
+        PlacementOptions::default()
+    }
+
+    #[test]
+    fn allocation_takes_the_space_and_grows_the_file() {
+        let fd = memfd(4096, 40 << 20, &default()).unwrap();
+        let stat = rustix::fs::fstat(&fd).unwrap();
+        assert_eq!(stat.st_size as u64, 4096 + (40 << 20));
+        assert!(stat.st_blocks as u64 * 512 >= 40 << 20);
+    }
+
+    #[test]
+    fn what_no_machine_has_is_no_space_at_once() {
+        let error = memfd(0, 1 << 46, &default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSpace);
+        assert!(error.to_string().contains(&(1u64 << 46).to_string()), "{error}");
+        assert!(error.to_string().contains("MemAvailable"), "{error}");
+        assert_eq!(memfd(4096, u64::MAX - 10, &default()).unwrap_err().kind(), ErrorKind::NoSpace);
+    }
+
+    #[test]
+    fn huge_pages_are_verified_or_refused_with_the_setting() {
+        let options = PlacementOptions { huge_pages: true, ..default() };
+        let Ok(huge) = options.granule() else { return };
+        let len = 2 * huge;
+        let fd = memfd(huge as u64, len as u64, &options).unwrap();
+        let map = Map::new(&fd, huge as u64, len, 2, huge);
+        // SAFETY: `map` lives on.
+        match unsafe { apply(map.0, len, 2, true, &options) } {
+            Ok(()) => assert_eq!(pmd_mapped(map.0.addr(), map.1), 2 * len),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Unsupported);
+                assert!(error.to_string().contains("shmem_enabled"), "{error}");
+            }
+        }
+        // A file whose data does not begin on a huge page can never have them.
+        let fd = memfd(4096, len as u64, &default()).unwrap();
+        let map = Map::new(&fd, 4096, len, 1, huge);
+        // SAFETY: `map` lives on.
+        let error = unsafe { apply(map.0, len, 1, true, &options) }.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn a_node_is_verified_and_a_missing_one_is_named() {
+        let options = PlacementOptions { numa_node: Some(4000), ..default() };
+        let error = memfd(0, 4096, &options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("4000"), "{error}");
+        if !std::path::Path::new("/sys/devices/system/node/node0").exists() {
+            return;
+        }
+        let options = PlacementOptions { numa_node: Some(0), ..default() };
+        let fd = memfd(0, 1 << 20, &options).unwrap();
+        let map = Map::new(&fd, 0, 1 << 20, 1, 4096);
+        // SAFETY: `map` lives on.
+        unsafe { apply(map.0, 1 << 20, 1, true, &options) }.unwrap();
+    }
+
+    #[test]
+    fn prefault_maps_every_page() {
+        let resident = |map: &Map| {
+            let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            let start = format!("{:x}-", map.0.addr());
+            let at = smaps.find(&format!("\n{start}")).unwrap();
+            field(&smaps[at..], "Rss:").unwrap() << 10
+        };
+        let len = 1 << 20;
+        let fd = memfd(0, len, &default()).unwrap();
+        let map = Map::new(&fd, 0, len as usize, 1, 4096);
+        assert_eq!(resident(&map), 0);
+        // SAFETY: `map` lives on.
+        unsafe { apply(map.0, map.1, 1, true, &PlacementOptions { prefault: true, ..default() }) }.unwrap();
+        assert_eq!(resident(&map), len);
+    }
+}
