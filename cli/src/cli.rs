@@ -1,0 +1,76 @@
+//! The command line: what `clap` reads.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::{completions, doctor};
+
+const ABOUT: &str = "Moves data between the processes of one machine through shared memory.";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  an error that none of the codes below names
+    2  the command line is wrong
+    3  timed out
+    4  the process on the other side died without closing
+    5  the other side closed before everything was sent
+    6  nothing has this name
+    7  the name or the role is taken
+    8  not enough memory or space
+    9  not a Ramway segment, a version that this one cannot read, or a corrupt one
+  130  interrupted by Ctrl-C (143: by SIGTERM)
+
+Environment:
+  RAMWAY_DIR         where named segments live (default: /dev/shm/ramway-UID)
+  RAMWAY_MEMBARRIER  0 switches membarrier off
+  NO_COLOR           no colours, as --color never
+
+Examples:
+  ramway send films movie.mkv             and, before or after it, in another terminal:
+  ramway recv films copy.mkv
+  tail -f log | ramway send --lines log   each line one message
+  ramway ls                               what is there, and who is attached
+  ramway doctor                           what this machine can do, and how to mend what it cannot";
+
+/// What `ramway` was asked to do.
+#[derive(Parser)]
+#[command(name = "ramway", version, about = ABOUT, after_help = EXIT_CODES, max_term_width = 110, propagate_version = true)]
+#[command(subcommand_required = true, arg_required_else_help = true, infer_subcommands = true)]
+pub struct Cli {
+    /// When to colour the output (auto: on a terminal, unless NO_COLOR or TERM say otherwise)
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+
+    /// The subcommand.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    /// Makes it the choice of every later write through `anstream`.
+    pub fn apply(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// The subcommands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Say what this machine can do for Ramway, what it cannot, and how to mend that
+    Doctor(doctor::Args),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+}

@@ -1,0 +1,183 @@
+//! Where shared memory comes from, and how much of it there is.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, MemfdFlags};
+use rustix::process::{Resource, getrlimit};
+
+use super::Item;
+use crate::place;
+use crate::units::size;
+
+/// Below this, a few rings of ordinary capacity fill /dev/shm (containers get 64 MiB by default).
+const SHM_SMALL: u64 = 256 << 20;
+/// Below this, `lock_memory` fails for all but small segments.
+const MEMLOCK_SMALL: u64 = 64 << 20;
+
+/// The nearest existing directory to where named segments go.
+pub fn place() -> PathBuf {
+    let directory = place::directory();
+    directory.ancestors().find(|path| path.is_dir()).map_or_else(|| PathBuf::from("/"), Path::to_path_buf)
+}
+
+/// The directory of named segments.
+pub fn directory() -> Item {
+    const NAME: &str = "directory";
+    let path = place::directory();
+    let shown = path.display();
+    let metadata = match fs::symlink_metadata(&path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = place();
+            let free = rustix::fs::access(&parent, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
+            return match free {
+                Ok(()) => Item::ok(NAME, format!("{shown} does not exist yet and will be made")),
+                Err(error) => Item::broken(
+                    NAME,
+                    format!("{shown} does not exist, and {} cannot be written: {error}", parent.display()),
+                    "no named segment can be made",
+                    "set RAMWAY_DIR to a directory of yours on a tmpfs",
+                ),
+            };
+        }
+        Err(error) => {
+            let fix = "set RAMWAY_DIR to a directory of yours on a tmpfs";
+            return Item::broken(NAME, format!("{shown}: {error}"), "no named segment can be made", fix);
+        }
+    };
+    let me = rustix::process::geteuid().as_raw();
+    if !metadata.is_dir() || metadata.uid() != me {
+        let what =
+            if metadata.is_dir() { format!("belongs to user {}", metadata.uid()) } else { "is not a directory".into() };
+        return Item::broken(
+            NAME,
+            format!("{shown} {what}"),
+            "somebody else could swap the segments",
+            "remove it, or set RAMWAY_DIR to a directory of yours on a tmpfs",
+        );
+    }
+    let kind = file_system(&path);
+    let found = format!("{shown}, mode {:04o}, {kind}", metadata.mode() & 0o7777);
+    if kind != "tmpfs" {
+        return Item::worse(
+            NAME,
+            found,
+            "segments on a disk are refused unless the program asks for them, and are written back to it",
+            "set RAMWAY_DIR to a directory on a tmpfs, such as /dev/shm",
+        );
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return Item::worse(
+            NAME,
+            found,
+            "others may write to it: they can remove, replace or truncate segments, which kills their users",
+            format!("chmod 700 {shown}"),
+        );
+    }
+    Item::ok(NAME, found)
+}
+
+fn file_system(path: &Path) -> String {
+    const TMPFS: u64 = 0x0102_1994;
+    match rustix::fs::statfs(path) {
+        Ok(found) if found.f_type as u64 == TMPFS => "tmpfs".into(),
+        Ok(found) => format!("file system type {:#x}", found.f_type),
+        Err(error) => format!("file system unknown: {error}"),
+    }
+}
+
+/// How much /dev/shm (or the file system of RAMWAY_DIR) holds.
+pub fn shm() -> Item {
+    const NAME: &str = "shared memory";
+    let place = place();
+    let shown = place.display();
+    let found = match rustix::fs::statvfs(&place) {
+        Ok(found) => found,
+        Err(error) => {
+            let fix = "mount a tmpfs there";
+            return Item::broken(NAME, format!("{shown}: {error}"), "no named segment can be made", fix);
+        }
+    };
+    let (total, free) = (found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize);
+    let text = format!("{} free of {} in {shown}", size(free), size(total));
+    if total < SHM_SMALL {
+        Item::worse(
+            NAME,
+            text,
+            "a few large rings fill it; more is refused as NoSpace",
+            format!("mount -o remount,size=2G {shown}, or for a container --shm-size=2g"),
+        )
+    } else if free < total / 10 {
+        Item::worse(NAME, text, "less than a tenth is left", "ramway clean, and look for what else lies there")
+    } else {
+        Item::ok(NAME, text)
+    }
+}
+
+/// How much memory may be locked, and whether it really can be.
+pub fn memlock() -> Item {
+    const NAME: &str = "memlock limit";
+    let limit = getrlimit(Resource::Memlock).current;
+    let page = vec![0_u8; rustix::param::page_size() * 2];
+    // SAFETY: the range is ours; locking it changes no bytes, and it is unlocked again before it is freed.
+    let locked = unsafe {
+        let (at, len) = (page.as_ptr() as *mut _, page.len());
+        rustix::mm::mlock(at, len).and_then(|()| rustix::mm::munlock(at, len))
+    };
+    let found = limit.map_or_else(|| "unlimited".to_owned(), size);
+    let because = "segments with `lock_memory` beyond it are refused, so they may be swapped out";
+    let fix = "ulimit -l unlimited, LimitMEMLOCK=infinity in the unit, or --ulimit memlock=-1 for a container";
+    match (locked, limit) {
+        (Err(error), _) => {
+            Item::worse(NAME, format!("{found}, but two pages could not be locked: {error}"), because, fix)
+        }
+        (Ok(()), Some(limit)) if limit < MEMLOCK_SMALL && !rustix::process::geteuid().is_root() => {
+            Item::worse(NAME, found, because, fix)
+        }
+        (Ok(()), _) => Item::ok(NAME, format!("{found}; two pages were locked")),
+    }
+}
+
+/// Huge pages, both the reserved and the transparent kind.
+pub fn huge_pages() -> Item {
+    const NAME: &str = "huge pages";
+    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let field = |name: &str| -> u64 {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    };
+    let huge = field("Hugepagesize") * 1024;
+    let (total, free) = (field("HugePages_Total"), field("HugePages_Free"));
+    let transparent =
+        chosen(&fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled").unwrap_or_default());
+    let found = format!(
+        "{free} of {total} reserved pages of {} free; transparent for shared memory: {transparent}",
+        size(huge)
+    );
+    let transparent_works = !matches!(transparent.as_str(), "never" | "deny" | "not there");
+    match reserve(huge) {
+        Ok(()) => Item::ok(NAME, format!("{found}; one was reserved and given back")),
+        Err(_) if transparent_works => Item::ok(NAME, found),
+        Err(error) => Item::worse(
+            NAME,
+            format!("{found}; reserving one: {error}"),
+            "`huge_pages` is refused; segments of many MiB then cost more TLB misses",
+            "sysctl vm.nr_hugepages=64, or echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
+        ),
+    }
+}
+
+/// The word in brackets of a setting such as `always [never] advise`.
+fn chosen(setting: &str) -> String {
+    let inside = setting.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or_else(|| "not there".to_owned(), |(word, _)| word.to_owned())
+}
+
+fn reserve(huge: u64) -> io::Result<()> {
+    let fd = rustix::fs::memfd_create("ramway-doctor", MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB)?;
+    rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, huge.max(1))?;
+    Ok(())
+}

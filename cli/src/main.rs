@@ -1,0 +1,31 @@
+//! The `ramway` command: pipes through shared memory, and a look at what is there.
+//!
+//! One file a subcommand. What they share: [`failure`] (exit codes), [`output`] (stdout that may be closed),
+//! [`units`] (sizes and durations), [`interrupt`] (Ctrl-C), [`progress`].
+
+mod cli;
+mod completions;
+mod doctor;
+mod failure;
+mod output;
+mod place;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    cli.color.apply();
+    let done = match cli.command {
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Completions(args) => completions::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
