@@ -1,0 +1,312 @@
+//! How two strangers agree on a bus: three messages over a Unix stream socket, then silence until one hangs up.
+//!
+//! Every message has 64 bytes, little-endian, in every version:
+//!
+//! | offset | size | field | value |
+//! | --- | --- | --- | --- |
+//! | 0x00 | 8 | magic | `"RAMBUS\r\n"` |
+//! | 0x08 | 4 | byte order | 0x0A0B0C0D |
+//! | 0x0C | 2 | version, major | 1; another one is refused with `AbiMismatch` |
+//! | 0x0E | 2 | version, minor | 0; any is accepted |
+//! | 0x10 | 4 | type | 1 HELLO, 2 WELCOME, 3 REFUSE, 4 ACK |
+//! | 0x14 | 4 | status | REFUSE and ACK: an error number, 0 = success; else 0 |
+//! | 0x18 | 4 | features, required | bits that the reader must know, else `AbiMismatch`; version 1 has none |
+//! | 0x1C | 4 | features, optional | bits that the reader may ignore |
+//! | 0x20 | 8 | size | WELCOME: bytes of the memory that comes with it; else 0 |
+//! | 0x28 | 24 | reserved | written as 0, not looked at |
+//!
+//! The order, C being the connector and L the listener:
+//!
+//! 1. Each side checks the other's user by `SO_PEERCRED`. L answers a user that it does not serve with
+//!    REFUSE(`PermissionDenied`) at once.
+//! 2. C sends HELLO, no descriptor. L answers REFUSE(`AbiMismatch`) to what it does not understand,
+//!    REFUSE(`Corrupt`) to a message of another type or one with a descriptor, REFUSE(`TimedOut`) if 64 bytes are
+//!    not there within its handshake deadline (1 s unless configured), and closes.
+//! 3. L makes the memory, a bus segment in a memfd sealed against shrinking, growing and further seals, and sends
+//!    WELCOME with exactly this one descriptor (`SCM_RIGHTS`, on the message's first byte). If it cannot, it sends
+//!    REFUSE with the reason: `NoSpace`, `Os`, and so on.
+//! 4. C checks, before it maps: one descriptor, its seals, its size against WELCOME's and the header's, the header,
+//!    the geometry of both rings. It sends ACK with 0, or with the number of what it found, and then closes.
+//! 5. L takes ACK(0) as the bus's beginning. Anything else, or nothing within its deadline, ends the attempt. Both
+//!    sides keep the socket open and send nothing more: its hang-up is the notice that the peer let go or died.
+//!
+//! A status is a number of `ErrorKind`; one that the reader does not know is reported as `Os`. A hang-up before the
+//! first byte of L's answer means that L ended before it served C, and C may try again; one in the middle of a message is
+//! `PeerDead`. Bytes after ACK are never read.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use rustix::io::Errno;
+
+use crate::layout::{BYTE_ORDER, VERSION_MAJOR, VERSION_MINOR};
+use crate::sys::socket;
+use crate::{Error, ErrorKind, Result};
+
+/// The length of every message.
+pub(crate) const MESSAGE_SIZE: usize = 64;
+const MAGIC: [u8; 8] = *b"RAMBUS\r\n";
+/// Required feature bits of the handshake that this version knows.
+const FEATURES_KNOWN: u32 = 0;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Type {
+    Hello = 1,
+    Welcome = 2,
+    Refuse = 3,
+    Ack = 4,
+}
+
+impl Type {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Hello => "HELLO",
+            Self::Welcome => "WELCOME",
+            Self::Refuse => "REFUSE",
+            Self::Ack => "ACK",
+        }
+    }
+}
+
+/// What differs from one message to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Message {
+    status: u32,
+    size: u64,
+}
+
+fn encode(kind: Type, message: Message) -> [u8; MESSAGE_SIZE] {
+    let mut bytes = [0; MESSAGE_SIZE];
+    bytes[0x00..0x08].copy_from_slice(&MAGIC);
+    bytes[0x08..0x0C].copy_from_slice(&BYTE_ORDER.to_le_bytes());
+    bytes[0x0C..0x0E].copy_from_slice(&VERSION_MAJOR.to_le_bytes());
+    bytes[0x0E..0x10].copy_from_slice(&VERSION_MINOR.to_le_bytes());
+    bytes[0x10..0x14].copy_from_slice(&(kind as u32).to_le_bytes());
+    bytes[0x14..0x18].copy_from_slice(&message.status.to_le_bytes());
+    bytes[0x20..0x28].copy_from_slice(&message.size.to_le_bytes());
+    bytes
+}
+
+/// Reads a message that must be of this type. A REFUSE in its place is the error that it carries, whatever its
+/// version: the fields up to the status stay where they are for ever.
+fn decode(bytes: &[u8; MESSAGE_SIZE], expected: Type) -> Result<Message> {
+    let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
+    let mismatch = |text: String| Err(Error::new(ErrorKind::AbiMismatch, text));
+    if bytes[..8] != MAGIC {
+        return mismatch("the other side does not speak Ramway's bus handshake".to_owned());
+    }
+    if u32_at(0x08) != BYTE_ORDER {
+        return mismatch("the other side has another byte order".to_owned());
+    }
+    let (major, kind, status) = (u16_at(0x0C), u32_at(0x10), u32_at(0x14));
+    if kind == Type::Refuse as u32 && expected == Type::Welcome {
+        return Err(from_status(status, "the listener refused"));
+    }
+    if major != VERSION_MAJOR {
+        return mismatch(format!("the other side speaks version {major} of the handshake, this one {VERSION_MAJOR}"));
+    }
+    let unknown = u32_at(0x18) & !FEATURES_KNOWN;
+    if unknown != 0 {
+        return mismatch(format!("the other side requires features {unknown:#x}, which this version lacks"));
+    }
+    if kind != expected as u32 {
+        let text = format!("the other side sent a message of type {kind}, expected {}", expected.name());
+        return Err(Error::new(ErrorKind::Corrupt, text));
+    }
+    Ok(Message { status, size: u64::from(u32_at(0x20)) | u64::from(u32_at(0x24)) << 32 })
+}
+
+fn from_status(status: u32, who: &str) -> Error {
+    match i32::try_from(status).ok().and_then(ErrorKind::from_code) {
+        Some(kind) => Error::new(kind, format!("{who}: {} ({})", kind, kind.name())),
+        None => Error::new(ErrorKind::Os, format!("{who} with the unknown error number {status}")),
+    }
+}
+
+/// How far a message has arrived.
+#[derive(Debug, PartialEq, Eq)]
+enum Progress {
+    Whole,
+    Partial,
+    HungUp,
+}
+
+/// A message that arrives in pieces, and the descriptors that came with it.
+struct Inbox {
+    bytes: [u8; MESSAGE_SIZE],
+    filled: usize,
+    descriptor: Option<OwnedFd>,
+    /// How many descriptors came in all; those beyond the first are closed on arrival.
+    descriptors: usize,
+}
+
+impl Inbox {
+    fn new() -> Self {
+        Self { bytes: [0; MESSAGE_SIZE], filled: 0, descriptor: None, descriptors: 0 }
+    }
+
+    /// Takes what is there without waiting, and not one byte beyond the message.
+    fn fill(&mut self, socket: BorrowedFd<'_>) -> Result<Progress> {
+        while self.filled < MESSAGE_SIZE {
+            match socket::receive(socket, &mut self.bytes[self.filled..]) {
+                Ok(None) => return Ok(Progress::Partial),
+                Ok(Some(received)) => {
+                    // Counted even with no byte: an end of stream carries none, so there is nothing to lose.
+                    self.descriptors += received.descriptors.len() + usize::from(received.truncated);
+                    let mut descriptors = received.descriptors.into_iter();
+                    if self.descriptor.is_none() {
+                        self.descriptor = descriptors.next();
+                    }
+                    drop(descriptors);
+                    if received.bytes == 0 {
+                        return Ok(Progress::HungUp);
+                    }
+                    self.filled += received.bytes;
+                }
+                Err(Errno::CONNRESET | Errno::PIPE) => return Ok(Progress::HungUp),
+                Err(e) => return Err(Error::os(e.raw_os_error(), "receiving the bus handshake")),
+            }
+        }
+        Ok(Progress::Whole)
+    }
+
+    /// The message, if it came with exactly `descriptors` descriptors.
+    fn message(&mut self, expected: Type, descriptors: usize) -> Result<(Message, Option<OwnedFd>)> {
+        let message = decode(&self.bytes, expected)?;
+        if self.descriptors != descriptors {
+            let text = format!(
+                "{} came with {} descriptors, expected {descriptors}; they are closed",
+                expected.name(),
+                self.descriptors
+            );
+            return Err(Error::new(ErrorKind::Corrupt, text));
+        }
+        Ok((message, self.descriptor.take()))
+    }
+
+    fn hung_up(&self, expected: Type) -> Error {
+        let text = format!("the other side hung up after {} of the 64 bytes of {}", self.filled, expected.name());
+        Error::new(ErrorKind::PeerDead, text)
+    }
+
+    fn silent(&self, expected: Type) -> Error {
+        let text = format!("only {} of the 64 bytes of {} came before the deadline", self.filled, expected.name());
+        Error::new(ErrorKind::TimedOut, text)
+    }
+}
+
+/// Sends a message; an error only says that the other side is gone or does not read.
+fn send(socket: BorrowedFd<'_>, kind: Type, message: Message, descriptor: Option<BorrowedFd<'_>>) -> Result<()> {
+    socket::send(socket, &encode(kind, message), descriptor).map_err(|e| match e {
+        Errno::PIPE | Errno::CONNRESET => {
+            Error::new(ErrorKind::PeerDead, format!("the other side hung up before {}", kind.name()))
+        }
+        e => Error::os(e.raw_os_error(), format_args!("sending {}", kind.name())),
+    })
+}
+
+/// Tells a connector why it is not served. It may be gone, which changes nothing.
+pub(crate) fn refuse(socket: BorrowedFd<'_>, reason: &Error) {
+    let _ = send(socket, Type::Refuse, Message { status: reason.code() as u32, size: 0 }, None);
+}
+
+/// The listener's half of one handshake, which never waits: it takes what has come, when it is asked to.
+pub(crate) struct Incoming {
+    inbox: Inbox,
+    expected: Type,
+}
+
+impl Incoming {
+    /// Nothing has come yet.
+    pub(crate) fn new() -> Self {
+        Self { inbox: Inbox::new(), expected: Type::Hello }
+    }
+
+    /// What has come: `Ok(true)` = the message that was due is here (HELLO, or after [`Incoming::welcome`] an ACK
+    /// with success), `Ok(false)` = not all of it yet. After an error the connector has been told, and only closing is left.
+    pub(crate) fn step(&mut self, socket: BorrowedFd<'_>) -> Result<bool> {
+        match self.take(socket) {
+            Err(error) if self.expected == Type::Hello => {
+                refuse(socket, &error);
+                Err(error)
+            }
+            other => other,
+        }
+    }
+
+    fn take(&mut self, socket: BorrowedFd<'_>) -> Result<bool> {
+        match self.inbox.fill(socket)? {
+            Progress::Partial => return Ok(false),
+            Progress::HungUp => return Err(self.inbox.hung_up(self.expected)),
+            Progress::Whole => {}
+        }
+        let (message, _) = self.inbox.message(self.expected, 0)?;
+        match self.expected {
+            Type::Ack if message.status != 0 => Err(from_status(message.status, "the connector cannot use the memory")),
+            _ => Ok(true),
+        }
+    }
+
+    /// Sends the memory; the connector's ACK is due next.
+    pub(crate) fn welcome(&mut self, socket: BorrowedFd<'_>, memory: BorrowedFd<'_>, size: u64) -> Result<()> {
+        send(socket, Type::Welcome, Message { status: 0, size }, Some(memory))?;
+        *self = Self { inbox: Inbox::new(), expected: Type::Ack };
+        Ok(())
+    }
+
+    /// Tells the connector that its time is up, and says what was missing.
+    pub(crate) fn expire(&self, socket: BorrowedFd<'_>) -> Error {
+        let error = self.inbox.silent(self.expected);
+        if self.expected == Type::Hello {
+            refuse(socket, &error);
+        }
+        error
+    }
+}
+
+/// What the connector got for its HELLO.
+pub(crate) enum Greeting {
+    /// The memory, unchecked, and the size that it is said to have.
+    Memory(OwnedFd, u64),
+    /// The listener ended before it served us.
+    HungUp,
+}
+
+/// The connector's first half: says HELLO and waits for the memory.
+pub(crate) fn greet(socket: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<Greeting> {
+    // A listener that does not serve us has answered and hung up already: its answer can still be read.
+    match send(socket, Type::Hello, Message { status: 0, size: 0 }, None) {
+        Err(error) if error.kind() != ErrorKind::PeerDead => return Err(error),
+        _ => {}
+    }
+    let mut inbox = Inbox::new();
+    loop {
+        match inbox.fill(socket)? {
+            Progress::Whole => break,
+            Progress::HungUp if inbox.filled == 0 => return Ok(Greeting::HungUp),
+            Progress::HungUp => return Err(inbox.hung_up(Type::Welcome)),
+            Progress::Partial => {}
+        }
+        if !socket::wait_readable(socket, deadline)? {
+            return Err(inbox.silent(Type::Welcome));
+        }
+    }
+    let (message, descriptor) = inbox.message(Type::Welcome, 1)?;
+    match descriptor {
+        Some(descriptor) => Ok(Greeting::Memory(descriptor, message.size)),
+        None => Err(Error::new(ErrorKind::Corrupt, "the kernel kept the descriptor of WELCOME: too many are open")),
+    }
+}
+
+/// The connector's second half: tells the listener whether the memory was good.
+pub(crate) fn acknowledge<T>(socket: BorrowedFd<'_>, outcome: &Result<T>) -> Result<()> {
+    let status = outcome.as_ref().err().map_or(0, |error| error.code() as u32);
+    send(socket, Type::Ack, Message { status, size: 0 }, None)
+}
+
+#[cfg(test)]
+#[path = "handshake_tests.rs"]
+mod tests;

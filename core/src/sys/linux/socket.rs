@@ -1,0 +1,311 @@
+//! Unix stream sockets: never blocking, close-on-exec, without SIGPIPE, and with a deadline wherever they wait.
+
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use crate::{Error, ErrorKind, Result};
+
+/// The longest path that fits into a `sockaddr_un` with its terminating NUL.
+const PATH_LIMIT: usize = 107;
+
+/// How many descriptors one receive takes in order to count and close them; the kernel closes any more itself.
+const DESCRIPTORS: usize = 8;
+
+/// Who is at the other end, as the kernel recorded it when the connection was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    /// 0 where the peer's process has no number in our PID namespace.
+    pub pid: u32,
+    /// [`overflow_uid`] where the peer's user has no number in our user namespace.
+    pub uid: u32,
+}
+
+/// The address of a socket in a directory that is open already.
+///
+/// A path that does not fit into a `sockaddr_un` goes through `/proc/self/fd/`, which leads to the same directory.
+pub(crate) fn address(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) -> Result<SocketAddrUnix> {
+    let join = |dir: &[u8]| {
+        let mut path = dir.to_vec();
+        if !path.ends_with(b"/") {
+            path.push(b'/');
+        }
+        path.extend_from_slice(file_name.as_bytes());
+        path
+    };
+    let mut path = join(dir_path.as_bytes());
+    if path.len() > PATH_LIMIT {
+        path = join(format!("/proc/self/fd/{}", dir.as_raw_fd()).as_bytes());
+    }
+    if path.len() > PATH_LIMIT {
+        let text = format!(
+            "the socket's file name {} is too long: at most {} bytes fit",
+            file_name.to_string_lossy(),
+            PATH_LIMIT - (path.len() - file_name.len())
+        );
+        return Err(Error::new(ErrorKind::InvalidArgument, text));
+    }
+    SocketAddrUnix::new(path).map_err(|e| Error::os(e.raw_os_error(), "the socket's address"))
+}
+
+fn stream() -> Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .map_err(|e| Error::os(e.raw_os_error(), "socket(AF_UNIX)"))
+}
+
+/// A listening socket at `file_name`, which must be absent, with exactly the permission bits `mode`.
+pub(crate) fn listen(
+    dir: BorrowedFd<'_>,
+    dir_path: &OsStr,
+    file_name: &OsStr,
+    mode: u32,
+    backlog: i32,
+) -> Result<OwnedFd> {
+    let address = address(dir, dir_path, file_name)?;
+    let fd = stream()?;
+    // Before bind, so that at no time the name has more permission bits than asked for.
+    rustix::fs::fchmod(&fd, mode.into()).map_err(|e| Error::os(e.raw_os_error(), "fchmod of the socket"))?;
+    rustix::net::bind(&fd, &address).map_err(|e| Error::os(e.raw_os_error(), "bind"))?;
+    let listening = set_mode(dir, file_name, mode)
+        .and_then(|()| rustix::net::listen(&fd, backlog).map_err(|e| Error::os(e.raw_os_error(), "listen")));
+    if let Err(error) = listening {
+        let _ = rustix::fs::unlinkat(dir, file_name, rustix::fs::AtFlags::empty());
+        return Err(error);
+    }
+    Ok(fd)
+}
+
+/// `bind` takes the umask's bits away; this gives those back that were asked for.
+fn set_mode(dir: BorrowedFd<'_>, file_name: &OsStr, mode: u32) -> Result<()> {
+    use rustix::fs::{FileType, Mode, OFlags};
+    let what = "setting the socket's mode";
+    // O_PATH and no links followed: what is checked here is what is changed below, whoever renames meanwhile.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(dir, file_name, flags, Mode::empty()).map_err(|e| Error::os(e.raw_os_error(), what))?;
+    let stat = rustix::fs::fstat(&fd).map_err(|e| Error::os(e.raw_os_error(), what))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+        return Err(Error::new(ErrorKind::AlreadyExists, "somebody replaced the socket that was just bound"));
+    }
+    if stat.st_mode & 0o7777 == mode {
+        return Ok(());
+    }
+    rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode.into())
+        .map_err(|e| Error::os(e.raw_os_error(), what))
+}
+
+/// What one attempt to connect met.
+pub(crate) enum Attempt {
+    Connected(OwnedFd),
+    /// Nothing has this name.
+    Absent,
+    /// Something has this name, but nobody listens there.
+    Refused,
+    /// The listener lives and its backlog is full.
+    Full,
+}
+
+/// One attempt to connect, which never waits.
+pub(crate) fn connect(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) -> Result<Attempt> {
+    let address = address(dir, dir_path, file_name)?;
+    let fd = stream()?;
+    match rustix::net::connect(&fd, &address) {
+        Ok(()) => Ok(Attempt::Connected(fd)),
+        Err(Errno::NOENT) => Ok(Attempt::Absent),
+        Err(Errno::CONNREFUSED) => Ok(Attempt::Refused),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Attempt::Full),
+        Err(e) => Err(Error::os(e.raw_os_error(), "connect")),
+    }
+}
+
+/// The next connection, if one waits; never blocks.
+pub(crate) fn accept(listener: BorrowedFd<'_>) -> Result<Option<OwnedFd>> {
+    loop {
+        match rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(fd) => return Ok(Some(fd)),
+            Err(Errno::AGAIN) => return Ok(None),
+            // A connector that is gone already is not the listener's failure.
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(e) => return Err(Error::os(e.raw_os_error(), "accept")),
+        }
+    }
+}
+
+/// Who is at the other end of a connected socket.
+pub(crate) fn credentials(fd: BorrowedFd<'_>) -> Result<Credentials> {
+    // Not rustix's, whose `Pid` cannot hold the 0 that a peer of another PID namespace has.
+    let mut cred = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `cred` is a ucred of `len` bytes, and any bit pattern is a valid one.
+    let result = unsafe {
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut cred).cast(), &raw mut len)
+    };
+    if result != 0 {
+        return Err(Error::os(last_errno(), "SO_PEERCRED"));
+    }
+    Ok(Credentials { pid: u32::try_from(cred.pid).unwrap_or(0), uid: cred.uid })
+}
+
+/// The number that stands for every user who has none in our user namespace: it says nothing about who somebody is.
+pub(crate) fn overflow_uid() -> u32 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/overflowuid").unwrap_or_default();
+    text.trim().parse().unwrap_or(65534)
+}
+
+/// The user that we act as.
+pub(crate) fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Sends all of `bytes`, and `descriptor` with them, in one piece or not at all: a peer that does not read is an error.
+pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> rustix::io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors: Vec<_> = descriptor.into_iter().collect();
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(Errno::NOBUFS);
+    }
+    let parts = [std::io::IoSlice::new(bytes)];
+    loop {
+        match rustix::net::sendmsg(fd, &parts, &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(sent) if sent == bytes.len() => return Ok(()),
+            // A stream takes so few bytes whole or refuses them.
+            Ok(_) => return Err(Errno::AGAIN),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// What one receive brought.
+pub(crate) struct Received {
+    /// How many bytes; 0 when the other end hung up.
+    pub bytes: usize,
+    /// The descriptors that came with them. Those that nobody takes are closed.
+    pub descriptors: Vec<OwnedFd>,
+    /// There were more descriptors, which the kernel closed.
+    pub truncated: bool,
+}
+
+/// Receives at most `buffer.len()` bytes; `Ok(None)` when nothing is there yet. Descriptors are close-on-exec.
+pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> rustix::io::Result<Option<Received>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    loop {
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [std::io::IoSliceMut::new(buffer)];
+        match rustix::net::recvmsg(fd, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT) {
+            Ok(message) => {
+                let mut descriptors = Vec::new();
+                for item in control.drain() {
+                    if let RecvAncillaryMessage::ScmRights(rights) = item {
+                        descriptors.extend(rights);
+                    }
+                }
+                let truncated = message.flags.contains(ReturnFlags::CTRUNC);
+                return Ok(Some(Received { bytes: message.bytes, descriptors, truncated }));
+            }
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Waits until there is something to read or the other end hung up; `false` when the deadline passed first.
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<bool> {
+    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::IN | PollFlags::RDHUP)];
+    loop {
+        let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+        match rustix::event::poll(&mut polled, left.map(timespec).as_ref()) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(Error::os(e.raw_os_error(), "poll of the bus's socket")),
+        }
+    }
+}
+
+/// Whether the other end of a connected socket is closed: the peer let go of it or died. Never blocks; bytes that
+/// the peer sends after the handshake say nothing and are left alone.
+pub(crate) fn hung_up(fd: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
+    loop {
+        match rustix::event::poll(&mut polled, Some(&timespec(Duration::ZERO))) {
+            Ok(_) => return polled[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR),
+            Err(Errno::INTR) => {}
+            // Only a descriptor that is not ours any more fails here; waiting on it would wait for ever.
+            Err(_) => return true,
+        }
+    }
+}
+
+/// As a `timespec`, where more than the kernel can count is as good as for ever.
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    let tv_sec = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX).min(1 << 40);
+    Timespec { tv_sec, tv_nsec: duration.subsec_nanos().into() }
+}
+
+fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn hang_up_is_seen_whatever_bytes_are_left() {
+        let (a, b) = UnixStream::pair().unwrap();
+        assert!(!hung_up(a.as_fd()));
+        send(b.as_fd(), b"stray", None).unwrap();
+        assert!(!hung_up(a.as_fd()));
+        drop(b);
+        assert!(hung_up(a.as_fd()));
+        assert_eq!(send(a.as_fd(), b"x", None), Err(Errno::PIPE));
+    }
+
+    #[test]
+    fn descriptors_arrive_close_on_exec_and_can_be_counted() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let file = std::fs::File::open("/").unwrap();
+        send(a.as_fd(), b"one", Some(file.as_fd())).unwrap();
+        let mut buffer = [0; 64];
+        let got = receive(b.as_fd(), &mut buffer).unwrap().unwrap();
+        assert_eq!((got.bytes, got.descriptors.len(), got.truncated), (3, 1, false));
+        let flags = rustix::io::fcntl_getfd(&got.descriptors[0]).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+        assert!(receive(b.as_fd(), &mut buffer).unwrap().is_none());
+    }
+
+    #[test]
+    fn own_credentials() {
+        let (a, _b) = UnixStream::pair().unwrap();
+        let got = credentials(a.as_fd()).unwrap();
+        assert_eq!(got, Credentials { pid: std::process::id(), uid: own_uid() });
+    }
+
+    #[test]
+    fn long_paths_go_through_the_directory_and_too_long_names_are_refused() {
+        let dir = std::fs::File::open("/tmp").unwrap();
+        assert!(address(dir.as_fd(), OsStr::new("/tmp"), OsStr::new("x.sock")).is_ok());
+        let long = "/".to_owned() + &"d".repeat(200);
+        let got = address(dir.as_fd(), OsStr::new(&long), OsStr::new("x.sock")).unwrap();
+        let want = format!("/proc/self/fd/{}/x.sock", dir.as_raw_fd());
+        assert_eq!(got.path().as_deref().map(CStr::to_bytes), Some(want.as_bytes()));
+        let name = "n".repeat(110);
+        let error = address(dir.as_fd(), OsStr::new("/tmp"), OsStr::new(&name)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+}
