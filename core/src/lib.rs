@@ -3,6 +3,7 @@
 
 mod error;
 pub mod layout;
+mod segment;
 mod sync;
 mod sys;
 

@@ -117,6 +117,18 @@ impl PageMap {
         Ok(Self(Range::new(ptr, len)))
     }
 
+    /// Maps the caller's own shared memory a second time; see [`MirrorMap::duplicate`].
+    ///
+    /// # Safety
+    /// `ptr` is the page-aligned start of `len` bytes that belong to one mapping.
+    pub(crate) unsafe fn duplicate(ptr: *mut u8, len: usize) -> Result<Self> {
+        fork::install();
+        let range = Range::reserve(len, page_size())?;
+        // SAFETY: passed on from the caller; the target is the address range reserved above.
+        unsafe { alias(ptr, len, range.ptr.as_ptr()) }?;
+        Ok(Self(range))
+    }
+
     pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.0.ptr.as_ptr()
     }
@@ -152,17 +164,8 @@ impl MirrorMap {
         let mirror = Self::reserve(capacity, page_size())?;
         for half in 0..2 {
             let at = mirror.0.ptr.as_ptr().wrapping_add(half * capacity);
-            // SAFETY: the source is the caller's mapping and stays as it is (old size 0); the target lies inside the
-            // address range reserved above.
-            unsafe { mm::mremap_fixed(ptr.cast(), 0, capacity, MremapFlags::MAYMOVE, at.cast()) }.map_err(|e| {
-                if e == Errno::INVAL {
-                    return Error::new(
-                        ErrorKind::Unsupported,
-                        "this memory cannot be mapped a second time: it must be a page-aligned MAP_SHARED mapping",
-                    );
-                }
-                os(e, format_args!("mapping the caller's {capacity} bytes a second time"))
-            })?;
+            // SAFETY: passed on from the caller; the target lies inside the address range reserved above.
+            unsafe { alias(ptr, capacity, at) }?;
         }
         Ok(mirror)
     }
@@ -181,6 +184,22 @@ impl MirrorMap {
 
     pub(crate) fn capacity(&self) -> usize {
         self.0.len / 2
+    }
+}
+
+/// Maps the `len` bytes at `source` at `target` as well.
+///
+/// # Safety
+/// `source` is the start of `len` bytes that belong to one mapping, and nobody uses the `len` bytes at `target`.
+unsafe fn alias(source: *mut u8, len: usize, target: *mut u8) -> Result<()> {
+    // SAFETY: the source stays as it is, because the old size is 0; the target is nobody's.
+    match unsafe { mm::mremap_fixed(source.cast(), 0, len, MremapFlags::MAYMOVE, target.cast()) } {
+        Ok(_) => Ok(()),
+        Err(Errno::INVAL) => Err(Error::new(
+            ErrorKind::Unsupported,
+            "this memory cannot be mapped a second time: it must be a page-aligned MAP_SHARED mapping",
+        )),
+        Err(e) => Err(os(e, format_args!("mapping the caller's {len} bytes a second time"))),
     }
 }
 

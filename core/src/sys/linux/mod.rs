@@ -1,7 +1,10 @@
 //! Linux: memfd and tmpfs files, open-file-description locks, futexes, membarrier.
 
 pub(crate) mod fork;
+pub(crate) mod fs;
 pub(crate) mod lock;
 pub(crate) mod mem;
+pub(crate) mod memfd;
 pub(crate) mod placement;
+pub(crate) mod socket;
 mod space;

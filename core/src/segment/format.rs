@@ -1,0 +1,379 @@
+//! The header page as bytes: how a new one is filled in, and what of an existing one is believed.
+//!
+//! Validation works on a private copy, so each number is read once and what was checked is what is used.
+
+use std::mem::offset_of;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{
+    ALIGN_MAX, ALIGN_MIN, BLOCK_OFFSETS, BYTE_ORDER, FEATURES_KNOWN, FLAG_PERSISTENT, Geometry, HEADER_SIZE, HeadLine,
+    Kind, MAGIC, Mark, RegionBlock, RingBlock, RoleLine, SegmentHeader, TailLine, VERSION_MAJOR, VERSION_MINOR,
+    first_position,
+};
+use crate::sys::mem::page_size;
+
+/// A private copy of a header page.
+pub(crate) struct HeaderPage(pub(crate) Box<[u8; HEADER_SIZE]>);
+
+impl HeaderPage {
+    pub(crate) fn zeroed() -> Self {
+        Self(Box::new([0; HEADER_SIZE]))
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        self.0[at..at + N].try_into().expect("the slice has N bytes")
+    }
+
+    fn u16(&self, at: usize) -> u16 {
+        u16::from_ne_bytes(self.array(at))
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_ne_bytes(self.array(at))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_ne_bytes(self.array(at))
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// What a new segment is to hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) kind: Kind,
+    pub(crate) flags: u32,
+    /// All zero for a segment without a name.
+    pub(crate) boot_id: [u8; 16],
+    /// The whole segment's length: what the file must be sized to.
+    pub(crate) size: u64,
+    pub(crate) blocks: [Option<Geometry>; 2],
+}
+
+impl Spec {
+    /// A ring. `granule` is the (huge) page that the data's offset and capacity are multiples of.
+    pub(crate) fn ring(capacity: u64, align: u32, granule: usize) -> Result<Self> {
+        Self::rings(Kind::Ring, &[capacity], align, granule)
+    }
+
+    /// A bus: `to_peer` is what the listener sends into. A capacity of 0 leaves that direction out.
+    pub(crate) fn bus(to_peer: u64, from_peer: u64, align: u32, granule: usize) -> Result<Self> {
+        Self::rings(Kind::Bus, &[to_peer, from_peer], align, granule)
+    }
+
+    fn rings(kind: Kind, capacities: &[u64], align: u32, granule: usize) -> Result<Self> {
+        if !align.is_power_of_two() || !(ALIGN_MIN..=ALIGN_MAX).contains(&align) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("alignment {align}: expected a power of two from {ALIGN_MIN} to {ALIGN_MAX}"),
+            ));
+        }
+        let mut spec = Self::empty(kind, granule);
+        for (i, &capacity) in capacities.iter().enumerate() {
+            let capacity = if capacity == 0 && kind == Kind::Bus { 0 } else { round_capacity(capacity, granule)? };
+            spec.blocks[i] = Some(Geometry { data_offset: spec.size, capacity, len: 0, align, reserved: 0 });
+            spec.size = spec.size.checked_add(capacity).ok_or_else(|| too_big(capacity))?;
+        }
+        Ok(spec)
+    }
+
+    /// A region of `len` bytes, more than 0.
+    pub(crate) fn region(len: u64, granule: usize) -> Result<Self> {
+        if len == 0 {
+            return Err(Error::new(ErrorKind::InvalidArgument, "a region of 0 bytes: expected at least 1"));
+        }
+        let mut spec = Self::empty(Kind::Region, granule);
+        let capacity = len.checked_next_multiple_of(granule as u64).ok_or_else(|| too_big(len))?;
+        spec.blocks[0] = Some(Geometry { data_offset: spec.size, capacity, len, align: 0, reserved: 0 });
+        spec.size = spec.size.checked_add(capacity).ok_or_else(|| too_big(len))?;
+        Ok(spec)
+    }
+
+    /// The lock of a listening socket.
+    pub(crate) fn listener() -> Self {
+        Self::empty(Kind::Listener, page_size())
+    }
+
+    fn empty(kind: Kind, granule: usize) -> Self {
+        let size = granule.max(HEADER_SIZE) as u64;
+        Self { kind, flags: 0, boot_id: [0; 16], size, blocks: [None; 2] }
+    }
+
+    pub(crate) fn persistent(mut self, yes: bool) -> Self {
+        self.flags = if yes { FLAG_PERSISTENT } else { 0 };
+        self
+    }
+
+    /// For a segment with a name: only then does the boot matter, because only files can outlive one.
+    pub(crate) fn named(mut self) -> Self {
+        self.boot_id = crate::sys::fs::boot_id();
+        self
+    }
+}
+
+fn too_big(bytes: u64) -> Error {
+    Error::new(ErrorKind::NoSpace, format!("a capacity of {bytes} bytes is more than any machine has"))
+}
+
+/// The capacity that a ring gets for the asked one: a power of two, at least a granule.
+pub(crate) fn round_capacity(asked: u64, granule: usize) -> Result<u64> {
+    let rounded = asked.max(granule as u64).checked_next_power_of_two().ok_or_else(|| too_big(asked))?;
+    if rounded > 1 << 62 { Err(too_big(asked)) } else { Ok(rounded) }
+}
+
+/// The header page of a new segment. Rings begin empty at their first position, everything else is 0.
+pub(crate) fn format(spec: &Spec) -> HeaderPage {
+    let mut page = HeaderPage::zeroed();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    page.put(offset_of!(SegmentHeader, magic), &MAGIC);
+    page.put(offset_of!(SegmentHeader, byte_order), &BYTE_ORDER.to_ne_bytes());
+    page.put(offset_of!(SegmentHeader, version_major), &VERSION_MAJOR.to_ne_bytes());
+    page.put(offset_of!(SegmentHeader, version_minor), &VERSION_MINOR.to_ne_bytes());
+    page.put(offset_of!(SegmentHeader, kind), &(spec.kind as u32).to_ne_bytes());
+    page.put(offset_of!(SegmentHeader, flags), &spec.flags.to_ne_bytes());
+    page.put(offset_of!(SegmentHeader, size), &spec.size.to_ne_bytes());
+    page.put(offset_of!(SegmentHeader, created_ns), &(now.as_nanos() as u64).to_ne_bytes());
+    page.put(offset_of!(SegmentHeader, boot_id), &spec.boot_id);
+    for (&base, geometry) in BLOCK_OFFSETS.iter().zip(&spec.blocks) {
+        let Some(geometry) = geometry else { continue };
+        page.put(base + offset_of!(Geometry, data_offset), &geometry.data_offset.to_ne_bytes());
+        page.put(base + offset_of!(Geometry, capacity), &geometry.capacity.to_ne_bytes());
+        page.put(base + offset_of!(Geometry, len), &geometry.len.to_ne_bytes());
+        page.put(base + offset_of!(Geometry, align), &geometry.align.to_ne_bytes());
+        if spec.kind != Kind::Region {
+            let first = first_position(geometry.align).to_ne_bytes();
+            page.put(base + offset_of!(RingBlock, tail), &first);
+            page.put(base + offset_of!(RingBlock, head), &first);
+        }
+    }
+    page
+}
+
+/// What a valid header page says of the segment as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+    pub(crate) version: (u16, u16),
+    pub(crate) flags: u32,
+    pub(crate) features_optional: u32,
+    pub(crate) size: u64,
+    pub(crate) created_ns: u64,
+    pub(crate) boot_id: [u8; 16],
+}
+
+impl Header {
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.flags & FLAG_PERSISTENT != 0
+    }
+
+    /// A named segment of another boot: nobody uses it and nobody may resume it.
+    pub(crate) fn is_of_another_boot(&self) -> bool {
+        let now = crate::sys::fs::boot_id();
+        // All zero on either side: not known, so not held against it.
+        self.boot_id != [0; 16] && now != [0; 16] && self.boot_id != now
+    }
+}
+
+/// Where a ring's data lies: checked to be inside the segment, mappable here, and consistent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RingGeometry {
+    pub(crate) data_offset: u64,
+    pub(crate) capacity: u64,
+    pub(crate) align: u32,
+}
+
+/// Where a region's data lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegionGeometry {
+    pub(crate) data_offset: u64,
+    pub(crate) capacity: u64,
+    /// As it was asked for, 1 ..= capacity.
+    pub(crate) len: u64,
+}
+
+/// A header page that may be trusted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Valid {
+    pub(crate) header: Header,
+    /// By block. `None`: not a ring or bus, or this direction of the bus does not exist.
+    pub(crate) rings: [Option<RingGeometry>; 2],
+    pub(crate) region: Option<RegionGeometry>,
+}
+
+fn mismatch<T>(text: impl Into<String>) -> Result<T> {
+    Err(Error::new(ErrorKind::AbiMismatch, text))
+}
+
+fn corrupt<T>(text: impl Into<String>) -> Result<T> {
+    Err(Error::new(ErrorKind::Corrupt, text))
+}
+
+/// Decides whether a header page may be trusted. `page` holds the file's first bytes (zero beyond its end),
+/// `file_size` its length in bytes.
+pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
+    if page.array::<8>(offset_of!(SegmentHeader, magic)) != MAGIC {
+        return mismatch("this is not a Ramway segment (other first bytes); it is left as it is");
+    }
+    let order = page.u32(offset_of!(SegmentHeader, byte_order));
+    if order == BYTE_ORDER.swap_bytes() {
+        return mismatch("the segment was made on a machine of the other byte order");
+    }
+    if order != BYTE_ORDER {
+        return corrupt(format!("the segment's byte order mark is {order:#010x}"));
+    }
+    let version =
+        (page.u16(offset_of!(SegmentHeader, version_major)), page.u16(offset_of!(SegmentHeader, version_minor)));
+    if version.0 != VERSION_MAJOR {
+        return mismatch(format!(
+            "the segment has version {}.{} of the format, this side speaks {VERSION_MAJOR}.{VERSION_MINOR}",
+            version.0, version.1
+        ));
+    }
+    let features = page.u32(offset_of!(SegmentHeader, features_required)) & !FEATURES_KNOWN;
+    if features != 0 {
+        return mismatch(format!("the segment needs features {features:#x}, which this version does not know"));
+    }
+    let kind = page.u32(offset_of!(SegmentHeader, kind));
+    let Some(kind) = Kind::from_u32(kind) else {
+        return mismatch(format!("the segment is of kind {kind}, which this version does not know"));
+    };
+    let header = Header {
+        kind,
+        version,
+        flags: page.u32(offset_of!(SegmentHeader, flags)),
+        features_optional: page.u32(offset_of!(SegmentHeader, features_optional)),
+        size: page.u64(offset_of!(SegmentHeader, size)),
+        created_ns: page.u64(offset_of!(SegmentHeader, created_ns)),
+        boot_id: page.array(offset_of!(SegmentHeader, boot_id)),
+    };
+    if header.size != file_size || file_size < HEADER_SIZE as u64 {
+        return corrupt(format!("the segment says that it has {} bytes, the file has {file_size}", header.size));
+    }
+    let mut valid = Valid { header, rings: [None; 2], region: None };
+    match kind {
+        Kind::Ring => valid.rings[0] = ring(page, 0, file_size)?,
+        Kind::Bus => {
+            valid.rings = [ring(page, 0, file_size)?, ring(page, 1, file_size)?];
+            if let [Some(a), Some(b)] = &valid.rings
+                && a.data_offset < b.data_offset + b.capacity
+                && b.data_offset < a.data_offset + a.capacity
+            {
+                return corrupt("the two rings of the bus overlap");
+            }
+        }
+        Kind::Region => valid.region = Some(region(page, file_size)?),
+        Kind::Listener => {}
+    }
+    Ok(valid)
+}
+
+/// A block's data range, checked to lie inside the segment.
+fn data_range(page: &HeaderPage, block: usize, file_size: u64) -> Result<(u64, u64)> {
+    let base = BLOCK_OFFSETS[block];
+    let data_offset = page.u64(base + offset_of!(Geometry, data_offset));
+    let capacity = page.u64(base + offset_of!(Geometry, capacity));
+    let fits = data_offset.checked_add(capacity).is_some_and(|end| end <= file_size);
+    if data_offset < HEADER_SIZE as u64 || data_offset % HEADER_SIZE as u64 != 0 || !fits {
+        return corrupt(format!(
+            "block {block} claims {capacity} bytes at {data_offset}, which do not lie in a segment of {file_size} bytes"
+        ));
+    }
+    let page_size = page_size() as u64;
+    if capacity != 0 && (data_offset % page_size != 0 || capacity % page_size != 0) {
+        return mismatch(format!(
+            "the data ({capacity} bytes at {data_offset}) cannot be mapped with this machine's pages of {page_size} bytes"
+        ));
+    }
+    Ok((data_offset, capacity))
+}
+
+fn ring(page: &HeaderPage, block: usize, file_size: u64) -> Result<Option<RingGeometry>> {
+    let align = page.u32(BLOCK_OFFSETS[block] + offset_of!(Geometry, align));
+    let is_bus = page.u32(offset_of!(SegmentHeader, kind)) == Kind::Bus as u32;
+    if is_bus && page.u64(BLOCK_OFFSETS[block] + offset_of!(Geometry, capacity)) == 0 {
+        return Ok(None);
+    }
+    let (data_offset, capacity) = data_range(page, block, file_size)?;
+    if !capacity.is_power_of_two() || capacity < HEADER_SIZE as u64 {
+        return corrupt(format!(
+            "ring {block} has a capacity of {capacity} bytes, not a power of two of at least a page"
+        ));
+    }
+    if !align.is_power_of_two() || !(ALIGN_MIN..=ALIGN_MAX).contains(&align) || u64::from(align) > capacity {
+        return corrupt(format!("ring {block} has an alignment of {align}"));
+    }
+    Ok(Some(RingGeometry { data_offset, capacity, align }))
+}
+
+fn region(page: &HeaderPage, file_size: u64) -> Result<RegionGeometry> {
+    let (data_offset, capacity) = data_range(page, 0, file_size)?;
+    let len = page.u64(BLOCK_OFFSETS[0] + offset_of!(Geometry, len));
+    if len == 0 || len > capacity {
+        return corrupt(format!("the region claims {len} bytes in a capacity of {capacity}"));
+    }
+    Ok(RegionGeometry { data_offset, capacity, len })
+}
+
+/// A role's words, as they were at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RoleWords {
+    pub(crate) wait: u32,
+    pub(crate) flags: u32,
+    pub(crate) epoch: u32,
+    pub(crate) close_seen: u32,
+}
+
+/// A ring's words, as they were at one moment (each whole, together not).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RingWords {
+    pub(crate) tail: u64,
+    pub(crate) head: u64,
+    /// `(end, tag)`, see [`Mark`].
+    pub(crate) marks: [(u64, u64); 2],
+    pub(crate) producer: RoleWords,
+    pub(crate) consumer: RoleWords,
+}
+
+impl RingWords {
+    pub(crate) fn read(page: &HeaderPage, block: usize) -> Self {
+        let base = BLOCK_OFFSETS[block];
+        let role = |at: usize| RoleWords {
+            wait: page.u32(base + at + offset_of!(RoleLine, wait)),
+            flags: page.u32(base + at + offset_of!(RoleLine, flags)),
+            epoch: page.u32(base + at + offset_of!(RoleLine, epoch)),
+            close_seen: page.u32(base + at + offset_of!(RoleLine, close_seen)),
+        };
+        let mark = |i: usize| {
+            let at = base + offset_of!(RingBlock, tail) + offset_of!(TailLine, marks) + i * std::mem::size_of::<Mark>();
+            (page.u64(at + offset_of!(Mark, end)), page.u64(at + offset_of!(Mark, tag)))
+        };
+        Self {
+            tail: page.u64(base + offset_of!(RingBlock, tail) + offset_of!(TailLine, tail)),
+            head: page.u64(base + offset_of!(RingBlock, head) + offset_of!(HeadLine, head)),
+            marks: [mark(0), mark(1)],
+            producer: role(offset_of!(RingBlock, producer)),
+            consumer: role(offset_of!(RingBlock, consumer)),
+        }
+    }
+
+    /// An orderly close that no receiver has seen: it is delivered like a message.
+    pub(crate) fn has_unseen_close(&self) -> bool {
+        self.producer.flags & crate::layout::ROLE_CLOSED != 0
+            && self.producer.epoch != 0
+            && self.consumer.close_seen != self.producer.epoch
+    }
+
+    /// Whether something waits for a receiver. Says yes also of positions that contradict each other: what is not
+    /// understood is not thrown away.
+    pub(crate) fn has_undelivered(&self) -> bool {
+        self.tail != self.head || self.has_unseen_close()
+    }
+}
+
+/// The notification count of a region and whether somebody waits.
+pub(crate) fn region_notify_word(page: &HeaderPage) -> u32 {
+    page.u32(BLOCK_OFFSETS[0] + offset_of!(RegionBlock, notify))
+}

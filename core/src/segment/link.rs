@@ -1,0 +1,102 @@
+//! What tells one side that the other one lives, and lets go of the segment at the end.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::named::NamedLink;
+use crate::sys::fork;
+
+/// A side of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Producer,
+    Consumer,
+}
+
+impl Role {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Producer => Self::Consumer,
+            Self::Consumer => Self::Producer,
+        }
+    }
+
+    /// The byte that the holder of the role locks exclusively.
+    pub(crate) fn lock_byte(self) -> u64 {
+        match self {
+            Self::Producer => super::named::BYTE_PRODUCER,
+            Self::Consumer => super::named::BYTE_CONSUMER,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Producer => "producer",
+            Self::Consumer => "consumer",
+        }
+    }
+}
+
+/// How a handle is tied to its peer.
+pub(crate) enum Link {
+    /// Locks on a named segment.
+    Named(NamedLink),
+    /// The socket of a bus's handshake, shared by both of its halves.
+    Socket(SocketLink),
+    /// Two threads of one process, or memory that the caller brought: only the closed flag tells.
+    None,
+}
+
+impl Link {
+    /// Whether the other role is held by somebody alive. A slow-path question: one system call.
+    pub(crate) fn peer_alive(&self, me: Role) -> bool {
+        match self {
+            Self::Named(link) => link.role_held_by_another(me.other().lock_byte()),
+            Self::Socket(link) => link.peer_alive(),
+            Self::None => true,
+        }
+    }
+
+    /// Whether a named segment has lost its name, so that no successor can ever attach.
+    pub(crate) fn name_vanished(&self) -> bool {
+        match self {
+            Self::Named(link) => link.name_vanished(),
+            Self::Socket(_) | Self::None => false,
+        }
+    }
+
+    /// Whether `Closed` and `PeerDead` are for ever; on a named ring a successor may attach.
+    pub(crate) fn endings_are_final(&self) -> bool {
+        !matches!(self, Self::Named(_))
+    }
+
+    /// What to poll for the peer's hang-up, where there is such a thing.
+    pub(crate) fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Socket(link) if !link.entry.is_detached() => Some(link.entry.fd(0)),
+            _ => None,
+        }
+    }
+}
+
+/// The handshake's socket. Its last holder in this process closes it, which is the peer's notice.
+pub(crate) struct SocketLink {
+    /// Descriptor 0 is the socket; a clone of the entry that the other half holds.
+    pub(crate) entry: fork::Entry,
+}
+
+impl SocketLink {
+    fn peer_alive(&self) -> bool {
+        if self.entry.is_detached() {
+            return true;
+        }
+        let socket = self.entry.fd(0);
+        let mut fds = [PollFd::new(&socket, PollFlags::RDHUP)];
+        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+            Ok(_) => !fds[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR | PollFlags::NVAL),
+            // EINTR or no memory: no answer, so no death notice either; the next look asks again.
+            Err(_) => true,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The only place that maps memory, takes locks, or decides whether bytes may be trusted.
+
+mod format;
+mod link;
+mod name;
+mod named;
+pub mod survey;
+mod undelivered;
+
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
+
+pub(crate) use format::{
+    Header, HeaderPage, RegionGeometry, RingGeometry, RingWords, RoleWords, Spec, Valid, format, round_capacity,
+    validate,
+};
+pub(crate) use link::{Link, Role, SocketLink};
+pub(crate) use name::Name;
+pub(crate) use named::{Intent, Named, NamedLink, NamedOptions, named};
+
+use crate::error::Result;
+use crate::layout::{BLOCK_OFFSETS, HEADER_SIZE, RegionBlock, RingBlock};
+use crate::sys::fork;
+use crate::sys::mem::{Access, MirrorMap, PageMap, page_size};
+
+/// The header page, mapped apart from the data so that a stray access to either cannot reach the other.
+pub(crate) struct HeaderMap(PageMap);
+
+impl HeaderMap {
+    /// Maps the header page of a file that holds at least [`HeaderMap::mapped_len`] bytes.
+    pub(crate) fn map(fd: BorrowedFd<'_>, access: Access) -> Result<Self> {
+        Ok(Self(PageMap::map(fd, 0, Self::mapped_len(), access)?))
+    }
+
+    /// Maps the header page in the caller's own shared memory a second time, so that it outlives the caller's mapping.
+    ///
+    /// # Safety
+    /// `ptr` is the page-aligned start of one mapping of at least [`HeaderMap::mapped_len`] bytes.
+    pub(crate) unsafe fn duplicate(ptr: *mut u8) -> Result<Self> {
+        // SAFETY: passed on from the caller.
+        Ok(Self(unsafe { PageMap::duplicate(ptr, Self::mapped_len()) }?))
+    }
+
+    /// The header page's bytes here: [`HEADER_SIZE`], or the page size where that is larger.
+    pub(crate) fn mapped_len() -> usize {
+        page_size().max(HEADER_SIZE)
+    }
+
+    /// A private copy to [`validate`].
+    pub(crate) fn snapshot(&self) -> HeaderPage {
+        let mut page = HeaderPage::zeroed();
+        for (i, bytes) in page.0.chunks_exact_mut(8).enumerate() {
+            // SAFETY: inside the mapping and aligned; others may write meanwhile, hence an atomic load.
+            let word = unsafe { WordU64::from_ptr(self.0.as_ptr().add(i * 8).cast()) };
+            // Relaxed: each word stands for itself, and nothing is read because of it before it was checked.
+            bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        page
+    }
+
+    /// Ring block 0 or 1. Valid as long as this map.
+    pub(crate) fn ring_block(&self, block: usize) -> NonNull<RingBlock> {
+        // SAFETY: the offset lies inside the mapped page, so the result is not null.
+        unsafe { NonNull::new_unchecked(self.0.as_ptr().add(BLOCK_OFFSETS[block]).cast()) }
+    }
+
+    /// The region's block. Valid as long as this map.
+    pub(crate) fn region_block(&self) -> NonNull<RegionBlock> {
+        self.ring_block(0).cast()
+    }
+}
+
+/// All that a `Sender` or a `Receiver` stands on. Drop it after the role's closed flag is set and the peer is woken:
+/// the fields then go in this order, the role's lock last. In a fork's child nothing is unmapped or unlocked.
+pub(crate) struct Attachment {
+    pub(crate) data: MirrorMap,
+    pub(crate) header: Arc<HeaderMap>,
+    /// Points into `header`.
+    pub(crate) block: NonNull<RingBlock>,
+    pub(crate) capacity: u64,
+    pub(crate) align: u32,
+    pub(crate) link: Link,
+    pub(crate) fork: fork::Entry,
+}
+
+// SAFETY: `block` points into `header`, which the attachment keeps alive and which has no affinity to a thread.
+unsafe impl Send for Attachment {}

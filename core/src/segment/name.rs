@@ -1,0 +1,148 @@
+//! Names: the Ramway directory, what may stand in it, and paths.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sys::fs;
+
+/// The longest name in the Ramway directory, in bytes.
+const NAME_MAX: usize = 80;
+
+/// A name in a directory that is held open, so that the whole of an operation happens in one directory.
+pub(crate) struct Name {
+    dir: OwnedFd,
+    file: OsString,
+    path: PathBuf,
+    is_path: bool,
+}
+
+/// Where named segments live: `RAMWAY_DIR`, else `/dev/shm/ramway-<euid>`. It need not exist.
+pub(crate) fn directory() -> PathBuf {
+    match std::env::var_os("RAMWAY_DIR") {
+        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
+        _ => default_directory(),
+    }
+}
+
+fn default_directory() -> PathBuf {
+    PathBuf::from(format!("/dev/shm/ramway-{}", fs::effective_uid()))
+}
+
+/// Whether a name may stand in the Ramway directory.
+pub(crate) fn is_valid(name: &OsStr) -> bool {
+    let bytes = name.as_bytes();
+    (1..=NAME_MAX).contains(&bytes.len())
+        && bytes[0] != b'.'
+        && !bytes.ends_with(b".sock")
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+impl Name {
+    /// Finds the directory that a name or path (with a `/` in it) means. `make` makes the Ramway directory if it is
+    /// not there; the parent of a path must exist.
+    pub(crate) fn resolve(name: &OsStr, make: bool) -> Result<Self> {
+        let shown = name.to_string_lossy();
+        if name.as_bytes().contains(&b'/') {
+            let path = Path::new(name);
+            let (Some(parent), Some(file)) = (path.parent(), path.file_name()) else {
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("the path '{shown}' does not end in a name"),
+                ));
+            };
+            if name.as_bytes().ends_with(b"/") || name.as_bytes().contains(&0) {
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("the path '{shown}' does not end in a name"),
+                ));
+            }
+            let dir = fs::open_dir(parent).map_err(|e| {
+                Error::os(e.raw_os_error(), format_args!("opening the directory {} of '{shown}'", parent.display()))
+            })?;
+            return Ok(Self { dir, file: file.into(), path: path.into(), is_path: true });
+        }
+        if !is_valid(name) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "the name '{shown}' cannot be used: 1 to {NAME_MAX} of A-Z a-z 0-9 . _ -, not starting with a dot, \
+                     not ending in .sock (with a / it would be a path)"
+                ),
+            ));
+        }
+        let root = directory();
+        let dir = Self::open_root(&root, make).map_err(|e| e.context(format_args!("'{shown}'")))?;
+        let path = root.join(name);
+        Ok(Self { dir, file: name.into(), path, is_path: false })
+    }
+
+    fn open_root(root: &Path, make: bool) -> Result<OwnedFd> {
+        let what = |e: rustix::io::Errno, doing: &str| {
+            Error::os(e.raw_os_error(), format_args!("{doing} the Ramway directory {}", root.display()))
+        };
+        let dir = match fs::open_dir(root) {
+            Err(rustix::io::Errno::NOENT) if make => {
+                fs::make_dir(root).map_err(|e| what(e, "making"))?;
+                fs::open_dir(root)
+            }
+            result => result,
+        }
+        .map_err(|e| what(e, "opening"))?;
+        if root == default_directory() {
+            // Everybody may make a directory of this name in /dev/shm, so look whose it is; and not through a link.
+            let stat = fs::stat(&dir).map_err(|e| what(e, "looking at"))?;
+            let entry = std::fs::symlink_metadata(root).map(|m| m.is_dir()).unwrap_or(false);
+            let mine = stat.st_uid == fs::effective_uid();
+            if !entry || !mine || stat.st_mode & 0o077 != 0 {
+                return Err(Error::new(
+                    ErrorKind::PermissionDenied,
+                    format!(
+                        "the Ramway directory {} must be a real directory of user {} with mode 0700 (it belongs to user \
+                         {}, mode {:04o}); remove it, or set RAMWAY_DIR to a directory of yours",
+                        root.display(),
+                        fs::effective_uid(),
+                        stat.st_uid,
+                        stat.st_mode & 0o7777
+                    ),
+                ));
+            }
+        }
+        Ok(dir)
+    }
+
+    /// The directory.
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// The name in the directory.
+    pub(crate) fn file(&self) -> &OsStr {
+        &self.file
+    }
+
+    /// For messages, and for those who come by path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it was given as a path.
+    pub(crate) fn is_path(&self) -> bool {
+        self.is_path
+    }
+}
+
+/// The socket that belongs to a listener's segment: `NAME.sock` beside it; where a path is the socket, the segment is
+/// `PATH.lock`.
+pub(crate) fn socket_of(segment: &OsStr) -> OsString {
+    match segment.as_bytes().strip_suffix(b".lock") {
+        Some(path) if !path.is_empty() => OsStr::from_bytes(path).into(),
+        _ => {
+            let mut socket = segment.to_os_string();
+            socket.push(".sock");
+            socket
+        }
+    }
+}

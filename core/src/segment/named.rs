@@ -1,0 +1,519 @@
+//! Named segments: one kernel lock does four jobs.
+//!
+//! Each handle keeps one more open file description, used for nothing but locks (a mapping or a sent descriptor would
+//! keep its locks alive after death). Byte 0 shared: in use. Byte 1 exclusive: I am the producer (of a listener: I
+//! listen). Byte 2 exclusive: I am the consumer. The kernel takes them away however a process ends.
+//!
+//! Whoever holds byte 0 exclusively, for a moment, is alone with the file and may decide to unlink the name: the last
+//! one out, a creator over a dead segment, and `clean`. Whoever meets that lock starts over.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::format::{HeaderPage, RingWords, Spec, Valid, format, validate};
+use super::name::{Name, socket_of};
+use super::{HeaderMap, undelivered};
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{HEADER_SIZE, Kind};
+use crate::sys::fork::Entry;
+use crate::sys::fs::{self, FileSystem};
+use crate::sys::lock::{self, Mode};
+use crate::sys::mem::Access;
+use crate::sys::placement::{self, PlacementOptions};
+
+/// Locked shared by everybody who uses the segment.
+pub(crate) const BYTE_IN_USE: u64 = 0;
+/// Locked exclusively by the producer.
+pub(crate) const BYTE_PRODUCER: u64 = 1;
+/// Locked exclusively by the consumer.
+pub(crate) const BYTE_CONSUMER: u64 = 2;
+/// Locked exclusively by the listening process.
+pub(crate) const BYTE_LISTENER: u64 = 1;
+
+/// Races with others (a segment that is just going away) are retried for at least this long.
+const RACE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What may happen to the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
+    Create,
+    Open,
+    OpenOrCreate,
+}
+
+/// Everything that [`named`] needs to know.
+pub(crate) struct NamedOptions<'a> {
+    pub(crate) intent: Intent,
+    /// What an existing segment must be.
+    pub(crate) kind: Kind,
+    /// What to make; not looked at by `Open`.
+    pub(crate) spec: Option<Spec>,
+    /// Asked about an existing segment before it is locked: an error keeps it untouched.
+    pub(crate) check: &'a dyn Fn(&Valid) -> Result<()>,
+    /// The byte of the role to take, if any.
+    pub(crate) role_byte: Option<u64>,
+    /// Read-only handles cannot take a role and cannot create.
+    pub(crate) access: Access,
+    /// `Create` only: undelivered messages and persistence of a dead segment are no obstacle.
+    pub(crate) discard: bool,
+    /// Permissions of a new file.
+    pub(crate) mode: u32,
+    /// How long `Open` waits for a name that is not there.
+    pub(crate) timeout: Duration,
+    /// Whether a disk file will do.
+    pub(crate) allow_disk: bool,
+    pub(crate) placement: PlacementOptions,
+}
+
+/// A named segment that this process uses.
+pub(crate) struct Named {
+    /// For mapping the data; may be dropped after.
+    pub(crate) file: OwnedFd,
+    pub(crate) header: Arc<HeaderMap>,
+    pub(crate) valid: Valid,
+    pub(crate) link: NamedLink,
+    pub(crate) entry: Entry,
+    /// Whether this call made it.
+    pub(crate) created: bool,
+}
+
+/// What one attempt came to.
+enum Step {
+    Done(Box<Named>),
+    /// Nothing to open; what to say when nobody makes it in time.
+    Absent(Error),
+    /// Somebody else was in the middle of something; what to say when that never ends.
+    Retry(Error),
+}
+
+/// Creates or opens a named segment and locks it. Blocks only as [`NamedOptions::timeout`] says, and up to a second
+/// against others who are just creating or removing the same name.
+pub(crate) fn named(text: &OsStr, options: &NamedOptions<'_>) -> Result<Named> {
+    let start = Instant::now();
+    let race_timeout = options.timeout.max(RACE_TIMEOUT);
+    let mut pause = Duration::from_micros(100);
+    let mut unborn = None;
+    loop {
+        let step = match Name::resolve(text, options.intent != Intent::Open) {
+            Ok(name) => attempt(&name, options, &mut unborn).map_err(|e| {
+                e.context(format_args!("{} {} '{}'", verb(options.intent), options.kind.name(), shown(&name)))
+            })?,
+            Err(e) if e.kind() == ErrorKind::NotFound && options.intent == Intent::Open => Step::Absent(e),
+            Err(e) => return Err(e),
+        };
+        let (error, limit) = match step {
+            Step::Done(named) => return Ok(*named),
+            Step::Absent(error) => (error, options.timeout),
+            Step::Retry(error) => (error, race_timeout),
+        };
+        let left = limit.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return Err(error);
+        }
+        std::thread::sleep(pause.min(left));
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
+}
+
+fn verb(intent: Intent) -> &'static str {
+    match intent {
+        Intent::Create => "creating the",
+        Intent::Open => "opening the",
+        Intent::OpenOrCreate => "opening or creating the",
+    }
+}
+
+fn shown(name: &Name) -> String {
+    name.path().display().to_string()
+}
+
+fn attempt(name: &Name, options: &NamedOptions<'_>, unborn: &mut Option<Box<Unborn>>) -> Result<Step> {
+    match options.intent {
+        Intent::Open => open_once(name, options),
+        Intent::Create => create_once(name, options, unborn),
+        Intent::OpenOrCreate => match open_once(name, options)? {
+            Step::Absent(_) => match create_once(name, options, unborn) {
+                // Somebody was faster: what they made is to be opened.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(Step::Retry(e)),
+                result => result,
+            },
+            step => Ok(step),
+        },
+    }
+}
+
+fn os(e: Errno, what: &str) -> Error {
+    Error::os(e.raw_os_error(), what)
+}
+
+/// Refuses file systems that cannot do what the segments rest on.
+pub(crate) fn check_file_system(fd: BorrowedFd<'_>, allow_disk: bool) -> Result<()> {
+    match fs::file_system(fd).map_err(|e| os(e, "asking for the file system's type"))? {
+        FileSystem::Memory => Ok(()),
+        FileSystem::Disk if allow_disk => Ok(()),
+        FileSystem::Disk => Err(Error::new(
+            ErrorKind::Unsupported,
+            "this is a file system on a disk, whose pages are written back; use /dev/shm or another tmpfs, or allow_disk",
+        )),
+        FileSystem::Unsuitable(kind) => Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "this is a file system of type {kind}, where shared mappings or locks cannot be relied on; use /dev/shm"
+            ),
+        )),
+    }
+}
+
+/// A file's first page (zero beyond its end) and its length.
+pub(crate) fn read_page(file: BorrowedFd<'_>) -> Result<(HeaderPage, u64)> {
+    let mut page = HeaderPage::zeroed();
+    let size = fs::stat(file).map_err(|e| os(e, "looking at the file"))?.st_size as u64;
+    fs::read_at(file, 0, &mut page.0[..]).map_err(|e| os(e, "reading the header page"))?;
+    Ok((page, size))
+}
+
+/// Opens a regular file without side effects on anything else. `None`: nothing has this name.
+pub(crate) fn open_regular(dir: BorrowedFd<'_>, file: &OsStr, access: Access) -> Result<Option<(OwnedFd, Stat)>> {
+    let not_regular = |stat: &Stat| {
+        let text = format!("this is {}, not a segment; it is left as it is", fs::describe(stat));
+        Error::new(ErrorKind::InvalidArgument, text)
+    };
+    match fs::stat_at(dir, file).map_err(|e| os(e, "looking at the name"))? {
+        None => return Ok(None),
+        Some(stat) if !fs::is_regular(&stat) => return Err(not_regular(&stat)),
+        Some(_) => {}
+    }
+    let fd = match fs::open_at(dir, file, access) {
+        Err(Errno::NOENT) => return Ok(None),
+        result => result.map_err(|e| os(e, "opening the file"))?,
+    };
+    let stat = fs::stat(&fd).map_err(|e| os(e, "looking at the file"))?;
+    if fs::is_regular(&stat) { Ok(Some((fd, stat))) } else { Err(not_regular(&stat)) }
+}
+
+/// Whether the name still leads to this file.
+fn leads_to(dir: BorrowedFd<'_>, file: &OsStr, stat: &Stat) -> bool {
+    matches!(fs::stat_at(dir, file), Ok(Some(now)) if fs::same_file(&now, stat))
+}
+
+fn retry(why: &str) -> Step {
+    Step::Retry(Error::new(ErrorKind::TimedOut, format!("{why}, over and over until the deadline")))
+}
+
+fn open_once(name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
+    let Some((file, stat)) = open_regular(name.dir(), name.file(), options.access)? else {
+        return Ok(Step::Absent(Error::new(
+            ErrorKind::NotFound,
+            format!("no segment has the name '{}': create it first, or check RAMWAY_DIR", shown(name)),
+        )));
+    };
+    check_file_system(file.as_fd(), options.allow_disk)?;
+    // The header is written before the name exists and never after, so it can be judged without a lock.
+    let (page, size) = read_page(file.as_fd())?;
+    let valid = validate(&page, size)?;
+    if valid.header.kind != options.kind {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("this is a {}, not a {}", valid.header.kind.name(), options.kind.name()),
+        ));
+    }
+    if valid.header.is_of_another_boot() {
+        return Ok(Step::Absent(Error::new(
+            ErrorKind::NotFound,
+            format!("the segment '{}' is stale: it was left by another boot; create starts anew", shown(name)),
+        )));
+    }
+    (options.check)(&valid)?;
+    let Some(entry) = lock_description(name, &stat, options.access)? else {
+        return Ok(retry("the name changed hands while it was opened"));
+    };
+    if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Shared)? {
+        return Ok(retry("somebody was removing the segment"));
+    }
+    let mut link = NamedLink::new(entry.clone(), name, &stat);
+    if !leads_to(name.dir(), name.file(), &stat) {
+        return Ok(retry("the name changed hands while it was opened"));
+    }
+    if let Some(byte) = options.role_byte {
+        link.take_role(byte, options.kind)?;
+    }
+    let header = Arc::new(HeaderMap::map(file.as_fd(), options.access)?);
+    Ok(Step::Done(Box::new(Named { file, header, valid, link, entry, created: false })))
+}
+
+/// Opens the description that holds the locks, and the directory for the last one out. `None`: the name no longer
+/// leads to the file.
+fn lock_description(name: &Name, stat: &Stat, access: Access) -> Result<Option<Entry>> {
+    let mut same = true;
+    let entry = Entry::open(|| {
+        let lock = match fs::open_at(name.dir(), name.file(), access) {
+            Ok(lock) => lock,
+            Err(Errno::NOENT) => {
+                same = false;
+                return Ok(Vec::new());
+            }
+            Err(e) => return Err(os(e, "opening the file a second time")),
+        };
+        same = fs::stat(&lock).is_ok_and(|now| fs::same_file(&now, stat));
+        Ok(vec![lock, dup(name.dir())?])
+    })?;
+    Ok(same.then_some(entry))
+}
+
+fn dup(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+    rustix::io::fcntl_dupfd_cloexec(fd, 0).map_err(|e| os(e, "duplicating a descriptor"))
+}
+
+/// A segment that is whole and locked but has no name yet.
+struct Unborn {
+    named: Named,
+    /// Where the file system knows no files without a name: what it is called meanwhile.
+    dot_name: Option<DotName>,
+}
+
+fn create_once(name: &Name, options: &NamedOptions<'_>, unborn: &mut Option<Box<Unborn>>) -> Result<Step> {
+    check_file_system(name.dir(), options.allow_disk)?;
+    if let Some(step) = make_way(name, options)? {
+        return Ok(step);
+    }
+    let ready = match unborn.take() {
+        Some(ready) => ready,
+        None => Box::new(Unborn::build(name, options, true)?),
+    };
+    match ready.give_name(name) {
+        Ok(named) => Ok(Step::Done(Box::new(named))),
+        Err((Errno::EXIST, back)) => {
+            *unborn = Some(back);
+            Ok(retry("somebody else created the same name"))
+        }
+        // `clean` took the dot-name for a dead one's; or the directory is gone.
+        Err((Errno::NOENT, _)) => Ok(retry("the new segment vanished before it had its name")),
+        Err((e, _)) => Err(os(e, "giving the segment its name")),
+    }
+}
+
+/// Removes a dead, empty segment that has the name. `None`: the name is free, as far as one can see.
+fn make_way(name: &Name, options: &NamedOptions<'_>) -> Result<Option<Step>> {
+    // Whatever is there and is not a dead segment takes the name, so here that is AlreadyExists.
+    let taken = |e: Error| match e.kind() {
+        ErrorKind::InvalidArgument | ErrorKind::AbiMismatch | ErrorKind::Corrupt => {
+            Error::new(ErrorKind::AlreadyExists, format!("the name is taken: {e}"))
+        }
+        _ => e,
+    };
+    let Some((file, stat)) = open_regular(name.dir(), name.file(), Access::ReadWrite).map_err(taken)? else {
+        return Ok(None);
+    };
+    let (page, size) = read_page(file.as_fd())?;
+    let valid = validate(&page, size).map_err(taken)?;
+    // A description of its own, so that a fork's child cannot keep the exclusive lock.
+    let Some(entry) = lock_description(name, &stat, Access::ReadWrite)? else {
+        return Ok(Some(retry("the name changed hands while it was looked at")));
+    };
+    if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Exclusive)? {
+        return match lock::held_by_another(entry.fd(0), BYTE_IN_USE)? {
+            Some(Mode::Shared) => Err(Error::new(
+                ErrorKind::AlreadyExists,
+                format!("a live {} has this name; open it, or pick another name", valid.header.kind.name()),
+            )),
+            _ => Ok(Some(retry("somebody was removing the segment"))),
+        };
+    }
+    if !leads_to(name.dir(), name.file(), &stat) {
+        return Ok(Some(retry("the name changed hands while it was looked at")));
+    }
+    if !valid.header.is_of_another_boot() && !options.discard {
+        if let Some(reason) = undelivered::reason_to_keep(file.as_fd(), &valid)? {
+            return Err(Error::new(
+                ErrorKind::AlreadyExists,
+                format!("{reason}; open_or_create resumes it, discard starts anew"),
+            ));
+        }
+    }
+    remove(name.dir(), name.file(), valid.header.kind).map_err(|e| os(e, "removing the dead segment"))?;
+    Ok(None)
+}
+
+/// Unlinks a segment's name, and a dead listener's socket with it. The caller holds byte 0 exclusively.
+pub(crate) fn remove(dir: BorrowedFd<'_>, file: &OsStr, kind: Kind) -> Result<(), Errno> {
+    if kind == Kind::Listener {
+        let socket = socket_of(file);
+        if matches!(fs::stat_at(dir, &socket), Ok(Some(stat)) if fs::is_socket(&stat)) {
+            fs::unlink(dir, &socket)?;
+        }
+    }
+    match fs::unlink(dir, file) {
+        Err(Errno::NOENT) => Ok(()),
+        done => done,
+    }
+}
+
+/// How a segment is called while it is being made where every file needs a name: `.ramway-<16 hex digits>.new`.
+pub(crate) fn is_dot_name(name: &OsStr) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let middle = name.as_bytes().strip_prefix(b".ramway-").and_then(|rest| rest.strip_suffix(b".new"));
+    middle.is_some_and(|hex| hex.len() == 16 && hex.iter().all(u8::is_ascii_hexdigit))
+}
+
+impl Unborn {
+    fn build(name: &Name, options: &NamedOptions<'_>, may_be_unnamed: bool) -> Result<Self> {
+        let spec = options.spec.as_ref().expect("whoever may create says what");
+        // Without /proc or the file system's help a file cannot be opened twice, or named, but by a name.
+        let unnamed = fs::create_unnamed(name.dir()).ok().filter(|f| may_be_unnamed && fs::reopen(f.as_fd()).is_ok());
+        let (file, dot_name) = match unnamed {
+            Some(file) => (file, None),
+            None => {
+                let dir = dup(name.dir())?;
+                let dot_name = OsString::from(format!(".ramway-{:016x}.new", fs::random()));
+                let file = fs::create_new(name.dir(), &dot_name).map_err(|e| os(e, "making a file"))?;
+                (file, Some(DotName { dot_name, dir: Some(dir) }))
+            }
+        };
+        let entry = Entry::open(|| {
+            let lock = match &dot_name {
+                Some(guard) => fs::open_at(name.dir(), &guard.dot_name, Access::ReadWrite),
+                None => fs::reopen(file.as_fd()),
+            };
+            Ok(vec![lock.map_err(|e| os(e, "opening the new file a second time"))?, dup(name.dir())?])
+        })?;
+        let stat = fs::stat(&file).map_err(|e| os(e, "looking at the new file"))?;
+        // Locked before it is filled in: `clean` takes away what has a dot-name and no lock.
+        if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Shared)? {
+            return Err(Error::new(ErrorKind::Busy, "somebody holds a lock on a file that was just made"));
+        }
+        let mut link = NamedLink::new(entry.clone(), name, &stat);
+        if let Some(byte) = options.role_byte {
+            link.take_role(byte, options.kind)?;
+        }
+        fs::chmod(file.as_fd(), options.mode).map_err(|e| os(e, "setting the file's mode"))?;
+        placement::allocate(file.as_fd(), 0, HEADER_SIZE as u64, &PlacementOptions::default())?;
+        for geometry in spec.blocks.iter().flatten() {
+            placement::allocate(file.as_fd(), geometry.data_offset, geometry.capacity, &options.placement)?;
+        }
+        rustix::fs::ftruncate(&file, spec.size).map_err(|e| os(e, "sizing the file"))?;
+        let page = format(spec);
+        fs::write_at(file.as_fd(), 0, &page.0[..]).map_err(|e| os(e, "writing the header page"))?;
+        let valid = validate(&page, spec.size)?;
+        let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite)?);
+        Ok(Self { named: Named { file, header, valid, link, entry, created: true }, dot_name })
+    }
+
+    /// Makes the segment appear under its name, or hands it back.
+    fn give_name(mut self, name: &Name) -> std::result::Result<Named, (Errno, Box<Self>)> {
+        let done = match &self.dot_name {
+            None => fs::link_unnamed(self.named.file.as_fd(), name.dir(), name.file()),
+            Some(guard) => fs::rename_new(name.dir(), &guard.dot_name, name.file()),
+        };
+        match done {
+            Ok(()) => {
+                if let Some(guard) = &mut self.dot_name {
+                    guard.dir = None;
+                }
+                Ok(self.named)
+            }
+            Err(e) => Err((e, Box::new(self))),
+        }
+    }
+}
+
+/// Removes the interim name unless the segment has got its own (then `dir` is `None`).
+struct DotName {
+    dot_name: OsString,
+    dir: Option<OwnedFd>,
+}
+
+impl Drop for DotName {
+    fn drop(&mut self) {
+        if let Some(dir) = &self.dir {
+            let _ = fs::unlink(dir.as_fd(), &self.dot_name);
+        }
+    }
+}
+
+/// The locks of one handle. Dropped last of all the handle has: releases the role, and if nobody else is there, the
+/// name.
+pub(crate) struct NamedLink {
+    /// Descriptor 0 holds the locks, 1 is the directory.
+    entry: Entry,
+    file: OsString,
+    path: PathBuf,
+    stat: Stat,
+    role_byte: Option<u64>,
+}
+
+impl NamedLink {
+    fn new(entry: Entry, name: &Name, stat: &Stat) -> Self {
+        Self { entry, file: name.file().into(), path: name.path().into(), stat: *stat, role_byte: None }
+    }
+
+    fn take_role(&mut self, byte: u64, kind: Kind) -> Result<()> {
+        if lock::try_lock(self.entry.fd(0), byte, Mode::Exclusive)? {
+            self.role_byte = Some(byte);
+            return Ok(());
+        }
+        let role = match (kind, byte) {
+            (Kind::Listener, _) => "somebody is listening here already".into(),
+            (_, BYTE_PRODUCER) => "the ring has a sender already".into(),
+            (_, BYTE_CONSUMER) => "the ring has a receiver already".into(),
+            _ => format!("lock byte {byte} is taken"),
+        };
+        Err(Error::new(ErrorKind::Busy, role))
+    }
+
+    /// Whether another description, of this process or another, holds the byte. Says yes when it cannot know.
+    pub(crate) fn role_held_by_another(&self, byte: u64) -> bool {
+        self.entry.is_detached() || lock::held_by_another(self.entry.fd(0), byte).map_or(true, |held| held.is_some())
+    }
+
+    /// Whether the file has no name any more.
+    pub(crate) fn name_vanished(&self) -> bool {
+        !self.entry.is_detached() && fs::stat(self.entry.fd(0)).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Where the segment is, as its opener named it; for messages and for a listener's socket.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Only while alone (byte 0 held exclusively): removes the name if nothing needs it any more.
+    fn remove_if_done(&self) -> Result<()> {
+        let lock = self.entry.fd(0);
+        let dir = self.entry.fd(1);
+        if !leads_to(dir, &self.file, &self.stat) {
+            return Ok(());
+        }
+        let (page, size) = read_page(lock)?;
+        let valid = validate(&page, size)?;
+        if undelivered::must_stay(&page, &valid) {
+            return Ok(());
+        }
+        remove(dir, &self.file, valid.header.kind).map_err(|e| os(e, "removing the segment"))
+    }
+}
+
+impl Drop for NamedLink {
+    fn drop(&mut self) {
+        // A fork's child holds nothing: its descriptors were closed when it came into being.
+        if self.entry.is_detached() {
+            return;
+        }
+        let lock = self.entry.fd(0);
+        if let Some(byte) = self.role_byte {
+            lock::unlock(lock, byte);
+        }
+        // Released first and then tried: if two that leave at once both tried to turn their shared lock into an
+        // exclusive one, both would fail and the name would stay.
+        lock::unlock(lock, BYTE_IN_USE);
+        if matches!(lock::try_lock(lock, BYTE_IN_USE, Mode::Exclusive), Ok(true)) {
+            // A segment that cannot be judged or removed stays for `clean`.
+            let _ = self.remove_if_done();
+            lock::unlock(lock, BYTE_IN_USE);
+        }
+    }
+}

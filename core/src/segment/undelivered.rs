@@ -1,0 +1,84 @@
+//! What a ring still holds for its next receiver.
+
+use std::os::fd::BorrowedFd;
+
+use super::format::{HeaderPage, RingGeometry, RingWords, Valid};
+use super::named::read_page;
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{FRAME_HEADER, MESSAGE_MAX, first_position, frame_size};
+use crate::sys::fs;
+
+/// How much is undelivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Undelivered {
+    pub(crate) messages: u64,
+    /// Their payloads, without headers and padding.
+    pub(crate) bytes: u64,
+}
+
+/// Whether the last one out leaves the name in place.
+pub(crate) fn must_stay(page: &HeaderPage, valid: &Valid) -> bool {
+    valid.header.is_persistent()
+        || valid.rings.iter().enumerate().any(|(i, ring)| ring.is_some() && RingWords::read(page, i).has_undelivered())
+}
+
+/// Why a segment that nobody uses is nevertheless not to be thrown away, in words; `None` if it may be.
+pub(crate) fn reason_to_keep(file: BorrowedFd<'_>, valid: &Valid) -> Result<Option<String>> {
+    let (page, _) = read_page(file)?;
+    for (i, geometry) in valid.rings.iter().enumerate() {
+        let Some(geometry) = geometry else { continue };
+        let words = RingWords::read(&page, i);
+        if words.tail != words.head {
+            return Ok(Some(match count(file, geometry, words.tail, words.head) {
+                Ok(u) => format!("it holds {} undelivered messages ({} bytes)", u.messages, u.bytes),
+                Err(e) if e.kind() == ErrorKind::Corrupt => format!("it holds undelivered messages, damaged ones: {e}"),
+                Err(e) => return Err(e),
+            }));
+        }
+        if words.has_unseen_close() {
+            return Ok(Some("it holds the end of a stream that no receiver has seen".into()));
+        }
+    }
+    Ok(valid.header.is_persistent().then(|| "it is persistent".into()))
+}
+
+/// Walks the frames from `head` to `tail`, believing no length. Reads the file in pieces of at most a MiB: no mapping,
+/// so a truncated file is an error and not a signal.
+pub(crate) fn count(file: BorrowedFd<'_>, ring: &RingGeometry, tail: u64, head: u64) -> Result<Undelivered> {
+    const WINDOW: u64 = 1 << 20;
+    let corrupt = |text: String| Err(Error::new(ErrorKind::Corrupt, text));
+    let mask = u64::from(ring.align) - 1;
+    let pending = tail.wrapping_sub(head);
+    let first = first_position(ring.align) & mask;
+    if pending > ring.capacity || head & mask != first || tail & mask != first {
+        return corrupt(format!("the positions {head} and {tail} contradict each other"));
+    }
+    let mut found = Undelivered::default();
+    let mut window = vec![0; WINDOW.min(ring.capacity) as usize];
+    // Where the window lies in the ring's data, and how much of it was read.
+    let (mut base, mut filled) = (0, 0);
+    let mut done = 0;
+    while done < pending {
+        // A frame's header never straddles the end of the data: it takes 16 bytes at a multiple of 16.
+        let at = head.wrapping_add(done) & (ring.capacity - 1);
+        if at < base || at + FRAME_HEADER > base + filled {
+            let want = WINDOW.min(ring.capacity - at) as usize;
+            filled = fs::read_at(file, ring.data_offset + at, &mut window[..want])
+                .map_err(|e| Error::os(e.raw_os_error(), "reading the ring"))? as u64;
+            base = at;
+            if filled < FRAME_HEADER {
+                return corrupt(format!("the file ends before the frame at {at}"));
+            }
+        }
+        let start = (at - base) as usize;
+        let len = u64::from(u32::from_ne_bytes(window[start..start + 4].try_into().expect("4 bytes")));
+        let size = frame_size(len, ring.align);
+        if len > MESSAGE_MAX || size > pending - done {
+            return corrupt(format!("the frame at {at} claims {len} bytes, {} are published", pending - done));
+        }
+        found.messages += 1;
+        found.bytes += len;
+        done += size;
+    }
+    Ok(found)
+}
