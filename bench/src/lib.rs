@@ -1,0 +1,1 @@
+//! Measures Ramway against what it is built on and what it replaces.
