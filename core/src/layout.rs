@@ -127,10 +127,12 @@ impl<T> std::ops::Deref for Line<T> {
     }
 }
 
-/// Where a frame of the producer ended, and its tag: what a restarted producer asks for.
+/// Where a frame of the producer ended, and its tag: what a restarted producer asks for. Written only for a frame
+/// that is published last and whose tag is not 0.
 #[repr(C)]
 pub struct Mark {
-    /// The value of `tail` after the frame. The mark counts only if it equals `tail` now.
+    /// The value of `tail` after the frame. The mark counts only if it equals `tail` now; if neither does, the last
+    /// frame's tag is 0. A new producer sets an `end` that does not equal `tail` to 1, which no frame ends at.
     pub end: AtomicU64,
     /// The frame's tag.
     pub tag: AtomicU64,

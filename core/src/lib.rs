@@ -3,8 +3,12 @@
 
 mod error;
 pub mod layout;
+pub mod ring;
 mod segment;
 mod sync;
 mod sys;
+mod wait;
 
 pub use error::{Error, ErrorKind, Result};
+pub use ring::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, Sender, Slot};
+pub use wait::WaitPolicy;

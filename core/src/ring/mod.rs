@@ -1,0 +1,55 @@
+//! One producer, one consumer, framed messages, zero-copy on both sides.
+
+pub mod consumer;
+pub mod producer;
+pub mod raw;
+mod receiver;
+mod sender;
+
+pub use receiver::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver};
+pub use sender::{Sender, Slot};
+
+use crate::layout::{ROLE_CAN, ROLE_CLOSED, RoleLine};
+use crate::sync::{Ordering, fence};
+use crate::wait;
+use crate::{Error, ErrorKind};
+
+/// Says "I am here" in this role's words, under the role lock, and wakes the peer so that it looks. Gives the epoch.
+fn announce(mine: &RoleLine, peer: &RoleLine, can: bool) -> u32 {
+    // Relaxed: a left-over 1 of a dead holder would cost the peer a wake-up call; nothing is ordered by it.
+    mine.wait.store(0, Ordering::Relaxed);
+    // Release, in this order: who sees the new epoch sees the flags of the new holder, not a `closed` of the old one.
+    mine.flags.store(if can { ROLE_CAN } else { 0 }, Ordering::Release);
+    let epoch = mine.epoch.load(Ordering::Relaxed).wrapping_add(1).max(1);
+    mine.epoch.store(epoch, Ordering::Release);
+    // SeqCst: a peer that is about to sleep either sees this epoch in its second look or is woken below.
+    fence(Ordering::SeqCst);
+    wait::wake(peer);
+    epoch
+}
+
+/// Says "I closed", after everything was published, and wakes the peer.
+fn announce_close(mine: &RoleLine, peer: &RoleLine) {
+    // Release: the last publish goes before the flag. Relaxed load: this role is the only writer.
+    mine.flags.store(mine.flags.load(Ordering::Relaxed) | ROLE_CLOSED, Ordering::Release);
+    // SeqCst: as in `announce`.
+    fence(Ordering::SeqCst);
+    wait::wake(peer);
+}
+
+fn corrupt() -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. \
+         Recreate the ring, and see SECURITY.md if the peer is not trusted",
+    )
+}
+
+/// The error for a kind that the hot path met.
+#[cold]
+fn fail(kind: ErrorKind) -> Error {
+    match kind {
+        ErrorKind::Corrupt => corrupt(),
+        kind => kind.into(),
+    }
+}

@@ -1,0 +1,102 @@
+//! What language bindings build on: slots and frames as pointers, with the rules that Rust's borrows otherwise keep
+//! checked at run time. Not part of the stable API.
+
+use super::consumer::{Consumer, Frame};
+use super::producer::{NO_SLOT, Producer};
+use super::{Receiver, Sender};
+use crate::wait::Deadline;
+use crate::{ErrorKind, Result};
+use std::time::Duration;
+
+/// How long a raw call may wait.
+#[derive(Clone, Copy, Debug)]
+pub enum Patience {
+    /// Not at all: `Full` or `Empty`.
+    None,
+    /// Up to this long, then `TimedOut`.
+    For(Duration),
+    /// For ever.
+    Forever,
+}
+
+impl Patience {
+    fn deadline(self) -> Option<Deadline> {
+        match self {
+            Self::None => None,
+            Self::For(timeout) => Some(Deadline::after(timeout)),
+            Self::Forever => Some(Deadline::NEVER),
+        }
+    }
+}
+
+/// A sender as bindings see it.
+#[derive(Debug)]
+pub struct RawSender<'a> {
+    pub(super) sender: &'a mut Sender,
+}
+
+impl RawSender<'_> {
+    /// The private state that `ramway_inline.h` works on; its address stays the same for the sender's life.
+    pub fn hot(&mut self) -> *mut Producer {
+        &mut self.sender.inner().hot
+    }
+
+    /// Opens a slot; `Busy` if one is open.
+    pub fn reserve(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
+        if self.sender.inner().hot.slot != NO_SLOT {
+            return Err(ErrorKind::Busy.into());
+        }
+        self.sender.reserve_raw(len, patience.deadline())
+    }
+
+    /// Makes the open slot a message. Any type id: Ramway's own frames are made by bindings.
+    pub fn commit(&mut self, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
+        self.sender.commit_raw(len, type_id, tag, flush)
+    }
+
+    /// Gives the open slot up.
+    pub fn abort(&mut self) {
+        self.sender.inner().hot.abort();
+    }
+
+    /// The slow half of a publish that the caller did itself: looks at the consumer's flags and wakes it.
+    pub fn after_publish(&mut self) {
+        self.sender.inner().hot.wake_slow();
+    }
+}
+
+/// A receiver as bindings see it.
+#[derive(Debug)]
+pub struct RawReceiver<'a> {
+    pub(super) receiver: &'a mut Receiver,
+}
+
+impl RawReceiver<'_> {
+    /// The private state that `ramway_inline.h` works on.
+    pub fn hot(&mut self) -> *mut Consumer {
+        &mut self.receiver.inner().hot
+    }
+
+    /// The next frame; `Busy` while earlier ones are lent out.
+    pub fn recv(&mut self, patience: Patience) -> Result<Frame> {
+        if self.receiver.inner().hot.is_lent() {
+            return Err(ErrorKind::Busy.into());
+        }
+        self.receiver.recv_raw(patience.deadline())
+    }
+
+    /// One more frame of a batch, if there is one now; may be called while frames are lent out.
+    pub fn next_of_batch(&mut self) -> Result<Option<Frame>> {
+        self.receiver.inner().hot.next_frame().map_err(super::fail)
+    }
+
+    /// Gives everything lent out back.
+    pub fn release(&mut self) {
+        self.receiver.inner().hot.release();
+    }
+
+    /// The slow half of a release that the caller did itself.
+    pub fn after_release(&mut self) {
+        self.receiver.inner().hot.wake_slow();
+    }
+}

@@ -1,0 +1,589 @@
+use super::consumer::{Consumer, Frame};
+use super::sender::name_vanished;
+use super::{announce, announce_close, fail};
+use crate::layout::{ROLE_CLOSED, RoleLine};
+use crate::segment::{Attachment, Role};
+use crate::sync::Ordering;
+use crate::sys::{clock, fork, membarrier};
+use crate::wait::{Deadline, ROUND, WaitPolicy, Waiting};
+use crate::{Error, ErrorKind, Result};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::time::Duration;
+
+/// The receiving end of a ring. One per ring, in the whole system; may move between threads, not be shared by them.
+///
+/// A received message is a view of the shared memory. It is given back when it is dropped; if this process is killed
+/// before that, the next receiver gets it again. Views are for peers that do not rewrite what they sent (see
+/// SECURITY.md): [`recv_into`](Self::recv_into) copies, and is safe against one that does.
+///
+/// ```
+/// # fn main() -> ramway::Result<()> {
+/// let (mut tx, mut rx) = ramway::Ring::pair(4096)?;
+/// tx.send(0, b"one")?;
+/// tx.send(0, b"two")?;
+/// drop(tx);
+/// assert_eq!(&*rx.recv()?, b"one");
+/// assert_eq!(&*rx.recv()?, b"two");
+/// assert_eq!(rx.recv().unwrap_err().kind(), ramway::ErrorKind::Closed);
+/// # Ok(()) }
+/// ```
+pub struct Receiver {
+    /// Boxed: the fork registry and C's inline functions keep its address.
+    inner: Box<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) hot: Consumer,
+    pub(crate) waiting: Waiting,
+    epoch: u32,
+    /// The sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again.
+    old_close: u32,
+    /// When `try_recv` last spent a system call on whether the sender lives, in coarse nanoseconds.
+    looked: u64,
+    /// Unregisters `hot.state`; so it goes before the box does.
+    _watch: Option<fork::Watch>,
+    /// Last: its locks tell the peer that everything above is done.
+    pub(crate) attachment: Attachment,
+}
+
+// SAFETY: as for `Sender`.
+unsafe impl Send for Receiver {}
+
+impl std::fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Receiver")
+            .field("capacity", &self.capacity())
+            .field("len", &self.len())
+            .field("epoch", &self.epoch())
+            .field("peer_epoch", &self.peer_epoch())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Receiver {
+    /// Takes the consumer's role of an attachment whose role lock this process holds.
+    pub(crate) fn attach(attachment: Attachment, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
+        let can = use_membarrier && membarrier::can();
+        // SAFETY: as in `Sender::attach`, for the consumer's role.
+        let hot = unsafe {
+            Consumer::new(
+                attachment.block.as_ptr(),
+                attachment.data.as_ptr(),
+                attachment.capacity,
+                attachment.align,
+                attachment.link.endings_are_final(),
+                can,
+            )
+        }
+        .map_err(fail)?;
+        let mut inner = Box::new(Inner {
+            hot,
+            waiting: Waiting::new(policy, can),
+            epoch: 0,
+            old_close: 0,
+            looked: clock::coarse_ns(),
+            _watch: None,
+            attachment,
+        });
+        // SAFETY: `hot.state` lives in the box, which outlives the watch beside it.
+        inner._watch = Some(unsafe { inner.attachment.fork.watch(&inner.hot.state) });
+        // Relaxed: the role lock orders it after the earlier receiver's store.
+        let seen = inner.hot.mine().close_seen.load(Ordering::Relaxed);
+        inner.old_close = inner.hot.producer_closed().filter(|&epoch| epoch == seen).unwrap_or(0);
+        inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), can);
+        inner.hot.peer_changed();
+        Ok(Self { inner })
+    }
+
+    /// The next message, waiting for it as long as it takes.
+    ///
+    /// # Errors
+    /// After the last message: `Closed` if the sender closed, `PeerDead` if it died (within 200 ms of the kernel
+    /// letting go of its files). On a named ring both end when a successor attaches, so calling again is meaningful;
+    /// a sender that never attached is waited for. `Corrupt`, `Detached`.
+    #[inline]
+    pub fn recv(&mut self) -> Result<Message<'_>> {
+        self.message(Some(Deadline::NEVER))
+    }
+
+    /// [`recv`](Self::recv) that does not wait: `Empty` if there is no message now.
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<Message<'_>> {
+        self.message(None)
+    }
+
+    /// [`recv`](Self::recv) that waits for at most `timeout`, then gives `TimedOut`.
+    #[inline]
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Message<'_>> {
+        self.message(Some(Deadline::after(timeout)))
+    }
+
+    /// Up to `max` messages (at least one: it waits for the first) that are released together when the batch drops.
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// let (mut tx, mut rx) = ramway::Ring::pair(4096)?;
+    /// tx.send_batch(0, [b"a", b"b", b"c"])?;
+    /// let mut all = Vec::new();
+    /// for message in rx.recv_batch(64)?.iter() {
+    ///     all.extend_from_slice(&message);
+    /// }
+    /// assert_eq!(all, b"abc");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`recv`](Self::recv). `InvalidArgument` for a `max` of 0.
+    #[inline]
+    pub fn recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
+        self.batch(max, Some(Deadline::NEVER))
+    }
+
+    /// [`recv_batch`](Self::recv_batch) that does not wait: `Empty` if there is no message now.
+    #[inline]
+    pub fn try_recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
+        self.batch(max, None)
+    }
+
+    /// [`recv_batch`](Self::recv_batch) that waits for the first message for at most `timeout`.
+    pub fn recv_batch_timeout(&mut self, max: usize, timeout: Duration) -> Result<Batch<'_>> {
+        self.batch(max, Some(Deadline::after(timeout)))
+    }
+
+    /// Copies the next message into `buffer`, replacing what was there, and releases it. The one way to read that a
+    /// peer cannot disturb by rewriting what it sent: every byte is read once.
+    pub fn recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
+        self.copy(buffer, Some(Deadline::NEVER))
+    }
+
+    /// [`recv_into`](Self::recv_into) that does not wait.
+    pub fn try_recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
+        self.copy(buffer, None)
+    }
+
+    /// [`recv_into`](Self::recv_into) that waits for at most `timeout`.
+    pub fn recv_into_timeout(&mut self, buffer: &mut Vec<u8>, timeout: Duration) -> Result<Meta> {
+        self.copy(buffer, Some(Deadline::after(timeout)))
+    }
+
+    /// Copies of the messages, one after another, until the sender closes. An error, `PeerDead` too, is the last item.
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// let (mut tx, mut rx) = ramway::Ring::pair(4096)?;
+    /// tx.send(1, b"x")?;
+    /// drop(tx);
+    /// let all = rx.iter().collect::<ramway::Result<Vec<_>>>()?;
+    /// assert_eq!(all[0].data, b"x");
+    /// # Ok(()) }
+    /// ```
+    pub fn iter(&mut self) -> Iter<'_> {
+        Iter { receiver: self, done: false }
+    }
+
+    /// Bytes of the data area.
+    pub fn capacity(&self) -> usize {
+        self.inner.hot.capacity as usize
+    }
+
+    /// Every payload begins on a multiple of this many bytes.
+    pub fn align(&self) -> usize {
+        self.inner.hot.align as usize
+    }
+
+    /// Bytes, frame headers and padding included, that are published and not released, by a look at the shared
+    /// position: can be stale when it returns.
+    pub fn len(&self) -> usize {
+        let hot = &self.inner.hot;
+        // SAFETY: the attachment keeps the header page mapped.
+        let block = unsafe { &*hot.block };
+        // Relaxed: a snapshot; clamped because the peer could write anything.
+        block.tail.tail.load(Ordering::Relaxed).wrapping_sub(hot.released).min(hot.capacity) as usize
+    }
+
+    /// Whether nothing is published; can be stale.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a sender is attached and its process lives (one system call). A stopped process is alive.
+    pub fn is_peer_alive(&self) -> bool {
+        let peer = self.inner.hot.peer();
+        // Acquire: pairs with attach and close.
+        peer.epoch.load(Ordering::Acquire) != 0
+            && peer.flags.load(Ordering::Acquire) & ROLE_CLOSED == 0
+            && self.inner.attachment.link.peer_alive(Role::Consumer)
+    }
+
+    /// How often a sender has attached; 0 = never yet. A change means that a successor took over.
+    pub fn peer_epoch(&self) -> u32 {
+        self.inner.hot.peer().epoch.load(Ordering::Acquire)
+    }
+
+    /// How often a receiver has attached, this one included; 1 = the first.
+    pub fn epoch(&self) -> u32 {
+        self.inner.epoch
+    }
+
+    /// How this handle waits for messages from now on.
+    pub fn set_wait_policy(&mut self, policy: WaitPolicy) {
+        self.inner.waiting.policy = policy;
+    }
+
+    /// Whether a blocking call returns `Interrupted` after a signal handler ran (default: it goes on waiting).
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.inner.waiting.interruptible = yes;
+    }
+
+    /// Tells the sender that nothing more will be read, and gives the role up. What is not released stays for the next
+    /// receiver of a named ring. Dropping does the same without the chance of an error.
+    ///
+    /// # Errors
+    /// What the handle was already dead of: `Corrupt`, or `Detached` in a forked child.
+    pub fn close(self) -> Result<()> {
+        match self.inner.hot.check() {
+            Ok(()) | Err(ErrorKind::Closed | ErrorKind::PeerDead) => Ok(()),
+            Err(kind) => Err(fail(kind)),
+        }
+    }
+
+    #[inline]
+    fn message(&mut self, deadline: Option<Deadline>) -> Result<Message<'_>> {
+        // Of a message that was forgotten (`mem::forget`): its borrow has ended all the same.
+        self.inner.hot.release();
+        let frame = self.recv_raw(deadline)?;
+        Ok(Message { frame, receiver: self })
+    }
+
+    #[inline]
+    fn batch(&mut self, max: usize, deadline: Option<Deadline>) -> Result<Batch<'_>> {
+        if max == 0 {
+            return Err(Error::new(ErrorKind::InvalidArgument, "a batch of at most 0 messages: ask for at least 1"));
+        }
+        self.inner.hot.release();
+        let first = self.recv_raw(deadline)?;
+        Ok(Batch { receiver: self, first: Some(first), left: max - 1 })
+    }
+
+    fn copy(&mut self, buffer: &mut Vec<u8>, deadline: Option<Deadline>) -> Result<Meta> {
+        self.inner.hot.release();
+        let frame = self.recv_raw(deadline)?;
+        buffer.clear();
+        // At most what is published, so at most the capacity, whatever the peer wrote.
+        buffer.reserve(frame.len);
+        // SAFETY: the frame's bytes lie in the mapping, the buffer has room, and the two do not overlap. A peer that
+        // writes meanwhile makes the copy a mix of old and new bytes, not an invalid one.
+        unsafe {
+            buffer.as_mut_ptr().copy_from_nonoverlapping(frame.data, frame.len);
+            buffer.set_len(frame.len);
+        }
+        self.inner.hot.release();
+        Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
+    }
+
+    /// The next frame; no deadline means do not wait.
+    #[inline]
+    pub(crate) fn recv_raw(&mut self, deadline: Option<Deadline>) -> Result<Frame> {
+        match self.inner.hot.next_frame() {
+            Ok(Some(frame)) => Ok(frame),
+            Ok(None) => self.recv_slow(deadline),
+            Err(kind) => Err(fail(kind)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn recv_slow(&mut self, deadline: Option<Deadline>) -> Result<Frame> {
+        let inner = &mut *self.inner;
+        let outcome = match deadline {
+            Some(deadline) => inner.wait_for_frame(deadline),
+            None => inner.look_for_end(),
+        };
+        if let Err(end) = outcome {
+            return Err(inner.ended(end));
+        }
+        match inner.hot.next_frame() {
+            Ok(Some(frame)) => Ok(frame),
+            Ok(None) => Err(ErrorKind::Empty.into()),
+            Err(kind) => Err(fail(kind)),
+        }
+    }
+
+    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
+    pub fn raw(&mut self) -> super::raw::RawReceiver<'_> {
+        super::raw::RawReceiver { receiver: self }
+    }
+
+    pub(crate) fn inner(&mut self) -> &mut Inner {
+        &mut self.inner
+    }
+}
+
+impl Inner {
+    /// Blocks until a frame is there.
+    fn wait_for_frame(&mut self, deadline: Deadline) -> Result<()> {
+        let Self { hot, waiting, attachment, old_close, .. } = self;
+        let (mine, peer) = (hot.mine(), hot.peer());
+        let end = |look| end_of_stream(peer, attachment, *old_close, look);
+        waiting.until(mine, peer, deadline, || hot.has_frame().map_err(fail), end)
+    }
+
+    /// What an empty `try_recv` does: the closed flag every time, a system call for the peer's life every 100 ms.
+    fn look_for_end(&mut self) -> Result<()> {
+        let now = clock::coarse_ns();
+        let look = now.wrapping_sub(self.looked) >= ROUND.as_nanos() as u64;
+        if look {
+            self.looked = now;
+        }
+        let end = end_of_stream(self.hot.peer(), &self.attachment, self.old_close, look);
+        // The second look, after the flag or the free lock was seen.
+        if end.is_err() && self.hot.has_frame().map_err(fail)? {
+            return Ok(());
+        }
+        if end.is_err() {
+            // A dead peer is still dead at the next call.
+            self.looked = now.wrapping_sub(ROUND.as_nanos() as u64);
+        }
+        end
+    }
+
+    /// Records an end that is about to be returned.
+    fn ended(&mut self, end: Error) -> Error {
+        let kind = end.kind();
+        if kind == ErrorKind::Closed
+            && let Some(epoch) = self.hot.producer_closed()
+        {
+            // Release: whoever sees this close as delivered sees `head` where it was when it was.
+            self.hot.mine().close_seen.store(epoch, Ordering::Release);
+        }
+        if matches!(kind, ErrorKind::Closed | ErrorKind::PeerDead) && self.hot.endings_are_final != 0 {
+            self.hot.die(kind);
+        }
+        end
+    }
+}
+
+/// Whether the producer has closed or, if a system call may be spent on it, died or lost its name.
+fn end_of_stream(peer: &RoleLine, attachment: &Attachment, old_close: u32, look_at_peer: bool) -> Result<()> {
+    // Acquire, here and below: pairs with the producer's attach and close.
+    let epoch = peer.epoch.load(Ordering::Acquire);
+    let link = &attachment.link;
+    let never_came = !link.endings_are_final() && (epoch == 0 || epoch == old_close);
+    let closed = || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0 && epoch != 0 && !never_came;
+    if closed() {
+        return Err(ErrorKind::Closed.into());
+    }
+    if !look_at_peer {
+        return Ok(());
+    }
+    if link.name_vanished() {
+        return Err(name_vanished());
+    }
+    if never_came || link.peer_alive(Role::Consumer) {
+        return Ok(());
+    }
+    // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
+    Err(if closed() { ErrorKind::Closed.into() } else { ErrorKind::PeerDead.into() })
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let Inner { hot, attachment, .. } = &mut *self.inner;
+        // In a forked child the ring is the parent's: touch nothing.
+        if !attachment.fork.is_detached() {
+            announce_close(hot.mine(), hot.peer());
+        }
+    }
+}
+
+/// What a copied message was sent with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// The sender's type id.
+    pub type_id: u32,
+    /// The sender's tag.
+    pub tag: u64,
+    /// Bytes of payload.
+    pub len: usize,
+}
+
+/// A received message: a view of the shared memory, given back when dropped. At most one per receiver, which the
+/// borrow says.
+#[derive(Debug)]
+pub struct Message<'a> {
+    frame: Frame,
+    receiver: &'a mut Receiver,
+}
+
+// SAFETY: a message is a unique borrow of a receiver, which may move between threads.
+unsafe impl Send for Message<'_> {}
+
+/// One message of a [`Batch`], a view that lives as long as the batch.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageView<'a> {
+    frame: Frame,
+    batch: PhantomData<&'a [u8]>,
+}
+
+macro_rules! view {
+    ($type:ident) => {
+        impl $type<'_> {
+            /// What the sender said the payload is; below `0xFFFF_0000` for an application's own.
+            #[inline]
+            pub fn type_id(&self) -> u32 {
+                self.frame.type_id
+            }
+
+            /// The sender's tag, 0 if it gave none.
+            #[inline]
+            pub fn tag(&self) -> u64 {
+                self.frame.tag
+            }
+
+            /// The payload as a plain value, in place.
+            ///
+            /// # Errors
+            /// `InvalidArgument` if the length is not that of `T`, or the ring's alignment is not enough for it.
+            #[inline]
+            pub fn as_pod<T: bytemuck::AnyBitPattern>(&self) -> Result<&T> {
+                as_pod(self)
+            }
+        }
+
+        impl Deref for $type<'_> {
+            type Target = [u8];
+            #[inline]
+            fn deref(&self) -> &[u8] {
+                // SAFETY: `next_frame` checked that the bytes lie in what was published, which is mapped, never
+                // uninitialised, and not given back to the producer while this borrow lives.
+                unsafe { std::slice::from_raw_parts(self.frame.data, self.frame.len) }
+            }
+        }
+
+        impl AsRef<[u8]> for $type<'_> {
+            #[inline]
+            fn as_ref(&self) -> &[u8] {
+                self
+            }
+        }
+    };
+}
+
+view!(Message);
+view!(MessageView);
+
+fn as_pod<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Result<&T> {
+    bytemuck::try_from_bytes(bytes).map_err(|cause| {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            format!(
+                "a message of {} bytes read as {} ({} bytes, aligned to {}): {cause}",
+                bytes.len(),
+                std::any::type_name::<T>(),
+                size_of::<T>(),
+                align_of::<T>(),
+            ),
+        )
+    })
+}
+
+impl Message<'_> {
+    /// Gives the message back, as dropping it does.
+    pub fn release(self) {}
+}
+
+impl Drop for Message<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.receiver.inner.hot.release();
+    }
+}
+
+/// Several messages, given back together when dropped.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    receiver: &'a mut Receiver,
+    first: Option<Frame>,
+    left: usize,
+}
+
+// SAFETY: as for `Message`.
+unsafe impl Send for Batch<'_> {}
+
+impl Batch<'_> {
+    /// The messages, each once: those that are there when the iterator asks, up to the batch's maximum.
+    #[inline]
+    pub fn iter(&mut self) -> BatchIter<'_> {
+        BatchIter { hot: &mut self.receiver.inner.hot, first: &mut self.first, left: &mut self.left }
+    }
+}
+
+impl Drop for Batch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.receiver.inner.hot.release();
+    }
+}
+
+/// Iterator over a [`Batch`].
+#[derive(Debug)]
+pub struct BatchIter<'b> {
+    hot: &'b mut Consumer,
+    first: &'b mut Option<Frame>,
+    left: &'b mut usize,
+}
+
+impl<'b> Iterator for BatchIter<'b> {
+    type Item = MessageView<'b>;
+
+    #[inline]
+    fn next(&mut self) -> Option<MessageView<'b>> {
+        let frame = match self.first.take() {
+            Some(frame) => frame,
+            None if *self.left == 0 => return None,
+            // An error ends the batch and stays in the handle's state: the next call returns it.
+            None => {
+                *self.left -= 1;
+                self.hot.next_frame().ok().flatten()?
+            }
+        };
+        Some(MessageView { frame, batch: PhantomData })
+    }
+}
+
+/// A copy of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedMessage {
+    /// The sender's type id.
+    pub type_id: u32,
+    /// The sender's tag.
+    pub tag: u64,
+    /// The payload.
+    pub data: Vec<u8>,
+}
+
+/// Iterator of [`Receiver::iter`].
+#[derive(Debug)]
+pub struct Iter<'a> {
+    receiver: &'a mut Receiver,
+    done: bool,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Result<OwnedMessage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let mut data = Vec::new();
+        match self.receiver.recv_into(&mut data) {
+            Ok(meta) => Some(Ok(OwnedMessage { type_id: meta.type_id, tag: meta.tag, data })),
+            Err(error) => {
+                self.done = true;
+                (error.kind() != ErrorKind::Closed).then_some(Err(error))
+            }
+        }
+    }
+}

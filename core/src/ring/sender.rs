@@ -1,0 +1,532 @@
+use super::producer::{NO_SLOT, Producer};
+use super::{announce, announce_close, fail};
+use crate::layout::{ROLE_CLOSED, TYPE_ID_RESERVED, frame_size};
+use crate::segment::{Attachment, Link, Role};
+use crate::sync::Ordering;
+use crate::sys::{fork, membarrier};
+use crate::wait::{Deadline, WaitPolicy, Waiting};
+use crate::{Error, ErrorKind, Result};
+use std::io::IoSlice;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+/// The sending end of a ring. One per ring, in the whole system; may move between threads, not be shared by them.
+///
+/// A message is visible to the receiver as soon as `send` or [`Slot::commit`] returns, and is delivered even if this
+/// process is killed right after. No call allocates or enters the kernel unless it waits or wakes somebody who does.
+///
+/// ```
+/// # fn main() -> ramway::Result<()> {
+/// let (mut tx, mut rx) = ramway::Ring::pair(4096)?;
+/// tx.send(7, b"hello")?;
+/// let message = rx.recv()?;
+/// assert_eq!((&*message, message.type_id()), (&b"hello"[..], 7));
+/// # Ok(()) }
+/// ```
+pub struct Sender {
+    /// Boxed: the fork registry and C's inline functions keep its address.
+    inner: Box<Inner>,
+    /// Drop without saying "closed".
+    abandoned: bool,
+}
+
+pub(crate) struct Inner {
+    pub(crate) hot: Producer,
+    pub(crate) waiting: Waiting,
+    epoch: u32,
+    /// Unregisters `hot.state`; so it goes before the box does.
+    _watch: Option<fork::Watch>,
+    /// Last: its locks tell the peer that everything above is done.
+    pub(crate) attachment: Attachment,
+}
+
+// SAFETY: the raw pointers lead into mappings that `attachment` owns and that have no thread affinity; every method
+// that touches private state takes `&mut self`.
+unsafe impl Send for Sender {}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sender")
+            .field("capacity", &self.capacity())
+            .field("len", &self.len())
+            .field("epoch", &self.epoch())
+            .field("peer_epoch", &self.peer_epoch())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sender {
+    /// Takes the producer's role of an attachment whose role lock this process holds.
+    pub(crate) fn attach(attachment: Attachment, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
+        let can = use_membarrier && membarrier::can();
+        // SAFETY: the attachment owns both mappings and is kept beside the producer; its geometry was validated, and
+        // its role lock (or the handshake, or the caller of `attach_sender`) makes this the only producer.
+        let hot = unsafe {
+            Producer::new(
+                attachment.block.as_ptr(),
+                attachment.data.as_ptr(),
+                attachment.capacity,
+                attachment.align,
+                attachment.link.endings_are_final(),
+                can,
+            )
+        }
+        .map_err(fail)?;
+        let mut inner = Box::new(Inner { hot, waiting: Waiting::new(policy, can), epoch: 0, _watch: None, attachment });
+        // SAFETY: `hot.state` lives in the box, which outlives the watch beside it.
+        inner._watch = Some(unsafe { inner.attachment.fork.watch(&inner.hot.state) });
+        inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), can);
+        inner.hot.peer_changed();
+        Ok(Self { inner, abandoned: false })
+    }
+
+    /// Sends a message, waiting for room as long as it takes.
+    ///
+    /// `type_id` is the application's, below `0xFFFF_0000`. What was committed unflushed goes first.
+    ///
+    /// # Errors
+    /// `TooLarge` if it is longer than [`max_message_len`](Self::max_message_len), `InvalidArgument` for a reserved
+    /// `type_id`, `Closed` or `PeerDead` if there is no room and nobody left to make any (on a bus: as soon as the
+    /// peer closed), `Corrupt`, `Detached`. After an error nothing of this message was sent.
+    #[inline]
+    pub fn send(&mut self, type_id: u32, payload: &[u8]) -> Result<()> {
+        self.send_tagged(type_id, 0, payload)
+    }
+
+    /// [`send`](Self::send) with a tag: a correlation id, a time stamp, a key. [`last_tag`](Self::last_tag) gives the
+    /// last one back after a restart.
+    #[inline]
+    pub fn send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
+        self.put(type_id, tag, payload, Some(Deadline::NEVER))
+    }
+
+    /// [`send`](Self::send) that does not wait: `Full` if there is no room now.
+    #[inline]
+    pub fn try_send(&mut self, type_id: u32, payload: &[u8]) -> Result<()> {
+        self.put(type_id, 0, payload, None)
+    }
+
+    /// [`try_send`](Self::try_send) with a tag.
+    #[inline]
+    pub fn try_send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
+        self.put(type_id, tag, payload, None)
+    }
+
+    /// [`send`](Self::send) that waits for at most `timeout`, then gives `TimedOut`.
+    pub fn send_timeout(&mut self, type_id: u32, payload: &[u8], timeout: Duration) -> Result<()> {
+        self.put(type_id, 0, payload, Some(Deadline::after(timeout)))
+    }
+
+    /// [`send_tagged`](Self::send_tagged) of one message gathered from several pieces.
+    pub fn send_vectored(&mut self, type_id: u32, tag: u64, pieces: &[IoSlice<'_>]) -> Result<()> {
+        user_type_id(type_id)?;
+        let total = pieces.iter().try_fold(0usize, |sum, p| sum.checked_add(p.len())).unwrap_or(usize::MAX);
+        let mut to = self.reserve_raw(total, Some(Deadline::NEVER))?;
+        for piece in pieces {
+            // SAFETY: `to` walks through the `total` reserved bytes, which no one else reads or writes before commit.
+            unsafe {
+                to.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
+                to = to.add(piece.len());
+            }
+        }
+        self.commit_raw(total, type_id, tag, true)
+    }
+
+    /// Sends many messages and publishes them together, or earlier when the ring fills up: then it waits for room.
+    /// Gives how many were sent.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send), if the first message fails. A later failure ends the batch with the number sent
+    /// so far, and the next call meets the error.
+    pub fn send_batch<T: AsRef<[u8]>>(&mut self, type_id: u32, messages: impl IntoIterator<Item = T>) -> Result<usize> {
+        user_type_id(type_id)?;
+        let mut sent = 0;
+        for message in messages {
+            let payload = message.as_ref();
+            let one = self.reserve_raw(payload.len(), Some(Deadline::NEVER)).and_then(|to| {
+                // SAFETY: as in `put`.
+                unsafe { to.copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
+                self.commit_raw(payload.len(), type_id, 0, false)
+            });
+            match one {
+                Ok(()) => sent += 1,
+                Err(error) if sent == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        self.inner.hot.publish();
+        Ok(sent)
+    }
+
+    /// Sends a plain value by its bytes. [`Message::as_pod`](crate::Message::as_pod) reads it without a copy.
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// let (mut tx, mut rx) = ramway::Ring::pair(4096)?;
+    /// tx.send_pod(1, &[1.5f64, 2.5])?;
+    /// assert_eq!(rx.recv()?.as_pod::<[f64; 2]>()?, &[1.5, 2.5]);
+    /// # Ok(()) }
+    /// ```
+    #[inline]
+    pub fn send_pod<T: bytemuck::NoUninit>(&mut self, type_id: u32, value: &T) -> Result<()> {
+        self.send(type_id, bytemuck::bytes_of(value))
+    }
+
+    /// Reserves room for a message of up to `len` bytes to be written in place, waiting as long as it takes.
+    /// Nothing is visible before the slot is committed; dropping it leaves nothing behind.
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// let (mut tx, mut rx) = ramway::Ring::pair(4096)?;
+    /// let mut slot = tx.reserve(100)?.with_type_id(3).with_tag(42);
+    /// slot[..2].copy_from_slice(b"ok");
+    /// slot.commit(2)?;
+    /// let message = rx.recv()?;
+    /// assert_eq!((&*message, message.type_id(), message.tag()), (&b"ok"[..], 3, 42));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    #[inline]
+    pub fn reserve(&mut self, len: usize) -> Result<Slot<'_>> {
+        self.slot(len, Some(Deadline::NEVER))
+    }
+
+    /// [`reserve`](Self::reserve) that does not wait: `Full` if there is no room now.
+    #[inline]
+    pub fn try_reserve(&mut self, len: usize) -> Result<Slot<'_>> {
+        self.slot(len, None)
+    }
+
+    /// [`reserve`](Self::reserve) that waits for at most `timeout`, then gives `TimedOut`.
+    pub fn reserve_timeout(&mut self, len: usize, timeout: Duration) -> Result<Slot<'_>> {
+        self.slot(len, Some(Deadline::after(timeout)))
+    }
+
+    /// Makes every [`commit_unflushed`](Slot::commit_unflushed) so far visible. Never waits.
+    #[inline]
+    pub fn flush(&mut self) -> Result<()> {
+        self.inner.hot.check().map_err(fail)?;
+        self.inner.hot.publish();
+        Ok(())
+    }
+
+    /// Bytes of the data area; a frame takes 16 bytes more than its payload, rounded up to [`align`](Self::align).
+    pub fn capacity(&self) -> usize {
+        self.inner.hot.capacity as usize
+    }
+
+    /// Every payload begins on a multiple of this many bytes.
+    pub fn align(&self) -> usize {
+        self.inner.hot.align as usize
+    }
+
+    /// The longest payload that ever fits: `min(capacity − 16, 2^31 − 17)`. It fits whenever the ring is empty.
+    pub fn max_message_len(&self) -> usize {
+        self.inner.hot.max_len as usize
+    }
+
+    /// Bytes, frame headers and padding included, that the receiver has not released, by a look at the shared
+    /// position: can be stale when it returns. What is committed but not flushed counts.
+    pub fn len(&self) -> usize {
+        let hot = &self.inner.hot;
+        // Relaxed: a snapshot; clamped because the peer could write anything.
+        let head = self.block().head.head.load(Ordering::Relaxed);
+        hot.tail.wrapping_sub(head).min(hot.capacity) as usize
+    }
+
+    /// Whether the receiver has released everything; can be stale.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a receiver is attached and its process lives (one system call). A stopped process is alive.
+    pub fn is_peer_alive(&self) -> bool {
+        let peer = self.inner.hot.peer();
+        // Acquire: pairs with attach and close.
+        peer.epoch.load(Ordering::Acquire) != 0
+            && peer.flags.load(Ordering::Acquire) & ROLE_CLOSED == 0
+            && self.inner.attachment.link.peer_alive(Role::Producer)
+    }
+
+    /// How often a receiver has attached; 0 = never yet. A change means that a successor took over.
+    pub fn peer_epoch(&self) -> u32 {
+        self.inner.hot.peer().epoch.load(Ordering::Acquire)
+    }
+
+    /// How often a sender has attached, this one included; 1 = the first.
+    pub fn epoch(&self) -> u32 {
+        self.inner.epoch
+    }
+
+    /// The tag of the last message that is visible to receivers (0 if it was sent without one), by whichever sender of
+    /// this ring; `None` before the first. A restarted producer asks this where to go on.
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// let (mut tx, _rx) = ramway::Ring::pair(4096)?;
+    /// assert_eq!(tx.last_tag(), None);
+    /// tx.send_tagged(0, 17, b"")?;
+    /// assert_eq!(tx.last_tag(), Some(17));
+    /// # Ok(()) }
+    /// ```
+    pub fn last_tag(&self) -> Option<u64> {
+        self.inner.hot.last_tag()
+    }
+
+    /// How this handle waits for room from now on.
+    pub fn set_wait_policy(&mut self, policy: WaitPolicy) {
+        self.inner.waiting.policy = policy;
+    }
+
+    /// Whether a blocking call returns `Interrupted` after a signal handler ran (default: it goes on waiting). For
+    /// runtimes that act on signals outside their handlers.
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.inner.waiting.interruptible = yes;
+    }
+
+    /// Flushes, tells the receiver that this was all, and gives the role up. Dropping does the same without the
+    /// chance of an error.
+    ///
+    /// # Errors
+    /// What the handle was already dead of: `Corrupt`, or `Detached` in a forked child.
+    pub fn close(self) -> Result<()> {
+        self.inner.hot.check().or_else(|kind| if kind == ErrorKind::Closed { Ok(()) } else { Err(fail(kind)) })
+    }
+
+    /// Gives the role up without telling the receiver that this was all: it is told `PeerDead`, as if this process
+    /// had been killed, so that half a stream does not pass for a whole one. What was committed is delivered.
+    /// On a [pair](crate::Ring::pair) this is [`close`](Self::close), because there only a close tells.
+    pub fn abandon(mut self) {
+        let Inner { hot, attachment, .. } = &mut *self.inner;
+        hot.abort();
+        hot.publish();
+        self.abandoned = !matches!(attachment.link, Link::None);
+    }
+
+    #[inline]
+    fn put(&mut self, type_id: u32, tag: u64, payload: &[u8], deadline: Option<Deadline>) -> Result<()> {
+        user_type_id(type_id)?;
+        let to = self.reserve_raw(payload.len(), deadline)?;
+        // SAFETY: `to` has room for `payload.len()` bytes that no one else reads or writes before commit; `payload`
+        // cannot overlap them, as nothing hands out a `&[u8]` into unreserved space.
+        unsafe { to.copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
+        self.commit_raw(payload.len(), type_id, tag, true)
+    }
+
+    #[inline]
+    fn slot(&mut self, len: usize, deadline: Option<Deadline>) -> Result<Slot<'_>> {
+        let data = self.reserve_raw(len, deadline)?;
+        Ok(Slot { sender: self, data, len, type_id: 0, tag: 0 })
+    }
+
+    /// The slot's payload; no deadline means do not wait.
+    #[inline]
+    pub(crate) fn reserve_raw(&mut self, len: usize, deadline: Option<Deadline>) -> Result<*mut u8> {
+        match self.inner.hot.try_reserve(len as u64) {
+            Ok(to) => Ok(to),
+            Err(kind) => self.reserve_slow(len, deadline, kind),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reserve_slow(&mut self, len: usize, deadline: Option<Deadline>, kind: ErrorKind) -> Result<*mut u8> {
+        match (kind, deadline) {
+            (ErrorKind::Full, Some(deadline)) => {
+                self.wait_for_room(len as u64, deadline)?;
+                self.inner.hot.try_reserve(len as u64).map_err(fail)
+            }
+            (ErrorKind::TooLarge, _) => Err(Error::new(
+                ErrorKind::TooLarge,
+                format!(
+                    "a message of {len} bytes can never fit: this ring of {} bytes takes at most {}; create it with \
+                     a larger capacity or cut the message",
+                    self.capacity(),
+                    self.max_message_len()
+                ),
+            )),
+            (kind, _) => Err(fail(kind)),
+        }
+    }
+
+    /// Blocks until a payload of `len` bytes fits.
+    fn wait_for_room(&mut self, len: u64, deadline: Deadline) -> Result<()> {
+        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
+        let (mine, peer) = (hot.mine(), hot.peer());
+        let size = frame_size(len, hot.align);
+        let link = &attachment.link;
+        let is_final = link.endings_are_final();
+        // Acquire loads of the peer's words: pair with its attach and close.
+        let closed =
+            || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0 && peer.epoch.load(Ordering::Acquire) != 0;
+        let ended = |look_at_peer: bool| {
+            if closed() {
+                return Err(ErrorKind::Closed.into());
+            }
+            if !look_at_peer {
+                return Ok(());
+            }
+            if link.name_vanished() {
+                return Err(name_vanished());
+            }
+            if link.peer_alive(Role::Producer) || (!is_final && peer.epoch.load(Ordering::Acquire) == 0) {
+                return Ok(());
+            }
+            // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
+            Err(if closed() { ErrorKind::Closed.into() } else { ErrorKind::PeerDead.into() })
+        };
+        let outcome = waiting.until(mine, peer, deadline, || hot.fits_after_refresh(size).map_err(fail), ended);
+        if let Err(end) = &outcome
+            && is_final
+            && matches!(end.kind(), ErrorKind::Closed | ErrorKind::PeerDead)
+        {
+            hot.die(end.kind());
+        }
+        outcome
+    }
+
+    #[inline]
+    pub(crate) fn commit_raw(&mut self, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
+        let hot = &mut self.inner.hot;
+        match hot.commit_unflushed(len as u64, type_id, tag) {
+            Ok(()) => {
+                if flush {
+                    hot.publish();
+                }
+                Ok(())
+            }
+            Err(ErrorKind::InvalidArgument) => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("committed {len} bytes of a slot that has room for fewer (or none is open)"),
+            )),
+            Err(kind) => Err(fail(kind)),
+        }
+    }
+
+    fn block(&self) -> &crate::layout::RingBlock {
+        // SAFETY: the attachment keeps the header page mapped.
+        unsafe { &*self.inner.hot.block }
+    }
+
+    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
+    pub fn raw(&mut self) -> super::raw::RawSender<'_> {
+        super::raw::RawSender { sender: self }
+    }
+
+    pub(crate) fn inner(&mut self) -> &mut Inner {
+        &mut self.inner
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let Inner { hot, attachment, .. } = &mut *self.inner;
+        // In a forked child the ring is the parent's: touch nothing.
+        if attachment.fork.is_detached() {
+            return;
+        }
+        hot.abort();
+        hot.publish();
+        if self.abandoned {
+            return;
+        }
+        announce_close(hot.mine(), hot.peer());
+    }
+}
+
+#[inline(always)]
+fn user_type_id(type_id: u32) -> Result<()> {
+    if type_id >= TYPE_ID_RESERVED { Err(reserved(type_id)) } else { Ok(()) }
+}
+
+#[cold]
+fn reserved(type_id: u32) -> Error {
+    Error::new(
+        ErrorKind::InvalidArgument,
+        format!("type id {type_id:#x} is Ramway's own: applications use ids below {TYPE_ID_RESERVED:#x}"),
+    )
+}
+
+pub(super) fn name_vanished() -> Error {
+    Error::new(
+        ErrorKind::Closed,
+        "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no peer can find it any \
+         more. Create it again",
+    )
+}
+
+/// Room for one message, written in place. Holds whatever an earlier message left there.
+///
+/// At most one per sender, which the borrow says. Dropping it without a commit leaves nothing behind.
+#[derive(Debug)]
+pub struct Slot<'a> {
+    sender: &'a mut Sender,
+    data: *mut u8,
+    len: usize,
+    type_id: u32,
+    tag: u64,
+}
+
+// SAFETY: a slot is a unique borrow of a sender, which may move between threads.
+unsafe impl Send for Slot<'_> {}
+
+impl Slot<'_> {
+    /// Sets the message's type id, 0 if never called.
+    #[must_use]
+    pub fn with_type_id(mut self, type_id: u32) -> Self {
+        self.type_id = type_id;
+        self
+    }
+
+    /// Sets the message's tag, 0 if never called.
+    #[must_use]
+    pub fn with_tag(mut self, tag: u64) -> Self {
+        self.tag = tag;
+        self
+    }
+
+    /// Sends the first `len` bytes. An error (`InvalidArgument` for a `len` beyond what was reserved or a reserved
+    /// type id) aborts the slot.
+    #[inline]
+    pub fn commit(self, len: usize) -> Result<()> {
+        user_type_id(self.type_id)?;
+        self.sender.commit_raw(len, self.type_id, self.tag, true)
+    }
+
+    /// Like [`commit`](Self::commit), but visible only after [`Sender::flush`], the next flushed message, or when
+    /// the sender has to wait, finds the ring full, or closes.
+    #[inline]
+    pub fn commit_unflushed(self, len: usize) -> Result<()> {
+        user_type_id(self.type_id)?;
+        self.sender.commit_raw(len, self.type_id, self.tag, false)
+    }
+}
+
+impl Deref for Slot<'_> {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: reserved, mapped bytes; mapped memory is never uninitialised. They are ours alone until commit.
+        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+    }
+}
+
+impl DerefMut for Slot<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes this the only view.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+    }
+}
+
+impl Drop for Slot<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // After a commit there is no slot any more and this changes nothing.
+        self.sender.inner.hot.abort();
+    }
+}
+
+const _: () = assert!(NO_SLOT > crate::layout::MESSAGE_MAX);

@@ -1,0 +1,250 @@
+//! Waiting: spin for a bounded time, then sleep on a futex, without ever missing a wake-up and without a fence on the
+//! waker's hot path.
+//!
+//! The sleeper (1) stores 1 into its wait word, (2) orders that store before (3) a second look at what it waits for,
+//! and (4) sleeps only while the word is still 1; after *any* return it starts again at (1). The waker publishes, then
+//! loads the word. Both would miss each other only if the waker's load went before its own store: either the waker
+//! fences between the two, or (`plain`) the sleeper makes it do so at step 2 by `membarrier`. `tests/loom.rs` shows
+//! that leaving out any one of these loses a wake-up. The idea of the asymmetric fence is that of membarrier(2).
+
+use crate::layout::{ROLE_CAN, ROLE_PLAIN, RoleLine};
+use crate::sync::{Ordering, fence, spin_hint};
+use crate::sys::{clock, futex, membarrier};
+use crate::{Error, ErrorKind, Result};
+use std::time::{Duration, Instant};
+
+/// The longest sleep before another look at the deadline and at whether the peer lives. A blocked side learns of a
+/// death within two rounds.
+pub(crate) const ROUND: Duration = Duration::from_millis(100);
+/// The longest sleep where the waker does not fence and we cannot make it: the wake-up may be missed, so it is short.
+const UNORDERED_ROUND: Duration = Duration::from_millis(1);
+
+/// Looks at the shared word before sleeping, at most: 2,000 × 25 ns of PAUSE = 50 µs, about what a sleep costs.
+const SPIN_MAX: u32 = 2_000;
+const SPIN_MIN: u32 = 32;
+/// PAUSEs before the first look of a wait; one between the later ones.
+const FIRST_PAUSE: u32 = 4;
+/// A sleep that was shorter than this would have been better spent spinning.
+const SHORT_SLEEP: Duration = Duration::from_micros(60);
+
+/// How a blocking call waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u32)]
+pub enum WaitPolicy {
+    /// Never sleep: the shortest latency, for one whole CPU. Gives the CPU away between looks if there is only one.
+    Spin = 0,
+    /// Spin for up to 50 µs, less where waits have been long, then sleep. Sleeps at once on a machine with one CPU.
+    #[default]
+    Hybrid = 1,
+    /// Sleep at once: the least CPU time.
+    Block = 2,
+}
+
+/// A point in monotonic time, or never.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub(crate) const NEVER: Self = Self(None);
+
+    /// `timeout` from now; a time too far away to be represented is never.
+    pub(crate) fn after(timeout: Duration) -> Self {
+        Self(Instant::now().checked_add(timeout))
+    }
+
+    /// What is left, `None` once it has passed.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        match self.0 {
+            None => Some(Duration::MAX),
+            Some(at) => at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()),
+        }
+    }
+}
+
+/// How one handle waits: private to its thread.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) policy: WaitPolicy,
+    /// Looks to spend before sleeping, SPIN_MIN ..= SPIN_MAX; follows how long waits have lasted.
+    budget: u32,
+    /// This process can membarrier. Cleared if it ever fails.
+    pub(crate) can: bool,
+    /// Return `Interrupted` when a signal handler ran, instead of going on.
+    pub(crate) interruptible: bool,
+    /// The peer was dead at the last look: look again at once rather than after a round.
+    suspect: bool,
+}
+
+impl Waiting {
+    pub(crate) fn new(policy: WaitPolicy, can: bool) -> Self {
+        Self { policy, budget: SPIN_MAX, can, interruptible: false, suspect: false }
+    }
+
+    /// Blocks until `ready` says true.
+    ///
+    /// `mine` is the wait word's line of this role, `peer` the other's. `ended` is asked while `ready` says false; its
+    /// argument says whether to spend a system call on whether the peer lives. What it returns as an error is
+    /// returned, but only if `ready` still says false when asked *after* it: what was committed before the end is
+    /// delivered before the end is.
+    pub(crate) fn until(
+        &mut self,
+        mine: &RoleLine,
+        peer: &RoleLine,
+        deadline: Deadline,
+        mut ready: impl FnMut() -> Result<bool>,
+        mut ended: impl FnMut(bool) -> Result<()>,
+    ) -> Result<()> {
+        if self.spin(deadline, &mut ready, &mut ended)? {
+            return Ok(());
+        }
+        let mut look_at_peer = self.suspect;
+        let slept = Instant::now();
+        loop {
+            let longest = self.arm(mine, peer);
+            let outcome = match self.decide(&mut ready, &mut ended, look_at_peer) {
+                Ok(false) => match deadline.left() {
+                    None => Err(ErrorKind::TimedOut.into()),
+                    Some(left) => {
+                        let wake = futex::wait(&mine.wait, 1, left.min(longest));
+                        if wake == futex::Wake::Interrupted && self.interruptible {
+                            Err(ErrorKind::Interrupted.into())
+                        } else {
+                            look_at_peer = wake == futex::Wake::TimedOut;
+                            continue;
+                        }
+                    }
+                },
+                other => other,
+            };
+            disarm(mine);
+            self.adapt(slept);
+            return outcome.map(|_| ());
+        }
+    }
+
+    /// One look: `Ok(true)` ready, `Ok(false)` not yet, or how it ended.
+    fn decide(
+        &mut self,
+        ready: &mut impl FnMut() -> Result<bool>,
+        ended: &mut impl FnMut(bool) -> Result<()>,
+        look_at_peer: bool,
+    ) -> Result<bool> {
+        if ready()? {
+            return Ok(true);
+        }
+        match ended(look_at_peer) {
+            Ok(()) => {
+                self.suspect &= !look_at_peer;
+                Ok(false)
+            }
+            Err(end) => {
+                self.suspect = end.kind() == ErrorKind::PeerDead;
+                // The second look: the flag or the free lock was seen after `ready` had looked.
+                if ready()? { Ok(true) } else { Err(end) }
+            }
+        }
+    }
+
+    /// Steps 1 and 2. Returns how long step 4 may last.
+    pub(crate) fn arm(&mut self, mine: &RoleLine, peer: &RoleLine) -> Duration {
+        // Relaxed: step 2 orders it.
+        mine.wait.store(1, Ordering::Relaxed);
+        if self.can {
+            if membarrier::sync() {
+                return ROUND;
+            }
+            // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
+            self.can = false;
+            let flags = mine.flags.load(Ordering::Relaxed);
+            mine.flags.store(flags & !ROLE_CAN, Ordering::Relaxed);
+        }
+        // SeqCst fence: the store above goes before the second look; pairs with the fencing waker's fence.
+        fence(Ordering::SeqCst);
+        // Relaxed, after the fence: a waker that turns plain on fences between saying so and its first plain publish.
+        if peer.flags.load(Ordering::Relaxed) & ROLE_PLAIN != 0 { UNORDERED_ROUND } else { ROUND }
+    }
+
+    fn spin(
+        &mut self,
+        deadline: Deadline,
+        ready: &mut impl FnMut() -> Result<bool>,
+        ended: &mut impl FnMut(bool) -> Result<()>,
+    ) -> Result<bool> {
+        if cfg!(loom) || self.policy == WaitPolicy::Block {
+            return Ok(false);
+        }
+        let alone = clock::cpus_online() == 1;
+        if !alone {
+            // The caller has just looked. To look again at once takes the line away from a peer that is about to write
+            // it: this first pause makes the round trip 0.92 × and one way 0.76 × (docs/adr/0001).
+            for _ in 0..FIRST_PAUSE {
+                spin_hint();
+            }
+        }
+        if self.policy == WaitPolicy::Hybrid {
+            for _ in 0..if alone { 0 } else { self.budget } {
+                if ready()? {
+                    self.budget = (self.budget * 2).min(SPIN_MAX);
+                    return Ok(true);
+                }
+                spin_hint();
+            }
+            return Ok(false);
+        }
+        let mut next_peer_look = if self.suspect { 0 } else { clock::coarse_ns() + ROUND.as_nanos() as u64 };
+        loop {
+            // 1,000 looks are 25 µs: rare enough for a clock, often enough for a deadline.
+            for _ in 0..if alone { 1 } else { 1_000 } {
+                if ready()? {
+                    return Ok(true);
+                }
+                spin_hint();
+            }
+            if alone {
+                std::thread::yield_now();
+            }
+            let now = clock::coarse_ns();
+            let look_at_peer = now >= next_peer_look;
+            if look_at_peer {
+                next_peer_look = now + ROUND.as_nanos() as u64;
+            }
+            if self.decide(ready, ended, look_at_peer)? {
+                return Ok(true);
+            }
+            if deadline.left().is_none() {
+                return Err(Error::from(ErrorKind::TimedOut));
+            }
+        }
+    }
+
+    fn adapt(&mut self, slept: Instant) {
+        self.budget = if slept.elapsed() < SHORT_SLEEP {
+            (self.budget * 2).min(SPIN_MAX)
+        } else {
+            (self.budget / 2).max(SPIN_MIN)
+        };
+    }
+}
+
+/// Leaves the wait: step 3's "store 0".
+pub(crate) fn disarm(mine: &RoleLine) {
+    // Relaxed: a waker that still sees 1 makes one wake-up call too many, nothing else.
+    mine.wait.store(0, Ordering::Relaxed);
+}
+
+/// The waker's slow half: called after the order between publishing and this load is made.
+#[cold]
+pub(crate) fn wake_if_waiting(peer: &RoleLine) {
+    // Relaxed: ordered by the caller. Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
+    if peer.wait.load(Ordering::Relaxed) != 0 {
+        wake(peer);
+    }
+}
+
+/// Wakes the peer whether it waits or not: for attach, close and epoch changes, which it must not sleep through.
+#[cold]
+pub(crate) fn wake(peer: &RoleLine) {
+    // Relaxed: a sleeper that re-armed meanwhile is woken for nothing and arms again.
+    peer.wait.store(0, Ordering::Relaxed);
+    futex::wake_all(&peer.wait);
+}
