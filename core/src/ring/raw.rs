@@ -4,30 +4,8 @@
 use super::consumer::{Consumer, Frame};
 use super::producer::{NO_SLOT, Producer};
 use super::{Receiver, Sender};
-use crate::wait::Deadline;
+pub use crate::wait::Patience;
 use crate::{ErrorKind, Result};
-use std::time::Duration;
-
-/// How long a raw call may wait.
-#[derive(Clone, Copy, Debug)]
-pub enum Patience {
-    /// Not at all: `Full` or `Empty`.
-    None,
-    /// Up to this long, then `TimedOut`.
-    For(Duration),
-    /// For ever.
-    Forever,
-}
-
-impl Patience {
-    fn deadline(self) -> Option<Deadline> {
-        match self {
-            Self::None => None,
-            Self::For(timeout) => Some(Deadline::after(timeout)),
-            Self::Forever => Some(Deadline::NEVER),
-        }
-    }
-}
 
 /// A sender as bindings see it.
 #[derive(Debug)]
@@ -46,7 +24,7 @@ impl RawSender<'_> {
         if self.sender.inner().hot.slot != NO_SLOT {
             return Err(ErrorKind::Busy.into());
         }
-        self.sender.reserve_raw(len, patience.deadline())
+        self.sender.reserve_raw(len, patience)
     }
 
     /// Makes the open slot a message. Any type id: Ramway's own frames are made by bindings.
@@ -82,7 +60,7 @@ impl RawReceiver<'_> {
         if self.receiver.inner().hot.is_lent() {
             return Err(ErrorKind::Busy.into());
         }
-        self.receiver.recv_raw(patience.deadline())
+        self.receiver.recv_raw(patience)
     }
 
     /// One more frame of a batch, if there is one now; may be called while frames are lent out.

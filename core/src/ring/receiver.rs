@@ -5,7 +5,7 @@ use crate::layout::{ROLE_CLOSED, RoleLine};
 use crate::segment::{Attachment, Role};
 use crate::sync::Ordering;
 use crate::sys::{clock, fork, membarrier};
-use crate::wait::{Deadline, ROUND, WaitPolicy, Waiting};
+use crate::wait::{Deadline, Patience, ROUND, WaitPolicy, Waiting};
 use crate::{Error, ErrorKind, Result};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -104,19 +104,19 @@ impl Receiver {
     /// a sender that never attached is waited for. `Corrupt`, `Detached`.
     #[inline]
     pub fn recv(&mut self) -> Result<Message<'_>> {
-        self.message(Some(Deadline::NEVER))
+        self.message(Patience::Forever)
     }
 
     /// [`recv`](Self::recv) that does not wait: `Empty` if there is no message now.
     #[inline]
     pub fn try_recv(&mut self) -> Result<Message<'_>> {
-        self.message(None)
+        self.message(Patience::None)
     }
 
     /// [`recv`](Self::recv) that waits for at most `timeout`, then gives `TimedOut`.
     #[inline]
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Message<'_>> {
-        self.message(Some(Deadline::after(timeout)))
+        self.message(Patience::For(timeout))
     }
 
     /// Up to `max` messages (at least one: it waits for the first) that are released together when the batch drops.
@@ -137,34 +137,34 @@ impl Receiver {
     /// As for [`recv`](Self::recv). `InvalidArgument` for a `max` of 0.
     #[inline]
     pub fn recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
-        self.batch(max, Some(Deadline::NEVER))
+        self.batch(max, Patience::Forever)
     }
 
     /// [`recv_batch`](Self::recv_batch) that does not wait: `Empty` if there is no message now.
     #[inline]
     pub fn try_recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
-        self.batch(max, None)
+        self.batch(max, Patience::None)
     }
 
     /// [`recv_batch`](Self::recv_batch) that waits for the first message for at most `timeout`.
     pub fn recv_batch_timeout(&mut self, max: usize, timeout: Duration) -> Result<Batch<'_>> {
-        self.batch(max, Some(Deadline::after(timeout)))
+        self.batch(max, Patience::For(timeout))
     }
 
     /// Copies the next message into `buffer`, replacing what was there, and releases it. The one way to read that a
     /// peer cannot disturb by rewriting what it sent: every byte is read once.
     pub fn recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
-        self.copy(buffer, Some(Deadline::NEVER))
+        self.copy(buffer, Patience::Forever)
     }
 
     /// [`recv_into`](Self::recv_into) that does not wait.
     pub fn try_recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
-        self.copy(buffer, None)
+        self.copy(buffer, Patience::None)
     }
 
     /// [`recv_into`](Self::recv_into) that waits for at most `timeout`.
     pub fn recv_into_timeout(&mut self, buffer: &mut Vec<u8>, timeout: Duration) -> Result<Meta> {
-        self.copy(buffer, Some(Deadline::after(timeout)))
+        self.copy(buffer, Patience::For(timeout))
     }
 
     /// Copies of the messages, one after another, until the sender closes. An error, `PeerDead` too, is the last item.
@@ -209,6 +209,9 @@ impl Receiver {
 
     /// Whether a sender is attached and its process lives (one system call). A stopped process is alive.
     pub fn is_peer_alive(&self) -> bool {
+        if self.inner.attachment.fork.is_detached() {
+            return false;
+        }
         let peer = self.inner.hot.peer();
         // Acquire: pairs with attach and close.
         peer.epoch.load(Ordering::Acquire) != 0
@@ -249,26 +252,26 @@ impl Receiver {
     }
 
     #[inline]
-    fn message(&mut self, deadline: Option<Deadline>) -> Result<Message<'_>> {
+    fn message(&mut self, patience: Patience) -> Result<Message<'_>> {
         // Of a message that was forgotten (`mem::forget`): its borrow has ended all the same.
         self.inner.hot.release();
-        let frame = self.recv_raw(deadline)?;
+        let frame = self.recv_raw(patience)?;
         Ok(Message { frame, receiver: self })
     }
 
     #[inline]
-    fn batch(&mut self, max: usize, deadline: Option<Deadline>) -> Result<Batch<'_>> {
+    fn batch(&mut self, max: usize, patience: Patience) -> Result<Batch<'_>> {
         if max == 0 {
             return Err(Error::new(ErrorKind::InvalidArgument, "a batch of at most 0 messages: ask for at least 1"));
         }
         self.inner.hot.release();
-        let first = self.recv_raw(deadline)?;
+        let first = self.recv_raw(patience)?;
         Ok(Batch { receiver: self, first: Some(first), left: max - 1 })
     }
 
-    fn copy(&mut self, buffer: &mut Vec<u8>, deadline: Option<Deadline>) -> Result<Meta> {
+    fn copy(&mut self, buffer: &mut Vec<u8>, patience: Patience) -> Result<Meta> {
         self.inner.hot.release();
-        let frame = self.recv_raw(deadline)?;
+        let frame = self.recv_raw(patience)?;
         buffer.clear();
         // At most what is published, so at most the capacity, whatever the peer wrote.
         buffer.reserve(frame.len);
@@ -282,21 +285,21 @@ impl Receiver {
         Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
     }
 
-    /// The next frame; no deadline means do not wait.
+    /// The next frame; without patience, no wait.
     #[inline]
-    pub(crate) fn recv_raw(&mut self, deadline: Option<Deadline>) -> Result<Frame> {
+    pub(crate) fn recv_raw(&mut self, patience: Patience) -> Result<Frame> {
         match self.inner.hot.next_frame() {
             Ok(Some(frame)) => Ok(frame),
-            Ok(None) => self.recv_slow(deadline),
+            Ok(None) => self.recv_slow(patience),
             Err(kind) => Err(fail(kind)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn recv_slow(&mut self, deadline: Option<Deadline>) -> Result<Frame> {
+    fn recv_slow(&mut self, patience: Patience) -> Result<Frame> {
         let inner = &mut *self.inner;
-        let outcome = match deadline {
+        let outcome = match patience.deadline() {
             Some(deadline) => inner.wait_for_frame(deadline),
             None => inner.look_for_end(),
         };

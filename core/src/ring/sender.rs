@@ -4,7 +4,7 @@ use crate::layout::{ROLE_CLOSED, TYPE_ID_RESERVED, frame_size};
 use crate::segment::{Attachment, Link, Role};
 use crate::sync::Ordering;
 use crate::sys::{fork, membarrier};
-use crate::wait::{Deadline, WaitPolicy, Waiting};
+use crate::wait::{Deadline, Patience, WaitPolicy, Waiting};
 use crate::{Error, ErrorKind, Result};
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
@@ -97,31 +97,31 @@ impl Sender {
     /// last one back after a restart.
     #[inline]
     pub fn send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
-        self.put(type_id, tag, payload, Some(Deadline::NEVER))
+        self.put(type_id, tag, payload, Patience::Forever)
     }
 
     /// [`send`](Self::send) that does not wait: `Full` if there is no room now.
     #[inline]
     pub fn try_send(&mut self, type_id: u32, payload: &[u8]) -> Result<()> {
-        self.put(type_id, 0, payload, None)
+        self.put(type_id, 0, payload, Patience::None)
     }
 
     /// [`try_send`](Self::try_send) with a tag.
     #[inline]
     pub fn try_send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
-        self.put(type_id, tag, payload, None)
+        self.put(type_id, tag, payload, Patience::None)
     }
 
     /// [`send`](Self::send) that waits for at most `timeout`, then gives `TimedOut`.
     pub fn send_timeout(&mut self, type_id: u32, payload: &[u8], timeout: Duration) -> Result<()> {
-        self.put(type_id, 0, payload, Some(Deadline::after(timeout)))
+        self.put(type_id, 0, payload, Patience::For(timeout))
     }
 
     /// [`send_tagged`](Self::send_tagged) of one message gathered from several pieces.
     pub fn send_vectored(&mut self, type_id: u32, tag: u64, pieces: &[IoSlice<'_>]) -> Result<()> {
         user_type_id(type_id)?;
         let total = pieces.iter().try_fold(0usize, |sum, p| sum.checked_add(p.len())).unwrap_or(usize::MAX);
-        let mut to = self.reserve_raw(total, Some(Deadline::NEVER))?;
+        let mut to = self.reserve_raw(total, Patience::Forever)?;
         for piece in pieces {
             // SAFETY: `to` walks through the `total` reserved bytes, which no one else reads or writes before commit.
             unsafe {
@@ -143,7 +143,7 @@ impl Sender {
         let mut sent = 0;
         for message in messages {
             let payload = message.as_ref();
-            let one = self.reserve_raw(payload.len(), Some(Deadline::NEVER)).and_then(|to| {
+            let one = self.reserve_raw(payload.len(), Patience::Forever).and_then(|to| {
                 // SAFETY: as in `put`.
                 unsafe { to.copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
                 self.commit_raw(payload.len(), type_id, 0, false)
@@ -190,18 +190,18 @@ impl Sender {
     /// As for [`send`](Self::send).
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Result<Slot<'_>> {
-        self.slot(len, Some(Deadline::NEVER))
+        self.slot(len, Patience::Forever)
     }
 
     /// [`reserve`](Self::reserve) that does not wait: `Full` if there is no room now.
     #[inline]
     pub fn try_reserve(&mut self, len: usize) -> Result<Slot<'_>> {
-        self.slot(len, None)
+        self.slot(len, Patience::None)
     }
 
     /// [`reserve`](Self::reserve) that waits for at most `timeout`, then gives `TimedOut`.
     pub fn reserve_timeout(&mut self, len: usize, timeout: Duration) -> Result<Slot<'_>> {
-        self.slot(len, Some(Deadline::after(timeout)))
+        self.slot(len, Patience::For(timeout))
     }
 
     /// Makes every [`commit_unflushed`](Slot::commit_unflushed) so far visible. Never waits.
@@ -243,6 +243,9 @@ impl Sender {
 
     /// Whether a receiver is attached and its process lives (one system call). A stopped process is alive.
     pub fn is_peer_alive(&self) -> bool {
+        if self.inner.attachment.fork.is_detached() {
+            return false;
+        }
         let peer = self.inner.hot.peer();
         // Acquire: pairs with attach and close.
         peer.epoch.load(Ordering::Acquire) != 0
@@ -306,9 +309,9 @@ impl Sender {
     }
 
     #[inline]
-    fn put(&mut self, type_id: u32, tag: u64, payload: &[u8], deadline: Option<Deadline>) -> Result<()> {
+    fn put(&mut self, type_id: u32, tag: u64, payload: &[u8], patience: Patience) -> Result<()> {
         user_type_id(type_id)?;
-        let to = self.reserve_raw(payload.len(), deadline)?;
+        let to = self.reserve_raw(payload.len(), patience)?;
         // SAFETY: `to` has room for `payload.len()` bytes that no one else reads or writes before commit; `payload`
         // cannot overlap them, as nothing hands out a `&[u8]` into unreserved space.
         unsafe { to.copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
@@ -316,24 +319,24 @@ impl Sender {
     }
 
     #[inline]
-    fn slot(&mut self, len: usize, deadline: Option<Deadline>) -> Result<Slot<'_>> {
-        let data = self.reserve_raw(len, deadline)?;
+    fn slot(&mut self, len: usize, patience: Patience) -> Result<Slot<'_>> {
+        let data = self.reserve_raw(len, patience)?;
         Ok(Slot { sender: self, data, len, type_id: 0, tag: 0 })
     }
 
-    /// The slot's payload; no deadline means do not wait.
+    /// The slot's payload; without patience, no wait.
     #[inline]
-    pub(crate) fn reserve_raw(&mut self, len: usize, deadline: Option<Deadline>) -> Result<*mut u8> {
+    pub(crate) fn reserve_raw(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
         match self.inner.hot.try_reserve(len as u64) {
             Ok(to) => Ok(to),
-            Err(kind) => self.reserve_slow(len, deadline, kind),
+            Err(kind) => self.reserve_slow(len, patience, kind),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn reserve_slow(&mut self, len: usize, deadline: Option<Deadline>, kind: ErrorKind) -> Result<*mut u8> {
-        match (kind, deadline) {
+    fn reserve_slow(&mut self, len: usize, patience: Patience, kind: ErrorKind) -> Result<*mut u8> {
+        match (kind, patience.deadline()) {
             (ErrorKind::Full, Some(deadline)) => {
                 self.wait_for_room(len as u64, deadline)?;
                 self.inner.hot.try_reserve(len as u64).map_err(fail)
