@@ -20,6 +20,11 @@ impl HeaderPage {
         Self(Box::new([0; HEADER_SIZE]))
     }
 
+    /// The size that the header claims for the whole segment, unchecked.
+    pub(crate) fn claimed_size(&self) -> u64 {
+        self.u64(offset_of!(SegmentHeader, size))
+    }
+
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {
         self.0[at..at + N].try_into().expect("the slice has N bytes")
     }

@@ -6,6 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::named::NamedLink;
 use crate::sys::fork;
+use crate::sys::mem::Access;
 
 /// A side of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +31,17 @@ impl Role {
         }
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    /// A receiver maps the data read-only: it guards against our own mistakes.
+    pub(crate) fn data_access(self) -> Access {
         match self {
-            Self::Producer => "producer",
-            Self::Consumer => "consumer",
+            Self::Producer => Access::ReadWrite,
+            Self::Consumer => Access::ReadOnly,
         }
     }
 }
 
 /// How a handle is tied to its peer.
+#[derive(Debug)]
 pub(crate) enum Link {
     /// Locks on a named segment.
     Named(NamedLink),
@@ -81,6 +84,7 @@ impl Link {
 }
 
 /// The handshake's socket. Its last holder in this process closes it, which is the peer's notice.
+#[derive(Debug)]
 pub(crate) struct SocketLink {
     /// Descriptor 0 is the socket; a clone of the entry that the other half holds.
     pub(crate) entry: fork::Entry,

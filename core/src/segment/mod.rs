@@ -2,12 +2,12 @@
 
 mod format;
 mod link;
-mod name;
-mod named;
+pub(crate) mod name;
+pub(crate) mod named;
 pub mod survey;
 mod undelivered;
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
@@ -18,14 +18,16 @@ pub(crate) use format::{
 };
 pub(crate) use link::{Link, Role, SocketLink};
 pub(crate) use name::Name;
-pub(crate) use named::{Intent, Named, NamedLink, NamedOptions, named};
+pub(crate) use named::{BYTE_LISTENER, Intent, Named, NamedLink, NamedOptions, check_file_system, named, read_page};
 
 use crate::error::Result;
 use crate::layout::{BLOCK_OFFSETS, HEADER_SIZE, RegionBlock, RingBlock};
 use crate::sys::fork;
 use crate::sys::mem::{Access, MirrorMap, PageMap, page_size};
+use crate::sys::placement::{self, PlacementOptions};
 
 /// The header page, mapped apart from the data so that a stray access to either cannot reach the other.
+#[derive(Debug)]
 pub(crate) struct HeaderMap(PageMap);
 
 impl HeaderMap {
@@ -74,6 +76,7 @@ impl HeaderMap {
 
 /// All that a `Sender` or a `Receiver` stands on. Drop it after the role's closed flag is set and the peer is woken:
 /// the fields then go in this order, the role's lock last. In a fork's child nothing is unmapped or unlocked.
+#[derive(Debug)]
 pub(crate) struct Attachment {
     pub(crate) data: MirrorMap,
     pub(crate) header: Arc<HeaderMap>,
@@ -87,3 +90,36 @@ pub(crate) struct Attachment {
 
 // SAFETY: `block` points into `header`, which the attachment keeps alive and which has no affinity to a thread.
 unsafe impl Send for Attachment {}
+
+impl Named {
+    /// Maps a ring's data for a role whose lock this handle holds. A receiver gets it read-only: it has no business
+    /// writing there.
+    pub(crate) fn into_attachment(self, role: Role, placement: &PlacementOptions) -> Result<Attachment> {
+        let geometry = self.valid.rings[0].expect("whoever asked for a ring was given one");
+        let data = map_data(self.file.as_fd(), &geometry, role, placement)?;
+        Ok(Attachment {
+            data,
+            block: self.header.ring_block(0),
+            header: self.header,
+            capacity: geometry.capacity,
+            align: geometry.align,
+            link: Link::Named(self.link),
+            fork: self.entry,
+        })
+    }
+}
+
+/// Maps a ring's data as its role needs it.
+pub(crate) fn map_data(
+    file: BorrowedFd<'_>,
+    geometry: &RingGeometry,
+    role: Role,
+    placement: &PlacementOptions,
+) -> Result<MirrorMap> {
+    let access = role.data_access();
+    let capacity = geometry.capacity as usize;
+    let data = MirrorMap::map(file, geometry.data_offset, capacity, access)?;
+    // SAFETY: the mapping is alive and `capacity` bytes long, twice.
+    unsafe { placement::apply(data.as_ptr(), capacity, 2, access == Access::ReadWrite, placement) }?;
+    Ok(data)
+}

@@ -197,9 +197,22 @@ pub(crate) fn open_regular(dir: BorrowedFd<'_>, file: &OsStr, access: Access) ->
     if fs::is_regular(&stat) { Ok(Some((fd, stat))) } else { Err(not_regular(&stat)) }
 }
 
+/// What makes a file the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    dev: u64,
+    ino: u64,
+}
+
+impl FileId {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self { dev: stat.st_dev, ino: stat.st_ino }
+    }
+}
+
 /// Whether the name still leads to this file.
-fn leads_to(dir: BorrowedFd<'_>, file: &OsStr, stat: &Stat) -> bool {
-    matches!(fs::stat_at(dir, file), Ok(Some(now)) if fs::same_file(&now, stat))
+pub(crate) fn leads_to(dir: BorrowedFd<'_>, file: &OsStr, id: FileId) -> bool {
+    matches!(fs::stat_at(dir, file), Ok(Some(now)) if FileId::of(&now) == id)
 }
 
 fn retry(why: &str) -> Step {
@@ -237,7 +250,7 @@ fn open_once(name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
         return Ok(retry("somebody was removing the segment"));
     }
     let mut link = NamedLink::new(entry.clone(), name, &stat);
-    if !leads_to(name.dir(), name.file(), &stat) {
+    if !leads_to(name.dir(), name.file(), FileId::of(&stat)) {
         return Ok(retry("the name changed hands while it was opened"));
     }
     if let Some(byte) = options.role_byte {
@@ -260,7 +273,7 @@ fn lock_description(name: &Name, stat: &Stat, access: Access) -> Result<Option<E
             }
             Err(e) => return Err(os(e, "opening the file a second time")),
         };
-        same = fs::stat(&lock).is_ok_and(|now| fs::same_file(&now, stat));
+        same = fs::stat(&lock).is_ok_and(|now| FileId::of(&now) == FileId::of(stat));
         Ok(vec![lock, dup(name.dir())?])
     })?;
     Ok(same.then_some(entry))
@@ -325,7 +338,7 @@ fn make_way(name: &Name, options: &NamedOptions<'_>) -> Result<Option<Step>> {
             _ => Ok(Some(retry("somebody was removing the segment"))),
         };
     }
-    if !leads_to(name.dir(), name.file(), &stat) {
+    if !leads_to(name.dir(), name.file(), FileId::of(&stat)) {
         return Ok(Some(retry("the name changed hands while it was looked at")));
     }
     if !valid.header.is_of_another_boot() && !options.discard {
@@ -438,18 +451,19 @@ impl Drop for DotName {
 
 /// The locks of one handle. Dropped last of all the handle has: releases the role, and if nobody else is there, the
 /// name.
+#[derive(Debug)]
 pub(crate) struct NamedLink {
     /// Descriptor 0 holds the locks, 1 is the directory.
     entry: Entry,
     file: OsString,
     path: PathBuf,
-    stat: Stat,
+    id: FileId,
     role_byte: Option<u64>,
 }
 
 impl NamedLink {
     fn new(entry: Entry, name: &Name, stat: &Stat) -> Self {
-        Self { entry, file: name.file().into(), path: name.path().into(), stat: *stat, role_byte: None }
+        Self { entry, file: name.file().into(), path: name.path().into(), id: FileId::of(stat), role_byte: None }
     }
 
     fn take_role(&mut self, byte: u64, kind: Kind) -> Result<()> {
@@ -485,7 +499,7 @@ impl NamedLink {
     fn remove_if_done(&self) -> Result<()> {
         let lock = self.entry.fd(0);
         let dir = self.entry.fd(1);
-        if !leads_to(dir, &self.file, &self.stat) {
+        if !leads_to(dir, &self.file, self.id) {
             return Ok(());
         }
         let (page, size) = read_page(lock)?;

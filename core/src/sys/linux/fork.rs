@@ -109,9 +109,10 @@ pub(crate) fn on_child(hook: fn()) {
 
 /// Descriptors that a fork's child must not keep, and who wants to know. Clones are the same entry; the drop of the
 /// last one closes the descriptors.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Entry(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
     id: usize,
     fds: Vec<RawFd>,
@@ -152,11 +153,9 @@ impl Entry {
         Self(Arc::new(Inner { id, fds, detached }))
     }
 
-    /// Has [`ErrorKind::Detached`] stored into `state` in a fork's child, until the watch is dropped.
-    ///
-    /// # Safety
-    /// `state` outlives the watch.
-    pub(crate) unsafe fn watch(&self, state: *const AtomicU32) -> Watch {
+    /// Has [`ErrorKind::Detached`] stored into `state` in a fork's child, until the watch is dropped. `state` must
+    /// outlive the watch: it is followed in the child without another look.
+    pub(crate) fn watch(&self, state: *const AtomicU32) -> Watch {
         if let Some(slot) = &mut registry().slots[self.0.id] {
             slot.states.push(state);
         }
@@ -194,6 +193,7 @@ impl Drop for Inner {
 }
 
 /// A registered state word; see [`Entry::watch`].
+#[derive(Debug)]
 pub(crate) struct Watch {
     entry: Entry,
     state: *const AtomicU32,

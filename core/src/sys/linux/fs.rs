@@ -214,11 +214,6 @@ pub(crate) fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether two descriptions or names are one file.
-pub(crate) fn same_file(a: &Stat, b: &Stat) -> bool {
-    (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
-}
-
 /// `fstat`.
 pub(crate) fn stat(fd: impl AsFd) -> Result<Stat, Errno> {
     rustix::fs::fstat(fd)

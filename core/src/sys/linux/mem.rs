@@ -32,6 +32,7 @@ pub(crate) fn page_size() -> usize {
 }
 
 /// An address range that is unmapped on drop, except in a fork's child, where inherited views must stay readable.
+#[derive(Debug)]
 struct Range {
     ptr: NonNull<u8>,
     len: usize,
@@ -95,6 +96,7 @@ fn os(e: Errno, what: impl std::fmt::Display) -> Error {
 }
 
 /// One mapping of a window of a file.
+#[derive(Debug)]
 pub(crate) struct PageMap(Range);
 
 impl PageMap {
@@ -139,6 +141,7 @@ impl PageMap {
 }
 
 /// The same bytes twice, back to back: byte `i` and byte `i + capacity` are one byte of memory.
+#[derive(Debug)]
 pub(crate) struct MirrorMap(Range);
 
 impl MirrorMap {
@@ -160,12 +163,18 @@ impl MirrorMap {
     ///
     /// # Safety
     /// `ptr` is the page-aligned start of `capacity` bytes that belong to one mapping.
-    pub(crate) unsafe fn duplicate(ptr: *mut u8, capacity: usize) -> Result<Self> {
+    pub(crate) unsafe fn duplicate(ptr: *mut u8, capacity: usize, access: Access) -> Result<Self> {
         let mirror = Self::reserve(capacity, page_size())?;
         for half in 0..2 {
             let at = mirror.0.ptr.as_ptr().wrapping_add(half * capacity);
             // SAFETY: passed on from the caller; the target lies inside the address range reserved above.
             unsafe { alias(ptr, capacity, at) }?;
+        }
+        if access == Access::ReadOnly {
+            let flags = mm::MprotectFlags::READ;
+            // SAFETY: the two mappings made above, which nobody uses yet.
+            unsafe { mm::mprotect(mirror.0.ptr.as_ptr().cast(), mirror.0.len, flags) }
+                .map_err(|e| os(e, "making a mapping read-only"))?;
         }
         Ok(mirror)
     }

@@ -1,0 +1,422 @@
+//! Where rings come from: a name, a pair of threads, or memory that the caller brings.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Receiver, Sender};
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{ALIGN_MIN, Kind};
+use crate::segment::{
+    Attachment, HeaderMap, Intent, Link, NamedOptions, RingGeometry, Role, Spec, Valid, format, map_data, named,
+    round_capacity, validate,
+};
+use crate::sys::fork::Entry;
+use crate::sys::mem::{Access, MirrorMap, page_size};
+use crate::sys::placement::{self, PlacementOptions};
+use crate::sys::{fs, memfd};
+use crate::wait::WaitPolicy;
+
+/// What a new ring holds if nobody says otherwise, in bytes.
+const DEFAULT_CAPACITY: u64 = 1 << 20;
+
+/// A named ring between two processes, or an unnamed one between two threads: where [`Sender`] and [`Receiver`] come
+/// from.
+///
+/// A name (`[A-Za-z0-9._-]{1,80}`, not starting with a dot, not ending in `.sock`) stands in the Ramway directory:
+/// `RAMWAY_DIR`, else `/dev/shm/ramway-<uid>`. With a `/` in it, it is a path. Either side may create the ring.
+///
+/// The name goes when the last handle does, unless messages (or an orderly close) are undelivered: then it stays for
+/// the next receiver.
+///
+/// ```
+/// # fn main() -> ramway::Result<()> {
+/// # let name = format!("/dev/shm/ramway-doc-ring-{}", std::process::id());
+/// let mut tx = ramway::Ring::create(&name).capacity(1 << 16).sender()?;
+/// tx.send(1, b"hello")?;
+/// tx.close()?;
+///
+/// // In another process, now or later:
+/// let mut rx = ramway::Ring::open(&name).receiver()?;
+/// assert_eq!(&*rx.recv()?, b"hello");
+/// assert_eq!(rx.recv().unwrap_err().kind(), ramway::ErrorKind::Closed);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Ring;
+
+impl Ring {
+    /// A ring that must be new. `AlreadyExists` if somebody uses the name, if it holds what was never delivered (unless
+    /// [`discard`](RingBuilder::discard)), or if something else has it. What dead processes left empty is replaced.
+    pub fn create(name: impl AsRef<OsStr>) -> RingBuilder {
+        RingBuilder::new(name.as_ref(), Intent::Create)
+    }
+
+    /// A ring that exists, also one that dead processes left: its messages are still there. `NotFound` if there is none
+    /// (see [`timeout`](RingBuilder::timeout)).
+    pub fn open(name: impl AsRef<OsStr>) -> RingBuilder {
+        RingBuilder::new(name.as_ref(), Intent::Open)
+    }
+
+    /// A ring that is opened if it exists and made if not. `InvalidArgument` if it exists with another capacity or
+    /// alignment than was asked for.
+    pub fn open_or_create(name: impl AsRef<OsStr>) -> RingBuilder {
+        RingBuilder::new(name.as_ref(), Intent::OpenOrCreate)
+    }
+
+    /// Both ends of a new ring without a name, for two threads of this process. `capacity` is in bytes, rounded up to a
+    /// power of two of at least a page.
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// let (mut tx, mut rx) = ramway::Ring::pair(1 << 16)?;
+    /// let thread = std::thread::spawn(move || tx.send(0, b"from a thread"));
+    /// assert_eq!(&*rx.recv()?, b"from a thread");
+    /// thread.join().unwrap()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NoSpace` if the memory cannot be had.
+    pub fn pair(capacity: u64) -> Result<(Sender, Receiver)> {
+        let spec = Spec::ring(capacity, ALIGN_MIN, page_size())?;
+        let doing = |e: Error| e.context(format_args!("making a ring of {capacity} bytes for two threads"));
+        let file = memfd::create("ramway-pair").map_err(doing)?;
+        let placement = PlacementOptions::default();
+        placement::allocate(file.as_fd(), 0, spec.size, &placement).map_err(doing)?;
+        let page = format(&spec);
+        fs::write_at(file.as_fd(), 0, &page.0[..])
+            .map_err(|e| Error::os(e.raw_os_error(), "writing the header page of a pair"))?;
+        let geometry = validate(&page, spec.size)?.rings[0].expect("the specification has a ring");
+        let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite).map_err(doing)?);
+        let end = |role| -> Result<Attachment> {
+            let data = map_data(file.as_fd(), &geometry, role, &placement).map_err(doing)?;
+            Ok(unlinked(data, header.clone(), &geometry))
+        };
+        let (producer, consumer) = (end(Role::Producer)?, end(Role::Consumer)?);
+        let policy = WaitPolicy::default();
+        Ok((Sender::attach(producer, policy, true)?, Receiver::attach(consumer, policy, true)?))
+    }
+
+    /// Makes the caller's own shared memory a new, empty ring: a header page, then as many bytes of data as the largest
+    /// power of two that fits. Gives the capacity. Both sides then call [`attach_sender`](Self::attach_sender) and
+    /// [`attach_receiver`](Self::attach_receiver). `align` is that of the payloads: a power of two, 16 to 4096.
+    ///
+    /// # Safety
+    /// `memory` is the start of `len` writable bytes of one mapping that nobody else uses yet.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `memory` is not page-aligned, shorter than two pages, or `align` cannot be.
+    pub unsafe fn format(memory: *mut u8, len: usize, align: u32) -> Result<u64> {
+        check_memory(memory, len)?;
+        let room = (len - HeaderMap::mapped_len()) as u64;
+        let capacity = 1 << room.ilog2();
+        let spec = Spec::ring(capacity, align, page_size())?;
+        let page = format(&spec);
+        // SAFETY: the caller says that `len` bytes, more than a header page, are writable and nobody else's.
+        unsafe { std::ptr::copy_nonoverlapping(page.0.as_ptr(), memory, page.0.len()) };
+        Ok(capacity)
+    }
+
+    /// The sending end of a ring in the caller's own shared memory, made by [`format`](Self::format), in this process
+    /// or another one. The memory is mapped once more, so the caller's mapping may go before the sender does.
+    ///
+    /// There is no lock and no socket here: liveness of the other side is the caller's business, and only an orderly
+    /// close is seen.
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// # let len = 3 * 65536;
+    /// # let memory = unsafe {
+    /// #     let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    /// #     libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0).cast::<u8>()
+    /// # };
+    /// // `memory` points to `len` bytes of a MAP_SHARED mapping of yours.
+    /// // SAFETY: nobody else uses it, and there is one sender and one receiver.
+    /// let (mut tx, mut rx) = unsafe {
+    ///     ramway::Ring::format(memory, len, 16)?;
+    ///     (ramway::Ring::attach_sender(memory, len)?, ramway::Ring::attach_receiver(memory, len)?)
+    /// };
+    /// tx.send(0, b"hello")?;
+    /// assert_eq!(&*rx.recv()?, b"hello");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Safety
+    /// `memory` is the start of `len` bytes of one `MAP_SHARED` mapping that stays as long as it is (its file is not
+    /// truncated), and nobody else is the ring's sender.
+    ///
+    /// # Errors
+    /// `Unsupported` if the memory is private to this process, `AbiMismatch` or `Corrupt` if it holds no ring,
+    /// `InvalidArgument` as for [`format`](Self::format).
+    pub unsafe fn attach_sender(memory: *mut u8, len: usize) -> Result<Sender> {
+        // SAFETY: passed on from the caller.
+        Sender::attach(unsafe { attach(memory, len, Role::Producer) }?, WaitPolicy::default(), true)
+    }
+
+    /// The receiving end; see [`attach_sender`](Self::attach_sender).
+    ///
+    /// # Safety
+    /// As for [`attach_sender`](Self::attach_sender), and nobody else is the ring's receiver.
+    ///
+    /// # Errors
+    /// As for [`attach_sender`](Self::attach_sender).
+    pub unsafe fn attach_receiver(memory: *mut u8, len: usize) -> Result<Receiver> {
+        // SAFETY: passed on from the caller.
+        Receiver::attach(unsafe { attach(memory, len, Role::Consumer) }?, WaitPolicy::default(), true)
+    }
+}
+
+/// An attachment to a ring that has no name.
+fn unlinked(data: MirrorMap, header: Arc<HeaderMap>, geometry: &RingGeometry) -> Attachment {
+    Attachment {
+        data,
+        block: header.ring_block(0),
+        header,
+        capacity: geometry.capacity,
+        align: geometry.align,
+        link: Link::None,
+        fork: Entry::new(Vec::new()),
+    }
+}
+
+fn check_memory(memory: *mut u8, len: usize) -> Result<()> {
+    let page = page_size();
+    if memory.is_null() || memory.addr() % page != 0 || len < HeaderMap::mapped_len() + page {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!(
+                "memory of {len} bytes at {memory:p} cannot be a ring: it must begin on a page ({page} bytes) and have \
+                 room for a header page and a page of data"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// # Safety
+/// As [`Ring::attach_sender`].
+unsafe fn attach(memory: *mut u8, len: usize, role: Role) -> Result<Attachment> {
+    check_memory(memory, len)?;
+    // SAFETY: page-aligned, long enough (checked) and one mapping (the caller).
+    let header = unsafe { HeaderMap::duplicate(memory) }?;
+    let page = header.snapshot();
+    // The memory may be longer than the ring in it; a ring that claims more than the memory is `Corrupt`.
+    let size = page.claimed_size().min(len as u64);
+    let valid = validate(&page, size)?;
+    let Some(geometry) = valid.rings[0].filter(|_| valid.header.kind == Kind::Ring) else {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("this memory holds a {}, not a ring", valid.header.kind.name()),
+        ));
+    };
+    // SAFETY: the data lies inside `len` (validated), hence inside the caller's mapping, on a page boundary.
+    let data = unsafe {
+        MirrorMap::duplicate(memory.add(geometry.data_offset as usize), geometry.capacity as usize, role.data_access())
+    }?;
+    Ok(unlinked(data, Arc::new(header), &geometry))
+}
+
+/// How a named ring is to be made or opened; ends in [`sender`](Self::sender) or [`receiver`](Self::receiver).
+///
+/// ```
+/// # fn main() -> ramway::Result<()> {
+/// # let name = format!("/dev/shm/ramway-doc-builder-{}", std::process::id());
+/// let rx = ramway::Ring::open_or_create(&name)
+///     .capacity(8 << 20)
+///     .align(64)
+///     .wait_policy(ramway::WaitPolicy::Block)
+///     .receiver()?;
+/// assert_eq!(rx.capacity(), 8 << 20);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `sender` or `receiver` is called"]
+pub struct RingBuilder {
+    name: OsString,
+    intent: Intent,
+    capacity: Option<u64>,
+    align: Option<u32>,
+    discard: bool,
+    persistent: bool,
+    mode: u32,
+    timeout: Duration,
+    allow_disk: bool,
+    policy: WaitPolicy,
+    membarrier: bool,
+    placement: PlacementOptions,
+}
+
+impl RingBuilder {
+    fn new(name: &OsStr, intent: Intent) -> Self {
+        Self {
+            name: name.into(),
+            intent,
+            capacity: None,
+            align: None,
+            discard: false,
+            persistent: false,
+            mode: 0o600,
+            timeout: Duration::ZERO,
+            allow_disk: false,
+            policy: WaitPolicy::default(),
+            membarrier: true,
+            placement: PlacementOptions::default(),
+        }
+    }
+
+    /// Bytes of data, frame headers (16 bytes a message) included; rounded up to a power of two of at least a page.
+    /// Default 1 MiB. An existing ring must have just this capacity if it is said here.
+    pub fn capacity(mut self, bytes: u64) -> Self {
+        self.capacity = Some(bytes);
+        self
+    }
+
+    /// What each payload's address is a multiple of: a power of two from 16 (the default) to 4096, in bytes. An
+    /// existing ring must have just this alignment if it is said here.
+    pub fn align(mut self, bytes: u32) -> Self {
+        self.align = Some(bytes);
+        self
+    }
+
+    /// With [`Ring::create`]: undelivered messages that dead processes left are thrown away. Never those of live ones.
+    pub fn discard(mut self, yes: bool) -> Self {
+        self.discard = yes;
+        self
+    }
+
+    /// A new ring keeps its name when the last handle goes, also when it is empty.
+    pub fn persistent(mut self, yes: bool) -> Self {
+        self.persistent = yes;
+        self
+    }
+
+    /// Permissions of a new ring's file, whatever the umask; default `0o600`. Both sides need to read and write.
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// How long [`Ring::open`] waits for a ring that is not there yet; default 0. Independently of it, races with
+    /// others who are creating or removing the same name are retried for up to a second.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Accepts a file system that is not in memory. The kernel then writes the pages back as it likes, and a ring of
+    /// another boot is never resumed.
+    pub fn allow_disk(mut self, yes: bool) -> Self {
+        self.allow_disk = yes;
+        self
+    }
+
+    /// How blocking calls of this handle wait.
+    pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Locks the data into memory (`mlock`); needs the memlock limit to allow it.
+    pub fn lock_memory(mut self, yes: bool) -> Self {
+        self.placement.lock_memory = yes;
+        self
+    }
+
+    /// Puts the data into huge pages, or fails with `Unsupported` naming the setting that stands in the way. Capacities
+    /// are then at least a huge page.
+    pub fn huge_pages(mut self, yes: bool) -> Self {
+        self.placement.huge_pages = yes;
+        self
+    }
+
+    /// Has the data's memory on this NUMA node.
+    pub fn numa_node(mut self, node: u32) -> Self {
+        self.placement.numa_node = Some(node);
+        self
+    }
+
+    /// Faults the whole data in now instead of on first use.
+    pub fn prefault(mut self, yes: bool) -> Self {
+        self.placement.prefault = yes;
+        self
+    }
+
+    /// Whether this process may use `membarrier` (the default), which takes a fence off the other side's and this
+    /// side's every message. Registering it takes up to 12 ms, once per process.
+    pub fn membarrier(mut self, yes: bool) -> Self {
+        self.membarrier = yes;
+        self
+    }
+
+    /// The sending end. One at a time, in the whole system.
+    ///
+    /// # Errors
+    /// `Busy` if the ring has a sender; `NotFound`, `AlreadyExists`, `InvalidArgument` as the three ways to begin say;
+    /// `NoSpace`; `AbiMismatch` or `Corrupt` if the name leads to what is no ring of this version (it is left alone);
+    /// `Unsupported` for a file system without shared mappings or locks; `PermissionDenied`; `TimedOut` if others never
+    /// let go of the name.
+    pub fn sender(self) -> Result<Sender> {
+        let (attachment, policy, membarrier) = self.attach(Role::Producer)?;
+        Sender::attach(attachment, policy, membarrier)
+    }
+
+    /// The receiving end. One at a time, in the whole system. It starts with what is undelivered.
+    ///
+    /// # Errors
+    /// As for [`sender`](Self::sender).
+    pub fn receiver(self) -> Result<Receiver> {
+        let (attachment, policy, membarrier) = self.attach(Role::Consumer)?;
+        Receiver::attach(attachment, policy, membarrier)
+    }
+
+    fn attach(self, role: Role) -> Result<(Attachment, WaitPolicy, bool)> {
+        let granule = self.placement.granule()?;
+        let wanted = self.capacity.map(|capacity| round_capacity(capacity, granule)).transpose()?;
+        // Checked here although an existing ring may need none of it: a mistake shows on the first run.
+        let spec = Spec::ring(self.capacity.unwrap_or(DEFAULT_CAPACITY), self.align.unwrap_or(ALIGN_MIN), granule)?
+            .persistent(self.persistent)
+            .named();
+        let check = |valid: &Valid| {
+            let found = valid.rings[0].expect("a segment of kind ring has a ring");
+            if let Some(wanted) = wanted.filter(|&wanted| wanted != found.capacity) {
+                return Err(differs("capacity", wanted, found.capacity));
+            }
+            if let Some(wanted) = self.align.filter(|&wanted| wanted != found.align) {
+                return Err(differs("alignment", wanted.into(), found.align.into()));
+            }
+            Ok(())
+        };
+        let segment = named(
+            &self.name,
+            &NamedOptions {
+                intent: self.intent,
+                kind: Kind::Ring,
+                spec: Some(spec),
+                check: &check,
+                role_byte: Some(role.lock_byte()),
+                access: Access::ReadWrite,
+                discard: self.discard,
+                mode: self.mode,
+                timeout: self.timeout,
+                allow_disk: self.allow_disk,
+                placement: self.placement,
+            },
+        )?;
+        let attachment = segment
+            .into_attachment(role, &self.placement)
+            .map_err(|e| e.context(format_args!("mapping the ring '{}'", self.name.to_string_lossy())))?;
+        Ok((attachment, self.policy, self.membarrier))
+    }
+}
+
+fn differs(what: &str, wanted: u64, found: u64) -> Error {
+    Error::new(
+        ErrorKind::InvalidArgument,
+        format!(
+            "it exists with a {what} of {found} bytes, not the {wanted} asked for; leave it out to take what is there"
+        ),
+    )
+}
