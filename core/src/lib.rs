@@ -3,6 +3,7 @@
 
 mod error;
 pub mod layout;
+mod region;
 pub mod ring;
 mod segment;
 mod sync;
@@ -10,5 +11,6 @@ mod sys;
 mod wait;
 
 pub use error::{Error, ErrorKind, Result};
+pub use region::{Region, RegionBuilder};
 pub use ring::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, Sender, Slot};
 pub use wait::WaitPolicy;

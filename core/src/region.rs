@@ -1,0 +1,469 @@
+//! Named shared bytes that many processes read and write, with a notification that costs nothing when nobody waits.
+
+mod builder;
+pub(crate) mod bytes;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use builder::RegionBuilder;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::RegionBlock;
+use crate::segment::{HeaderMap, Link, RegionGeometry};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, spin_hint};
+use crate::sys::mem::PageMap;
+use crate::sys::{clock, fork, futex};
+#[cfg(not(test))]
+use crate::wait::ROUND;
+use crate::wait::{Deadline, WaitPolicy};
+
+/// In this module's own tests no round comes to the rescue of a lost wake-up.
+#[cfg(test)]
+const ROUND: Duration = Duration::from_secs(3_600);
+
+/// Somebody sleeps on the notification word.
+const WAITING: u32 = 1;
+/// One notification.
+const NOTIFICATION: u32 = 2;
+/// A handle without write permission cannot say that it waits, so it looks this often.
+const POLL: Duration = Duration::from_millis(1);
+/// Looks before sleeping: with the loop's pause about 50 µs, which is what a sleep costs.
+const SPIN_MAX: u32 = 2_000;
+const SPIN_MIN: u32 = 32;
+const SHORT_SLEEP: Duration = Duration::from_micros(60);
+
+/// A stretch of named memory that any number of processes have mapped.
+///
+/// Ramway brings no order into what they write: use [`atomic_u32`](Self::atomic_u32) and
+/// [`atomic_u64`](Self::atomic_u64) for what needs one, or [`notify`](Self::notify) and [`wait`](Self::wait): what
+/// was written before a `notify` is seen after the `wait` that it ended.
+///
+/// All calls may be made from any thread. A handle remembers which notifications its `wait` has returned for; threads
+/// that must each see every notification open a handle each, or use [`wait_since`](Self::wait_since).
+///
+/// In a child made by `fork` every call is `Detached`; addresses taken before stay readable.
+///
+/// ```
+/// # let name = format!("/dev/shm/ramway-doc-region-{}", std::process::id());
+/// let writer = ramway::Region::create(&name, 100)?;
+/// let reader = ramway::Region::open(&name)?; // in another process, say
+///
+/// writer.write_at(10, b"hello")?;
+/// writer.notify()?;
+///
+/// assert!(reader.wait(None)?);
+/// let mut bytes = [0; 5];
+/// reader.read_at(10, &mut bytes)?;
+/// assert_eq!(&bytes, b"hello");
+/// # Ok::<(), ramway::Error>(())
+/// ```
+pub struct Region {
+    data: PageMap,
+    /// Points into `header`.
+    block: NonNull<RegionBlock>,
+    _header: Arc<HeaderMap>,
+    geometry: RegionGeometry,
+    writable: bool,
+    policy: WaitPolicy,
+    /// The count that the last `wait` or `try_wait` returned for.
+    seen: AtomicU32,
+    /// Looks before sleeping; follows how long waits have lasted.
+    budget: AtomicU32,
+    fork: fork::Entry,
+    /// Last: it lets go of the name.
+    link: Link,
+}
+
+// SAFETY: `block` points into `_header`, which lives as long; both mappings and the link have no affinity to a thread.
+unsafe impl Send for Region {}
+// SAFETY: as above; everything behind `&Region` is atomic.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Makes a region of `len` bytes, all zero. It lives until its last handle is gone, in whichever process.
+    ///
+    /// `name` is `[A-Za-z0-9._-]{1,80}`, not starting with a dot, in `RAMWAY_DIR`; with a `/` it is a path.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a `len` of 0 or an impossible name, `AlreadyExists` if the name is in use, `NoSpace` if
+    /// there is not enough memory.
+    pub fn create(name: impl AsRef<OsStr>, len: u64) -> Result<Self> {
+        Self::builder().create(name, len)
+    }
+
+    /// Opens the region of that name, for reading and writing.
+    ///
+    /// # Errors
+    /// `NotFound` if nothing has this name, `PermissionDenied`, `AbiMismatch` if it is something else.
+    pub fn open(name: impl AsRef<OsStr>) -> Result<Self> {
+        Self::builder().open(name)
+    }
+
+    /// Opens the region of that name, or makes it.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create) and [`open`](Self::open); `InvalidArgument` if it is there with another length.
+    pub fn open_or_create(name: impl AsRef<OsStr>, len: u64) -> Result<Self> {
+        Self::builder().open_or_create(name, len)
+    }
+
+    /// For everything that is not the default: read-only, persistent, huge pages and so on.
+    pub fn builder() -> RegionBuilder {
+        RegionBuilder::default()
+    }
+
+    /// The length that it was created with, in bytes.
+    #[allow(clippy::len_without_is_empty, reason = "a region of length 0 cannot exist")]
+    pub fn len(&self) -> u64 {
+        self.geometry.len
+    }
+
+    /// The bytes that are mapped: the length rounded up to a page, or to a huge page.
+    pub fn capacity(&self) -> u64 {
+        self.geometry.capacity
+    }
+
+    /// Whether this handle may not write.
+    pub fn is_read_only(&self) -> bool {
+        !self.writable
+    }
+
+    /// The address of the first byte, at the start of a page, valid for [`capacity`](Self::capacity) bytes while this
+    /// handle lives. Writing through it needs a handle that is not read-only, and is as unordered as any plain access
+    /// that others race with.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.data.as_ptr()
+    }
+
+    /// Copies bytes out, from `offset` on. Others may write meanwhile: each aligned 8-byte word comes out whole, but
+    /// one word may be new and the next one old.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the range does not lie within [`len`](Self::len); `Detached`.
+    pub fn read_at(&self, offset: u64, to: &mut [u8]) -> Result<()> {
+        self.attached()?;
+        let range = self.range(offset, to.len())?;
+        // SAFETY: the range is mapped; slices of it exist only under the rules of `as_slice` and `as_mut_slice`.
+        unsafe { bytes::load(self.data.as_ptr().add(range.start), to) };
+        Ok(())
+    }
+
+    /// Copies bytes in, from `offset` on. To others each aligned 8-byte word appears whole, in no particular order.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the range does not lie within [`len`](Self::len); `PermissionDenied` on a read-only
+    /// handle; `Detached`.
+    pub fn write_at(&self, offset: u64, from: &[u8]) -> Result<()> {
+        self.writing("write_at")?;
+        let range = self.range(offset, from.len())?;
+        // SAFETY: as in `read_at`, and writable.
+        unsafe { bytes::store(self.data.as_ptr().add(range.start), from) };
+        Ok(())
+    }
+
+    /// The 4 bytes at `offset`, as an atomic that all processes share.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `offset` is not a multiple of 4 or the bytes do not lie within [`len`](Self::len);
+    /// `PermissionDenied` on a read-only handle, where a store would be a fault (use
+    /// [`load_u32`](Self::load_u32)); `Detached`.
+    pub fn atomic_u32(&self, offset: u64) -> Result<&std::sync::atomic::AtomicU32> {
+        self.writing("atomic_u32")?;
+        let at = self.aligned(offset, 4)?;
+        // SAFETY: mapped, writable and aligned for as long as `self` lives.
+        Ok(unsafe { std::sync::atomic::AtomicU32::from_ptr(self.data.as_ptr().add(at).cast()) })
+    }
+
+    /// The 8 bytes at `offset`, as an atomic that all processes share.
+    ///
+    /// # Errors
+    /// As [`atomic_u32`](Self::atomic_u32), with multiples of 8.
+    pub fn atomic_u64(&self, offset: u64) -> Result<&std::sync::atomic::AtomicU64> {
+        self.writing("atomic_u64")?;
+        let at = self.aligned(offset, 8)?;
+        // SAFETY: mapped, writable and aligned for as long as `self` lives.
+        Ok(unsafe { std::sync::atomic::AtomicU64::from_ptr(self.data.as_ptr().add(at).cast()) })
+    }
+
+    /// The value of the 4 bytes at `offset` (an acquire load), also on a read-only handle.
+    ///
+    /// # Errors
+    /// As [`atomic_u32`](Self::atomic_u32), except for `PermissionDenied`.
+    pub fn load_u32(&self, offset: u64) -> Result<u32> {
+        self.attached()?;
+        let at = self.aligned(offset, 4)?;
+        // SAFETY: mapped and aligned; a load does not write. Acquire: what the storing side released is seen.
+        Ok(unsafe { AtomicU32::from_ptr(self.data.as_ptr().add(at).cast()) }.load(Ordering::Acquire))
+    }
+
+    /// The value of the 8 bytes at `offset` (an acquire load), also on a read-only handle.
+    ///
+    /// # Errors
+    /// As [`atomic_u64`](Self::atomic_u64), except for `PermissionDenied`.
+    pub fn load_u64(&self, offset: u64) -> Result<u64> {
+        self.attached()?;
+        let at = self.aligned(offset, 8)?;
+        // SAFETY: mapped and aligned; a load does not write. Acquire: what the storing side released is seen.
+        Ok(unsafe { AtomicU64::from_ptr(self.data.as_ptr().add(at).cast()) }.load(Ordering::Acquire))
+    }
+
+    /// All [`len`](Self::len) bytes.
+    ///
+    /// # Safety
+    /// While the slice lives, nobody writes to the region, in any process: make sure of it by a protocol of your own.
+    pub unsafe fn as_slice(&self) -> &[u8] {
+        // SAFETY: mapped for as long as `self` lives; the caller promises that the bytes do not change.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.geometry.len as usize) }
+    }
+
+    /// All [`len`](Self::len) bytes, to write.
+    ///
+    /// # Errors
+    /// `PermissionDenied` on a read-only handle; `Detached`.
+    ///
+    /// # Safety
+    /// While the slice lives, nobody else reads or writes the region, in any process or through another handle.
+    pub unsafe fn as_mut_slice(&mut self) -> Result<&mut [u8]> {
+        self.writing("as_mut_slice")?;
+        // SAFETY: mapped and writable for as long as `self` lives; the caller promises to be alone.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.geometry.len as usize) })
+    }
+
+    /// Tells everyone who waits that something has changed, after everything that this thread wrote before. Never
+    /// blocks; makes a system call only if somebody sleeps.
+    ///
+    /// # Errors
+    /// `PermissionDenied` on a read-only handle; `Detached`.
+    #[inline]
+    pub fn notify(&self) -> Result<()> {
+        self.writing("notify")?;
+        // Release: whoever acquires the count sees what was written before. No fence is needed between the count and
+        // the look at bit 0, because both are one word and this is one instruction: a waiter's CAS comes before it,
+        // and its bit is seen, or after it, and the CAS fails.
+        if self.word().fetch_add(NOTIFICATION, Ordering::Release) & WAITING != 0 {
+            self.wake();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wake(&self) {
+        // The bit goes first: whoever sets it again from now on sleeps on a value that has this notification in it.
+        // Relaxed: the word's own order is all that counts. A bit that a killed waiter left costs this once.
+        self.word().fetch_and(!WAITING, Ordering::Relaxed);
+        futex::wake_all(self.word());
+    }
+
+    /// Blocks until somebody notifies, for at most `timeout` (`None`: for ever). `true`: there was a notification
+    /// since the last `wait` or `try_wait` that returned `true`, or since the handle was opened, even if it came
+    /// before this call; any number of them count as one. `false`: the time passed.
+    ///
+    /// A read-only handle cannot be woken and looks every millisecond instead.
+    ///
+    /// # Errors
+    /// `Closed` if the region's name was removed while this waited: no one can join any more; `Detached`.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<bool> {
+        // Relaxed: nothing is read because of what was seen earlier.
+        match self.wait_since(self.seen.load(Ordering::Relaxed), timeout)? {
+            Some(count) => {
+                self.seen.store(count, Ordering::Relaxed);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// [`wait`](Self::wait) without waiting.
+    ///
+    /// # Errors
+    /// `Detached`.
+    pub fn try_wait(&self) -> Result<bool> {
+        let count = self.notifications()?;
+        // Relaxed: as in `wait`.
+        Ok(self.seen.swap(count, Ordering::Relaxed) != count)
+    }
+
+    /// A number that changes with each notification, for [`wait_since`](Self::wait_since).
+    ///
+    /// # Errors
+    /// `Detached`.
+    pub fn notifications(&self) -> Result<u32> {
+        self.attached()?;
+        Ok(self.count())
+    }
+
+    /// Blocks until the [number of notifications](Self::notifications) differs from `count` and returns it, or `None`
+    /// once `timeout` has passed. For several waiters on one handle; 2^31 notifications meanwhile look like none.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_since(&self, count: u32, timeout: Option<Duration>) -> Result<Option<u32>> {
+        self.attached()?;
+        let changed = || Some(self.count()).filter(|now| *now != count);
+        if let Some(now) = changed() {
+            return Ok(Some(now));
+        }
+        let deadline = timeout.map_or(Deadline::NEVER, Deadline::after);
+        if let Some(now) = self.spin(deadline, changed) {
+            return Ok(Some(now));
+        }
+        let started = Instant::now();
+        let mut looked = started;
+        loop {
+            // Acquire: pairs with the release in `notify`.
+            let word = self.word().load(Ordering::Acquire);
+            if word & !WAITING != count {
+                self.adapt(started);
+                return Ok(Some(word & !WAITING));
+            }
+            let Some(left) = deadline.left() else {
+                self.look(count)?;
+                return Ok(None);
+            };
+            if looked.elapsed() >= ROUND {
+                self.look(count)?;
+                looked = Instant::now();
+            }
+            if !self.writable {
+                std::thread::sleep(left.min(POLL));
+            } else if word & WAITING != 0
+                // Relaxed: the count was compared in `word`, and the CAS fails if it has changed since.
+                || self.word().compare_exchange(word, word | WAITING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            {
+                // On exactly the value with the old count: a notification since then makes this return at once.
+                futex::wait(self.word(), word | WAITING, left.min(ROUND));
+            }
+        }
+    }
+
+    /// The slow look: is there still a region that anyone could notify?
+    #[cold]
+    fn look(&self, count: u32) -> Result<()> {
+        self.attached()?;
+        // The count again after the name: what was notified before the end is delivered before the end is.
+        if self.link.name_vanished() && self.count() == count {
+            let text = "the region's name was removed while this handle waited; nobody can open it any more";
+            return Err(Error::new(ErrorKind::Closed, text));
+        }
+        Ok(())
+    }
+
+    fn spin(&self, deadline: Deadline, changed: impl Fn() -> Option<u32>) -> Option<u32> {
+        let alone = clock::cpus_online() == 1;
+        match self.policy {
+            WaitPolicy::Block => None,
+            WaitPolicy::Hybrid if alone => None,
+            WaitPolicy::Hybrid => {
+                // Relaxed here and in `adapt`: a guess, not a protocol.
+                let budget = self.budget.load(Ordering::Relaxed);
+                for _ in 0..budget {
+                    if let Some(now) = changed() {
+                        self.budget.store((budget * 2).min(SPIN_MAX), Ordering::Relaxed);
+                        return Some(now);
+                    }
+                    spin_hint();
+                }
+                None
+            }
+            WaitPolicy::Spin => {
+                let mut next_look = clock::coarse_ns() + ROUND.as_nanos() as u64;
+                loop {
+                    // 2,000 looks are 50 µs: rare enough for a clock, often enough for a deadline.
+                    for _ in 0..if alone { 1 } else { SPIN_MAX } {
+                        if let Some(now) = changed() {
+                            return Some(now);
+                        }
+                        spin_hint();
+                    }
+                    if alone {
+                        std::thread::yield_now();
+                    }
+                    let now = clock::coarse_ns();
+                    let look = now >= next_look;
+                    if look {
+                        next_look = now + ROUND.as_nanos() as u64;
+                    }
+                    // What ends the wait is told by the loop that follows.
+                    if deadline.left().is_none() || self.attached().is_err() || (look && self.link.name_vanished()) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A sleep that was short would have been better spent spinning.
+    fn adapt(&self, started: Instant) {
+        let budget = self.budget.load(Ordering::Relaxed);
+        let short = started.elapsed() < SHORT_SLEEP;
+        let next = if short { (budget * 2).min(SPIN_MAX) } else { (budget / 2).max(SPIN_MIN) };
+        self.budget.store(next, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn word(&self) -> &AtomicU32 {
+        // SAFETY: `block` lies in `_header`, mapped as long as `self` lives; on a read-only handle it is only loaded.
+        unsafe { &self.block.as_ref().notify }
+    }
+
+    #[inline]
+    fn count(&self) -> u32 {
+        // Acquire: pairs with the release in `notify`.
+        self.word().load(Ordering::Acquire) & !WAITING
+    }
+
+    #[inline]
+    fn attached(&self) -> Result<()> {
+        if self.fork.is_detached() { Err(ErrorKind::Detached.into()) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn writing(&self, what: &str) -> Result<()> {
+        self.attached()?;
+        if self.writable { Ok(()) } else { Err(read_only(what)) }
+    }
+
+    /// `offset .. offset + len` as indices, if they lie within the region.
+    #[inline]
+    fn range(&self, offset: u64, len: usize) -> Result<Range<usize>> {
+        match offset.checked_add(len as u64) {
+            // Within the mapping, so it fits an index.
+            Some(end) if end <= self.geometry.len => Ok(offset as usize..end as usize),
+            _ => Err(out_of_bounds(offset, len, self.geometry.len)),
+        }
+    }
+
+    #[inline]
+    fn aligned(&self, offset: u64, size: usize) -> Result<usize> {
+        if offset % size as u64 != 0 {
+            let text = format!("an atomic of {size} bytes at offset {offset}: expected a multiple of {size}");
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
+        }
+        Ok(self.range(offset, size)?.start)
+    }
+}
+
+#[cold]
+fn read_only(what: &str) -> Error {
+    Error::new(ErrorKind::PermissionDenied, format!("{what} on a region that was opened read-only"))
+}
+
+#[cold]
+fn out_of_bounds(offset: u64, len: usize, have: u64) -> Error {
+    let text = format!("{len} bytes at offset {offset} of a region of {have} bytes");
+    Error::new(ErrorKind::InvalidArgument, text)
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Region").field("len", &self.len()).field("capacity", &self.capacity()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
