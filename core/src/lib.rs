@@ -12,5 +12,7 @@ mod wait;
 
 pub use error::{Error, ErrorKind, Result};
 pub use region::{Region, RegionBuilder};
-pub use ring::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, Sender, Slot};
+pub use ring::{
+    Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, Ring, RingBuilder, Sender, Slot,
+};
 pub use wait::WaitPolicy;

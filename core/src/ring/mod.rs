@@ -1,11 +1,13 @@
 //! One producer, one consumer, framed messages, zero-copy on both sides.
 
+mod builder;
 pub mod consumer;
 pub mod producer;
 pub mod raw;
 mod receiver;
 mod sender;
 
+pub use builder::{Ring, RingBuilder};
 pub use receiver::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver};
 pub use sender::{Sender, Slot};
 
