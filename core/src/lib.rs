@@ -1,6 +1,7 @@
 //! Shared memory between the processes of one machine.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod bus;
 mod error;
 pub mod layout;
 mod region;
@@ -10,6 +11,7 @@ mod sync;
 mod sys;
 mod wait;
 
+pub use bus::{Bus, Connector, Listener, ListenerBuilder};
 pub use error::{Error, ErrorKind, Result};
 pub use region::{Region, RegionBuilder};
 pub use ring::{

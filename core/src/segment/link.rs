@@ -1,6 +1,7 @@
 //! What tells one side that the other one lives, and lets go of the segment at the end.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -88,6 +89,8 @@ impl Link {
 pub(crate) struct SocketLink {
     /// Descriptor 0 is the socket; a clone of the entry that the other half holds.
     pub(crate) entry: fork::Entry,
+    /// The memfd stays open, so that `/proc/PID/fd` shows the bus to those who may look into this process.
+    pub(crate) _memory: Arc<OwnedFd>,
 }
 
 impl SocketLink {

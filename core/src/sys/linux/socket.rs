@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
+use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
@@ -103,9 +104,9 @@ fn set_mode(dir: BorrowedFd<'_>, file_name: &OsStr, mode: u32) -> Result<()> {
         .map_err(|e| Error::os(e.raw_os_error(), what))
 }
 
-/// What one attempt to connect met.
-pub(crate) enum Attempt {
-    Connected(OwnedFd),
+/// Why an attempt to connect met nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Miss {
     /// Nothing has this name.
     Absent,
     /// Something has this name, but nobody listens there.
@@ -115,14 +116,14 @@ pub(crate) enum Attempt {
 }
 
 /// One attempt to connect, which never waits.
-pub(crate) fn connect(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) -> Result<Attempt> {
+pub(crate) fn connect(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) -> Result<Result<OwnedFd, Miss>> {
     let address = address(dir, dir_path, file_name)?;
     let fd = stream()?;
     match rustix::net::connect(&fd, &address) {
-        Ok(()) => Ok(Attempt::Connected(fd)),
-        Err(Errno::NOENT) => Ok(Attempt::Absent),
-        Err(Errno::CONNREFUSED) => Ok(Attempt::Refused),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(Attempt::Full),
+        Ok(()) => Ok(Ok(fd)),
+        Err(Errno::NOENT) => Ok(Err(Miss::Absent)),
+        Err(Errno::CONNREFUSED) => Ok(Err(Miss::Refused)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Err(Miss::Full)),
         Err(e) => Err(Error::os(e.raw_os_error(), "connect")),
     }
 }
@@ -234,6 +235,62 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Re
     }
 }
 
+/// A set of sockets to wait for together; itself a descriptor that is readable when one of them is. Level-triggered
+/// for what is added as lasting, else for one event at a time, until it is armed again.
+pub(crate) struct Set(OwnedFd);
+
+const LASTING: EventFlags = EventFlags::IN;
+const ONCE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ONESHOT);
+
+impl Set {
+    pub(crate) fn new() -> Result<Self> {
+        let fd = epoll::create(epoll::CreateFlags::CLOEXEC);
+        Ok(Self(fd.map_err(|e| Error::os(e.raw_os_error(), "epoll_create"))?))
+    }
+
+    /// Adds a socket that is reported as `token`.
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: u64, lasting: bool) -> Result<()> {
+        epoll::add(&self.0, fd, epoll::EventData::new_u64(token), if lasting { LASTING } else { ONCE })
+            .map_err(|e| Error::os(e.raw_os_error(), "adding a socket to epoll"))
+    }
+
+    /// Reports a socket once more that was not added as lasting.
+    pub(crate) fn arm(&self, fd: BorrowedFd<'_>, token: u64) -> Result<()> {
+        self.change(fd, token, ONCE)
+    }
+
+    /// Stops reporting a lasting socket, or goes on with it.
+    pub(crate) fn enable(&self, fd: BorrowedFd<'_>, token: u64, yes: bool) -> Result<()> {
+        self.change(fd, token, if yes { LASTING } else { EventFlags::empty() })
+    }
+
+    fn change(&self, fd: BorrowedFd<'_>, token: u64, flags: EventFlags) -> Result<()> {
+        epoll::modify(&self.0, fd, epoll::EventData::new_u64(token), flags)
+            .map_err(|e| Error::os(e.raw_os_error(), "arming a socket in epoll"))
+    }
+
+    /// Takes a socket out.
+    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
+        let _ = epoll::delete(&self.0, fd);
+    }
+
+    /// The token of a socket with something to read or an end; `None` when the time is over or a signal came.
+    pub(crate) fn wait(&self, timeout: Duration) -> Result<Option<u64>> {
+        let mut events = [MaybeUninit::uninit(); 1];
+        match epoll::wait(&self.0, &mut events[..], Some(&timespec(timeout))) {
+            Ok((events, _)) => Ok(events.first().map(|event| event.data.u64())),
+            Err(Errno::INTR) => Ok(None),
+            Err(e) => Err(Error::os(e.raw_os_error(), "epoll_wait")),
+        }
+    }
+}
+
+impl AsFd for Set {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Whether the other end of a connected socket is closed: the peer let go of it or died. Never blocks; bytes that
 /// the peer sends after the handshake say nothing and are left alone.
 pub(crate) fn hung_up(fd: BorrowedFd<'_>) -> bool {
@@ -262,7 +319,6 @@ fn last_errno() -> i32 {
 mod tests {
     use super::*;
     use std::ffi::CStr;
-    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
     #[test]

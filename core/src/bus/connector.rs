@@ -1,0 +1,184 @@
+//! The side that connects.
+
+use std::ffi::{OsStr, OsString};
+use std::time::{Duration, Instant};
+
+use super::handshake::{self, Greeting};
+use super::memory::{self, Manner};
+use super::place::Place;
+use super::{Bus, check_peer};
+use crate::sys::fork;
+use crate::sys::mem::Access;
+use crate::sys::socket::{self, Miss};
+use crate::{Error, ErrorKind, Result, WaitPolicy};
+
+/// Between two attempts to connect.
+const PAUSE_MIN: Duration = Duration::from_micros(500);
+const PAUSE_MAX: Duration = Duration::from_millis(10);
+
+/// A listener's socket gets its permissions just after its name: a refusal in this time may pass.
+const PERMISSION_GRACE: Duration = Duration::from_millis(200);
+
+/// How to connect to a [`Listener`](crate::Listener): made by [`Bus::connector`].
+///
+/// ```no_run
+/// # fn main() -> ramway::Result<()> {
+/// use std::time::Duration;
+/// let bus = ramway::Bus::connector("engine").timeout(Duration::from_secs(1)).connect()?;
+/// println!("connected to process {:?} of user {}", bus.peer_pid(), bus.peer_uid());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Connector {
+    name: OsString,
+    timeout: Duration,
+    trusted: Vec<u32>,
+    manner: Manner,
+}
+
+/// What one attempt came to.
+enum Step {
+    Done(Box<Bus>),
+    /// What to say if it stays like this.
+    Retry(Error),
+}
+
+impl Connector {
+    pub(super) fn new(name: &OsStr) -> Self {
+        let timeout = Duration::from_secs(10);
+        Self { name: name.into(), timeout, trusted: Vec::new(), manner: Manner::default() }
+    }
+
+    /// How long to wait for a listener that is not there yet, does not accept, or is flooded. Default 10 s; zero is one
+    /// attempt, which only a listener that is just accepting can answer.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Other users whose listeners will do; without this, only those of our own effective user.
+    pub fn trust_uids(mut self, uids: &[u32]) -> Self {
+        self.trusted = uids.to_vec();
+        self
+    }
+
+    /// How both ends wait. Default [`WaitPolicy::Hybrid`].
+    pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
+        self.manner.policy = policy;
+        self
+    }
+
+    /// Whether to use `membarrier(2)` where the kernel has it. Default yes.
+    pub fn membarrier(mut self, yes: bool) -> Self {
+        self.manner.membarrier = yes;
+        self
+    }
+
+    /// For languages whose views of a received message cannot be read-only.
+    #[doc(hidden)]
+    pub fn writable_views(mut self, yes: bool) -> Self {
+        self.manner.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
+        self
+    }
+
+    /// Connects. Blocks until the listener's [`accept`](crate::Listener::accept) has served us, at most the time-out.
+    ///
+    /// # Errors
+    /// `NotFound` if there was no listener until the deadline, `TimedOut` if there was one but it did not serve us,
+    /// `PermissionDenied` if either side does not deal with the other's user or the socket cannot be reached,
+    /// `AbiMismatch` if the two sides speak different versions, `Corrupt` or `PeerDead` if the listener breaks the
+    /// handshake, or what the listener gave as its reason (`NoSpace` for example).
+    pub fn connect(&self) -> Result<Bus> {
+        let start = Instant::now();
+        let deadline = start.checked_add(self.timeout);
+        let mut pause = PAUSE_MIN;
+        let shown = self.name.to_string_lossy();
+        loop {
+            let mut miss = match self.attempt(start, deadline) {
+                Ok(Step::Done(bus)) => return Ok(*bus),
+                Ok(Step::Retry(error)) => error,
+                Err(e) => return Err(e.context(format_args!("connecting to the bus '{shown}'"))),
+            };
+            let left = deadline.map_or(PAUSE_MAX, |d| d.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                miss = miss.context(format_args!("connecting to the bus '{shown}' for {:?}", self.timeout));
+                return Err(miss);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    fn attempt(&self, start: Instant, deadline: Option<Instant>) -> Result<Step> {
+        let place = match Place::resolve(&self.name, false) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Step::Retry(e)),
+            place => place?,
+        };
+        let mut miss = None;
+        let entry = match fork::Entry::open(|| {
+            Ok(match socket::connect(place.dir(), place.dir_path(), &place.socket_file)? {
+                Ok(fd) => vec![fd],
+                Err(why) => {
+                    miss = Some(why);
+                    Vec::new()
+                }
+            })
+        }) {
+            Err(e) if e.kind() == ErrorKind::PermissionDenied && start.elapsed() < PERMISSION_GRACE => {
+                return Ok(Step::Retry(e.context(place.socket_path().display())));
+            }
+            entry => entry.map_err(|e| e.context(place.socket_path().display()))?,
+        };
+        if let Some(miss) = miss {
+            return missed(&place, miss).map(Step::Retry);
+        }
+        let peer = socket::credentials(entry.fd(0))?;
+        check_peer(peer, &self.trusted, "trust_uids")?;
+        let (memory, size) = match handshake::greet(entry.fd(0), deadline) {
+            Ok(Greeting::Memory(memory, size)) => (memory, size),
+            Ok(Greeting::HungUp) => return Ok(gone()),
+            // This process was stopped for so long that the listener lost its patience; or it serves nobody.
+            Err(e) if e.kind() == ErrorKind::TimedOut => {
+                return Ok(Step::Retry(e.context("the listener did not serve us in time; is it accepting?")));
+            }
+            Err(e) => return Err(e),
+        };
+        let halves = memory::open(memory, size, &entry, self.manner);
+        let told = handshake::acknowledge(entry.fd(0), &halves);
+        let halves = halves?;
+        if told.is_err() || socket::hung_up(entry.fd(0)) {
+            return Ok(gone());
+        }
+        Ok(Step::Done(Box::new(Bus::new(halves, entry, peer))))
+    }
+}
+
+fn gone() -> Step {
+    Step::Retry(Error::new(ErrorKind::NotFound, "the listener went away before it served us, and no other one came"))
+}
+
+/// What to say when nobody takes the connection until the deadline.
+fn missed(place: &Place, miss: Miss) -> Result<Error> {
+    let path = place.socket_path();
+    let path = path.display();
+    if let Some(what) = place.no_socket() {
+        return Err(Error::new(ErrorKind::InvalidArgument, format!("{path} is {what}, not a listener's socket")));
+    }
+    let lives = place.listener_lives() == Some(true);
+    Ok(match miss {
+        Miss::Full => Error::new(
+            ErrorKind::TimedOut,
+            format!("the backlog of {path} stayed full: its listener does not accept as fast as others connect"),
+        ),
+        Miss::Absent | Miss::Refused if lives => {
+            Error::new(ErrorKind::TimedOut, format!("the listener of {path} lives, but it does not listen"))
+        }
+        Miss::Absent => Error::new(
+            ErrorKind::NotFound,
+            format!("no listener made the socket {path}: start it, or check the name and RAMWAY_DIR"),
+        ),
+        Miss::Refused => {
+            Error::new(ErrorKind::NotFound, format!("the listener that made {path} is gone: start it again"))
+        }
+    })
+}

@@ -1,0 +1,522 @@
+//! The side that listens: many handshakes at once, none of which can hold up another.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::handshake::{self, Incoming};
+use super::memory::{self, Halves, Manner, Plan};
+use super::place::Place;
+use super::{Bus, check_peer};
+use crate::layout::{ALIGN_MIN, Kind};
+use crate::segment::{BYTE_LISTENER, Intent, NamedLink, NamedOptions, Spec, named};
+use crate::sys::mem::Access;
+use crate::sys::placement::PlacementOptions;
+use crate::sys::{fork, socket};
+use crate::{Error, ErrorKind, Result, WaitPolicy};
+
+/// What the listening socket is reported as; connections count up from 1.
+const LISTENING: u64 = 0;
+/// So many handshakes at a time; more connectors wait in the backlog.
+const HANDSHAKES_MAX: usize = 64;
+/// The longest sleep of an accept: another thread may have left it handshakes whose deadlines it does not know.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// Options of a [`Listener`]: made by [`Listener::builder`].
+#[derive(Clone, Debug)]
+pub struct ListenerBuilder {
+    name: OsString,
+    to_peer: u64,
+    from_peer: u64,
+    align: u32,
+    mode: Option<u32>,
+    allowed: Vec<u32>,
+    handshake_timeout: Duration,
+    backlog: i32,
+    manner: Manner,
+}
+
+impl ListenerBuilder {
+    /// Bytes of both rings of every bus, rounded up to a power of two of at least a page. Default 1 MiB.
+    pub fn capacity(self, bytes: u64) -> Self {
+        self.capacities(bytes, bytes)
+    }
+
+    /// Bytes of the ring to the peer and of the one from it, each rounded up as in [`capacity`](Self::capacity);
+    /// 0 leaves that direction out.
+    pub fn capacities(mut self, to_peer: u64, from_peer: u64) -> Self {
+        (self.to_peer, self.from_peer) = (to_peer, from_peer);
+        self
+    }
+
+    /// Alignment of every payload in bytes, a power of two from 16 (default) to 4096.
+    pub fn align(mut self, align: u32) -> Self {
+        self.align = align;
+        self
+    }
+
+    /// Permission bits of the socket, exactly, whatever the umask. Default 0600, or 0666 with
+    /// [`allow_uids`](Self::allow_uids).
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = Some(mode & 0o777);
+        self
+    }
+
+    /// Other users who may connect; without this, only our own effective user. They need a path that they can search:
+    /// give the listener a path, or `RAMWAY_DIR` such a directory. A user without a number in our user namespace is
+    /// refused even if its stand-in (usually 65534) is named.
+    pub fn allow_uids(mut self, uids: &[u32]) -> Self {
+        self.allowed = uids.to_vec();
+        self
+    }
+
+    /// How long a connector may take for each message of the handshake before it is refused. Default 1 s.
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.handshake_timeout = timeout;
+        self
+    }
+
+    /// How many connectors may wait for [`accept`](Listener::accept) at a time; others keep trying until their
+    /// deadline. Default 128; the kernel caps it at `net.core.somaxconn`.
+    pub fn backlog(mut self, connectors: u32) -> Self {
+        self.backlog = i32::try_from(connectors).unwrap_or(i32::MAX);
+        self
+    }
+
+    /// How the ends of every bus wait. Default [`WaitPolicy::Hybrid`].
+    pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
+        self.manner.policy = policy;
+        self
+    }
+
+    /// Whether to use `membarrier(2)` where the kernel has it. Default yes.
+    pub fn membarrier(mut self, yes: bool) -> Self {
+        self.manner.membarrier = yes;
+        self
+    }
+
+    /// For languages whose views of a received message cannot be read-only.
+    #[doc(hidden)]
+    pub fn writable_views(mut self, yes: bool) -> Self {
+        self.manner.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
+        self
+    }
+
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if a live listener has the name, or something that is not ours to remove (it stays as it is);
+    /// `InvalidArgument` for a bad name, capacity or alignment; `PermissionDenied`, `NoSpace`, `Unsupported`, `Os`.
+    pub fn bind(&self) -> Result<Listener> {
+        self.bind_for(usize::MAX)
+    }
+
+    /// Listens, takes one peer, and removes the name again. At most one connector is ever told that it is welcome, so
+    /// none believes that it is connected and is not. Waits for at most `timeout`, without one as long as it takes.
+    ///
+    /// # Errors
+    /// Those of [`bind`](Self::bind) and [`accept`](Listener::accept), and `TimedOut`.
+    pub fn accept_one(&self, timeout: Option<Duration>) -> Result<Bus> {
+        let listener = self.bind_for(1)?;
+        listener.accept_until(timeout.and_then(|t| Instant::now().checked_add(t)))
+    }
+
+    fn bind_for(&self, peers: usize) -> Result<Listener> {
+        let shown = self.name.to_string_lossy();
+        self.try_bind(peers).map_err(|e| e.context(format_args!("listening at '{shown}'")))
+    }
+
+    fn try_bind(&self, peers: usize) -> Result<Listener> {
+        let name = self.name.to_string_lossy().into_owned();
+        let plan = Plan { name, to_peer: self.to_peer, from_peer: self.from_peer, align: self.align };
+        memory::spec(&plan)?;
+        let place = Place::resolve(&self.name, true)?;
+        let segment = named(
+            &place.segment,
+            &NamedOptions {
+                intent: Intent::Create,
+                kind: Kind::Listener,
+                spec: Some(Spec::listener().named()),
+                check: &|_| Ok(()),
+                role_byte: Some(BYTE_LISTENER),
+                access: Access::ReadWrite,
+                discard: false,
+                // Whoever can open the file can lock it and so keep the next listener out: our user only.
+                mode: 0o600,
+                timeout: Duration::ZERO,
+                // Nothing but locks is shared through it, so write-back does not matter.
+                allow_disk: true,
+                placement: PlacementOptions::default(),
+            },
+        )?;
+        place.clear()?;
+        let mode = self.mode.unwrap_or(if self.allowed.is_empty() { 0o600 } else { 0o666 });
+        let listening = fork::Entry::open(|| {
+            Ok(vec![socket::listen(place.dir(), place.dir_path(), &place.socket_file, mode, self.backlog)?])
+        })
+        .map_err(|e| e.context(place.socket_path().display()))?;
+        let set = socket::Set::new()?;
+        set.add(listening.fd(0), LISTENING, true)?;
+        Ok(Listener {
+            handshakes: Mutex::new(Handshakes::default()),
+            peers,
+            path: place.socket_path(),
+            place,
+            plan,
+            allowed: self.allowed.clone(),
+            handshake_timeout: self.handshake_timeout,
+            manner: self.manner,
+            set,
+            listening,
+            _link: segment.link,
+        })
+    }
+}
+
+/// Accepts connectors, each with a [`Bus`] of its own memory. May be shared by threads.
+///
+/// A connector that is silent, breaks the handshake or is another user's is refused and does not disturb the others:
+/// up to 64 handshakes run side by side, inside the calls of `accept`. Dropping it removes the socket; buses live on.
+///
+/// Its descriptor ([`AsFd`]) is readable when `accept_timeout(Duration::ZERO)` may make progress, for event loops.
+///
+/// ```no_run
+/// # fn main() -> ramway::Result<()> {
+/// let listener = ramway::Listener::bind("echo")?;
+/// loop {
+///     let mut bus = listener.accept()?;
+///     std::thread::spawn(move || -> ramway::Result<()> {
+///         loop {
+///             let message = bus.recv()?.to_vec();
+///             bus.send(0, &message)?;
+///         }
+///     });
+/// }
+/// # }
+/// ```
+pub struct Listener {
+    handshakes: Mutex<Handshakes>,
+    /// How many connectors may be welcomed at a time.
+    peers: usize,
+    path: PathBuf,
+    place: Place,
+    plan: Plan,
+    allowed: Vec<u32>,
+    handshake_timeout: Duration,
+    manner: Manner,
+    set: socket::Set,
+    /// Descriptor 0 is the listening socket.
+    listening: fork::Entry,
+    /// Last: its lock says that the name is ours to remove.
+    _link: NamedLink,
+}
+
+/// The handshakes that are under way.
+#[derive(Default)]
+struct Handshakes {
+    by_token: HashMap<u64, Pending>,
+    last_token: u64,
+    /// Handshakes that one of the threads is just working on, which are not in `by_token`.
+    in_hand: usize,
+    /// How many have been welcomed, those in hand included.
+    welcomed: usize,
+    /// The listening socket is not looked at, because there are enough handshakes.
+    paused: bool,
+    refused: u64,
+    last_refusal: Option<String>,
+}
+
+struct Pending {
+    token: u64,
+    socket: fork::Entry,
+    peer: socket::Credentials,
+    incoming: Incoming,
+    /// `None` = never.
+    deadline: Option<Instant>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// HELLO is due.
+    Greeting,
+    /// HELLO is here; another connector has to fail first.
+    Parked,
+    /// ACK is due.
+    Welcomed(Halves),
+}
+
+impl Listener {
+    /// Listens at a name or path with the default options.
+    ///
+    /// # Errors
+    /// Those of [`ListenerBuilder::bind`].
+    pub fn bind(name: impl AsRef<OsStr>) -> Result<Self> {
+        Self::builder(name).bind()
+    }
+
+    /// Options for listening.
+    pub fn builder(name: impl AsRef<OsStr>) -> ListenerBuilder {
+        ListenerBuilder {
+            name: name.as_ref().into(),
+            to_peer: 1 << 20,
+            from_peer: 1 << 20,
+            align: ALIGN_MIN,
+            mode: None,
+            allowed: Vec::new(),
+            handshake_timeout: Duration::from_secs(1),
+            backlog: 128,
+            manner: Manner::default(),
+        }
+    }
+
+    /// The next bus, waiting for it as long as it takes.
+    ///
+    /// # Errors
+    /// `NoSpace` if there is no memory for a bus, `Os` if there are no descriptors left (the connector was told, and the
+    /// listener goes on at the next call), `Detached` in a fork's child. What connectors do wrong is no error here: see
+    /// [`last_refusal`](Self::last_refusal).
+    pub fn accept(&self) -> Result<Bus> {
+        self.accept_until(None)
+    }
+
+    /// [`accept`](Self::accept) that waits for at most `timeout`, then gives `TimedOut`. Handshakes that have begun go
+    /// on at the next call.
+    pub fn accept_timeout(&self, timeout: Duration) -> Result<Bus> {
+        self.accept_until(Instant::now().checked_add(timeout))
+    }
+
+    /// The socket's path, which connectors can be given in place of the name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many connectors have been refused or have given up so far.
+    pub fn refused(&self) -> u64 {
+        if self.listening.is_detached() { 0 } else { self.lock().refused }
+    }
+
+    /// Why the last one was refused, for logs.
+    pub fn last_refusal(&self) -> Option<String> {
+        if self.listening.is_detached() { None } else { self.lock().last_refusal.clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Handshakes> {
+        // No step leaves the state half changed, so a thread that panicked elsewhere has left it whole.
+        self.handshakes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept_until(&self, deadline: Option<Instant>) -> Result<Bus> {
+        loop {
+            if self.listening.is_detached() {
+                return Err(Error::new(ErrorKind::Detached, "this listener belongs to the parent process"));
+            }
+            if let Some(bus) = self.overdue()? {
+                return Ok(bus);
+            }
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            match self.set.wait(self.sleep().min(left.unwrap_or(SLEEP_MAX)))? {
+                Some(LISTENING) => self.take_connections()?,
+                Some(token) => {
+                    if let Some(bus) = self.advance(token)? {
+                        return Ok(bus);
+                    }
+                }
+                None if left.is_some_and(|left| left.is_zero()) => return Err(ErrorKind::TimedOut.into()),
+                None => {}
+            }
+        }
+    }
+
+    /// Until when nothing can be overdue.
+    fn sleep(&self) -> Duration {
+        let next = self.lock().by_token.values().filter_map(|p| p.deadline).min();
+        next.map_or(SLEEP_MAX, |d| d.saturating_duration_since(Instant::now()).min(SLEEP_MAX))
+    }
+
+    /// Takes what waits in the backlog, as far as there is room for more handshakes.
+    fn take_connections(&self) -> Result<()> {
+        loop {
+            let mut state = self.lock();
+            if state.by_token.len() + state.in_hand >= HANDSHAKES_MAX {
+                if !state.paused {
+                    self.set.enable(self.listening.fd(0), LISTENING, false)?;
+                    state.paused = true;
+                }
+                return Ok(());
+            }
+            let mut none = false;
+            let socket = fork::Entry::open(|| {
+                let accepted = socket::accept(self.listening.fd(0))?;
+                none = accepted.is_none();
+                Ok(accepted.into_iter().collect())
+            })
+            .map_err(|e| e.context(self.path.display()))?;
+            if none {
+                return Ok(());
+            }
+            let peer = socket::credentials(socket.fd(0))?;
+            if let Err(error) = check_peer(peer, &self.allowed, "allow_uids") {
+                handshake::refuse(socket.fd(0), &error);
+                state.refuse(&error);
+                continue;
+            }
+            state.last_token += 1;
+            let token = state.last_token;
+            self.set.add(socket.fd(0), token, false)?;
+            let deadline = self.handshake_deadline();
+            let (incoming, stage) = (Incoming::new(), Stage::Greeting);
+            state.by_token.insert(token, Pending { token, socket, peer, incoming, deadline, stage });
+        }
+    }
+
+    fn handshake_deadline(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.handshake_timeout)
+    }
+
+    /// Sees to handshakes whose time is up, and to those that waited for a place.
+    fn overdue(&self) -> Result<Option<Bus>> {
+        loop {
+            let now = Instant::now();
+            let token = {
+                let state = self.lock();
+                let free = state.welcomed < self.peers;
+                let due =
+                    |p: &&Pending| p.deadline.is_some_and(|d| d <= now) || (free && matches!(p.stage, Stage::Parked));
+                state.by_token.values().find(due).map(|p| p.token)
+            };
+            match token {
+                None => return Ok(None),
+                Some(token) => {
+                    if let Some(bus) = self.advance(token)? {
+                        return Ok(Some(bus));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes on with one handshake, as far as it goes without waiting.
+    fn advance(&self, token: u64) -> Result<Option<Bus>> {
+        let mut pending = {
+            let mut state = self.lock();
+            // Another thread may have it in hand or may have finished it.
+            let Some(pending) = state.by_token.remove(&token) else { return Ok(None) };
+            state.in_hand += 1;
+            pending
+        };
+        let was_welcomed = matches!(pending.stage, Stage::Welcomed(_));
+        let outcome = self.step(&mut pending);
+        let mut state = self.lock();
+        state.in_hand -= 1;
+        if state.paused {
+            state.paused = false;
+            self.set.enable(self.listening.fd(0), LISTENING, true)?;
+        }
+        // `step` has counted a new welcome; every end of a welcomed handshake gives the place back.
+        let is_welcomed = was_welcomed || matches!(pending.stage, Stage::Welcomed(_));
+        match outcome {
+            Ok(false) => {
+                if !matches!(pending.stage, Stage::Parked) {
+                    self.set.arm(pending.socket.fd(0), token)?;
+                }
+                state.by_token.insert(token, pending);
+                Ok(None)
+            }
+            Ok(true) => {
+                self.set.remove(pending.socket.fd(0));
+                state.welcomed -= 1;
+                let Stage::Welcomed(halves) = pending.stage else { unreachable!("only an ACK completes") };
+                Ok(Some(Bus::new(halves, pending.socket, pending.peer)))
+            }
+            Err(failure) => {
+                self.set.remove(pending.socket.fd(0));
+                state.welcomed -= usize::from(is_welcomed);
+                match failure {
+                    Failure::Peer(error) => {
+                        state.refuse(&error);
+                        Ok(None)
+                    }
+                    Failure::Own(error) => Err(error.context(format_args!("a bus for {}", self.path.display()))),
+                }
+            }
+        }
+    }
+
+    /// `Ok(true)`: the connector has acknowledged. `Ok(false)`: something is still due.
+    fn step(&self, pending: &mut Pending) -> std::result::Result<bool, Failure> {
+        let socket = pending.socket.fd(0);
+        if !matches!(pending.stage, Stage::Parked) {
+            match pending.incoming.step(socket).map_err(Failure::Peer)? {
+                true if matches!(pending.stage, Stage::Welcomed(_)) => return Ok(true),
+                true => {}
+                false if pending.deadline.is_some_and(|d| d <= Instant::now()) => {
+                    return Err(Failure::Peer(pending.incoming.expire(socket)));
+                }
+                false => return Ok(false),
+            }
+        }
+        {
+            let mut state = self.lock();
+            if state.welcomed >= self.peers {
+                (pending.stage, pending.deadline) = (Stage::Parked, None);
+                return Ok(false);
+            }
+            state.welcomed += 1;
+        }
+        self.welcome(pending).inspect_err(|_| self.lock().welcomed -= 1)?;
+        Ok(false)
+    }
+
+    fn welcome(&self, pending: &mut Pending) -> std::result::Result<(), Failure> {
+        let (halves, memory, size) = memory::create(&self.plan, &pending.socket, self.manner).map_err(|e| {
+            handshake::refuse(pending.socket.fd(0), &e);
+            Failure::Own(e)
+        })?;
+        pending.incoming.welcome(pending.socket.fd(0), memory.as_fd(), size).map_err(Failure::Peer)?;
+        pending.stage = Stage::Welcomed(halves);
+        pending.deadline = self.handshake_deadline();
+        Ok(())
+    }
+}
+
+/// Whose fault it is.
+enum Failure {
+    /// The connector's: it is refused, and that is all.
+    Peer(Error),
+    /// Ours: whoever called accept should know.
+    Own(Error),
+}
+
+impl Handshakes {
+    fn refuse(&mut self, error: &Error) {
+        self.refused += 1;
+        self.last_refusal = Some(error.to_string());
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.set.as_fd()
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("path", &self.path).field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if self.listening.is_detached() {
+            return;
+        }
+        // While our lock says that this name is ours. A connector that comes in between is told by the hang-up, and
+        // waits for the next listener.
+        let _ = self.place.clear();
+    }
+}

@@ -1,0 +1,120 @@
+//! The memory of a bus: made by the listener, distrusted by the connector.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::layout::Kind;
+use crate::segment::{Attachment, HeaderMap, Link, RingGeometry, SocketLink, Spec, format, validate};
+use crate::sys::mem::{Access, MirrorMap, page_size};
+use crate::sys::placement::{self, PlacementOptions};
+use crate::sys::{fork, fs, memfd};
+use crate::{Error, ErrorKind, Receiver, Result, Sender, WaitPolicy};
+
+/// What a listener gives every bus.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// The listener's name, which the memfd carries so that `ramway ls` finds the bus.
+    pub(crate) name: String,
+    /// From the listener to the connector, in bytes; 0 = none.
+    pub(crate) to_peer: u64,
+    /// From the connector to the listener.
+    pub(crate) from_peer: u64,
+    pub(crate) align: u32,
+}
+
+/// How a side uses its halves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) policy: WaitPolicy,
+    pub(crate) membarrier: bool,
+    /// How a receiver maps the data.
+    pub(crate) views: Access,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self { policy: WaitPolicy::default(), membarrier: true, views: Access::ReadOnly }
+    }
+}
+
+/// The ends that one side has.
+pub(crate) struct Halves {
+    pub(crate) sender: Option<Sender>,
+    pub(crate) receiver: Option<Receiver>,
+}
+
+/// Which side we are: the listener sends into block 0, the connector into block 1.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Listener,
+    Connector,
+}
+
+/// Checks a plan, and what it will take.
+pub(crate) fn spec(plan: &Plan) -> Result<Spec> {
+    if plan.to_peer == 0 && plan.from_peer == 0 {
+        return Err(Error::new(ErrorKind::InvalidArgument, "a bus needs a capacity other than 0 in one direction"));
+    }
+    Spec::bus(plan.to_peer, plan.from_peer, plan.align, page_size())
+}
+
+/// New memory with both rings empty, the listener attached to its ends, and its size. `socket` is descriptor 0 of the
+/// entry.
+pub(crate) fn create(plan: &Plan, socket: &fork::Entry, manner: Manner) -> Result<(Halves, Arc<OwnedFd>, u64)> {
+    let spec = spec(plan)?;
+    let memory = memfd::create(&format!("ramway-bus:{}", plan.name))?;
+    placement::allocate(memory.as_fd(), 0, spec.size, &PlacementOptions::default())?;
+    fs::write_at(memory.as_fd(), 0, &format(&spec).0[..])
+        .map_err(|e| Error::os(e.raw_os_error(), "writing the header of a bus"))?;
+    memfd::seal(memory.as_fd())?;
+    let memory = Arc::new(memory);
+    let halves = attach(&memory, spec.size, socket, Side::Listener, manner)?;
+    Ok((halves, memory, spec.size))
+}
+
+/// Memory that a listener sent, said to have `size` bytes. Nothing of it is believed before it is checked; whatever
+/// the listener writes into it later is the rings' to check.
+pub(crate) fn open(memory: OwnedFd, size: u64, socket: &fork::Entry, manner: Manner) -> Result<Halves> {
+    let real = memfd::sealed_size(memory.as_fd())?;
+    if real != size || real < HeaderMap::mapped_len() as u64 {
+        let text = format!("the memfd sent has {real} bytes, announced were {size}");
+        return Err(Error::new(ErrorKind::Corrupt, text));
+    }
+    attach(&Arc::new(memory), real, socket, Side::Connector, manner)
+}
+
+fn attach(memory: &Arc<OwnedFd>, size: u64, socket: &fork::Entry, side: Side, manner: Manner) -> Result<Halves> {
+    let header = Arc::new(HeaderMap::map(memory.as_fd(), Access::ReadWrite)?);
+    let valid = validate(&header.snapshot(), size)?;
+    if valid.header.kind != Kind::Bus {
+        let text = format!("the memory sent holds a {}, expected a bus", valid.header.kind.name());
+        return Err(Error::new(ErrorKind::Corrupt, text));
+    }
+    let attachment = |block: usize, ring: &RingGeometry, access: Access| -> Result<Attachment> {
+        Ok(Attachment {
+            data: MirrorMap::map(memory.as_fd(), ring.data_offset, ring.capacity as usize, access)?,
+            header: header.clone(),
+            block: header.ring_block(block),
+            capacity: ring.capacity,
+            align: ring.align,
+            link: Link::Socket(SocketLink { entry: socket.clone(), _memory: memory.clone() }),
+            fork: socket.clone(),
+        })
+    };
+    let (out, back) = if side == Side::Listener { (0, 1) } else { (1, 0) };
+    let (sending, receiving) = (valid.rings[out], valid.rings[back]);
+    if sending.is_none() && receiving.is_none() {
+        return Err(Error::new(ErrorKind::Corrupt, "the bus has no ring in either direction"));
+    }
+    let sender = match sending {
+        Some(ring) => {
+            Some(Sender::attach(attachment(out, &ring, Access::ReadWrite)?, manner.policy, manner.membarrier)?)
+        }
+        None => None,
+    };
+    let receiver = match receiving {
+        Some(ring) => Some(Receiver::attach(attachment(back, &ring, manner.views)?, manner.policy, manner.membarrier)?),
+        None => None,
+    };
+    Ok(Halves { sender, receiver })
+}

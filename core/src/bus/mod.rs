@@ -1,0 +1,183 @@
+//! A bus: two rings in sealed memory between a listener and a connector, and the socket whose hang-up tells either
+//! that the other one is gone.
+
+mod connector;
+mod handshake;
+mod listener;
+mod memory;
+mod place;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::time::Duration;
+
+pub use connector::Connector;
+pub use listener::{Listener, ListenerBuilder};
+
+use crate::sys::{fork, socket};
+use crate::{Error, ErrorKind, Message, Receiver, Result, Sender};
+use memory::Halves;
+
+/// A full-duplex connection to one process of this machine.
+///
+/// Each direction is a ring with a capacity of its own, which the listener chose; one may be missing. Both sides are
+/// safe against a peer that writes anything into the shared memory at any time (`Corrupt`), as far as the
+/// [`Receiver`]'s copying calls are used where the peer is not trusted: see `SECURITY.md`.
+///
+/// After the last message a receiver gets `Closed` if the peer closed, `PeerDead` if its process died; a blocked call
+/// learns it within 200 ms. Both are final. A bus holds two descriptors. In a fork's child every call is `Detached`.
+///
+/// ```no_run
+/// # fn one() -> ramway::Result<()> {
+/// // One process:
+/// let mut bus = ramway::Bus::listen("echo", 1 << 16)?;
+/// let question = bus.recv()?.to_vec();
+/// bus.send(1, &question)?;
+/// # Ok(()) }
+/// # fn other() -> ramway::Result<()> {
+/// // Another one, started before or after:
+/// let mut bus = ramway::Bus::connect("echo")?;
+/// bus.send(1, b"anyone?")?;
+/// assert_eq!(&*bus.recv()?, b"anyone?");
+/// # Ok(()) }
+/// ```
+pub struct Bus {
+    sender: Option<Sender>,
+    receiver: Option<Receiver>,
+    /// Descriptor 0 is the socket, which the halves share.
+    socket: fork::Entry,
+    peer: socket::Credentials,
+}
+
+impl Bus {
+    /// Listens at `name`, takes one peer and removes the name again. Waits for the peer as long as it takes.
+    ///
+    /// Both directions get at least `capacity` bytes. For many peers, deadlines and other users see
+    /// [`Listener::builder`].
+    ///
+    /// # Errors
+    /// Those of [`Listener::bind`] and [`Listener::accept`].
+    pub fn listen(name: impl AsRef<OsStr>, capacity: u64) -> Result<Self> {
+        Listener::builder(name).capacity(capacity).accept_one(None)
+    }
+
+    /// Connects to the listener at `name`, waiting up to 10 s for one that is not there yet or is busy.
+    ///
+    /// # Errors
+    /// Those of [`Connector::connect`].
+    pub fn connect(name: impl AsRef<OsStr>) -> Result<Self> {
+        Self::connector(name).connect()
+    }
+
+    /// Options for connecting.
+    pub fn connector(name: impl AsRef<OsStr>) -> Connector {
+        Connector::new(name.as_ref())
+    }
+
+    fn new(halves: Halves, socket: fork::Entry, peer: socket::Credentials) -> Self {
+        Self { sender: halves.sender, receiver: halves.receiver, socket, peer }
+    }
+
+    /// The sending end, with all of its calls.
+    ///
+    /// # Errors
+    /// `Unsupported` if the listener gave this direction no capacity.
+    pub fn sender(&mut self) -> Result<&mut Sender> {
+        self.sender.as_mut().ok_or_else(|| missing("to"))
+    }
+
+    /// The receiving end, with all of its calls.
+    ///
+    /// # Errors
+    /// `Unsupported` if the listener gave this direction no capacity.
+    pub fn receiver(&mut self) -> Result<&mut Receiver> {
+        self.receiver.as_mut().ok_or_else(|| missing("from"))
+    }
+
+    /// Gives the ends apart, for two threads say; `None` for a direction without capacity. The peer sees a hang-up when
+    /// both are gone.
+    pub fn split(self) -> (Option<Sender>, Option<Receiver>) {
+        (self.sender, self.receiver)
+    }
+
+    /// [`Sender::send`].
+    #[inline]
+    pub fn send(&mut self, type_id: u32, payload: &[u8]) -> Result<()> {
+        self.sender()?.send(type_id, payload)
+    }
+
+    /// [`Sender::try_send`].
+    #[inline]
+    pub fn try_send(&mut self, type_id: u32, payload: &[u8]) -> Result<()> {
+        self.sender()?.try_send(type_id, payload)
+    }
+
+    /// [`Sender::send_timeout`].
+    pub fn send_timeout(&mut self, type_id: u32, payload: &[u8], timeout: Duration) -> Result<()> {
+        self.sender()?.send_timeout(type_id, payload, timeout)
+    }
+
+    /// [`Receiver::recv`].
+    #[inline]
+    pub fn recv(&mut self) -> Result<Message<'_>> {
+        self.receiver()?.recv()
+    }
+
+    /// [`Receiver::try_recv`].
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<Message<'_>> {
+        self.receiver()?.try_recv()
+    }
+
+    /// [`Receiver::recv_timeout`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Message<'_>> {
+        self.receiver()?.recv_timeout(timeout)
+    }
+
+    /// The user that the peer acted as when the connection was made, as the kernel recorded it.
+    pub fn peer_uid(&self) -> u32 {
+        self.peer.uid
+    }
+
+    /// The peer's process when the connection was made; `None` if it has no number in our PID namespace. It says who
+    /// asked, nothing is decided by it: numbers are used again.
+    pub fn peer_pid(&self) -> Option<u32> {
+        (self.peer.pid != 0).then_some(self.peer.pid)
+    }
+
+    /// Whether the peer still holds its end of the bus (one system call). `false` in a fork's child.
+    pub fn is_peer_alive(&self) -> bool {
+        !self.socket.is_detached() && !socket::hung_up(self.socket.fd(0))
+    }
+}
+
+impl fmt::Debug for Bus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bus")
+            .field("sender", &self.sender)
+            .field("receiver", &self.receiver)
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
+    }
+}
+
+fn missing(which: &str) -> Error {
+    let text = format!("this bus has no direction {which} the peer: the listener gave it a capacity of 0");
+    Error::new(ErrorKind::Unsupported, text)
+}
+
+/// Whether the other end is a user that we deal with: our own or one that was named; never the one that stands for
+/// all users without a number here.
+fn check_peer(peer: socket::Credentials, others: &[u32], option: &str) -> Result<()> {
+    let own = socket::own_uid();
+    let unknown = peer.uid == socket::overflow_uid() || peer.uid == u32::MAX;
+    if !unknown && (peer.uid == own || others.contains(&peer.uid)) {
+        return Ok(());
+    }
+    let text = if unknown {
+        format!("the other side's user has no number here (it shows as {}), so nothing says who it is", peer.uid)
+    } else {
+        format!("the other side is user {}, we are user {own}; name it with `{option}` if it may take part", peer.uid)
+    };
+    Err(Error::new(ErrorKind::PermissionDenied, text))
+}
