@@ -2,6 +2,7 @@
 
 mod builder;
 pub(crate) mod bytes;
+pub(crate) mod word;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -17,7 +18,7 @@ use crate::layout::RegionBlock;
 use crate::segment::{HeaderMap, Link, RegionGeometry};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, spin_hint};
 use crate::sys::mem::PageMap;
-use crate::sys::{clock, fork, futex};
+use crate::sys::{clock, fork};
 #[cfg(not(test))]
 use crate::wait::ROUND;
 use crate::wait::{Deadline, WaitPolicy};
@@ -26,10 +27,6 @@ use crate::wait::{Deadline, WaitPolicy};
 #[cfg(test)]
 const ROUND: Duration = Duration::from_secs(3_600);
 
-/// Somebody sleeps on the notification word.
-const WAITING: u32 = 1;
-/// One notification.
-const NOTIFICATION: u32 = 2;
 /// A handle without write permission cannot say that it waits, so it looks this often.
 const POLL: Duration = Duration::from_millis(1);
 /// Looks before sleeping: with the loop's pause about 50 µs, which is what a sleep costs.
@@ -242,21 +239,8 @@ impl Region {
     #[inline]
     pub fn notify(&self) -> Result<()> {
         self.writing("notify")?;
-        // Release: whoever acquires the count sees what was written before. No fence is needed between the count and
-        // the look at bit 0, because both are one word and this is one instruction: a waiter's CAS comes before it,
-        // and its bit is seen, or after it, and the CAS fails.
-        if self.word().fetch_add(NOTIFICATION, Ordering::Release) & WAITING != 0 {
-            self.wake();
-        }
+        word::notify(self.word());
         Ok(())
-    }
-
-    #[cold]
-    fn wake(&self) {
-        // The bit goes first: whoever sets it again from now on sleeps on a value that has this notification in it.
-        // Relaxed: the word's own order is all that counts. A bit that a killed waiter left costs this once.
-        self.word().fetch_and(!WAITING, Ordering::Relaxed);
-        futex::wake_all(self.word());
     }
 
     /// Blocks until somebody notifies, for at most `timeout` (`None`: for ever). `true`: there was a notification
@@ -315,28 +299,23 @@ impl Region {
         let started = Instant::now();
         let mut looked = started;
         loop {
-            // Acquire: pairs with the release in `notify`.
-            let word = self.word().load(Ordering::Acquire);
-            if word & !WAITING != count {
-                self.adapt(started);
-                return Ok(Some(word & !WAITING));
-            }
             let Some(left) = deadline.left() else {
                 self.look(count)?;
-                return Ok(None);
+                return Ok(changed());
             };
             if looked.elapsed() >= ROUND {
                 self.look(count)?;
                 looked = Instant::now();
             }
-            if !self.writable {
+            let changed = if self.writable {
+                word::round(self.word(), count, left.min(ROUND))
+            } else {
                 std::thread::sleep(left.min(POLL));
-            } else if word & WAITING != 0
-                // Relaxed: the count was compared in `word`, and the CAS fails if it has changed since.
-                || self.word().compare_exchange(word, word | WAITING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-            {
-                // On exactly the value with the old count: a notification since then makes this return at once.
-                futex::wait(self.word(), word | WAITING, left.min(ROUND));
+                changed()
+            };
+            if let Some(now) = changed {
+                self.adapt(started);
+                return Ok(Some(now));
             }
         }
     }
@@ -413,8 +392,7 @@ impl Region {
 
     #[inline]
     fn count(&self) -> u32 {
-        // Acquire: pairs with the release in `notify`.
-        self.word().load(Ordering::Acquire) & !WAITING
+        word::count(self.word())
     }
 
     #[inline]

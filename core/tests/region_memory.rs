@@ -113,12 +113,13 @@ impl Group {
         let name = format!("ramway-test-{}", std::process::id());
         for (root, file) in [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")] {
             let group = Self(Path::new(root).join(&name));
-            if Path::new(root).join("cgroup.procs").exists() && std::fs::create_dir(&group.0).is_ok() {
-                if std::fs::write(group.0.join(file), limit.to_string()).is_ok() {
-                    return Some(group);
-                }
-                // Dropped here: the directory goes again.
+            if Path::new(root).join("cgroup.procs").exists()
+                && std::fs::create_dir(&group.0).is_ok()
+                && std::fs::write(group.0.join(file), limit.to_string()).is_ok()
+            {
+                return Some(group);
             }
+            // Dropped here: the directory goes again.
         }
         None
     }

@@ -1,5 +1,6 @@
 //! What needs to look at the word itself, or to do without the waiting rounds.
 
+use super::word::{NOTIFICATION, WAITING};
 use super::*;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
