@@ -1,6 +1,7 @@
 //! `membarrier(2)`: the sleeper pays for the ordering between "I sleep" and "there is a message", so that the waker
 //! need not fence on every message (a full fence a message costs 2.5 × in throughput, `docs/adr/`).
 
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const CMD_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
@@ -22,6 +23,9 @@ pub(crate) fn can() -> bool {
         UNKNOWN => {
             let off = std::env::var_os("RAMWAY_MEMBARRIER").is_some_and(|v| v == "0");
             let works = !off && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) && membarrier(CMD_GLOBAL_EXPEDITED);
+            // A child of `fork` has an address space of its own, which is registered anew when it first asks.
+            static HOOK: Once = Once::new();
+            HOOK.call_once(|| super::fork::on_child(reset_after_fork));
             STATE.store(if works { YES } else { NO }, Ordering::Relaxed);
             works
         }
@@ -35,8 +39,7 @@ pub(crate) fn sync() -> bool {
     membarrier(CMD_GLOBAL_EXPEDITED)
 }
 
-/// A child of `fork` has an address space of its own, which is registered anew when it first asks.
-pub(crate) fn reset_after_fork() {
+fn reset_after_fork() {
     STATE.store(UNKNOWN, Ordering::Relaxed);
 }
 

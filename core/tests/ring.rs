@@ -1,0 +1,200 @@
+//! The ring between two threads: what every call does when all is well. (Processes: `lifecycle.rs`, `traps.rs`.)
+
+use ramway::{ErrorKind, Ring, WaitPolicy};
+use std::io::IoSlice;
+use std::time::{Duration, Instant};
+
+fn pair() -> (ramway::Sender, ramway::Receiver) {
+    Ring::pair(4096).unwrap()
+}
+
+#[test]
+fn messages_keep_order_type_and_tag() {
+    let (mut tx, mut rx) = pair();
+    tx.send_tagged(7, 70, b"first").unwrap();
+    tx.send(8, b"").unwrap();
+    tx.send_vectored(9, 90, &[IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(b"c")]).unwrap();
+    let got: Vec<_> = (0..3)
+        .map(|_| {
+            let m = rx.recv().unwrap();
+            (m.type_id(), m.tag(), m.to_vec())
+        })
+        .collect();
+    assert_eq!(got, [(7, 70, b"first".to_vec()), (8, 0, vec![]), (9, 90, b"abc".to_vec())]);
+    assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Empty);
+}
+
+#[test]
+fn full_too_large_and_timed_out_are_three_errors() {
+    let (mut tx, mut rx) = pair();
+    let most = tx.max_message_len();
+    assert_eq!(most, 4096 - 16);
+    assert_eq!(tx.try_send(0, &vec![0; most + 1]).unwrap_err().kind(), ErrorKind::TooLarge);
+    tx.try_send(0, &vec![1; most]).unwrap();
+    assert_eq!(tx.try_send(0, b"").unwrap_err().kind(), ErrorKind::Full);
+    let began = Instant::now();
+    let late = tx.send_timeout(0, b"", Duration::from_millis(250)).unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::TimedOut);
+    assert!(began.elapsed() >= Duration::from_millis(250));
+    assert_eq!(rx.recv().unwrap().len(), most);
+    assert_eq!(rx.recv_timeout(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::TimedOut);
+    tx.try_send(0, &vec![2; most]).unwrap();
+}
+
+#[test]
+fn the_longest_message_fits_at_every_position_of_an_empty_ring() {
+    let (mut tx, mut rx) = pair();
+    let most = tx.max_message_len();
+    for step in 0..600 {
+        tx.try_send(0, &vec![step as u8; step % 50]).unwrap();
+        assert_eq!(rx.try_recv().unwrap().len(), step % 50);
+        let big: Vec<u8> = (0..most).map(|i| (i * 7 + step) as u8).collect();
+        tx.try_send(1, &big).unwrap();
+        assert_eq!(&*rx.try_recv().unwrap(), &big[..]);
+    }
+}
+
+#[test]
+fn a_dropped_slot_leaves_nothing_and_a_short_commit_shortens() {
+    let (mut tx, mut rx) = pair();
+    let mut slot = tx.reserve(100).unwrap();
+    slot.fill(9);
+    drop(slot);
+    let mut slot = tx.reserve(100).unwrap().with_type_id(5).with_tag(6);
+    slot[..3].copy_from_slice(b"yes");
+    slot.commit(3).unwrap();
+    let slot = tx.reserve(4).unwrap();
+    assert_eq!(slot.commit(5).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let m = rx.recv().unwrap();
+    assert_eq!((&*m, m.type_id(), m.tag()), (&b"yes"[..], 5, 6));
+    m.release();
+    assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Empty);
+}
+
+#[test]
+fn unflushed_messages_appear_at_flush_at_full_and_at_close() {
+    let (mut tx, mut rx) = pair();
+    tx.reserve(1).unwrap().commit_unflushed(1).unwrap();
+    assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Empty);
+    tx.flush().unwrap();
+    rx.try_recv().unwrap();
+    tx.reserve(4000).unwrap().commit_unflushed(4000).unwrap();
+    assert_eq!(tx.try_reserve(4000).unwrap_err().kind(), ErrorKind::Full);
+    assert_eq!(rx.try_recv().unwrap().len(), 4000);
+    tx.reserve(2).unwrap().commit_unflushed(2).unwrap();
+    tx.close().unwrap();
+    assert_eq!(rx.recv().unwrap().len(), 2);
+    assert_eq!(rx.recv().unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_batch_is_released_as_one() {
+    let (mut tx, mut rx) = pair();
+    assert_eq!(tx.send_batch(3, (0..10u8).map(|i| [i])).unwrap(), 10);
+    let before = tx.len();
+    let mut batch = rx.recv_batch(4).unwrap();
+    let views: Vec<_> = batch.iter().collect();
+    assert_eq!(views.iter().map(|v| v[0]).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(tx.len(), before, "nothing is given back while the batch lives");
+    drop(views);
+    drop(batch);
+    assert!(tx.len() < before);
+    // What a batch did not read stays.
+    drop(rx.recv_batch(3).unwrap());
+    assert_eq!(rx.recv().unwrap()[0], 5);
+    assert_eq!(rx.recv_batch(100).unwrap().iter().count(), 4);
+    assert_eq!(rx.recv_batch(0).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn the_receiver_closing_is_final_for_the_sender_of_a_pair() {
+    let (mut tx, rx) = pair();
+    tx.send(0, b"x").unwrap();
+    assert!(tx.is_peer_alive());
+    drop(rx);
+    assert!(!tx.is_peer_alive());
+    assert_eq!(tx.send(0, b"y").unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(tx.try_reserve(1).unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn reserved_type_ids_are_refused() {
+    let (mut tx, _rx) = pair();
+    for id in [0xFFFF_0000, u32::MAX] {
+        assert_eq!(tx.send(id, b"").unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert_eq!(tx.reserve(0).unwrap().with_type_id(id).commit(0).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+    tx.send(0xFFFE_FFFF, b"").unwrap();
+}
+
+#[test]
+fn pods_are_read_in_place_or_refused() {
+    let (mut tx, mut rx) = pair();
+    tx.send_pod(0, &[1u64, 2, 3]).unwrap();
+    tx.send(0, b"short").unwrap();
+    assert_eq!(rx.recv().unwrap().as_pod::<[u64; 3]>().unwrap(), &[1, 2, 3]);
+    assert_eq!(rx.recv().unwrap().as_pod::<u64>().unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn last_tag_is_that_of_the_last_visible_message() {
+    let (mut tx, _rx) = pair();
+    assert_eq!(tx.last_tag(), None);
+    for (tag, expected) in [(5, 5), (6, 6), (0, 0), (7, 7)] {
+        tx.send_tagged(0, tag, b"").unwrap();
+        assert_eq!(tx.last_tag(), Some(expected));
+    }
+    tx.reserve(0).unwrap().with_tag(8).commit_unflushed(0).unwrap();
+    assert_eq!(tx.last_tag(), Some(7));
+    tx.flush().unwrap();
+    assert_eq!(tx.last_tag(), Some(8));
+}
+
+#[test]
+fn a_million_messages_pass_between_threads_under_every_policy() {
+    for policy in [WaitPolicy::Spin, WaitPolicy::Hybrid, WaitPolicy::Block] {
+        let count = if policy == WaitPolicy::Block { 50_000u64 } else { 1_000_000 };
+        let (mut tx, mut rx) = pair();
+        tx.set_wait_policy(policy);
+        rx.set_wait_policy(policy);
+        let sender = std::thread::spawn(move || {
+            for i in 0..count {
+                tx.send_tagged(0, i, &i.to_le_bytes()[..(i % 9) as usize]).unwrap();
+            }
+        });
+        for i in 0..count {
+            let m = rx.recv().unwrap();
+            assert_eq!((m.tag(), &*m), (i, &i.to_le_bytes()[..(i % 9) as usize]), "{policy:?}");
+        }
+        assert_eq!(rx.recv().unwrap_err().kind(), ErrorKind::Closed);
+        sender.join().unwrap();
+    }
+}
+
+#[test]
+fn blocking_ping_pong_never_waits_for_a_time_out() {
+    let (mut ping_tx, mut ping_rx) = pair();
+    let (mut pong_tx, mut pong_rx) = pair();
+    for policy in [WaitPolicy::Block, WaitPolicy::Hybrid] {
+        for end in [&mut ping_rx, &mut pong_rx] {
+            end.set_wait_policy(policy);
+        }
+        let mut longest = Duration::ZERO;
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                for _ in 0..20_000 {
+                    ping_rx.recv().unwrap().release();
+                    pong_tx.send(0, b"").unwrap();
+                }
+            });
+            for _ in 0..20_000 {
+                let began = Instant::now();
+                ping_tx.send(0, b"").unwrap();
+                pong_rx.recv().unwrap().release();
+                longest = longest.max(began.elapsed());
+            }
+        });
+        println!("{policy:?}: longest round trip {longest:?}");
+    }
+}
