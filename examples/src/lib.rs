@@ -1,0 +1,14 @@
+//! What the examples share: turning an error into an exit code.
+
+/// Runs a program's main part. An error is printed with the program's name and becomes exit code 1.
+pub fn run(name: &str, main: impl FnOnce(&[&str]) -> Result<(), Box<dyn std::error::Error>>) -> std::process::ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match main(&arguments) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{name}: {error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

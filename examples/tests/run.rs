@@ -1,0 +1,181 @@
+//! Every example is run, as the separate processes that it is about.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A directory for one test's segments and files, removed with what is in it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(test: &str) -> Self {
+        let path = PathBuf::from(format!("/dev/shm/ramway-examples-{test}-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).env("RAMWAY_DIR", &self.0).stdin(Stdio::null());
+        command
+    }
+
+    fn start(&self, program: &str, arguments: &[&str]) -> Running {
+        let child = self.command(program, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Running(Some(child))
+    }
+
+    /// No segment may be left when everybody has gone.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A child that does not outlive its test.
+struct Running(Option<Child>);
+
+impl Running {
+    fn output(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+
+    /// Standard output of a child that must succeed.
+    fn text(self) -> String {
+        let output = self.output();
+        assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn kill(&mut self) {
+        let child = self.0.as_mut().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited for a minute: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn append(path: &Path, lines: std::ops::Range<u32>) -> String {
+    let text: String = lines.map(|n| format!("line {n} of the log\n")).collect();
+    OpenOptions::new().create(true).append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+    text
+}
+
+const LOG_TAIL: &str = env!("CARGO_BIN_EXE_log-tail");
+
+#[test]
+fn log_tail_loses_and_doubles_no_line_when_the_follower_is_killed() {
+    let place = Place::new("log");
+    let log = place.0.join("app.log");
+    let printed = place.0.join("printed");
+    let (log_path, printed_file) = (log.to_str().unwrap(), fs::File::create(&printed).unwrap());
+    let printed_len = || fs::metadata(&printed).unwrap().len();
+
+    let mut expected = append(&log, 0..5_000);
+    let printer = place.command(LOG_TAIL, &["print", "log"]).stdout(printed_file).spawn().unwrap();
+    let printer = Running(Some(printer));
+    for round in 1..4 {
+        let mut follower = place.start(LOG_TAIL, &["follow", "log", log_path]);
+        // Killed at whatever point of its work it is at then.
+        let before = printed_len();
+        until("the printer prints", || printed_len() > before);
+        follower.kill();
+        expected += &append(&log, round * 5_000..(round + 1) * 5_000);
+    }
+    place.start(LOG_TAIL, &["follow", "log", log_path, "--once"]).text();
+    printer.text();
+    assert!(fs::read_to_string(&printed).unwrap() == expected, "the printed lines differ from the log");
+    assert_eq!(place.names(), ["app.log", "printed"]);
+}
+
+const FRAMES: &str = env!("CARGO_BIN_EXE_frames");
+
+#[test]
+fn frames_arrive_whole_and_in_order_whoever_starts_first() {
+    let place = Place::new("frames");
+    for first in ["produce", "consume"] {
+        let mut both: Vec<Running> = Vec::new();
+        let mut order = [("produce", vec!["produce", "video", "40"]), ("consume", vec!["consume", "video"])];
+        order.sort_by_key(|(name, _)| *name != first);
+        for (_, arguments) in order {
+            both.push(place.start(FRAMES, &arguments));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let texts: Vec<String> = both.into_iter().map(Running::text).collect();
+        assert!(texts[0].starts_with("40 frames, brightness "), "{}", texts[0]);
+        assert_eq!(texts[0], texts[1]);
+    }
+    assert_eq!(place.names(), [""; 0]);
+}
+
+const CONFIG: &str = env!("CARGO_BIN_EXE_config");
+
+#[test]
+fn config_wakes_its_readers_and_outlives_its_writers() {
+    let place = Place::new("config");
+    place.start(CONFIG, &["set", "app", "colour = red"]).text();
+    assert_eq!(place.start(CONFIG, &["show", "app"]).text(), "1: colour = red\n");
+
+    let mut watchers = Vec::new();
+    for _ in 0..3 {
+        let mut child =
+            place.command(CONFIG, &["watch", "app", "colour = blue"]).stdout(Stdio::piped()).spawn().unwrap();
+        // Its first line says that it is watching.
+        let mut first = [0; 16];
+        child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+        assert_eq!(&first, b"1: colour = red\n");
+        watchers.push(Running(Some(child)));
+    }
+    place.start(CONFIG, &["set", "app", "colour = blue"]).text();
+    for watcher in watchers {
+        assert_eq!(watcher.text(), "2: colour = blue\n");
+    }
+    assert_eq!(place.names(), ["app"]);
+}
+
+const SUPERVISE: &str = env!("CARGO_BIN_EXE_supervise");
+
+#[test]
+fn supervised_worker_sends_everything_exactly_once() {
+    let place = Place::new("supervise");
+    let text = place.start(SUPERVISE, &["run", "numbers", "2000000", "5"]).text();
+    assert!(text.starts_with("2000000 messages, "), "{text}");
+    assert!(text.ends_with(" restarts, none lost, none twice\n"), "{text}");
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn wrong_arguments_are_answered_with_the_usage() {
+    let place = Place::new("usage");
+    for program in [LOG_TAIL, FRAMES, CONFIG, SUPERVISE] {
+        let output = place.start(program, &["no-such-thing"]).output();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8(output.stderr).unwrap().contains("usage: "));
+    }
+}
