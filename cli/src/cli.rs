@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{completions, doctor};
+use crate::{completions, doctor, recv, send};
 
 const ABOUT: &str = "Moves data between the processes of one machine through shared memory.";
 
@@ -69,6 +69,10 @@ impl Color {
 /// The subcommands.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Send a file or standard input through a named ring
+    Send(send::Args),
+    /// Receive what is sent through a named ring
+    Recv(recv::Args),
     /// Say what this machine can do for Ramway, what it cannot, and how to mend that
     Doctor(doctor::Args),
     /// Print a completion script for a shell

@@ -82,6 +82,7 @@ impl From<ramway::Error> for Failure {
 /// The exit code for an error of the library.
 pub fn code_of(kind: ErrorKind) -> u8 {
     match kind {
+        ErrorKind::InvalidArgument => USAGE,
         ErrorKind::TimedOut => TIMED_OUT,
         ErrorKind::PeerDead => PEER_DIED,
         ErrorKind::Closed => PEER_CLOSED,

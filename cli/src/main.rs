@@ -7,8 +7,12 @@ mod cli;
 mod completions;
 mod doctor;
 mod failure;
+mod interrupt;
 mod output;
 mod place;
+mod progress;
+mod recv;
+mod send;
 mod units;
 
 use std::process::ExitCode;
@@ -21,6 +25,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     cli.color.apply();
     let done = match cli.command {
+        Command::Send(args) => send::run(&args),
+        Command::Recv(args) => recv::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
     };

@@ -21,6 +21,11 @@ pub fn json(value: &impl Serialize) -> Outcome {
     print(&text)
 }
 
+/// Says something on stderr that is not an error. Not `eprintln!`, which panics where stderr is closed.
+pub fn note(text: &str) {
+    let _ = writeln!(anstream::stderr(), "ramway: {text}");
+}
+
 /// A table as the listings use it: no frame, columns as wide as the terminal lets them be.
 pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();

@@ -1,0 +1,254 @@
+//! `ramway demo`: the main job on real input. Two processes, a bus between them; one streams a file, the other writes
+//! it out, both hash what they saw.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ramway::{Bus, ErrorKind, Listener};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::progress::Progress;
+use crate::units::{parse_some_size, size};
+
+/// The type ids of the demo's messages.
+const DATA: u32 = 1;
+const END: u32 = 2;
+const DIGEST: u32 = 3;
+
+/// How long one process waits for the other to come up.
+const START: Duration = Duration::from_secs(30);
+
+const NOTES: &str = "\
+Starts this command a second time and connects the two processes by a bus. One reads FILE straight into the shared
+memory (no copy of its own), the other writes it out; both print the SHA-256 of what they saw, and they must match.
+Then it measures round trip and one-way rate of Ramway, a Unix socket and a pipe in one interleaved run.
+
+Exit codes: 0 the digests match; 1 they do not; `ramway --help` has the rest.
+
+Examples:
+  ramway demo
+  ramway demo film.mkv --output copy.mkv";
+
+/// What to stream.
+#[derive(clap::Args)]
+#[command(after_help = NOTES)]
+pub struct Args {
+    /// The file to stream [default: the largest file of the Rust toolchain]
+    file: Option<PathBuf>,
+    /// Keep what the other process writes here [default: a temporary file that is removed]
+    #[arg(long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Capacity of the bus in this direction
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = parse_some_size)]
+    capacity: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Only stream, measure nothing
+    #[arg(long)]
+    no_bench: bool,
+    /// The other process: receive from this bus into `--output`
+    #[arg(long, hide = true, value_name = "NAME", requires = "output")]
+    receive: Option<PathBuf>,
+}
+
+/// What was streamed.
+#[derive(Serialize)]
+struct Report {
+    file: PathBuf,
+    bytes: u64,
+    messages: u64,
+    capacity: u64,
+    seconds: f64,
+    bytes_per_s: f64,
+    sender_pid: u32,
+    receiver_pid: u32,
+    sha256_sent: String,
+    sha256_received: String,
+    matches: bool,
+}
+
+/// Streams, compares, measures.
+pub fn run(args: &Args) -> Outcome {
+    if let (Some(bus), Some(output)) = (&args.receive, &args.output) {
+        return receive(bus, output);
+    }
+    let file = match &args.file {
+        Some(file) => file.clone(),
+        None => largest_of_toolchain()?,
+    };
+    let report = stream(args, &file)?;
+    if args.json {
+        output::json(&report)?;
+    } else {
+        output::print(&text(&report))?;
+    }
+    if !report.matches {
+        return Err(Failure::error("the digests differ: what came out is not what went in"));
+    }
+    Ok(())
+}
+
+fn text(report: &Report) -> String {
+    format!(
+        "{}\n  sender    pid {:<8} sha256 {}\n  receiver  pid {:<8} sha256 {}\n  {}: {} in {} messages through a bus of {}, {:.2} s, {}/s with hashing and writing\n",
+        report.file.display(),
+        report.sender_pid,
+        report.sha256_sent,
+        report.receiver_pid,
+        report.sha256_received,
+        if report.matches { "they match" } else { "THEY DIFFER" },
+        size(report.bytes),
+        report.messages,
+        size(report.capacity),
+        report.seconds,
+        size(report.bytes_per_s as u64),
+    )
+}
+
+/// A directory that is removed when this goes, however the demo ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Outcome<Self> {
+        let path = std::env::temp_dir().join(format!("ramway-demo-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| Failure::io(&error, format!("cannot make {}", path.display())))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The other process; killed if the demo ends without it.
+struct Other(Child);
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+fn stream(args: &Args, path: &Path) -> Outcome<Report> {
+    let cannot = |error: std::io::Error| Failure::io(&error, format!("cannot read {}", path.display()));
+    let mut file = File::open(path).map_err(cannot)?;
+    let length = file.metadata().map_err(cannot)?.len();
+    let scratch = Scratch::new()?;
+    let output = args.output.clone().unwrap_or_else(|| scratch.0.join("received"));
+    let name = format!("demo-{}", std::process::id());
+    let mut listener = Listener::builder(&name).capacity(args.capacity).bind()?;
+    let exe = std::env::current_exe().map_err(|error| Failure::io(&error, "cannot find this command"))?;
+    let other = Command::new(exe).args(["demo", "--receive", &name, "--output"]).arg(&output).stdin(Stdio::null()).spawn();
+    let mut other = Other(other.map_err(|error| Failure::io(&error, "cannot start the second process"))?);
+    let mut bus = listener.accept_timeout(START)?;
+
+    let begun = Instant::now();
+    let mut progress = Progress::new(Some(length), false);
+    let mut digest = Sha256::new();
+    let chunk = (bus.sender()?.capacity() / 4 - ramway::layout::FRAME_HEADER as usize).max(1);
+    loop {
+        let mut slot = bus.sender()?.reserve(chunk)?.with_type_id(DATA);
+        let count = file.read(&mut slot).map_err(cannot)?;
+        if count == 0 {
+            break;
+        }
+        digest.update(&slot[..count]);
+        slot.commit(count)?;
+        progress.add(count as u64, 1);
+    }
+    bus.send(END, b"")?;
+    let theirs = bus.recv().map_err(|error| lost(&error, &mut other))?.to_vec();
+    let seconds = begun.elapsed().as_secs_f64();
+    progress.clear();
+    let ours = digest.finalize();
+    let receiver_pid = other.0.id();
+    let ended = other.0.wait().map_err(|error| Failure::io(&error, "cannot wait for the second process"))?;
+    if !ended.success() {
+        return Err(Failure::error(format!("the second process failed: {ended}")));
+    }
+    Ok(Report {
+        file: path.to_path_buf(),
+        bytes: progress.bytes(),
+        messages: progress.messages(),
+        capacity: bus.sender()?.capacity() as u64,
+        seconds,
+        bytes_per_s: progress.bytes() as f64 / seconds,
+        sender_pid: std::process::id(),
+        receiver_pid,
+        matches: ours[..] == theirs[..],
+        sha256_sent: hex(&ours),
+        sha256_received: hex(&theirs),
+    })
+}
+
+fn lost(error: &ramway::Error, other: &mut Other) -> Failure {
+    match (error.kind(), other.0.try_wait()) {
+        (ErrorKind::Closed | ErrorKind::PeerDead, Ok(Some(status))) => {
+            Failure::new(crate::failure::PEER_DIED, format!("the second process ended too early: {status}"))
+        }
+        _ => Failure::error(error.to_string()),
+    }
+}
+
+/// The second process: writes what comes, and answers with its digest.
+fn receive(bus: &Path, output: &Path) -> Outcome {
+    let cannot = |error: std::io::Error| Failure::io(&error, format!("cannot write {}", output.display()));
+    let mut bus = Bus::connector(bus).timeout(START).connect()?;
+    let mut file = File::create(output).map_err(cannot)?;
+    let mut digest = Sha256::new();
+    loop {
+        let message = bus.recv()?;
+        if message.type_id() == END {
+            break;
+        }
+        digest.update(&message[..]);
+        file.write_all(&message).map_err(cannot)?;
+    }
+    bus.send(DIGEST, &digest.finalize())?;
+    // The answer is delivered even if this process has ended by then; but an orderly end is waited for.
+    match bus.recv() {
+        Err(error) if error.kind() == ErrorKind::Closed => Ok(()),
+        _ => Ok(()),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The largest file below `rustc --print sysroot`: a real file that is there wherever this was built.
+fn largest_of_toolchain() -> Outcome<PathBuf> {
+    let advice = "name a file to stream: ramway demo FILE";
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let asked = Command::new(rustc).args(["--print", "sysroot"]).stderr(Stdio::null()).output();
+    let sysroot = asked.ok().filter(|answer| answer.status.success()).and_then(|answer| String::from_utf8(answer.stdout).ok());
+    let Some(sysroot) = sysroot else {
+        return Err(Failure::error(format!("no rustc to ask for a large file; {advice}")));
+    };
+    let mut largest: Option<(u64, PathBuf)> = None;
+    let mut open = vec![PathBuf::from(sysroot.trim())];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            // Of the entry itself: a link is not followed, so there is no way round in a circle.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() {
+                open.push(entry.path());
+            } else if metadata.is_file() && largest.as_ref().is_none_or(|(most, _)| metadata.len() > *most) {
+                largest = Some((metadata.len(), entry.path()));
+            }
+        }
+    }
+    largest.map(|(_, path)| path).ok_or_else(|| Failure::error(format!("the toolchain has no files; {advice}")))
+}

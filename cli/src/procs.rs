@@ -1,0 +1,130 @@
+//! Who is attached: what `/proc` shows of other processes. Reads only; a process that ends meanwhile is left out.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A lock on a segment's lock file, and the process that has that file open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: u32,
+    /// The program's name.
+    pub command: String,
+    /// Byte 0: attached; 1: producer; 2: consumer (see `docs/ABI.md`).
+    pub byte: u64,
+}
+
+/// A process that has a bus's memory open.
+#[derive(Clone, Debug)]
+pub struct BusUser {
+    pub pid: u32,
+    pub command: String,
+    /// `/proc/PID/fd/N`.
+    pub descriptor: PathBuf,
+}
+
+/// A bus, known by its memory.
+#[derive(Clone, Debug)]
+pub struct LiveBus {
+    /// The name that the listener was bound to.
+    pub name: String,
+    pub users: Vec<BusUser>,
+}
+
+/// One look at all processes.
+#[derive(Debug, Default)]
+pub struct Processes {
+    /// By device (major, minor) and inode.
+    locks: HashMap<(u32, u32, u64), Vec<Holder>>,
+    /// By device and inode of the memfd.
+    buses: HashMap<(u64, u64), LiveBus>,
+    /// Processes whose descriptors may not be looked at.
+    pub hidden: usize,
+}
+
+const BUS: &str = "/memfd:ramway-bus:";
+
+impl Processes {
+    /// Looks at all processes that may be looked at.
+    pub fn look() -> Self {
+        let mut found = Self::default();
+        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let name = process.file_name();
+            if let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) {
+                found.process(pid, &process.path());
+            }
+        }
+        for holders in found.locks.values_mut() {
+            holders.sort_by_key(|holder| (holder.byte, holder.pid));
+            holders.dedup();
+        }
+        found
+    }
+
+    fn process(&mut self, pid: u32, path: &Path) {
+        let Ok(descriptors) = fs::read_dir(path.join("fdinfo")) else {
+            self.hidden += usize::from(path.exists());
+            return;
+        };
+        // Asked for only where it is needed: most processes have nothing to do with Ramway.
+        let command = || fs::read_to_string(path.join("comm")).unwrap_or_default().trim().to_owned();
+        for descriptor in descriptors.flatten() {
+            let info = fs::read_to_string(descriptor.path()).unwrap_or_default();
+            for (file, byte) in info.lines().filter_map(lock_line) {
+                self.locks.entry(file).or_default().push(Holder { pid, command: command(), byte });
+            }
+            let link = path.join("fd").join(descriptor.file_name());
+            let target = fs::read_link(&link).unwrap_or_default();
+            let Some(name) = target.to_str().and_then(|target| target.strip_prefix(BUS)) else { continue };
+            let Ok(memory) = fs::metadata(&link) else { continue };
+            let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+            let bus = self.buses.entry((memory.dev(), memory.ino()));
+            let bus = bus.or_insert_with(|| LiveBus { name: name.to_owned(), users: Vec::new() });
+            if bus.users.iter().all(|user| user.pid != pid) {
+                bus.users.push(BusUser { pid, command: command(), descriptor: link });
+            }
+        }
+    }
+
+    /// Who holds locks on this file, by byte and pid.
+    pub fn holders(&self, dev: u64, ino: u64) -> &[Holder] {
+        let key = (rustix::fs::major(dev), rustix::fs::minor(dev), ino);
+        self.locks.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The buses that somebody has open, by name.
+    pub fn buses(&self) -> Vec<&LiveBus> {
+        let mut buses: Vec<_> = self.buses.values().collect();
+        buses.sort_by(|a, b| (&a.name, a.users.first().map(|u| u.pid)).cmp(&(&b.name, b.users.first().map(|u| u.pid))));
+        buses
+    }
+}
+
+/// The file and the first byte of an open-file-description lock, of a line such as
+/// `lock:\t1: OFDLCK ADVISORY  WRITE -1 00:1b:6 1 1`.
+fn lock_line(line: &str) -> Option<((u32, u32, u64), u64)> {
+    let mut fields = line.strip_prefix("lock:")?.split_whitespace();
+    if fields.nth(1)? != "OFDLCK" {
+        return None;
+    }
+    let mut file = fields.nth(3)?.split(':');
+    let major = u32::from_str_radix(file.next()?, 16).ok()?;
+    let minor = u32::from_str_radix(file.next()?, 16).ok()?;
+    let inode = file.next()?.parse().ok()?;
+    Some(((major, minor, inode), fields.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lock_line;
+
+    #[test]
+    fn lock_lines_are_read() {
+        let line = "lock:\t1: OFDLCK ADVISORY  WRITE -1 00:1b:6 1 1";
+        assert_eq!(lock_line(line), Some(((0, 0x1b, 6), 1)));
+        assert_eq!(lock_line("lock:\t1: POSIX  ADVISORY  WRITE 12 00:1b:6 1 1"), None);
+        assert_eq!(lock_line("pos:\t0"), None);
+        assert_eq!(lock_line("lock:\t1: OFDLCK"), None);
+    }
+}
