@@ -1,20 +1,37 @@
 //! Shared memory between the processes of one machine.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(not(loom))]
 mod bus;
 mod error;
 pub mod layout;
+#[cfg(not(loom))]
 mod region;
 pub mod ring;
+#[cfg(not(loom))]
+mod segment;
+#[cfg(loom)]
+#[path = "sys/model/segment.rs"]
 mod segment;
 mod sync;
 mod sys;
 mod wait;
 
+#[cfg(not(loom))]
 pub use bus::{Bus, Connector, Listener, ListenerBuilder};
 pub use error::{Error, ErrorKind, Result};
+#[cfg(not(loom))]
 pub use region::{Region, RegionBuilder};
-pub use ring::{
-    Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, Ring, RingBuilder, Sender, Slot,
-};
+pub use ring::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, Sender, Slot};
+#[cfg(not(loom))]
+pub use ring::{Ring, RingBuilder};
+pub use segment::survey;
 pub use wait::WaitPolicy;
+
+/// For the models in `tests/loom`: the ring over a model of the operating system.
+#[cfg(loom)]
+pub mod model {
+    pub use crate::segment::Ring;
+    pub use crate::sync::Step;
+    pub use crate::sys::{fails_without, forbid_membarrier, holds, interrupt_point, process, time_passes};
+}

@@ -13,11 +13,16 @@ use crate::layout::{
 use crate::sys::mem::page_size;
 
 /// A private copy of a header page.
+#[derive(Clone)]
 pub(crate) struct HeaderPage(pub(crate) Box<[u8; HEADER_SIZE]>);
 
 impl HeaderPage {
     pub(crate) fn zeroed() -> Self {
         Self(Box::new([0; HEADER_SIZE]))
+    }
+
+    pub(crate) fn starts_with(&self, bytes: &[u8]) -> bool {
+        self.0.starts_with(bytes)
     }
 
     /// The size that the header claims for the whole segment, unchecked.

@@ -13,12 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
 
 pub(crate) use format::{
-    Header, HeaderPage, RegionGeometry, RingGeometry, RingWords, RoleWords, Spec, Valid, format, round_capacity,
-    validate,
+    HeaderPage, RegionGeometry, RingGeometry, RoleWords, Spec, Valid, format, round_capacity, validate,
 };
 pub(crate) use link::{Link, Role, SocketLink};
 pub(crate) use name::Name;
-pub(crate) use named::{BYTE_LISTENER, Intent, Named, NamedLink, NamedOptions, check_file_system, named, read_page};
+pub(crate) use named::{BYTE_LISTENER, Intent, Named, NamedLink, NamedOptions, named};
 
 use crate::error::Result;
 use crate::layout::{BLOCK_OFFSETS, HEADER_SIZE, RegionBlock, RingBlock};
@@ -79,6 +78,8 @@ impl HeaderMap {
 #[derive(Debug)]
 pub(crate) struct Attachment {
     pub(crate) data: MirrorMap,
+    /// Keeps `block` mapped.
+    #[allow(dead_code)]
     pub(crate) header: Arc<HeaderMap>,
     /// Points into `header`.
     pub(crate) block: NonNull<RingBlock>,

@@ -79,6 +79,13 @@ impl Name {
         Ok(Self { dir, file: name.into(), path, is_path: false })
     }
 
+    /// What a directory's listing says is in it.
+    pub(crate) fn in_directory(dir: &Path, file: &OsStr) -> Result<Self> {
+        let opened = fs::open_dir(dir)
+            .map_err(|e| Error::os(e.raw_os_error(), format_args!("opening the directory {}", dir.display())))?;
+        Ok(Self { dir: opened, file: file.into(), path: dir.join(file), is_path: true })
+    }
+
     fn open_root(root: &Path, make: bool) -> Result<OwnedFd> {
         let what = |e: rustix::io::Errno, doing: &str| {
             Error::os(e.raw_os_error(), format_args!("{doing} the Ramway directory {}", root.display()))

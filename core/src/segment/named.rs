@@ -9,14 +9,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::format::{HeaderPage, RingWords, Spec, Valid, format, validate};
+use super::format::{HeaderPage, Spec, Valid, format, validate};
 use super::name::{Name, socket_of};
 use super::{HeaderMap, undelivered};
 use crate::error::{Error, ErrorKind, Result};
@@ -262,7 +261,7 @@ fn open_once(name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
 
 /// Opens the description that holds the locks, and the directory for the last one out. `None`: the name no longer
 /// leads to the file.
-fn lock_description(name: &Name, stat: &Stat, access: Access) -> Result<Option<Entry>> {
+pub(crate) fn lock_description(name: &Name, stat: &Stat, access: Access) -> Result<Option<Entry>> {
     let mut same = true;
     let entry = Entry::open(|| {
         let lock = match fs::open_at(name.dir(), name.file(), access) {
@@ -297,7 +296,10 @@ fn create_once(name: &Name, options: &NamedOptions<'_>, unborn: &mut Option<Box<
     }
     let ready = match unborn.take() {
         Some(ready) => ready,
-        None => Box::new(Unborn::build(name, options, true)?),
+        None => match Unborn::build(name, options, true)? {
+            Some(ready) => Box::new(ready),
+            None => return Ok(retry("the new segment vanished before it had its name")),
+        },
     };
     match ready.give_name(name) {
         Ok(named) => Ok(Step::Done(Box::new(named))),
@@ -375,7 +377,7 @@ pub(crate) fn is_dot_name(name: &OsStr) -> bool {
 }
 
 impl Unborn {
-    fn build(name: &Name, options: &NamedOptions<'_>, may_be_unnamed: bool) -> Result<Self> {
+    fn build(name: &Name, options: &NamedOptions<'_>, may_be_unnamed: bool) -> Result<Option<Self>> {
         let spec = options.spec.as_ref().expect("whoever may create says what");
         // Without /proc or the file system's help a file cannot be opened twice, or named, but by a name.
         let unnamed = fs::create_unnamed(name.dir()).ok().filter(|f| may_be_unnamed && fs::reopen(f.as_fd()).is_ok());
@@ -388,17 +390,23 @@ impl Unborn {
                 (file, Some(DotName { dot_name, dir: Some(dir) }))
             }
         };
+        let stat = fs::stat(&file).map_err(|e| os(e, "looking at the new file"))?;
+        let mut vanished = false;
         let entry = Entry::open(|| {
             let lock = match &dot_name {
                 Some(guard) => fs::open_at(name.dir(), &guard.dot_name, Access::ReadWrite),
                 None => fs::reopen(file.as_fd()),
             };
-            Ok(vec![lock.map_err(|e| os(e, "opening the new file a second time"))?, dup(name.dir())?])
+            vanished = matches!(lock, Err(Errno::NOENT));
+            Ok(if vanished {
+                Vec::new()
+            } else {
+                vec![lock.map_err(|e| os(e, "opening the new file a second time"))?, dup(name.dir())?]
+            })
         })?;
-        let stat = fs::stat(&file).map_err(|e| os(e, "looking at the new file"))?;
-        // Locked before it is filled in: `clean` takes away what has a dot-name and no lock.
-        if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Shared)? {
-            return Err(Error::new(ErrorKind::Busy, "somebody holds a lock on a file that was just made"));
+        // Locked before it is filled in. `clean`, which takes away what has a dot-name and no lock, may be faster.
+        if vanished || !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Shared)? {
+            return Ok(None);
         }
         let mut link = NamedLink::new(entry.clone(), name, &stat);
         if let Some(byte) = options.role_byte {
@@ -414,7 +422,7 @@ impl Unborn {
         fs::write_at(file.as_fd(), 0, &page.0[..]).map_err(|e| os(e, "writing the header page"))?;
         let valid = validate(&page, spec.size)?;
         let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite)?);
-        Ok(Self { named: Named { file, header, valid, link, entry, created: true }, dot_name })
+        Ok(Some(Self { named: Named { file, header, valid, link, entry, created: true }, dot_name }))
     }
 
     /// Makes the segment appear under its name, or hands it back.
@@ -456,14 +464,13 @@ pub(crate) struct NamedLink {
     /// Descriptor 0 holds the locks, 1 is the directory.
     entry: Entry,
     file: OsString,
-    path: PathBuf,
     id: FileId,
     role_byte: Option<u64>,
 }
 
 impl NamedLink {
     fn new(entry: Entry, name: &Name, stat: &Stat) -> Self {
-        Self { entry, file: name.file().into(), path: name.path().into(), id: FileId::of(stat), role_byte: None }
+        Self { entry, file: name.file().into(), id: FileId::of(stat), role_byte: None }
     }
 
     fn take_role(&mut self, byte: u64, kind: Kind) -> Result<()> {
@@ -488,11 +495,6 @@ impl NamedLink {
     /// Whether the file has no name any more.
     pub(crate) fn name_vanished(&self) -> bool {
         !self.entry.is_detached() && fs::stat(self.entry.fd(0)).is_ok_and(|stat| stat.st_nlink == 0)
-    }
-
-    /// Where the segment is, as its opener named it; for messages and for a listener's socket.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Only while alone (byte 0 held exclusively): removes the name if nothing needs it any more.

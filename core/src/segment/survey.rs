@@ -1,1 +1,390 @@
-//! placeholder
+//! Looking at segments from outside: what `ramway ls`, `inspect` and `clean` are made of.
+//!
+//! [`list`] and [`inspect`] read files and query locks. They map nothing, take no lock and write nothing, so they
+//! disturb nobody; in return, what they say of a segment in use is a snapshot that may be old by the time it is read.
+//! [`clean`] removes names, under the same lock as the last user of a segment would.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use super::format::{HeaderPage, RingGeometry, RingWords, Valid, region_notify_word, validate};
+use super::name::{self, Name};
+use super::named::{
+    BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER, FileId, is_dot_name, leads_to, lock_description, open_regular,
+    read_page, remove,
+};
+use super::undelivered;
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Kind, MAGIC};
+use crate::sys::lock::{self, Mode};
+use crate::sys::mem::Access;
+
+/// A named segment at one moment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Segment {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The file's device and inode, as `/proc/locks` and `/proc/PID/fdinfo` name it.
+    pub device: u64,
+    /// See `device`.
+    pub inode: u64,
+    /// The file's owner.
+    pub uid: u32,
+    /// The file's permission bits.
+    pub mode: u32,
+    /// What it holds.
+    pub kind: Kind,
+    /// The format's version that its creator wrote.
+    pub version: (u16, u16),
+    /// The last one out leaves the name in place.
+    pub persistent: bool,
+    /// Feature bits that a reader may ignore.
+    pub features_optional: u32,
+    /// The whole file in bytes.
+    pub size: u64,
+    /// When it was made, nanoseconds since 1970.
+    pub created_ns: u64,
+    /// The boot that it was made in.
+    pub boot_id: [u8; 16],
+    /// Another boot made it: nobody can resume it.
+    pub of_another_boot: bool,
+    /// Somebody uses it.
+    pub in_use: bool,
+    /// Somebody is its producer; of a listener: somebody listens.
+    pub producer_held: bool,
+    /// Somebody is its consumer.
+    pub consumer_held: bool,
+    /// By block; a ring has the first one.
+    pub rings: [Option<Ring>; 2],
+    /// If it is a region.
+    pub region: Option<Region>,
+}
+
+impl Segment {
+    /// Left behind by processes that died, or by another boot.
+    pub fn is_stale(&self) -> bool {
+        !self.in_use
+    }
+}
+
+/// A ring in a [`Segment`]. All numbers are as the file holds them, unchecked except for the geometry.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Ring {
+    /// Where the data begins, in bytes from the start of the file.
+    pub data_offset: u64,
+    /// Bytes of data.
+    pub capacity: u64,
+    /// Alignment of payloads in bytes.
+    pub align: u32,
+    /// The producer's position.
+    pub tail: u64,
+    /// The consumer's position.
+    pub head: u64,
+    /// `(end, tag)` of the last marked frames.
+    pub marks: [(u64, u64); 2],
+    /// The producer's words.
+    pub producer: Role,
+    /// The consumer's words.
+    pub consumer: Role,
+    /// An orderly close that no receiver has seen.
+    pub unseen_close: bool,
+    /// What is not released yet; `None` if the ring moved too fast to count, or is damaged.
+    pub undelivered: Option<Undelivered>,
+    /// Whether the positions or a frame's length contradict each other, in words. Only of a segment that nobody uses:
+    /// of a moving one it could be a snapshot's fault.
+    pub damage: Option<String>,
+}
+
+/// A role's words in a [`Ring`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Role {
+    /// 1 while the holder sleeps.
+    pub wait: u32,
+    /// [`ROLE_CAN`](crate::layout::ROLE_CAN), [`ROLE_PLAIN`](crate::layout::ROLE_PLAIN),
+    /// [`ROLE_CLOSED`](crate::layout::ROLE_CLOSED).
+    pub flags: u32,
+    /// How often the role was taken; 0 is never.
+    pub epoch: u32,
+    /// Consumer only: the producer's epoch whose close it has delivered.
+    pub close_seen: u32,
+}
+
+/// How much a ring holds for its receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Messages.
+    pub messages: u64,
+    /// Their payloads in bytes.
+    pub bytes: u64,
+}
+
+/// A region in a [`Segment`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Region {
+    /// Where the data begins, in bytes from the start of the file.
+    pub data_offset: u64,
+    /// `len` rounded up to a page.
+    pub capacity: u64,
+    /// Bytes as they were asked for.
+    pub len: u64,
+    /// How often it was notified (modulo 2^31).
+    pub notifications: u32,
+    /// Somebody waits for a notification.
+    pub has_waiter: bool,
+}
+
+/// A file in the Ramway directory.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its name there.
+    pub name: OsString,
+    /// What it is, or why that cannot be said: `AbiMismatch` for what is not Ramway's or of another version, `Corrupt`,
+    /// `PermissionDenied`.
+    pub segment: Result<Segment>,
+}
+
+/// The directory that names stand in: `RAMWAY_DIR`, else `/dev/shm/ramway-<uid>`. It need not exist.
+pub fn directory() -> PathBuf {
+    name::directory()
+}
+
+/// Everything in a directory that could be a segment: regular files whose names do not begin with a dot, sorted. A
+/// directory that does not exist is empty.
+///
+/// ```
+/// # fn main() -> ramway::Result<()> {
+/// for found in ramway::survey::list(&ramway::survey::directory())? {
+///     match found.segment {
+///         Ok(segment) => println!("{:?}: {} of {} bytes", found.name, segment.kind.name(), segment.size),
+///         Err(error) => println!("{:?}: {error}", found.name),
+///     }
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// If the directory cannot be read; what is wrong with one file is said in its entry.
+pub fn list(dir: &Path) -> Result<Vec<Listed>> {
+    let mut found = Vec::new();
+    for name in names(dir)? {
+        if name.as_encoded_bytes().first() == Some(&b'.') {
+            continue;
+        }
+        let segment = Name::in_directory(dir, &name).and_then(|name| inspect_name(&name));
+        // Gone between the two looks, or never a file that could be one.
+        if !matches!(&segment, Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument)) {
+            found.push(Listed { name, segment });
+        }
+    }
+    Ok(found)
+}
+
+/// One segment by name, or by path (with a `/` in it).
+///
+/// # Errors
+/// `NotFound`, `InvalidArgument` if it is not a regular file, `AbiMismatch` if it is not Ramway's or of another
+/// version, `Corrupt`, `PermissionDenied`.
+pub fn inspect(name: impl AsRef<OsStr>) -> Result<Segment> {
+    inspect_name(&Name::resolve(name.as_ref(), false)?)
+}
+
+fn names(dir: &Path) -> Result<Vec<OsString>> {
+    let failed = |e: std::io::Error| {
+        let errno = e.raw_os_error().unwrap_or(libc::EIO);
+        Error::os(errno, format_args!("reading the directory {}", dir.display()))
+    };
+    let entries = match std::fs::read_dir(dir) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        result => result.map_err(failed)?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry.map_err(failed)?.file_name());
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn inspect_name(name: &Name) -> Result<Segment> {
+    let doing = |e: Error| e.context(format_args!("inspecting '{}'", name.path().display()));
+    let Some((file, stat)) = open_regular(name.dir(), name.file(), Access::ReadOnly).map_err(doing)? else {
+        return Err(Error::new(ErrorKind::NotFound, format!("no segment has the name '{}'", name.path().display())));
+    };
+    let file = file.as_fd();
+    let (page, size) = read_page(file).map_err(doing)?;
+    let Valid { header, rings, region } = validate(&page, size).map_err(doing)?;
+    let held = |byte| lock::held_by_another(file, byte).map(|held| held.is_some()).map_err(doing);
+    let in_use = held(BYTE_IN_USE)?;
+    Ok(Segment {
+        path: name.path().into(),
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        uid: stat.st_uid,
+        mode: stat.st_mode & 0o7777,
+        kind: header.kind,
+        version: header.version,
+        persistent: header.is_persistent(),
+        features_optional: header.features_optional,
+        size,
+        created_ns: header.created_ns,
+        boot_id: header.boot_id,
+        of_another_boot: header.is_of_another_boot(),
+        in_use,
+        producer_held: held(BYTE_PRODUCER)?,
+        consumer_held: held(BYTE_CONSUMER)?,
+        rings: [
+            rings[0].map(|ring| look_at_ring(file, page.clone(), 0, ring, in_use)),
+            rings[1].map(|ring| look_at_ring(file, page.clone(), 1, ring, in_use)),
+        ],
+        region: region.map(|region| {
+            let word = region_notify_word(&page);
+            Region {
+                data_offset: region.data_offset,
+                capacity: region.capacity,
+                len: region.len,
+                notifications: word >> 1,
+                has_waiter: word & 1 != 0,
+            }
+        }),
+    })
+}
+
+fn look_at_ring(file: BorrowedFd<'_>, page: HeaderPage, block: usize, ring: RingGeometry, in_use: bool) -> Ring {
+    let mut words = RingWords::read(&page, block);
+    let mut counted = undelivered::count(file, &ring, words.tail, words.head);
+    // Frames that were counted while their ring moved may have been overwritten: only a still ring counts.
+    let mut still = !in_use;
+    for _ in 0..3 {
+        if still {
+            break;
+        }
+        let Ok((page, _)) = read_page(file) else { break };
+        let now = RingWords::read(&page, block);
+        still = now.head == words.head;
+        if !still {
+            words = now;
+            counted = undelivered::count(file, &ring, words.tail, words.head);
+        }
+    }
+    let role = |w: super::RoleWords| Role { wait: w.wait, flags: w.flags, epoch: w.epoch, close_seen: w.close_seen };
+    let (undelivered, damage) = match counted {
+        Ok(u) if still => (Some(Undelivered { messages: u.messages, bytes: u.bytes }), None),
+        Err(e) if !in_use => (None, Some(e.to_string())),
+        _ => (None, None),
+    };
+    Ring {
+        data_offset: ring.data_offset,
+        capacity: ring.capacity,
+        align: ring.align,
+        tail: words.tail,
+        head: words.head,
+        marks: words.marks,
+        producer: role(words.producer),
+        consumer: role(words.consumer),
+        unseen_close: words.has_unseen_close(),
+        undelivered,
+        damage,
+    }
+}
+
+/// What [`clean`] may do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CleanOptions {
+    /// Only say what would be done. Takes no lock.
+    pub dry_run: bool,
+    /// Also remove what nobody uses but somebody could want: undelivered messages, the unseen end of a stream,
+    /// persistent segments.
+    pub undelivered: bool,
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Removed; with [`CleanOptions::dry_run`] it would have been.
+    Removed,
+    /// Left alone, and why.
+    Kept(String),
+    /// Not Ramway's, so not looked at any further.
+    NotRamway,
+}
+
+/// Removes the segments of a directory that nobody uses. Never one that somebody uses, however quiet it is, and never
+/// what is not Ramway's. Gives each regular file's name and what became of it; an error is that file's alone.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn clean(dir: &Path, options: &CleanOptions) -> Result<Vec<(OsString, Result<Outcome>)>> {
+    let mut outcomes = Vec::new();
+    for name in names(dir)? {
+        if name.as_encoded_bytes().first() == Some(&b'.') && !is_dot_name(&name) {
+            continue;
+        }
+        let outcome = Name::in_directory(dir, &name).and_then(|name| clean_name(&name, options));
+        match outcome {
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            // Sockets, directories and whatever else cannot be a segment.
+            Err(e) if e.kind() == ErrorKind::InvalidArgument => {}
+            outcome => outcomes.push((name, outcome)),
+        }
+    }
+    Ok(outcomes)
+}
+
+/// [`clean`] for one segment by name or path.
+///
+/// # Errors
+/// `NotFound`, `InvalidArgument` if it is not a regular file, `PermissionDenied`.
+pub fn clean_one(name: impl AsRef<OsStr>, options: &CleanOptions) -> Result<Outcome> {
+    clean_name(&Name::resolve(name.as_ref(), false)?, options)
+}
+
+fn clean_name(name: &Name, options: &CleanOptions) -> Result<Outcome> {
+    clean_once(name, options).map_err(|e| e.context(format_args!("cleaning '{}'", name.path().display())))
+}
+
+fn clean_once(name: &Name, options: &CleanOptions) -> Result<Outcome> {
+    let in_use = || Ok(Outcome::Kept("in use".into()));
+    let gone = || Error::new(ErrorKind::NotFound, "it is gone already");
+    let access = if options.dry_run { Access::ReadOnly } else { Access::ReadWrite };
+    let Some((file, stat)) = open_regular(name.dir(), name.file(), access)? else { return Err(gone()) };
+    let (page, size) = read_page(file.as_fd())?;
+    let kind = match validate(&page, size) {
+        Ok(valid) => Ok(valid),
+        // A creator that was killed before it had written the header.
+        Err(_) if is_dot_name(name.file()) && (page.starts_with(&[0; 8]) || page.starts_with(&MAGIC)) => Err(()),
+        Err(_) if !page.starts_with(&MAGIC) => return Ok(Outcome::NotRamway),
+        Err(e) => return Ok(Outcome::Kept(e.to_string())),
+    };
+    let judge = || -> Result<Option<Outcome>> {
+        match &kind {
+            Ok(valid) if !valid.header.is_of_another_boot() && !options.undelivered && !is_dot_name(name.file()) => {
+                Ok(undelivered::reason_to_keep(file.as_fd(), valid)?.map(Outcome::Kept))
+            }
+            _ => Ok(None),
+        }
+    };
+    if options.dry_run {
+        if lock::held_by_another(file.as_fd(), BYTE_IN_USE)?.is_some() {
+            return in_use();
+        }
+        return Ok(judge()?.unwrap_or(Outcome::Removed));
+    }
+    let Some(entry) = lock_description(name, &stat, Access::ReadWrite)? else { return Err(gone()) };
+    if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Exclusive)? {
+        return in_use();
+    }
+    if !leads_to(name.dir(), name.file(), FileId::of(&stat)) {
+        return Err(gone());
+    }
+    if let Some(kept) = judge()? {
+        return Ok(kept);
+    }
+    let kind = kind.map_or(Kind::Ring, |valid| valid.header.kind);
+    remove(name.dir(), name.file(), kind).map_err(|e| Error::os(e.raw_os_error(), "removing the name"))?;
+    Ok(Outcome::Removed)
+}
