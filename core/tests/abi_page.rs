@@ -1,0 +1,145 @@
+//! `docs/ABI.md` is what ports are written from, so what it shows is compared with what the code writes.
+
+use ramway::layout::{Geometry, RegionBlock, RingBlock, SegmentHeader, TailLine};
+use ramway::{ErrorKind, Ring};
+use std::mem::offset_of;
+use std::path::PathBuf;
+
+const PAGE: &str = include_str!("../../docs/ABI.md");
+
+/// The lines of each block that is fenced as ```hex and whose title begins with `title`, with the rest of the title.
+fn hex_blocks(title: &str) -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut found = Vec::new();
+    let mut lines = PAGE.lines();
+    while let Some(line) = lines.next() {
+        if let Some(rest) = line.strip_prefix("```hex ").and_then(|rest| rest.strip_prefix(title)) {
+            found.push((rest, lines.by_ref().take_while(|line| *line != "```").collect()));
+        }
+    }
+    assert!(!found.is_empty(), "docs/ABI.md has no block '{title}'");
+    found
+}
+
+/// Compares `OFFSET  xx xx …` with the bytes there; a byte that is not hexadecimal may be anything.
+fn compare(line: &str, bytes: &[u8]) {
+    let (offset, rest) = line.trim().split_once(' ').unwrap();
+    let offset = usize::from_str_radix(offset, 16).unwrap();
+    for (i, shown) in rest.split_whitespace().enumerate() {
+        if let Ok(shown) = u8::from_str_radix(shown, 16) {
+            assert_eq!(bytes[offset + i], shown, "byte {:#x}, in the line '{line}'", offset + i);
+        }
+    }
+}
+
+/// A ring's path, which is removed with the test.
+struct Path(PathBuf);
+
+impl Path {
+    fn new(test: &str) -> Self {
+        Self(PathBuf::from(format!("/dev/shm/ramway-abi-{test}-{}", std::process::id())))
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn frames_are_as_shown() {
+    for (title, lines) in hex_blocks("align=") {
+        let (align, start) = title.split_once(" start=").unwrap();
+        let (align, start) = (align.parse().unwrap(), start.parse::<usize>().unwrap());
+        let path = Path::new(&format!("frames-{align}-{start}"));
+        let mut sender = Ring::create(&path.0).capacity(4096).align(align).sender().unwrap();
+        if start != 0 {
+            sender.send(1, &vec![0xAA; start - 16]).unwrap();
+            Ring::open(&path.0).receiver().unwrap().recv().unwrap().release();
+        }
+        sender.send_tagged(7, 0x1122_3344_5566_7788, b"hello").unwrap();
+        sender.send(8, b"").unwrap();
+        let file = std::fs::read(&path.0).unwrap();
+        assert_eq!(file.len(), 8192);
+        for line in lines {
+            match line.split_once(' ').unwrap() {
+                ("data", line) => compare(line, &file[4096..]),
+                ("tail", value) => {
+                    let tail = u64::from_le_bytes(file[0x480..0x488].try_into().unwrap());
+                    assert_eq!(tail, u64::from_str_radix(value.trim(), 16).unwrap(), "tail with {title}");
+                }
+                _ => panic!("what is '{line}'?"),
+            }
+        }
+    }
+}
+
+#[test]
+fn header_page_is_as_shown() {
+    let path = Path::new("header");
+    let _sender = Ring::create(&path.0).capacity(4096).sender().unwrap();
+    let file = std::fs::read(&path.0).unwrap();
+    for (_, lines) in hex_blocks("header") {
+        for line in lines {
+            compare(line, &file);
+        }
+    }
+}
+
+/// The rows of the tables, as cells without their spaces and back-quotes.
+fn rows() -> impl Iterator<Item = Vec<String>> {
+    PAGE.lines().filter_map(|line| line.strip_prefix("| ")).map(|line| {
+        line.trim_end_matches('|').split(" | ").map(|cell| cell.trim().replace('`', "")).collect::<Vec<_>>()
+    })
+}
+
+#[test]
+fn fields_are_where_the_tables_say() {
+    let expected = [
+        (offset_of!(SegmentHeader, magic), "magic"),
+        (offset_of!(SegmentHeader, byte_order), "byte_order"),
+        (offset_of!(SegmentHeader, version_major), "version_major"),
+        (offset_of!(SegmentHeader, version_minor), "version_minor"),
+        (offset_of!(SegmentHeader, kind), "kind"),
+        (offset_of!(SegmentHeader, flags), "flags"),
+        (offset_of!(SegmentHeader, features_required), "features_required"),
+        (offset_of!(SegmentHeader, features_optional), "features_optional"),
+        (offset_of!(SegmentHeader, size), "size"),
+        (offset_of!(SegmentHeader, created_ns), "created_ns"),
+        (offset_of!(SegmentHeader, boot_id), "boot_id"),
+        (offset_of!(Geometry, data_offset), "data_offset"),
+        (offset_of!(Geometry, capacity), "capacity"),
+        (offset_of!(Geometry, len), "len"),
+        (offset_of!(Geometry, align), "align"),
+        (offset_of!(RingBlock, tail), "tail"),
+        (offset_of!(RingBlock, tail) + offset_of!(TailLine, marks), "marks[0].end"),
+        (offset_of!(RingBlock, tail) + offset_of!(TailLine, marks) + 24, "marks[1].tag"),
+        (offset_of!(RingBlock, head), "head"),
+        (offset_of!(RingBlock, producer), "producer.wait"),
+        (offset_of!(RingBlock, producer) + 4, "producer.flags"),
+        (offset_of!(RingBlock, producer) + 8, "producer.epoch"),
+        (offset_of!(RingBlock, consumer), "consumer.wait"),
+        (offset_of!(RingBlock, consumer) + 12, "consumer.close_seen"),
+    ];
+    for (offset, field) in expected {
+        let shown = rows().any(|row| {
+            row.len() >= 3 && row[2] == field && usize::from_str_radix(&row[0], 16).is_ok_and(|shown| shown == offset)
+        });
+        assert!(shown, "docs/ABI.md does not show {field} at {offset:03X}");
+    }
+    assert!(PAGE.contains(&format!("at block offset {:03X} the u32 `notify`", offset_of!(RegionBlock, notify))));
+}
+
+#[test]
+fn errors_have_the_numbers_of_the_table() {
+    let mut shown = 0;
+    for row in rows().filter(|row| row.len() == 3) {
+        let Ok(code) = row[0].parse::<i32>() else { continue };
+        if let Some(kind) = ErrorKind::from_code(code).filter(|kind| kind.name() == row[1]) {
+            assert_eq!(kind.code(), code);
+            shown += 1;
+        }
+    }
+    let known = (1..).take_while(|code| ErrorKind::from_code(*code).is_some()).count();
+    assert_eq!(shown, known, "rows of docs/ABI.md that agree with ErrorKind");
+}
