@@ -12,3 +12,8 @@ pub fn run(name: &str, main: impl FnOnce(&[&str]) -> Result<(), Box<dyn std::err
         }
     }
 }
+
+/// The README's example is compiled and run like the others.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -134,6 +134,39 @@ fn frames_arrive_whole_and_in_order_whoever_starts_first() {
     assert_eq!(place.names(), [""; 0]);
 }
 
+const KEY_VALUE: &str = env!("CARGO_BIN_EXE_key-value");
+
+#[test]
+fn key_value_answers_each_client_and_survives_a_killed_one() {
+    let place = Place::new("kv");
+    // The client may be first: it waits for the listener.
+    let mut doomed = place.command(KEY_VALUE, &["client", "kv"]);
+    let doomed = doomed.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut doomed = Running(Some(doomed));
+    let server = place.start(KEY_VALUE, &["serve", "kv", "3"]);
+    // More than it sends ahead, so that it prints a reply and goes on waiting for commands.
+    let child = doomed.0.as_mut().unwrap();
+    child.stdin.as_mut().unwrap().write_all("get nothing\n".repeat(40).as_bytes()).unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 9]).unwrap();
+    let ask = |text: String| {
+        let mut client = place
+            .command(KEY_VALUE, &["client", "kv"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        client.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        Running(Some(client)).text()
+    };
+    let sets: String = (0..500).map(|n| format!("set key{n} value {n}\n")).collect();
+    assert_eq!(ask(sets), (0..500).map(|n| format!("value {n}\n")).collect::<String>());
+    doomed.kill();
+    assert_eq!(ask("get key499\nget nothing\nset a b\nget a\n".to_owned()), "value 499\n(missing)\nb\nb\n");
+    server.text();
+    assert_eq!(place.names(), [""; 0]);
+}
+
 const CONFIG: &str = env!("CARGO_BIN_EXE_config");
 
 #[test]
@@ -173,7 +206,7 @@ fn supervised_worker_sends_everything_exactly_once() {
 #[test]
 fn wrong_arguments_are_answered_with_the_usage() {
     let place = Place::new("usage");
-    for program in [LOG_TAIL, FRAMES, CONFIG, SUPERVISE] {
+    for program in [LOG_TAIL, FRAMES, KEY_VALUE, CONFIG, SUPERVISE] {
         let output = place.start(program, &["no-such-thing"]).output();
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8(output.stderr).unwrap().contains("usage: "));
