@@ -25,6 +25,7 @@ pub use region::{Region, RegionBuilder};
 pub use ring::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, Sender, Slot};
 #[cfg(not(loom))]
 pub use ring::{Ring, RingBuilder};
+#[cfg(not(loom))]
 pub use segment::survey;
 pub use wait::WaitPolicy;
 
@@ -33,5 +34,5 @@ pub use wait::WaitPolicy;
 pub mod model {
     pub use crate::segment::Ring;
     pub use crate::sync::Step;
-    pub use crate::sys::{fails_without, forbid_membarrier, holds, interrupt_point, process, time_passes};
+    pub use crate::sys::model::{fails_without, forbid_membarrier, holds, interrupt_point, process, time_passes};
 }

@@ -8,6 +8,52 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 pub(crate) use std::sync::atomic::Ordering;
 
+/// A step that the protocol cannot do without. Each has a model that fails when it is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(loom), allow(unreachable_pub))]
+pub enum Step {
+    /// `Release` of a published position.
+    Publish,
+    /// `Acquire` of the other side's position.
+    Look,
+    /// The fence of a waker that is not plain.
+    WakerFence,
+    /// The membarrier of a sleeper whose waker is plain.
+    Membarrier,
+    /// The fence of a sleeper without membarrier.
+    SleeperFence,
+    /// The short rounds of a sleeper that has no membarrier while its waker is plain.
+    ShortRounds,
+    /// The fence between saying "I am plain" and the first publish without a fence.
+    PlainFence,
+    /// The look between arming and sleeping.
+    Recheck,
+    /// Arming again after every return from the sleep.
+    Rearm,
+    /// The look at the position after the end was seen.
+    SecondLook,
+    /// The look for a close after the lock was seen free.
+    CloseBeforeDeath,
+    /// The wake-up at attach and close, whatever the wait word says.
+    Announce,
+}
+
+/// Whether a step is taken: always, but for the models that show why.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) const fn keep(_: Step) -> bool {
+    true
+}
+
+#[cfg(loom)]
+pub(crate) use crate::sys::keep;
+
+/// The ordering of a step, or `Relaxed` where a model leaves it out.
+#[inline(always)]
+pub(crate) fn ordered(step: Step, ordering: Ordering) -> Ordering {
+    if keep(step) { ordering } else { Ordering::Relaxed }
+}
+
 /// In a model the waker's compiler barrier is the point where the sleeper's membarrier may strike.
 #[cfg(loom)]
 pub(crate) fn compiler_fence(_: Ordering) {

@@ -8,7 +8,7 @@
 //! that leaving out any one of these loses a wake-up. The idea of the asymmetric fence is that of membarrier(2).
 
 use crate::layout::{ROLE_CAN, ROLE_PLAIN, RoleLine};
-use crate::sync::{Ordering, fence, spin_hint};
+use crate::sync::{Ordering, Step, fence, keep, spin_hint};
 use crate::sys::{clock, futex, membarrier};
 use crate::{Error, ErrorKind, Result};
 use std::time::{Duration, Instant};
@@ -121,9 +121,16 @@ impl Waiting {
         }
         let mut look_at_peer = self.suspect;
         let slept = Instant::now();
+        let mut first = true;
         loop {
-            let longest = self.arm(mine, peer);
-            let outcome = match self.decide(&mut ready, &mut ended, look_at_peer) {
+            let longest = if first || keep(Step::Rearm) { self.arm(mine, peer) } else { ROUND };
+            let rechecked = if !first || keep(Step::Recheck) {
+                self.decide(&mut ready, &mut ended, look_at_peer)
+            } else {
+                Ok(false)
+            };
+            first = false;
+            let outcome = match rechecked {
                 Ok(false) => match deadline.left() {
                     None => Err(ErrorKind::TimedOut.into()),
                     Some(left) => {
@@ -162,7 +169,7 @@ impl Waiting {
             Err(end) => {
                 self.suspect = end.kind() == ErrorKind::PeerDead;
                 // The second look: the flag or the free lock was seen after `ready` had looked.
-                if ready()? { Ok(true) } else { Err(end) }
+                if keep(Step::SecondLook) && ready()? { Ok(true) } else { Err(end) }
             }
         }
     }
@@ -172,7 +179,7 @@ impl Waiting {
         // Relaxed: step 2 orders it.
         mine.wait.store(1, Ordering::Relaxed);
         if self.can {
-            if membarrier::sync() {
+            if !keep(Step::Membarrier) || membarrier::sync() {
                 return ROUND;
             }
             // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
@@ -181,9 +188,12 @@ impl Waiting {
             mine.flags.store(flags & !ROLE_CAN, Ordering::Relaxed);
         }
         // SeqCst fence: the store above goes before the second look; pairs with the fencing waker's fence.
-        fence(Ordering::SeqCst);
+        if keep(Step::SleeperFence) {
+            fence(Ordering::SeqCst);
+        }
         // Relaxed, after the fence: a waker that turns plain on fences between saying so and its first plain publish.
-        if peer.flags.load(Ordering::Relaxed) & ROLE_PLAIN != 0 { UNORDERED_ROUND } else { ROUND }
+        let unordered = peer.flags.load(Ordering::Relaxed) & ROLE_PLAIN != 0;
+        if unordered && keep(Step::ShortRounds) { UNORDERED_ROUND } else { ROUND }
     }
 
     fn spin(

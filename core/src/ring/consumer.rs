@@ -3,7 +3,7 @@
 use super::producer::{agree_on_fences, dead, die, positions_agree};
 use crate::ErrorKind;
 use crate::layout::{FRAME_HEADER, MESSAGE_MAX, ROLE_CLOSED, RingBlock, RoleLine, frame_size};
-use crate::sync::{AtomicU32, Ordering, compiler_fence, fence};
+use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
 use crate::wait;
 
 /// A frame that was checked to lie within what the producer published.
@@ -155,7 +155,7 @@ impl Consumer {
     #[inline(always)]
     fn refresh(&mut self) -> Result<bool, ErrorKind> {
         // Acquire: the frames up to `tail` are visible after this load.
-        let tail = self.shared().tail.tail.load(Ordering::Acquire);
+        let tail = self.shared().tail.tail.load(ordered(Step::Look, Ordering::Acquire));
         if tail == self.tail {
             return Ok(false);
         }
@@ -183,7 +183,7 @@ impl Consumer {
             return;
         }
         // Release: our reads of the frames go before the position that lets the producer overwrite them.
-        self.shared().head.head.store(self.head, Ordering::Release);
+        self.shared().head.head.store(self.head, ordered(Step::Publish, Ordering::Release));
         self.released = self.head;
         // By the cached tail, which may be behind: then this says "free" too often, never too rarely.
         if self.tail.wrapping_sub(self.head) <= self.capacity - self.capacity / 4 {
@@ -196,7 +196,7 @@ impl Consumer {
         if self.plain != 0 {
             // As in `Producer::wake_consumer`.
             compiler_fence(Ordering::SeqCst);
-        } else {
+        } else if keep(Step::WakerFence) {
             // SeqCst: forbids store(head) … load(wait) to pass each other; pairs with the sleeper's fence.
             fence(Ordering::SeqCst);
         }

@@ -1,5 +1,6 @@
 //! One producer, one consumer, framed messages, zero-copy on both sides.
 
+#[cfg(not(loom))]
 mod builder;
 pub mod consumer;
 pub mod producer;
@@ -7,12 +8,13 @@ pub mod raw;
 mod receiver;
 mod sender;
 
+#[cfg(not(loom))]
 pub use builder::{Ring, RingBuilder};
 pub use receiver::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver};
 pub use sender::{Sender, Slot};
 
 use crate::layout::{ROLE_CAN, ROLE_CLOSED, RoleLine};
-use crate::sync::{Ordering, fence};
+use crate::sync::{Ordering, Step, fence, keep};
 use crate::wait;
 use crate::{Error, ErrorKind};
 
@@ -26,7 +28,9 @@ fn announce(mine: &RoleLine, peer: &RoleLine, can: bool) -> u32 {
     mine.epoch.store(epoch, Ordering::Release);
     // SeqCst: a peer that is about to sleep either sees this epoch in its second look or is woken below.
     fence(Ordering::SeqCst);
-    wait::wake(peer);
+    if keep(Step::Announce) {
+        wait::wake(peer);
+    }
     epoch
 }
 
@@ -36,7 +40,9 @@ fn announce_close(mine: &RoleLine, peer: &RoleLine) {
     mine.flags.store(mine.flags.load(Ordering::Relaxed) | ROLE_CLOSED, Ordering::Release);
     // SeqCst: as in `announce`.
     fence(Ordering::SeqCst);
-    wait::wake(peer);
+    if keep(Step::Announce) {
+        wait::wake(peer);
+    }
 }
 
 fn corrupt() -> Error {

@@ -5,7 +5,7 @@ use crate::ErrorKind;
 use crate::layout::{
     FRAME_HEADER, ROLE_CAN, ROLE_CLOSED, ROLE_PLAIN, RingBlock, RoleLine, first_position, frame_size, max_message_len,
 };
-use crate::sync::{AtomicU32, Ordering, compiler_fence, fence};
+use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
 use crate::wait;
 
 /// [`Producer::slot`] while no slot is open.
@@ -176,7 +176,7 @@ impl Producer {
     /// published, in whole alignment steps.
     pub(crate) fn fits_after_refresh(&mut self, size: u64) -> Result<bool, ErrorKind> {
         // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
-        let head = self.shared().head.head.load(Ordering::Acquire);
+        let head = self.shared().head.head.load(ordered(Step::Look, Ordering::Acquire));
         let moved = head.wrapping_sub(self.head);
         if moved > self.published.wrapping_sub(self.head) || moved & (self.align as u64 - 1) != 0 {
             return Err(self.die(ErrorKind::Corrupt));
@@ -223,7 +223,7 @@ impl Producer {
             self.mark ^= 1;
         }
         // Release: the frames, headers and payloads, go before the position that uncovers them.
-        shared.tail.tail.store(self.tail, Ordering::Release);
+        shared.tail.tail.store(self.tail, ordered(Step::Publish, Ordering::Release));
         self.published = self.tail;
         self.wake_consumer();
     }
@@ -234,7 +234,7 @@ impl Producer {
             // Keeps the compiler from moving the loads below above the store of `tail`; the CPU may still do so, and
             // the sleeper's membarrier undoes that.
             compiler_fence(Ordering::SeqCst);
-        } else {
+        } else if keep(Step::WakerFence) {
             // SeqCst: forbids store(tail) … load(wait) to pass each other; pairs with the sleeper's fence.
             fence(Ordering::SeqCst);
         }
@@ -305,6 +305,9 @@ pub(crate) fn agree_on_fences(mine: &RoleLine, can: bool, peer_flags: u32) -> bo
     let after = if plain { before | ROLE_PLAIN } else { before & !ROLE_PLAIN };
     if after != before {
         mine.flags.store(after, Ordering::Relaxed);
+        if !keep(Step::PlainFence) {
+            return plain;
+        }
         // SeqCst: "I am plain" is visible before the first publish without a fence; and on the way back, a sleeper
         // that no longer sees the bit can rely on fences from here on.
         fence(Ordering::SeqCst);

@@ -3,7 +3,7 @@ use super::sender::name_vanished;
 use super::{announce, announce_close, fail};
 use crate::layout::{ROLE_CLOSED, RoleLine};
 use crate::segment::{Attachment, Role};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, Step, keep};
 use crate::sys::{clock, fork, membarrier};
 use crate::wait::{Deadline, Patience, ROUND, WaitPolicy, Waiting};
 use crate::{Error, ErrorKind, Result};
@@ -341,7 +341,7 @@ impl Inner {
         }
         let end = end_of_stream(self.hot.peer(), &self.attachment, self.old_close, look);
         // The second look, after the flag or the free lock was seen.
-        if end.is_err() && self.hot.has_frame().map_err(fail)? {
+        if keep(Step::SecondLook) && end.is_err() && self.hot.has_frame().map_err(fail)? {
             return Ok(());
         }
         if end.is_err() {
@@ -387,7 +387,7 @@ fn end_of_stream(peer: &RoleLine, attachment: &Attachment, old_close: u32, look_
         return Ok(());
     }
     // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
-    Err(if closed() { ErrorKind::Closed.into() } else { ErrorKind::PeerDead.into() })
+    Err(if keep(Step::CloseBeforeDeath) && closed() { ErrorKind::Closed.into() } else { ErrorKind::PeerDead.into() })
 }
 
 impl Drop for Receiver {

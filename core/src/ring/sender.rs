@@ -390,22 +390,16 @@ impl Sender {
         outcome
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn commit_raw(&mut self, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
         let hot = &mut self.inner.hot;
-        match hot.commit_unflushed(len as u64, type_id, tag) {
-            Ok(()) => {
-                if flush {
-                    hot.publish();
-                }
-                Ok(())
-            }
-            Err(ErrorKind::InvalidArgument) => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("committed {len} bytes of a slot that has room for fewer (or none is open)"),
-            )),
-            Err(kind) => Err(fail(kind)),
+        if let Err(kind) = hot.commit_unflushed(len as u64, type_id, tag) {
+            return Err(commit_failed(kind, len));
         }
+        if flush {
+            hot.publish();
+        }
+        Ok(())
     }
 
     fn block(&self) -> &crate::layout::RingBlock {
@@ -442,6 +436,15 @@ impl Drop for Sender {
 #[inline(always)]
 fn user_type_id(type_id: u32) -> Result<()> {
     if type_id >= TYPE_ID_RESERVED { Err(reserved(type_id)) } else { Ok(()) }
+}
+
+#[cold]
+fn commit_failed(kind: ErrorKind, len: usize) -> Error {
+    if kind == ErrorKind::InvalidArgument {
+        let text = format!("committed {len} bytes of a slot that has room for fewer (or none is open)");
+        return Error::new(kind, text);
+    }
+    fail(kind)
 }
 
 #[cold]

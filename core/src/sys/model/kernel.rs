@@ -1,0 +1,88 @@
+//! What the model's kernel knows of one execution: its CPUs and its futexes.
+
+use loom::sync::atomic::{AtomicU32, fence};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32 as StdAtomicU32, AtomicU64, Ordering};
+
+/// Processes of a model, each of one thread on a CPU of its own. More only make more schedules.
+pub(super) const CPUS: usize = 3;
+
+/// One process on its CPU.
+pub(super) struct Cpu {
+    /// 1 while it runs. Off the CPU (asleep, or over) it needs no interrupt: a context switch is a full barrier.
+    pub(super) running: AtomicU32,
+    /// The number of the last membarrier that asks this CPU for a fence.
+    pub(super) request: AtomicU32,
+    /// The number of the last one that it has answered.
+    pub(super) answer: AtomicU32,
+    /// How many membarriers have asked so far, and the last that was answered: not part of the model's memory.
+    pub(super) asked: StdAtomicU32,
+    pub(super) answered: StdAtomicU32,
+    /// membarrier fails here from now on, as after a seccomp filter.
+    pub(super) forbidden: AtomicBool,
+}
+
+pub(super) struct Kernel {
+    pub(super) cpus: [Cpu; CPUS],
+    /// The futexes by the address of their word. The lock is not the model's: it orders nothing.
+    pub(super) futexes: std::sync::Mutex<Vec<(usize, Arc<super::futex::Bucket>)>>,
+    /// Nanoseconds that `time_passes` has let pass.
+    pub(super) now: AtomicU64,
+}
+
+loom::lazy_static! {
+    pub(super) static ref KERNEL: Kernel = Kernel {
+        cpus: std::array::from_fn(|_| Cpu {
+            running: AtomicU32::new(0),
+            request: AtomicU32::new(0),
+            answer: AtomicU32::new(0),
+            asked: StdAtomicU32::new(0),
+            answered: StdAtomicU32::new(0),
+            forbidden: AtomicBool::new(false),
+        }),
+        futexes: std::sync::Mutex::new(Vec::new()),
+        now: AtomicU64::new(0),
+    };
+}
+
+loom::thread_local! {
+    static CPU: Cell<Option<usize>> = Cell::new(None);
+}
+
+/// The CPU of the calling thread, if it is one of the model's processes.
+pub(super) fn cpu() -> Option<usize> {
+    CPU.with(|cpu| cpu.get())
+}
+
+/// Runs `body` as the process on CPU number `cpu`: what it does can be interrupted by another's membarrier.
+pub fn process<T>(cpu: usize, body: impl FnOnce() -> T) -> T {
+    CPU.with(|mine| mine.set(Some(cpu)));
+    schedule_in(cpu);
+    let result = body();
+    schedule_out(cpu);
+    CPU.with(|mine| mine.set(None));
+    result
+}
+
+/// The CPU begins to run its process: as in Linux, a full barrier between saying so and the process's next access.
+pub(super) fn schedule_in(cpu: usize) {
+    KERNEL.cpus[cpu].running.store(1, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+}
+
+/// The CPU leaves its process: a full barrier between the process's last access and saying so.
+pub(super) fn schedule_out(cpu: usize) {
+    fence(Ordering::SeqCst);
+    KERNEL.cpus[cpu].running.store(0, Ordering::Relaxed);
+}
+
+/// Lets the 100 ms of every sleep that is under way pass. Without it they last for ever, so that a wake-up that is
+/// lost is a deadlock, which loom reports, and not a delay that a watchdog hides.
+pub fn time_passes() {
+    KERNEL.now.fetch_add(100_000_000, Ordering::Relaxed);
+    let all: Vec<_> = KERNEL.futexes.lock().unwrap().iter().map(|(_, bucket)| bucket.clone()).collect();
+    for bucket in all {
+        bucket.expire();
+    }
+}

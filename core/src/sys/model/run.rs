@@ -1,0 +1,44 @@
+//! Running a model, whole or with a step of the protocol left out.
+
+use crate::sync::Step;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    /// The step that is left out. Loom runs all threads of a model on the thread that started it.
+    static LEFT_OUT: Cell<Option<Step>> = const { Cell::new(None) };
+}
+
+/// Whether a step is taken: see `sync::keep`.
+pub(crate) fn keep(step: Step) -> bool {
+    LEFT_OUT.get() != Some(step)
+}
+
+/// Explores a model with up to this many preemptions a schedule: every schedule if `None`.
+fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    // An environment variable, where set, explores deeper than the tests do.
+    builder.preemption_bound = builder.preemption_bound.or(preemptions);
+    builder.check(model);
+}
+
+/// No schedule of the model fails.
+pub fn holds(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+    explore(preemptions, model);
+}
+
+/// With `step` left out some schedule fails, with a message that holds `expected`.
+pub fn fails_without(step: Step, expected: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+    LEFT_OUT.set(Some(step));
+    let outcome = catch_unwind(AssertUnwindSafe(|| explore(preemptions, model)));
+    LEFT_OUT.set(None);
+    let Err(panic) = outcome else {
+        panic!("the model holds without {step:?}: it does not show why the step is needed")
+    };
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or_default();
+    assert!(text.contains(expected), "without {step:?} the model fails, but not with {expected:?}: {text}");
+}
