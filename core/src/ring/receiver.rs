@@ -251,7 +251,7 @@ impl Receiver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn message(&mut self, patience: Patience) -> Result<Message<'_>> {
         // Of a message that was forgotten (`mem::forget`): its borrow has ended all the same.
         self.inner.hot.release();
@@ -286,7 +286,7 @@ impl Receiver {
     }
 
     /// The next frame; without patience, no wait.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn recv_raw(&mut self, patience: Patience) -> Result<Frame> {
         match self.inner.hot.next_frame() {
             Ok(Some(frame)) => Ok(frame),

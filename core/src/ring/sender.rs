@@ -308,7 +308,7 @@ impl Sender {
         self.abandoned = !matches!(attachment.link, Link::None);
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, type_id: u32, tag: u64, payload: &[u8], patience: Patience) -> Result<()> {
         user_type_id(type_id)?;
         let to = self.reserve_raw(payload.len(), patience)?;
@@ -325,7 +325,7 @@ impl Sender {
     }
 
     /// The slot's payload; without patience, no wait.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reserve_raw(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
         match self.inner.hot.try_reserve(len as u64) {
             Ok(to) => Ok(to),
