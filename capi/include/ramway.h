@@ -1,0 +1,1524 @@
+/*
+ * Ramway: shared memory between the processes of one machine.
+ *
+ * Made from capi/src by `make -C capi header`: edit that, not this.
+ *
+ * - Every call that can fail returns a ramway_status, 0 for success; ramway_last_error() has the story.
+ * - A pointer may be null only where a comment says so; elsewhere null is RAMWAY_INVALID_ARGUMENT.
+ * - Time-outs are nanoseconds: RAMWAY_FOREVER (below zero) waits as long as it takes, RAMWAY_TRY (0) does not wait.
+ * - A handle may move between threads and is used by one of them at a time, except where its type says otherwise.
+ * - In a fork's child every call on a handle of the parent is RAMWAY_DETACHED; closing it there frees memory only.
+ *
+ * ramway_inline.h has the same ring calls without a call per message; ramway.hpp is C++.
+ */
+
+#ifndef RAMWAY_H
+#define RAMWAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** A ramway_options with every field at its default. */
+#define RAMWAY_OPTIONS_INIT {sizeof(ramway_options), 0, 0, 0, 0, 0, 0, 0, 0}
+
+/** A ramway_bus_options with every field at its default. */
+#define RAMWAY_BUS_OPTIONS_INIT {sizeof(ramway_bus_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+
+/**
+ * As a time-out: wait as long as it takes.
+ */
+#define RAMWAY_FOREVER -1
+
+/**
+ * As a time-out: do not wait.
+ */
+#define RAMWAY_TRY 0
+
+/**
+ * How a handle waits: spin a bounded time, then sleep.
+ */
+#define RAMWAY_WAIT_DEFAULT 0
+
+/**
+ * How a handle waits: never sleep. The shortest latency, for one whole CPU.
+ */
+#define RAMWAY_WAIT_SPIN 1
+
+/**
+ * How a handle waits: spin for up to 50 us, less where waits have been long, then sleep. The default.
+ */
+#define RAMWAY_WAIT_HYBRID 2
+
+/**
+ * How a handle waits: sleep at once. The least CPU time.
+ */
+#define RAMWAY_WAIT_BLOCK 3
+
+/**
+ * Option: start anew even if undelivered messages (or a persistent region's bytes) are there.
+ */
+#define RAMWAY_DISCARD 1
+
+/**
+ * Option: the name stays when the last handle is gone.
+ */
+#define RAMWAY_PERSISTENT 2
+
+/**
+ * Option: a path on a disk file system is fine. Without it, it is `RAMWAY_UNSUPPORTED`.
+ */
+#define RAMWAY_ALLOW_DISK 4
+
+/**
+ * Option: keep the memory from being swapped out (`mlock`).
+ */
+#define RAMWAY_LOCK_MEMORY 8
+
+/**
+ * Option: huge pages, verified after mapping.
+ */
+#define RAMWAY_HUGE_PAGES 16
+
+/**
+ * Option: touch every page when it is mapped.
+ */
+#define RAMWAY_PREFAULT 32
+
+/**
+ * Option: take the memory from the NUMA node `numa_node`.
+ */
+#define RAMWAY_NUMA_NODE 64
+
+/**
+ * Option: do not register this process with membarrier (up to 12 ms, once, in a process with threads). Sending then
+ * costs a fence a message.
+ */
+#define RAMWAY_NO_MEMBARRIER 128
+
+/**
+ * Option: open a region without the right to write.
+ */
+#define RAMWAY_READ_ONLY 256
+
+/**
+ * Bus option: the listener's side only sends.
+ */
+#define RAMWAY_BUS_SEND_ONLY 512
+
+/**
+ * Bus option: the listener's side only receives.
+ */
+#define RAMWAY_BUS_RECV_ONLY 1024
+
+/**
+ * The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
+ * library for everything: right, but slower. Raised with every change of the fields below.
+ */
+#define RAMWAY_INLINE_LAYOUT 1381452033
+
+/**
+ * What a call returns: 0 for success, else one of the error numbers that all of Ramway's languages share. New
+ * numbers may be added at the end.
+ */
+typedef enum ramway_status {
+    /**
+     * Success.
+     */
+    RAMWAY_OK = 0,
+    /**
+     * Nothing has this name.
+     */
+    RAMWAY_NOT_FOUND = 1,
+    /**
+     * The name is taken: by a live segment, by undelivered messages, or by something that is not Ramway's.
+     */
+    RAMWAY_ALREADY_EXISTS = 2,
+    /**
+     * An argument cannot be right, a null pointer for example; the message says which and what was expected.
+     */
+    RAMWAY_INVALID_ARGUMENT = 3,
+    /**
+     * The role is held by another handle; or a slot is open (`ramway_reserve`), or a message or batch is not
+     * released (`ramway_recv`), and the call would need a second one.
+     */
+    RAMWAY_BUSY = 4,
+    /**
+     * The ring has no room for this message now, and the call was told not to wait.
+     */
+    RAMWAY_FULL = 5,
+    /**
+     * There is no message (connection, notification) now, and the call was told not to wait.
+     */
+    RAMWAY_EMPTY = 6,
+    /**
+     * The message can never fit into this ring, or (`ramway_recv_into`) not into this buffer.
+     */
+    RAMWAY_TOO_LARGE = 7,
+    /**
+     * The time-out passed.
+     */
+    RAMWAY_TIMED_OUT = 8,
+    /**
+     * The peer closed, and everything that it had sent has been received. On a named ring a successor may come.
+     */
+    RAMWAY_CLOSED = 9,
+    /**
+     * This handle belongs to the parent of a forked process.
+     */
+    RAMWAY_DETACHED = 10,
+    /**
+     * The peer's process died without closing, and everything that it had committed has been received.
+     */
+    RAMWAY_PEER_DEAD = 11,
+    /**
+     * The shared memory holds what no correct peer writes. The handle stays dead.
+     */
+    RAMWAY_CORRUPT = 12,
+    /**
+     * The segment is not Ramway's, or of a version, byte order or page size that this side cannot use.
+     */
+    RAMWAY_ABI_MISMATCH = 13,
+    /**
+     * The operating system refuses access.
+     */
+    RAMWAY_PERMISSION_DENIED = 14,
+    /**
+     * There is not enough memory or file system space.
+     */
+    RAMWAY_NO_SPACE = 15,
+    /**
+     * A signal handler ran while the call waited, and the handle was told to stop for that.
+     */
+    RAMWAY_INTERRUPTED = 16,
+    /**
+     * This kernel, file system or setting cannot do what was asked.
+     */
+    RAMWAY_UNSUPPORTED = 17,
+    /**
+     * Any other error of the operating system (`ramway_last_errno` has its number), or a bug in Ramway that was
+     * caught before it could cross into C.
+     */
+    RAMWAY_OS = 18,
+} ramway_status;
+
+/**
+ * A full-duplex connection to one process: a ring each way, and a socket whose hang-up says that the peer is gone.
+ */
+typedef struct ramway_bus ramway_bus;
+
+/**
+ * Accepts connections, each a bus of its own. All calls but closing may be made from any number of threads at once.
+ */
+typedef struct ramway_listener ramway_listener;
+
+/**
+ * The receiving end of a ring: one per ring, in the whole system.
+ */
+typedef struct ramway_receiver ramway_receiver;
+
+/**
+ * Named bytes that any number of processes have mapped, with notify and wait. All calls but closing may be made from
+ * any number of threads at once.
+ */
+typedef struct ramway_region ramway_region;
+
+/**
+ * The sending end of a ring: one per ring, in the whole system.
+ */
+typedef struct ramway_sender ramway_sender;
+
+/**
+ * Bytes to send: a piece of a message, or one message of a batch.
+ */
+typedef struct ramway_bytes {
+    /**
+     * May be null if `len` is 0.
+     */
+    const void *data;
+    /**
+     * How many.
+     */
+    size_t len;
+} ramway_bytes;
+
+/**
+ * A received message. `data` points into the shared memory and is the caller's to read until `ramway_release`.
+ */
+typedef struct ramway_message {
+    /**
+     * The payload, on a multiple of the ring's alignment. Not null, also if `len` is 0.
+     */
+    const void *data;
+    /**
+     * Bytes of payload.
+     */
+    size_t len;
+    /**
+     * The sender's tag, 0 if it gave none.
+     */
+    uint64_t tag;
+    /**
+     * What the sender said the payload is.
+     */
+    uint32_t type_id;
+} ramway_message;
+
+/**
+ * What can be asked for when a ring or region is made or opened. Zero in any field is its default, and so is a null
+ * pointer in place of the whole.
+ *
+ * `ramway_options options = RAMWAY_OPTIONS_INIT; options.capacity = 1 << 20;`
+ */
+typedef struct ramway_options {
+    /**
+     * `sizeof(ramway_options)`: `RAMWAY_OPTIONS_INIT` sets it. A library that knows more fields takes their
+     * defaults; one that knows fewer refuses (`RAMWAY_UNSUPPORTED`) if one that it does not know is not zero.
+     */
+    size_t size;
+    /**
+     * Rings: bytes of data, rounded up to a power of two of at least a page. Default 1 MiB; when opening: any.
+     */
+    uint64_t capacity;
+    /**
+     * Rings: every payload begins on a multiple of this, a power of two from 16 to 4096. Default 16; when opening: any.
+     */
+    uint32_t align;
+    /**
+     * `RAMWAY_DISCARD` and the other options, or-ed together.
+     */
+    uint32_t flags;
+    /**
+     * The file's permission bits. Default 0600.
+     */
+    uint32_t mode;
+    /**
+     * `RAMWAY_WAIT_SPIN` and so on.
+     */
+    uint32_t wait_policy;
+    /**
+     * How long opening waits for a name that is not there yet, in nanoseconds. Default: not at all. Below zero: for
+     * ever.
+     */
+    int64_t timeout_ns;
+    /**
+     * Taken if `RAMWAY_NUMA_NODE` is among the flags.
+     */
+    uint32_t numa_node;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} ramway_options;
+
+/**
+ * What can be asked for when a listener is made or a bus connected. Zero in any field is its default, and so is a
+ * null pointer in place of the whole.
+ */
+typedef struct ramway_bus_options {
+    /**
+     * `sizeof(ramway_bus_options)`: `RAMWAY_BUS_OPTIONS_INIT` sets it. Works as in `ramway_options`.
+     */
+    size_t size;
+    /**
+     * Listeners: bytes of the ring to the connecting side, rounded up to a power of two of at least a page.
+     * Default 1 MiB.
+     */
+    uint64_t capacity;
+    /**
+     * Listeners: bytes of the ring from the connecting side. Default: as `capacity`.
+     */
+    uint64_t capacity_back;
+    /**
+     * Listeners: every payload begins on a multiple of this, a power of two from 16 to 4096. Default 16.
+     */
+    uint32_t align;
+    /**
+     * `RAMWAY_NO_MEMBARRIER`; for listeners also `RAMWAY_BUS_SEND_ONLY` or `RAMWAY_BUS_RECV_ONLY`: default is both
+     * directions.
+     */
+    uint32_t flags;
+    /**
+     * Listeners: the socket's permission bits. Default 0600, or 0666 if `uids` names others.
+     */
+    uint32_t mode;
+    /**
+     * `RAMWAY_WAIT_SPIN` and so on.
+     */
+    uint32_t wait_policy;
+    /**
+     * Users beside the own one: those that a listener serves, or that a connecting side trusts.
+     */
+    const uint32_t *uids;
+    /**
+     * How many `uids` there are.
+     */
+    uint32_t uid_count;
+    /**
+     * Listeners: how many may wait to be accepted at a time. Default 128.
+     */
+    uint32_t backlog;
+    /**
+     * Listeners: how long a handshake may take, in nanoseconds. Default 1 s. Connecting: how long to try, which
+     * includes waiting for a listener that is not there yet. Default 10 s. Below zero: for ever.
+     */
+    int64_t timeout_ns;
+} ramway_bus_options;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * One sentence for a status number, in English, for ever valid. Never null: an unknown number says that it is one.
+ *
+ * Any thread.
+ */
+const char *ramway_strerror(int status);
+
+/**
+ * The name of a status number as the documentation spells it, `"PeerDead"` for example, for ever valid. Never null.
+ *
+ * Any thread.
+ */
+const char *ramway_status_name(int status);
+
+/**
+ * What the last failed call of the calling thread has to say: what was tried, on which name, what was expected and
+ * what to do. Never null. Valid until the next call that fails in this thread. Calls that succeed leave it alone, so
+ * look at it only after a failure.
+ */
+const char *ramway_last_error(void);
+
+/**
+ * The status of the last failed call of the calling thread, for calls that return something else; `RAMWAY_OK` if
+ * none has failed.
+ */
+enum ramway_status ramway_last_status(void);
+
+/**
+ * The operating system's `errno` behind the last failed call of the calling thread, 0 if it had no part in it.
+ */
+int ramway_last_errno(void);
+
+/**
+ * Sends a message: copies it into the ring and makes it visible at once. It is delivered even if this process is
+ * killed right after.
+ *
+ * `type_id` is the application's, below 0xFFFF0000; `tag` too (a correlation id, a time stamp, a key; 0 if unused).
+ * `timeout_ns` is how long to wait for room: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor
+ * enters the kernel unless it waits or wakes somebody who does.
+ *
+ * `RAMWAY_FULL` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`, `RAMWAY_TOO_LARGE`, `RAMWAY_CLOSED`, `RAMWAY_PEER_DEAD`,
+ * `RAMWAY_BUSY` while a slot is open, `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`: nothing of this message was sent.
+ */
+enum ramway_status ramway_send(struct ramway_sender *sender,
+                               uint32_t type_id,
+                               uint64_t tag,
+                               const void *data,
+                               size_t len,
+                               int64_t timeout_ns);
+
+/**
+ * `ramway_send` of one message that is gathered from `count` pieces.
+ */
+enum ramway_status ramway_sendv(struct ramway_sender *sender,
+                                uint32_t type_id,
+                                uint64_t tag,
+                                const struct ramway_bytes *pieces,
+                                size_t count,
+                                int64_t timeout_ns);
+
+/**
+ * Sends `count` messages and makes them visible together, or earlier where the ring fills up and it has to wait for
+ * room. `*sent` (may be null) is how many were sent.
+ *
+ * Fails only if the first message fails. A later failure ends the batch, and the next call meets the error. The
+ * time-out is for the whole batch.
+ */
+enum ramway_status ramway_send_batch(struct ramway_sender *sender,
+                                     uint32_t type_id,
+                                     const struct ramway_bytes *messages,
+                                     size_t count,
+                                     int64_t timeout_ns,
+                                     size_t *sent);
+
+/**
+ * Opens a slot: room for one message of up to `len` bytes, at `*out`, to be written in place and then committed or
+ * aborted. The room holds whatever an earlier message left there. One slot at a time: `RAMWAY_BUSY` otherwise.
+ *
+ * Nothing of it is visible before the commit. `timeout_ns` and errors as for `ramway_send`; on failure `*out` is
+ * null.
+ */
+enum ramway_status ramway_reserve(struct ramway_sender *sender, size_t len, int64_t timeout_ns, void **out);
+
+/**
+ * Sends the first `len` bytes of the open slot as a message, visible at once.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` if no slot is open, `len` is more than was reserved, or `type_id` is reserved: the slot,
+ * if any, stays open.
+ */
+enum ramway_status ramway_commit(struct ramway_sender *sender,
+                                 size_t len,
+                                 uint32_t type_id,
+                                 uint64_t tag);
+
+/**
+ * `ramway_commit`, but the message becomes visible only with the next `ramway_flush` or flushed message, or when
+ * the sender has to wait, finds the ring full, or closes.
+ */
+enum ramway_status ramway_commit_unflushed(struct ramway_sender *sender,
+                                           size_t len,
+                                           uint32_t type_id,
+                                           uint64_t tag);
+
+/**
+ * Gives the open slot up; nothing of it remains. Succeeds if none is open.
+ */
+enum ramway_status ramway_abort(struct ramway_sender *sender);
+
+/**
+ * Makes everything that was committed unflushed visible. Never waits.
+ */
+enum ramway_status ramway_flush(struct ramway_sender *sender);
+
+/**
+ * Flushes, tells the receiver that this was all, and frees the handle, whatever it returns. An open slot is given up.
+ *
+ * `RAMWAY_CORRUPT` or `RAMWAY_DETACHED` if the handle was dead of that; `RAMWAY_INVALID_ARGUMENT` (and nothing
+ * happens) for the sender of a bus: close the bus.
+ */
+enum ramway_status ramway_sender_close(struct ramway_sender *sender);
+
+/**
+ * Frees the handle *without* telling the receiver that this was all: it gets `RAMWAY_PEER_DEAD` after what was
+ * flushed, as if this process had died. For a sender that cannot go on, so that half a stream does not look whole.
+ */
+enum ramway_status ramway_sender_abandon(struct ramway_sender *sender);
+
+/**
+ * Bytes of the ring's data area; a message takes 16 bytes more than its payload, rounded up to the alignment. 0 for
+ * a null handle.
+ */
+uint64_t ramway_sender_capacity(const struct ramway_sender *sender);
+
+/**
+ * Every payload begins on a multiple of this many bytes. 0 for a null handle.
+ */
+uint32_t ramway_sender_align(const struct ramway_sender *sender);
+
+/**
+ * The longest payload that ever fits, min(capacity - 16, 2^31 - 17): it fits whenever the ring is empty. 0 for a
+ * null handle.
+ */
+uint64_t ramway_sender_max_message_len(const struct ramway_sender *sender);
+
+/**
+ * Bytes, headers and padding included, that the receiver has not released; can be stale when it returns. 0 for a
+ * null handle.
+ */
+uint64_t ramway_sender_len(const struct ramway_sender *sender);
+
+/**
+ * Whether a receiver is attached and its process lives: one system call. A stopped process is alive.
+ */
+bool ramway_sender_is_peer_alive(const struct ramway_sender *sender);
+
+/**
+ * How often a receiver has attached, 0 = never yet. A change means that a successor took over.
+ */
+uint32_t ramway_sender_peer_epoch(const struct ramway_sender *sender);
+
+/**
+ * How often a sender has attached, this one included: 1 = the first. 0 for a null handle.
+ */
+uint32_t ramway_sender_epoch(const struct ramway_sender *sender);
+
+/**
+ * The tag of the last message that is visible to receivers, by whichever sender of this ring: a restarted sender
+ * asks this where to go on. False, and `*tag` untouched, before the first message.
+ */
+bool ramway_sender_last_tag(const struct ramway_sender *sender, uint64_t *tag);
+
+/**
+ * How this handle waits for room from now on: `RAMWAY_WAIT_SPIN` and so on.
+ */
+enum ramway_status ramway_sender_set_wait_policy(struct ramway_sender *sender, uint32_t policy);
+
+/**
+ * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
+ */
+enum ramway_status ramway_sender_set_interruptible(struct ramway_sender *sender, bool yes);
+
+/**
+ * Takes the next message, in place: `out->data` is valid until `ramway_release`, which gives it back. One message or
+ * batch at a time: `RAMWAY_BUSY` before that. If this process is killed before it releases, the next receiver of a
+ * named ring gets the message again.
+ *
+ * `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor enters the
+ * kernel unless it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
+ * read: `ramway_recv_into` is safe against that.
+ *
+ * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; after the last message `RAMWAY_CLOSED` if the sender
+ * closed and `RAMWAY_PEER_DEAD` if it died, which on a named ring end when a successor attaches; `RAMWAY_CORRUPT`,
+ * `RAMWAY_DETACHED`. `*out` is then untouched.
+ */
+enum ramway_status ramway_recv(struct ramway_receiver *receiver,
+                               int64_t timeout_ns,
+                               struct ramway_message *out);
+
+/**
+ * Takes up to `max` messages, in place, which `ramway_release` gives back together; `*count` is how many. Waits for
+ * the first one only, so at least one comes with `RAMWAY_OK`. Otherwise as `ramway_recv`, and `*count` is 0.
+ */
+enum ramway_status ramway_recv_batch(struct ramway_receiver *receiver,
+                                     int64_t timeout_ns,
+                                     struct ramway_message *out,
+                                     size_t max,
+                                     size_t *count);
+
+/**
+ * Gives the message or batch that was received last back to the sender. Succeeds if there is none.
+ */
+enum ramway_status ramway_release(struct ramway_receiver *receiver);
+
+/**
+ * Copies the next message to `buffer`, which has room for `size` bytes, and releases it. Each byte is read once, so
+ * a peer that rewrites what it sent can do no harm. `out` (may be null) gets its length, type and tag, and
+ * `out->data` is `buffer`.
+ *
+ * `RAMWAY_TOO_LARGE` if it is longer than `size`: it stays the next message, and `out->len` says how long it is.
+ * Otherwise as `ramway_recv`.
+ */
+enum ramway_status ramway_recv_into(struct ramway_receiver *receiver,
+                                    int64_t timeout_ns,
+                                    void *buffer,
+                                    size_t size,
+                                    struct ramway_message *out);
+
+/**
+ * Tells the sender that nothing more will be read, and frees the handle, whatever it returns. What is not released
+ * stays for the next receiver of a named ring.
+ *
+ * `RAMWAY_CORRUPT` or `RAMWAY_DETACHED` if the handle was dead of that; `RAMWAY_INVALID_ARGUMENT` (and nothing
+ * happens) for the receiver of a bus: close the bus.
+ */
+enum ramway_status ramway_receiver_close(struct ramway_receiver *receiver);
+
+/**
+ * Bytes of the ring's data area. 0 for a null handle.
+ */
+uint64_t ramway_receiver_capacity(const struct ramway_receiver *receiver);
+
+/**
+ * Every payload begins on a multiple of this many bytes. 0 for a null handle.
+ */
+uint32_t ramway_receiver_align(const struct ramway_receiver *receiver);
+
+/**
+ * Bytes, headers and padding included, that are sent and not released; can be stale when it returns. 0 for a null
+ * handle.
+ */
+uint64_t ramway_receiver_len(const struct ramway_receiver *receiver);
+
+/**
+ * Whether a sender is attached and its process lives: one system call. A stopped process is alive.
+ */
+bool ramway_receiver_is_peer_alive(const struct ramway_receiver *receiver);
+
+/**
+ * How often a sender has attached, 0 = never yet. A change means that a successor took over.
+ */
+uint32_t ramway_receiver_peer_epoch(const struct ramway_receiver *receiver);
+
+/**
+ * How often a receiver has attached, this one included: 1 = the first. 0 for a null handle.
+ */
+uint32_t ramway_receiver_epoch(const struct ramway_receiver *receiver);
+
+/**
+ * How this handle waits for messages from now on: `RAMWAY_WAIT_SPIN` and so on.
+ */
+enum ramway_status ramway_receiver_set_wait_policy(struct ramway_receiver *receiver, uint32_t policy);
+
+/**
+ * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
+ */
+enum ramway_status ramway_receiver_set_interruptible(struct ramway_receiver *receiver, bool yes);
+
+/**
+ * Makes the ring `name` and takes its sending end.
+ *
+ * `name` is `[A-Za-z0-9._-]`, 1 to 80 of them, not starting with a dot, not ending in `.sock`, below the directory
+ * `RAMWAY_DIR` (`/dev/shm/ramway-UID`); with a `/` in it, it is a path. `options` may be null. On failure `*out` is
+ * null.
+ *
+ * `RAMWAY_ALREADY_EXISTS` if somebody holds the name or undelivered messages are there (`RAMWAY_DISCARD` drops
+ * them); `RAMWAY_NO_SPACE`, `RAMWAY_UNSUPPORTED`, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_INVALID_ARGUMENT`.
+ */
+enum ramway_status ramway_sender_create(const char *name,
+                                        const struct ramway_options *options,
+                                        struct ramway_sender **out);
+
+/**
+ * Takes the sending end of the ring `name`, also of one that dead processes left, and goes on after its last
+ * message. `options.timeout_ns` is how long to wait for a ring that is not there yet.
+ *
+ * `RAMWAY_NOT_FOUND`; `RAMWAY_BUSY` if it has a sender; `RAMWAY_INVALID_ARGUMENT` if a capacity or alignment was
+ * asked for that it does not have; `RAMWAY_ABI_MISMATCH` if it is something else.
+ */
+enum ramway_status ramway_sender_open(const char *name,
+                                      const struct ramway_options *options,
+                                      struct ramway_sender **out);
+
+/**
+ * `ramway_sender_open`, or `ramway_sender_create` if there is no such ring: for two sides of which either may start
+ * first.
+ */
+enum ramway_status ramway_sender_open_or_create(const char *name,
+                                                const struct ramway_options *options,
+                                                struct ramway_sender **out);
+
+/**
+ * Makes the ring `name` and takes its receiving end. As `ramway_sender_create`.
+ */
+enum ramway_status ramway_receiver_create(const char *name,
+                                          const struct ramway_options *options,
+                                          struct ramway_receiver **out);
+
+/**
+ * Takes the receiving end of the ring `name`, and goes on with the first message that no receiver has released. As
+ * `ramway_sender_open`; `RAMWAY_BUSY` if it has a receiver.
+ */
+enum ramway_status ramway_receiver_open(const char *name,
+                                        const struct ramway_options *options,
+                                        struct ramway_receiver **out);
+
+/**
+ * `ramway_receiver_open`, or `ramway_receiver_create` if there is no such ring.
+ */
+enum ramway_status ramway_receiver_open_or_create(const char *name,
+                                                  const struct ramway_options *options,
+                                                  struct ramway_receiver **out);
+
+/**
+ * Makes a ring without a name, for two threads of this process. `capacity` is rounded up to a power of two of at
+ * least a page. On failure both are null.
+ */
+enum ramway_status ramway_ring_pair(uint64_t capacity,
+                                    struct ramway_sender **sender,
+                                    struct ramway_receiver **receiver);
+
+/**
+ * Writes a ring's header into memory that the caller has mapped `MAP_SHARED`, from a file that both sides can map:
+ * a header page, then as much data as the largest power of two that fits, which is `*capacity` (may be null).
+ *
+ * The memory begins on a page, is all the caller's own during this call, and is not used by any ring. `align` is a
+ * power of two from 16 to 4096, or 0 for 16.
+ */
+enum ramway_status ramway_ring_format(void *memory, size_t len, uint32_t align, uint64_t *capacity);
+
+/**
+ * Takes the sending end of the ring in memory that the caller has mapped `MAP_SHARED` (`ramway_ring_format`). The
+ * caller sees to it that there is one sender, and that the memory stays mapped at least until this returns: the
+ * handle has mappings of its own. Nobody can tell whether the peer's process lives, only whether it closed.
+ */
+enum ramway_status ramway_sender_attach(void *memory, size_t len, struct ramway_sender **out);
+
+/**
+ * Takes the receiving end of the ring in memory that the caller has mapped; as `ramway_sender_attach`.
+ */
+enum ramway_status ramway_receiver_attach(void *memory, size_t len, struct ramway_receiver **out);
+
+/**
+ * Begins to listen at `name` (as in `ramway_sender_create`; a path is the socket's). `options` may be null. On failure
+ * `*out` is null.
+ *
+ * `RAMWAY_ALREADY_EXISTS` if a live listener has the name, or something that is not Ramway's to remove.
+ */
+enum ramway_status ramway_listener_bind(const char *name,
+                                        const struct ramway_bus_options *options,
+                                        struct ramway_listener **out);
+
+/**
+ * Waits for a process to connect, and gives the bus to it. One that is silent, breaks the handshake or is another
+ * user's is refused and does not disturb the others. `timeout_ns` as in `ramway_recv`. On failure `*out` is null.
+ *
+ * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`, `RAMWAY_NO_SPACE`.
+ */
+enum ramway_status ramway_listener_accept(const struct ramway_listener *listener,
+                                          int64_t timeout_ns,
+                                          struct ramway_bus **out);
+
+/**
+ * A descriptor that is readable when `ramway_listener_accept` with `RAMWAY_TRY` may get somewhere, for event loops:
+ * not to be read or closed, and valid as long as the listener. -1 for a null handle.
+ */
+int ramway_listener_fd(const struct ramway_listener *listener);
+
+/**
+ * The path of the listening socket, valid as long as the listener. Null for a null handle.
+ */
+const char *ramway_listener_path(const struct ramway_listener *listener);
+
+/**
+ * Stops listening, removes the name and frees the handle. Buses that it accepted live on.
+ */
+enum ramway_status ramway_listener_close(struct ramway_listener *listener);
+
+/**
+ * Listens at `name`, takes one peer within the time-out, and removes the name again. `options` may be null. On
+ * failure `*out` is null.
+ */
+enum ramway_status ramway_bus_listen(const char *name,
+                                     const struct ramway_bus_options *options,
+                                     int64_t timeout_ns,
+                                     struct ramway_bus **out);
+
+/**
+ * Connects to the listener at `name`, waiting for one that is not there yet or is busy, for `options->timeout_ns`
+ * (default 10 s). `options` may be null; the listener chooses capacities and alignment. On failure `*out` is null.
+ *
+ * `RAMWAY_TIMED_OUT`, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_ABI_MISMATCH`, `RAMWAY_CORRUPT`, or why the listener
+ * refused.
+ */
+enum ramway_status ramway_bus_connect(const char *name,
+                                      const struct ramway_bus_options *options,
+                                      struct ramway_bus **out);
+
+/**
+ * The bus's sending end, valid as long as the bus. Sender and receiver may be used by two threads at once. Null if
+ * the listener gave that direction no capacity (`RAMWAY_UNSUPPORTED` is then the last error), and for a null handle.
+ */
+struct ramway_sender *ramway_bus_sender(const struct ramway_bus *bus);
+
+/**
+ * The bus's receiving end; as `ramway_bus_sender`.
+ */
+struct ramway_receiver *ramway_bus_receiver(const struct ramway_bus *bus);
+
+/**
+ * Frees the bus and gives its two ends, each to be closed by itself: null for a direction that does not exist. The
+ * peer sees a hang-up when both are closed.
+ */
+enum ramway_status ramway_bus_split(struct ramway_bus *bus,
+                                    struct ramway_sender **sender,
+                                    struct ramway_receiver **receiver);
+
+/**
+ * Flushes, tells the peer that this was all, and frees the bus and both of its ends.
+ */
+enum ramway_status ramway_bus_close(struct ramway_bus *bus);
+
+/**
+ * The user that the peer acted as when the connection was made, as the kernel recorded it. `UINT32_MAX` for a null
+ * handle.
+ */
+uint32_t ramway_bus_peer_uid(const struct ramway_bus *bus);
+
+/**
+ * The peer's process when the connection was made, 0 if it has no number here. It says who asked; numbers are used
+ * again.
+ */
+uint32_t ramway_bus_peer_pid(const struct ramway_bus *bus);
+
+/**
+ * Whether the peer still holds an end of the bus: up to two system calls.
+ */
+bool ramway_bus_is_peer_alive(const struct ramway_bus *bus);
+
+/**
+ * Makes a region of `len` bytes, all zero, under a name as in `ramway_sender_create`. It lives until its last handle
+ * is gone, in whichever process, or on with `RAMWAY_PERSISTENT`. `options` may be null. On failure `*out` is null.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` for a length of 0, `RAMWAY_ALREADY_EXISTS`, `RAMWAY_NO_SPACE`.
+ */
+enum ramway_status ramway_region_create(const char *name,
+                                        uint64_t len,
+                                        const struct ramway_options *options,
+                                        struct ramway_region **out);
+
+/**
+ * Opens the region `name`, for reading and writing, or with `RAMWAY_READ_ONLY` for reading.
+ *
+ * `RAMWAY_NOT_FOUND`, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_ABI_MISMATCH` if it is something else.
+ */
+enum ramway_status ramway_region_open(const char *name,
+                                      const struct ramway_options *options,
+                                      struct ramway_region **out);
+
+/**
+ * Opens the region `name`, or makes it. `RAMWAY_INVALID_ARGUMENT` if it is there with another length.
+ */
+enum ramway_status ramway_region_open_or_create(const char *name,
+                                                uint64_t len,
+                                                const struct ramway_options *options,
+                                                struct ramway_region **out);
+
+/**
+ * Unmaps the region and frees the handle. Nothing uses its bytes any more.
+ */
+enum ramway_status ramway_region_close(struct ramway_region *region);
+
+/**
+ * The first of the region's bytes, at the start of a page, until the handle is closed. Ramway brings no order into
+ * what processes write there: use atomics, or notify and wait. Not to be written through a read-only handle. Null
+ * for a null handle.
+ */
+void *ramway_region_data(const struct ramway_region *region);
+
+/**
+ * The length that the region was created with. 0 for a null handle.
+ */
+uint64_t ramway_region_len(const struct ramway_region *region);
+
+/**
+ * The bytes that are mapped: the length rounded up to a page, or to a huge page. 0 for a null handle.
+ */
+uint64_t ramway_region_capacity(const struct ramway_region *region);
+
+/**
+ * Whether this handle may not write.
+ */
+bool ramway_region_is_read_only(const struct ramway_region *region);
+
+/**
+ * Copies `len` bytes out, from `offset` on. Others may write meanwhile: each aligned 8-byte word comes out whole.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` if the range does not lie within the region.
+ */
+enum ramway_status ramway_region_read_at(const struct ramway_region *region, uint64_t offset, void *to, size_t len);
+
+/**
+ * Copies `len` bytes in, from `offset` on. To others each aligned 8-byte word appears whole, in no particular order.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` if the range does not lie within the region, `RAMWAY_PERMISSION_DENIED` if it is
+ * read-only.
+ */
+enum ramway_status ramway_region_write_at(const struct ramway_region *region,
+                                          uint64_t offset,
+                                          const void *from,
+                                          size_t len);
+
+/**
+ * Tells everyone who waits that something has changed, after everything that this thread wrote before. Never blocks;
+ * a system call only if somebody sleeps.
+ */
+enum ramway_status ramway_region_notify(const struct ramway_region *region);
+
+/**
+ * Waits until somebody notifies. A notification since the last wait of this handle that succeeded, or since it was
+ * opened, counts even if it came before this call; any number of them count as one. `timeout_ns` as in
+ * `ramway_recv`.
+ *
+ * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` if the name was removed meanwhile.
+ */
+enum ramway_status ramway_region_wait(const struct ramway_region *region, int64_t timeout_ns);
+
+/**
+ * A number that changes with each notification, for `ramway_region_wait_since`. 0 for a null handle.
+ */
+uint32_t ramway_region_notifications(const struct ramway_region *region);
+
+/**
+ * Waits until the number of notifications is not `*count`, and stores what it is then: for several threads that must
+ * each see every notification on one handle. Otherwise as `ramway_region_wait`.
+ */
+enum ramway_status ramway_region_wait_since(const struct ramway_region *region,
+                                            uint32_t *count,
+                                            int64_t timeout_ns);
+
+/**
+ * For `ramway_inline.h`: the slow half of a publish whose fast half it did. Looks at what the receiver says of
+ * itself and wakes it.
+ */
+enum ramway_status ramway_inline_after_publish(struct ramway_sender *sender);
+
+/**
+ * For `ramway_inline.h`: the slow half of a release whose fast half it did. Looks at what the sender says of itself
+ * and wakes it.
+ */
+enum ramway_status ramway_inline_after_release(struct ramway_receiver *receiver);
+
+/**
+ * The library's version, `"0.1.0"` for example, for ever valid.
+ */
+const char *ramway_version(void);
+
+/**
+ * Begins to listen at `name` (as in `ramway_sender_create`; a path is the socket's). `options` may be null. On failure
+ * `*out` is null.
+ *
+ * `RAMWAY_ALREADY_EXISTS` if a live listener has the name, or something that is not Ramway's to remove.
+ */
+enum ramway_status ramway_listener_bind(const char *name,
+                                        const struct ramway_bus_options *options,
+                                        struct ramway_listener **out);
+
+/**
+ * Waits for a process to connect, and gives the bus to it. One that is silent, breaks the handshake or is another
+ * user's is refused and does not disturb the others. `timeout_ns` as in `ramway_recv`. On failure `*out` is null.
+ *
+ * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`, `RAMWAY_NO_SPACE`.
+ */
+enum ramway_status ramway_listener_accept(const struct ramway_listener *listener,
+                                          int64_t timeout_ns,
+                                          struct ramway_bus **out);
+
+/**
+ * A descriptor that is readable when `ramway_listener_accept` with `RAMWAY_TRY` may get somewhere, for event loops:
+ * not to be read or closed, and valid as long as the listener. -1 for a null handle.
+ */
+int ramway_listener_fd(const struct ramway_listener *listener);
+
+/**
+ * The path of the listening socket, valid as long as the listener. Null for a null handle.
+ */
+const char *ramway_listener_path(const struct ramway_listener *listener);
+
+/**
+ * Stops listening, removes the name and frees the handle. Buses that it accepted live on.
+ */
+enum ramway_status ramway_listener_close(struct ramway_listener *listener);
+
+/**
+ * Listens at `name`, takes one peer within the time-out, and removes the name again. `options` may be null. On
+ * failure `*out` is null.
+ */
+enum ramway_status ramway_bus_listen(const char *name,
+                                     const struct ramway_bus_options *options,
+                                     int64_t timeout_ns,
+                                     struct ramway_bus **out);
+
+/**
+ * Connects to the listener at `name`, waiting for one that is not there yet or is busy, for `options->timeout_ns`
+ * (default 10 s). `options` may be null; the listener chooses capacities and alignment. On failure `*out` is null.
+ *
+ * `RAMWAY_TIMED_OUT`, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_ABI_MISMATCH`, `RAMWAY_CORRUPT`, or why the listener
+ * refused.
+ */
+enum ramway_status ramway_bus_connect(const char *name,
+                                      const struct ramway_bus_options *options,
+                                      struct ramway_bus **out);
+
+/**
+ * The bus's sending end, valid as long as the bus. Sender and receiver may be used by two threads at once. Null if
+ * the listener gave that direction no capacity (`RAMWAY_UNSUPPORTED` is then the last error), and for a null handle.
+ */
+struct ramway_sender *ramway_bus_sender(const struct ramway_bus *bus);
+
+/**
+ * The bus's receiving end; as `ramway_bus_sender`.
+ */
+struct ramway_receiver *ramway_bus_receiver(const struct ramway_bus *bus);
+
+/**
+ * Frees the bus and gives its two ends, each to be closed by itself: null for a direction that does not exist. The
+ * peer sees a hang-up when both are closed.
+ */
+enum ramway_status ramway_bus_split(struct ramway_bus *bus,
+                                    struct ramway_sender **sender,
+                                    struct ramway_receiver **receiver);
+
+/**
+ * Flushes, tells the peer that this was all, and frees the bus and both of its ends.
+ */
+enum ramway_status ramway_bus_close(struct ramway_bus *bus);
+
+/**
+ * The user that the peer acted as when the connection was made, as the kernel recorded it. `UINT32_MAX` for a null
+ * handle.
+ */
+uint32_t ramway_bus_peer_uid(const struct ramway_bus *bus);
+
+/**
+ * The peer's process when the connection was made, 0 if it has no number here. It says who asked; numbers are used
+ * again.
+ */
+uint32_t ramway_bus_peer_pid(const struct ramway_bus *bus);
+
+/**
+ * Whether the peer still holds an end of the bus: up to two system calls.
+ */
+bool ramway_bus_is_peer_alive(const struct ramway_bus *bus);
+
+/**
+ * For `ramway_inline.h`: the slow half of a publish whose fast half it did. Looks at what the receiver says of
+ * itself and wakes it.
+ */
+enum ramway_status ramway_inline_after_publish(struct ramway_sender *sender);
+
+/**
+ * For `ramway_inline.h`: the slow half of a release whose fast half it did. Looks at what the sender says of itself
+ * and wakes it.
+ */
+enum ramway_status ramway_inline_after_release(struct ramway_receiver *receiver);
+
+/**
+ * Takes the next message, in place: `out->data` is valid until `ramway_release`, which gives it back. One message or
+ * batch at a time: `RAMWAY_BUSY` before that. If this process is killed before it releases, the next receiver of a
+ * named ring gets the message again.
+ *
+ * `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor enters the
+ * kernel unless it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
+ * read: `ramway_recv_into` is safe against that.
+ *
+ * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; after the last message `RAMWAY_CLOSED` if the sender
+ * closed and `RAMWAY_PEER_DEAD` if it died, which on a named ring end when a successor attaches; `RAMWAY_CORRUPT`,
+ * `RAMWAY_DETACHED`. `*out` is then untouched.
+ */
+enum ramway_status ramway_recv(struct ramway_receiver *receiver,
+                               int64_t timeout_ns,
+                               struct ramway_message *out);
+
+/**
+ * Takes up to `max` messages, in place, which `ramway_release` gives back together; `*count` is how many. Waits for
+ * the first one only, so at least one comes with `RAMWAY_OK`. Otherwise as `ramway_recv`, and `*count` is 0.
+ */
+enum ramway_status ramway_recv_batch(struct ramway_receiver *receiver,
+                                     int64_t timeout_ns,
+                                     struct ramway_message *out,
+                                     size_t max,
+                                     size_t *count);
+
+/**
+ * Gives the message or batch that was received last back to the sender. Succeeds if there is none.
+ */
+enum ramway_status ramway_release(struct ramway_receiver *receiver);
+
+/**
+ * Copies the next message to `buffer`, which has room for `size` bytes, and releases it. Each byte is read once, so
+ * a peer that rewrites what it sent can do no harm. `out` (may be null) gets its length, type and tag, and
+ * `out->data` is `buffer`.
+ *
+ * `RAMWAY_TOO_LARGE` if it is longer than `size`: it stays the next message, and `out->len` says how long it is.
+ * Otherwise as `ramway_recv`.
+ */
+enum ramway_status ramway_recv_into(struct ramway_receiver *receiver,
+                                    int64_t timeout_ns,
+                                    void *buffer,
+                                    size_t size,
+                                    struct ramway_message *out);
+
+/**
+ * Tells the sender that nothing more will be read, and frees the handle, whatever it returns. What is not released
+ * stays for the next receiver of a named ring.
+ *
+ * `RAMWAY_CORRUPT` or `RAMWAY_DETACHED` if the handle was dead of that; `RAMWAY_INVALID_ARGUMENT` (and nothing
+ * happens) for the receiver of a bus: close the bus.
+ */
+enum ramway_status ramway_receiver_close(struct ramway_receiver *receiver);
+
+/**
+ * Bytes of the ring's data area. 0 for a null handle.
+ */
+uint64_t ramway_receiver_capacity(const struct ramway_receiver *receiver);
+
+/**
+ * Every payload begins on a multiple of this many bytes. 0 for a null handle.
+ */
+uint32_t ramway_receiver_align(const struct ramway_receiver *receiver);
+
+/**
+ * Bytes, headers and padding included, that are sent and not released; can be stale when it returns. 0 for a null
+ * handle.
+ */
+uint64_t ramway_receiver_len(const struct ramway_receiver *receiver);
+
+/**
+ * Whether a sender is attached and its process lives: one system call. A stopped process is alive.
+ */
+bool ramway_receiver_is_peer_alive(const struct ramway_receiver *receiver);
+
+/**
+ * How often a sender has attached, 0 = never yet. A change means that a successor took over.
+ */
+uint32_t ramway_receiver_peer_epoch(const struct ramway_receiver *receiver);
+
+/**
+ * How often a receiver has attached, this one included: 1 = the first. 0 for a null handle.
+ */
+uint32_t ramway_receiver_epoch(const struct ramway_receiver *receiver);
+
+/**
+ * How this handle waits for messages from now on: `RAMWAY_WAIT_SPIN` and so on.
+ */
+enum ramway_status ramway_receiver_set_wait_policy(struct ramway_receiver *receiver, uint32_t policy);
+
+/**
+ * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
+ */
+enum ramway_status ramway_receiver_set_interruptible(struct ramway_receiver *receiver, bool yes);
+
+/**
+ * Makes a region of `len` bytes, all zero, under a name as in `ramway_sender_create`. It lives until its last handle
+ * is gone, in whichever process, or on with `RAMWAY_PERSISTENT`. `options` may be null. On failure `*out` is null.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` for a length of 0, `RAMWAY_ALREADY_EXISTS`, `RAMWAY_NO_SPACE`.
+ */
+enum ramway_status ramway_region_create(const char *name,
+                                        uint64_t len,
+                                        const struct ramway_options *options,
+                                        struct ramway_region **out);
+
+/**
+ * Opens the region `name`, for reading and writing, or with `RAMWAY_READ_ONLY` for reading.
+ *
+ * `RAMWAY_NOT_FOUND`, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_ABI_MISMATCH` if it is something else.
+ */
+enum ramway_status ramway_region_open(const char *name,
+                                      const struct ramway_options *options,
+                                      struct ramway_region **out);
+
+/**
+ * Opens the region `name`, or makes it. `RAMWAY_INVALID_ARGUMENT` if it is there with another length.
+ */
+enum ramway_status ramway_region_open_or_create(const char *name,
+                                                uint64_t len,
+                                                const struct ramway_options *options,
+                                                struct ramway_region **out);
+
+/**
+ * Unmaps the region and frees the handle. Nothing uses its bytes any more.
+ */
+enum ramway_status ramway_region_close(struct ramway_region *region);
+
+/**
+ * The first of the region's bytes, at the start of a page, until the handle is closed. Ramway brings no order into
+ * what processes write there: use atomics, or notify and wait. Not to be written through a read-only handle. Null
+ * for a null handle.
+ */
+void *ramway_region_data(const struct ramway_region *region);
+
+/**
+ * The length that the region was created with. 0 for a null handle.
+ */
+uint64_t ramway_region_len(const struct ramway_region *region);
+
+/**
+ * The bytes that are mapped: the length rounded up to a page, or to a huge page. 0 for a null handle.
+ */
+uint64_t ramway_region_capacity(const struct ramway_region *region);
+
+/**
+ * Whether this handle may not write.
+ */
+bool ramway_region_is_read_only(const struct ramway_region *region);
+
+/**
+ * Copies `len` bytes out, from `offset` on. Others may write meanwhile: each aligned 8-byte word comes out whole.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` if the range does not lie within the region.
+ */
+enum ramway_status ramway_region_read_at(const struct ramway_region *region, uint64_t offset, void *to, size_t len);
+
+/**
+ * Copies `len` bytes in, from `offset` on. To others each aligned 8-byte word appears whole, in no particular order.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` if the range does not lie within the region, `RAMWAY_PERMISSION_DENIED` if it is
+ * read-only.
+ */
+enum ramway_status ramway_region_write_at(const struct ramway_region *region,
+                                          uint64_t offset,
+                                          const void *from,
+                                          size_t len);
+
+/**
+ * Tells everyone who waits that something has changed, after everything that this thread wrote before. Never blocks;
+ * a system call only if somebody sleeps.
+ */
+enum ramway_status ramway_region_notify(const struct ramway_region *region);
+
+/**
+ * Waits until somebody notifies. A notification since the last wait of this handle that succeeded, or since it was
+ * opened, counts even if it came before this call; any number of them count as one. `timeout_ns` as in
+ * `ramway_recv`.
+ *
+ * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` if the name was removed meanwhile.
+ */
+enum ramway_status ramway_region_wait(const struct ramway_region *region, int64_t timeout_ns);
+
+/**
+ * A number that changes with each notification, for `ramway_region_wait_since`. 0 for a null handle.
+ */
+uint32_t ramway_region_notifications(const struct ramway_region *region);
+
+/**
+ * Waits until the number of notifications is not `*count`, and stores what it is then: for several threads that must
+ * each see every notification on one handle. Otherwise as `ramway_region_wait`.
+ */
+enum ramway_status ramway_region_wait_since(const struct ramway_region *region,
+                                            uint32_t *count,
+                                            int64_t timeout_ns);
+
+/**
+ * Makes the ring `name` and takes its sending end.
+ *
+ * `name` is `[A-Za-z0-9._-]`, 1 to 80 of them, not starting with a dot, not ending in `.sock`, below the directory
+ * `RAMWAY_DIR` (`/dev/shm/ramway-UID`); with a `/` in it, it is a path. `options` may be null. On failure `*out` is
+ * null.
+ *
+ * `RAMWAY_ALREADY_EXISTS` if somebody holds the name or undelivered messages are there (`RAMWAY_DISCARD` drops
+ * them); `RAMWAY_NO_SPACE`, `RAMWAY_UNSUPPORTED`, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_INVALID_ARGUMENT`.
+ */
+enum ramway_status ramway_sender_create(const char *name,
+                                        const struct ramway_options *options,
+                                        struct ramway_sender **out);
+
+/**
+ * Takes the sending end of the ring `name`, also of one that dead processes left, and goes on after its last
+ * message. `options.timeout_ns` is how long to wait for a ring that is not there yet.
+ *
+ * `RAMWAY_NOT_FOUND`; `RAMWAY_BUSY` if it has a sender; `RAMWAY_INVALID_ARGUMENT` if a capacity or alignment was
+ * asked for that it does not have; `RAMWAY_ABI_MISMATCH` if it is something else.
+ */
+enum ramway_status ramway_sender_open(const char *name,
+                                      const struct ramway_options *options,
+                                      struct ramway_sender **out);
+
+/**
+ * `ramway_sender_open`, or `ramway_sender_create` if there is no such ring: for two sides of which either may start
+ * first.
+ */
+enum ramway_status ramway_sender_open_or_create(const char *name,
+                                                const struct ramway_options *options,
+                                                struct ramway_sender **out);
+
+/**
+ * Makes the ring `name` and takes its receiving end. As `ramway_sender_create`.
+ */
+enum ramway_status ramway_receiver_create(const char *name,
+                                          const struct ramway_options *options,
+                                          struct ramway_receiver **out);
+
+/**
+ * Takes the receiving end of the ring `name`, and goes on with the first message that no receiver has released. As
+ * `ramway_sender_open`; `RAMWAY_BUSY` if it has a receiver.
+ */
+enum ramway_status ramway_receiver_open(const char *name,
+                                        const struct ramway_options *options,
+                                        struct ramway_receiver **out);
+
+/**
+ * `ramway_receiver_open`, or `ramway_receiver_create` if there is no such ring.
+ */
+enum ramway_status ramway_receiver_open_or_create(const char *name,
+                                                  const struct ramway_options *options,
+                                                  struct ramway_receiver **out);
+
+/**
+ * Makes a ring without a name, for two threads of this process. `capacity` is rounded up to a power of two of at
+ * least a page. On failure both are null.
+ */
+enum ramway_status ramway_ring_pair(uint64_t capacity,
+                                    struct ramway_sender **sender,
+                                    struct ramway_receiver **receiver);
+
+/**
+ * Writes a ring's header into memory that the caller has mapped `MAP_SHARED`, from a file that both sides can map:
+ * a header page, then as much data as the largest power of two that fits, which is `*capacity` (may be null).
+ *
+ * The memory begins on a page, is all the caller's own during this call, and is not used by any ring. `align` is a
+ * power of two from 16 to 4096, or 0 for 16.
+ */
+enum ramway_status ramway_ring_format(void *memory, size_t len, uint32_t align, uint64_t *capacity);
+
+/**
+ * Takes the sending end of the ring in memory that the caller has mapped `MAP_SHARED` (`ramway_ring_format`). The
+ * caller sees to it that there is one sender, and that the memory stays mapped at least until this returns: the
+ * handle has mappings of its own. Nobody can tell whether the peer's process lives, only whether it closed.
+ */
+enum ramway_status ramway_sender_attach(void *memory, size_t len, struct ramway_sender **out);
+
+/**
+ * Takes the receiving end of the ring in memory that the caller has mapped; as `ramway_sender_attach`.
+ */
+enum ramway_status ramway_receiver_attach(void *memory, size_t len, struct ramway_receiver **out);
+
+/**
+ * Sends a message: copies it into the ring and makes it visible at once. It is delivered even if this process is
+ * killed right after.
+ *
+ * `type_id` is the application's, below 0xFFFF0000; `tag` too (a correlation id, a time stamp, a key; 0 if unused).
+ * `timeout_ns` is how long to wait for room: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor
+ * enters the kernel unless it waits or wakes somebody who does.
+ *
+ * `RAMWAY_FULL` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`, `RAMWAY_TOO_LARGE`, `RAMWAY_CLOSED`, `RAMWAY_PEER_DEAD`,
+ * `RAMWAY_BUSY` while a slot is open, `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`: nothing of this message was sent.
+ */
+enum ramway_status ramway_send(struct ramway_sender *sender,
+                               uint32_t type_id,
+                               uint64_t tag,
+                               const void *data,
+                               size_t len,
+                               int64_t timeout_ns);
+
+/**
+ * `ramway_send` of one message that is gathered from `count` pieces.
+ */
+enum ramway_status ramway_sendv(struct ramway_sender *sender,
+                                uint32_t type_id,
+                                uint64_t tag,
+                                const struct ramway_bytes *pieces,
+                                size_t count,
+                                int64_t timeout_ns);
+
+/**
+ * Sends `count` messages and makes them visible together, or earlier where the ring fills up and it has to wait for
+ * room. `*sent` (may be null) is how many were sent.
+ *
+ * Fails only if the first message fails. A later failure ends the batch, and the next call meets the error. The
+ * time-out is for the whole batch.
+ */
+enum ramway_status ramway_send_batch(struct ramway_sender *sender,
+                                     uint32_t type_id,
+                                     const struct ramway_bytes *messages,
+                                     size_t count,
+                                     int64_t timeout_ns,
+                                     size_t *sent);
+
+/**
+ * Opens a slot: room for one message of up to `len` bytes, at `*out`, to be written in place and then committed or
+ * aborted. The room holds whatever an earlier message left there. One slot at a time: `RAMWAY_BUSY` otherwise.
+ *
+ * Nothing of it is visible before the commit. `timeout_ns` and errors as for `ramway_send`; on failure `*out` is
+ * null.
+ */
+enum ramway_status ramway_reserve(struct ramway_sender *sender, size_t len, int64_t timeout_ns, void **out);
+
+/**
+ * Sends the first `len` bytes of the open slot as a message, visible at once.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` if no slot is open, `len` is more than was reserved, or `type_id` is reserved: the slot,
+ * if any, stays open.
+ */
+enum ramway_status ramway_commit(struct ramway_sender *sender,
+                                 size_t len,
+                                 uint32_t type_id,
+                                 uint64_t tag);
+
+/**
+ * `ramway_commit`, but the message becomes visible only with the next `ramway_flush` or flushed message, or when
+ * the sender has to wait, finds the ring full, or closes.
+ */
+enum ramway_status ramway_commit_unflushed(struct ramway_sender *sender,
+                                           size_t len,
+                                           uint32_t type_id,
+                                           uint64_t tag);
+
+/**
+ * Gives the open slot up; nothing of it remains. Succeeds if none is open.
+ */
+enum ramway_status ramway_abort(struct ramway_sender *sender);
+
+/**
+ * Makes everything that was committed unflushed visible. Never waits.
+ */
+enum ramway_status ramway_flush(struct ramway_sender *sender);
+
+/**
+ * Flushes, tells the receiver that this was all, and frees the handle, whatever it returns. An open slot is given up.
+ *
+ * `RAMWAY_CORRUPT` or `RAMWAY_DETACHED` if the handle was dead of that; `RAMWAY_INVALID_ARGUMENT` (and nothing
+ * happens) for the sender of a bus: close the bus.
+ */
+enum ramway_status ramway_sender_close(struct ramway_sender *sender);
+
+/**
+ * Frees the handle *without* telling the receiver that this was all: it gets `RAMWAY_PEER_DEAD` after what was
+ * flushed, as if this process had died. For a sender that cannot go on, so that half a stream does not look whole.
+ */
+enum ramway_status ramway_sender_abandon(struct ramway_sender *sender);
+
+/**
+ * Bytes of the ring's data area; a message takes 16 bytes more than its payload, rounded up to the alignment. 0 for
+ * a null handle.
+ */
+uint64_t ramway_sender_capacity(const struct ramway_sender *sender);
+
+/**
+ * Every payload begins on a multiple of this many bytes. 0 for a null handle.
+ */
+uint32_t ramway_sender_align(const struct ramway_sender *sender);
+
+/**
+ * The longest payload that ever fits, min(capacity - 16, 2^31 - 17): it fits whenever the ring is empty. 0 for a
+ * null handle.
+ */
+uint64_t ramway_sender_max_message_len(const struct ramway_sender *sender);
+
+/**
+ * Bytes, headers and padding included, that the receiver has not released; can be stale when it returns. 0 for a
+ * null handle.
+ */
+uint64_t ramway_sender_len(const struct ramway_sender *sender);
+
+/**
+ * Whether a receiver is attached and its process lives: one system call. A stopped process is alive.
+ */
+bool ramway_sender_is_peer_alive(const struct ramway_sender *sender);
+
+/**
+ * How often a receiver has attached, 0 = never yet. A change means that a successor took over.
+ */
+uint32_t ramway_sender_peer_epoch(const struct ramway_sender *sender);
+
+/**
+ * How often a sender has attached, this one included: 1 = the first. 0 for a null handle.
+ */
+uint32_t ramway_sender_epoch(const struct ramway_sender *sender);
+
+/**
+ * The tag of the last message that is visible to receivers, by whichever sender of this ring: a restarted sender
+ * asks this where to go on. False, and `*tag` untouched, before the first message.
+ */
+bool ramway_sender_last_tag(const struct ramway_sender *sender, uint64_t *tag);
+
+/**
+ * How this handle waits for room from now on: `RAMWAY_WAIT_SPIN` and so on.
+ */
+enum ramway_status ramway_sender_set_wait_policy(struct ramway_sender *sender, uint32_t policy);
+
+/**
+ * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
+ */
+enum ramway_status ramway_sender_set_interruptible(struct ramway_sender *sender, bool yes);
+
+/**
+ * One sentence for a status number, in English, for ever valid. Never null: an unknown number says that it is one.
+ *
+ * Any thread.
+ */
+const char *ramway_strerror(int status);
+
+/**
+ * The name of a status number as the documentation spells it, `"PeerDead"` for example, for ever valid. Never null.
+ *
+ * Any thread.
+ */
+const char *ramway_status_name(int status);
+
+/**
+ * What the last failed call of the calling thread has to say: what was tried, on which name, what was expected and
+ * what to do. Never null. Valid until the next call that fails in this thread. Calls that succeed leave it alone, so
+ * look at it only after a failure.
+ */
+const char *ramway_last_error(void);
+
+/**
+ * The status of the last failed call of the calling thread, for calls that return something else; `RAMWAY_OK` if
+ * none has failed.
+ */
+enum ramway_status ramway_last_status(void);
+
+/**
+ * The operating system's `errno` behind the last failed call of the calling thread, 0 if it had no part in it.
+ */
+int ramway_last_errno(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* RAMWAY_H */

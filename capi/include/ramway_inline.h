@@ -1,0 +1,422 @@
+/*
+ * The hot path of a ring as static inline functions, so that C and C++ pay no call per message.
+ *
+ *     ramway_inline_send        ramway_inline_reserve     ramway_inline_commit     ramway_inline_commit_unflushed
+ *     ramway_inline_flush       ramway_inline_abort
+ *     ramway_inline_recv        ramway_inline_recv_batch  ramway_inline_release
+ *
+ * do what the functions of ramway.h without `inline_` do, over the same handles, with the same results, and may be
+ * mixed with them. Whatever is not the common case (no room, no message, an argument that is wrong, a dead handle, a
+ * peer that sleeps) is handed to the library, from unchanged state.
+ *
+ * C11 and C++20, for compilers with the __atomic builtins (gcc, clang). Programs and library need not be of the same
+ * version: where the library's private state is not the one mirrored here, every function calls the library.
+ *
+ * The order of memory accesses is the whole point of this file. Each one that matters says which reordering it
+ * forbids; docs/ABI.md, sections 5 and 7, has the protocol.
+ */
+#ifndef RAMWAY_INLINE_H
+#define RAMWAY_INLINE_H
+
+#include "ramway.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#define RAMWAY_STATIC_ASSERT static_assert
+#else
+#define RAMWAY_STATIC_ASSERT _Static_assert
+#endif
+
+#define RAMWAY_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define RAMWAY_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+/* The private state below is that of a library whose RAMWAY_INLINE_LAYOUT is this number. */
+#define RAMWAY_INLINE_KNOWS 0x52574901
+
+/* ---- the words that both processes share: docs/ABI.md, section 3 ---- */
+
+/* One end's words. `wait` is the futex: not 0 while that end sleeps or is about to. */
+struct ramway_role_line {
+    uint32_t wait;
+    uint32_t flags;
+    uint32_t epoch;
+    uint32_t close_seen;
+    uint8_t pad[112];
+};
+
+struct ramway_mark {
+    uint64_t end;
+    uint64_t tag;
+};
+
+struct ramway_tail_line {
+    uint64_t tail;
+    struct ramway_mark marks[2];
+    uint8_t pad[88];
+};
+
+struct ramway_head_line {
+    uint64_t head;
+    uint8_t pad[120];
+};
+
+struct ramway_ring_block {
+    uint8_t geometry[128];
+    struct ramway_tail_line tail;
+    struct ramway_head_line head;
+    struct ramway_role_line producer;
+    struct ramway_role_line consumer;
+};
+
+/* ---- each end's private state: core/src/ring/producer.rs and consumer.rs ---- */
+
+struct ramway_producer {
+    struct ramway_ring_block *block;
+    uint8_t *data;       /* mapped twice back to back: 2 * capacity bytes */
+    uint64_t capacity;   /* a power of two */
+    uint64_t max_len;    /* of a payload */
+    uint64_t tail;       /* end of the last committed frame: published <= tail, tail - head <= capacity, wrapping */
+    uint64_t published;  /* what the shared tail holds */
+    uint64_t head;       /* the shared head as last seen: never ahead of the real one */
+    uint64_t slot;       /* bytes reserved by the open slot, or RAMWAY_NO_SLOT */
+    uint64_t tag;        /* of the last committed frame */
+    uint32_t align;
+    uint32_t state;      /* 0, or the status that this handle is dead of */
+    uint32_t peer_flags; /* the receiver's flags as last acted upon */
+    uint32_t plain;      /* 1: publish without a fence, the receiver makes up for it with membarrier */
+    uint32_t mark;       /* which of the two marks is written next */
+    uint32_t more[3];
+};
+
+struct ramway_consumer {
+    struct ramway_ring_block *block;
+    const uint8_t *data;
+    uint64_t capacity;
+    uint64_t head;       /* start of the next frame: released <= head <= tail, wrapping */
+    uint64_t released;   /* what the shared head holds: from here to head is lent out */
+    uint64_t tail;       /* the shared tail as last seen: never ahead of the real one */
+    uint32_t align;
+    uint32_t state;
+    uint32_t peer_flags;
+    uint32_t plain;
+    uint32_t more[2];
+};
+
+/* What the handles begin with. */
+struct ramway_inline_sender {
+    struct ramway_producer *hot;
+    uint32_t layout;
+};
+struct ramway_inline_receiver {
+    struct ramway_consumer *hot;
+    uint32_t layout;
+};
+
+/* The Rust side asserts the same numbers, so neither can move without the other. */
+#define RAMWAY_AT(type, field, offset) \
+    RAMWAY_STATIC_ASSERT(offsetof(struct type, field) == (offset), #type "." #field " is not where the library has it")
+RAMWAY_AT(ramway_inline_sender, hot, 0);
+RAMWAY_AT(ramway_inline_sender, layout, 8);
+RAMWAY_AT(ramway_inline_receiver, hot, 0);
+RAMWAY_AT(ramway_inline_receiver, layout, 8);
+RAMWAY_AT(ramway_producer, block, 0);
+RAMWAY_AT(ramway_producer, data, 8);
+RAMWAY_AT(ramway_producer, capacity, 16);
+RAMWAY_AT(ramway_producer, max_len, 24);
+RAMWAY_AT(ramway_producer, tail, 32);
+RAMWAY_AT(ramway_producer, published, 40);
+RAMWAY_AT(ramway_producer, head, 48);
+RAMWAY_AT(ramway_producer, slot, 56);
+RAMWAY_AT(ramway_producer, tag, 64);
+RAMWAY_AT(ramway_producer, align, 72);
+RAMWAY_AT(ramway_producer, state, 76);
+RAMWAY_AT(ramway_producer, peer_flags, 80);
+RAMWAY_AT(ramway_producer, plain, 84);
+RAMWAY_AT(ramway_producer, mark, 88);
+RAMWAY_AT(ramway_consumer, block, 0);
+RAMWAY_AT(ramway_consumer, data, 8);
+RAMWAY_AT(ramway_consumer, capacity, 16);
+RAMWAY_AT(ramway_consumer, head, 24);
+RAMWAY_AT(ramway_consumer, released, 32);
+RAMWAY_AT(ramway_consumer, tail, 40);
+RAMWAY_AT(ramway_consumer, align, 48);
+RAMWAY_AT(ramway_consumer, state, 52);
+RAMWAY_AT(ramway_consumer, peer_flags, 56);
+RAMWAY_AT(ramway_consumer, plain, 60);
+RAMWAY_AT(ramway_ring_block, geometry, 0);
+RAMWAY_AT(ramway_ring_block, tail, 128);
+RAMWAY_AT(ramway_ring_block, head, 256);
+RAMWAY_AT(ramway_ring_block, producer, 384);
+RAMWAY_AT(ramway_ring_block, consumer, 512);
+RAMWAY_STATIC_ASSERT(sizeof(struct ramway_producer) == 104, "ramway_producer is not the library's");
+RAMWAY_STATIC_ASSERT(sizeof(struct ramway_consumer) == 72, "ramway_consumer is not the library's");
+RAMWAY_STATIC_ASSERT(sizeof(struct ramway_ring_block) == 640, "ramway_ring_block is not the format's");
+RAMWAY_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "version 1 of the format is little-endian");
+
+#define RAMWAY_NO_SLOT UINT64_MAX
+#define RAMWAY_FRAME_HEADER 16u
+#define RAMWAY_MESSAGE_MAX ((UINT64_C(1) << 31) - 17)
+#define RAMWAY_TYPE_ID_RESERVED 0xFFFF0000u
+
+/* The private state of a handle that works; NULL for any other, and for a library with another layout. */
+static inline struct ramway_producer *ramway_inline_producer(ramway_sender *sender) {
+    struct ramway_inline_sender *handle = (struct ramway_inline_sender *)(void *)sender;
+    if (RAMWAY_UNLIKELY(handle == NULL || handle->layout != RAMWAY_INLINE_KNOWS)) {
+        return NULL;
+    }
+    /* Relaxed: stored by this thread only, or before this thread began (a fork). */
+    if (RAMWAY_UNLIKELY(__atomic_load_n(&handle->hot->state, __ATOMIC_RELAXED) != 0)) {
+        return NULL;
+    }
+    return handle->hot;
+}
+
+static inline struct ramway_consumer *ramway_inline_consumer(ramway_receiver *receiver) {
+    struct ramway_inline_receiver *handle = (struct ramway_inline_receiver *)(void *)receiver;
+    if (RAMWAY_UNLIKELY(handle == NULL || handle->layout != RAMWAY_INLINE_KNOWS)) {
+        return NULL;
+    }
+    if (RAMWAY_UNLIKELY(__atomic_load_n(&handle->hot->state, __ATOMIC_RELAXED) != 0)) {
+        return NULL;
+    }
+    return handle->hot;
+}
+
+/* Bytes that a frame with a payload of `len` takes; `len` is at most RAMWAY_MESSAGE_MAX, so nothing overflows. */
+static inline uint64_t ramway_inline_frame_size(uint64_t len, uint32_t align) {
+    uint64_t mask = (uint64_t)align - 1;
+    return (RAMWAY_FRAME_HEADER + len + mask) & ~mask;
+}
+
+/* ramway_reserve */
+static inline ramway_status ramway_inline_reserve(ramway_sender *sender, size_t len, int64_t timeout_ns, void **out) {
+    struct ramway_producer *hot = ramway_inline_producer(sender);
+    /* Relaxed: flags that changed are a hint that something is to be looked into; the library looks properly. */
+    if (RAMWAY_LIKELY(hot != NULL && out != NULL && hot->slot == RAMWAY_NO_SLOT && len <= hot->max_len &&
+                      __atomic_load_n(&hot->block->consumer.flags, __ATOMIC_RELAXED) == hot->peer_flags)) {
+        uint64_t size = ramway_inline_frame_size(len, hot->align);
+        if (RAMWAY_LIKELY(size <= hot->capacity - (hot->tail - hot->head))) {
+            hot->slot = len;
+            /* The mirrored mapping: a frame that begins below `capacity` is contiguous. */
+            *out = hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER;
+            return RAMWAY_OK;
+        }
+    }
+    /* No room by the cached head: the library loads the shared one, checks it, and waits if it may. */
+    return ramway_reserve(sender, len, timeout_ns, out);
+}
+
+/* Publishes everything that is committed, and wakes the receiver if it says that it sleeps. */
+static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct ramway_producer *hot) {
+    struct ramway_ring_block *block = hot->block;
+    if (hot->tag != 0) {
+        struct ramway_mark *mark = &block->tail.marks[hot->mark & 1];
+        /* Relaxed: only a later producer reads marks, after the role's lock has passed to it. They go before `tail`
+         * (release, below): a kill in between leaves this mark not matching `tail`. */
+        __atomic_store_n(&mark->end, hot->tail, __ATOMIC_RELAXED);
+        __atomic_store_n(&mark->tag, hot->tag, __ATOMIC_RELAXED);
+        hot->mark ^= 1;
+    }
+    /* Release: forbids the stores of the frames, headers and payloads, to sink below the position that uncovers them.
+     * Pairs with the receiver's acquire load of `tail`. */
+    __atomic_store_n(&block->tail.tail, hot->tail, __ATOMIC_RELEASE);
+    hot->published = hot->tail;
+    if (RAMWAY_LIKELY(hot->plain != 0)) {
+        /* Forbids the compiler to move the two loads below above the store of `tail`. The processor may still do so;
+         * the sleeper's membarrier, between its store to `wait` and its second look at `tail`, undoes that. */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    } else {
+        /* Forbids store(tail) and load(wait) to pass each other, which they may after a mere release store: then the
+         * receiver would sleep through this message. Pairs with the sleeper's fence. */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    }
+    /* Relaxed: ordered by the fence above. */
+    if (RAMWAY_UNLIKELY(__atomic_load_n(&block->consumer.wait, __ATOMIC_RELAXED) != 0 ||
+                        __atomic_load_n(&block->consumer.flags, __ATOMIC_RELAXED) != hot->peer_flags)) {
+        return ramway_inline_after_publish(sender);
+    }
+    return RAMWAY_OK;
+}
+
+/* Makes the first `len` bytes of the open slot a message; 0 if that cannot be (the library then says why). */
+static inline int ramway_inline_frame(struct ramway_producer *hot, size_t len, uint32_t type_id, uint64_t tag) {
+    uint8_t *header;
+    uint64_t word;
+    if (RAMWAY_UNLIKELY(hot == NULL || hot->slot == RAMWAY_NO_SLOT || len > hot->slot ||
+                        type_id >= RAMWAY_TYPE_ID_RESERVED)) {
+        return 0;
+    }
+    header = hot->data + (hot->tail & (hot->capacity - 1));
+    word = (uint64_t)len | (uint64_t)type_id << 32;
+    /* Plain stores: nobody reads them before `tail` is published with release. */
+    memcpy(header, &word, sizeof word);
+    memcpy(header + sizeof word, &tag, sizeof tag);
+    hot->slot = RAMWAY_NO_SLOT;
+    hot->tag = tag;
+    hot->tail += ramway_inline_frame_size(len, hot->align);
+    return 1;
+}
+
+/* ramway_commit */
+static inline ramway_status ramway_inline_commit(ramway_sender *sender, size_t len, uint32_t type_id, uint64_t tag) {
+    struct ramway_producer *hot = ramway_inline_producer(sender);
+    if (RAMWAY_UNLIKELY(!ramway_inline_frame(hot, len, type_id, tag))) {
+        return ramway_commit(sender, len, type_id, tag);
+    }
+    return ramway_inline_publish(sender, hot);
+}
+
+/* ramway_commit_unflushed */
+static inline ramway_status ramway_inline_commit_unflushed(ramway_sender *sender, size_t len, uint32_t type_id,
+                                                           uint64_t tag) {
+    if (RAMWAY_UNLIKELY(!ramway_inline_frame(ramway_inline_producer(sender), len, type_id, tag))) {
+        return ramway_commit_unflushed(sender, len, type_id, tag);
+    }
+    return RAMWAY_OK;
+}
+
+/* ramway_flush */
+static inline ramway_status ramway_inline_flush(ramway_sender *sender) {
+    struct ramway_producer *hot = ramway_inline_producer(sender);
+    if (RAMWAY_UNLIKELY(hot == NULL)) {
+        return ramway_flush(sender);
+    }
+    return hot->tail == hot->published ? RAMWAY_OK : ramway_inline_publish(sender, hot);
+}
+
+/* ramway_abort */
+static inline ramway_status ramway_inline_abort(ramway_sender *sender) {
+    struct ramway_producer *hot = ramway_inline_producer(sender);
+    if (RAMWAY_UNLIKELY(hot == NULL)) {
+        return ramway_abort(sender);
+    }
+    hot->slot = RAMWAY_NO_SLOT;
+    return RAMWAY_OK;
+}
+
+/* ramway_send */
+static inline ramway_status ramway_inline_send(ramway_sender *sender, uint32_t type_id, uint64_t tag, const void *data,
+                                               size_t len, int64_t timeout_ns) {
+    void *to;
+    ramway_status status;
+    if (RAMWAY_UNLIKELY((data == NULL && len != 0) || type_id >= RAMWAY_TYPE_ID_RESERVED)) {
+        return ramway_send(sender, type_id, tag, data, len, timeout_ns);
+    }
+    status = ramway_inline_reserve(sender, len, timeout_ns, &to);
+    if (RAMWAY_UNLIKELY(status != RAMWAY_OK)) {
+        return status;
+    }
+    if (len != 0) {
+        memcpy(to, data, len);
+    }
+    return ramway_inline_commit(sender, len, type_id, tag);
+}
+
+/* Loads the shared tail; 1 if frames are there now. 0 also for a tail that cannot be: the library looks again and says
+ * so. It may only move forward, up to released + capacity, in whole alignment steps. */
+static inline int ramway_inline_refresh(struct ramway_consumer *hot) {
+    /* Acquire: forbids the loads of the frames to rise above this load. Pairs with the sender's release store. */
+    uint64_t tail = __atomic_load_n(&hot->block->tail.tail, __ATOMIC_ACQUIRE);
+    uint64_t moved = tail - hot->tail;
+    if (moved == 0 || RAMWAY_UNLIKELY(moved > hot->capacity - (hot->tail - hot->released) ||
+                                      (moved & ((uint64_t)hot->align - 1)) != 0)) {
+        return 0;
+    }
+    hot->tail = tail;
+    return 1;
+}
+
+/* The next frame, if there is one and it lies within what was published; else 0, and nothing has changed. */
+static inline int ramway_inline_next(struct ramway_consumer *hot, ramway_message *out) {
+    const uint8_t *frame;
+    uint64_t word, tag, len, size;
+    if (hot->head == hot->tail && !ramway_inline_refresh(hot)) {
+        return 0;
+    }
+    frame = hot->data + (hot->head & (hot->capacity - 1));
+    /* Relaxed atomic loads: each number is read exactly once, so that a peer that rewrites it cannot pass the check
+     * with one value and be used with another. The acquire load of `tail` orders them. */
+    word = __atomic_load_n((const uint64_t *)(const void *)frame, __ATOMIC_RELAXED);
+    tag = __atomic_load_n((const uint64_t *)(const void *)(frame + 8), __ATOMIC_RELAXED);
+    len = word & UINT32_MAX;
+    size = ramway_inline_frame_size(len, hot->align);
+    if (RAMWAY_UNLIKELY(size > hot->tail - hot->head || len > RAMWAY_MESSAGE_MAX)) {
+        return 0;
+    }
+    hot->head += size;
+    out->data = frame + RAMWAY_FRAME_HEADER;
+    out->len = (size_t)len;
+    out->tag = tag;
+    out->type_id = (uint32_t)(word >> 32);
+    return 1;
+}
+
+/* ramway_recv */
+static inline ramway_status ramway_inline_recv(ramway_receiver *receiver, int64_t timeout_ns, ramway_message *out) {
+    struct ramway_consumer *hot = ramway_inline_consumer(receiver);
+    if (RAMWAY_LIKELY(hot != NULL && out != NULL && hot->head == hot->released && ramway_inline_next(hot, out))) {
+        return RAMWAY_OK;
+    }
+    return ramway_recv(receiver, timeout_ns, out);
+}
+
+/* ramway_recv_batch */
+static inline ramway_status ramway_inline_recv_batch(ramway_receiver *receiver, int64_t timeout_ns, ramway_message *out,
+                                                     size_t max, size_t *count) {
+    struct ramway_consumer *hot = ramway_inline_consumer(receiver);
+    if (RAMWAY_LIKELY(hot != NULL && out != NULL && count != NULL && max != 0 && hot->head == hot->released)) {
+        size_t taken = 0;
+        while (taken < max && ramway_inline_next(hot, &out[taken])) {
+            taken++;
+        }
+        if (RAMWAY_LIKELY(taken != 0)) {
+            *count = taken;
+            return RAMWAY_OK;
+        }
+    }
+    return ramway_recv_batch(receiver, timeout_ns, out, max, count);
+}
+
+/* ramway_release */
+static inline ramway_status ramway_inline_release(ramway_receiver *receiver) {
+    struct ramway_consumer *hot = ramway_inline_consumer(receiver);
+    struct ramway_ring_block *block;
+    if (RAMWAY_UNLIKELY(hot == NULL)) {
+        return ramway_release(receiver);
+    }
+    if (hot->head == hot->released) {
+        return RAMWAY_OK;
+    }
+    block = hot->block;
+    /* Release: forbids our loads of the frames to sink below the position that lets the sender overwrite them. Pairs
+     * with the sender's acquire load of `head`. */
+    __atomic_store_n(&block->head.head, hot->head, __ATOMIC_RELEASE);
+    hot->released = hot->head;
+    /* The wake-up (not the space) is put off until a quarter is free by the cached tail, which says "free" too often
+     * where it is behind, never too rarely; a drained ring always passes. */
+    if (hot->tail - hot->head > hot->capacity - hot->capacity / 4) {
+        return RAMWAY_OK;
+    }
+    if (RAMWAY_LIKELY(hot->plain != 0)) {
+        /* As in ramway_inline_publish, for store(head) and load(wait). */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    } else {
+        /* Likewise. */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    }
+    if (RAMWAY_UNLIKELY(__atomic_load_n(&block->producer.wait, __ATOMIC_RELAXED) != 0 ||
+                        __atomic_load_n(&block->producer.flags, __ATOMIC_RELAXED) != hot->peer_flags)) {
+        return ramway_inline_after_release(receiver);
+    }
+    return RAMWAY_OK;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

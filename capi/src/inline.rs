@@ -1,0 +1,84 @@
+//! What `ramway_inline.h` stands on: the private state of both ends, field by field, and the slow halves that it calls.
+
+use crate::receiver::{ReceiverHandle, ramway_receiver};
+use crate::sender::{SenderHandle, ramway_sender};
+use crate::status::{guard_hot, ramway_status};
+
+/// The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
+/// library for everything: right, but slower. Raised with every change of the fields below.
+pub const RAMWAY_INLINE_LAYOUT: u32 = 0x52_57_49_01;
+
+/// The fields of a type are where the header's mirror has them: the same numbers stand there as `RAMWAY_AT(...)`, and
+/// a test compares the two lists.
+macro_rules! pinned {
+    ($list:ident, $type:ty as $c:literal: $($($field:ident).+ = $offset:literal),+ $(,)?) => {
+        const _: () = {
+            $(assert!(std::mem::offset_of!($type, $($field).+) == $offset);)+
+        };
+        #[cfg(test)]
+        const $list: &[(&str, &str, usize)] = &[$(($c, stringify!($($field).+), $offset)),+];
+    };
+}
+
+pinned!(SENDER, SenderHandle as "ramway_inline_sender": hot = 0, layout = 8);
+pinned!(RECEIVER, ReceiverHandle as "ramway_inline_receiver": hot = 0, layout = 8);
+pinned!(PRODUCER, ramway_core::ring::producer::Producer as "ramway_producer":
+    block = 0, data = 8, capacity = 16, max_len = 24, tail = 32, published = 40, head = 48, slot = 56, tag = 64,
+    align = 72, state = 76, peer_flags = 80, plain = 84, mark = 88);
+pinned!(CONSUMER, ramway_core::ring::consumer::Consumer as "ramway_consumer":
+    block = 0, data = 8, capacity = 16, head = 24, released = 32, tail = 40, align = 48, state = 52,
+    peer_flags = 56, plain = 60);
+pinned!(BLOCK, ramway_core::layout::RingBlock as "ramway_ring_block":
+    geometry = 0, tail = 128, head = 256, producer = 384, consumer = 512);
+
+const _: () = {
+    assert!(size_of::<ramway_core::ring::producer::Producer>() == 104);
+    assert!(size_of::<ramway_core::ring::consumer::Consumer>() == 72);
+    assert!(size_of::<ramway_core::layout::RingBlock>() == 640);
+};
+
+/// For `ramway_inline.h`: the slow half of a publish whose fast half it did. Looks at what the receiver says of
+/// itself and wakes it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_inline_after_publish(sender: *mut ramway_sender) -> ramway_status {
+    guard_hot(|| {
+        // SAFETY: the caller's.
+        unsafe { SenderHandle::from(sender) }?.sender.raw().after_publish();
+        Ok(())
+    })
+}
+
+/// For `ramway_inline.h`: the slow half of a release whose fast half it did. Looks at what the sender says of itself
+/// and wakes it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_inline_after_release(receiver: *mut ramway_receiver) -> ramway_status {
+    guard_hot(|| {
+        // SAFETY: the caller's.
+        unsafe { ReceiverHandle::from(receiver) }?.receiver.raw().after_release();
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_headers_mirror_has_the_same_offsets() {
+        let header = include_str!("../include/ramway_inline.h");
+        let mut theirs: Vec<String> = header
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("RAMWAY_AT("))
+            .map(|line| line.trim_end_matches(");").to_owned())
+            .collect();
+        let mut ours: Vec<String> = [SENDER, RECEIVER, PRODUCER, CONSUMER, BLOCK]
+            .concat()
+            .iter()
+            .map(|(c, field, offset)| format!("{c}, {field}, {offset}"))
+            .collect();
+        theirs.sort();
+        ours.sort();
+        assert_eq!(theirs, ours);
+        assert!(header.contains(&format!("RAMWAY_INLINE_KNOWS {RAMWAY_INLINE_LAYOUT:#x}")));
+    }
+}

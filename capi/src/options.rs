@@ -1,0 +1,233 @@
+//! What can be asked for when something is made or opened, and how C says how long to wait.
+
+use crate::status::{Failure, Outcome, invalid, null, ramway_status};
+use ramway_core::WaitPolicy;
+use ramway_core::ring::raw::Patience;
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+/// As a time-out: wait as long as it takes.
+pub const RAMWAY_FOREVER: i64 = -1;
+/// As a time-out: do not wait.
+pub const RAMWAY_TRY: i64 = 0;
+
+/// How a handle waits: spin a bounded time, then sleep.
+pub const RAMWAY_WAIT_DEFAULT: u32 = 0;
+/// How a handle waits: never sleep. The shortest latency, for one whole CPU.
+pub const RAMWAY_WAIT_SPIN: u32 = 1;
+/// How a handle waits: spin for up to 50 us, less where waits have been long, then sleep. The default.
+pub const RAMWAY_WAIT_HYBRID: u32 = 2;
+/// How a handle waits: sleep at once. The least CPU time.
+pub const RAMWAY_WAIT_BLOCK: u32 = 3;
+
+/// Option: start anew even if undelivered messages (or a persistent region's bytes) are there.
+pub const RAMWAY_DISCARD: u32 = 1;
+/// Option: the name stays when the last handle is gone.
+pub const RAMWAY_PERSISTENT: u32 = 2;
+/// Option: a path on a disk file system is fine. Without it, it is `RAMWAY_UNSUPPORTED`.
+pub const RAMWAY_ALLOW_DISK: u32 = 4;
+/// Option: keep the memory from being swapped out (`mlock`).
+pub const RAMWAY_LOCK_MEMORY: u32 = 8;
+/// Option: huge pages, verified after mapping.
+pub const RAMWAY_HUGE_PAGES: u32 = 16;
+/// Option: touch every page when it is mapped.
+pub const RAMWAY_PREFAULT: u32 = 32;
+/// Option: take the memory from the NUMA node `numa_node`.
+pub const RAMWAY_NUMA_NODE: u32 = 64;
+/// Option: do not register this process with membarrier (up to 12 ms, once, in a process with threads). Sending then
+/// costs a fence a message.
+pub const RAMWAY_NO_MEMBARRIER: u32 = 128;
+/// Option: open a region without the right to write.
+pub const RAMWAY_READ_ONLY: u32 = 256;
+
+const FLAGS_KNOWN: u32 = 511;
+
+/// What can be asked for when a ring or region is made or opened. Zero in any field is its default, and so is a null
+/// pointer in place of the whole.
+///
+/// `ramway_options options = RAMWAY_OPTIONS_INIT; options.capacity = 1 << 20;`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ramway_options {
+    /// `sizeof(ramway_options)`: `RAMWAY_OPTIONS_INIT` sets it. A library that knows more fields takes their
+    /// defaults; one that knows fewer refuses (`RAMWAY_UNSUPPORTED`) if one that it does not know is not zero.
+    pub size: usize,
+    /// Rings: bytes of data, rounded up to a power of two of at least a page. Default 1 MiB; when opening: any.
+    pub capacity: u64,
+    /// Rings: every payload begins on a multiple of this, a power of two from 16 to 4096. Default 16; when opening: any.
+    pub align: u32,
+    /// `RAMWAY_DISCARD` and the other options, or-ed together.
+    pub flags: u32,
+    /// The file's permission bits. Default 0600.
+    pub mode: u32,
+    /// `RAMWAY_WAIT_SPIN` and so on.
+    pub wait_policy: u32,
+    /// How long opening waits for a name that is not there yet, in nanoseconds. Default: not at all. Below zero: for
+    /// ever.
+    pub timeout_ns: i64,
+    /// Taken if `RAMWAY_NUMA_NODE` is among the flags.
+    pub numa_node: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// Bus option: the listener's side only sends.
+pub const RAMWAY_BUS_SEND_ONLY: u32 = 512;
+/// Bus option: the listener's side only receives.
+pub const RAMWAY_BUS_RECV_ONLY: u32 = 1024;
+
+const BUS_FLAGS_KNOWN: u32 = RAMWAY_NO_MEMBARRIER | RAMWAY_BUS_SEND_ONLY | RAMWAY_BUS_RECV_ONLY;
+
+/// What can be asked for when a listener is made or a bus connected. Zero in any field is its default, and so is a
+/// null pointer in place of the whole.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ramway_bus_options {
+    /// `sizeof(ramway_bus_options)`: `RAMWAY_BUS_OPTIONS_INIT` sets it. Works as in `ramway_options`.
+    pub size: usize,
+    /// Listeners: bytes of the ring to the connecting side, rounded up to a power of two of at least a page.
+    /// Default 1 MiB.
+    pub capacity: u64,
+    /// Listeners: bytes of the ring from the connecting side. Default: as `capacity`.
+    pub capacity_back: u64,
+    /// Listeners: every payload begins on a multiple of this, a power of two from 16 to 4096. Default 16.
+    pub align: u32,
+    /// `RAMWAY_NO_MEMBARRIER`; for listeners also `RAMWAY_BUS_SEND_ONLY` or `RAMWAY_BUS_RECV_ONLY`: default is both
+    /// directions.
+    pub flags: u32,
+    /// Listeners: the socket's permission bits. Default 0600, or 0666 if `uids` names others.
+    pub mode: u32,
+    /// `RAMWAY_WAIT_SPIN` and so on.
+    pub wait_policy: u32,
+    /// Users beside the own one: those that a listener serves, or that a connecting side trusts.
+    pub uids: *const u32,
+    /// How many `uids` there are.
+    pub uid_count: u32,
+    /// Listeners: how many may wait to be accepted at a time. Default 128.
+    pub backlog: u32,
+    /// Listeners: how long a handshake may take, in nanoseconds. Default 1 s. Connecting: how long to try, which
+    /// includes waiting for a listener that is not there yet. Default 10 s. Below zero: for ever.
+    pub timeout_ns: i64,
+}
+
+/// A struct that C gives with its size in front, and for which all zeros mean the defaults.
+///
+/// # Safety
+/// `repr(C)`, begins with `size: usize`, any bytes are a valid value, and no padding between its fields.
+unsafe trait Versioned: Copy {
+    const NAME: &'static str;
+}
+
+// SAFETY: integers only; 8-byte fields lie on multiples of 8 (asserted below by the total size).
+unsafe impl Versioned for ramway_options {
+    const NAME: &'static str = "ramway_options";
+}
+// SAFETY: integers and a pointer; likewise.
+unsafe impl Versioned for ramway_bus_options {
+    const NAME: &'static str = "ramway_bus_options";
+}
+const _: () = assert!(size_of::<ramway_options>() == 8 + 8 + 4 * 4 + 8 + 2 * 4);
+const _: () = assert!(size_of::<ramway_bus_options>() == 3 * 8 + 4 * 4 + 8 + 2 * 4 + 8);
+
+/// # Safety
+/// `from` is null or points to as many bytes as its first field says.
+unsafe fn read<T: Versioned>(from: *const T) -> Outcome<T> {
+    // SAFETY: all zeros are a valid value (the trait's rule).
+    let mut known: T = unsafe { std::mem::zeroed() };
+    if from.is_null() {
+        return Ok(known);
+    }
+    let bytes = from.cast::<u8>();
+    // SAFETY: every version of the struct begins with its size.
+    let size = unsafe { from.cast::<usize>().read_unaligned() };
+    if size < size_of::<usize>() || size > 4096 {
+        return Err(invalid(format!(
+            "{}.size is {size}: initialise the struct with its _INIT macro, or set size to sizeof",
+            T::NAME
+        )));
+    }
+    let common = size.min(size_of::<T>());
+    // SAFETY: `size` bytes are there, the caller says; `common` is at most the size of both.
+    unsafe { std::ptr::copy_nonoverlapping(bytes, (&raw mut known).cast::<u8>(), common) };
+    // SAFETY: as above.
+    if (common..size).any(|at| unsafe { *bytes.add(at) } != 0) {
+        return Err(unsupported(T::NAME));
+    }
+    Ok(known)
+}
+
+fn unsupported(which: &str) -> Failure {
+    let text = format!("{which} asks for something that only a newer version of the library knows");
+    Failure::Own(ramway_status::RAMWAY_UNSUPPORTED, text)
+}
+
+fn flags_known(which: &str, flags: u32, known: u32) -> Outcome {
+    if flags & !known == 0 {
+        return Ok(());
+    }
+    Err(invalid(format!("{which}.flags is {flags:#x}: only the bits {known:#x} have a meaning here")))
+}
+
+/// # Safety
+/// As for [`read`].
+pub(crate) unsafe fn options(from: *const ramway_options) -> Outcome<ramway_options> {
+    // SAFETY: the caller's.
+    let options = unsafe { read(from) }?;
+    flags_known("ramway_options", options.flags, FLAGS_KNOWN)?;
+    if options.reserved != 0 {
+        return Err(unsupported("ramway_options"));
+    }
+    wait_policy(options.wait_policy)?;
+    Ok(options)
+}
+
+/// # Safety
+/// As for [`read`], and `uids` points to `uid_count` numbers.
+pub(crate) unsafe fn bus_options(from: *const ramway_bus_options) -> Outcome<ramway_bus_options> {
+    // SAFETY: the caller's.
+    let options = unsafe { read(from) }?;
+    const NO_DIRECTION: u32 = RAMWAY_BUS_SEND_ONLY | RAMWAY_BUS_RECV_ONLY;
+    flags_known("ramway_bus_options", options.flags, BUS_FLAGS_KNOWN)?;
+    if options.flags & NO_DIRECTION == NO_DIRECTION {
+        return Err(invalid("a bus that is both send-only and receive-only has no direction left"));
+    }
+    if options.uid_count != 0 && options.uids.is_null() {
+        return Err(null("ramway_bus_options.uids"));
+    }
+    wait_policy(options.wait_policy)?;
+    Ok(options)
+}
+
+pub(crate) fn wait_policy(number: u32) -> Outcome<WaitPolicy> {
+    match number {
+        RAMWAY_WAIT_SPIN => Ok(WaitPolicy::Spin),
+        RAMWAY_WAIT_DEFAULT | RAMWAY_WAIT_HYBRID => Ok(WaitPolicy::Hybrid),
+        RAMWAY_WAIT_BLOCK => Ok(WaitPolicy::Block),
+        other => Err(invalid(format!("wait policy {other}: RAMWAY_WAIT_SPIN, _HYBRID or _BLOCK"))),
+    }
+}
+
+#[inline]
+pub(crate) fn patience(timeout_ns: i64) -> Patience {
+    match timeout_ns {
+        RAMWAY_TRY => Patience::None,
+        ..RAMWAY_TRY => Patience::Forever,
+        _ => Patience::For(Duration::from_nanos(timeout_ns as u64)),
+    }
+}
+
+/// A time-out where "for ever" has to be a duration too.
+pub(crate) fn duration(timeout_ns: i64) -> Duration {
+    if timeout_ns < 0 { Duration::MAX } else { Duration::from_nanos(timeout_ns as u64) }
+}
+
+/// # Safety
+/// `name` is null or a string that ends in a NUL and lives as long as the result is used.
+pub(crate) unsafe fn name<'a>(name: *const c_char) -> Outcome<&'a OsStr> {
+    if name.is_null() {
+        return Err(null("the name"));
+    }
+    // SAFETY: the caller's.
+    Ok(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()))
+}

@@ -1,0 +1,263 @@
+//! The receiving end of a ring.
+
+use crate::inline::RAMWAY_INLINE_LAYOUT;
+use crate::options::{patience, wait_policy};
+use crate::status::{Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
+use ramway_core::ring::consumer::{Consumer, Frame};
+use ramway_core::{ErrorKind, Receiver};
+use std::ffi::c_void;
+
+/// The receiving end of a ring: one per ring, in the whole system.
+#[derive(Debug)]
+pub struct ramway_receiver {
+    _private: (),
+}
+
+/// What a `ramway_receiver` really is. `ramway_inline.h` reads the first two fields.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct ReceiverHandle {
+    pub(crate) hot: *mut Consumer,
+    pub(crate) layout: u32,
+    /// A bus closes it.
+    pub(crate) of_bus: bool,
+    pub(crate) receiver: Receiver,
+}
+
+impl ReceiverHandle {
+    pub(crate) fn give(mut receiver: Receiver) -> *mut ramway_receiver {
+        let hot = receiver.raw().hot();
+        Box::into_raw(Box::new(Self { hot, layout: RAMWAY_INLINE_LAYOUT, of_bus: false, receiver })).cast()
+    }
+
+    /// # Safety
+    /// `handle` is null or an open receiver, used by this thread only.
+    #[inline]
+    pub(crate) unsafe fn from<'a>(handle: *mut ramway_receiver) -> Outcome<&'a mut Self> {
+        // SAFETY: handles are made by `give` only.
+        unsafe { handle.cast::<Self>().as_mut() }.ok_or_else(|| null("the receiver"))
+    }
+
+    /// # Safety
+    /// As for [`from`](Self::from), for calls that may be made while another thread makes them too.
+    pub(crate) unsafe fn look<'a>(handle: *const ramway_receiver) -> Outcome<&'a Self> {
+        // SAFETY: handles are made by `give` only.
+        unsafe { handle.cast::<Self>().as_ref() }.ok_or_else(|| null("the receiver"))
+    }
+}
+
+/// A received message. `data` points into the shared memory and is the caller's to read until `ramway_release`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ramway_message {
+    /// The payload, on a multiple of the ring's alignment. Not null, also if `len` is 0.
+    pub data: *const c_void,
+    /// Bytes of payload.
+    pub len: usize,
+    /// The sender's tag, 0 if it gave none.
+    pub tag: u64,
+    /// What the sender said the payload is.
+    pub type_id: u32,
+}
+
+impl From<Frame> for ramway_message {
+    fn from(frame: Frame) -> Self {
+        Self { data: frame.data.cast(), len: frame.len, tag: frame.tag, type_id: frame.type_id }
+    }
+}
+
+/// Takes the next message, in place: `out->data` is valid until `ramway_release`, which gives it back. One message or
+/// batch at a time: `RAMWAY_BUSY` before that. If this process is killed before it releases, the next receiver of a
+/// named ring gets the message again.
+///
+/// `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor enters the
+/// kernel unless it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
+/// read: `ramway_recv_into` is safe against that.
+///
+/// `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; after the last message `RAMWAY_CLOSED` if the sender
+/// closed and `RAMWAY_PEER_DEAD` if it died, which on a named ring end when a successor attaches; `RAMWAY_CORRUPT`,
+/// `RAMWAY_DETACHED`. `*out` is then untouched.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_recv(
+    receiver: *mut ramway_receiver,
+    timeout_ns: i64,
+    out: *mut ramway_message,
+) -> ramway_status {
+    guard_hot(|| {
+        // SAFETY: the caller's.
+        let (handle, out) = unsafe { (ReceiverHandle::from(receiver)?, out.as_mut().ok_or_else(|| null("out"))?) };
+        *out = handle.receiver.raw().recv(patience(timeout_ns))?.into();
+        Ok(())
+    })
+}
+
+/// Takes up to `max` messages, in place, which `ramway_release` gives back together; `*count` is how many. Waits for
+/// the first one only, so at least one comes with `RAMWAY_OK`. Otherwise as `ramway_recv`, and `*count` is 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_recv_batch(
+    receiver: *mut ramway_receiver,
+    timeout_ns: i64,
+    out: *mut ramway_message,
+    max: usize,
+    count: *mut usize,
+) -> ramway_status {
+    guard_hot(|| {
+        // SAFETY: the caller's.
+        let count = unsafe { count.as_mut() }.ok_or_else(|| null("count"))?;
+        *count = 0;
+        // SAFETY: the caller's.
+        let handle = unsafe { ReceiverHandle::from(receiver) }?;
+        if out.is_null() {
+            return Err(null("out"));
+        }
+        if max == 0 {
+            return Err(invalid("a batch of at most 0 messages: ask for at least 1"));
+        }
+        let mut raw = handle.receiver.raw();
+        let mut next = Some(raw.recv(patience(timeout_ns))?);
+        while let Some(frame) = next {
+            // SAFETY: `out` has room for `max`, the caller says, and `*count < max`.
+            unsafe { out.add(*count).write(frame.into()) };
+            *count += 1;
+            // An error ends the batch and stays in the handle's state: the next call returns it.
+            next = if *count < max { raw.next_of_batch().ok().flatten() } else { None };
+        }
+        Ok(())
+    })
+}
+
+/// Gives the message or batch that was received last back to the sender. Succeeds if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_release(receiver: *mut ramway_receiver) -> ramway_status {
+    guard_hot(|| {
+        // SAFETY: the caller's.
+        unsafe { ReceiverHandle::from(receiver) }?.receiver.raw().release();
+        Ok(())
+    })
+}
+
+/// Copies the next message to `buffer`, which has room for `size` bytes, and releases it. Each byte is read once, so
+/// a peer that rewrites what it sent can do no harm. `out` (may be null) gets its length, type and tag, and
+/// `out->data` is `buffer`.
+///
+/// `RAMWAY_TOO_LARGE` if it is longer than `size`: it stays the next message, and `out->len` says how long it is.
+/// Otherwise as `ramway_recv`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_recv_into(
+    receiver: *mut ramway_receiver,
+    timeout_ns: i64,
+    buffer: *mut c_void,
+    size: usize,
+    out: *mut ramway_message,
+) -> ramway_status {
+    guard_hot(|| {
+        // SAFETY: the caller's.
+        let handle = unsafe { ReceiverHandle::from(receiver) }?;
+        if buffer.is_null() && size != 0 {
+            return Err(null("buffer"));
+        }
+        let hot = handle.hot;
+        let mut raw = handle.receiver.raw();
+        let frame = raw.recv(patience(timeout_ns))?;
+        let fits = frame.len <= size;
+        if !out.is_null() {
+            let message = ramway_message { data: buffer, ..frame.into() };
+            // SAFETY: the caller's.
+            unsafe { out.write(message) };
+        }
+        if !fits {
+            // Nothing else is lent out (`recv` was not `Busy`): to go back to `released` is to go back by one frame.
+            // SAFETY: `hot` lives as long as the handle, and this thread alone uses it.
+            unsafe { (*hot).head = (*hot).released };
+            return Err(ErrorKind::TooLarge.into());
+        }
+        if frame.len != 0 {
+            // SAFETY: the frame lies in the mapping, the buffer has room; they cannot overlap, as nobody is given
+            // the ring's memory to write. A peer that writes meanwhile makes a mix of bytes, not an invalid one.
+            unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(frame.data, frame.len) };
+        }
+        raw.release();
+        Ok(())
+    })
+}
+
+/// Tells the sender that nothing more will be read, and frees the handle, whatever it returns. What is not released
+/// stays for the next receiver of a named ring.
+///
+/// `RAMWAY_CORRUPT` or `RAMWAY_DETACHED` if the handle was dead of that; `RAMWAY_INVALID_ARGUMENT` (and nothing
+/// happens) for the receiver of a bus: close the bus.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_close(receiver: *mut ramway_receiver) -> ramway_status {
+    guard(|| {
+        // SAFETY: the caller's.
+        if unsafe { ReceiverHandle::from(receiver) }?.of_bus {
+            return Err(invalid("this receiver belongs to a bus: close the bus, or split it first"));
+        }
+        // SAFETY: made by `give`, and given up by the caller.
+        let handle = unsafe { Box::from_raw(receiver.cast::<ReceiverHandle>()) };
+        Ok(handle.receiver.close()?)
+    })
+}
+
+/// Bytes of the ring's data area. 0 for a null handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_capacity(receiver: *const ramway_receiver) -> u64 {
+    // SAFETY: the caller's.
+    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.capacity() as u64))
+}
+
+/// Every payload begins on a multiple of this many bytes. 0 for a null handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_align(receiver: *const ramway_receiver) -> u32 {
+    // SAFETY: the caller's.
+    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.align() as u32))
+}
+
+/// Bytes, headers and padding included, that are sent and not released; can be stale when it returns. 0 for a null
+/// handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_len(receiver: *const ramway_receiver) -> u64 {
+    // SAFETY: the caller's.
+    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.len() as u64))
+}
+
+/// Whether a sender is attached and its process lives: one system call. A stopped process is alive.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_is_peer_alive(receiver: *const ramway_receiver) -> bool {
+    // SAFETY: the caller's.
+    guard_value(false, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.is_peer_alive()))
+}
+
+/// How often a sender has attached, 0 = never yet. A change means that a successor took over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_peer_epoch(receiver: *const ramway_receiver) -> u32 {
+    // SAFETY: the caller's.
+    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.peer_epoch()))
+}
+
+/// How often a receiver has attached, this one included: 1 = the first. 0 for a null handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_epoch(receiver: *const ramway_receiver) -> u32 {
+    // SAFETY: the caller's.
+    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.epoch()))
+}
+
+/// How this handle waits for messages from now on: `RAMWAY_WAIT_SPIN` and so on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_set_wait_policy(receiver: *mut ramway_receiver, policy: u32) -> ramway_status {
+    guard(|| {
+        // SAFETY: the caller's.
+        unsafe { ReceiverHandle::from(receiver) }?.receiver.set_wait_policy(wait_policy(policy)?);
+        Ok(())
+    })
+}
+
+/// Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_set_interruptible(receiver: *mut ramway_receiver, yes: bool) -> ramway_status {
+    guard(|| {
+        // SAFETY: the caller's.
+        unsafe { ReceiverHandle::from(receiver) }?.receiver.set_interruptible(yes);
+        Ok(())
+    })
+}

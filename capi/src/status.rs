@@ -1,0 +1,332 @@
+//! Status numbers, the last error of each thread, and the wall that no panic passes.
+
+use ramway_core::{Error, ErrorKind};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a call returns: 0 for success, else one of the error numbers that all of Ramway's languages share. New
+/// numbers may be added at the end.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ramway_status {
+    /// Success.
+    RAMWAY_OK = 0,
+    /// Nothing has this name.
+    RAMWAY_NOT_FOUND = 1,
+    /// The name is taken: by a live segment, by undelivered messages, or by something that is not Ramway's.
+    RAMWAY_ALREADY_EXISTS = 2,
+    /// An argument cannot be right, a null pointer for example; the message says which and what was expected.
+    RAMWAY_INVALID_ARGUMENT = 3,
+    /// The role is held by another handle; or a slot is open (`ramway_reserve`), or a message or batch is not
+    /// released (`ramway_recv`), and the call would need a second one.
+    RAMWAY_BUSY = 4,
+    /// The ring has no room for this message now, and the call was told not to wait.
+    RAMWAY_FULL = 5,
+    /// There is no message (connection, notification) now, and the call was told not to wait.
+    RAMWAY_EMPTY = 6,
+    /// The message can never fit into this ring, or (`ramway_recv_into`) not into this buffer.
+    RAMWAY_TOO_LARGE = 7,
+    /// The time-out passed.
+    RAMWAY_TIMED_OUT = 8,
+    /// The peer closed, and everything that it had sent has been received. On a named ring a successor may come.
+    RAMWAY_CLOSED = 9,
+    /// This handle belongs to the parent of a forked process.
+    RAMWAY_DETACHED = 10,
+    /// The peer's process died without closing, and everything that it had committed has been received.
+    RAMWAY_PEER_DEAD = 11,
+    /// The shared memory holds what no correct peer writes. The handle stays dead.
+    RAMWAY_CORRUPT = 12,
+    /// The segment is not Ramway's, or of a version, byte order or page size that this side cannot use.
+    RAMWAY_ABI_MISMATCH = 13,
+    /// The operating system refuses access.
+    RAMWAY_PERMISSION_DENIED = 14,
+    /// There is not enough memory or file system space.
+    RAMWAY_NO_SPACE = 15,
+    /// A signal handler ran while the call waited, and the handle was told to stop for that.
+    RAMWAY_INTERRUPTED = 16,
+    /// This kernel, file system or setting cannot do what was asked.
+    RAMWAY_UNSUPPORTED = 17,
+    /// Any other error of the operating system (`ramway_last_errno` has its number), or a bug in Ramway that was
+    /// caught before it could cross into C.
+    RAMWAY_OS = 18,
+}
+
+use ramway_status::*;
+
+impl From<ErrorKind> for ramway_status {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::NotFound => RAMWAY_NOT_FOUND,
+            ErrorKind::AlreadyExists => RAMWAY_ALREADY_EXISTS,
+            ErrorKind::InvalidArgument => RAMWAY_INVALID_ARGUMENT,
+            ErrorKind::Busy => RAMWAY_BUSY,
+            ErrorKind::Full => RAMWAY_FULL,
+            ErrorKind::Empty => RAMWAY_EMPTY,
+            ErrorKind::TooLarge => RAMWAY_TOO_LARGE,
+            ErrorKind::TimedOut => RAMWAY_TIMED_OUT,
+            ErrorKind::Closed => RAMWAY_CLOSED,
+            ErrorKind::Detached => RAMWAY_DETACHED,
+            ErrorKind::PeerDead => RAMWAY_PEER_DEAD,
+            ErrorKind::Corrupt => RAMWAY_CORRUPT,
+            ErrorKind::AbiMismatch => RAMWAY_ABI_MISMATCH,
+            ErrorKind::PermissionDenied => RAMWAY_PERMISSION_DENIED,
+            ErrorKind::NoSpace => RAMWAY_NO_SPACE,
+            ErrorKind::Interrupted => RAMWAY_INTERRUPTED,
+            ErrorKind::Unsupported => RAMWAY_UNSUPPORTED,
+            // `ErrorKind` may grow; a number that this library does not know is not made up.
+            _ => RAMWAY_OS,
+        }
+    }
+}
+
+/// Why a call fails, before it is turned into a status and a message.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Core(Error),
+    Own(ramway_status, String),
+    /// Without a text of its own: for what a hot loop meets.
+    Plain(ramway_status),
+}
+
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
+    }
+}
+
+impl From<ErrorKind> for Failure {
+    fn from(kind: ErrorKind) -> Self {
+        Self::Plain(kind.into())
+    }
+}
+
+pub(crate) fn invalid(text: impl Into<String>) -> Failure {
+    Failure::Own(RAMWAY_INVALID_ARGUMENT, text.into())
+}
+
+/// The failure of a pointer that is null and may not be.
+#[cold]
+pub(crate) fn null(what: &str) -> Failure {
+    invalid(format!("{what} is a null pointer"))
+}
+
+thread_local! {
+    // Without a destructor, so that reading and writing them can neither allocate nor fail.
+    static STATUS: Cell<c_int> = const { Cell::new(0) };
+    static ERRNO: Cell<c_int> = const { Cell::new(0) };
+    static HAS_TEXT: Cell<bool> = const { Cell::new(false) };
+    static TEXT: RefCell<CString> = RefCell::new(CString::default());
+}
+
+fn remember(failure: Failure) -> ramway_status {
+    let (status, errno, text) = match failure {
+        Failure::Plain(status) => (status, 0, None),
+        Failure::Own(status, text) => (status, 0, Some(text)),
+        Failure::Core(error) => (error.kind().into(), error.raw_os_error().unwrap_or(0), Some(error.to_string())),
+    };
+    STATUS.set(status as c_int);
+    ERRNO.set(errno);
+    // A thread that is ending may have destroyed its text: then the status's own text has to do.
+    let kept = text.is_some_and(|text| {
+        let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
+        TEXT.try_with(|slot| *slot.borrow_mut() = text).is_ok()
+    });
+    HAS_TEXT.set(kept);
+    status
+}
+
+fn panicked(cause: Box<dyn std::any::Any + Send>) -> ramway_status {
+    let text = cause
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| cause.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    // Dropping a panic's payload may panic itself.
+    std::mem::forget(cause);
+    remember(Failure::Own(
+        RAMWAY_OS,
+        format!("a bug in Ramway, please report it; do not use this handle again: {text}"),
+    ))
+}
+
+/// Runs a call: its failure becomes a status and this thread's last error, and so does a panic.
+pub(crate) fn guard(call: impl FnOnce() -> Outcome) -> ramway_status {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(())) => RAMWAY_OK,
+        Ok(Err(failure)) => remember(failure),
+        Err(cause) => panicked(cause),
+    }
+}
+
+/// [`guard`] for calls that a loop makes again and again: the outcomes that such a loop meets get no text, and so
+/// no allocation. (The core gives them none there either.)
+#[inline]
+pub(crate) fn guard_hot(call: impl FnOnce() -> Outcome) -> ramway_status {
+    guard(|| {
+        call().map_err(|failure| match failure {
+            Failure::Core(error)
+                if matches!(error.kind(), ErrorKind::Full | ErrorKind::Empty | ErrorKind::TimedOut) =>
+            {
+                error.kind().into()
+            }
+            other => other,
+        })
+    })
+}
+
+/// [`guard`] for calls that give a number: `otherwise` if they fail.
+pub(crate) fn guard_value<T: Copy>(otherwise: T, call: impl FnOnce() -> Outcome<T>) -> T {
+    let mut value = otherwise;
+    guard(|| {
+        value = call()?;
+        Ok(())
+    });
+    value
+}
+
+/// One sentence for a status number, in English, for ever valid. Never null: an unknown number says that it is one.
+///
+/// Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn ramway_strerror(status: c_int) -> *const c_char {
+    text_of(status).as_ptr()
+}
+
+/// The name of a status number as the documentation spells it, `"PeerDead"` for example, for ever valid. Never null.
+///
+/// Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn ramway_status_name(status: c_int) -> *const c_char {
+    name_of(status).as_ptr()
+}
+
+/// What the last failed call of the calling thread has to say: what was tried, on which name, what was expected and
+/// what to do. Never null. Valid until the next call that fails in this thread. Calls that succeed leave it alone, so
+/// look at it only after a failure.
+#[unsafe(no_mangle)]
+pub extern "C" fn ramway_last_error() -> *const c_char {
+    if HAS_TEXT.get()
+        && let Ok(text) = TEXT.try_with(|text| text.borrow().as_ptr())
+    {
+        return text;
+    }
+    text_of(STATUS.get()).as_ptr()
+}
+
+/// The status of the last failed call of the calling thread, for calls that return something else; `RAMWAY_OK` if
+/// none has failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn ramway_last_status() -> ramway_status {
+    match ErrorKind::from_code(STATUS.get()) {
+        Some(kind) => kind.into(),
+        None => RAMWAY_OK,
+    }
+}
+
+/// The operating system's `errno` behind the last failed call of the calling thread, 0 if it had no part in it.
+#[unsafe(no_mangle)]
+pub extern "C" fn ramway_last_errno() -> c_int {
+    ERRNO.get()
+}
+
+const fn name_of(status: c_int) -> &'static CStr {
+    match status {
+        0 => c"Ok",
+        1 => c"NotFound",
+        2 => c"AlreadyExists",
+        3 => c"InvalidArgument",
+        4 => c"Busy",
+        5 => c"Full",
+        6 => c"Empty",
+        7 => c"TooLarge",
+        8 => c"TimedOut",
+        9 => c"Closed",
+        10 => c"Detached",
+        11 => c"PeerDead",
+        12 => c"Corrupt",
+        13 => c"AbiMismatch",
+        14 => c"PermissionDenied",
+        15 => c"NoSpace",
+        16 => c"Interrupted",
+        17 => c"Unsupported",
+        18 => c"Os",
+        _ => c"Unknown",
+    }
+}
+
+const fn text_of(status: c_int) -> &'static CStr {
+    match status {
+        0 => c"success",
+        1 => c"nothing has this name",
+        2 => c"the name is taken",
+        3 => c"invalid argument",
+        4 => c"taken by another handle",
+        5 => c"the ring is full",
+        6 => c"the ring is empty",
+        7 => c"the message is longer than this ring can ever hold",
+        8 => c"the deadline passed",
+        9 => c"the peer closed",
+        10 => c"this handle is closed or was inherited across a fork",
+        11 => c"the peer died without closing",
+        12 => c"the shared memory is corrupt",
+        13 => c"not a segment that this version can use",
+        14 => c"permission denied",
+        15 => c"not enough memory or space",
+        16 => c"interrupted",
+        17 => c"not supported here",
+        18 => c"operating system error",
+        _ => c"a status number that this version of Ramway does not know",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn str(text: *const c_char) -> &'static str {
+        // SAFETY: the texts looked at here are constants.
+        unsafe { CStr::from_ptr(text) }.to_str().unwrap()
+    }
+
+    #[test]
+    fn names_texts_and_numbers_are_the_cores() {
+        for code in 1.. {
+            let Some(kind) = ErrorKind::from_code(code) else {
+                assert!(code > 18);
+                break;
+            };
+            assert_eq!(ramway_status::from(kind) as c_int, code);
+            assert_eq!(str(ramway_status_name(code)), kind.name());
+            assert_eq!(str(ramway_strerror(code)), kind.to_string());
+        }
+        assert_eq!(str(ramway_status_name(-1)), "Unknown");
+        assert!(str(ramway_strerror(c_int::MAX)).contains("does not know"));
+        assert_eq!(str(ramway_strerror(0)), "success");
+    }
+
+    #[test]
+    fn a_panic_becomes_a_status() {
+        std::panic::set_hook(Box::new(|_| {}));
+        let status = guard(|| panic!("seen {}", 1 + 1));
+        let _ = std::panic::take_hook();
+        assert_eq!(status, RAMWAY_OS);
+        // SAFETY: valid until this thread's next failure.
+        let text = unsafe { CStr::from_ptr(ramway_last_error()) }.to_str().unwrap();
+        assert!(text.contains("seen 2"), "{text}");
+        assert_eq!(ramway_last_status(), RAMWAY_OS);
+    }
+
+    #[test]
+    fn the_last_error_is_each_threads_own_and_outlives_successes() {
+        assert_eq!(guard(|| Err(invalid("this one"))), RAMWAY_INVALID_ARGUMENT);
+        assert_eq!(guard(|| Ok(())), RAMWAY_OK);
+        std::thread::spawn(|| assert_eq!(ramway_last_status(), RAMWAY_OK)).join().unwrap();
+        // SAFETY: valid until this thread's next failure.
+        assert_eq!(unsafe { CStr::from_ptr(ramway_last_error()) }, c"this one");
+        assert_eq!(guard_hot(|| Err(ErrorKind::Full.into())), RAMWAY_FULL);
+        assert_eq!(str(ramway_last_error()), "the ring is full");
+    }
+}

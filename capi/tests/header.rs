@@ -1,0 +1,30 @@
+//! `include/ramway.h` is what the sources say. `RAMWAY_WRITE_HEADER=1` (or `make -C capi header`) writes it anew.
+
+use std::path::Path;
+
+#[test]
+fn the_committed_header_is_fresh() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
+    // In the order of the header: what others use comes first.
+    let files = ["status", "options", "sender", "receiver", "ring", "bus", "region", "inline", "lib"];
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for file in files {
+        builder = builder.with_src(root.join(format!("src/{file}.rs")));
+    }
+    let mut made = Vec::new();
+    builder.generate().expect("the sources can be read").write(&mut made);
+    let made = String::from_utf8(made).expect("a header is text");
+
+    let header = root.join("include/ramway.h");
+    if std::env::var_os("RAMWAY_WRITE_HEADER").is_some() {
+        std::fs::write(&header, &made).expect("the header can be written");
+        return;
+    }
+    let committed = std::fs::read_to_string(&header).unwrap_or_default();
+    let different = made.lines().zip(committed.lines()).enumerate().find(|(_, (made, found))| made != found);
+    if let Some((line, (made, found))) = different {
+        panic!("include/ramway.h, line {}: run `make -C capi header`\n  sources: {made}\n  header:  {found}", line + 1);
+    }
+    assert_eq!(made.len(), committed.len(), "include/ramway.h ends too early or too late: run `make -C capi header`");
+}
