@@ -30,15 +30,15 @@ impl Place {
             longer.push(suffix);
             longer
         };
+        if !text.as_bytes().contains(&b'/') && text.as_bytes().ends_with(b".lock") {
+            let text = format!("the listener's name '{}' must not end in .lock", text.to_string_lossy());
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
+        }
         let name = Name::resolve(text, make)?;
         if name.is_path() {
             let socket_file = name.file().to_os_string();
             let segment_file = with(".lock", &socket_file);
             return Ok(Self { segment: with(".lock", text), segment_file, socket_file, name });
-        }
-        if text.as_bytes().ends_with(b".lock") {
-            let text = format!("the listener's name '{}' must not end in .lock", text.to_string_lossy());
-            return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
         let segment_file = name.file().to_os_string();
         Ok(Self { segment: text.into(), socket_file: with(".sock", &segment_file), segment_file, name })

@@ -1,0 +1,566 @@
+//! The bus between real processes: connecting, streaming, closing and dying.
+
+mod bus_support;
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bus_support::{Dir, PATIENCE, Player, argument, descriptors, eventually, listen, part, tell, within};
+use ramway::{Bus, ErrorKind, Listener};
+
+/// Plays a part in another process's test; passes at once when it is not told to.
+#[test]
+fn parts() {
+    match part().as_deref() {
+        None => {}
+        Some("echo") => echo(),
+        Some("stream") => stream(),
+        Some("send and stay") => send_and_stay(),
+        Some("fill and stay") => receive_nothing_and_stay(),
+        Some("send one") => send_one(),
+        Some("receive one") => receive_one(),
+        Some("listen and stay") => listen_and_stay(),
+        Some("serve many") => serve_many(),
+        Some("leaks") => leaks(),
+        Some("fork") => fork_in_the_middle(),
+        Some(other) => panic!("no part {other}"),
+    }
+}
+
+fn echo() {
+    let mut bus = Bus::listen(argument(), 1 << 16).unwrap();
+    loop {
+        let message = match bus.recv() {
+            Ok(message) => message.to_vec(),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Closed);
+                return;
+            }
+        };
+        bus.send(2, &message).unwrap();
+    }
+}
+
+#[test]
+fn a_name_connects_two_processes_whoever_starts_first() {
+    let dir = Dir::new();
+    for connector_first in [false, true] {
+        // By path here, by name in the other process: the socket of a name is NAME.sock, and that is a path too.
+        let mut other = None;
+        if !connector_first {
+            other = Some(Player::start_in("echo", "echo.1", Some(&dir)));
+            eventually("the socket", || dir.entries() == ["echo.1", "echo.1.sock"]);
+        }
+        let path = dir.join("echo.1.sock");
+        let connecting = std::thread::spawn(move || Bus::connector(path).timeout(PATIENCE).connect());
+        let other = other.unwrap_or_else(|| Player::start_in("echo", "echo.1", Some(&dir)));
+        let mut bus = connecting.join().unwrap().unwrap();
+        assert_eq!(bus.peer_pid(), Some(other.pid()));
+        // SAFETY: has no preconditions.
+        assert_eq!(bus.peer_uid(), unsafe { libc::geteuid() });
+        for size in [0, 1, 1000, 60_000] {
+            let question: Vec<u8> = (0..size).map(|i| i as u8).collect();
+            bus.send(1, &question).unwrap();
+            let answer = bus.recv_timeout(PATIENCE).unwrap();
+            assert_eq!((answer.type_id(), &*answer), (2, &question[..]));
+        }
+        assert!(bus.is_peer_alive());
+        drop(bus);
+        other.finish();
+        assert_eq!(dir.entries(), [""; 0], "one peer only: the name is gone");
+    }
+}
+
+const GIB: usize = 1 << 30;
+/// Not a divisor of anything, so that pieces begin all over the ring.
+const PIECE: usize = (48 << 10) - 8 * 13;
+
+/// Pieces of noise that no two neighbours share; each also carries its number, so that no order but the right one and
+/// no byte but the right one passes. Both sides make the same ones, and compare memory rather than sum it up: that is
+/// fast without an optimiser.
+fn noise() -> Vec<Vec<u8>> {
+    let mut word = 1u64;
+    let mut next = || {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        word
+    };
+    (0..31).map(|_| (0..PIECE / 8).flat_map(|_| next().to_le_bytes()).collect()).collect()
+}
+
+fn stream() {
+    let pieces = noise();
+    let mut bus = Bus::listen(argument(), 256 << 10).unwrap();
+    let mut left = GIB;
+    for number in 0u64.. {
+        let piece = &pieces[number as usize % pieces.len()][..PIECE.min(left)];
+        let mut slot = bus.sender().unwrap().reserve(piece.len()).unwrap().with_tag(number);
+        slot.copy_from_slice(piece);
+        slot[..8].copy_from_slice(&number.to_le_bytes());
+        slot.commit(piece.len()).unwrap();
+        left -= piece.len();
+        if left == 0 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_gibibyte_through_a_small_bus_is_the_same_gibibyte() {
+    let dir = Dir::new();
+    let other = Player::start("stream", dir.join("stream"));
+    let mut pieces = noise();
+    let mut bus = Bus::connector(dir.join("stream")).timeout(PATIENCE).connect().unwrap();
+    let start = Instant::now();
+    let mut got = 0;
+    let count = pieces.len();
+    for number in 0u64.. {
+        let message = match bus.recv_timeout(PATIENCE) {
+            Ok(message) => message,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+                break;
+            }
+        };
+        let piece = &mut pieces[number as usize % count][..message.len()];
+        piece[..8].copy_from_slice(&number.to_le_bytes());
+        assert!(message.tag() == number && &*message == piece, "piece {number} is not what was sent");
+        got += message.len();
+    }
+    assert_eq!(got, GIB);
+    println!("1 GiB through 256 KiB, every byte compared: {:?}", start.elapsed());
+    other.finish();
+}
+
+/// Sends 100 messages and then neither closes nor ends.
+fn send_and_stay() {
+    let mut bus = Bus::listen(argument(), 1 << 16).unwrap();
+    for i in 0..100u32 {
+        bus.send(i, &i.to_le_bytes()).unwrap();
+    }
+    // One that was never committed.
+    let slot = bus.sender().unwrap().reserve(100).unwrap();
+    tell("sent");
+    listen();
+    drop(slot);
+}
+
+#[test]
+fn a_killed_sender_is_noticed_after_all_that_it_sent() {
+    let dir = Dir::new();
+    let mut other = Player::start("send and stay", dir.join("s"));
+    let mut bus = Bus::connector(dir.join("s")).timeout(PATIENCE).connect().unwrap();
+    assert_eq!(other.hear(), "sent");
+    let received = std::thread::spawn(move || {
+        for i in 0..100u32 {
+            assert_eq!(bus.recv().unwrap().type_id(), i);
+        }
+        // Blocked from here on.
+        let error = bus.recv().unwrap_err();
+        let noticed = Instant::now();
+        assert_eq!(error.kind(), ErrorKind::PeerDead, "{error}");
+        assert_eq!(bus.recv().unwrap_err().kind(), ErrorKind::PeerDead, "an end of a bus is final");
+        assert!(!bus.is_peer_alive());
+        noticed
+    });
+    // In the middle of one of the rounds in which a blocked side looks after its peer.
+    std::thread::sleep(Duration::from_millis(333));
+    let killed = other.kill();
+    let took = received.join().unwrap() - killed;
+    println!("death of the sender noticed by a blocked receiver after {took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+fn receive_nothing_and_stay() {
+    let bus = Bus::listen(argument(), 1 << 16).unwrap();
+    tell("connected");
+    listen();
+    drop(bus);
+}
+
+#[test]
+fn a_killed_receiver_is_noticed_by_a_blocked_sender() {
+    let dir = Dir::new();
+    let mut other = Player::start("fill and stay", dir.join("s"));
+    let mut bus = Bus::connector(dir.join("s")).timeout(PATIENCE).connect().unwrap();
+    other.hear();
+    let sent = std::thread::spawn(move || {
+        loop {
+            if let Err(error) = bus.send(1, &[7; 1000]) {
+                let noticed = Instant::now();
+                assert_eq!(error.kind(), ErrorKind::PeerDead, "{error}");
+                assert_eq!(bus.try_send(1, b"x").unwrap_err().kind(), ErrorKind::PeerDead);
+                return noticed;
+            }
+        }
+    });
+    // In the middle of one of the rounds in which a blocked side looks after its peer.
+    std::thread::sleep(Duration::from_millis(333));
+    let killed = other.kill();
+    let took = sent.join().unwrap() - killed;
+    println!("death of the receiver noticed by a blocked sender after {took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[test]
+fn a_stopped_peer_is_alive() {
+    let dir = Dir::new();
+    let mut other = Player::start("fill and stay", dir.join("s"));
+    let mut bus = Bus::connector(dir.join("s")).timeout(PATIENCE).connect().unwrap();
+    other.hear();
+    other.signal(libc::SIGSTOP);
+    assert_eq!(bus.recv_timeout(Duration::from_millis(700)).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(bus.is_peer_alive());
+    other.signal(libc::SIGCONT);
+    other.say("end");
+    assert_eq!(bus.recv_timeout(PATIENCE).unwrap_err().kind(), ErrorKind::Closed);
+    other.finish();
+}
+
+fn pair(dir: &Dir) -> (Bus, Bus) {
+    let listener = Listener::builder(dir.join("pair")).capacity(1 << 16).bind().unwrap();
+    let path = listener.path().to_owned();
+    let connecting = std::thread::spawn(move || Bus::connect(path).unwrap());
+    let accepted = listener.accept_timeout(PATIENCE).unwrap();
+    (accepted, connecting.join().unwrap())
+}
+
+#[test]
+fn an_orderly_close_comes_after_the_last_message_in_both_directions() {
+    let dir = Dir::new();
+    for listener_closes in [false, true] {
+        let (a, b) = pair(&dir);
+        let (mut closing, mut staying) = if listener_closes { (a, b) } else { (b, a) };
+        closing.send(1, b"last words").unwrap();
+        drop(closing);
+        assert_eq!(&*staying.recv().unwrap(), b"last words");
+        assert_eq!(staying.recv().unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(staying.send(1, b"x").unwrap_err().kind(), ErrorKind::Closed);
+    }
+}
+
+#[test]
+fn the_halves_close_one_by_one() {
+    let dir = Dir::new();
+    let (a, mut b) = pair(&dir);
+    let (tx, rx) = a.split();
+    let (mut tx, mut rx) = (tx.unwrap(), rx.unwrap());
+    tx.send(1, b"out").unwrap();
+    tx.close().unwrap();
+    assert_eq!(&*b.recv().unwrap(), b"out");
+    assert_eq!(b.recv().unwrap_err().kind(), ErrorKind::Closed);
+    // The other direction lives, and so does the socket.
+    assert!(b.is_peer_alive());
+    b.send(2, b"back").unwrap();
+    assert_eq!(&*rx.recv().unwrap(), b"back");
+    rx.close().unwrap();
+    assert!(!b.is_peer_alive());
+    assert_eq!(b.send(2, b"x").unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn one_direction_may_be_missing() {
+    let dir = Dir::new();
+    let listener = Listener::builder(dir.join("one")).capacities(1 << 16, 0).bind().unwrap();
+    let path = listener.path().to_owned();
+    let connecting = std::thread::spawn(move || Bus::connect(path).unwrap());
+    let mut a = listener.accept_timeout(PATIENCE).unwrap();
+    let mut b = connecting.join().unwrap();
+    a.send(1, b"only this way").unwrap();
+    assert_eq!(&*b.recv().unwrap(), b"only this way");
+    assert_eq!(a.recv().unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(b.send(1, b"").unwrap_err().kind(), ErrorKind::Unsupported);
+    assert!(matches!(b.split(), (None, Some(_))));
+    assert!(matches!(a.split(), (Some(_), None)));
+    let none = Listener::builder(dir.join("none")).capacities(0, 0).bind();
+    assert_eq!(none.unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+fn send_one() {
+    let mut bus = Bus::connector(argument()).timeout(PATIENCE).connect().unwrap();
+    bus.send(77, b"the first and last message").unwrap();
+}
+
+fn receive_one() {
+    let mut bus = Bus::listen(argument(), 4096).unwrap();
+    assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"the first and last message");
+    assert_eq!(bus.recv_timeout(PATIENCE).unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn sixty_simultaneous_starts_lose_no_first_message() {
+    let dir = Dir::new();
+    for round in 0..60 {
+        let path = dir.join("start");
+        let (first, second) = if round % 2 == 0 { ("send one", "receive one") } else { ("receive one", "send one") };
+        let first = Player::start(first, &path);
+        let second = Player::start(second, &path);
+        first.finish();
+        second.finish();
+    }
+    assert_eq!(dir.entries(), [""; 0]);
+}
+
+fn listen_and_stay() {
+    let _listener = Listener::bind(argument()).unwrap();
+    tell("listening");
+    listen();
+}
+
+#[test]
+fn a_second_listener_is_told_and_a_dead_ones_name_is_taken_over() {
+    let dir = Dir::new();
+    let mut other = Player::start("listen and stay", dir.join("l"));
+    other.hear();
+    let second = Listener::bind(dir.join("l")).unwrap_err();
+    assert_eq!(second.kind(), ErrorKind::AlreadyExists, "{second}");
+    assert!(UnixStream::connect(dir.join("l")).is_ok(), "the first one's socket is untouched");
+    other.kill();
+    other.wait();
+    assert_eq!(dir.entries(), ["l", "l.lock"], "a killed listener leaves both files");
+    let refused = Bus::connector(dir.join("l")).timeout(Duration::from_millis(100)).connect().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
+    let third = Listener::bind(dir.join("l")).unwrap();
+    assert!(UnixStream::connect(dir.join("l")).is_ok());
+    drop(third);
+    assert_eq!(dir.entries(), [""; 0]);
+}
+
+#[test]
+fn connectors_wait_across_a_listeners_death() {
+    let dir = Dir::new();
+    let mut other = Player::start("listen and stay", dir.join("l"));
+    other.hear();
+    let path = dir.join("l");
+    let connecting = std::thread::spawn(move || Bus::connector(path).timeout(PATIENCE).connect());
+    // It is in the backlog of a listener that never accepts, and that now dies.
+    std::thread::sleep(Duration::from_millis(200));
+    other.kill();
+    other.wait();
+    let listener = Listener::bind(dir.join("l")).unwrap();
+    let mut accepted = listener.accept_timeout(PATIENCE).unwrap();
+    let mut bus = connecting.join().unwrap().unwrap();
+    bus.send(1, b"at last").unwrap();
+    assert_eq!(&*accepted.recv_timeout(PATIENCE).unwrap(), b"at last");
+}
+
+#[test]
+fn the_connect_deadline_holds_and_says_what_was_missing() {
+    let dir = Dir::new();
+    let timeout = Duration::from_millis(300);
+    let connect = |name: &str| Bus::connector(dir.join(name)).timeout(timeout).connect().unwrap_err();
+    let start = Instant::now();
+    let error = connect("nobody");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(start.elapsed() >= timeout && start.elapsed() < timeout + PATIENCE);
+    assert_eq!(connect("no such directory/x").kind(), ErrorKind::NotFound);
+    let _listener = Listener::bind(dir.join("idle")).unwrap();
+    let error = connect("idle");
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    assert!(error.to_string().contains("accept"), "{error}");
+    std::fs::write(dir.join("file"), "precious").unwrap();
+    let error = connect("file");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    let error = Bus::connect("no.good.lock").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+}
+
+fn serve_many() {
+    let listener = Listener::builder(argument()).capacity(4096).backlog(4).bind().unwrap();
+    tell("listening");
+    let mut buses = Vec::new();
+    for _ in 0..200 {
+        let mut bus = listener.accept_timeout(PATIENCE).unwrap();
+        let number = bus.recv_timeout(PATIENCE).unwrap().type_id();
+        bus.send(number + 1000, b"").unwrap();
+        buses.push(bus);
+    }
+    assert_eq!(listener.accept_timeout(Duration::from_millis(50)).unwrap_err().kind(), ErrorKind::TimedOut);
+    tell("served");
+    listen();
+}
+
+#[test]
+fn two_hundred_connectors_at_once_are_all_served() {
+    let dir = Dir::new();
+    let mut other = Player::start("serve many", dir.join("many"));
+    other.hear();
+    let connectors: Vec<_> = (0..200u32)
+        .map(|number| {
+            let path = dir.join("many");
+            std::thread::spawn(move || {
+                let mut bus = Bus::connector(path).timeout(PATIENCE).connect().unwrap();
+                bus.send(number, b"").unwrap();
+                assert_eq!(bus.recv_timeout(PATIENCE).unwrap().type_id(), number + 1000);
+                bus
+            })
+        })
+        .collect();
+    let buses: Vec<Bus> = connectors.into_iter().map(|c| c.join().unwrap()).collect();
+    assert_eq!(other.hear(), "served");
+    assert!(buses.iter().all(Bus::is_peer_alive));
+    other.say("end");
+    other.finish();
+    assert!(!buses.iter().any(Bus::is_peer_alive));
+}
+
+#[test]
+fn several_threads_may_accept_from_one_listener() {
+    let dir = Dir::new();
+    let listener = Listener::builder(dir.join("threads")).capacity(4096).bind().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let mut bus = listener.accept_timeout(PATIENCE).unwrap();
+                    assert_eq!(bus.recv_timeout(PATIENCE).unwrap().type_id(), 5);
+                }
+            });
+        }
+        for _ in 0..40 {
+            scope.spawn(|| Bus::connect(listener.path()).unwrap().send(5, b"").unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_listener_that_takes_one_peer_never_misleads_a_second() {
+    let dir = Dir::new();
+    let path = dir.join("one");
+    let connectors: Vec<_> = (0..4)
+        .map(|_| {
+            let path = path.clone();
+            std::thread::spawn(move || Bus::connector(path).timeout(Duration::from_secs(3)).connect())
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(20));
+    let mut bus = within(PATIENCE, move || Bus::listen(path, 4096).unwrap());
+    bus.send(1, b"you").unwrap();
+    let outcomes: Vec<_> = connectors.into_iter().map(|c| c.join().unwrap()).collect();
+    assert_eq!(outcomes.iter().filter(|o| o.is_ok()).count(), 1);
+    for outcome in outcomes {
+        match outcome {
+            Ok(mut bus) => assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"you"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
+        }
+    }
+}
+
+#[test]
+fn the_descriptor_of_a_listener_tells_when_accept_makes_progress() {
+    let dir = Dir::new();
+    let listener = Listener::builder(dir.join("poll")).capacity(4096).bind().unwrap();
+    let readable = |timeout: Duration| {
+        let mut polled = [rustix::event::PollFd::new(&listener, rustix::event::PollFlags::IN)];
+        let timeout = rustix::event::Timespec::try_from(timeout).unwrap();
+        rustix::event::poll(&mut polled, Some(&timeout)).unwrap() > 0
+    };
+    assert!(!readable(Duration::from_millis(20)));
+    let path = listener.path().to_owned();
+    let connecting = std::thread::spawn(move || Bus::connect(path).unwrap());
+    let bus = loop {
+        assert!(readable(PATIENCE), "nothing to do, and nobody is connected");
+        match listener.accept_timeout(Duration::ZERO) {
+            Ok(bus) => break bus,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
+        }
+    };
+    assert!(bus.is_peer_alive());
+    drop(connecting.join().unwrap());
+    assert!(!readable(Duration::from_millis(20)));
+    let flags = rustix::io::fcntl_getfd(listener.as_fd()).unwrap();
+    assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+}
+
+/// Runs alone, because it counts its process's descriptors and mappings.
+fn leaks() {
+    let dir = Dir::new();
+    let mappings =
+        || std::fs::read_to_string("/proc/self/maps").unwrap().lines().filter(|l| l.contains("ramway")).count();
+    let open_across_exec = || {
+        let without_cloexec = std::fs::read_dir("/proc/self/fd").unwrap().filter(|entry| {
+            let fd: i32 = entry.as_ref().unwrap().file_name().to_str().unwrap().parse().unwrap();
+            // SAFETY: only asks for the flags of a number, whatever it is.
+            let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+            fd > 2 && flags >= 0 && flags & libc::FD_CLOEXEC == 0
+        });
+        without_cloexec.count()
+    };
+    // What whoever started the tests left open.
+    let inherited = open_across_exec();
+    let round = || {
+        let (mut a, mut b) = pair(&dir);
+        a.send(1, b"x").unwrap();
+        b.recv().unwrap().release();
+        assert_eq!(open_across_exec(), inherited);
+    };
+    round();
+    let before = (descriptors(), mappings());
+    for _ in 0..50 {
+        round();
+    }
+    assert_eq!((descriptors(), mappings()), before);
+    assert_eq!(before.1, 0);
+}
+
+#[test]
+fn a_hundred_buses_leave_no_descriptor_and_no_mapping() {
+    Player::start("leaks", "").finish();
+}
+
+/// Forks with a bus and a listener in hand. The child's calls are `Detached`; and when the parent ends, its peer is told
+/// although the child lives on.
+fn fork_in_the_middle() {
+    let listener = Listener::builder(argument()).capacity(1 << 16).bind().unwrap();
+    let mut bus = listener.accept_timeout(PATIENCE).unwrap();
+    bus.send(1, b"before").unwrap();
+    let parent = std::process::id();
+    // SAFETY: the child uses only what is documented to work in a fork's child.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let kinds = [
+            bus.send(1, b"x").unwrap_err().kind(),
+            bus.recv().map(drop).unwrap_err().kind(),
+            listener.accept().unwrap_err().kind(),
+        ];
+        let right = kinds == [ErrorKind::Detached; 3] && !bus.is_peer_alive() && listener.last_refusal().is_none();
+        drop(bus);
+        drop(listener);
+        tell(format_args!("child {} {right}", std::process::id()));
+        while std::os::unix::process::parent_id() == parent {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Outlives the parent for long enough to be in the way, if it were.
+        std::thread::sleep(Duration::from_secs(3));
+        std::process::exit(0);
+    }
+    listen();
+    bus.send(2, b"after").unwrap();
+    tell("parent ends");
+    // Without destructors: like a death.
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(0) };
+}
+
+#[test]
+fn a_forks_child_has_no_part_in_the_bus() {
+    let dir = Dir::new();
+    let mut other = Player::start("fork", dir.join("f"));
+    let mut bus = Bus::connector(dir.join("f")).timeout(PATIENCE).connect().unwrap();
+    assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"before");
+    let said = other.hear();
+    assert!(said.starts_with("child ") && said.ends_with(" true"), "{said}");
+    assert!(dir.join("f").exists(), "the child removed the parent's name");
+    assert!(bus.is_peer_alive());
+    other.say("go on");
+    assert_eq!(other.hear(), "parent ends");
+    assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"after");
+    let error = bus.recv_timeout(PATIENCE).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PeerDead, "{error}");
+    let child = said.split(' ').nth(1).unwrap();
+    assert!(Path::new("/proc").join(child).exists(), "too late to say that the child was not in the way");
+    other.wait();
+}
