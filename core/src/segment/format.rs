@@ -376,8 +376,7 @@ impl RingWords {
             && self.consumer.close_seen != self.producer.epoch
     }
 
-    /// Whether something waits for a receiver. Says yes also of positions that contradict each other: what is not
-    /// understood is not thrown away.
+    /// Whether something waits for a receiver.
     pub(crate) fn has_undelivered(&self) -> bool {
         self.tail != self.head || self.has_unseen_close()
     }

@@ -75,12 +75,61 @@ impl Link {
         !matches!(self, Self::Named(_))
     }
 
-    /// What to poll for the peer's hang-up, where there is such a thing.
-    pub(crate) fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+    /// What asks the same questions apart from the handle: whether the peer of `me` lives, or only (`None`) whether the
+    /// name is there. `None` if nothing but the closed flag tells.
+    pub(crate) fn probe(&self, me: Option<Role>) -> Option<Probe> {
         match self {
-            Self::Socket(link) if !link.entry.is_detached() => Some(link.entry.fd(0)),
-            _ => None,
+            Self::Named(link) => {
+                let byte = me.map(|me| me.other().lock_byte());
+                Some(Probe { entry: link.entry().clone(), is_socket: false, byte })
+            }
+            Self::Socket(link) => Some(Probe { entry: link.entry.clone(), is_socket: true, byte: None }),
+            Self::None => None,
         }
+    }
+}
+
+/// See [`Link::probe`]. Keeps the descriptors open, not the locks held.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    entry: fork::Entry,
+    is_socket: bool,
+    /// The peer's role, on a named ring.
+    byte: Option<u64>,
+}
+
+impl Probe {
+    /// Whether this asks a bus's socket.
+    pub(crate) fn is_socket(&self) -> bool {
+        self.is_socket
+    }
+
+    /// What to poll for the peer's hang-up.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        (self.is_socket && !self.entry.is_detached()).then(|| self.entry.fd(0))
+    }
+
+    /// [`Link::peer_alive`].
+    pub(crate) fn peer_alive(&self) -> bool {
+        match (self.socket(), self.byte) {
+            (Some(socket), _) => !hung_up(socket),
+            (None, Some(byte)) => super::named::held_by_another(&self.entry, byte),
+            (None, None) => true,
+        }
+    }
+
+    /// [`Link::name_vanished`].
+    pub(crate) fn name_vanished(&self) -> bool {
+        !self.is_socket && super::named::has_no_name(&self.entry)
+    }
+}
+
+fn hung_up(socket: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(&socket, PollFlags::RDHUP)];
+    match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(_) => fds[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR | PollFlags::NVAL),
+        // EINTR or no memory: no answer, so no death notice either; the next look asks again.
+        Err(_) => false,
     }
 }
 
@@ -95,15 +144,6 @@ pub(crate) struct SocketLink {
 
 impl SocketLink {
     fn peer_alive(&self) -> bool {
-        if self.entry.is_detached() {
-            return true;
-        }
-        let socket = self.entry.fd(0);
-        let mut fds = [PollFd::new(&socket, PollFlags::RDHUP)];
-        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-            Ok(_) => !fds[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR | PollFlags::NVAL),
-            // EINTR or no memory: no answer, so no death notice either; the next look asks again.
-            Err(_) => true,
-        }
+        self.entry.is_detached() || !hung_up(self.entry.fd(0))
     }
 }

@@ -487,14 +487,19 @@ impl NamedLink {
         Err(Error::new(ErrorKind::Busy, role))
     }
 
+    /// Descriptor 0 holds the locks.
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
     /// Whether another description, of this process or another, holds the byte. Says yes when it cannot know.
     pub(crate) fn role_held_by_another(&self, byte: u64) -> bool {
-        self.entry.is_detached() || lock::held_by_another(self.entry.fd(0), byte).map_or(true, |held| held.is_some())
+        held_by_another(&self.entry, byte)
     }
 
     /// Whether the file has no name any more.
     pub(crate) fn name_vanished(&self) -> bool {
-        !self.entry.is_detached() && fs::stat(self.entry.fd(0)).is_ok_and(|stat| stat.st_nlink == 0)
+        has_no_name(&self.entry)
     }
 
     /// Only while alone (byte 0 held exclusively): removes the name if nothing needs it any more.
@@ -511,6 +516,16 @@ impl NamedLink {
         }
         remove(dir, &self.file, valid.header.kind).map_err(|e| os(e, "removing the segment"))
     }
+}
+
+/// [`NamedLink::role_held_by_another`], for those who have only the descriptors.
+pub(crate) fn held_by_another(entry: &Entry, byte: u64) -> bool {
+    entry.is_detached() || lock::held_by_another(entry.fd(0), byte).map_or(true, |held| held.is_some())
+}
+
+/// [`NamedLink::name_vanished`], for those who have only the descriptors.
+pub(crate) fn has_no_name(entry: &Entry) -> bool {
+    !entry.is_detached() && fs::stat(entry.fd(0)).is_ok_and(|stat| stat.st_nlink == 0)
 }
 
 impl Drop for NamedLink {

@@ -215,13 +215,26 @@ fn inspect_name(name: &Name) -> Result<Segment> {
     let Some((file, stat)) = open_regular(name.dir(), name.file(), Access::ReadOnly).map_err(doing)? else {
         return Err(Error::new(ErrorKind::NotFound, format!("no segment has the name '{}'", name.path().display())));
     };
-    let file = file.as_fd();
-    let (page, size) = read_page(file).map_err(doing)?;
-    let Valid { header, rings, region } = validate(&page, size).map_err(doing)?;
-    let held = |byte| lock::held_by_another(file, byte).map(|held| held.is_some()).map_err(doing);
+    look_at(file.as_fd(), &stat, name.path()).map_err(doing)
+}
+
+/// An open segment: a bus's memory, which `/proc/PID/fd` shows of processes of the same user. Its locks say nothing
+/// there, as a bus has none.
+///
+/// # Errors
+/// `AbiMismatch` if it is not Ramway's or of another version, `Corrupt`.
+pub fn inspect_fd(file: BorrowedFd<'_>) -> Result<Segment> {
+    let stat = rustix::fs::fstat(file).map_err(|e| Error::os(e.raw_os_error(), "looking at an open segment"))?;
+    look_at(file, &stat, Path::new(""))
+}
+
+fn look_at(file: BorrowedFd<'_>, stat: &rustix::fs::Stat, path: &Path) -> Result<Segment> {
+    let (page, size) = read_page(file)?;
+    let Valid { header, rings, region } = validate(&page, size)?;
+    let held = |byte| lock::held_by_another(file, byte).map(|held| held.is_some());
     let in_use = held(BYTE_IN_USE)?;
     Ok(Segment {
-        path: name.path().into(),
+        path: path.into(),
         device: stat.st_dev,
         inode: stat.st_ino,
         uid: stat.st_uid,

@@ -19,7 +19,13 @@ pub(crate) struct Undelivered {
 /// Whether the last one out leaves the name in place.
 pub(crate) fn must_stay(page: &HeaderPage, valid: &Valid) -> bool {
     valid.header.is_persistent()
-        || valid.rings.iter().enumerate().any(|(i, ring)| ring.is_some() && RingWords::read(page, i).has_undelivered())
+        || valid.rings.iter().enumerate().any(|(i, ring)| {
+            ring.is_some_and(|ring| {
+                let words = RingWords::read(page, i);
+                // What is not understood is not thrown away.
+                words.has_undelivered() || !positions_agree(&ring, words.tail, words.head)
+            })
+        })
 }
 
 /// Why a segment that nobody uses is nevertheless not to be thrown away, in words; `None` if it may be.
@@ -28,10 +34,10 @@ pub(crate) fn reason_to_keep(file: BorrowedFd<'_>, valid: &Valid) -> Result<Opti
     for (i, geometry) in valid.rings.iter().enumerate() {
         let Some(geometry) = geometry else { continue };
         let words = RingWords::read(&page, i);
-        if words.tail != words.head {
+        if words.tail != words.head || !positions_agree(geometry, words.tail, words.head) {
             return Ok(Some(match count(file, geometry, words.tail, words.head) {
                 Ok(u) => format!("it holds {} undelivered messages ({} bytes)", u.messages, u.bytes),
-                Err(e) if e.kind() == ErrorKind::Corrupt => format!("it holds undelivered messages, damaged ones: {e}"),
+                Err(e) if e.kind() == ErrorKind::Corrupt => format!("it is damaged: {e}"),
                 Err(e) => return Err(e),
             }));
         }
@@ -42,15 +48,20 @@ pub(crate) fn reason_to_keep(file: BorrowedFd<'_>, valid: &Valid) -> Result<Opti
     Ok(valid.header.is_persistent().then(|| "it is persistent".into()))
 }
 
+/// Whether two positions could be those of a ring: at most a capacity apart, and where frames can begin.
+fn positions_agree(ring: &RingGeometry, tail: u64, head: u64) -> bool {
+    let mask = u64::from(ring.align) - 1;
+    let first = first_position(ring.align);
+    tail.wrapping_sub(head) <= ring.capacity && head & mask == first && tail & mask == first
+}
+
 /// Walks the frames from `head` to `tail`, believing no length. Reads the file in pieces of at most a MiB: no mapping,
 /// so a truncated file is an error and not a signal.
 pub(crate) fn count(file: BorrowedFd<'_>, ring: &RingGeometry, tail: u64, head: u64) -> Result<Undelivered> {
     const WINDOW: u64 = 1 << 20;
     let corrupt = |text: String| Err(Error::new(ErrorKind::Corrupt, text));
-    let mask = u64::from(ring.align) - 1;
     let pending = tail.wrapping_sub(head);
-    let first = first_position(ring.align) & mask;
-    if pending > ring.capacity || head & mask != first || tail & mask != first {
+    if !positions_agree(ring, tail, head) {
         return corrupt(format!("the positions {head} and {tail} contradict each other"));
     }
     let mut found = Undelivered::default();

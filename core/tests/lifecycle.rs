@@ -1,0 +1,510 @@
+//! Named rings: who gets the name, who keeps it, and when it goes.
+
+mod lifecycle_support;
+
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::time::{Duration, Instant};
+
+use lifecycle_support::{Dir, LONG, Peer, eventually, helper_role, is_root, listen, say};
+use ramway::survey::{self, CleanOptions, Outcome};
+use ramway::{ErrorKind, Ring};
+
+/// The other process in the tests below.
+#[test]
+fn helper() {
+    let Some(role) = helper_role() else { return };
+    let role: Vec<&str> = role.iter().map(String::as_str).collect();
+    match role[..] {
+        ["sender", name] => {
+            let mut tx = Ring::open_or_create(name).capacity(1 << 16).sender().unwrap();
+            say("ready");
+            while let Some((verb, text)) = listen().split_once(' ') {
+                assert_eq!(verb, "send");
+                tx.send(1, text.as_bytes()).unwrap();
+                say("sent");
+            }
+        }
+        ["receiver", name] => {
+            let _rx = Ring::open_or_create(name).capacity(1 << 16).receiver().unwrap();
+            say("ready");
+            listen();
+        }
+        ["create-later", name] => {
+            std::thread::sleep(Duration::from_millis(300));
+            let _rx = Ring::create(name).receiver().unwrap();
+            listen();
+        }
+        ["by-name"] => by_name(),
+        ["as-user", uid] => as_user(uid.parse().unwrap()),
+        _ => panic!("{role:?}"),
+    }
+}
+
+fn kind<T>(result: ramway::Result<T>) -> ErrorKind {
+    result.err().expect("an error").kind()
+}
+
+#[test]
+fn the_last_one_out_removes_the_name() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let rx = Ring::create(&name).capacity(1 << 16).receiver().unwrap();
+    let mut peer = Peer::start(&["sender", &name]);
+    peer.expect("ready");
+    drop(rx);
+    assert_eq!(dir.names(), ["ring"], "somebody still uses it");
+    peer.finish();
+    // The sender's orderly close is delivered like a message, so it keeps the name for the next receiver.
+    assert_eq!(dir.names(), ["ring"]);
+    let mut rx = Ring::open(&name).receiver().unwrap();
+    assert_eq!(kind(rx.recv_timeout(LONG)), ErrorKind::Closed);
+    drop(rx);
+    assert!(dir.names().is_empty());
+}
+
+#[test]
+fn two_leave_at_once_and_the_name_goes() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    for _ in 0..200 {
+        let (tx, mut rx) = (Ring::create(&name).sender().unwrap(), Ring::open(&name).receiver().unwrap());
+        tx.close().unwrap();
+        assert_eq!(kind(rx.recv_timeout(LONG)), ErrorKind::Closed);
+        let tx = Ring::open(&name).sender().unwrap();
+        let thread = std::thread::spawn(move || tx.abandon());
+        drop(rx);
+        thread.join().unwrap();
+        assert!(dir.names().is_empty());
+    }
+}
+
+#[test]
+fn undelivered_messages_keep_the_name_and_are_counted() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut tx = Ring::create(&name).capacity(4096).sender().unwrap();
+    for text in ["one", "two", ""] {
+        tx.send(7, text.as_bytes()).unwrap();
+    }
+    tx.close().unwrap();
+    assert_eq!(dir.names(), ["ring"]);
+
+    let taken = Ring::create(&name).receiver().unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::AlreadyExists);
+    assert!(taken.to_string().contains("3 undelivered messages (6 bytes)"), "{taken}");
+    assert!(taken.to_string().contains(&name), "{taken}");
+    assert_eq!(
+        survey::clean_one(&name, &CleanOptions::default()).unwrap(),
+        Outcome::Kept("it holds 3 undelivered messages (6 bytes)".into())
+    );
+
+    let mut rx = Ring::open(&name).receiver().unwrap();
+    for text in ["one", "two", ""] {
+        assert_eq!(&*rx.recv_timeout(LONG).unwrap(), text.as_bytes());
+    }
+    drop(rx);
+    assert_eq!(dir.names(), ["ring"], "the close is still undelivered");
+    assert_eq!(kind(Ring::create(&name).receiver()), ErrorKind::AlreadyExists);
+    let mut rx = Ring::open(&name).receiver().unwrap();
+    assert_eq!(kind(rx.recv_timeout(LONG)), ErrorKind::Closed);
+    drop(rx);
+    assert!(dir.names().is_empty());
+}
+
+#[test]
+fn discard_starts_anew_but_never_over_the_living() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut tx = Ring::create(&name).sender().unwrap();
+    tx.send(0, b"lost").unwrap();
+    assert_eq!(kind(Ring::create(&name).discard(true).sender()), ErrorKind::AlreadyExists);
+    drop(tx);
+    let old = std::fs::metadata(&name).unwrap().ino();
+    let mut rx = Ring::create(&name).discard(true).capacity(8192).receiver().unwrap();
+    assert_ne!(std::fs::metadata(&name).unwrap().ino(), old);
+    assert_eq!(rx.capacity(), 8192);
+    assert_eq!(kind(rx.try_recv()), ErrorKind::Empty);
+}
+
+#[test]
+fn one_sender_and_one_receiver_wherever_they_are() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut sender = Peer::start(&["sender", &name]);
+    sender.expect("ready");
+    let busy = Ring::open(&name).sender().unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::Busy);
+    assert!(busy.to_string().contains("sender") && busy.to_string().contains(&name), "{busy}");
+    let rx = Ring::open(&name).receiver().unwrap();
+    // Two handles of one process are strangers to each other, too.
+    assert_eq!(kind(Ring::open(&name).receiver()), ErrorKind::Busy);
+    assert_eq!(kind(Ring::open_or_create(&name).receiver()), ErrorKind::Busy);
+    drop(rx);
+    let _rx = Ring::open(&name).receiver().unwrap();
+    sender.kill();
+    let _tx = Ring::open(&name).sender().unwrap();
+}
+
+#[test]
+fn open_or_create_resumes_and_says_what_differs() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut tx = Ring::open_or_create(&name).capacity(10_000).align(64).sender().unwrap();
+    assert_eq!((tx.capacity(), tx.align()), (16_384, 64));
+    tx.send_tagged(1, 42, b"kept").unwrap();
+    drop(tx);
+    let differs = Ring::open_or_create(&name).capacity(4096).receiver().unwrap_err();
+    assert_eq!(differs.kind(), ErrorKind::InvalidArgument);
+    assert!(differs.to_string().contains("16384") && differs.to_string().contains("4096"), "{differs}");
+    let differs = Ring::open(&name).align(16).receiver().unwrap_err();
+    assert_eq!(differs.kind(), ErrorKind::InvalidArgument);
+    assert!(differs.to_string().contains("64") && differs.to_string().contains("16"), "{differs}");
+    // The same wish in other words is no difference, and no wish is none either.
+    drop(Ring::open_or_create(&name).capacity(9_000).align(64).receiver().unwrap());
+    let tx = Ring::open_or_create(&name).sender().unwrap();
+    assert_eq!(tx.last_tag(), Some(42));
+    let mut rx = Ring::open_or_create(&name).receiver().unwrap();
+    assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"kept");
+}
+
+#[test]
+fn a_persistent_name_stays() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    drop(Ring::create(&name).persistent(true).receiver().unwrap());
+    assert_eq!(dir.names(), ["ring"]);
+    drop(Ring::open(&name).receiver().unwrap());
+    assert_eq!(dir.names(), ["ring"]);
+    assert_eq!(kind(Ring::create(&name).receiver()), ErrorKind::AlreadyExists);
+    assert!(matches!(survey::clean_one(&name, &CleanOptions::default()).unwrap(), Outcome::Kept(_)));
+    let all = CleanOptions { undelivered: true, ..CleanOptions::default() };
+    assert_eq!(survey::clean_one(&name, &all).unwrap(), Outcome::Removed);
+    assert!(dir.names().is_empty());
+}
+
+#[test]
+fn open_says_not_found_and_can_wait() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let absent = Ring::open(&name).receiver().unwrap_err();
+    assert_eq!(absent.kind(), ErrorKind::NotFound);
+    assert!(absent.to_string().contains(&name), "{absent}");
+    assert_eq!(kind(Ring::open(dir.at("no/such/dir")).receiver()), ErrorKind::NotFound);
+
+    let start = Instant::now();
+    assert_eq!(kind(Ring::open(&name).timeout(Duration::from_millis(200)).receiver()), ErrorKind::NotFound);
+    assert!(start.elapsed() >= Duration::from_millis(200));
+
+    let _peer = Peer::start(&["create-later", &name]);
+    Ring::open(&name).timeout(LONG).sender().unwrap();
+}
+
+#[test]
+fn what_a_killed_creator_left_is_opened_recycled_or_cleaned() {
+    let dir = Dir::new();
+    for (name, role) in [("a", "sender"), ("b", "receiver"), ("c", "sender")] {
+        let mut peer = Peer::start(&[role, &dir.at(name)]);
+        peer.expect("ready");
+        let live = survey::inspect(dir.at(name)).unwrap();
+        assert!(live.in_use && (live.producer_held, live.consumer_held) == (role == "sender", role == "receiver"));
+        assert_eq!(survey::clean_one(dir.at(name), &CleanOptions::default()).unwrap(), Outcome::Kept("in use".into()));
+        peer.kill();
+        assert!(survey::inspect(dir.at(name)).unwrap().is_stale());
+    }
+    let inode = |name| std::fs::metadata(dir.at(name)).unwrap().ino();
+    let b = inode("b");
+    drop(Ring::open(dir.at("a")).receiver().unwrap());
+    assert_eq!(dir.names(), ["b", "c"], "opened what a dead sender left, and was the last one out");
+    let _rx = Ring::create(dir.at("b")).receiver().unwrap();
+    assert_ne!(inode("b"), b);
+
+    let dry = survey::clean(dir.path(), &CleanOptions { dry_run: true, ..CleanOptions::default() }).unwrap();
+    assert_eq!(dry.len(), 2);
+    assert_eq!(dir.names(), ["b", "c"]);
+    let done: Vec<_> = survey::clean(dir.path(), &CleanOptions::default())
+        .unwrap()
+        .into_iter()
+        .map(|(name, outcome)| (name.into_string().unwrap(), outcome.unwrap()))
+        .collect();
+    assert_eq!(done, [("b".into(), Outcome::Kept("in use".into())), ("c".into(), Outcome::Removed)]);
+    assert_eq!(dir.names(), ["b"]);
+}
+
+#[test]
+fn messages_of_a_killed_sender_wait_for_a_receiver() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut peer = Peer::start(&["sender", &name]);
+    peer.expect("ready");
+    peer.tell("send hello");
+    peer.expect("sent");
+    peer.kill();
+    let found = survey::inspect(&name).unwrap();
+    assert_eq!(found.rings[0].as_ref().unwrap().undelivered.unwrap(), survey::Undelivered { messages: 1, bytes: 5 });
+    assert!(found.is_stale());
+    assert!(matches!(survey::clean_one(&name, &CleanOptions::default()).unwrap(), Outcome::Kept(_)));
+    let mut rx = Ring::open(&name).receiver().unwrap();
+    assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"hello");
+    assert_eq!(kind(rx.recv_timeout(LONG)), ErrorKind::PeerDead);
+    drop(rx);
+    assert!(dir.names().is_empty());
+}
+
+#[test]
+fn a_name_that_vanishes_under_live_users_is_closed_with_that_reason() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut tx = Ring::create(&name).capacity(4096).sender().unwrap();
+    let mut rx = Ring::open(&name).receiver().unwrap();
+    tx.send(0, b"before").unwrap();
+    std::fs::remove_file(&name).unwrap();
+    assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"before");
+    let closed = rx.recv_timeout(LONG).unwrap_err();
+    assert_eq!(closed.kind(), ErrorKind::Closed);
+    assert!(closed.to_string().contains("name"), "{closed}");
+    while tx.try_send(0, &[0; 1000]).is_ok() {}
+    let closed = tx.send_timeout(0, &[0; 1000], LONG).unwrap_err();
+    assert_eq!(closed.kind(), ErrorKind::Closed);
+    assert!(closed.to_string().contains("name"), "{closed}");
+    // The name is somebody else's now; the old users leave it alone.
+    let _new = Ring::create(&name).receiver().unwrap();
+    drop((tx, rx));
+    assert_eq!(dir.names(), ["ring"]);
+}
+
+#[test]
+fn a_segment_of_another_boot_is_never_resumed() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let old_boot = || {
+        let mut tx = Ring::create(&name).sender().unwrap();
+        tx.send(0, b"too late").unwrap();
+        drop(tx);
+        let file = std::fs::OpenOptions::new().write(true).open(&name).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[0x5A; 16], 0x30).unwrap();
+        std::fs::metadata(&name).unwrap().ino()
+    };
+    let ino = old_boot();
+    let stale = Ring::open(&name).receiver().unwrap_err();
+    assert_eq!(stale.kind(), ErrorKind::NotFound);
+    assert!(stale.to_string().contains("boot"), "{stale}");
+    assert_eq!(std::fs::metadata(&name).unwrap().ino(), ino);
+    assert!(survey::inspect(&name).unwrap().of_another_boot);
+    let mut rx = Ring::create(&name).receiver().unwrap();
+    assert_eq!(kind(rx.try_recv()), ErrorKind::Empty);
+    drop(rx);
+    old_boot();
+    let mut rx = Ring::open_or_create(&name).receiver().unwrap();
+    assert_eq!(kind(rx.try_recv()), ErrorKind::Empty);
+    drop(rx);
+    old_boot();
+    assert_eq!(survey::clean_one(&name, &CleanOptions::default()).unwrap(), Outcome::Removed);
+}
+
+#[test]
+fn whoever_meets_the_short_exclusive_lock_waits_for_it() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    drop(Ring::create(&name).persistent(true).receiver().unwrap());
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
+    let exclusive = |kind: i32| {
+        // SAFETY: plain old data, and one `fcntl` on it.
+        unsafe {
+            let mut lock: libc::flock = std::mem::zeroed();
+            (lock.l_type, lock.l_len) = (kind as i16, 1);
+            assert_eq!(libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&file), libc::F_OFD_SETLK, &lock), 0);
+        }
+    };
+    exclusive(libc::F_WRLCK);
+    let start = Instant::now();
+    assert_eq!(kind(Ring::open(&name).receiver()), ErrorKind::TimedOut);
+    assert!(start.elapsed() >= Duration::from_secs(1));
+    assert_eq!(kind(Ring::create(&name).discard(true).receiver()), ErrorKind::TimedOut);
+    let opener = std::thread::spawn({
+        let name = name.clone();
+        move || Ring::open(&name).timeout(LONG).receiver().map(drop)
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    exclusive(libc::F_UNLCK);
+    opener.join().unwrap().unwrap();
+}
+
+#[test]
+fn files_are_private_unless_asked_for() {
+    let dir = Dir::new();
+    let mode = |name: &str| std::fs::metadata(dir.at(name)).unwrap().permissions().mode() & 0o7777;
+    let _a = Ring::create(dir.at("a")).receiver().unwrap();
+    assert_eq!(mode("a"), 0o600);
+    let _b = Ring::create(dir.at("b")).mode(0o666).receiver().unwrap();
+    assert_eq!(mode("b"), 0o666, "exactly, whatever the umask");
+}
+
+#[test]
+fn no_descriptor_survives_an_exec_and_none_is_left_behind() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let fds = || {
+        let mut fds: Vec<_> = std::fs::read_dir("/proc/self/fd").unwrap().map(|e| e.unwrap().path()).collect();
+        fds.retain(|fd| std::fs::read_link(fd).is_ok_and(|to| to.starts_with(dir.path())));
+        fds
+    };
+    let rx = Ring::create(&name).receiver().unwrap();
+    let open = fds();
+    assert!(!open.is_empty(), "a lock description");
+    for fd in &open {
+        let number: i32 = fd.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        // SAFETY: asks for a flag.
+        assert_eq!(unsafe { libc::fcntl(number, libc::F_GETFD) } & libc::FD_CLOEXEC, libc::FD_CLOEXEC);
+    }
+    drop(rx);
+    assert!(fds().is_empty());
+}
+
+#[test]
+fn disks_only_when_asked_for_and_other_file_systems_never() {
+    let proc = Ring::create("/proc/self/ring").receiver().unwrap_err();
+    assert_eq!(proc.kind(), ErrorKind::Unsupported, "{proc}");
+    let dir = std::env::temp_dir().join(format!("ramway-test-disk-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let name = dir.join("ring");
+    // SAFETY: `statfs` fills in plain old data.
+    let magic = unsafe {
+        let mut fs: libc::statfs = std::mem::zeroed();
+        let path = std::ffi::CString::new(dir.to_str().unwrap()).unwrap();
+        assert_eq!(libc::statfs(path.as_ptr(), &mut fs), 0);
+        fs.f_type
+    };
+    let (without, with) = (Ring::create(&name).receiver(), Ring::create(&name).allow_disk(true).receiver());
+    match magic {
+        0x0102_1994 => assert!(without.is_ok()),
+        0x794C_7630 => assert_eq!((kind(without), kind(with)), (ErrorKind::Unsupported, ErrorKind::Unsupported)),
+        _ => {
+            let refused = without.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Unsupported);
+            assert!(refused.to_string().contains("allow_disk"), "{refused}");
+            let mut rx = with.unwrap();
+            let mut tx = Ring::open(&name).allow_disk(true).sender().unwrap();
+            tx.send(0, b"on disk").unwrap();
+            assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"on disk");
+            assert_eq!(kind(Ring::open(&name).sender()), ErrorKind::Unsupported);
+        }
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn names_stand_in_the_ramway_directory() {
+    let dir = Dir::new();
+    let root = dir.at("made-on-demand");
+    let mut peer = Peer::start_with(&["by-name"], |command| {
+        command.env("RAMWAY_DIR", &root);
+    });
+    peer.expect("made");
+    assert!(std::path::Path::new(&root).join("a-Valid_name.1").exists());
+    assert_eq!(std::fs::metadata(&root).unwrap().permissions().mode() & 0o7777, 0o700);
+    let found = survey::list(std::path::Path::new(&root)).unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].segment.as_ref().unwrap().consumer_held);
+    peer.finish();
+}
+
+fn by_name() {
+    assert_eq!(kind(Ring::open("absent").receiver()), ErrorKind::NotFound);
+    assert_eq!(kind(Ring::open("absent").timeout(Duration::from_millis(20)).receiver()), ErrorKind::NotFound);
+    assert!(!survey::directory().exists(), "opening makes nothing");
+    assert!(survey::list(&survey::directory()).unwrap().is_empty());
+    let long = "x".repeat(81);
+    for bad in ["", ".hidden", "..", "a b", "a.sock", "é", "a\0b", &long, "/", "/dev/shm/", "a/..", "/dev/shm/x\0y"] {
+        assert_eq!(kind(Ring::create(bad).receiver()), ErrorKind::InvalidArgument, "{bad:?}");
+        assert_eq!(kind(Ring::open(bad).receiver()), ErrorKind::InvalidArgument, "{bad:?}");
+    }
+    let longest = "x".repeat(80);
+    drop(Ring::create(&longest).receiver().unwrap());
+    let rx = Ring::create("a-Valid_name.1").receiver().unwrap();
+    assert_eq!(survey::inspect("a-Valid_name.1").unwrap().path, survey::directory().join("a-Valid_name.1"));
+    say("made");
+    listen();
+    drop(rx);
+}
+
+#[test]
+fn the_default_directory_must_be_ours_alone() {
+    if !is_root() {
+        eprintln!("skipped: only root can become a user whose directory nobody else uses");
+        return;
+    }
+    let uid = 1_000_000_000 + std::process::id();
+    let root = std::path::PathBuf::from(format!("/dev/shm/ramway-{uid}"));
+    let run = || {
+        let mut peer = Peer::start_with(&["as-user", &uid.to_string()], |command| {
+            command.env_remove("RAMWAY_DIR");
+        });
+        let said = peer.hear();
+        peer.finish();
+        said
+    };
+    assert_eq!(run(), "ok");
+    assert_eq!(std::fs::metadata(&root).unwrap().uid(), uid);
+    assert_eq!(std::fs::metadata(&root).unwrap().permissions().mode() & 0o7777, 0o700);
+    std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(run(), "PermissionDenied");
+    std::fs::remove_dir(&root).unwrap();
+    std::fs::create_dir(&root).unwrap();
+    std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(run(), "PermissionDenied", "somebody else's");
+    std::fs::remove_dir(&root).unwrap();
+    let dir = Dir::new();
+    std::os::unix::fs::chown(dir.path(), Some(uid), None).unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::symlink(dir.path(), &root).unwrap();
+    let said = run();
+    std::fs::remove_file(&root).unwrap();
+    assert_eq!(said, "PermissionDenied", "a link is no real directory");
+}
+
+fn as_user(uid: u32) {
+    // SAFETY: a system call on numbers; this process has one thread that matters.
+    assert_eq!(unsafe { libc::setuid(uid) }, 0);
+    match Ring::create("mine").receiver() {
+        Ok(_) => say("ok"),
+        Err(e) => say(e.kind().name()),
+    }
+}
+
+#[test]
+fn no_permission_is_said_so() {
+    if !is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let dir = Dir::new();
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.at("mine")).unwrap();
+    drop(file);
+    let uid = 1_000_000_000 + std::process::id();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let mut peer = Peer::start_with(&["as-user", &uid.to_string()], |command| {
+        command.env("RAMWAY_DIR", dir.path());
+    });
+    peer.expect("PermissionDenied");
+    peer.finish();
+    assert_eq!(dir.names(), ["mine"]);
+}
+
+#[test]
+fn the_survey_disturbs_nobody() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut peer = Peer::start(&["receiver", &name]);
+    peer.expect("ready");
+    let before = std::fs::read(&name).unwrap();
+    let modified = std::fs::metadata(&name).unwrap().modified().unwrap();
+    for _ in 0..50 {
+        assert_eq!(survey::list(dir.path()).unwrap().len(), 1);
+        survey::inspect(&name).unwrap();
+    }
+    assert_eq!(std::fs::read(&name).unwrap(), before);
+    assert_eq!(std::fs::metadata(&name).unwrap().modified().unwrap(), modified);
+    peer.tell("done");
+    peer.finish();
+    eventually("the name is gone", || dir.names().is_empty());
+}

@@ -1,0 +1,199 @@
+//! What the tests of life and death share: a directory of their own, and real processes that say what they do.
+#![allow(dead_code)] // each test binary uses a part of it
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Far more than anything here takes, so that a slow machine is not a failure and a hang is one.
+pub const LONG: Duration = Duration::from_secs(30);
+
+/// A directory in memory that goes when the test does.
+pub struct Dir(PathBuf);
+
+impl Dir {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = PathBuf::from(format!("/dev/shm/ramway-test-{}-{n}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A path in it: with a `/`, so it means the same in every process whatever `RAMWAY_DIR` is.
+    pub fn at(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().into()
+    }
+
+    /// What is in it.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What this process is to do if it is a helper: the role and its arguments. A test binary that uses [`Peer`] has a
+/// test named `helper` that begins with this and returns if it gives `None`.
+pub fn helper_role() -> Option<Vec<String>> {
+    let role = std::env::var("RAMWAY_TEST_ROLE").ok()?;
+    Some(role.split('\n').map(String::from).collect())
+}
+
+/// In a helper: tells the parent something.
+pub fn say(what: &str) {
+    // The test harness writes to the same stream without ending its lines.
+    println!("\n@{what}");
+    std::io::stdout().flush().unwrap();
+}
+
+/// In a helper: the parent's next word; "" when it is gone.
+pub fn listen() -> String {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    line.trim().into()
+}
+
+/// Another process, running the `helper` test of this binary.
+pub struct Peer {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    pub fn start(role: &[&str]) -> Self {
+        Self::start_with(role, |_| {})
+    }
+
+    pub fn start_with(role: &[&str], change: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["helper", "--exact", "--nocapture", "--test-threads=1"])
+            .env("RAMWAY_TEST_ROLE", role.join("\n"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        change(&mut command);
+        let mut child = command.spawn().unwrap();
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self { child, stdin, stdout }
+    }
+
+    /// The next thing that it says. Panics if it ends first.
+    pub fn hear(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            let n = self.stdout.read_line(&mut line).unwrap();
+            assert!(n > 0, "the helper ended without a word: {:?}", self.child.wait());
+            if let Some(said) = line.trim_end().strip_prefix('@') {
+                return said.into();
+            }
+        }
+    }
+
+    /// Waits until it says just this.
+    pub fn expect(&mut self, what: &str) {
+        assert_eq!(self.hear(), what);
+    }
+
+    pub fn tell(&mut self, what: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{what}").unwrap();
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: `kill` on our own child, which has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
+    }
+
+    /// SIGKILL, and waits until the kernel has let go of all it had.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Lets it go on to its end, which must be a success.
+    pub fn finish(mut self) {
+        drop(self.stdin.take());
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut self.stdout, &mut rest).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "helper: {status}\n{rest}");
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file that tests map to meet in: `arrive` returns when all have.
+pub struct Barrier(*mut AtomicU32);
+
+impl Barrier {
+    pub fn make(path: &str) {
+        std::fs::write(path, [0; 4096]).unwrap();
+    }
+
+    pub fn open(path: &str) -> Self {
+        use std::os::fd::AsRawFd;
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+        // SAFETY: a fresh mapping of a file of a page.
+        let at = unsafe {
+            let prot = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(std::ptr::null_mut(), 4096, prot, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        assert_ne!(at, libc::MAP_FAILED);
+        Self(at.cast())
+    }
+
+    fn word(&self) -> &AtomicU32 {
+        // SAFETY: the mapping stays until the process ends.
+        unsafe { &*self.0 }
+    }
+
+    /// Waits until `count` calls were made, in all processes together.
+    pub fn arrive(&self, count: u32) {
+        self.word().fetch_add(1, Ordering::SeqCst);
+        let mut looks = 0u32;
+        while self.word().load(Ordering::SeqCst) < count {
+            looks += 1;
+            // Close together on two CPUs, and no waste where there is one.
+            if looks % 64 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+    }
+}
+
+/// Whether this test may do what only root may.
+pub fn is_root() -> bool {
+    // SAFETY: no arguments, no effects.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Waits until `done` says so, or fails.
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !done() {
+        assert!(start.elapsed() < LONG, "not within {LONG:?}: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
