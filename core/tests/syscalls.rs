@@ -1,0 +1,240 @@
+//! `docs/SYSCALLS.md` lists every system call for authors of seccomp filters: here is one, made from its lists.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use ramway::{Bus, ErrorKind, Listener, Region, Ring, WaitPolicy};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+const PAGE: &str = include_str!("../../docs/SYSCALLS.md");
+const CHILD: &str = "RAMWAY_TEST_FILTERED";
+
+/// The numbers of the names that the page may use.
+fn number(name: &str) -> i64 {
+    macro_rules! numbers {
+        ($($name:ident = $constant:ident),* $(,)?) => {
+            match name { $(stringify!($name) => libc::$constant,)* _ => panic!("this test does not know {name}") }
+        };
+    }
+    numbers!(
+        openat = SYS_openat,
+        close = SYS_close,
+        read = SYS_read,
+        pread64 = SYS_pread64,
+        pwrite64 = SYS_pwrite64,
+        write = SYS_write,
+        fstat = SYS_fstat,
+        newfstatat = SYS_newfstatat,
+        statx = SYS_statx,
+        fstatfs = SYS_fstatfs,
+        ftruncate = SYS_ftruncate,
+        fallocate = SYS_fallocate,
+        fchmod = SYS_fchmod,
+        fchmodat = SYS_fchmodat,
+        chmod = SYS_chmod,
+        linkat = SYS_linkat,
+        unlinkat = SYS_unlinkat,
+        mkdirat = SYS_mkdirat,
+        mkdir = SYS_mkdir,
+        fcntl = SYS_fcntl,
+        geteuid = SYS_geteuid,
+        prlimit64 = SYS_prlimit64,
+        getrandom = SYS_getrandom,
+        memfd_create = SYS_memfd_create,
+        mmap = SYS_mmap,
+        munmap = SYS_munmap,
+        mremap = SYS_mremap,
+        madvise = SYS_madvise,
+        mlock = SYS_mlock,
+        mbind = SYS_mbind,
+        get_mempolicy = SYS_get_mempolicy,
+        futex = SYS_futex,
+        membarrier = SYS_membarrier,
+        sched_yield = SYS_sched_yield,
+        clock_nanosleep = SYS_clock_nanosleep,
+        nanosleep = SYS_nanosleep,
+        clock_gettime = SYS_clock_gettime,
+        ppoll = SYS_ppoll,
+        poll = SYS_poll,
+        socket = SYS_socket,
+        bind = SYS_bind,
+        listen = SYS_listen,
+        accept4 = SYS_accept4,
+        connect = SYS_connect,
+        getsockopt = SYS_getsockopt,
+        sendmsg = SYS_sendmsg,
+        recvmsg = SYS_recvmsg,
+        epoll_create1 = SYS_epoll_create1,
+        epoll_ctl = SYS_epoll_ctl,
+        epoll_pwait = SYS_epoll_pwait,
+        epoll_wait = SYS_epoll_wait,
+        eventfd2 = SYS_eventfd2,
+        io_uring_setup = SYS_io_uring_setup,
+        io_uring_enter = SYS_io_uring_enter,
+        io_uring_register = SYS_io_uring_register,
+        brk = SYS_brk,
+        mprotect = SYS_mprotect,
+        clone = SYS_clone,
+        clone3 = SYS_clone3,
+        set_robust_list = SYS_set_robust_list,
+        rseq = SYS_rseq,
+        exit = SYS_exit,
+        exit_group = SYS_exit_group,
+        rt_sigaction = SYS_rt_sigaction,
+        rt_sigprocmask = SYS_rt_sigprocmask,
+        rt_sigreturn = SYS_rt_sigreturn,
+        sigaltstack = SYS_sigaltstack,
+        gettid = SYS_gettid,
+        getpid = SYS_getpid,
+        sched_getaffinity = SYS_sched_getaffinity,
+        lseek = SYS_lseek,
+        dup = SYS_dup,
+        unlink = SYS_unlink,
+        rmdir = SYS_rmdir,
+        getdents64 = SYS_getdents64,
+        readlink = SYS_readlink,
+        prctl = SYS_prctl,
+        tgkill = SYS_tgkill,
+        set_tid_address = SYS_set_tid_address,
+    )
+}
+
+/// The calls of all ```syscalls blocks of the page.
+fn listed() -> BTreeSet<i64> {
+    let mut found = BTreeSet::new();
+    for block in PAGE.split("```syscalls\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        for line in block.lines().filter(|line| !line.starts_with('#')) {
+            found.extend(line.split_whitespace().map(|name| number(name.trim_matches(['[', ']']))));
+        }
+    }
+    found
+}
+
+/// Says which call was refused, and ends the process with 3. Only calls that a signal handler may make.
+extern "C" fn refused(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid siginfo; for SIGSYS the number of the call is at offset 24 (si_syscall).
+    let mut call = unsafe { info.cast::<u8>().add(24).cast::<i32>().read() };
+    let mut text = *b"system call      is not listed in docs/SYSCALLS.md\n";
+    for digit in text[12..16].iter_mut().rev() {
+        *digit = b'0' + (call % 10) as u8;
+        call /= 10;
+    }
+    // SAFETY: both are async-signal-safe, and the text is valid for its length.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.len());
+        libc::_exit(3);
+    }
+}
+
+/// Allows the listed calls and traps any other, in all threads that this one starts from now on.
+fn install(calls: &BTreeSet<i64>) {
+    let statement = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let answer = libc::BPF_RET | libc::BPF_K;
+    let mut program = vec![statement(load, 0, 0, 0)];
+    for &call in calls {
+        program.push(statement(equal, 0, 1, call as u32));
+        program.push(statement(answer, 0, 0, libc::SECCOMP_RET_ALLOW));
+    }
+    program.push(statement(answer, 0, 0, libc::SECCOMP_RET_TRAP));
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: the action, the handler's signature and the program are valid and outlive the calls.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = refused as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        assert_eq!(libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter), 0);
+    }
+}
+
+/// What the page's tables tell of.
+fn everything() -> ramway::Result<()> {
+    let long = Duration::from_secs(30);
+    let short = Duration::from_millis(220);
+    // Named ring: create, open, resume, wait and wake on both sides, close, last one out.
+    let mut tx = Ring::create("ring").capacity(1 << 16).prefault(true).sender()?;
+    let mut rx = Ring::open("ring").receiver()?;
+    for i in 0..100u32 {
+        tx.send(1, &i.to_le_bytes())?;
+        rx.recv()?.release();
+    }
+    assert_eq!(rx.recv_timeout(short).unwrap_err().kind(), ErrorKind::TimedOut);
+    while tx.try_send(1, &[0; 1000]).is_ok() {}
+    assert_eq!(tx.send_timeout(1, &[0; 1000], short).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(tx.is_peer_alive());
+    let sleeper = std::thread::spawn(move || {
+        while rx.recv().is_ok() {}
+        rx
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    tx.set_wait_policy(WaitPolicy::Spin);
+    tx.send(1, b"wake")?;
+    tx.close()?;
+    drop(sleeper.join().unwrap());
+    assert_eq!(
+        Ring::open("ring").timeout(Duration::from_millis(10)).receiver().unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    // Options that a machine may refuse; what matters here is which calls they make.
+    let _ = Ring::create("locked").lock_memory(true).receiver();
+    let _ = Ring::create("huge").huge_pages(true).receiver();
+    let _ = Ring::create("node").numa_node(0).receiver();
+    drop(Ring::pair(4096)?);
+    // Region, also read-only.
+    let region = Region::create("region", 100)?;
+    let reader = Region::builder().read_only(true).open("region")?;
+    assert!(!region.wait(Some(short))?);
+    assert!(!reader.wait(Some(short))?);
+    region.notify()?;
+    assert!(region.wait(None)? && reader.wait(None)?);
+    // A read-only handle cannot lock exclusively, and so cannot be the one that removes the name.
+    drop((reader, region));
+    // Bus: the connector first, a peer that is waited for, an orderly end and a listener that has gone.
+    let connector = std::thread::spawn(move || -> ramway::Result<()> {
+        let mut bus = Bus::connect("bus")?;
+        bus.send(1, b"hello")?;
+        std::thread::sleep(short);
+        assert!(bus.is_peer_alive());
+        assert_eq!(&*bus.recv_timeout(long)?, b"hello");
+        Ok(())
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    let listener = Listener::bind("bus")?;
+    let mut bus = listener.accept()?;
+    assert_eq!(&*bus.recv()?, b"hello");
+    assert_eq!(bus.recv_timeout(short).unwrap_err().kind(), ErrorKind::TimedOut);
+    bus.send(1, b"hello")?;
+    assert_eq!(bus.recv().unwrap_err().kind(), ErrorKind::Closed);
+    connector.join().unwrap()?;
+    drop((bus, listener));
+    let gone = Bus::connector("bus").timeout(Duration::from_millis(50)).connect();
+    assert!(gone.is_err());
+    Ok(())
+}
+
+#[test]
+fn nothing_but_the_listed_calls_is_made() {
+    if std::env::var_os(CHILD).is_some() {
+        install(&listed());
+        everything().unwrap();
+        return;
+    }
+    let directory = PathBuf::from(format!("/dev/shm/ramway-syscalls-{}", std::process::id()));
+    std::fs::create_dir(&directory).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "nothing_but_the_listed_calls_is_made", "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .env("RAMWAY_DIR", &directory)
+        .output()
+        .unwrap();
+    let left: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    std::fs::remove_dir_all(&directory).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    assert_eq!(left, [""; 0], "segments that nobody removed");
+}
