@@ -1,0 +1,115 @@
+//! Two kernel pipes, one each way.
+
+use crate::Result;
+use crate::channel::{Channel, End, Mechanism, Prepared};
+use crate::plan::Mode;
+use std::fs::File;
+use std::io::{Error, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+pub(crate) struct Pipes;
+
+/// A byte stream that carries messages of a size that both sides know.
+pub(super) struct Stream {
+    writer: File,
+    reader: File,
+    /// Written and not yet flushed.
+    out: Vec<u8>,
+    /// Read and not yet handed out: from `next` to `end`.
+    input: Vec<u8>,
+    next: usize,
+    end: usize,
+}
+
+/// What one `read` asks for: the largest message, or many small ones.
+const READ: usize = 1 << 20;
+
+impl Stream {
+    pub(super) fn new(writer: OwnedFd, reader: OwnedFd) -> Self {
+        let (writer, reader) = (File::from(writer), File::from(reader));
+        Self { writer, reader, out: Vec::new(), input: vec![0; 2 * READ], next: 0, end: 0 }
+    }
+}
+
+/// A read end and a write end.
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: fills in the two descriptors, which are then owned here.
+    unsafe {
+        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(Error::last_os_error().into());
+        }
+        // As much as an unprivileged process may have; a refusal leaves the default.
+        libc::fcntl(fds[1], libc::F_SETPIPE_SZ, 1 << 20);
+        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
+    }
+}
+
+/// The descriptors that a ticket names, owned by this process alone.
+pub(super) fn inherited(ticket: &str) -> Result<Vec<OwnedFd>> {
+    // SAFETY: the parent passed these for this purpose and nothing else here owns them.
+    ticket.split(',').map(|fd| Ok(unsafe { OwnedFd::from_raw_fd(fd.parse()?) })).collect()
+}
+
+impl Mechanism for Pipes {
+    fn name(&self) -> &'static str {
+        "pipe"
+    }
+
+    fn prepare(&self, _directory: &str, _capacity: u64) -> Result<Prepared> {
+        let (there_read, there_write) = pipe()?;
+        let (back_read, back_write) = pipe()?;
+        let inherit = vec![there_read.as_raw_fd(), back_write.as_raw_fd()];
+        let ticket = format!("{},{}", inherit[0], inherit[1]);
+        let finish = move || {
+            // The child has its own copies; with these open its death would go unnoticed.
+            drop((there_read, back_write));
+            Ok(Box::new(Stream::new(there_write, back_read)) as Box<dyn End>)
+        };
+        Ok(Prepared { ticket, inherit, finish: Box::new(finish) })
+    }
+
+    fn join(&self, ticket: &str) -> Result<Box<dyn End>> {
+        let mut fds = inherited(ticket)?.into_iter();
+        let (reader, writer) = (fds.next().ok_or("no reader")?, fds.next().ok_or("no writer")?);
+        Ok(Box::new(Stream::new(writer, reader)))
+    }
+}
+
+impl Channel for Stream {
+    fn configure(&mut self, _mode: Mode) {}
+
+    fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
+        let at = self.out.len();
+        self.out.resize(at + size, 0);
+        fill(&mut self.out[at..]);
+        if flush {
+            self.writer.write_all(&self.out)?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, size: usize, max: u32, mut read: impl FnMut(&[u8])) -> Result<u32> {
+        if self.end - self.next < size {
+            self.input.copy_within(self.next..self.end, 0);
+            self.end -= self.next;
+            self.next = 0;
+            while self.end < size {
+                // Whatever is there, but no more than fits beside a message that is not complete.
+                let got = self.reader.read(&mut self.input[self.end..self.end + READ])?;
+                if got == 0 {
+                    return Err("the other process closed".into());
+                }
+                self.end += got;
+            }
+        }
+        let mut count = 0;
+        while count < max && self.end - self.next >= size {
+            read(&self.input[self.next..self.next + size]);
+            self.next += size;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
