@@ -34,6 +34,7 @@ fn number(name: &str) -> i64 {
         fchmodat = SYS_fchmodat,
         chmod = SYS_chmod,
         linkat = SYS_linkat,
+        renameat2 = SYS_renameat2,
         unlinkat = SYS_unlinkat,
         mkdirat = SYS_mkdirat,
         mkdir = SYS_mkdir,
