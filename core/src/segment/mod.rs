@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
 pub(crate) use format::{
     HeaderPage, RegionGeometry, RingGeometry, RoleWords, Spec, Valid, format, round_capacity, validate,
 };
-pub(crate) use link::{Link, Role, SocketLink};
+pub(crate) use link::{Link, Probe, Role, SocketLink};
 pub(crate) use name::Name;
 pub(crate) use named::{BYTE_LISTENER, Intent, Named, NamedLink, NamedOptions, named};
 

@@ -8,6 +8,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Stat;
+
 use super::format::{HeaderPage, RingGeometry, RingWords, Valid, region_notify_word, validate};
 use super::name::{self, Name};
 use super::named::{
@@ -17,6 +19,7 @@ use super::named::{
 use super::undelivered;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Kind, MAGIC};
+use crate::sys::fs;
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
 
