@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{completions, doctor, recv, send};
+use crate::{bench, clean, completions, demo, doctor, inspect, ls, recv, send};
 
 const ABOUT: &str = "Moves data between the processes of one machine through shared memory.";
 
@@ -73,6 +73,17 @@ pub enum Command {
     Send(send::Args),
     /// Receive what is sent through a named ring
     Recv(recv::Args),
+    /// List segments, listeners and live buses, and who is attached
+    #[command(visible_alias = "list")]
+    Ls(ls::Args),
+    /// Show a segment's header, decoded
+    Inspect(inspect::Args),
+    /// Remove what dead processes left
+    Clean(clean::Args),
+    /// Measure latency and throughput on this machine
+    Bench(bench::Args),
+    /// Stream a real file between two processes, compare the digests, and measure
+    Demo(demo::Args),
     /// Say what this machine can do for Ramway, what it cannot, and how to mend that
     Doctor(doctor::Args),
     /// Print a completion script for a shell

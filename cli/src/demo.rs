@@ -2,24 +2,29 @@
 //! it out, both hash what they saw.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ramway::{Bus, ErrorKind, Listener};
+use ramway::{Bus, Listener};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::failure::{Failure, Outcome};
+use crate::bench::Meter;
+use crate::failure::{Failure, Outcome, PEER_DIED};
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Progress;
-use crate::units::{parse_some_size, size};
+use crate::units::{parse_duration, parse_some_size, size};
 
 /// The type ids of the demo's messages.
 const DATA: u32 = 1;
 const END: u32 = 2;
 const DIGEST: u32 = 3;
+
+/// Capacity of the way back, which carries one digest.
+const BACK: u64 = 4096;
 
 /// How long one process waits for the other to come up.
 const START: Duration = Duration::from_secs(30);
@@ -47,9 +52,12 @@ pub struct Args {
     /// Capacity of the bus in this direction
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = parse_some_size)]
     capacity: u64,
-    /// Print JSON
+    /// Print JSON: {"stream": {...}, "measured": {"rows": [...]}}
     #[arg(long)]
     json: bool,
+    /// How long to measure; 5s, 1m
+    #[arg(long, value_name = "TIME", default_value = "12s", value_parser = parse_duration)]
+    time: Duration,
     /// Only stream, measure nothing
     #[arg(long)]
     no_bench: bool,
@@ -84,15 +92,31 @@ pub fn run(args: &Args) -> Outcome {
         None => largest_of_toolchain()?,
     };
     let report = stream(args, &file)?;
-    if args.json {
-        output::json(&report)?;
-    } else {
+    if !args.json {
         output::print(&text(&report))?;
     }
     if !report.matches {
         return Err(Failure::error("the digests differ: what came out is not what went in"));
     }
-    Ok(())
+    let measured = if args.no_bench { None } else { Some(measure(args.time)?) };
+    if args.json {
+        return output::json(&Whole { stream: report, measured });
+    }
+    measured.map_or(Ok(()), |measured| output::print(&format!("\n{measured}")))
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Whole {
+    stream: Report,
+    measured: Option<ramway_bench::Demo>,
+}
+
+fn measure(time: Duration) -> Outcome<ramway_bench::Demo> {
+    let meter = Meter::new();
+    let measured = ramway_bench::demo_table(time, &mut |progress| meter.show(progress));
+    meter.clear();
+    measured.map_err(|error| Failure::error(format!("cannot measure: {error}")))
 }
 
 fn text(report: &Report) -> String {
@@ -142,25 +166,62 @@ impl Drop for Other {
 }
 
 fn stream(args: &Args, path: &Path) -> Outcome<Report> {
-    let cannot = |error: std::io::Error| Failure::io(&error, format!("cannot read {}", path.display()));
+    let cannot = |error: io::Error| Failure::io(&error, format!("cannot read {}", path.display()));
     let mut file = File::open(path).map_err(cannot)?;
     let length = file.metadata().map_err(cannot)?.len();
+    let interrupt = Interrupt::install()?;
     let scratch = Scratch::new()?;
     let output = args.output.clone().unwrap_or_else(|| scratch.0.join("received"));
     let name = format!("demo-{}", std::process::id());
-    let mut listener = Listener::builder(&name).capacity(args.capacity).bind()?;
+    let listener = Listener::builder(&name).capacities(args.capacity, BACK).bind()?;
     let exe = std::env::current_exe().map_err(|error| Failure::io(&error, "cannot find this command"))?;
-    let other = Command::new(exe).args(["demo", "--receive", &name, "--output"]).arg(&output).stdin(Stdio::null()).spawn();
+    let other =
+        Command::new(exe).args(["demo", "--receive", &name, "--output"]).arg(&output).stdin(Stdio::null()).spawn();
     let mut other = Other(other.map_err(|error| Failure::io(&error, "cannot start the second process"))?);
     let mut bus = listener.accept_timeout(START)?;
+    // Nobody else is expected: the name goes.
+    drop(listener);
 
     let begun = Instant::now();
     let mut progress = Progress::new(Some(length), false);
+    let sent = send(&mut bus, &mut file, &mut progress, &interrupt);
+    let answered = sent.and_then(|digest| Ok((digest, bus.recv()?.to_vec())));
+    let seconds = begun.elapsed().as_secs_f64();
+    progress.clear();
+    let capacity = bus.sender()?.capacity() as u64;
+    // The other process ends when it sees this.
+    drop(bus);
+    let receiver_pid = other.0.id();
+    let ended = other.0.wait().map_err(|error| Failure::io(&error, "cannot wait for the second process"))?;
+    interrupt.check()?;
+    if !ended.success() {
+        return Err(Failure::new(PEER_DIED, format!("the second process failed: {ended}")));
+    }
+    let (ours, theirs) = answered?;
+    Ok(Report {
+        file: path.to_path_buf(),
+        bytes: progress.bytes(),
+        messages: progress.messages(),
+        capacity,
+        seconds,
+        bytes_per_s: progress.bytes() as f64 / seconds,
+        sender_pid: std::process::id(),
+        receiver_pid,
+        matches: ours == theirs,
+        sha256_sent: hex(&ours),
+        sha256_received: hex(&theirs),
+    })
+}
+
+/// Reads the file into the ring, and gives the digest of what was read.
+fn send(bus: &mut Bus, file: &mut File, progress: &mut Progress, interrupt: &Interrupt) -> Outcome<Vec<u8>> {
+    let sender = bus.sender()?;
+    let chunk = (sender.capacity() / 4 - ramway::layout::FRAME_HEADER as usize).min(sender.max_message_len());
     let mut digest = Sha256::new();
-    let chunk = (bus.sender()?.capacity() / 4 - ramway::layout::FRAME_HEADER as usize).max(1);
     loop {
-        let mut slot = bus.sender()?.reserve(chunk)?.with_type_id(DATA);
-        let count = file.read(&mut slot).map_err(cannot)?;
+        interrupt.check()?;
+        let mut slot = sender.reserve(chunk)?.with_type_id(DATA);
+        let count = file.read(&mut slot).map_err(|error| Failure::io(&error, "cannot read the file"))?;
         if count == 0 {
             break;
         }
@@ -168,43 +229,13 @@ fn stream(args: &Args, path: &Path) -> Outcome<Report> {
         slot.commit(count)?;
         progress.add(count as u64, 1);
     }
-    bus.send(END, b"")?;
-    let theirs = bus.recv().map_err(|error| lost(&error, &mut other))?.to_vec();
-    let seconds = begun.elapsed().as_secs_f64();
-    progress.clear();
-    let ours = digest.finalize();
-    let receiver_pid = other.0.id();
-    let ended = other.0.wait().map_err(|error| Failure::io(&error, "cannot wait for the second process"))?;
-    if !ended.success() {
-        return Err(Failure::error(format!("the second process failed: {ended}")));
-    }
-    Ok(Report {
-        file: path.to_path_buf(),
-        bytes: progress.bytes(),
-        messages: progress.messages(),
-        capacity: bus.sender()?.capacity() as u64,
-        seconds,
-        bytes_per_s: progress.bytes() as f64 / seconds,
-        sender_pid: std::process::id(),
-        receiver_pid,
-        matches: ours[..] == theirs[..],
-        sha256_sent: hex(&ours),
-        sha256_received: hex(&theirs),
-    })
-}
-
-fn lost(error: &ramway::Error, other: &mut Other) -> Failure {
-    match (error.kind(), other.0.try_wait()) {
-        (ErrorKind::Closed | ErrorKind::PeerDead, Ok(Some(status))) => {
-            Failure::new(crate::failure::PEER_DIED, format!("the second process ended too early: {status}"))
-        }
-        _ => Failure::error(error.to_string()),
-    }
+    sender.send(END, b"")?;
+    Ok(digest.finalize().to_vec())
 }
 
 /// The second process: writes what comes, and answers with its digest.
 fn receive(bus: &Path, output: &Path) -> Outcome {
-    let cannot = |error: std::io::Error| Failure::io(&error, format!("cannot write {}", output.display()));
+    let cannot = |error: io::Error| Failure::io(&error, format!("cannot write {}", output.display()));
     let mut bus = Bus::connector(bus).timeout(START).connect()?;
     let mut file = File::create(output).map_err(cannot)?;
     let mut digest = Sha256::new();
@@ -218,10 +249,8 @@ fn receive(bus: &Path, output: &Path) -> Outcome {
     }
     bus.send(DIGEST, &digest.finalize())?;
     // The answer is delivered even if this process has ended by then; but an orderly end is waited for.
-    match bus.recv() {
-        Err(error) if error.kind() == ErrorKind::Closed => Ok(()),
-        _ => Ok(()),
-    }
+    let _ = bus.recv();
+    Ok(())
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -233,7 +262,8 @@ fn largest_of_toolchain() -> Outcome<PathBuf> {
     let advice = "name a file to stream: ramway demo FILE";
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let asked = Command::new(rustc).args(["--print", "sysroot"]).stderr(Stdio::null()).output();
-    let sysroot = asked.ok().filter(|answer| answer.status.success()).and_then(|answer| String::from_utf8(answer.stdout).ok());
+    let sysroot =
+        asked.ok().filter(|answer| answer.status.success()).and_then(|answer| String::from_utf8(answer.stdout).ok());
     let Some(sysroot) = sysroot else {
         return Err(Failure::error(format!("no rustc to ask for a large file; {advice}")));
     };

@@ -3,17 +3,23 @@
 //! One file a subcommand. What they share: [`failure`] (exit codes), [`output`] (stdout that may be closed),
 //! [`units`] (sizes and durations), [`interrupt`] (Ctrl-C), [`progress`].
 
+mod bench;
+mod clean;
 mod cli;
 mod completions;
+mod demo;
 mod doctor;
 mod failure;
+mod inspect;
 mod interrupt;
+mod ls;
 mod output;
-mod place;
+mod procs;
 mod progress;
 mod recv;
 mod send;
 mod units;
+mod view;
 
 use std::process::ExitCode;
 
@@ -22,11 +28,20 @@ use clap::Parser;
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    // The second process of a measurement is this program again.
+    if let Some(code) = ramway_bench::child_main() {
+        return ExitCode::from(code as u8);
+    }
     let cli = Cli::parse();
     cli.color.apply();
     let done = match cli.command {
         Command::Send(args) => send::run(&args),
         Command::Recv(args) => recv::run(&args),
+        Command::Ls(args) => ls::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Clean(args) => clean::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
     };

@@ -9,7 +9,6 @@ use rustix::fs::{FallocateFlags, MemfdFlags};
 use rustix::process::{Resource, getrlimit};
 
 use super::Item;
-use crate::place;
 use crate::units::size;
 
 /// Below this, a few rings of ordinary capacity fill /dev/shm (containers get 64 MiB by default).
@@ -19,14 +18,14 @@ const MEMLOCK_SMALL: u64 = 64 << 20;
 
 /// The nearest existing directory to where named segments go.
 pub fn place() -> PathBuf {
-    let directory = place::directory();
+    let directory = ramway::survey::directory();
     directory.ancestors().find(|path| path.is_dir()).map_or_else(|| PathBuf::from("/"), Path::to_path_buf)
 }
 
 /// The directory of named segments.
 pub fn directory() -> Item {
     const NAME: &str = "directory";
-    let path = place::directory();
+    let path = ramway::survey::directory();
     let shown = path.display();
     let metadata = match fs::symlink_metadata(&path) {
         Ok(metadata) => metadata,
