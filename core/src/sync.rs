@@ -34,6 +34,8 @@ pub enum Step {
     SecondLook,
     /// The look for a close after the lock was seen free.
     CloseBeforeDeath,
+    /// The look for a successor after that.
+    SuccessorBeforeDeath,
     /// The wake-up at attach and close, whatever the wait word says.
     Announce,
 }

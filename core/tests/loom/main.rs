@@ -7,6 +7,7 @@
 #![allow(missing_docs)]
 
 mod end;
+mod region;
 mod ring;
 mod sleep;
 
@@ -105,7 +106,7 @@ impl Tx {
     fn try_send(&mut self, value: u64) -> bool {
         match self.put(value, false, true) {
             Ok(()) => true,
-            Err(error) if error.kind() == ErrorKind::Full => false,
+            Err(error) if matches!(error.kind(), ErrorKind::Full | ErrorKind::Closed) => false,
             Err(error) => panic!("{error}"),
         }
     }

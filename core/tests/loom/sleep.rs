@@ -1,7 +1,7 @@
 //! The sleep protocol: a wake-up that is lost is a deadlock.
 
 use crate::{LOST, Watched, two};
-use ramway::model::{Ring, Step, fails_without, forbid_membarrier, holds, interrupt_point, process};
+use ramway::model::{Step, fails_without, forbid_membarrier, holds, interrupt_point};
 
 /// Who can membarrier.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ fn a_receiver_is_woken_with_fences() {
 
 #[test]
 fn a_receiver_is_woken_without_the_waker_s_fence() {
-    holds(None, || receiver_sleeps(PLAIN, 1));
+    holds(Some(4), || receiver_sleeps(PLAIN, 1));
     holds(Some(2), || receiver_sleeps(PLAIN, 2));
 }
 
@@ -107,4 +107,207 @@ fn without_the_second_look_before_sleeping_a_wake_up_is_lost() {
     fails_without(Step::Recheck, LOST, Some(3), || receiver_sleeps(FENCES, 1));
     fails_without(Step::Recheck, LOST, Some(3), || receiver_sleeps(PLAIN, 1));
     fails_without(Step::Recheck, LOST, Some(3), || sender_sleeps(FENCES));
+}
+
+/// A receiver comes while the sender already runs, and blocks: the sender turns plain in between.
+fn receiver_attaches(can: Can, forbid: bool) {
+    let ring = Watched::new(4, true);
+    let mut tx = ring.sender(can.sender);
+    two(
+        move || {
+            interrupt_point();
+            tx.send(1);
+            interrupt_point();
+            std::mem::forget(tx);
+        },
+        move || {
+            let mut rx = ring.receiver(can.receiver);
+            if forbid {
+                forbid_membarrier();
+            }
+            assert_eq!(rx.recv(), Ok(1));
+            std::mem::forget(rx);
+        },
+    );
+}
+
+#[test]
+fn a_sender_turns_plain_while_it_runs() {
+    holds(Some(3), || receiver_attaches(PLAIN, false));
+}
+
+#[test]
+fn a_receiver_attaches_to_a_sender_that_fences() {
+    holds(Some(3), || receiver_attaches(FENCES, false));
+}
+
+/// membarrier stops working between the receiver's attach and its first sleep, while the sender turns plain.
+#[test]
+fn a_sender_turns_plain_while_membarrier_stops_working() {
+    holds(Some(3), || receiver_attaches(PLAIN, true));
+}
+
+#[test]
+fn without_the_fence_after_turning_plain_a_wake_up_is_lost() {
+    fails_without(Step::PlainFence, LOST, Some(3), || receiver_attaches(PLAIN, true));
+}
+
+/// The sender is plain already when the receiver finds that it cannot membarrier any more.
+fn membarrier_stops_working() {
+    let ring = Watched::new(4, false);
+    let (mut tx, mut rx) = (ring.sender(true), ring.receiver(true));
+    tx.send(1);
+    assert_eq!(rx.recv(), Ok(1));
+    two(
+        move || {
+            tx.send(2);
+            std::mem::forget(tx);
+        },
+        move || {
+            forbid_membarrier();
+            assert_eq!(rx.recv(), Ok(2));
+            std::mem::forget(rx);
+        },
+    );
+}
+
+#[test]
+fn a_sleeper_that_loses_membarrier_sleeps_in_short_rounds() {
+    holds(Some(3), membarrier_stops_working);
+}
+
+#[test]
+fn without_short_rounds_a_wake_up_of_a_sleeper_that_lost_membarrier_is_lost() {
+    fails_without(Step::ShortRounds, LOST, Some(3), membarrier_stops_working);
+}
+
+/// A successor that cannot membarrier takes over from a receiver that could, while the sender is plain.
+fn successor_without_membarrier() {
+    let ring = Watched::new(4, true);
+    let (mut tx, mut rx) = (ring.sender(true), ring.receiver(true));
+    tx.send(1);
+    assert_eq!(rx.recv(), Ok(1));
+    drop(rx);
+    two(
+        move || {
+            tx.send(2);
+            std::mem::forget(tx);
+        },
+        move || {
+            let mut rx = ring.receiver(false);
+            assert_eq!(rx.recv(), Ok(2));
+            std::mem::forget(rx);
+        },
+    );
+}
+
+#[test]
+fn a_successor_without_membarrier_is_woken_by_a_plain_sender() {
+    holds(Some(3), successor_without_membarrier);
+}
+
+#[test]
+fn without_short_rounds_the_wake_up_of_a_successor_is_lost() {
+    fails_without(Step::ShortRounds, LOST, Some(3), successor_without_membarrier);
+}
+
+/// A sender waits for room for two frames; the first one that is given back wakes it too early.
+fn woken_too_early(can: Can) {
+    let ring = Watched::new(2, false);
+    let (mut tx, mut rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+    assert!(tx.try_send(1) && tx.try_send(2));
+    two(
+        move || {
+            // A frame of 32 bytes, the whole ring.
+            tx.tx.send(0, &[7; 16]).unwrap();
+            std::mem::forget(tx);
+        },
+        move || {
+            interrupt_point();
+            assert_eq!(rx.try_recv(), Ok(1));
+            interrupt_point();
+            assert_eq!(rx.try_recv(), Ok(2));
+            interrupt_point();
+            std::mem::forget(rx);
+        },
+    );
+}
+
+#[test]
+fn a_sender_that_was_woken_too_early_sleeps_again() {
+    holds(Some(3), || woken_too_early(FENCES));
+    holds(Some(2), || woken_too_early(PLAIN));
+}
+
+#[test]
+fn without_arming_again_a_sleeper_that_was_woken_too_early_never_sleeps_again() {
+    fails_without(Step::Rearm, "does not arm its word again", Some(3), || woken_too_early(FENCES));
+}
+
+/// Only part of a full ring is given back: the wake-up is put off until a quarter is free.
+#[test]
+fn a_wake_up_that_is_put_off_comes() {
+    holds(Some(2), || {
+        let ring = Watched::new(8, false);
+        let (mut tx, mut rx) = (ring.sender(false), ring.receiver(false));
+        assert!((1..=8).all(|value| tx.try_send(value)));
+        two(
+            move || {
+                tx.send(9);
+                std::mem::forget(tx);
+            },
+            move || {
+                assert_eq!(rx.try_recv(), Ok(1));
+                assert_eq!(rx.try_recv(), Ok(2));
+                std::mem::forget(rx);
+            },
+        );
+    });
+}
+
+/// Both sides sleep: a request and its answer over two rings.
+#[test]
+fn two_that_wait_for_each_other_are_both_woken() {
+    let round_trip = |can: Can| {
+        let (there, back) = (Watched::new(2, false), Watched::new(2, false));
+        let (mut there_tx, mut there_rx) = (there.sender(can.sender), there.receiver(can.receiver));
+        let (mut back_tx, mut back_rx) = (back.sender(can.sender), back.receiver(can.receiver));
+        two(
+            move || {
+                there_tx.send(1);
+                assert_eq!(back_rx.recv(), Ok(2));
+                std::mem::forget((there_tx, back_rx));
+            },
+            move || {
+                assert_eq!(there_rx.recv(), Ok(1));
+                back_tx.send(2);
+                std::mem::forget((back_tx, there_rx));
+            },
+        );
+    };
+    holds(Some(3), move || round_trip(FENCES));
+    holds(Some(2), move || round_trip(PLAIN));
+}
+
+/// A wake-up that nobody sent, as the kernel may deliver one.
+#[test]
+fn a_wake_up_for_nothing_changes_nothing() {
+    let spurious = |can: Can| {
+        let ring = Watched::new(2, false);
+        let (mut tx, mut rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+        two(
+            move || {
+                tx.watched.ring.wake_receiver_for_nothing();
+                tx.send(1);
+                interrupt_point();
+                std::mem::forget(tx);
+            },
+            move || {
+                assert_eq!(rx.recv(), Ok(1));
+                std::mem::forget(rx);
+            },
+        );
+    };
+    holds(Some(3), move || spurious(FENCES));
+    holds(Some(2), move || spurious(PLAIN));
 }

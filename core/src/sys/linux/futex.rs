@@ -19,6 +19,14 @@ pub(crate) enum Wake {
     Interrupted,
 }
 
+impl Wake {
+    /// Whether to ask if the peer lives. After a signal too: a timer that fires more often than a round lasts must not
+    /// put the question off for ever.
+    pub(crate) fn is_a_moment_to_look(self) -> bool {
+        matches!(self, Self::TimedOut | Self::Interrupted)
+    }
+}
+
 /// Sleeps while `word` holds `expected`, for at most `timeout` of monotonic time.
 pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Duration) -> Wake {
     let timeout = futex::Timespec {

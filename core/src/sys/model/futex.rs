@@ -1,6 +1,6 @@
 //! A futex: the kernel compares and queues under one lock, wakes under the same one, and fences on the way in.
 
-use super::kernel::{KERNEL, cpu, schedule_in, schedule_out};
+use super::kernel::{CPUS, KERNEL, cpu, schedule_in, schedule_out};
 use crate::sync::{AtomicU32, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
 use std::sync::Arc;
@@ -14,6 +14,14 @@ pub(crate) enum Wake {
     Interrupted,
 }
 
+impl Wake {
+    /// Whether to ask if the peer lives. After a signal too: a timer that fires more often than a round lasts must not
+    /// put the question off for ever.
+    pub(crate) fn is_a_moment_to_look(self) -> bool {
+        matches!(self, Self::TimedOut | Self::Interrupted)
+    }
+}
+
 /// The longest sleep that the model lets end by itself at once: the rounds of a sleeper whose waker does not fence.
 const SHORT: Duration = Duration::from_millis(1);
 
@@ -23,8 +31,8 @@ struct Queue {
     wakes: u64,
     /// Times that the clock ended sleeps.
     expiries: u64,
-    /// Waits that did not sleep, because the word held something else.
-    refusals: u64,
+    /// By process: waits that did not sleep, because the word held something else.
+    refusals: [u64; CPUS],
 }
 
 pub(super) struct Bucket {
@@ -58,15 +66,16 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Duration) -> Wake {
     fence(Ordering::SeqCst);
     let mut queue = bucket.queue.lock().unwrap();
     if word.load(Ordering::Relaxed) != expected {
-        queue.refusals += 1;
-        // Each refusal needs somebody who took the word away after it was armed, and whoever does so wakes.
-        assert!(
-            queue.refusals <= queue.wakes + 1,
-            "a sleeper that does not arm its wait word again spins on a futex that never sleeps"
-        );
+        let wakes = queue.wakes;
+        let refusals = &mut queue.refusals[cpu().unwrap_or(0)];
+        *refusals += 1;
+        // Each refusal needs somebody who changed the word after it was armed, which a wake-up does once (a ring's word)
+        // or twice (a region's).
+        assert!(*refusals <= 2 * (wakes + 1), "a sleeper that does not arm its word again spins on a futex that never sleeps");
         return Wake::Changed;
     }
-    if timeout <= SHORT {
+    // After a death the clock runs for everyone: what a 100 ms look finds is what the model is about then.
+    if timeout <= SHORT || KERNEL.clock_runs.load(Ordering::Relaxed) {
         drop(queue);
         let cpu = cpu();
         cpu.map(schedule_out);

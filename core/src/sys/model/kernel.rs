@@ -29,6 +29,8 @@ pub(super) struct Kernel {
     pub(super) futexes: std::sync::Mutex<Vec<(usize, Arc<super::futex::Bucket>)>>,
     /// Nanoseconds that `time_passes` has let pass.
     pub(super) now: AtomicU64,
+    /// Every sleep ends after its time.
+    pub(super) clock_runs: AtomicBool,
 }
 
 loom::lazy_static! {
@@ -43,6 +45,7 @@ loom::lazy_static! {
         }),
         futexes: std::sync::Mutex::new(Vec::new()),
         now: AtomicU64::new(0),
+        clock_runs: AtomicBool::new(false),
     };
 }
 
@@ -85,4 +88,10 @@ pub fn time_passes() {
     for bucket in all {
         bucket.expire();
     }
+}
+
+/// From now on every sleep ends after its time.
+pub fn clock_runs() {
+    KERNEL.clock_runs.store(true, Ordering::Relaxed);
+    time_passes();
 }

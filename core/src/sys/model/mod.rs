@@ -8,9 +8,11 @@ pub(crate) mod fork;
 pub(crate) mod futex;
 mod kernel;
 pub(crate) mod membarrier;
+mod notify;
 mod run;
 
-pub use kernel::{process, time_passes};
+pub use kernel::{clock_runs, process, time_passes};
+pub use notify::Notifications;
 pub use membarrier::{forbid as forbid_membarrier, interrupt_point};
 pub(crate) use run::keep;
 pub use run::{fails_without, holds};

@@ -4,7 +4,8 @@ use crate::layout::{
     ALIGN_MIN, FRAME_HEADER, Geometry, HeadLine, Line, Mark, RingBlock, RoleLine, TailLine, first_position,
 };
 use crate::sync::{AtomicU32, AtomicU64};
-use crate::sys::{fork, time_passes};
+use crate::sys::model::clock_runs;
+use crate::sys::fork;
 use crate::wait::WaitPolicy;
 use crate::{Receiver, Sender};
 use loom::sync::Mutex;
@@ -168,7 +169,7 @@ impl Ring {
 
     fn die(&self, role: Role) {
         self.0.held.lock().unwrap()[role as usize] = false;
-        time_passes();
+        clock_runs();
     }
 
     /// Wakes whoever waits for messages although there is no reason to, as the kernel may.
