@@ -243,6 +243,22 @@ fn an_orderly_close_comes_after_the_last_message_in_both_directions() {
 }
 
 #[test]
+fn a_listener_that_greets_and_hangs_up_at_once_is_heard() {
+    let dir = Dir::new();
+    let listener = Listener::builder(dir.join("l")).capacity(4096).bind().unwrap();
+    for _ in 0..20 {
+        let path = listener.path().to_owned();
+        let connecting = std::thread::spawn(move || Bus::connect(path).unwrap());
+        let mut accepted = listener.accept_timeout(PATIENCE).unwrap();
+        accepted.send(1, b"good bye").unwrap();
+        drop(accepted);
+        let mut bus = connecting.join().unwrap();
+        assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"good bye");
+        assert_eq!(bus.recv_timeout(PATIENCE).unwrap_err().kind(), ErrorKind::Closed);
+    }
+}
+
+#[test]
 fn the_halves_close_one_by_one() {
     let dir = Dir::new();
     let (a, mut b) = pair(&dir);

@@ -146,7 +146,8 @@ impl Connector {
         let halves = memory::open(memory, size, &entry, self.manner);
         let told = handshake::acknowledge(entry.fd(0), &halves);
         let halves = halves?;
-        if told.is_err() || socket::hung_up(entry.fd(0)) {
+        // A listener that has the ACK has accepted us: if it has hung up since, what it sent is to be received first.
+        if told.is_err() {
             return Ok(gone());
         }
         Ok(Step::Done(Box::new(Bus::new(halves, entry, peer))))

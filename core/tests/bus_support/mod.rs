@@ -1,6 +1,8 @@
 //! What the bus tests share: a directory of their own, and other processes, which are this test binary again.
 #![allow(dead_code)] // each test binary uses its part
 
+pub mod raw;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
