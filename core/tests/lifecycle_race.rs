@@ -87,7 +87,7 @@ fn of_two_racing_creators_one_wins() {
     for (round, (a, b)) in a.bytes().zip(b.bytes()).enumerate() {
         assert_ne!(a, b, "round {round}: exactly one creates");
     }
-    peers.map(Peer::finish);
+    peers.into_iter().for_each(Peer::finish);
     assert!(dir.names().is_empty(), "{:?}", dir.names());
 }
 
@@ -99,7 +99,7 @@ fn a_sender_and_a_receiver_that_start_at_once_meet() {
     let mut peers = ["sender", "receiver"].map(|side| Peer::start(&["meet", side, &dir.at("ring"), &barrier]));
     peers[0].expect("done");
     peers[1].expect("done");
-    peers.map(Peer::finish);
+    peers.into_iter().for_each(Peer::finish);
     assert!(dir.names().is_empty(), "{:?}", dir.names());
 }
 
@@ -133,6 +133,6 @@ fn nobody_ever_sees_half_a_segment() {
     for peer in &mut peers {
         peer.hear();
     }
-    peers.map(Peer::finish);
+    peers.into_iter().for_each(Peer::finish);
     assert!(dir.names().is_empty(), "{:?}", dir.names());
 }

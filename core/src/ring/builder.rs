@@ -184,7 +184,7 @@ fn unlinked(data: MirrorMap, header: Arc<HeaderMap>, geometry: &RingGeometry) ->
 
 fn check_memory(memory: *mut u8, len: usize) -> Result<()> {
     let page = page_size();
-    if memory.is_null() || memory.addr() % page != 0 || len < HeaderMap::mapped_len() + page {
+    if memory.is_null() || !memory.addr().is_multiple_of(page) || len < HeaderMap::mapped_len() + page {
         return Err(Error::new(
             ErrorKind::InvalidArgument,
             format!(

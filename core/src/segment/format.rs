@@ -6,9 +6,8 @@ use std::mem::offset_of;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{
-    ALIGN_MAX, ALIGN_MIN, BLOCK_OFFSETS, BYTE_ORDER, FEATURES_KNOWN, FLAG_PERSISTENT, Geometry, HEADER_SIZE, HeadLine,
-    Kind, MAGIC, Mark, RegionBlock, RingBlock, RoleLine, SegmentHeader, TailLine, VERSION_MAJOR, VERSION_MINOR,
-    first_position,
+    ALIGN_MAX, ALIGN_MIN, BLOCK_OFFSETS, BYTE_ORDER, FEATURES_KNOWN, FLAG_PERSISTENT, Geometry, HEADER_SIZE, Kind,
+    MAGIC, RingBlock, SegmentHeader, VERSION_MAJOR, VERSION_MINOR, first_position,
 };
 use crate::sys::mem::page_size;
 
@@ -38,11 +37,11 @@ impl HeaderPage {
         u16::from_ne_bytes(self.array(at))
     }
 
-    fn u32(&self, at: usize) -> u32 {
+    pub(super) fn u32(&self, at: usize) -> u32 {
         u32::from_ne_bytes(self.array(at))
     }
 
-    fn u64(&self, at: usize) -> u64 {
+    pub(super) fn u64(&self, at: usize) -> u64 {
         u64::from_ne_bytes(self.array(at))
     }
 
@@ -227,6 +226,9 @@ pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
     if page.array::<8>(offset_of!(SegmentHeader, magic)) != MAGIC {
         return mismatch("this is not a Ramway segment (other first bytes); it is left as it is");
     }
+    if file_size < HEADER_SIZE as u64 {
+        return corrupt(format!("the segment is cut off after {file_size} bytes, less than its header page"));
+    }
     let order = page.u32(offset_of!(SegmentHeader, byte_order));
     if order == BYTE_ORDER.swap_bytes() {
         return mismatch("the segment was made on a machine of the other byte order");
@@ -259,7 +261,7 @@ pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
         created_ns: page.u64(offset_of!(SegmentHeader, created_ns)),
         boot_id: page.array(offset_of!(SegmentHeader, boot_id)),
     };
-    if header.size != file_size || file_size < HEADER_SIZE as u64 {
+    if header.size != file_size {
         return corrupt(format!("the segment says that it has {} bytes, the file has {file_size}", header.size));
     }
     let mut valid = Valid { header, rings: [None; 2], region: None };
@@ -286,13 +288,13 @@ fn data_range(page: &HeaderPage, block: usize, file_size: u64) -> Result<(u64, u
     let data_offset = page.u64(base + offset_of!(Geometry, data_offset));
     let capacity = page.u64(base + offset_of!(Geometry, capacity));
     let fits = data_offset.checked_add(capacity).is_some_and(|end| end <= file_size);
-    if data_offset < HEADER_SIZE as u64 || data_offset % HEADER_SIZE as u64 != 0 || !fits {
+    if data_offset < HEADER_SIZE as u64 || !data_offset.is_multiple_of(HEADER_SIZE as u64) || !fits {
         return corrupt(format!(
             "block {block} claims {capacity} bytes at {data_offset}, which do not lie in a segment of {file_size} bytes"
         ));
     }
     let page_size = page_size() as u64;
-    if capacity != 0 && (data_offset % page_size != 0 || capacity % page_size != 0) {
+    if capacity != 0 && !(data_offset.is_multiple_of(page_size) && capacity.is_multiple_of(page_size)) {
         return mismatch(format!(
             "the data ({capacity} bytes at {data_offset}) cannot be mapped with this machine's pages of {page_size} bytes"
         ));
@@ -327,62 +329,5 @@ fn region(page: &HeaderPage, file_size: u64) -> Result<RegionGeometry> {
     Ok(RegionGeometry { data_offset, capacity, len })
 }
 
-/// A role's words, as they were at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RoleWords {
-    pub(crate) wait: u32,
-    pub(crate) flags: u32,
-    pub(crate) epoch: u32,
-    pub(crate) close_seen: u32,
-}
-
-/// A ring's words, as they were at one moment (each whole, together not).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RingWords {
-    pub(crate) tail: u64,
-    pub(crate) head: u64,
-    /// `(end, tag)`, see [`Mark`].
-    pub(crate) marks: [(u64, u64); 2],
-    pub(crate) producer: RoleWords,
-    pub(crate) consumer: RoleWords,
-}
-
-impl RingWords {
-    pub(crate) fn read(page: &HeaderPage, block: usize) -> Self {
-        let base = BLOCK_OFFSETS[block];
-        let role = |at: usize| RoleWords {
-            wait: page.u32(base + at + offset_of!(RoleLine, wait)),
-            flags: page.u32(base + at + offset_of!(RoleLine, flags)),
-            epoch: page.u32(base + at + offset_of!(RoleLine, epoch)),
-            close_seen: page.u32(base + at + offset_of!(RoleLine, close_seen)),
-        };
-        let mark = |i: usize| {
-            let at = base + offset_of!(RingBlock, tail) + offset_of!(TailLine, marks) + i * std::mem::size_of::<Mark>();
-            (page.u64(at + offset_of!(Mark, end)), page.u64(at + offset_of!(Mark, tag)))
-        };
-        Self {
-            tail: page.u64(base + offset_of!(RingBlock, tail) + offset_of!(TailLine, tail)),
-            head: page.u64(base + offset_of!(RingBlock, head) + offset_of!(HeadLine, head)),
-            marks: [mark(0), mark(1)],
-            producer: role(offset_of!(RingBlock, producer)),
-            consumer: role(offset_of!(RingBlock, consumer)),
-        }
-    }
-
-    /// An orderly close that no receiver has seen: it is delivered like a message.
-    pub(crate) fn has_unseen_close(&self) -> bool {
-        self.producer.flags & crate::layout::ROLE_CLOSED != 0
-            && self.producer.epoch != 0
-            && self.consumer.close_seen != self.producer.epoch
-    }
-
-    /// Whether something waits for a receiver.
-    pub(crate) fn has_undelivered(&self) -> bool {
-        self.tail != self.head || self.has_unseen_close()
-    }
-}
-
-/// The notification count of a region and whether somebody waits.
-pub(crate) fn region_notify_word(page: &HeaderPage) -> u32 {
-    page.u32(BLOCK_OFFSETS[0] + offset_of!(RegionBlock, notify))
-}
+#[cfg(test)]
+mod tests;

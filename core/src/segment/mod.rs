@@ -1,20 +1,20 @@
 //! The only place that maps memory, takes locks, or decides whether bytes may be trusted.
 
+mod birth;
 mod format;
 mod link;
 pub(crate) mod name;
 pub(crate) mod named;
 pub mod survey;
 mod undelivered;
+mod words;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
 
-pub(crate) use format::{
-    HeaderPage, RegionGeometry, RingGeometry, RoleWords, Spec, Valid, format, round_capacity, validate,
-};
+pub(crate) use format::{HeaderPage, RegionGeometry, RingGeometry, Spec, Valid, format, round_capacity, validate};
 pub(crate) use link::{Link, Probe, Role, SocketLink};
 pub(crate) use name::Name;
 pub(crate) use named::{BYTE_LISTENER, Intent, Named, NamedLink, NamedOptions, named};

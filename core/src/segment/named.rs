@@ -15,16 +15,17 @@ use std::time::{Duration, Instant};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::format::{HeaderPage, Spec, Valid, format, validate};
-use super::name::{Name, socket_of};
+use super::birth::{Unborn, create_once, remove};
+use super::format::{HeaderPage, Spec, Valid, validate};
+use super::name::Name;
 use super::{HeaderMap, undelivered};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{HEADER_SIZE, Kind};
+use crate::layout::Kind;
 use crate::sys::fork::Entry;
 use crate::sys::fs::{self, FileSystem};
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
-use crate::sys::placement::{self, PlacementOptions};
+use crate::sys::placement::PlacementOptions;
 
 /// Locked shared by everybody who uses the segment.
 pub(crate) const BYTE_IN_USE: u64 = 0;
@@ -78,12 +79,10 @@ pub(crate) struct Named {
     pub(crate) valid: Valid,
     pub(crate) link: NamedLink,
     pub(crate) entry: Entry,
-    /// Whether this call made it.
-    pub(crate) created: bool,
 }
 
 /// What one attempt came to.
-enum Step {
+pub(super) enum Step {
     Done(Box<Named>),
     /// Nothing to open; what to say when nobody makes it in time.
     Absent(Error),
@@ -147,7 +146,7 @@ fn attempt(name: &Name, options: &NamedOptions<'_>, unborn: &mut Option<Box<Unbo
     }
 }
 
-fn os(e: Errno, what: &str) -> Error {
+pub(super) fn os(e: Errno, what: &str) -> Error {
     Error::os(e.raw_os_error(), what)
 }
 
@@ -214,7 +213,7 @@ pub(crate) fn leads_to(dir: BorrowedFd<'_>, file: &OsStr, id: FileId) -> bool {
     matches!(fs::stat_at(dir, file), Ok(Some(now)) if FileId::of(&now) == id)
 }
 
-fn retry(why: &str) -> Step {
+pub(super) fn retry(why: &str) -> Step {
     Step::Retry(Error::new(ErrorKind::TimedOut, format!("{why}, over and over until the deadline")))
 }
 
@@ -256,7 +255,7 @@ fn open_once(name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
         link.take_role(byte, options.kind)?;
     }
     let header = Arc::new(HeaderMap::map(file.as_fd(), options.access)?);
-    Ok(Step::Done(Box::new(Named { file, header, valid, link, entry, created: false })))
+    Ok(Step::Done(Box::new(Named { file, header, valid, link, entry })))
 }
 
 /// Opens the description that holds the locks, and the directory for the last one out. `None`: the name no longer
@@ -278,183 +277,8 @@ pub(crate) fn lock_description(name: &Name, stat: &Stat, access: Access) -> Resu
     Ok(same.then_some(entry))
 }
 
-fn dup(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+pub(super) fn dup(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
     rustix::io::fcntl_dupfd_cloexec(fd, 0).map_err(|e| os(e, "duplicating a descriptor"))
-}
-
-/// A segment that is whole and locked but has no name yet.
-struct Unborn {
-    named: Named,
-    /// Where the file system knows no files without a name: what it is called meanwhile.
-    dot_name: Option<DotName>,
-}
-
-fn create_once(name: &Name, options: &NamedOptions<'_>, unborn: &mut Option<Box<Unborn>>) -> Result<Step> {
-    check_file_system(name.dir(), options.allow_disk)?;
-    if let Some(step) = make_way(name, options)? {
-        return Ok(step);
-    }
-    let ready = match unborn.take() {
-        Some(ready) => ready,
-        None => match Unborn::build(name, options, true)? {
-            Some(ready) => Box::new(ready),
-            None => return Ok(retry("the new segment vanished before it had its name")),
-        },
-    };
-    match ready.give_name(name) {
-        Ok(named) => Ok(Step::Done(Box::new(named))),
-        Err((Errno::EXIST, back)) => {
-            *unborn = Some(back);
-            Ok(retry("somebody else created the same name"))
-        }
-        // `clean` took the dot-name for a dead one's; or the directory is gone.
-        Err((Errno::NOENT, _)) => Ok(retry("the new segment vanished before it had its name")),
-        Err((e, _)) => Err(os(e, "giving the segment its name")),
-    }
-}
-
-/// Removes a dead, empty segment that has the name. `None`: the name is free, as far as one can see.
-fn make_way(name: &Name, options: &NamedOptions<'_>) -> Result<Option<Step>> {
-    // Whatever is there and is not a dead segment takes the name, so here that is AlreadyExists.
-    let taken = |e: Error| match e.kind() {
-        ErrorKind::InvalidArgument | ErrorKind::AbiMismatch | ErrorKind::Corrupt => {
-            Error::new(ErrorKind::AlreadyExists, format!("the name is taken: {e}"))
-        }
-        _ => e,
-    };
-    let Some((file, stat)) = open_regular(name.dir(), name.file(), Access::ReadWrite).map_err(taken)? else {
-        return Ok(None);
-    };
-    let (page, size) = read_page(file.as_fd())?;
-    let valid = validate(&page, size).map_err(taken)?;
-    // A description of its own, so that a fork's child cannot keep the exclusive lock.
-    let Some(entry) = lock_description(name, &stat, Access::ReadWrite)? else {
-        return Ok(Some(retry("the name changed hands while it was looked at")));
-    };
-    if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Exclusive)? {
-        return match lock::held_by_another(entry.fd(0), BYTE_IN_USE)? {
-            Some(Mode::Shared) => Err(Error::new(
-                ErrorKind::AlreadyExists,
-                format!("a live {} has this name; open it, or pick another name", valid.header.kind.name()),
-            )),
-            _ => Ok(Some(retry("somebody was removing the segment"))),
-        };
-    }
-    if !leads_to(name.dir(), name.file(), FileId::of(&stat)) {
-        return Ok(Some(retry("the name changed hands while it was looked at")));
-    }
-    if !valid.header.is_of_another_boot() && !options.discard {
-        if let Some(reason) = undelivered::reason_to_keep(file.as_fd(), &valid)? {
-            return Err(Error::new(
-                ErrorKind::AlreadyExists,
-                format!("{reason}; open_or_create resumes it, discard starts anew"),
-            ));
-        }
-    }
-    remove(name.dir(), name.file(), valid.header.kind).map_err(|e| os(e, "removing the dead segment"))?;
-    Ok(None)
-}
-
-/// Unlinks a segment's name, and a dead listener's socket with it. The caller holds byte 0 exclusively.
-pub(crate) fn remove(dir: BorrowedFd<'_>, file: &OsStr, kind: Kind) -> Result<(), Errno> {
-    if kind == Kind::Listener {
-        let socket = socket_of(file);
-        if matches!(fs::stat_at(dir, &socket), Ok(Some(stat)) if fs::is_socket(&stat)) {
-            fs::unlink(dir, &socket)?;
-        }
-    }
-    match fs::unlink(dir, file) {
-        Err(Errno::NOENT) => Ok(()),
-        done => done,
-    }
-}
-
-/// How a segment is called while it is being made where every file needs a name: `.ramway-<16 hex digits>.new`.
-pub(crate) fn is_dot_name(name: &OsStr) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let middle = name.as_bytes().strip_prefix(b".ramway-").and_then(|rest| rest.strip_suffix(b".new"));
-    middle.is_some_and(|hex| hex.len() == 16 && hex.iter().all(u8::is_ascii_hexdigit))
-}
-
-impl Unborn {
-    fn build(name: &Name, options: &NamedOptions<'_>, may_be_unnamed: bool) -> Result<Option<Self>> {
-        let spec = options.spec.as_ref().expect("whoever may create says what");
-        // Without /proc or the file system's help a file cannot be opened twice, or named, but by a name.
-        let unnamed = fs::create_unnamed(name.dir()).ok().filter(|f| may_be_unnamed && fs::reopen(f.as_fd()).is_ok());
-        let (file, dot_name) = match unnamed {
-            Some(file) => (file, None),
-            None => {
-                let dir = dup(name.dir())?;
-                let dot_name = OsString::from(format!(".ramway-{:016x}.new", fs::random()));
-                let file = fs::create_new(name.dir(), &dot_name).map_err(|e| os(e, "making a file"))?;
-                (file, Some(DotName { dot_name, dir: Some(dir) }))
-            }
-        };
-        let stat = fs::stat(&file).map_err(|e| os(e, "looking at the new file"))?;
-        let mut vanished = false;
-        let entry = Entry::open(|| {
-            let lock = match &dot_name {
-                Some(guard) => fs::open_at(name.dir(), &guard.dot_name, Access::ReadWrite),
-                None => fs::reopen(file.as_fd()),
-            };
-            vanished = matches!(lock, Err(Errno::NOENT));
-            Ok(if vanished {
-                Vec::new()
-            } else {
-                vec![lock.map_err(|e| os(e, "opening the new file a second time"))?, dup(name.dir())?]
-            })
-        })?;
-        // Locked before it is filled in. `clean`, which takes away what has a dot-name and no lock, may be faster.
-        if vanished || !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Shared)? {
-            return Ok(None);
-        }
-        let mut link = NamedLink::new(entry.clone(), name, &stat);
-        if let Some(byte) = options.role_byte {
-            link.take_role(byte, options.kind)?;
-        }
-        fs::chmod(file.as_fd(), options.mode).map_err(|e| os(e, "setting the file's mode"))?;
-        placement::allocate(file.as_fd(), 0, HEADER_SIZE as u64, &PlacementOptions::default())?;
-        for geometry in spec.blocks.iter().flatten() {
-            placement::allocate(file.as_fd(), geometry.data_offset, geometry.capacity, &options.placement)?;
-        }
-        rustix::fs::ftruncate(&file, spec.size).map_err(|e| os(e, "sizing the file"))?;
-        let page = format(spec);
-        fs::write_at(file.as_fd(), 0, &page.0[..]).map_err(|e| os(e, "writing the header page"))?;
-        let valid = validate(&page, spec.size)?;
-        let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite)?);
-        Ok(Some(Self { named: Named { file, header, valid, link, entry, created: true }, dot_name }))
-    }
-
-    /// Makes the segment appear under its name, or hands it back.
-    fn give_name(mut self, name: &Name) -> std::result::Result<Named, (Errno, Box<Self>)> {
-        let done = match &self.dot_name {
-            None => fs::link_unnamed(self.named.file.as_fd(), name.dir(), name.file()),
-            Some(guard) => fs::rename_new(name.dir(), &guard.dot_name, name.file()),
-        };
-        match done {
-            Ok(()) => {
-                if let Some(guard) = &mut self.dot_name {
-                    guard.dir = None;
-                }
-                Ok(self.named)
-            }
-            Err(e) => Err((e, Box::new(self))),
-        }
-    }
-}
-
-/// Removes the interim name unless the segment has got its own (then `dir` is `None`).
-struct DotName {
-    dot_name: OsString,
-    dir: Option<OwnedFd>,
-}
-
-impl Drop for DotName {
-    fn drop(&mut self) {
-        if let Some(dir) = &self.dir {
-            let _ = fs::unlink(dir.as_fd(), &self.dot_name);
-        }
-    }
 }
 
 /// The locks of one handle. Dropped last of all the handle has: releases the role, and if nobody else is there, the
@@ -469,11 +293,11 @@ pub(crate) struct NamedLink {
 }
 
 impl NamedLink {
-    fn new(entry: Entry, name: &Name, stat: &Stat) -> Self {
+    pub(super) fn new(entry: Entry, name: &Name, stat: &Stat) -> Self {
         Self { entry, file: name.file().into(), id: FileId::of(stat), role_byte: None }
     }
 
-    fn take_role(&mut self, byte: u64, kind: Kind) -> Result<()> {
+    pub(super) fn take_role(&mut self, byte: u64, kind: Kind) -> Result<()> {
         if lock::try_lock(self.entry.fd(0), byte, Mode::Exclusive)? {
             self.role_byte = Some(byte);
             return Ok(());

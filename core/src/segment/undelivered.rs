@@ -2,8 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::format::{HeaderPage, RingGeometry, RingWords, Valid};
+use super::format::{HeaderPage, RingGeometry, Valid};
 use super::named::read_page;
+use super::words::RingWords;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{FRAME_HEADER, MESSAGE_MAX, first_position, frame_size};
 use crate::sys::fs;
@@ -92,4 +93,69 @@ pub(crate) fn count(file: BorrowedFd<'_>, ring: &RingGeometry, tail: u64, head: 
         done += size;
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::memfd;
+    use std::os::fd::{AsFd, OwnedFd};
+
+    const RING: RingGeometry = RingGeometry { data_offset: 4096, capacity: 1 << 16, align: 64 };
+
+    fn file(data: &[u8]) -> OwnedFd {
+        let file = memfd::create("ramway-test").unwrap();
+        rustix::fs::ftruncate(&file, RING.data_offset + RING.capacity).unwrap();
+        fs::write_at(file.as_fd(), RING.data_offset, data).unwrap();
+        file
+    }
+
+    /// Puts frames of these lengths at a position, wrapping; gives the tail.
+    fn frames(data: &mut [u8], mut at: u64, lengths: &[u32]) -> u64 {
+        for len in lengths {
+            let index = (at & (RING.capacity - 1)) as usize;
+            data[index..index + 4].copy_from_slice(&len.to_ne_bytes());
+            at = at.wrapping_add(frame_size(u64::from(*len), RING.align));
+        }
+        at
+    }
+
+    #[test]
+    fn counts_across_the_wrap_and_past_two_to_the_64() {
+        let lengths = [0, 1, 100, 40_000, 5_000, 0, 3, 64, 10_000];
+        for head in [48, 48 + 64 * 1000, 48 + 64 * 1023, u64::MAX - 15, u64::MAX - 15 - 64 * 500] {
+            let mut data = vec![0xEE; RING.capacity as usize];
+            let tail = frames(&mut data, head, &lengths);
+            let counted = count(file(&data).as_fd(), &RING, tail, head).unwrap();
+            assert_eq!(counted, Undelivered { messages: 9, bytes: lengths.iter().map(|&l| u64::from(l)).sum() });
+        }
+        assert_eq!(count(file(&[]).as_fd(), &RING, 48, 48).unwrap(), Undelivered::default());
+    }
+
+    #[test]
+    fn believes_no_length_and_no_position() {
+        let corrupt = |data: &[u8], tail, head| {
+            assert_eq!(count(file(data).as_fd(), &RING, tail, head).unwrap_err().kind(), ErrorKind::Corrupt);
+        };
+        for len in [49, 1 << 16, i32::MAX as u32, u32::MAX] {
+            let mut data = vec![0; RING.capacity as usize];
+            frames(&mut data, 48, &[len]);
+            corrupt(&data, 48 + 64, 48);
+        }
+        for (tail, head) in [(0, 0), (49, 49), (48, 112), (48 + (1 << 16) + 64, 48), (1 << 63, 48), (56, 48)] {
+            corrupt(&[], tail, head);
+        }
+        // Noise all over: an end, whichever it is.
+        let noise: Vec<u8> = (0..RING.capacity as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        for head in (48..RING.capacity).step_by(64) {
+            let _ = count(file(&noise).as_fd(), &RING, head + RING.capacity, head);
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_early_is_an_error() {
+        let short = file(&[0; 4096]);
+        rustix::fs::ftruncate(&short, RING.data_offset + 100).unwrap();
+        assert_eq!(count(short.as_fd(), &RING, 48 + 64 * 20, 48).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
 }

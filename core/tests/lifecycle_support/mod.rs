@@ -178,7 +178,7 @@ impl Barrier {
         while self.word().load(Ordering::SeqCst) < count {
             looks += 1;
             // Close together on two CPUs, and no waste where there is one.
-            if looks % 64 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+            if looks.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
         }
     }
 }

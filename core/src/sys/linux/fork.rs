@@ -153,9 +153,11 @@ impl Entry {
         Self(Arc::new(Inner { id, fds, detached }))
     }
 
-    /// Has [`ErrorKind::Detached`] stored into `state` in a fork's child, until the watch is dropped. `state` must
-    /// outlive the watch: it is followed in the child without another look.
-    pub(crate) fn watch(&self, state: *const AtomicU32) -> Watch {
+    /// Has [`ErrorKind::Detached`] stored into `state` in a fork's child, until the watch is dropped.
+    ///
+    /// # Safety
+    /// `state` outlives the watch: it is followed in the child without another look.
+    pub(crate) unsafe fn watch(&self, state: *const AtomicU32) -> Watch {
         if let Some(slot) = &mut registry().slots[self.0.id] {
             slot.states.push(state);
         }

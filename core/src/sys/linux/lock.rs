@@ -64,3 +64,36 @@ pub(crate) fn held_by_another(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<Mo
         _ => Some(Mode::Exclusive),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{fs, memfd};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn descriptions_of_one_process_are_strangers() {
+        let a = memfd::create("ramway-test").unwrap();
+        let b = fs::reopen(a.as_fd()).unwrap();
+        let (a, b) = (a.as_fd(), b.as_fd());
+        assert!(try_lock(a, 0, Mode::Shared).unwrap() && try_lock(b, 0, Mode::Shared).unwrap());
+        assert!(!try_lock(a, 0, Mode::Exclusive).unwrap());
+        assert_eq!(held_by_another(a, 0).unwrap(), Some(Mode::Shared));
+        unlock(b, 0);
+        assert_eq!(held_by_another(a, 0).unwrap(), None, "one's own lock is not another's");
+        assert!(try_lock(a, 0, Mode::Exclusive).unwrap());
+        assert_eq!(held_by_another(b, 0).unwrap(), Some(Mode::Exclusive));
+        assert_eq!(held_by_another(b, 1).unwrap(), None, "one byte each");
+    }
+
+    #[test]
+    fn a_read_only_description_can_ask_and_share() {
+        let a = memfd::create("ramway-test").unwrap();
+        let path = format!("/proc/self/fd/{}", a.as_raw_fd());
+        let reader = std::fs::File::open(path).unwrap();
+        assert!(try_lock(a.as_fd(), 1, Mode::Exclusive).unwrap());
+        assert_eq!(held_by_another(reader.as_fd(), 1).unwrap(), Some(Mode::Exclusive));
+        assert!(try_lock(reader.as_fd(), 0, Mode::Shared).unwrap());
+        assert!(try_lock(reader.as_fd(), 2, Mode::Exclusive).is_err());
+    }
+}

@@ -135,6 +135,7 @@ impl PageMap {
         self.0.ptr.as_ptr()
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.0.len
     }
@@ -191,6 +192,7 @@ impl MirrorMap {
         self.0.ptr.as_ptr()
     }
 
+    #[cfg(test)]
     pub(crate) fn capacity(&self) -> usize {
         self.0.len / 2
     }
@@ -223,4 +225,61 @@ fn large_page(fd: BorrowedFd<'_>, len: usize) -> usize {
         return (fs.f_bsize as usize).max(page_size());
     }
     if len >= HUGE { HUGE } else { page_size() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::memfd;
+    use std::os::fd::{AsFd, OwnedFd};
+
+    fn file(len: usize) -> OwnedFd {
+        let file = memfd::create("ramway-test").unwrap();
+        rustix::fs::ftruncate(&file, len as u64).unwrap();
+        file
+    }
+
+    #[test]
+    fn both_copies_are_the_same_bytes() {
+        let page = page_size();
+        for capacity in [page, 4 * page, 4 << 20] {
+            let file = file(page + capacity);
+            let map = MirrorMap::map(file.as_fd(), page as u64, capacity, Access::ReadWrite).unwrap();
+            let view = MirrorMap::map(file.as_fd(), page as u64, capacity, Access::ReadOnly).unwrap();
+            assert_eq!(map.capacity(), capacity);
+            assert!(capacity < 2 << 20 || map.as_ptr().addr().is_multiple_of(2 << 20), "room for huge pages");
+            for at in [0, 1, capacity / 2, capacity - 1] {
+                // SAFETY: both indices lie inside the mapping, and only this thread uses the memory.
+                unsafe {
+                    map.as_ptr().add(at).write_volatile(at as u8 ^ 0x55);
+                    assert_eq!(map.as_ptr().add(capacity + at).read_volatile(), at as u8 ^ 0x55);
+                    map.as_ptr().add(capacity + at).write_volatile(99);
+                    assert_eq!(view.as_ptr().add(at).read_volatile(), 99);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_map_is_one_window() {
+        let page = page_size();
+        let file = file(3 * page);
+        let map = PageMap::map(file.as_fd(), page as u64, page, Access::ReadWrite).unwrap();
+        assert_eq!(map.len(), page);
+        // SAFETY: inside the mapping.
+        unsafe { map.as_ptr().write_volatile(7) };
+        let mut byte = [0];
+        assert_eq!(crate::sys::fs::read_at(file.as_fd(), page as u64, &mut byte).unwrap(), 1);
+        assert_eq!(byte, [7]);
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_is_an_error() {
+        let page = page_size();
+        let file = file(page);
+        let kind = |result: Result<MirrorMap>| result.unwrap_err().kind();
+        assert_eq!(kind(MirrorMap::map(file.as_fd(), 0, usize::MAX / 2 + 1, Access::ReadOnly)), ErrorKind::NoSpace);
+        assert_eq!(kind(MirrorMap::map(file.as_fd(), 0, 1 << 60, Access::ReadOnly)), ErrorKind::NoSpace);
+        assert!(PageMap::map(file.as_fd(), 1, page, Access::ReadOnly).is_err());
+    }
 }

@@ -1,0 +1,66 @@
+//! The words of a ring or region as they were at one moment, out of a copy of the header page.
+
+use std::mem::offset_of;
+
+use super::format::HeaderPage;
+use crate::layout::{BLOCK_OFFSETS, HeadLine, Mark, ROLE_CLOSED, RegionBlock, RingBlock, RoleLine, TailLine};
+
+/// A role's words, as they were at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RoleWords {
+    pub(crate) wait: u32,
+    pub(crate) flags: u32,
+    pub(crate) epoch: u32,
+    pub(crate) close_seen: u32,
+}
+
+/// A ring's words, as they were at one moment (each whole, together not).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RingWords {
+    pub(crate) tail: u64,
+    pub(crate) head: u64,
+    /// `(end, tag)`, see [`Mark`].
+    pub(crate) marks: [(u64, u64); 2],
+    pub(crate) producer: RoleWords,
+    pub(crate) consumer: RoleWords,
+}
+
+impl RingWords {
+    pub(crate) fn read(page: &HeaderPage, block: usize) -> Self {
+        let base = BLOCK_OFFSETS[block];
+        let role = |at: usize| RoleWords {
+            wait: page.u32(base + at + offset_of!(RoleLine, wait)),
+            flags: page.u32(base + at + offset_of!(RoleLine, flags)),
+            epoch: page.u32(base + at + offset_of!(RoleLine, epoch)),
+            close_seen: page.u32(base + at + offset_of!(RoleLine, close_seen)),
+        };
+        let mark = |i: usize| {
+            let at = base + offset_of!(RingBlock, tail) + offset_of!(TailLine, marks) + i * std::mem::size_of::<Mark>();
+            (page.u64(at + offset_of!(Mark, end)), page.u64(at + offset_of!(Mark, tag)))
+        };
+        Self {
+            tail: page.u64(base + offset_of!(RingBlock, tail) + offset_of!(TailLine, tail)),
+            head: page.u64(base + offset_of!(RingBlock, head) + offset_of!(HeadLine, head)),
+            marks: [mark(0), mark(1)],
+            producer: role(offset_of!(RingBlock, producer)),
+            consumer: role(offset_of!(RingBlock, consumer)),
+        }
+    }
+
+    /// An orderly close that no receiver has seen: it is delivered like a message.
+    pub(crate) fn has_unseen_close(&self) -> bool {
+        self.producer.flags & ROLE_CLOSED != 0
+            && self.producer.epoch != 0
+            && self.consumer.close_seen != self.producer.epoch
+    }
+
+    /// Whether something waits for a receiver.
+    pub(crate) fn has_undelivered(&self) -> bool {
+        self.tail != self.head || self.has_unseen_close()
+    }
+}
+
+/// The notification count of a region and whether somebody waits.
+pub(crate) fn region_notify_word(page: &HeaderPage) -> u32 {
+    page.u32(BLOCK_OFFSETS[0] + offset_of!(RegionBlock, notify))
+}
