@@ -10,7 +10,6 @@ pub(crate) use std::sync::atomic::Ordering;
 
 /// A step that the protocol cannot do without. Each has a model that fails when it is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(loom), allow(unreachable_pub))]
 pub enum Step {
     /// `Release` of a published position.
     Publish,
@@ -28,6 +27,8 @@ pub enum Step {
     PlainFence,
     /// The look between arming and sleeping.
     Recheck,
+    /// The look of a `try_recv` after it has armed the readiness descriptor: a second re-check.
+    LastLook,
     /// Arming again after every return from the sleep.
     Rearm,
     /// The look at the position after the end was seen.

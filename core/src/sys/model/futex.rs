@@ -26,18 +26,34 @@ impl Wake {
 const SHORT: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
-struct Queue {
+pub(super) struct Queue {
     /// Wake calls so far.
     wakes: u64,
     /// Times that the clock ended sleeps.
     expiries: u64,
     /// By process: waits that did not sleep, because the word held something else.
     refusals: [u64; CPUS],
+    /// The readiness descriptor that waits for this word, if there is one.
+    pub(super) descriptor: super::ready::State,
+}
+
+impl Queue {
+    /// A wait that did not sleep.
+    pub(super) fn refuse(&mut self) {
+        let refusals = &mut self.refusals[cpu().unwrap_or(0)];
+        *refusals += 1;
+        // Each refusal needs somebody who changed the word after it was armed, which a wake-up does once (a ring's word)
+        // or twice (a region's).
+        assert!(
+            *refusals <= 2 * (self.wakes + 1),
+            "a sleeper that does not arm its word again spins on a futex that never sleeps"
+        );
+    }
 }
 
 pub(super) struct Bucket {
-    queue: Mutex<Queue>,
-    changed: Condvar,
+    pub(super) queue: Mutex<Queue>,
+    pub(super) changed: Condvar,
 }
 
 impl Bucket {
@@ -47,7 +63,7 @@ impl Bucket {
     }
 }
 
-fn bucket(word: &AtomicU32) -> Arc<Bucket> {
+pub(super) fn bucket(word: &AtomicU32) -> Arc<Bucket> {
     let address = std::ptr::from_ref(word) as usize;
     let mut all = KERNEL.futexes.lock().unwrap();
     if let Some((_, found)) = all.iter().find(|(at, _)| *at == address) {
@@ -66,12 +82,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Duration) -> Wake {
     fence(Ordering::SeqCst);
     let mut queue = bucket.queue.lock().unwrap();
     if word.load(Ordering::Relaxed) != expected {
-        let wakes = queue.wakes;
-        let refusals = &mut queue.refusals[cpu().unwrap_or(0)];
-        *refusals += 1;
-        // Each refusal needs somebody who changed the word after it was armed, which a wake-up does once (a ring's word)
-        // or twice (a region's).
-        assert!(*refusals <= 2 * (wakes + 1), "a sleeper that does not arm its word again spins on a futex that never sleeps");
+        queue.refuse();
         return Wake::Changed;
     }
     // After a death the clock runs for everyone: what a 100 ms look finds is what the model is about then.
@@ -100,7 +111,10 @@ pub(crate) fn wake_all(word: &AtomicU32) {
     super::membarrier::interrupt_point();
     let bucket = bucket(word);
     fence(Ordering::SeqCst);
-    bucket.queue.lock().unwrap().wakes += 1;
+    let mut queue = bucket.queue.lock().unwrap();
+    queue.wakes += 1;
+    queue.descriptor.wake();
+    drop(queue);
     bucket.changed.notify_all();
     super::membarrier::interrupt_point();
 }

@@ -9,10 +9,12 @@ pub(crate) mod futex;
 mod kernel;
 pub(crate) mod membarrier;
 mod notify;
+mod ready;
 mod run;
 
 pub use kernel::{clock_runs, process, time_passes};
 pub use notify::Notifications;
+pub use ready::Poll;
 pub use membarrier::{forbid as forbid_membarrier, interrupt_point};
 pub(crate) use run::keep;
 pub use run::{fails_without, holds};

@@ -5,13 +5,13 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// The step that is left out. Loom runs all threads of a model on the thread that started it.
-    static LEFT_OUT: Cell<Option<Step>> = const { Cell::new(None) };
+    /// The steps that are left out. Loom runs all threads of a model on the thread that started it.
+    static LEFT_OUT: Cell<&'static [Step]> = const { Cell::new(&[]) };
 }
 
 /// Whether a step is taken: see `sync::keep`.
 pub(crate) fn keep(step: Step) -> bool {
-    LEFT_OUT.get() != Some(step)
+    !LEFT_OUT.get().contains(&step)
 }
 
 /// Explores a model with up to this many preemptions a schedule: every schedule if `None`.
@@ -27,18 +27,21 @@ pub fn holds(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'stati
     explore(preemptions, model);
 }
 
-/// With `step` left out some schedule fails, with a message that holds `expected`.
-pub fn fails_without(step: Step, expected: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
-    LEFT_OUT.set(Some(step));
+/// With `steps` left out some schedule fails, with a message that holds `expected`.
+pub fn fails_without(
+    steps: &'static [Step],
+    expected: &str,
+    preemptions: Option<usize>,
+    model: impl Fn() + Send + Sync + 'static,
+) {
+    LEFT_OUT.set(steps);
     let outcome = catch_unwind(AssertUnwindSafe(|| explore(preemptions, model)));
-    LEFT_OUT.set(None);
-    let Err(panic) = outcome else {
-        panic!("the model holds without {step:?}: it does not show why the step is needed")
-    };
+    LEFT_OUT.set(&[]);
+    let Err(panic) = outcome else { panic!("the model holds without {steps:?}: it does not show why they are needed") };
     let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or_default();
-    assert!(text.contains(expected), "without {step:?} the model fails, but not with {expected:?}: {text}");
+    assert!(text.contains(expected), "without {steps:?} the model fails, but not with {expected:?}: {text}");
 }

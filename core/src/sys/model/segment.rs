@@ -4,8 +4,8 @@ use crate::layout::{
     ALIGN_MIN, FRAME_HEADER, Geometry, HeadLine, Line, Mark, RingBlock, RoleLine, TailLine, first_position,
 };
 use crate::sync::{AtomicU32, AtomicU64};
-use crate::sys::model::clock_runs;
 use crate::sys::fork;
+use crate::sys::model::clock_runs;
 use crate::wait::WaitPolicy;
 use crate::{Receiver, Sender};
 use loom::sync::Mutex;
