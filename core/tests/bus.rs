@@ -384,6 +384,28 @@ fn the_connect_deadline_holds_and_says_what_was_missing() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
 }
 
+#[test]
+fn too_big_a_bus_is_no_space_on_both_sides_and_not_the_end() {
+    let dir = Dir::new();
+    let listener = Listener::builder(dir.join("big")).capacities(1 << 50, 4096).bind().unwrap();
+    for _ in 0..2 {
+        let path = listener.path().to_owned();
+        let connecting = std::thread::spawn(move || Bus::connect(path).map(drop));
+        let error = listener.accept_timeout(PATIENCE).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        let error = connecting.join().unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    }
+}
+
+#[test]
+fn buses_and_listeners_move_between_threads() {
+    fn moves<T: Send>() {}
+    fn is_shared<T: Send + Sync>() {}
+    moves::<Bus>();
+    is_shared::<Listener>();
+}
+
 fn serve_many() {
     let listener = Listener::builder(argument()).capacity(4096).backlog(4).bind().unwrap();
     tell("listening");

@@ -49,8 +49,8 @@ impl Connector {
         Self { name: name.into(), timeout, trusted: Vec::new(), manner: Manner::default() }
     }
 
-    /// How long to wait for a listener that is not there yet, does not accept, or is flooded. Default 10 s; zero is one
-    /// attempt, which only a listener that is just accepting can answer.
+    /// How long to wait for a listener that is not there yet, does not accept, or is flooded. Default 10 s. It
+    /// has to be long enough for the listener to answer.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

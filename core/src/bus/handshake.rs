@@ -297,7 +297,7 @@ pub(crate) fn greet(socket: BorrowedFd<'_>, deadline: Option<Instant>) -> Result
     let (message, descriptor) = inbox.message(Type::Welcome, 1)?;
     match descriptor {
         Some(descriptor) => Ok(Greeting::Memory(descriptor, message.size)),
-        None => Err(Error::new(ErrorKind::Corrupt, "the kernel kept the descriptor of WELCOME: too many are open")),
+        None => Err(Error::os(libc::EMFILE, "receiving the descriptor of WELCOME")),
     }
 }
 

@@ -1,23 +1,21 @@
 //! The side that listens: many handshakes at once, none of which can hold up another.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::builder::ListenerBuilder;
 use super::handshake::{self, Incoming};
 use super::memory::{self, Halves, Manner, Plan};
 use super::place::Place;
 use super::{Bus, check_peer};
-use crate::layout::{ALIGN_MIN, Kind};
-use crate::segment::{BYTE_LISTENER, Intent, NamedLink, NamedOptions, Spec, named};
-use crate::sys::mem::Access;
-use crate::sys::placement::PlacementOptions;
+use crate::segment::NamedLink;
 use crate::sys::{fork, socket};
-use crate::{Error, ErrorKind, Result, WaitPolicy};
+use crate::{Error, ErrorKind, Result};
 
 /// What the listening socket is reported as; connections count up from 1.
 const LISTENING: u64 = 0;
@@ -25,157 +23,6 @@ const LISTENING: u64 = 0;
 const HANDSHAKES_MAX: usize = 64;
 /// The longest sleep of an accept: another thread may have left it handshakes whose deadlines it does not know.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-
-/// Options of a [`Listener`]: made by [`Listener::builder`].
-#[derive(Clone, Debug)]
-pub struct ListenerBuilder {
-    name: OsString,
-    to_peer: u64,
-    from_peer: u64,
-    align: u32,
-    mode: Option<u32>,
-    allowed: Vec<u32>,
-    handshake_timeout: Duration,
-    backlog: i32,
-    manner: Manner,
-}
-
-impl ListenerBuilder {
-    /// Bytes of both rings of every bus, rounded up to a power of two of at least a page. Default 1 MiB.
-    pub fn capacity(self, bytes: u64) -> Self {
-        self.capacities(bytes, bytes)
-    }
-
-    /// Bytes of the ring to the peer and of the one from it, each rounded up as in [`capacity`](Self::capacity);
-    /// 0 leaves that direction out.
-    pub fn capacities(mut self, to_peer: u64, from_peer: u64) -> Self {
-        (self.to_peer, self.from_peer) = (to_peer, from_peer);
-        self
-    }
-
-    /// Alignment of every payload in bytes, a power of two from 16 (default) to 4096.
-    pub fn align(mut self, align: u32) -> Self {
-        self.align = align;
-        self
-    }
-
-    /// Permission bits of the socket, exactly, whatever the umask. Default 0600, or 0666 with
-    /// [`allow_uids`](Self::allow_uids).
-    pub fn mode(mut self, mode: u32) -> Self {
-        self.mode = Some(mode & 0o777);
-        self
-    }
-
-    /// Other users who may connect; without this, only our own effective user. They need a path that they can search:
-    /// give the listener a path, or `RAMWAY_DIR` such a directory. A user without a number in our user namespace is
-    /// refused even if its stand-in (usually 65534) is named.
-    pub fn allow_uids(mut self, uids: &[u32]) -> Self {
-        self.allowed = uids.to_vec();
-        self
-    }
-
-    /// How long a connector may take for each message of the handshake before it is refused. Default 1 s.
-    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
-        self.handshake_timeout = timeout;
-        self
-    }
-
-    /// How many connectors may wait for [`accept`](Listener::accept) at a time; others keep trying until their
-    /// deadline. Default 128; the kernel caps it at `net.core.somaxconn`.
-    pub fn backlog(mut self, connectors: u32) -> Self {
-        self.backlog = i32::try_from(connectors).unwrap_or(i32::MAX);
-        self
-    }
-
-    /// How the ends of every bus wait. Default [`WaitPolicy::Hybrid`].
-    pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
-        self.manner.policy = policy;
-        self
-    }
-
-    /// Whether to use `membarrier(2)` where the kernel has it. Default yes.
-    pub fn membarrier(mut self, yes: bool) -> Self {
-        self.manner.membarrier = yes;
-        self
-    }
-
-    /// For languages whose views of a received message cannot be read-only.
-    #[doc(hidden)]
-    pub fn writable_views(mut self, yes: bool) -> Self {
-        self.manner.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
-        self
-    }
-
-    /// Starts to listen.
-    ///
-    /// # Errors
-    /// `AlreadyExists` if a live listener has the name, or something that is not ours to remove (it stays as it is);
-    /// `InvalidArgument` for a bad name, capacity or alignment; `PermissionDenied`, `NoSpace`, `Unsupported`, `Os`.
-    pub fn bind(&self) -> Result<Listener> {
-        self.bind_for(usize::MAX)
-    }
-
-    /// Listens, takes one peer, and removes the name again. At most one connector is ever told that it is welcome, so
-    /// none believes that it is connected and is not. Waits for at most `timeout`, without one as long as it takes.
-    ///
-    /// # Errors
-    /// Those of [`bind`](Self::bind) and [`accept`](Listener::accept), and `TimedOut`.
-    pub fn accept_one(&self, timeout: Option<Duration>) -> Result<Bus> {
-        let listener = self.bind_for(1)?;
-        listener.accept_until(timeout.and_then(|t| Instant::now().checked_add(t)))
-    }
-
-    fn bind_for(&self, peers: usize) -> Result<Listener> {
-        let shown = self.name.to_string_lossy();
-        self.try_bind(peers).map_err(|e| e.context(format_args!("listening at '{shown}'")))
-    }
-
-    fn try_bind(&self, peers: usize) -> Result<Listener> {
-        let name = self.name.to_string_lossy().into_owned();
-        let plan = Plan { name, to_peer: self.to_peer, from_peer: self.from_peer, align: self.align };
-        memory::spec(&plan)?;
-        let place = Place::resolve(&self.name, true)?;
-        let segment = named(
-            &place.segment,
-            &NamedOptions {
-                intent: Intent::Create,
-                kind: Kind::Listener,
-                spec: Some(Spec::listener().named()),
-                check: &|_| Ok(()),
-                role_byte: Some(BYTE_LISTENER),
-                access: Access::ReadWrite,
-                discard: false,
-                // Whoever can open the file can lock it and so keep the next listener out: our user only.
-                mode: 0o600,
-                timeout: Duration::ZERO,
-                // Nothing but locks is shared through it, so write-back does not matter.
-                allow_disk: true,
-                placement: PlacementOptions::default(),
-            },
-        )?;
-        place.clear()?;
-        let mode = self.mode.unwrap_or(if self.allowed.is_empty() { 0o600 } else { 0o666 });
-        let listening = fork::Entry::open(|| {
-            Ok(vec![socket::listen(place.dir(), place.dir_path(), &place.socket_file, mode, self.backlog)?])
-        })
-        .map_err(|e| e.context(place.socket_path().display()))?;
-        let set = socket::Set::new()?;
-        set.add(listening.fd(0), LISTENING, true)?;
-        Ok(Listener {
-            handshakes: Mutex::new(Handshakes::default()),
-            peers,
-            path: place.socket_path(),
-            place,
-            plan,
-            allowed: self.allowed.clone(),
-            handshake_timeout: self.handshake_timeout,
-            manner: self.manner,
-            set,
-            listening,
-            _link: segment.link,
-        })
-    }
-}
 
 /// Accepts connectors, each with a [`Bus`] of its own memory. May be shared by threads.
 ///
@@ -200,19 +47,24 @@ impl ListenerBuilder {
 /// ```
 pub struct Listener {
     handshakes: Mutex<Handshakes>,
-    /// How many connectors may be welcomed at a time.
-    peers: usize,
+    settings: Settings,
     path: PathBuf,
     place: Place,
-    plan: Plan,
-    allowed: Vec<u32>,
-    handshake_timeout: Duration,
-    manner: Manner,
     set: socket::Set,
     /// Descriptor 0 is the listening socket.
     listening: fork::Entry,
     /// Last: its lock says that the name is ours to remove.
     _link: NamedLink,
+}
+
+/// What a listener was told when it was built.
+pub(super) struct Settings {
+    /// How many connectors may be welcomed at a time.
+    pub(super) peers: usize,
+    pub(super) plan: Plan,
+    pub(super) allowed: Vec<u32>,
+    pub(super) handshake_timeout: Duration,
+    pub(super) manner: Manner,
 }
 
 /// The handshakes that are under way.
@@ -258,19 +110,17 @@ impl Listener {
         Self::builder(name).bind()
     }
 
+    /// `listening` holds the socket at `place`, and `link` the lock that makes the place ours.
+    pub(super) fn new(settings: Settings, place: Place, listening: fork::Entry, link: NamedLink) -> Result<Self> {
+        let set = socket::Set::new()?;
+        set.add(listening.fd(0), LISTENING, true)?;
+        let (handshakes, path) = (Mutex::new(Handshakes::default()), place.socket_path());
+        Ok(Self { handshakes, settings, path, place, set, listening, _link: link })
+    }
+
     /// Options for listening.
     pub fn builder(name: impl AsRef<OsStr>) -> ListenerBuilder {
-        ListenerBuilder {
-            name: name.as_ref().into(),
-            to_peer: 1 << 20,
-            from_peer: 1 << 20,
-            align: ALIGN_MIN,
-            mode: None,
-            allowed: Vec::new(),
-            handshake_timeout: Duration::from_secs(1),
-            backlog: 128,
-            manner: Manner::default(),
-        }
+        ListenerBuilder::new(name.as_ref())
     }
 
     /// The next bus, waiting for it as long as it takes.
@@ -309,7 +159,7 @@ impl Listener {
         self.handshakes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn accept_until(&self, deadline: Option<Instant>) -> Result<Bus> {
+    pub(super) fn accept_until(&self, deadline: Option<Instant>) -> Result<Bus> {
         loop {
             if self.listening.is_detached() {
                 return Err(Error::new(ErrorKind::Detached, "this listener belongs to the parent process"));
@@ -359,7 +209,7 @@ impl Listener {
                 return Ok(());
             }
             let peer = socket::credentials(socket.fd(0))?;
-            if let Err(error) = check_peer(peer, &self.allowed, "allow_uids") {
+            if let Err(error) = check_peer(peer, &self.settings.allowed, "allow_uids") {
                 handshake::refuse(socket.fd(0), &error);
                 state.refuse(&error);
                 continue;
@@ -374,7 +224,7 @@ impl Listener {
     }
 
     fn handshake_deadline(&self) -> Option<Instant> {
-        Instant::now().checked_add(self.handshake_timeout)
+        Instant::now().checked_add(self.settings.handshake_timeout)
     }
 
     /// Sees to handshakes whose time is up, and to those that waited for a place.
@@ -383,7 +233,7 @@ impl Listener {
             let now = Instant::now();
             let token = {
                 let state = self.lock();
-                let free = state.welcomed < self.peers;
+                let free = state.welcomed < self.settings.peers;
                 let due =
                     |p: &&Pending| p.deadline.is_some_and(|d| d <= now) || (free && matches!(p.stage, Stage::Parked));
                 state.by_token.values().find(due).map(|p| p.token)
@@ -461,7 +311,7 @@ impl Listener {
         }
         {
             let mut state = self.lock();
-            if state.welcomed >= self.peers {
+            if state.welcomed >= self.settings.peers {
                 (pending.stage, pending.deadline) = (Stage::Parked, None);
                 return Ok(false);
             }
@@ -472,10 +322,11 @@ impl Listener {
     }
 
     fn welcome(&self, pending: &mut Pending) -> std::result::Result<(), Failure> {
-        let (halves, memory, size) = memory::create(&self.plan, &pending.socket, self.manner).map_err(|e| {
-            handshake::refuse(pending.socket.fd(0), &e);
-            Failure::Own(e)
-        })?;
+        let (halves, memory, size) = memory::create(&self.settings.plan, &pending.socket, self.settings.manner)
+            .map_err(|e| {
+                handshake::refuse(pending.socket.fd(0), &e);
+                Failure::Own(e)
+            })?;
         pending.incoming.welcome(pending.socket.fd(0), memory.as_fd(), size).map_err(Failure::Peer)?;
         pending.stage = Stage::Welcomed(halves);
         pending.deadline = self.handshake_deadline();
@@ -506,7 +357,7 @@ impl AsFd for Listener {
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("path", &self.path).field("plan", &self.plan).finish_non_exhaustive()
+        f.debug_struct("Listener").field("path", &self.path).field("plan", &self.settings.plan).finish_non_exhaustive()
     }
 }
 

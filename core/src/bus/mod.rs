@@ -1,6 +1,7 @@
 //! A bus: two rings in sealed memory between a listener and a connector, and the socket whose hang-up tells either
 //! that the other one is gone.
 
+mod builder;
 mod connector;
 mod handshake;
 mod listener;
@@ -11,8 +12,9 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::time::Duration;
 
+pub use builder::ListenerBuilder;
 pub use connector::Connector;
-pub use listener::{Listener, ListenerBuilder};
+pub use listener::Listener;
 
 use crate::sys::{fork, socket};
 use crate::{Error, ErrorKind, Message, Receiver, Result, Sender};

@@ -155,13 +155,13 @@ impl Whole {
     }
 
     pub fn u64(&self, at: usize) -> &std::sync::atomic::AtomicU64 {
-        assert!(at % 8 == 0 && at + 8 <= self.len);
+        assert!(at.is_multiple_of(8) && at + 8 <= self.len);
         // SAFETY: inside the mapping and aligned, and all accesses are atomic.
         unsafe { std::sync::atomic::AtomicU64::from_ptr(self.ptr.add(at).cast()) }
     }
 
     pub fn u32(&self, at: usize) -> &std::sync::atomic::AtomicU32 {
-        assert!(at % 4 == 0 && at + 4 <= self.len);
+        assert!(at.is_multiple_of(4) && at + 4 <= self.len);
         // SAFETY: as above.
         unsafe { std::sync::atomic::AtomicU32::from_ptr(self.ptr.add(at).cast()) }
     }

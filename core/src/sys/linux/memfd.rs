@@ -96,6 +96,18 @@ mod tests {
     }
 
     #[test]
+    fn huge_pages_are_refused() {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
+        let Ok(fd) = rustix::fs::memfd_create("ramway-test", flags) else {
+            println!("this kernel has no memfd of huge pages");
+            return;
+        };
+        seal(fd.as_fd()).unwrap();
+        let error = sealed_size(fd.as_fd()).unwrap_err();
+        assert!(error.kind() == ErrorKind::Corrupt && error.to_string().contains("huge"), "{error}");
+    }
+
+    #[test]
     fn close_on_exec_and_a_long_name() {
         let fd = create(&"é/\n".repeat(200)).unwrap();
         let flags = rustix::io::fcntl_getfd(&fd).unwrap();

@@ -1,0 +1,173 @@
+//! How to listen.
+
+use std::ffi::{OsStr, OsString};
+use std::time::{Duration, Instant};
+
+use super::Bus;
+use super::listener::{Listener, Settings};
+use super::memory::{self, Manner, Plan};
+use super::place::Place;
+use crate::layout::{ALIGN_MIN, Kind};
+use crate::segment::{BYTE_LISTENER, Intent, NamedOptions, Spec, named};
+use crate::sys::mem::Access;
+use crate::sys::placement::PlacementOptions;
+use crate::sys::{fork, socket};
+use crate::{Result, WaitPolicy};
+
+/// Options of a [`Listener`]: made by [`Listener::builder`].
+#[derive(Clone, Debug)]
+pub struct ListenerBuilder {
+    name: OsString,
+    to_peer: u64,
+    from_peer: u64,
+    align: u32,
+    mode: Option<u32>,
+    allowed: Vec<u32>,
+    handshake_timeout: Duration,
+    backlog: i32,
+    manner: Manner,
+}
+
+impl ListenerBuilder {
+    pub(super) fn new(name: &OsStr) -> Self {
+        Self {
+            name: name.into(),
+            to_peer: 1 << 20,
+            from_peer: 1 << 20,
+            align: ALIGN_MIN,
+            mode: None,
+            allowed: Vec::new(),
+            handshake_timeout: Duration::from_secs(1),
+            backlog: 128,
+            manner: Manner::default(),
+        }
+    }
+
+    /// Bytes of both rings of every bus, rounded up to a power of two of at least a page. Default 1 MiB.
+    pub fn capacity(self, bytes: u64) -> Self {
+        self.capacities(bytes, bytes)
+    }
+
+    /// Bytes of the ring to the peer and of the one from it, each rounded up as in [`capacity`](Self::capacity);
+    /// 0 leaves that direction out.
+    pub fn capacities(mut self, to_peer: u64, from_peer: u64) -> Self {
+        (self.to_peer, self.from_peer) = (to_peer, from_peer);
+        self
+    }
+
+    /// Alignment of every payload in bytes, a power of two from 16 (default) to 4096.
+    pub fn align(mut self, align: u32) -> Self {
+        self.align = align;
+        self
+    }
+
+    /// Permission bits of the socket, exactly, whatever the umask. Default 0600, or 0666 with
+    /// [`allow_uids`](Self::allow_uids).
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = Some(mode & 0o777);
+        self
+    }
+
+    /// Other users who may connect; without this, only our own effective user. They need a path that they can search:
+    /// give the listener a path, or `RAMWAY_DIR` such a directory. A user without a number in our user namespace is
+    /// refused even if its stand-in (usually 65534) is named.
+    pub fn allow_uids(mut self, uids: &[u32]) -> Self {
+        self.allowed = uids.to_vec();
+        self
+    }
+
+    /// How long a connector may take for each message of the handshake before it is refused. Default 1 s.
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.handshake_timeout = timeout;
+        self
+    }
+
+    /// How many connectors may wait for [`accept`](Listener::accept) at a time; others keep trying until their
+    /// deadline. Default 128; the kernel caps it at `net.core.somaxconn`.
+    pub fn backlog(mut self, connectors: u32) -> Self {
+        self.backlog = i32::try_from(connectors).unwrap_or(i32::MAX);
+        self
+    }
+
+    /// How the ends of every bus wait. Default [`WaitPolicy::Hybrid`].
+    pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
+        self.manner.policy = policy;
+        self
+    }
+
+    /// Whether to use `membarrier(2)` where the kernel has it. Default yes.
+    pub fn membarrier(mut self, yes: bool) -> Self {
+        self.manner.membarrier = yes;
+        self
+    }
+
+    /// For languages whose views of a received message cannot be read-only.
+    #[doc(hidden)]
+    pub fn writable_views(mut self, yes: bool) -> Self {
+        self.manner.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
+        self
+    }
+
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if a live listener has the name, or something that is not ours to remove (it stays as it is);
+    /// `InvalidArgument` for a bad name, capacity or alignment; `PermissionDenied`, `NoSpace`, `Unsupported`, `Os`.
+    pub fn bind(&self) -> Result<Listener> {
+        self.bind_for(usize::MAX)
+    }
+
+    /// Listens, takes one peer, and removes the name again. At most one connector is ever told that it is welcome, so
+    /// none believes that it is connected and is not. Waits for at most `timeout`, without one as long as it takes.
+    ///
+    /// # Errors
+    /// Those of [`bind`](Self::bind) and [`accept`](Listener::accept), and `TimedOut`.
+    pub fn accept_one(&self, timeout: Option<Duration>) -> Result<Bus> {
+        let listener = self.bind_for(1)?;
+        listener.accept_until(timeout.and_then(|t| Instant::now().checked_add(t)))
+    }
+
+    fn bind_for(&self, peers: usize) -> Result<Listener> {
+        let shown = self.name.to_string_lossy();
+        self.try_bind(peers).map_err(|e| e.context(format_args!("listening at '{shown}'")))
+    }
+
+    fn try_bind(&self, peers: usize) -> Result<Listener> {
+        let name = self.name.to_string_lossy().into_owned();
+        let plan = Plan { name, to_peer: self.to_peer, from_peer: self.from_peer, align: self.align };
+        memory::spec(&plan)?;
+        let place = Place::resolve(&self.name, true)?;
+        let segment = named(
+            &place.segment,
+            &NamedOptions {
+                intent: Intent::Create,
+                kind: Kind::Listener,
+                spec: Some(Spec::listener().named()),
+                check: &|_| Ok(()),
+                role_byte: Some(BYTE_LISTENER),
+                access: Access::ReadWrite,
+                discard: false,
+                // Whoever can open the file can lock it and so keep the next listener out: our user only.
+                mode: 0o600,
+                timeout: Duration::ZERO,
+                // Nothing but locks is shared through it, so write-back does not matter.
+                allow_disk: true,
+                placement: PlacementOptions::default(),
+            },
+        )?;
+        place.clear()?;
+        let mode = self.mode.unwrap_or(if self.allowed.is_empty() { 0o600 } else { 0o666 });
+        let listening = fork::Entry::open(|| {
+            Ok(vec![socket::listen(place.dir(), place.dir_path(), &place.socket_file, mode, self.backlog)?])
+        })
+        .map_err(|e| e.context(place.socket_path().display()))?;
+        let settings = Settings {
+            peers,
+            plan,
+            allowed: self.allowed.clone(),
+            handshake_timeout: self.handshake_timeout,
+            manner: self.manner,
+        };
+        Listener::new(settings, place, listening, segment.link)
+    }
+}
