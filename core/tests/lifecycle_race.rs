@@ -2,6 +2,8 @@
 
 mod lifecycle_support;
 
+use std::time::Duration;
+
 use lifecycle_support::{Barrier, Dir, LONG, Peer, helper_role, say};
 use ramway::survey::{self, CleanOptions, Outcome};
 use ramway::{ErrorKind, Ring};
@@ -49,6 +51,16 @@ fn helper() {
                 barrier.arrive(round * 4 + 4);
             }
             say("done");
+        }
+        ["for-ever", name] => {
+            say("ready");
+            loop {
+                let mut tx = Ring::create(name).discard(true).capacity(1 << 16).sender().unwrap();
+                tx.send(0, b"left or not").unwrap();
+                let mut rx = Ring::open(name).receiver().unwrap();
+                assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"left or not");
+                tx.abandon();
+            }
         }
         ["come-and-go", name] => {
             for _ in 0..ROUNDS {
@@ -135,4 +147,32 @@ fn nobody_ever_sees_half_a_segment() {
     }
     peers.into_iter().for_each(Peer::finish);
     assert!(dir.names().is_empty(), "{:?}", dir.names());
+}
+
+/// Killed while it creates, opens, closes or removes: the next one can start, and `clean` leaves nothing.
+#[test]
+fn a_creator_killed_at_any_instruction() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut left = 0;
+    for round in 0..100 {
+        let mut peer = Peer::start(&["for-ever", &name]);
+        peer.expect("ready");
+        std::thread::sleep(Duration::from_micros(37 * round));
+        peer.kill();
+        assert!(dir.names().iter().all(|name| name == "ring"), "{:?}", dir.names());
+        left += dir.names().len();
+        match round % 3 {
+            0 => drop(Ring::create(&name).discard(true).receiver().unwrap()),
+            1 => drop(Ring::open_or_create(&name).receiver().unwrap()),
+            _ => {
+                let all = CleanOptions { undelivered: true, dry_run: false };
+                for (_, outcome) in survey::clean(dir.path(), &all).unwrap() {
+                    assert_eq!(outcome.unwrap(), Outcome::Removed);
+                }
+                assert!(dir.names().is_empty());
+            }
+        }
+    }
+    println!("{left} of 100 were killed with the name in place");
 }

@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::fs;
 
@@ -87,34 +89,39 @@ impl Name {
     }
 
     fn open_root(root: &Path, make: bool) -> Result<OwnedFd> {
-        let what = |e: rustix::io::Errno, doing: &str| {
+        let what = |e: Errno, doing: &str| {
             Error::os(e.raw_os_error(), format_args!("{doing} the Ramway directory {}", root.display()))
         };
-        let dir = match fs::open_dir(root) {
-            Err(rustix::io::Errno::NOENT) if make => {
+        // Everybody may make a directory or link of the default name in /dev/shm, so look what it is and whose.
+        let is_default = root == default_directory();
+        let open = if is_default { fs::open_real_dir } else { fs::open_dir };
+        let dir = match open(root) {
+            Err(Errno::NOENT) if make => {
                 fs::make_dir(root).map_err(|e| what(e, "making"))?;
-                fs::open_dir(root)
+                open(root)
             }
             result => result,
-        }
-        .map_err(|e| what(e, "opening"))?;
-        if root == default_directory() {
-            // Everybody may make a directory of this name in /dev/shm, so look whose it is; and not through a link.
+        };
+        let refused = |found: String| {
+            let (path, uid) = (root.display(), fs::effective_uid());
+            let text = format!(
+                "the Ramway directory {path} must be a real directory of user {uid} with mode 0700, but {found}; remove \
+                 it, or set RAMWAY_DIR to a directory of yours"
+            );
+            Error::new(ErrorKind::PermissionDenied, text)
+        };
+        let dir = match dir {
+            Err(Errno::NOTDIR | Errno::LOOP) if is_default => return Err(refused("it is none".into())),
+            result => result.map_err(|e| what(e, "opening"))?,
+        };
+        if is_default {
             let stat = fs::stat(&dir).map_err(|e| what(e, "looking at"))?;
-            let entry = std::fs::symlink_metadata(root).map(|m| m.is_dir()).unwrap_or(false);
-            let mine = stat.st_uid == fs::effective_uid();
-            if !entry || !mine || stat.st_mode & 0o077 != 0 {
-                return Err(Error::new(
-                    ErrorKind::PermissionDenied,
-                    format!(
-                        "the Ramway directory {} must be a real directory of user {} with mode 0700 (it belongs to user \
-                         {}, mode {:04o}); remove it, or set RAMWAY_DIR to a directory of yours",
-                        root.display(),
-                        fs::effective_uid(),
-                        stat.st_uid,
-                        stat.st_mode & 0o7777
-                    ),
-                ));
+            if stat.st_uid != fs::effective_uid() || stat.st_mode & 0o077 != 0 {
+                return Err(refused(format!(
+                    "it belongs to user {} and has mode {:04o}",
+                    stat.st_uid,
+                    stat.st_mode & 0o7777
+                )));
             }
         }
         Ok(dir)

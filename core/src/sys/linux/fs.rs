@@ -62,6 +62,12 @@ pub(crate) fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
+/// [`open_dir`] that does not follow a symbolic link at the end of the path: `NOTDIR` or `LOOP`.
+pub(crate) fn open_real_dir(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, path, flags, Mode::empty())
+}
+
 /// What is at this name; a symbolic link is not followed. `None`: nothing.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Option<Stat>, Errno> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
