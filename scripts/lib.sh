@@ -31,7 +31,7 @@ run_logged() { # NAME COMMAND...
 
 # What a failed suite printed, without the lines about tests that passed and packages that compiled.
 show_log() {
-    grep -vE '^test .* \.\.\. ok$|^ +(Compiling|Checking|Downloading|Downloaded|Blocking) ' "$log" | tail -n 300 | sed 's/^/    | /'
+    grep -vE '^test .* \.\.\. ok$|^running [0-9]+ test|^test result: ok|^$|^ +(Compiling|Checking|Downloading|Downloaded|Blocking) ' "$log" | tail -n 300 | sed 's/^/    | /'
     printf '    | (all of it: %s)\n' "$log"
 }
 
