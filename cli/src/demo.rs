@@ -91,14 +91,15 @@ pub fn run(args: &Args) -> Outcome {
         Some(file) => file.clone(),
         None => largest_of_toolchain()?,
     };
-    let report = stream(args, &file)?;
+    let interrupt = Interrupt::install()?;
+    let report = stream(args, &file, &interrupt)?;
     if !args.json {
         output::print(&text(&report))?;
     }
     if !report.matches {
         return Err(Failure::error("the digests differ: what came out is not what went in"));
     }
-    let measured = if args.no_bench { None } else { Some(measure(args.time)?) };
+    let measured = if args.no_bench { None } else { Some(measure(args.time, &interrupt)?) };
     if args.json {
         return output::json(&Whole { stream: report, measured });
     }
@@ -112,10 +113,12 @@ struct Whole {
     measured: Option<ramway_bench::Demo>,
 }
 
-fn measure(time: Duration) -> Outcome<ramway_bench::Demo> {
+fn measure(time: Duration, interrupt: &Interrupt) -> Outcome<ramway_bench::Demo> {
     let meter = Meter::new();
     let measured = ramway_bench::demo_table(time, &mut |progress| meter.show(progress));
     meter.clear();
+    // Ctrl-C ends the second process, which looks like a failure of the measurement.
+    interrupt.check()?;
     measured.map_err(|error| Failure::error(format!("cannot measure: {error}")))
 }
 
@@ -165,11 +168,10 @@ impl Drop for Other {
     }
 }
 
-fn stream(args: &Args, path: &Path) -> Outcome<Report> {
+fn stream(args: &Args, path: &Path, interrupt: &Interrupt) -> Outcome<Report> {
     let cannot = |error: io::Error| Failure::io(&error, format!("cannot read {}", path.display()));
     let mut file = File::open(path).map_err(cannot)?;
     let length = file.metadata().map_err(cannot)?.len();
-    let interrupt = Interrupt::install()?;
     let scratch = Scratch::new()?;
     let output = args.output.clone().unwrap_or_else(|| scratch.0.join("received"));
     let name = format!("demo-{}", std::process::id());
@@ -184,7 +186,7 @@ fn stream(args: &Args, path: &Path) -> Outcome<Report> {
 
     let begun = Instant::now();
     let mut progress = Progress::new(Some(length), false);
-    let sent = send(&mut bus, &mut file, &mut progress, &interrupt);
+    let sent = send(&mut bus, &mut file, &mut progress, interrupt);
     let answered = sent.and_then(|digest| Ok((digest, bus.recv()?.to_vec())));
     let seconds = begun.elapsed().as_secs_f64();
     progress.clear();

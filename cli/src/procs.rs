@@ -15,13 +15,13 @@ pub struct Holder {
     pub byte: u64,
 }
 
-/// A process that has a bus's memory open.
+/// A process that has a bus's memory open or mapped.
 #[derive(Clone, Debug)]
 pub struct BusUser {
     pub pid: u32,
     pub command: String,
-    /// `/proc/PID/fd/N`.
-    pub descriptor: PathBuf,
+    /// `/proc/PID/fd/N`, unless it has the memory only mapped.
+    pub descriptor: Option<PathBuf>,
 }
 
 /// A bus, known by its memory.
@@ -35,13 +35,15 @@ pub struct LiveBus {
 /// One look at all processes.
 #[derive(Debug, Default)]
 pub struct Processes {
-    /// By device (major, minor) and inode.
-    locks: HashMap<(u32, u32, u64), Vec<Holder>>,
-    /// By device and inode of the memfd.
-    buses: HashMap<(u64, u64), LiveBus>,
+    locks: HashMap<FileId, Vec<Holder>>,
+    /// By their memory.
+    buses: HashMap<FileId, LiveBus>,
     /// Processes whose descriptors may not be looked at.
     pub hidden: usize,
 }
+
+/// Device (major, minor) and inode, as `/proc` writes them.
+type FileId = (u32, u32, u64);
 
 const BUS: &str = "/memfd:ramway-bus:";
 
@@ -78,12 +80,22 @@ impl Processes {
             let target = fs::read_link(&link).unwrap_or_default();
             let Some(name) = target.to_str().and_then(|target| target.strip_prefix(BUS)) else { continue };
             let Ok(memory) = fs::metadata(&link) else { continue };
-            let name = name.strip_suffix(" (deleted)").unwrap_or(name);
-            let bus = self.buses.entry((memory.dev(), memory.ino()));
-            let bus = bus.or_insert_with(|| LiveBus { name: name.to_owned(), users: Vec::new() });
-            if bus.users.iter().all(|user| user.pid != pid) {
-                bus.users.push(BusUser { pid, command: command(), descriptor: link });
+            let file = (rustix::fs::major(memory.dev()), rustix::fs::minor(memory.dev()), memory.ino());
+            self.bus(file, name, BusUser { pid, command: command(), descriptor: Some(link) });
+        }
+        // A process may close the descriptor once the memory is mapped.
+        for line in fs::read_to_string(path.join("maps")).unwrap_or_default().lines() {
+            if let Some((file, name)) = map_line(line) {
+                self.bus(file, name, BusUser { pid, command: command(), descriptor: None });
             }
+        }
+    }
+
+    fn bus(&mut self, file: FileId, name: &str, user: BusUser) {
+        let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+        let bus = self.buses.entry(file).or_insert_with(|| LiveBus { name: name.to_owned(), users: Vec::new() });
+        if bus.users.iter().all(|known| known.pid != user.pid) {
+            bus.users.push(user);
         }
     }
 
@@ -103,7 +115,7 @@ impl Processes {
 
 /// The file and the first byte of an open-file-description lock, of a line such as
 /// `lock:\t1: OFDLCK ADVISORY  WRITE -1 00:1b:6 1 1`.
-fn lock_line(line: &str) -> Option<((u32, u32, u64), u64)> {
+fn lock_line(line: &str) -> Option<(FileId, u64)> {
     let mut fields = line.strip_prefix("lock:")?.split_whitespace();
     if fields.nth(1)? != "OFDLCK" {
         return None;
@@ -115,9 +127,26 @@ fn lock_line(line: &str) -> Option<((u32, u32, u64), u64)> {
     Some(((major, minor, inode), fields.next()?.parse().ok()?))
 }
 
+/// The memory and the name of a bus, of a line such as
+/// `7f0000000000-7f0000001000 rw-s 00000000 00:01 2050   /memfd:ramway-bus:echo (deleted)`.
+fn map_line(line: &str) -> Option<(FileId, &str)> {
+    let (fields, name) = line.split_once(BUS)?;
+    let mut fields = fields.split_whitespace().skip(3);
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let device = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
+    Some(((device.0, device.1, fields.next()?.parse().ok()?), name))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::lock_line;
+    use super::{lock_line, map_line};
+
+    #[test]
+    fn map_lines_are_read() {
+        let line = "7f0000000000-7f0000001000 rw-s 00000000 00:01 2050    /memfd:ramway-bus:a b (deleted)";
+        assert_eq!(map_line(line), Some(((0, 1, 2050), "a b (deleted)")));
+        assert_eq!(map_line("7f0000000000-7f0000001000 rw-s 00000000 00:01 2050 /memfd:other (deleted)"), None);
+    }
 
     #[test]
     fn lock_lines_are_read() {

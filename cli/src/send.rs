@@ -77,20 +77,20 @@ pub fn run(args: &Args) -> Outcome {
     let sender = open(args)?;
     let progress = Progress::new(input.length, args.quiet || input.terminal);
     let mut stream = Stream::new(sender, args, interrupt, progress);
-    let sent = stream.pump(&mut input, args).and_then(|()| stream.finish(args.wait));
-    match sent {
-        Ok(()) => {
-            stream.progress.finish("sent");
-            stream.sender.close()?;
-            Ok(())
-        }
-        Err(failure) => {
-            stream.progress.clear();
-            // No orderly close: the receiver must not take what it has for everything.
-            stream.sender.abandon();
-            Err(failure)
-        }
+    if let Err(failure) = stream.pump(&mut input, args) {
+        stream.progress.clear();
+        // No orderly close: the receiver must not take what it has for everything.
+        stream.sender.abandon();
+        return Err(failure);
     }
+    // From here on everything is in the ring, so the stream has its end, whatever becomes of the receiver.
+    let finished = stream.finish(args.wait);
+    match &finished {
+        Ok(()) => stream.progress.finish("sent"),
+        Err(_) => stream.progress.clear(),
+    }
+    stream.sender.close()?;
+    finished
 }
 
 fn open(args: &Args) -> Outcome<Sender> {

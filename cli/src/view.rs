@@ -151,7 +151,7 @@ impl View {
     pub fn bus(bus: &LiveBus) -> Self {
         let user = |user: &crate::procs::BusUser| User { pid: user.pid, command: user.command.clone(), role: "user" };
         let read = |path: &Path| survey::inspect_fd(File::open(path).ok()?.as_fd()).ok();
-        let segment = bus.users.iter().find_map(|user| read(&user.descriptor));
+        let segment = bus.users.iter().find_map(|user| read(user.descriptor.as_ref()?));
         Self {
             name: bus.name.clone(),
             path: None,

@@ -154,7 +154,7 @@ fn waiting_for_the_other_side_ends_at_ctrl_c_and_leaves_nothing() {
     for role in ["send", "recv"] {
         let mut child = place.ramway([role, "box"]).stdin(Stdio::piped()).spawn().unwrap();
         place.await_name("box");
-        // The name can be there a moment before the handler is; without one the signal itself ends the process.
+        // The handler was there before the name.
         signal(&child, Signal::INT);
         let stdin = child.stdin.take();
         assert_failed(&finish(child), 130, "interrupted");

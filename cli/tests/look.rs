@@ -192,6 +192,28 @@ fn a_live_bus_is_found_and_inspected() {
 }
 
 #[test]
+fn a_bus_that_is_only_mapped_is_found_too() {
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    let place = Place::new();
+    let name = format!("mapped-{}", std::process::id());
+    let memory = rustix::fs::memfd_create(format!("ramway-bus:{name}"), rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    rustix::fs::ftruncate(&memory, 4096).unwrap();
+    // SAFETY: a fresh mapping that nothing reads or writes.
+    let at = unsafe { mmap(std::ptr::null_mut(), 4096, ProtFlags::READ, MapFlags::SHARED, &memory, 0) }.unwrap();
+    let users = || {
+        let listed = json(&place, &["ls", "--json"]);
+        let buses = listed["buses"].as_array().unwrap().iter().filter(|bus| bus["name"] == *name);
+        buses.map(|bus| bus["users"].as_array().unwrap().len()).collect::<Vec<_>>()
+    };
+    assert_eq!(users(), [1], "open and mapped is one user");
+    drop(memory);
+    assert_eq!(users(), [1]);
+    // SAFETY: mapped above, and nothing refers to it.
+    unsafe { munmap(at, 4096) }.unwrap();
+    assert!(users().is_empty());
+}
+
+#[test]
 fn a_region_and_a_persistent_ring_are_shown() {
     let place = Place::new();
     let region = ramway::Region::create(place.dir.join("table"), 5000).unwrap();

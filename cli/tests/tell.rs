@@ -150,3 +150,44 @@ fn the_demo_streams_a_file_between_two_processes() {
     assert_eq!(String::from_utf8(shown.stdout).unwrap().matches(empty).count(), 2);
     assert_failed(&place.run(&["demo", "/no/such/file"]), 6, "/no/such/file");
 }
+
+#[test]
+fn progress_is_shown_on_a_terminal_only() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let place = Place::new();
+    let input = place.file("in", &noise(100_000, 4));
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = || std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
+    // Held open until the end, so that what was said stays readable.
+    let held = terminal();
+    let mut command = place.ramway(["send", "box", &input]);
+    let sent = finish(command.env("TERM", "xterm").stderr(terminal()).spawn().unwrap());
+    assert_eq!(sent.status.code(), Some(0));
+    let mut said = [0; 4096];
+    let count = rustix::io::read(&master, &mut said).unwrap();
+    let said = String::from_utf8_lossy(&said[..count]).into_owned();
+    assert!(said.contains("sent 97.7 KiB in 1 message(s)"), "{said}");
+    // `--quiet` says nothing there, and the doctor is coloured.
+    assert_done(&place.run(&["recv", "--quiet", "box", "/dev/null"]));
+    let mut command = place.ramway(["doctor"]);
+    command.env("TERM", "xterm").env_remove("NO_COLOR").stdout(terminal());
+    finish(command.spawn().unwrap());
+    let mut said = [0; 4096];
+    let count = rustix::io::read(&master, &mut said).unwrap();
+    assert!(said[..count].contains(&0x1b));
+    drop(held);
+}
+
+#[test]
+fn the_bench_measures_one_row() {
+    let place = Place::new();
+    let output = place.run(&["bench", "--json", "--filter", "pipe/rtt", "--time", "100ms"]);
+    assert_done(&output);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["mechanism"] == "pipe" && row["test"] == "rtt"));
+    assert_failed(&place.run(&["bench", "--filter", "no such row"]), 1, "no row matches");
+}
