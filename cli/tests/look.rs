@@ -29,6 +29,8 @@ fn idle_pair(place: &Place) -> (Child, Child) {
     sender.stdin.as_mut().unwrap().write_all(b"hello\n").unwrap();
     let mut got = [0; 6];
     receiver.stdout.as_mut().unwrap().read_exact(&mut got).unwrap();
+    // A message is given back only after it was written.
+    until("it is given back", || json(place, &["ls", "--json"])["segments"][0]["fill"] == 0);
     (sender, receiver)
 }
 
