@@ -13,7 +13,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 need-cargo:
-	@command -v cargo >/dev/null || { echo 'cargo is not on the PATH. Ramway is built with Rust 1.85 or later: https://rustup.rs'; exit 1; }
+	@command -v cargo >/dev/null || { echo 'cargo is not on the PATH. Ramway is built with Rust 1.88 or later: https://rustup.rs'; exit 1; }
 .PHONY: need-cargo
 
 build: need-cargo ## the `ramway` command, in release

@@ -43,7 +43,7 @@ limited() {
 need_cargo() {
     if have cargo; then return 0; fi
     # shellcheck disable=SC2016
-    printf '%s\n' 'cargo is not on the PATH. Ramway is built with Rust 1.85 or later: https://rustup.rs' >&2
+    printf '%s\n' 'cargo is not on the PATH. Ramway is built with Rust 1.88 or later: https://rustup.rs' >&2
     return 1
 }
 
