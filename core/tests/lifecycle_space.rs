@@ -2,7 +2,7 @@
 
 mod lifecycle_support;
 
-use lifecycle_support::{Dir, LONG, Peer, helper_role, say};
+use lifecycle_support::{Dir, LONG, Peer, helper_role, mount_tmpfs, say};
 use ramway::{ErrorKind, Ring, survey};
 
 #[test]
@@ -15,28 +15,8 @@ fn helper() {
     }
 }
 
-/// Mounts a tmpfs of 1 MiB over `dir`, in a mount namespace that goes with this process.
-fn mount_small(dir: &str, options: &str) -> bool {
-    let c = |text: &str| std::ffi::CString::new(text).unwrap();
-    let (tmpfs, root, at, options) = (c("tmpfs"), c("/"), c(dir), c(options));
-    // SAFETY: system calls on strings that outlive them. Unsharing also the user namespace where we are not root.
-    unsafe {
-        let namespaces = libc::CLONE_NEWNS | if libc::geteuid() == 0 { 0 } else { libc::CLONE_NEWUSER };
-        libc::unshare(namespaces) == 0
-            && libc::mount(
-                std::ptr::null(),
-                root.as_ptr(),
-                std::ptr::null(),
-                libc::MS_REC | libc::MS_PRIVATE,
-                std::ptr::null(),
-            ) == 0
-            && libc::mount(tmpfs.as_ptr(), at.as_ptr(), tmpfs.as_ptr(), 0, options.as_ptr().cast()) == 0
-    }
-}
-
 fn in_a_small_tmpfs(dir: &str) {
-    // `unshare` of a user namespace wants a process with one thread.
-    if !mount_small(dir, "size=1m,mode=0777") {
+    if !mount_tmpfs(dir, "size=1m,mode=0777") {
         say("cannot mount");
         return;
     }
@@ -67,7 +47,7 @@ fn in_a_small_tmpfs(dir: &str) {
 }
 
 fn out_of_files(dir: &str) {
-    if !mount_small(dir, "size=1m,nr_inodes=2,mode=0777") {
+    if !mount_tmpfs(dir, "size=1m,nr_inodes=2,mode=0777") {
         say("cannot mount");
         return;
     }

@@ -189,6 +189,26 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// Mounts a new tmpfs over `dir`, in a mount namespace that goes with this process. `false` if this process may not:
+/// without root that takes a user namespace, which not every system allows.
+pub fn mount_tmpfs(dir: &str, options: &str) -> bool {
+    let c = |text: &str| std::ffi::CString::new(text).unwrap();
+    let (tmpfs, root, at, options) = (c("tmpfs"), c("/"), c(dir), c(options));
+    // SAFETY: system calls on strings that outlive them. Unsharing also the user namespace where we are not root.
+    unsafe {
+        let namespaces = libc::CLONE_NEWNS | if libc::geteuid() == 0 { 0 } else { libc::CLONE_NEWUSER };
+        libc::unshare(namespaces) == 0
+            && libc::mount(
+                std::ptr::null(),
+                root.as_ptr(),
+                std::ptr::null(),
+                libc::MS_REC | libc::MS_PRIVATE,
+                std::ptr::null(),
+            ) == 0
+            && libc::mount(tmpfs.as_ptr(), at.as_ptr(), tmpfs.as_ptr(), 0, options.as_ptr().cast()) == 0
+    }
+}
+
 /// Waits until `done` says so, or fails.
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
