@@ -5,6 +5,7 @@
 mod bus;
 mod error;
 pub mod layout;
+mod ready;
 #[cfg(not(loom))]
 mod region;
 pub mod ring;
@@ -20,6 +21,7 @@ mod wait;
 #[cfg(not(loom))]
 pub use bus::{Bus, Connector, Listener, ListenerBuilder};
 pub use error::{Error, ErrorKind, Result};
+pub use ready::Readiness;
 #[cfg(not(loom))]
 pub use region::{Region, RegionBuilder};
 pub use ring::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, Sender, Slot};
@@ -34,5 +36,7 @@ pub use wait::WaitPolicy;
 pub mod model {
     pub use crate::segment::Ring;
     pub use crate::sync::Step;
-    pub use crate::sys::model::{fails_without, forbid_membarrier, holds, interrupt_point, process, time_passes};
+    pub use crate::sys::model::{
+        Notifications, Poll, clock_runs, fails_without, forbid_membarrier, holds, interrupt_point, process, time_passes,
+    };
 }

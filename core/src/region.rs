@@ -8,13 +8,14 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 pub use builder::RegionBuilder;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::RegionBlock;
+use crate::ready::{Readiness, Word};
 use crate::segment::{HeaderMap, Link, RegionGeometry};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, spin_hint};
 use crate::sys::mem::PageMap;
@@ -63,7 +64,7 @@ pub struct Region {
     data: PageMap,
     /// Points into `header`.
     block: NonNull<RegionBlock>,
-    _header: Arc<HeaderMap>,
+    header: Arc<HeaderMap>,
     geometry: RegionGeometry,
     writable: bool,
     policy: WaitPolicy,
@@ -71,12 +72,14 @@ pub struct Region {
     seen: AtomicU32,
     /// Looks before sleeping; follows how long waits have lasted.
     budget: AtomicU32,
+    /// The descriptor for event loops, once it was asked for. Goes before the locks that it looks at.
+    readiness: OnceLock<Readiness>,
     fork: fork::Entry,
     /// Last: it lets go of the name.
     link: Link,
 }
 
-// SAFETY: `block` points into `_header`, which lives as long; both mappings and the link have no affinity to a thread.
+// SAFETY: `block` points into `header`, which lives as long; both mappings and the link have no affinity to a thread.
 unsafe impl Send for Region {}
 // SAFETY: as above; everything behind `&Region` is atomic.
 unsafe impl Sync for Region {}
@@ -265,11 +268,64 @@ impl Region {
     /// [`wait`](Self::wait) without waiting.
     ///
     /// # Errors
-    /// `Detached`.
+    /// `Detached`; with a [readiness descriptor](Self::readiness) also `Closed`.
     pub fn try_wait(&self) -> Result<bool> {
         let count = self.notifications()?;
         // Relaxed: as in `wait`.
-        Ok(self.seen.swap(count, Ordering::Relaxed) != count)
+        let seen = self.seen.swap(count, Ordering::Relaxed);
+        match self.readiness.get() {
+            Some(readiness) if seen == count => self.rearm(readiness, count),
+            _ => Ok(seen != count),
+        }
+    }
+
+    /// Arms the descriptor and looks again.
+    fn rearm(&self, readiness: &Readiness, seen: u32) -> Result<bool> {
+        readiness.consume();
+        loop {
+            let armed = word::arm(self.word(), seen);
+            // After arming: whoever reports that the name is gone says so and then wakes the word.
+            if readiness.look()
+                && let Err(gone) = self.look(seen)
+            {
+                readiness.signal();
+                return Err(gone);
+            }
+            match armed {
+                Ok(value) => {
+                    readiness.submit(value, None)?;
+                    return Ok(false);
+                }
+                Err(Some(count)) => {
+                    self.seen.store(count, Ordering::Relaxed);
+                    readiness.signal();
+                    return Ok(true);
+                }
+                Err(None) => {}
+            }
+        }
+    }
+
+    /// A descriptor that becomes readable when [`try_wait`](Self::try_wait) would say `true`, or the region's name is
+    /// gone. Made at the first call. Calls from several threads share it, as they share what was seen.
+    ///
+    /// # Errors
+    /// `Unsupported` for a read-only handle, which cannot say that it waits, and if `RAMWAY_READINESS` asks for what
+    /// this system does not have; `Os` if there are no more descriptors or threads; `Detached`.
+    pub fn readiness(&self) -> Result<&Readiness> {
+        self.attached()?;
+        if !self.writable {
+            let text = "a readiness descriptor of a region that was opened read-only: such a handle cannot be woken";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
+        if let Some(readiness) = self.readiness.get() {
+            return Ok(readiness);
+        }
+        // SAFETY: the word lies in the header page.
+        let word = unsafe { Word::new(self.word(), self.header.clone()) };
+        // If another thread was faster, this one's goes again.
+        let new = Readiness::for_region(word, &self.link)?;
+        Ok(self.readiness.get_or_init(|| new))
     }
 
     /// A number that changes with each notification, for [`wait_since`](Self::wait_since).
@@ -386,7 +442,7 @@ impl Region {
 
     #[inline]
     fn word(&self) -> &AtomicU32 {
-        // SAFETY: `block` lies in `_header`, mapped as long as `self` lives; on a read-only handle it is only loaded.
+        // SAFETY: `block` lies in `header`, mapped as long as `self` lives; on a read-only handle it is only loaded.
         unsafe { &self.block.as_ref().notify }
     }
 
@@ -418,7 +474,7 @@ impl Region {
 
     #[inline]
     fn aligned(&self, offset: u64, size: usize) -> Result<usize> {
-        if offset % size as u64 != 0 {
+        if !offset.is_multiple_of(size as u64) {
             let text = format!("an atomic of {size} bytes at offset {offset}: expected a multiple of {size}");
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }

@@ -8,6 +8,7 @@
 //! that leaving out any one of these loses a wake-up. The idea of the asymmetric fence is that of membarrier(2).
 
 use crate::layout::{ROLE_CAN, ROLE_PLAIN, RoleLine};
+use crate::ready::Readiness;
 use crate::sync::{Ordering, Step, fence, keep, spin_hint};
 use crate::sys::{clock, futex, membarrier};
 use crate::{Error, ErrorKind, Result};
@@ -95,11 +96,13 @@ pub(crate) struct Waiting {
     pub(crate) interruptible: bool,
     /// The peer was dead at the last look: look again at once rather than after a round.
     suspect: bool,
+    /// The descriptor for event loops, once it was asked for. It is the word's one waiter then.
+    pub(crate) readiness: Option<Readiness>,
 }
 
 impl Waiting {
     pub(crate) fn new(policy: WaitPolicy, can: bool) -> Self {
-        Self { policy, budget: SPIN_MAX, can, interruptible: false, suspect: false }
+        Self { policy, budget: SPIN_MAX, can, interruptible: false, suspect: false, readiness: None }
     }
 
     /// Blocks until `ready` says true.
@@ -118,6 +121,11 @@ impl Waiting {
     ) -> Result<()> {
         if self.spin(deadline, &mut ready, &mut ended)? {
             return Ok(());
+        }
+        if let Some(readiness) = self.readiness.take() {
+            let outcome = self.until_readable(&readiness, mine, peer, deadline, &mut ready, &mut ended);
+            self.readiness = Some(readiness);
+            return outcome;
         }
         let mut look_at_peer = self.suspect;
         let slept = Instant::now();
@@ -138,7 +146,7 @@ impl Waiting {
                         if wake == futex::Wake::Interrupted && self.interruptible {
                             Err(ErrorKind::Interrupted.into())
                         } else {
-                            look_at_peer = wake == futex::Wake::TimedOut;
+                            look_at_peer = wake.is_a_moment_to_look();
                             continue;
                         }
                     }
@@ -148,6 +156,79 @@ impl Waiting {
             disarm(mine);
             self.adapt(slept);
             return outcome.map(|_| ());
+        }
+    }
+
+    /// The rest of [`until`](Self::until) for a handle that has a readiness descriptor. When it returns, the
+    /// descriptor is armed after a time-out and readable after anything else, as after a `try_` call.
+    fn until_readable(
+        &mut self,
+        readiness: &Readiness,
+        mine: &RoleLine,
+        peer: &RoleLine,
+        deadline: Deadline,
+        ready: &mut impl FnMut() -> Result<bool>,
+        ended: &mut impl FnMut(bool) -> Result<()>,
+    ) -> Result<()> {
+        let mut look_at_peer = self.suspect;
+        let slept = Instant::now();
+        loop {
+            if self.rearm_with(readiness, mine, peer, ready, ended, look_at_peer)? {
+                self.adapt(slept);
+                return Ok(());
+            }
+            let Some(left) = deadline.left() else { return Err(ErrorKind::TimedOut.into()) };
+            #[cfg(not(loom))]
+            let wake = readiness.wait(left.min(ROUND));
+            #[cfg(loom)]
+            let wake = readiness.wait(left.min(ROUND), &mine.wait);
+            if wake == futex::Wake::Interrupted && self.interruptible {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            look_at_peer = wake.is_a_moment_to_look();
+        }
+    }
+
+    /// What a `try_` call that found nothing does where there is a readiness descriptor: arms it and looks again.
+    /// `Ok(false)`: nothing, and it becomes readable as soon as there is something. Otherwise it is readable now.
+    pub(crate) fn rearm(
+        &mut self,
+        mine: &RoleLine,
+        peer: &RoleLine,
+        mut ready: impl FnMut() -> Result<bool>,
+        mut ended: impl FnMut(bool) -> Result<()>,
+        look_at_peer: bool,
+    ) -> Result<bool> {
+        let Some(readiness) = self.readiness.take() else { return ready() };
+        let outcome = self.rearm_with(&readiness, mine, peer, &mut ready, &mut ended, look_at_peer);
+        self.readiness = Some(readiness);
+        outcome
+    }
+
+    fn rearm_with(
+        &mut self,
+        readiness: &Readiness,
+        mine: &RoleLine,
+        peer: &RoleLine,
+        ready: &mut impl FnMut() -> Result<bool>,
+        ended: &mut impl FnMut(bool) -> Result<()>,
+        look_at_peer: bool,
+    ) -> Result<bool> {
+        readiness.consume();
+        let longest = if keep(Step::Rearm) { self.arm(mine, peer) } else { ROUND };
+        // After arming, like the look at the ring: whoever reports a death says so and then wakes the word.
+        let look_at_peer = look_at_peer | readiness.look();
+        let rechecked = if keep(Step::Recheck) { self.decide(ready, ended, look_at_peer) } else { Ok(false) };
+        match rechecked {
+            Ok(false) => {
+                // A waker that came since has stored 0, and then this is over at once.
+                readiness.submit(1, (longest < ROUND).then_some(longest))?;
+                Ok(false)
+            }
+            other => {
+                readiness.signal();
+                other
+            }
         }
     }
 

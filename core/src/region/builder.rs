@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::{Region, SPIN_MAX};
@@ -191,12 +192,13 @@ impl RegionBuilder {
         let region = Region {
             data,
             block: named.header.region_block(),
-            _header: named.header,
+            header: named.header,
             geometry,
             writable: !self.read_only,
             policy: self.policy,
             seen: AtomicU32::new(0),
             budget: AtomicU32::new(SPIN_MAX),
+            readiness: OnceLock::new(),
             fork: named.entry,
             link: Link::Named(named.link),
         };

@@ -239,6 +239,22 @@ impl Receiver {
         self.inner.waiting.interruptible = yes;
     }
 
+    /// A descriptor that becomes readable when [`try_recv`](Self::try_recv) has something to say: a message, or that
+    /// the sender is gone. Made at the first call; from then on the blocking calls wait by it too.
+    ///
+    /// # Errors
+    /// `Unsupported` if `RAMWAY_READINESS` asks for what this system does not have, `Os` if there are no more
+    /// descriptors or threads, `Detached`.
+    #[cfg(not(loom))]
+    pub fn readiness(&mut self) -> Result<&crate::Readiness> {
+        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
+        hot.check().map_err(fail)?;
+        if waiting.readiness.is_none() {
+            waiting.readiness = Some(crate::Readiness::for_role(attachment, Role::Consumer, hot.mine(), hot.peer())?);
+        }
+        Ok(waiting.readiness.as_ref().expect("made above"))
+    }
+
     /// Tells the sender that nothing more will be read, and gives the role up. What is not released stays for the next
     /// receiver of a named ring. Dropping does the same without the chance of an error.
     ///
@@ -306,6 +322,9 @@ impl Receiver {
         if let Err(end) = outcome {
             return Err(inner.ended(end));
         }
+        if !keep(Step::LastLook) && patience == Patience::None {
+            return Err(ErrorKind::Empty.into());
+        }
         match inner.hot.next_frame() {
             Ok(Some(frame)) => Ok(frame),
             Ok(None) => Err(ErrorKind::Empty.into()),
@@ -339,7 +358,14 @@ impl Inner {
         if look {
             self.looked = now;
         }
-        let end = end_of_stream(self.hot.peer(), &self.attachment, self.old_close, look);
+        let Self { hot, waiting, attachment, old_close, .. } = self;
+        let (mine, peer) = (hot.mine(), hot.peer());
+        let end = if waiting.readiness.is_some() {
+            let end = |look| end_of_stream(peer, attachment, *old_close, look);
+            waiting.rearm(mine, peer, || hot.has_frame().map_err(fail), end, look).map(|_| ())
+        } else {
+            end_of_stream(peer, attachment, *old_close, look)
+        };
         // The second look, after the flag or the free lock was seen.
         if keep(Step::SecondLook) && end.is_err() && self.hot.has_frame().map_err(fail)? {
             return Ok(());
@@ -387,7 +413,11 @@ fn end_of_stream(peer: &RoleLine, attachment: &Attachment, old_close: u32, look_
         return Ok(());
     }
     // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
-    Err(if keep(Step::CloseBeforeDeath) && closed() { ErrorKind::Closed.into() } else { ErrorKind::PeerDead.into() })
+    if keep(Step::CloseBeforeDeath) && closed() {
+        return Err(ErrorKind::Closed.into());
+    }
+    // And a successor takes the lock before it clears the flag of that close.
+    if keep(Step::SuccessorBeforeDeath) && link.peer_alive(Role::Consumer) { Ok(()) } else { Err(ErrorKind::PeerDead.into()) }
 }
 
 impl Drop for Receiver {

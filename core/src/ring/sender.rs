@@ -289,6 +289,22 @@ impl Sender {
         self.inner.waiting.interruptible = yes;
     }
 
+    /// A descriptor that becomes readable when [`try_send`](Self::try_send) has something else to say than the last
+    /// `Full`: there is room, or the receiver is gone. Made at the first call; from then on the blocking calls wait by
+    /// it too.
+    ///
+    /// # Errors
+    /// As for [`Receiver::readiness`](crate::Receiver::readiness).
+    #[cfg(not(loom))]
+    pub fn readiness(&mut self) -> Result<&crate::Readiness> {
+        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
+        hot.check().map_err(fail)?;
+        if waiting.readiness.is_none() {
+            waiting.readiness = Some(crate::Readiness::for_role(attachment, Role::Producer, hot.mine(), hot.peer())?);
+        }
+        Ok(waiting.readiness.as_ref().expect("made above"))
+    }
+
     /// Flushes, tells the receiver that this was all, and gives the role up. Dropping does the same without the
     /// chance of an error.
     ///
@@ -338,7 +354,11 @@ impl Sender {
     fn reserve_slow(&mut self, len: usize, patience: Patience, kind: ErrorKind) -> Result<*mut u8> {
         match (kind, patience.deadline()) {
             (ErrorKind::Full, Some(deadline)) => {
-                self.wait_for_room(len as u64, deadline)?;
+                self.wait_for_room(len as u64, Some(deadline))?;
+                self.inner.hot.try_reserve(len as u64).map_err(fail)
+            }
+            (ErrorKind::Full, None) if self.inner.waiting.readiness.is_some() => {
+                self.wait_for_room(len as u64, None)?;
                 self.inner.hot.try_reserve(len as u64).map_err(fail)
             }
             (ErrorKind::TooLarge, _) => Err(Error::new(
@@ -354,8 +374,8 @@ impl Sender {
         }
     }
 
-    /// Blocks until a payload of `len` bytes fits.
-    fn wait_for_room(&mut self, len: u64, deadline: Deadline) -> Result<()> {
+    /// Blocks until a payload of `len` bytes fits; without a deadline it only arms the readiness descriptor.
+    fn wait_for_room(&mut self, len: u64, deadline: Option<Deadline>) -> Result<()> {
         let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
         let (mine, peer) = (hot.mine(), hot.peer());
         let size = frame_size(len, hot.align);
@@ -378,9 +398,17 @@ impl Sender {
                 return Ok(());
             }
             // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
-            Err(if closed() { ErrorKind::Closed.into() } else { ErrorKind::PeerDead.into() })
+            if closed() {
+                return Err(ErrorKind::Closed.into());
+            }
+            // And a successor takes the lock before it clears the flag of that close.
+            if link.peer_alive(Role::Producer) { Ok(()) } else { Err(ErrorKind::PeerDead.into()) }
         };
-        let outcome = waiting.until(mine, peer, deadline, || hot.fits_after_refresh(size).map_err(fail), ended);
+        let ready = || hot.fits_after_refresh(size).map_err(fail);
+        let outcome = match deadline {
+            Some(deadline) => waiting.until(mine, peer, deadline, ready, ended),
+            None => waiting.rearm(mine, peer, ready, ended, false).map(|_| ()),
+        };
         if let Err(end) = &outcome
             && is_final
             && matches!(end.kind(), ErrorKind::Closed | ErrorKind::PeerDead)

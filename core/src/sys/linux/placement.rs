@@ -170,7 +170,7 @@ fn huge_page_size() -> Result<usize> {
 /// As [`apply`].
 unsafe fn use_huge_pages(ptr: *mut u8, len: usize, copies: usize) -> Result<()> {
     let huge = huge_page_size()?;
-    if ptr.addr() % huge != 0 || len % huge != 0 {
+    if !ptr.addr().is_multiple_of(huge) || !len.is_multiple_of(huge) {
         let text = format!(
             "huge_pages: the data ({len} bytes) is not made of whole huge pages of {huge} bytes; the process that \
              creates the segment has to ask for them too"

@@ -1,0 +1,191 @@
+//! One thread per process that looks, every 125 ms, whether the peers of all named rings with a readiness descriptor
+//! live, and wakes the descriptors of those that do not. (A killed process wakes nobody by itself.)
+//!
+//! 1,000 lock queries take 0.33 ms, so this costs a process with 1,000 descriptors 0.3 % of a core, and one without
+//! any nothing: the thread sleeps while there is nothing to look at.
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
+
+use super::helper::spawn;
+use super::make::Word;
+use crate::error::Result;
+use crate::layout::ROLE_CLOSED;
+use crate::segment::Probe;
+use crate::sync::fence;
+use crate::sys::{fork, futex};
+
+const PERIOD: Duration = Duration::from_millis(125);
+/// A vanished name is rarer and less urgent than a death: looked for in every eighth round.
+const NAME_ROUNDS: u32 = 8;
+
+/// The words of a ring's other side.
+pub(crate) struct Peer {
+    pub(crate) epoch: Word,
+    pub(crate) flags: Word,
+}
+
+/// Somebody to look after.
+pub(crate) struct Entry {
+    /// The word that the descriptor waits on.
+    word: Word,
+    /// `None`: a region, of which only the name can go.
+    peer: Option<Peer>,
+    probe: Probe,
+    died: Arc<AtomicBool>,
+    /// The epoch of the peer whose death has been told, or 0.
+    told: u32,
+    told_name: bool,
+}
+
+impl Entry {
+    pub(crate) fn new(word: Word, peer: Option<Peer>, probe: Probe) -> Self {
+        Self { word, peer, probe, died: Arc::new(AtomicBool::new(false)), told: 0, told_name: false }
+    }
+
+    fn check(&mut self, round: u32) {
+        let mut news = false;
+        if let Some(peer) = &self.peer {
+            // Acquire: pairs with the peer's attach and close.
+            let epoch = peer.epoch.load(Ordering::Acquire);
+            if epoch != 0
+                && epoch != self.told
+                && peer.flags.load(Ordering::Acquire) & ROLE_CLOSED == 0
+                && !self.probe.peer_alive()
+                // The same peer as before the question, not one that attached meanwhile.
+                && peer.epoch.load(Ordering::Acquire) == epoch
+            {
+                self.told = epoch;
+                news = true;
+            }
+        }
+        if round.is_multiple_of(NAME_ROUNDS) && !self.told_name && self.probe.name_vanished() {
+            self.told_name = true;
+            news = true;
+        }
+        if news {
+            // Relaxed, here and below: ordered by the fence.
+            self.died.store(true, Ordering::Relaxed);
+        }
+        // Again in every round until the handle has looked: it may have been just about to submit.
+        if self.died.load(Ordering::Relaxed) {
+            // SeqCst: pairs with the handle's fence between arming and its look at `died`.
+            fence(Ordering::SeqCst);
+            if self.peer.is_some() {
+                // As any waker of a role does. A region's word is left: its value counts, and the wake-up is enough.
+                self.word.store(0, Ordering::Relaxed);
+            }
+            futex::wake_all(&self.word);
+        }
+    }
+}
+
+struct Registry {
+    entries: Mutex<Entries>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct Entries {
+    list: Vec<Option<Entry>>,
+    live: usize,
+    running: bool,
+}
+
+/// Null in a new process and in a fork's child, where the parent's may be locked for ever.
+static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+
+fn registry() -> &'static Registry {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| fork::on_child(|| REGISTRY.store(std::ptr::null_mut(), Ordering::Relaxed)));
+    // Acquire and Release: what is behind the pointer is made before it is seen.
+    let mut at = REGISTRY.load(Ordering::Acquire);
+    if at.is_null() {
+        let new = Box::into_raw(Box::new(Registry { entries: Mutex::default(), more: Condvar::new() }));
+        match REGISTRY.compare_exchange(at, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => at = new,
+            Err(other) => {
+                // SAFETY: made above and never shared.
+                drop(unsafe { Box::from_raw(new) });
+                at = other;
+            }
+        }
+    }
+    // SAFETY: never freed once it was in `REGISTRY`.
+    unsafe { &*at }
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Nothing in here panics halfway through a change.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut round = 0u32;
+        loop {
+            let mut entries = self.lock();
+            while entries.live == 0 {
+                entries = self.more.wait(entries).unwrap_or_else(PoisonError::into_inner);
+            }
+            for entry in entries.list.iter_mut().flatten() {
+                entry.check(round);
+            }
+            drop(entries);
+            round = round.wrapping_add(1);
+            std::thread::sleep(PERIOD);
+        }
+    }
+}
+
+/// A registration. Ends with [`Watched::unregister`], not with its drop: a fork's child must not touch the registry.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    at: Option<usize>,
+    died: Arc<AtomicBool>,
+}
+
+impl Watched {
+    pub(crate) fn nothing() -> Self {
+        Self { at: None, died: Arc::default() }
+    }
+
+    /// Whether the checker found the peer dead or the name gone since the last call.
+    pub(crate) fn take_died(&self) -> bool {
+        // Relaxed: the caller has fenced since it armed. The swap only where there is something to take.
+        self.died.load(Ordering::Relaxed) && self.died.swap(false, Ordering::Relaxed)
+    }
+
+    pub(crate) fn unregister(&mut self) {
+        if let Some(at) = self.at.take() {
+            let mut entries = registry().lock();
+            entries.live -= 1;
+            entries.list[at] = None;
+        }
+    }
+}
+
+/// Starts to look after somebody.
+pub(crate) fn register(entry: Entry) -> Result<Watched> {
+    let registry = registry();
+    let mut entries = registry.lock();
+    if !entries.running {
+        spawn("ramway-check", move || registry.run())?;
+        entries.running = true;
+    }
+    let died = entry.died.clone();
+    let at = match entries.list.iter().position(Option::is_none) {
+        Some(free) => {
+            entries.list[free] = Some(entry);
+            free
+        }
+        None => {
+            entries.list.push(Some(entry));
+            entries.list.len() - 1
+        }
+    };
+    entries.live += 1;
+    registry.more.notify_one();
+    Ok(Watched { at: Some(at), died })
+}

@@ -1,0 +1,137 @@
+//! Which kind of descriptor a handle gets, and what it keeps alive.
+
+use std::ops::Deref;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::checker::{self, Watched};
+use super::helper::Helper;
+#[cfg(target_os = "linux")]
+use super::uring::Uring;
+use super::{Descriptor, Readiness};
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::RoleLine;
+use crate::segment::{Attachment, HeaderMap, Link, Probe, Role};
+use crate::sync::AtomicU32;
+use crate::sys::fork;
+
+/// A word in a header page that it keeps mapped.
+#[derive(Clone)]
+pub(crate) struct Word {
+    word: NonNull<AtomicU32>,
+    _header: Arc<HeaderMap>,
+}
+
+// SAFETY: points to an atomic in a mapping that `_header` keeps and that has no affinity to a thread.
+unsafe impl Send for Word {}
+// SAFETY: as above.
+unsafe impl Sync for Word {}
+
+impl Word {
+    /// # Safety
+    /// `word` lies in `header`'s mapping.
+    pub(crate) unsafe fn new(word: &AtomicU32, header: Arc<HeaderMap>) -> Self {
+        Self { word: word.into(), _header: header }
+    }
+
+    /// For the kernel.
+    pub(super) fn as_ptr(&self) -> *mut u32 {
+        self.word.as_ptr().cast()
+    }
+}
+
+impl Deref for Word {
+    type Target = AtomicU32;
+
+    fn deref(&self) -> &AtomicU32 {
+        // SAFETY: mapped as long as `self` lives, by the contract of `new`.
+        unsafe { self.word.as_ref() }
+    }
+}
+
+/// How a descriptor is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Method {
+    Uring,
+    Thread,
+}
+
+impl Readiness {
+    /// For a side of a ring. Readable until the first `try_` call that finds nothing.
+    pub(crate) fn for_role(attachment: &Attachment, me: Role, mine: &RoleLine, peer: &RoleLine) -> Result<Self> {
+        // SAFETY: both lines lie in the block, which lies in the attachment's header page.
+        let word = |word: &AtomicU32| unsafe { Word::new(word, attachment.header.clone()) };
+        let peer = checker::Peer { epoch: word(&peer.epoch), flags: word(&peer.flags) };
+        Self::make(word(&mine.wait), &attachment.link, Some((me, peer)))
+    }
+
+    /// For a region. Its name is all that can go.
+    pub(crate) fn for_region(word: Word, link: &Link) -> Result<Self> {
+        Self::make(word, link, None)
+    }
+
+    fn make(word: Word, link: &Link, peer: Option<(Role, checker::Peer)>) -> Result<Self> {
+        let chosen = match std::env::var("RAMWAY_READINESS").as_deref() {
+            Ok("uring") => Some(Method::Uring),
+            Ok("thread") => Some(Method::Thread),
+            Ok(other) if !other.is_empty() => {
+                let text = format!("RAMWAY_READINESS is \"{other}\": expected \"uring\" or \"thread\"");
+                return Err(Error::new(ErrorKind::InvalidArgument, text));
+            }
+            _ => None,
+        };
+        let role = peer.as_ref().map(|(role, _)| *role);
+        let probe = link.probe(role);
+        let socket = probe.clone().filter(Probe::is_socket);
+        let (descriptor, polls): (Box<dyn Descriptor>, bool) = match chosen {
+            Some(Method::Thread) => (Box::new(Helper::new(word.clone())?), false),
+            _ => match uring(word.clone(), socket.clone()) {
+                Ok(uring) => (uring, socket.is_some()),
+                Err(e) if chosen.is_none() && e.kind() == ErrorKind::Unsupported => {
+                    (Box::new(Helper::new(word.clone())?), false)
+                }
+                Err(e) => return Err(e),
+            },
+        };
+        let watched = match probe {
+            Some(probe) if !polls => checker::register(checker::Entry::new(word, peer.map(|(_, peer)| peer), probe))?,
+            _ => Watched::nothing(),
+        };
+        descriptor.signal();
+        Ok(Self { descriptor, watched, generation: fork::generation() })
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn uring(word: Word, socket: Option<Probe>) -> Result<Box<dyn Descriptor>> {
+    Ok(Box::new(Uring::new(word, socket)?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn uring(_: Word, _: Option<Probe>) -> Result<Box<dyn Descriptor>> {
+    Err(Error::new(ErrorKind::Unsupported, "this system has no io_uring"))
+}
+
+/// Stands where a descriptor was that must not be dropped.
+#[derive(Debug)]
+pub(super) struct Nothing;
+
+impl Descriptor for Nothing {
+    fn fd(&self) -> BorrowedFd<'_> {
+        unreachable!("only ever dropped")
+    }
+
+    fn consume(&self) {}
+
+    fn submit(&self, _: u32, _: Option<Duration>) -> Result<()> {
+        Ok(())
+    }
+
+    fn signal(&self) {}
+
+    fn hung_up(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,163 @@
+//! A file descriptor that becomes readable when a handle's `try_` call would succeed or its peer is gone, for event
+//! loops.
+//!
+//! It is unreadable only between a `try_` call that found nothing and the next wake-up. So that call arms it: consume
+//! what made it readable; store 1 into the wait word; order; look again; then either signal or submit a wait on the
+//! word. The kernel, or a helper thread, turns the wake-up into readability. A waker cannot tell this from a sleeper.
+//!
+//! A named ring's peer that is killed wakes nobody: one thread per process ([`checker`]) looks for that.
+
+#[cfg(not(loom))]
+pub(crate) mod checker;
+#[cfg(not(loom))]
+mod helper;
+#[cfg(not(loom))]
+mod make;
+#[cfg(all(not(loom), target_os = "linux"))]
+mod uring;
+
+#[cfg(not(loom))]
+pub(crate) use make::Word;
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use crate::error::Result;
+#[cfg(loom)]
+use crate::sync::AtomicU32;
+
+/// What turns a wake-up of a word into readability of a descriptor. Every method may be called from any thread.
+pub(crate) trait Descriptor: Send + Sync + std::fmt::Debug {
+    /// The descriptor to poll.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Makes it unreadable, until the next event.
+    fn consume(&self);
+
+    /// Has it become readable at the next wake-up of the word (at once if the word does not hold `expected`), and
+    /// after `limit`. Does nothing if such a wait is pending, whatever value that one began with.
+    fn submit(&self, expected: u32, limit: Option<Duration>) -> Result<()>;
+
+    /// Makes it readable now.
+    fn signal(&self);
+
+    /// Whether the peer's socket has hung up. True for ever after.
+    fn hung_up(&self) -> bool;
+}
+
+/// A descriptor for event loops (`epoll`, `poll`, io_uring, tokio, libuv, asyncio), of a
+/// [`Receiver`](crate::Receiver::readiness), [`Sender`](crate::Sender::readiness) or
+/// [`Region`](crate::Region::readiness).
+///
+/// Poll it for reading, level- or edge-triggered. It is readable from the start, and whenever the handle's `try_` calls
+/// have not yet said that there is nothing (`Empty`, `Full`, `false`) or something has happened since. So: when it is
+/// readable, call `try_recv` (`try_send`, `try_wait`) until it finds nothing, which makes it unreadable. It may be
+/// readable for nothing; it is never unreadable although there is something. While the peer is gone it stays readable.
+///
+/// Never read from it, and do not close it: it belongs to the handle. It is closed with it, and means nothing in a
+/// fork's child.
+///
+/// It is an io_uring with a request that waits for the wake-up (Linux 6.7), or, where that is not allowed, an eventfd
+/// and a thread. `RAMWAY_READINESS=uring` or `thread` in the environment chooses. With io_uring, a wake-up may interrupt
+/// a system call of the thread that last found nothing, as a signal would (`epoll_wait` gives `EINTR`, and the next one
+/// sees the event).
+///
+/// ```
+/// use std::os::fd::AsFd;
+/// # fn readable(fd: impl AsFd) -> bool {
+/// #     let fd = fd.as_fd();
+/// #     let mut fds = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
+/// #     let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+/// #     rustix::event::poll(&mut fds, Some(&now)).unwrap() == 1
+/// # }
+/// let (mut tx, mut rx) = ramway::Ring::pair(4096)?;
+/// let fd = rx.readiness()?.as_fd().try_clone_to_owned().unwrap();
+/// assert!(rx.try_recv().is_err());
+/// assert!(!readable(&fd));
+/// tx.send(0, b"x")?;
+/// # while !readable(&fd) {}
+/// assert!(readable(&fd));
+/// assert_eq!(&*rx.try_recv()?, b"x");
+/// # Ok::<(), ramway::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Readiness {
+    descriptor: Box<dyn Descriptor>,
+    #[cfg(not(loom))]
+    watched: checker::Watched,
+    #[cfg(not(loom))]
+    generation: u32,
+}
+
+impl Readiness {
+    #[cfg(loom)]
+    pub(crate) fn model(descriptor: Box<dyn Descriptor>) -> Self {
+        Self { descriptor }
+    }
+
+    pub(crate) fn consume(&self) {
+        self.descriptor.consume();
+    }
+
+    /// Whether somebody saw the peer die, or the name vanish, since the last call: worth a system call to make sure.
+    pub(crate) fn look(&self) -> bool {
+        #[cfg(not(loom))]
+        if self.watched.take_died() {
+            return true;
+        }
+        self.descriptor.hung_up()
+    }
+
+    pub(crate) fn submit(&self, expected: u32, limit: Option<Duration>) -> Result<()> {
+        self.descriptor.submit(expected, limit)
+    }
+
+    pub(crate) fn signal(&self) {
+        self.descriptor.signal();
+    }
+
+    /// Blocks until it is readable, for at most `timeout`.
+    #[cfg(not(loom))]
+    pub(crate) fn wait(&self, timeout: Duration) -> crate::sys::futex::Wake {
+        use crate::sys::futex::Wake;
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let fd = self.descriptor.fd();
+        let timeout =
+            Timespec { tv_sec: timeout.as_secs().min(i64::MAX as u64) as i64, tv_nsec: timeout.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => Wake::TimedOut,
+            Ok(_) => Wake::Woken,
+            Err(_) => Wake::Interrupted,
+        }
+    }
+
+    /// In a model the descriptor's readability is the word itself.
+    #[cfg(loom)]
+    pub(crate) fn wait(&self, timeout: Duration, word: &AtomicU32) -> crate::sys::futex::Wake {
+        crate::sys::futex::wait(word, 1, timeout)
+    }
+}
+
+#[cfg(not(loom))]
+impl Drop for Readiness {
+    fn drop(&mut self) {
+        // In a fork's child the threads do not exist and the requests are the parent's.
+        if self.generation == crate::sys::fork::generation() {
+            self.watched.unregister();
+        } else {
+            std::mem::forget(std::mem::replace(&mut self.descriptor, Box::new(make::Nothing)));
+        }
+    }
+}
+
+impl AsFd for Readiness {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.fd()
+    }
+}
+
+impl AsRawFd for Readiness {
+    fn as_raw_fd(&self) -> RawFd {
+        self.descriptor.fd().as_raw_fd()
+    }
+}
