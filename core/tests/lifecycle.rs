@@ -61,6 +61,18 @@ fn the_last_one_out_removes_the_name() {
 }
 
 #[test]
+fn a_read_only_handle_can_be_the_last_one_out() {
+    let dir = Dir::new();
+    let name = dir.at("region");
+    let writer = ramway::Region::create(&name, 100).unwrap();
+    let reader = ramway::Region::builder().read_only(true).open(&name).unwrap();
+    drop(writer);
+    assert_eq!(dir.names(), ["region"]);
+    drop(reader);
+    assert!(dir.names().is_empty());
+}
+
+#[test]
 fn two_leave_at_once_and_the_name_goes() {
     let dir = Dir::new();
     let name = dir.at("ring");

@@ -259,11 +259,18 @@ fn open_once(name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
 }
 
 /// Opens the description that holds the locks, and the directory for the last one out. `None`: the name no longer
-/// leads to the file.
+/// leads to the file. It is opened for writing where that is permitted, because only then can a read-only handle be
+/// the last one out.
 pub(crate) fn lock_description(name: &Name, stat: &Stat, access: Access) -> Result<Option<Entry>> {
     let mut same = true;
     let entry = Entry::open(|| {
-        let lock = match fs::open_at(name.dir(), name.file(), access) {
+        let lock = match fs::open_at(name.dir(), name.file(), Access::ReadWrite) {
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) if access == Access::ReadOnly => {
+                fs::open_at(name.dir(), name.file(), access)
+            }
+            result => result,
+        };
+        let lock = match lock {
             Ok(lock) => lock,
             Err(Errno::NOENT) => {
                 same = false;
