@@ -126,18 +126,28 @@ pub fn memlock() -> Item {
         let (at, len) = (page.as_ptr() as *mut _, page.len());
         rustix::mm::mlock(at, len).and_then(|()| rustix::mm::munlock(at, len))
     };
-    let found = limit.map_or_else(|| "unlimited".to_owned(), size);
+    let ignored = may_ignore_limits();
+    let mut found = limit.map_or_else(|| "unlimited".to_owned(), size);
+    if ignored && limit.is_some() {
+        found.push_str(", which this process may exceed (CAP_IPC_LOCK)");
+    }
     let because = "segments with `lock_memory` beyond it are refused, so they may be swapped out";
     let fix = "ulimit -l unlimited, LimitMEMLOCK=infinity in the unit, or --ulimit memlock=-1 for a container";
     match (locked, limit) {
         (Err(error), _) => {
             Item::worse(NAME, format!("{found}, but two pages could not be locked: {error}"), because, fix)
         }
-        (Ok(()), Some(limit)) if limit < MEMLOCK_SMALL && !rustix::process::geteuid().is_root() => {
-            Item::worse(NAME, found, because, fix)
-        }
+        (Ok(()), Some(limit)) if limit < MEMLOCK_SMALL && !ignored => Item::worse(NAME, found, because, fix),
         (Ok(()), _) => Item::ok(NAME, format!("{found}; two pages were locked")),
     }
+}
+
+/// Whether this process has CAP_IPC_LOCK.
+fn may_ignore_limits() -> bool {
+    const IPC_LOCK: u32 = 14;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set >> IPC_LOCK & 1 == 1)
 }
 
 /// Huge pages, both the reserved and the transparent kind.
