@@ -4,9 +4,9 @@
 //! disturb nobody; in return, what they say of a segment in use is a snapshot that may be old by the time it is read.
 //! [`clean`] removes names, under the same lock as the last user of a segment would.
 
-mod clean;
+mod cleaner;
 
-pub use clean::{CleanOptions, Outcome, clean, clean_one};
+pub use cleaner::{CleanOptions, Outcome, clean, clean_one};
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
