@@ -143,11 +143,18 @@ impl Waiting {
                     None => Err(ErrorKind::TimedOut.into()),
                     Some(left) => {
                         let wake = futex::wait(&mine.wait, 1, left.min(longest));
+                        look_at_peer = wake.is_a_moment_to_look();
                         if wake == futex::Wake::Interrupted && self.interruptible {
                             Err(ErrorKind::Interrupted.into())
-                        } else {
-                            look_at_peer = wake.is_a_moment_to_look();
+                        } else if look_at_peer {
                             continue;
+                        } else {
+                            // What it was woken for is nearly always there. Only to sleep again must it arm first,
+                            // which costs a membarrier: the wake-up took 1.6 × a bare futex's without this look.
+                            match ready() {
+                                Ok(false) => continue,
+                                outcome => outcome,
+                            }
                         }
                     }
                 },
@@ -184,6 +191,11 @@ impl Waiting {
             let wake = readiness.wait(left.min(ROUND), &mine.wait);
             if wake == futex::Wake::Interrupted && self.interruptible {
                 return Err(ErrorKind::Interrupted.into());
+            }
+            // Without consuming it: readable is what it is to be now. Only sleeping needs to be armed for.
+            if wake == futex::Wake::Woken && ready()? {
+                self.adapt(slept);
+                return Ok(());
             }
             look_at_peer = wake.is_a_moment_to_look();
         }

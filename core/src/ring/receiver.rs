@@ -102,19 +102,19 @@ impl Receiver {
     /// After the last message: `Closed` if the sender closed, `PeerDead` if it died (within 200 ms of the kernel
     /// letting go of its files). On a named ring both end when a successor attaches, so calling again is meaningful;
     /// a sender that never attached is waited for. `Corrupt`, `Detached`.
-    #[inline]
+    #[inline(always)]
     pub fn recv(&mut self) -> Result<Message<'_>> {
         self.message(Patience::Forever)
     }
 
     /// [`recv`](Self::recv) that does not wait: `Empty` if there is no message now.
-    #[inline]
+    #[inline(always)]
     pub fn try_recv(&mut self) -> Result<Message<'_>> {
         self.message(Patience::None)
     }
 
     /// [`recv`](Self::recv) that waits for at most `timeout`, then gives `TimedOut`.
-    #[inline]
+    #[inline(always)]
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Message<'_>> {
         self.message(Patience::For(timeout))
     }
@@ -135,13 +135,13 @@ impl Receiver {
     ///
     /// # Errors
     /// As for [`recv`](Self::recv). `InvalidArgument` for a `max` of 0.
-    #[inline]
+    #[inline(always)]
     pub fn recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
         self.batch(max, Patience::Forever)
     }
 
     /// [`recv_batch`](Self::recv_batch) that does not wait: `Empty` if there is no message now.
-    #[inline]
+    #[inline(always)]
     pub fn try_recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
         self.batch(max, Patience::None)
     }
@@ -275,7 +275,7 @@ impl Receiver {
         Ok(Message { frame, receiver: self })
     }
 
-    #[inline]
+    #[inline(always)]
     fn batch(&mut self, max: usize, patience: Patience) -> Result<Batch<'_>> {
         if max == 0 {
             return Err(Error::new(ErrorKind::InvalidArgument, "a batch of at most 0 messages: ask for at least 1"));
@@ -330,6 +330,20 @@ impl Receiver {
             Ok(None) => Err(ErrorKind::Empty.into()),
             Err(kind) => Err(fail(kind)),
         }
+    }
+
+    /// Whether [`try_recv`](Self::try_recv) would give a message; the same errors if not.
+    #[cfg(all(feature = "tokio", not(loom)))]
+    pub(crate) fn try_ready(&mut self) -> Result<()> {
+        let inner = &mut *self.inner;
+        inner.hot.release();
+        if inner.hot.has_frame().map_err(fail)? {
+            return Ok(());
+        }
+        if let Err(end) = inner.look_for_end() {
+            return Err(inner.ended(end));
+        }
+        if inner.hot.has_frame().map_err(fail)? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
     }
 
     #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
@@ -417,7 +431,11 @@ fn end_of_stream(peer: &RoleLine, attachment: &Attachment, old_close: u32, look_
         return Err(ErrorKind::Closed.into());
     }
     // And a successor takes the lock before it clears the flag of that close.
-    if keep(Step::SuccessorBeforeDeath) && link.peer_alive(Role::Consumer) { Ok(()) } else { Err(ErrorKind::PeerDead.into()) }
+    if keep(Step::SuccessorBeforeDeath) && link.peer_alive(Role::Consumer) {
+        Ok(())
+    } else {
+        Err(ErrorKind::PeerDead.into())
+    }
 }
 
 impl Drop for Receiver {
@@ -463,13 +481,13 @@ macro_rules! view {
     ($type:ident) => {
         impl $type<'_> {
             /// What the sender said the payload is; below `0xFFFF_0000` for an application's own.
-            #[inline]
+            #[inline(always)]
             pub fn type_id(&self) -> u32 {
                 self.frame.type_id
             }
 
             /// The sender's tag, 0 if it gave none.
-            #[inline]
+            #[inline(always)]
             pub fn tag(&self) -> u64 {
                 self.frame.tag
             }
@@ -478,7 +496,7 @@ macro_rules! view {
             ///
             /// # Errors
             /// `InvalidArgument` if the length is not that of `T`, or the ring's alignment is not enough for it.
-            #[inline]
+            #[inline(always)]
             pub fn as_pod<T: bytemuck::AnyBitPattern>(&self) -> Result<&T> {
                 as_pod(self)
             }
@@ -486,7 +504,7 @@ macro_rules! view {
 
         impl Deref for $type<'_> {
             type Target = [u8];
-            #[inline]
+            #[inline(always)]
             fn deref(&self) -> &[u8] {
                 // SAFETY: `next_frame` checked that the bytes lie in what was published, which is mapped, never
                 // uninitialised, and not given back to the producer while this borrow lives.
@@ -495,7 +513,7 @@ macro_rules! view {
         }
 
         impl AsRef<[u8]> for $type<'_> {
-            #[inline]
+            #[inline(always)]
             fn as_ref(&self) -> &[u8] {
                 self
             }
@@ -527,7 +545,7 @@ impl Message<'_> {
 }
 
 impl Drop for Message<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         self.receiver.inner.hot.release();
     }
@@ -546,14 +564,14 @@ unsafe impl Send for Batch<'_> {}
 
 impl Batch<'_> {
     /// The messages, each once: those that are there when the iterator asks, up to the batch's maximum.
-    #[inline]
+    #[inline(always)]
     pub fn iter(&mut self) -> BatchIter<'_> {
         BatchIter { hot: &mut self.receiver.inner.hot, first: &mut self.first, left: &mut self.left }
     }
 }
 
 impl Drop for Batch<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         self.receiver.inner.hot.release();
     }
@@ -570,7 +588,7 @@ pub struct BatchIter<'b> {
 impl<'b> Iterator for BatchIter<'b> {
     type Item = MessageView<'b>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<MessageView<'b>> {
         let frame = match self.first.take() {
             Some(frame) => frame,

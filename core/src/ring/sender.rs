@@ -88,26 +88,26 @@ impl Sender {
     /// `TooLarge` if it is longer than [`max_message_len`](Self::max_message_len), `InvalidArgument` for a reserved
     /// `type_id`, `Closed` or `PeerDead` if there is no room and nobody left to make any (on a bus: as soon as the
     /// peer closed), `Corrupt`, `Detached`. After an error nothing of this message was sent.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, type_id: u32, payload: &[u8]) -> Result<()> {
         self.send_tagged(type_id, 0, payload)
     }
 
     /// [`send`](Self::send) with a tag: a correlation id, a time stamp, a key. [`last_tag`](Self::last_tag) gives the
     /// last one back after a restart.
-    #[inline]
+    #[inline(always)]
     pub fn send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
         self.put(type_id, tag, payload, Patience::Forever)
     }
 
     /// [`send`](Self::send) that does not wait: `Full` if there is no room now.
-    #[inline]
+    #[inline(always)]
     pub fn try_send(&mut self, type_id: u32, payload: &[u8]) -> Result<()> {
         self.put(type_id, 0, payload, Patience::None)
     }
 
     /// [`try_send`](Self::try_send) with a tag.
-    #[inline]
+    #[inline(always)]
     pub fn try_send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
         self.put(type_id, tag, payload, Patience::None)
     }
@@ -167,7 +167,7 @@ impl Sender {
     /// assert_eq!(rx.recv()?.as_pod::<[f64; 2]>()?, &[1.5, 2.5]);
     /// # Ok(()) }
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn send_pod<T: bytemuck::NoUninit>(&mut self, type_id: u32, value: &T) -> Result<()> {
         self.send(type_id, bytemuck::bytes_of(value))
     }
@@ -188,13 +188,13 @@ impl Sender {
     ///
     /// # Errors
     /// As for [`send`](Self::send).
-    #[inline]
+    #[inline(always)]
     pub fn reserve(&mut self, len: usize) -> Result<Slot<'_>> {
         self.slot(len, Patience::Forever)
     }
 
     /// [`reserve`](Self::reserve) that does not wait: `Full` if there is no room now.
-    #[inline]
+    #[inline(always)]
     pub fn try_reserve(&mut self, len: usize) -> Result<Slot<'_>> {
         self.slot(len, Patience::None)
     }
@@ -205,7 +205,7 @@ impl Sender {
     }
 
     /// Makes every [`commit_unflushed`](Slot::commit_unflushed) so far visible. Never waits.
-    #[inline]
+    #[inline(always)]
     pub fn flush(&mut self) -> Result<()> {
         self.inner.hot.check().map_err(fail)?;
         self.inner.hot.publish();
@@ -334,7 +334,7 @@ impl Sender {
         self.commit_raw(payload.len(), type_id, tag, true)
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot(&mut self, len: usize, patience: Patience) -> Result<Slot<'_>> {
         let data = self.reserve_raw(len, patience)?;
         Ok(Slot { sender: self, data, len, type_id: 0, tag: 0 })
@@ -523,7 +523,7 @@ impl Slot<'_> {
 
     /// Sends the first `len` bytes. An error (`InvalidArgument` for a `len` beyond what was reserved or a reserved
     /// type id) aborts the slot.
-    #[inline]
+    #[inline(always)]
     pub fn commit(self, len: usize) -> Result<()> {
         user_type_id(self.type_id)?;
         self.sender.commit_raw(len, self.type_id, self.tag, true)
@@ -531,7 +531,7 @@ impl Slot<'_> {
 
     /// Like [`commit`](Self::commit), but visible only after [`Sender::flush`], the next flushed message, or when
     /// the sender has to wait, finds the ring full, or closes.
-    #[inline]
+    #[inline(always)]
     pub fn commit_unflushed(self, len: usize) -> Result<()> {
         user_type_id(self.type_id)?;
         self.sender.commit_raw(len, self.type_id, self.tag, false)
@@ -540,7 +540,7 @@ impl Slot<'_> {
 
 impl Deref for Slot<'_> {
     type Target = [u8];
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[u8] {
         // SAFETY: reserved, mapped bytes; mapped memory is never uninitialised. They are ours alone until commit.
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
@@ -548,7 +548,7 @@ impl Deref for Slot<'_> {
 }
 
 impl DerefMut for Slot<'_> {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `&mut self` makes this the only view.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
@@ -556,7 +556,7 @@ impl DerefMut for Slot<'_> {
 }
 
 impl Drop for Slot<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         // After a commit there is no slot any more and this changes nothing.
         self.sender.inner.hot.abort();
