@@ -18,7 +18,7 @@ need-cargo:
 
 build: need-cargo ## the `ramway` command, in release
 	@echo '==> building the ramway command (release)'
-	@cargo build --release --quiet -p ramway-cli
+	@if [ -t 2 ]; then cargo build --release -p ramway-cli; else cargo build --release --quiet -p ramway-cli; fi
 
 demo: build ## streams a real file between two processes, compares the hashes, measures (FILE=... for another file)
 	@$(TARGET)/release/ramway demo $(if $(FILE),"$(FILE)")

@@ -3,6 +3,7 @@
 
 use ramway::{Bus, ErrorKind, Listener, Region, Ring, WaitPolicy};
 use std::collections::BTreeSet;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -71,6 +72,7 @@ fn number(name: &str) -> i64 {
         epoll_pwait = SYS_epoll_pwait,
         epoll_wait = SYS_epoll_wait,
         eventfd2 = SYS_eventfd2,
+        restart_syscall = SYS_restart_syscall,
         io_uring_setup = SYS_io_uring_setup,
         io_uring_enter = SYS_io_uring_enter,
         io_uring_register = SYS_io_uring_register,
@@ -181,6 +183,20 @@ fn everything() -> ramway::Result<()> {
         Ring::open("ring").timeout(Duration::from_millis(10)).receiver().unwrap_err().kind(),
         ErrorKind::NotFound
     );
+    // A readiness descriptor: armed, woken, and of a peer that goes.
+    let mut tx = Ring::create("ready").sender()?;
+    let mut rx = Ring::open("ready").receiver()?;
+    let fd = rx.readiness()?.as_raw_fd();
+    assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Empty);
+    assert!(!readable(fd, 220));
+    tx.send(1, b"x")?;
+    assert!(readable(fd, 30_000));
+    rx.recv()?.release();
+    assert_eq!(rx.recv_timeout(short).unwrap_err().kind(), ErrorKind::TimedOut);
+    drop(tx);
+    assert!(readable(fd, 30_000));
+    assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Closed);
+    drop(rx);
     // Options that a machine may refuse; what matters here is which calls they make.
     let _ = Ring::create("locked").lock_memory(true).receiver();
     let _ = Ring::create("huge").huge_pages(true).receiver();
@@ -207,6 +223,8 @@ fn everything() -> ramway::Result<()> {
     std::thread::sleep(Duration::from_millis(50));
     let listener = Listener::bind("bus")?;
     let mut bus = listener.accept()?;
+    let fd = bus.receiver()?.readiness()?.as_raw_fd();
+    assert!(readable(fd, 30_000));
     assert_eq!(&*bus.recv()?, b"hello");
     assert_eq!(bus.recv_timeout(short).unwrap_err().kind(), ErrorKind::TimedOut);
     bus.send(1, b"hello")?;
@@ -218,6 +236,19 @@ fn everything() -> ramway::Result<()> {
     Ok(())
 }
 
+/// Whether the descriptor is or becomes readable.
+fn readable(fd: i32, milliseconds: i32) -> bool {
+    let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    loop {
+        // SAFETY: one pollfd, which outlives the call.
+        match unsafe { libc::poll(&mut polled, 1, milliseconds) } {
+            // A wake-up through an io_uring may interrupt a system call once.
+            -1 => assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINTR)),
+            ready => return ready == 1,
+        }
+    }
+}
+
 #[test]
 fn nothing_but_the_listed_calls_is_made() {
     if std::env::var_os(CHILD).is_some() {
@@ -225,17 +256,19 @@ fn nothing_but_the_listed_calls_is_made() {
         everything().unwrap();
         return;
     }
-    let directory = PathBuf::from(format!("/dev/shm/ramway-syscalls-{}", std::process::id()));
-    std::fs::create_dir(&directory).unwrap();
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "nothing_but_the_listed_calls_is_made", "--nocapture", "--test-threads=1"])
-        .env(CHILD, "1")
-        .env("RAMWAY_DIR", &directory)
-        .output()
-        .unwrap();
-    let left: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    std::fs::remove_dir_all(&directory).unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", output.status);
-    assert_eq!(left, [""; 0], "segments that nobody removed");
+    // With an io_uring if the kernel has one, and with a thread.
+    for (round, readiness) in [None, Some("thread")].into_iter().enumerate() {
+        let directory = PathBuf::from(format!("/dev/shm/ramway-syscalls-{round}-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "nothing_but_the_listed_calls_is_made", "--nocapture", "--test-threads=1"]);
+        command.env(CHILD, "1").env("RAMWAY_DIR", &directory).env_remove("RAMWAY_READINESS");
+        command.envs(readiness.map(|value| ("RAMWAY_READINESS", value)));
+        let output = command.output().unwrap();
+        let left: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        std::fs::remove_dir_all(&directory).unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{readiness:?}: {}: {said}", output.status);
+        assert_eq!(left, [""; 0], "segments that nobody removed");
+    }
 }

@@ -13,7 +13,8 @@ pub fn run(name: &str, main: impl FnOnce(&[&str]) -> Result<(), Box<dyn std::err
     }
 }
 
-/// The README's example is compiled and run like the others.
+/// The README's example is compiled and run like the others, those of the guides are compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
+#[doc = include_str!("../../docs/INTEGRATION.md")]
 pub struct Readme;
