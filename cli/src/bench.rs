@@ -10,11 +10,14 @@ use crate::output;
 use crate::units::parse_duration;
 
 const NOTES: &str = "\
-Measures with two processes, each pinned to a processor of its own; every row is measured once in each round, so that
-the machine's moods meet all of them alike. The receiver reads every byte. Takes under 5 minutes, with --quick under
-30 seconds. Compare ratios within one run, not figures of different runs.
+Measures with two processes, each pinned to a processor of its own; every row
+is measured once in each round, so that the machine's moods meet all of them
+alike. The receiver reads every byte. Takes under 5 minutes, with --quick
+under 30 seconds. Compare ratios within one run, not figures of different
+runs.
 
-Exit codes: 0 measured; 1 it could not be measured, or with --check a bar was missed.
+Exit codes: 0 measured; 1 it could not be measured, or with --check a bar was
+missed.
 
 Examples:
   ramway bench --quick

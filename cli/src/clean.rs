@@ -10,12 +10,13 @@ use crate::failure::{Failure, Outcome, code_of};
 use crate::output;
 
 const NOTES: &str = "\
-Removes the segments of the Ramway directory that nobody uses. Never one that somebody uses, however quiet it is, and
-never a file that is not Ramway's. What still holds undelivered messages, the unseen end of a stream, or is persistent
-stays unless --undelivered asks for it.
+Removes the segments of the Ramway directory that nobody uses. Never one that
+somebody uses, however quiet it is, and never a file that is not Ramway's.
+What still holds undelivered messages, the unseen end of a stream, or is
+persistent stays unless --undelivered asks for it.
 
-Exit codes: 0 done, also where there was nothing to do; 6 a segment named here is not there;
-`ramway --help` has the rest.
+Exit codes: 0 done, also where there was nothing to do; 6 a segment named here
+is not there; `ramway --help` has the rest.
 
 Examples:
   ramway clean --dry-run

@@ -17,7 +17,7 @@ Exit codes:
     6  nothing has this name
     7  the name or the role is taken
     8  not enough memory or space
-    9  not a Ramway segment, a version that this one cannot read, or a corrupt one
+    9  not a Ramway segment, of another version, or corrupt
   130  interrupted by Ctrl-C (143: by SIGTERM)
 
 Environment:
@@ -26,11 +26,11 @@ Environment:
   NO_COLOR           no colours, as --color never
 
 Examples:
-  ramway send films movie.mkv             and, before or after it, in another terminal:
+  ramway send films movie.mkv             before or after, elsewhere:
   ramway recv films copy.mkv
   tail -f log | ramway send --lines log   each line one message
-  ramway ls                               what is there, and who is attached
-  ramway doctor                           what this machine can do, and how to mend what it cannot";
+  ramway ls                               what is there, who is attached
+  ramway doctor                           what this machine can do";
 
 /// What `ramway` was asked to do.
 #[derive(Parser)]
@@ -74,7 +74,6 @@ pub enum Command {
     /// Receive what is sent through a named ring
     Recv(recv::Args),
     /// List segments, listeners and live buses, and who is attached
-    #[command(visible_alias = "list")]
     Ls(ls::Args),
     /// Show a segment's header, decoded
     Inspect(inspect::Args),

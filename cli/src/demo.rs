@@ -30,9 +30,11 @@ const BACK: u64 = 4096;
 const START: Duration = Duration::from_secs(30);
 
 const NOTES: &str = "\
-Starts this command a second time and connects the two processes by a bus. One reads FILE straight into the shared
-memory (no copy of its own), the other writes it out; both print the SHA-256 of what they saw, and they must match.
-Then it measures round trip and one-way rate of Ramway, a Unix socket and a pipe in one interleaved run.
+Starts this command a second time and connects the two processes by a bus. One
+reads FILE straight into the shared memory (no copy of its own), the other
+writes it out; both print the SHA-256 of what they saw, and they must match.
+Then it measures round trip and one-way rate of Ramway, a Unix socket and a
+pipe in one interleaved run.
 
 Exit codes: 0 the digests match; 1 they do not; `ramway --help` has the rest.
 

@@ -13,10 +13,13 @@ use crate::units::{age, size};
 use crate::view::{Details, RingView, RoleView, View};
 
 const NOTES: &str = "\
-Prints the header of a segment: geometry, positions, epochs, flags, and who holds which lock; and every live bus of
-that name. Only reads and queries locks: of a segment in use it is a snapshot whose numbers may not be of one moment.
+Prints the header of a segment: geometry, positions, epochs, flags, and who
+holds which lock; and every live bus of that name. Only reads and queries
+locks: of a segment in use it is a snapshot whose numbers may not be of one
+moment.
 
-Exit codes: 0 shown; 6 nothing has this name; 9 it is not a Ramway segment, of another version, or corrupt.
+Exit codes: 0 shown; 6 nothing has this name; 9 it is not a Ramway segment, of
+another version, or corrupt.
 
 Examples:
   ramway inspect films

@@ -14,11 +14,12 @@ use crate::units::{age, size};
 use crate::view::View;
 
 const NOTES: &str = "\
-Lists the segments and listeners of the Ramway directory and the live buses of all processes that are visible. Only
-reads and queries locks: it takes none, maps nothing and disturbs nobody.
+Lists the segments and listeners of the Ramway directory and the live buses of
+all processes that are visible. Only reads and queries locks: it takes none,
+maps nothing and disturbs nobody.
 
   live      somebody is attached
-  stale     nobody is: left by processes that died, or waiting for the next receiver
+  stale     nobody is: left by the dead, or waiting for its next receiver
   unusable  not Ramway's, of another version, damaged, or not readable
 
 Examples:

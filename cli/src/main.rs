@@ -17,6 +17,7 @@ mod output;
 mod procs;
 mod progress;
 mod recv;
+mod ring;
 mod send;
 mod units;
 mod view;

@@ -5,28 +5,32 @@ mod sink;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ramway::{ErrorKind, Receiver, Ring};
+use ramway::{ErrorKind, Receiver};
 
 use crate::failure::{self, Failure, Outcome};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::progress::Progress;
-use crate::units::{parse_duration, parse_some_size};
+use crate::ring::RingArgs;
+use crate::units::parse_duration;
 use sink::Sink;
 
 /// Messages that are written with one call and then given back to the sender together.
 const BATCH: usize = 512;
 
 const NOTES: &str = "\
-Receives the messages of the ring NAME, which is made if it is not there yet, and writes them one after another to
-FILE or standard output. Either side may be started first. A message is given back to the sender only after it was
-written, so that nothing is lost if this command is killed: the next receiver gets it again.
+Receives the messages of the ring NAME, which is made if it is not there yet,
+and writes them one after another to FILE or standard output. Either side may
+be started first. A message is given back to the sender only after it was
+written, so that nothing is lost if this command is killed: the next receiver
+gets it again.
 
-A regular FILE is written beside its place, as FILE.part, and takes its place when the sender closes: until then an
-older FILE stays as it is. If the stream ends in any other way, FILE.part stays and is named. Anything else (a device,
+A regular FILE is written beside its place, as FILE.part, and takes its place
+when the sender closes: until then an older FILE stays as it is. If the stream
+ends in any other way, FILE.part stays and is named. Anything else (a device,
 a FIFO) is written to directly.
 
-Exit codes: 0 the sender closed, everything is written; 3 the sender sent nothing for --timeout; 4 the sender died;
-`ramway --help` has the rest.
+Exit codes: 0 the sender closed, everything is written; 3 the sender sent
+nothing for --timeout; 4 the sender died; `ramway --help` has the rest.
 
 Examples:
   ramway recv films copy.mkv
@@ -37,37 +41,27 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
-    /// The ring's name (letters, digits, `.`, `_`, `-`), or a path to it with a `/`
-    name: PathBuf,
+    #[command(flatten)]
+    ring: RingArgs,
     /// The file to write; `-` is standard output
     #[arg(default_value = "-")]
     file: PathBuf,
     /// Accepted beside `send --lines`: messages are written as they are, and a line brings its newline along
     #[arg(long)]
     lines: bool,
-    /// The ring's capacity if it is made, and what it has to be if it is there; rounded up to a power of two [default: 1M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_some_size)]
-    capacity: Option<u64>,
     /// Give up when the sender sends nothing for this long; 500ms, 10s, 1m [default: wait forever]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
-    /// No progress bar
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 /// Receives it.
 pub fn run(args: &Args) -> Outcome {
     let interrupt = Interrupt::install()?;
-    let mut ring = Ring::open_or_create(&args.name);
-    if let Some(capacity) = args.capacity {
-        ring = ring.capacity(capacity);
-    }
-    let receiver = ring.receiver()?;
+    let receiver = args.ring.builder().receiver()?;
     let mut sink = Sink::open(&args.file)?;
-    let progress = Progress::new(None, args.quiet || sink.is_terminal());
+    let progress = Progress::new(None, args.ring.quiet || sink.is_terminal());
     let past = (!receiver.is_peer_alive()).then_some(receiver.peer_epoch());
-    let mut stream = Stream { receiver, name: args.name.display().to_string(), past, interrupt, progress };
+    let mut stream = Stream { receiver, name: args.ring.name.display().to_string(), past, interrupt, progress };
     match stream.pump(&mut sink, args.timeout).and_then(|()| sink.keep()) {
         Ok(()) => {
             stream.progress.finish("received");

@@ -1,36 +1,38 @@
 //! `ramway send`: a file or standard input into a named ring.
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Read};
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+mod input;
+
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ramway::{ErrorKind, Ring, Sender, Slot};
-use rustix::event::PollFlags;
+use ramway::{ErrorKind, Sender, Slot};
 
 use crate::failure::{self, Failure, Outcome};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::output;
 use crate::progress::Progress;
+use crate::ring::RingArgs;
 use crate::units::{parse_duration, parse_some_size, parse_type_id, size};
+use input::{Cut, Input};
 
 /// What is read at once where messages are cut out of a buffer; frames from this size on are read in place.
 const BUFFER: usize = 256 << 10;
-/// How often an idle sender looks whether its receiver still lives.
-const LOOK: Duration = Duration::from_secs(1);
 
 const NOTES: &str = "\
-Sends FILE, or standard input, as messages into the ring NAME, which is made if it is not there yet. Either side may
-be started first. What fits into the ring is sent without a receiver and waits for the next one, also after this
+Sends FILE, or standard input, as messages into the ring NAME, which is made
+if it is not there yet. Either side may be started first. What fits into the
+ring is sent without a receiver and waits for the next one, also after this
 command has ended; two sends before a recv reach it as one stream.
 
-Without --lines and --frame, messages are as long as reading gives them, up to a quarter of the ring.
-The end of the input closes the ring, which is how the receiver knows that it has everything. A sender that fails or
-is interrupted does not close: its receiver then says that the sender died.
+Without --lines and --frame, messages are as long as reading gives them, up to
+a quarter of the ring.
+The end of the input closes the ring, which is how the receiver knows that it
+has everything. A sender that fails or is interrupted does not close: its
+receiver then says that the sender died.
 
-Exit codes: 0 everything is in the ring; 3 the receiver made no room within --timeout; 4 the receiver died;
-5 the receiver closed before everything was sent; `ramway --help` has the rest.
+Exit codes: 0 everything is in the ring; 3 the receiver made no room within
+--timeout; 4 the receiver died; 5 the receiver closed before everything was
+sent; `ramway --help` has the rest.
 
 Examples:
   ramway send films movie.mkv
@@ -42,8 +44,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
-    /// The ring's name (letters, digits, `.`, `_`, `-`), or a path to it with a `/`
-    name: PathBuf,
+    #[command(flatten)]
+    ring: RingArgs,
     /// The file to send; `-` is standard input
     #[arg(default_value = "-")]
     file: PathBuf,
@@ -56,18 +58,12 @@ pub struct Args {
     /// The type id that every message carries
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_type_id)]
     type_id: u32,
-    /// The ring's capacity if it is made, and what it has to be if it is there; rounded up to a power of two [default: 1M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_some_size)]
-    capacity: Option<u64>,
     /// Give up when the receiver makes no room for this long; 500ms, 10s, 1m [default: wait forever]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
     /// Wait until a receiver has taken everything
     #[arg(long)]
     wait: bool,
-    /// No progress bar
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 /// Sends it.
@@ -75,7 +71,7 @@ pub fn run(args: &Args) -> Outcome {
     let interrupt = Interrupt::install()?;
     let mut input = Input::open(&args.file)?;
     let sender = open(args)?;
-    let progress = Progress::new(input.length, args.quiet || input.terminal);
+    let progress = Progress::new(input.length, args.ring.quiet || input.terminal);
     let mut stream = Stream::new(sender, args, interrupt, progress);
     if let Err(failure) = stream.pump(&mut input, args) {
         stream.progress.clear();
@@ -94,82 +90,15 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn open(args: &Args) -> Outcome<Sender> {
-    let mut ring = Ring::open_or_create(&args.name);
-    if let Some(capacity) = args.capacity {
-        ring = ring.capacity(capacity);
-    }
-    let sender = ring.sender()?;
-    if !sender.is_empty() && !args.quiet {
+    let sender = args.ring.builder().sender()?;
+    if !sender.is_empty() && !args.ring.quiet {
         output::note(&format!(
             "`{}` holds {} that an earlier sender left: the receiver gets that first",
-            args.name.display(),
+            args.ring.name.display(),
             size(sender.len() as u64)
         ));
     }
     Ok(sender)
-}
-
-/// Where the bytes come from.
-struct Input {
-    file: File,
-    name: String,
-    /// A regular file's length.
-    length: Option<u64>,
-    terminal: bool,
-}
-
-impl Input {
-    fn open(path: &Path) -> Outcome<Self> {
-        if path.as_os_str() == "-" {
-            let fd = io::stdin().as_fd().try_clone_to_owned();
-            let file: File = fd.map_err(|error| Failure::io(&error, "cannot read standard input"))?.into();
-            let terminal = file.is_terminal();
-            return Ok(Self { length: regular(&file), file, name: "standard input".into(), terminal });
-        }
-        let name = path.display().to_string();
-        let file = File::open(path).map_err(|error| Failure::io(&error, format!("cannot open {name}")))?;
-        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            return Err(Failure::error(format!(
-                "{name} is a directory: send a file, or `tar c {name} | ramway send …`"
-            )));
-        }
-        Ok(Self { length: regular(&file), file, name, terminal: false })
-    }
-
-    /// Reads what there is, at least one byte unless the input has ended.
-    fn read(&mut self, into: &mut [u8]) -> Outcome<usize> {
-        loop {
-            match self.file.read(into) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Failure::io(&error, format!("cannot read {}", self.name))),
-                Ok(count) => return Ok(count),
-            }
-        }
-    }
-
-    /// Waits until `read` would not block. A signal or a failure of `idle`, called about once a second, ends it.
-    fn wait(&self, interrupt: &Interrupt, mut idle: impl FnMut() -> Outcome) -> Outcome {
-        if self.length.is_some() {
-            return interrupt.check();
-        }
-        let mut looked = Instant::now();
-        loop {
-            interrupt.check()?;
-            match interrupt.ready(self.file.as_fd(), PollFlags::IN, SLICE) {
-                Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(error) => return Err(Failure::io(&error, format!("cannot wait for {}", self.name))),
-            }
-            if looked.elapsed() >= LOOK {
-                idle()?;
-                looked = Instant::now();
-            }
-        }
-    }
-}
-
-fn regular(file: &File) -> Option<u64> {
-    file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len())
 }
 
 /// The sending end, with what decides when to give up.
@@ -188,7 +117,7 @@ impl Stream {
     fn new(sender: Sender, args: &Args, interrupt: Interrupt, progress: Progress) -> Self {
         let epoch = sender.peer_epoch();
         let past = (!sender.is_peer_alive()).then_some(epoch);
-        let name = args.name.display().to_string();
+        let name = args.ring.name.display().to_string();
         Self { sender, name, timeout: args.timeout, type_id: args.type_id, interrupt, progress, past }
     }
 
@@ -400,21 +329,4 @@ fn ended(error: &ramway::Error, name: &str) -> Failure {
 /// Whether an error says more than its kind: the name vanished.
 fn has_text(error: &ramway::Error) -> bool {
     error.to_string() != error.kind().to_string()
-}
-
-/// Where a message ends.
-#[derive(Clone, Copy)]
-enum Cut {
-    Lines,
-    Frames(usize),
-}
-
-impl Cut {
-    /// The length of the first message in `bytes`, of which the first `searched` hold no line's end.
-    fn first(self, bytes: &[u8], searched: usize) -> Option<usize> {
-        match self {
-            Self::Lines => memchr::memchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1),
-            Self::Frames(len) => (bytes.len() >= len).then_some(len),
-        }
-    }
 }

@@ -16,10 +16,11 @@ use crate::failure::{ERROR, Failure, Outcome};
 use crate::output;
 
 const NOTES: &str = "\
-Every item is tried out where it can be, on memory and files of its own that are gone afterwards.
+Every item is tried out where it can be, on memory and files of its own that
+are gone afterwards.
 
   ok      as good as it gets
-  worse   Ramway works without it, but slower or with a limit; the line says what and how to mend it
+  worse   slower without it, or with a limit; it says which and how to mend it
   broken  Ramway cannot do without it here
 
 Exit codes:
