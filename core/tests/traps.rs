@@ -252,7 +252,10 @@ fn a_timer_neither_puts_off_the_time_out_nor_hides_a_death() {
     let mut receiver = Peer::start(&["sleep under a timer", &name]);
     receiver.expect("timed out");
     sender.kill();
+    let killed = Instant::now();
     receiver.expect("PeerDead");
+    // At once, that is, and not when its own 30 s are over.
+    assert!(killed.elapsed() < LONG / 3);
     receiver.finish();
 
     let mut receiver = Peer::start(&["sleep", &name]);
@@ -261,7 +264,9 @@ fn a_timer_neither_puts_off_the_time_out_nor_hides_a_death() {
     let mut sender = Peer::start(&["wait for room under a timer", &name]);
     sender.expect("timed out");
     receiver.kill();
+    let killed = Instant::now();
     sender.expect("PeerDead");
+    assert!(killed.elapsed() < LONG / 3);
     sender.finish();
 }
 
