@@ -16,13 +16,16 @@ pub(crate) struct Burst {
     pub(crate) size: usize,
     /// Messages, round trips or wake-ups.
     pub(crate) count: u32,
+    /// Round trips that are timed together: the counter of some machines ticks every 10 ns only.
+    pub(crate) group: u32,
     /// Messages that are published together; 1 unless the mode is `batch`.
     pub(crate) batch: u32,
 }
 
 /// One side of a mechanism that is ready to be measured.
 pub(crate) trait End {
-    /// The half of the process that measures. Adds ticks per round trip to `ticks` if the test is `rtt`.
+    /// The half of the process that measures. Adds the ticks of every `group` round trips to `ticks` if the
+    /// test is `rtt`.
     fn lead(&mut self, burst: &Burst, control: &Control, ticks: &mut Vec<u64>) -> Result<()>;
     /// The other half. Adds ticks per wake-up to the control page if the test is `wake`.
     fn follow(&mut self, burst: &Burst, control: &Control) -> Result<()>;
@@ -100,7 +103,7 @@ pub(crate) fn verify(total: u64, size: usize, count: u32) -> Result<()> {
 impl<C: Channel> End for C {
     #[inline(never)]
     fn lead(&mut self, burst: &Burst, control: &Control, ticks: &mut Vec<u64>) -> Result<()> {
-        let Burst { test, mode, size, count, batch } = *burst;
+        let Burst { test, mode, size, count, group, batch } = *burst;
         self.configure(mode);
         match test {
             Test::Rtt => {
@@ -109,9 +112,11 @@ impl<C: Channel> End for C {
                 for n in 0..count {
                     self.send(size, true, |bytes| fill(bytes, n.into()))?;
                     self.receive(size, 1, |bytes| total = total.wrapping_add(sum(bytes)))?;
-                    let now = clock::now();
-                    ticks.push(now - last);
-                    last = now;
+                    if (n + 1) % group == 0 {
+                        let now = clock::now();
+                        ticks.push(now - last);
+                        last = now;
+                    }
                 }
                 verify(total, size, count)
             }
@@ -135,7 +140,7 @@ impl<C: Channel> End for C {
 
     #[inline(never)]
     fn follow(&mut self, burst: &Burst, control: &Control) -> Result<()> {
-        let Burst { test, mode, size, count, batch } = *burst;
+        let Burst { test, mode, size, count, batch, .. } = *burst;
         self.configure(mode);
         let mut total = 0u64;
         match test {

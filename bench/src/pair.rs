@@ -101,7 +101,7 @@ impl Pair {
         outcome.map_err(|cause| format!("{}: {cause}", self.cases[case].label()))?;
         ticks.extend(self.control.samples());
         if burst.test != Test::OneWay {
-            return Ok((ticks, 1));
+            return Ok((ticks, burst.group));
         }
         // A mechanism inside one process says itself how long it took.
         Ok((vec![ticks.first().copied().unwrap_or(elapsed)], burst.count))

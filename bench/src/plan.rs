@@ -105,7 +105,8 @@ fn case(mechanism: &str, copied: bool, test: Test, size: usize, mode: Mode) -> C
         Mode::Batch => (capacity_for(size) / 4 / (size as u64 + 16)).clamp(1, 32) as u32,
         _ => 1,
     };
-    let burst = Burst { test, mode, size, count, batch };
+    let group = if test == Test::Rtt && mode == Mode::Spin { 10 } else { 1 };
+    let burst = Burst { test, mode, size, count, group, batch };
     Case { mechanism: mechanism.to_owned(), copied, capacity: capacity_for(size), burst }
 }
 

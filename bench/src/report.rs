@@ -31,7 +31,7 @@ pub struct Row {
     pub size: usize,
     /// How the sides wait or publish.
     pub mode: Mode,
-    /// Median. Of single round trips and wake-ups; in `one_way`, of a burst's time divided by its messages.
+    /// Median. Of single wake-ups and round trips (`spin`: of ten in a row, divided by ten); in `one_way`, of a burst's time divided by its messages.
     pub p50_ns: f64,
     /// 99th percentile of the same.
     pub p99_ns: f64,

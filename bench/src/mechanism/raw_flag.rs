@@ -61,13 +61,15 @@ impl End for Flags {
     fn lead(&mut self, burst: &Burst, _control: &Control, ticks: &mut Vec<u64>) -> Result<()> {
         let (mine, theirs) = (self.area.word(1024), self.area.word(2048));
         let mut last = clock::now();
-        for _ in 0..burst.count {
+        for n in 0..burst.count {
             self.turn += 1;
             mine.store(self.turn, Release);
             await_value(theirs, self.turn)?;
-            let now = clock::now();
-            ticks.push(now - last);
-            last = now;
+            if (n + 1) % burst.group == 0 {
+                let now = clock::now();
+                ticks.push(now - last);
+                last = now;
+            }
         }
         Ok(())
     }
