@@ -16,6 +16,8 @@ mod segment;
 mod segment;
 mod sync;
 mod sys;
+#[cfg(all(feature = "tokio", not(loom)))]
+pub mod tokio;
 mod wait;
 
 #[cfg(not(loom))]

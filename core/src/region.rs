@@ -85,7 +85,9 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Makes a region of `len` bytes, all zero. It lives until its last handle is gone, in whichever process.
+    /// Makes a region of `len` bytes, all zero. It lives until its last handle is gone, in whichever process. (A last
+    /// one whose user may not write the file cannot take the name away: the region then stays, stale, until somebody
+    /// creates it anew or `ramway clean` comes by.)
     ///
     /// `name` is `[A-Za-z0-9._-]{1,80}`, not starting with a dot, in `RAMWAY_DIR`; with a `/` it is a path.
     ///

@@ -103,6 +103,13 @@ fn bytes_go_both_ways_and_nowhere_else() {
 
 #[test]
 fn names_lengths_and_lives() {
+    const TEST: &str = "names_lengths_and_lives";
+    if let Some(path) = child_of(TEST) {
+        let _region = Region::create(path.join("b"), 10).unwrap();
+        say("created");
+        std::thread::sleep(PATIENCE);
+        return;
+    }
     let dir = Dir::new("names");
     let path = dir.path("a");
     assert_eq!(kind(Region::create(&path, 0)), ErrorKind::InvalidArgument);
@@ -135,13 +142,6 @@ fn names_lengths_and_lives() {
     assert!(!path.exists());
 
     // A region that everybody was killed in is started anew.
-    const TEST: &str = "names_lengths_and_lives";
-    if let Some(path) = child_of(TEST) {
-        let _region = Region::create(path.join("b"), 10).unwrap();
-        say("created");
-        std::thread::sleep(PATIENCE);
-        return;
-    }
     let mut doomed = child(TEST, &dir.0);
     assert!(said(&mut doomed, "created"));
     let path = dir.path("b");

@@ -1,0 +1,345 @@
+//! Rings and regions for [tokio](::tokio) (feature `tokio`): built on their [readiness descriptors](crate::Readiness),
+//! so a waiting handle costs neither a thread nor a timer.
+//!
+//! Make them inside a runtime with I/O enabled. A handle wakes the task that polled it last. All futures are
+//! cancellation safe: one that is dropped before it is done has neither sent nor taken anything.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> ramway::Result<()> {
+//! use ramway::tokio::{AsyncReceiver, AsyncSender};
+//!
+//! let (tx, rx) = ramway::Ring::pair(4096)?;
+//! let (mut tx, mut rx) = (AsyncSender::new(tx)?, AsyncReceiver::new(rx)?);
+//! tokio::spawn(async move { tx.send(1, b"hello").await });
+//! assert_eq!(&*rx.recv().await?, b"hello");
+//! assert_eq!(rx.recv().await.unwrap_err().kind(), ramway::ErrorKind::Closed);
+//! # Ok(()) }
+//! ```
+
+use std::future::poll_fn;
+use std::os::fd::{AsRawFd, RawFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use ::tokio::io::Interest;
+use ::tokio::io::unix::AsyncFd;
+use futures_core::Stream;
+use futures_sink::Sink;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::{Batch, Message, Meta, OwnedMessage, Readiness, Receiver, Region, Sender, Slot};
+
+/// A readiness descriptor that stays its handle's. Goes before the handle does: tokio lets go of it by its number.
+#[derive(Debug)]
+struct Fd(RawFd);
+
+impl AsRawFd for Fd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0
+    }
+}
+
+#[allow(deprecated, reason = "its safe successor is not there yet; `Fd` stays open for as long as it is registered")]
+fn watch(readiness: &Readiness) -> Result<AsyncFd<Fd>> {
+    AsyncFd::with_interest(Fd(readiness.as_raw_fd()), Interest::READABLE).map_err(failed)
+}
+
+fn failed(error: std::io::Error) -> Error {
+    Error::os(error.raw_os_error().unwrap_or(libc::EIO), "polling a readiness descriptor in tokio")
+}
+
+/// Calls `attempt` until it says something else than `nothing`. Each time it does say so the descriptor is armed, and
+/// what tokio remembers of earlier events is forgotten *before* the next attempt, so that no later one is.
+fn poll_until<T>(
+    fd: &AsyncFd<Fd>,
+    cx: &mut Context<'_>,
+    nothing: ErrorKind,
+    mut attempt: impl FnMut() -> Result<T>,
+) -> Poll<Result<T>> {
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == nothing => {}
+            outcome => return Poll::Ready(outcome),
+        }
+        match ready!(fd.poll_read_ready(cx)) {
+            Ok(mut event) => event.clear_ready(),
+            Err(error) => return Poll::Ready(Err(failed(error))),
+        }
+    }
+}
+
+/// A [`Receiver`] for tasks. As a [`Stream`] it gives copies of the messages and ends when the sender closes, or after
+/// an error.
+#[derive(Debug)]
+pub struct AsyncReceiver {
+    fd: AsyncFd<Fd>,
+    receiver: Receiver,
+    /// The stream has ended.
+    done: bool,
+}
+
+impl AsyncReceiver {
+    /// Takes a receiver into the current runtime.
+    ///
+    /// # Errors
+    /// As for [`Receiver::readiness`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O enabled, as all of tokio's I/O does.
+    pub fn new(mut receiver: Receiver) -> Result<Self> {
+        let fd = watch(receiver.readiness()?)?;
+        Ok(Self { fd, receiver, done: false })
+    }
+
+    /// The next message, as [`Receiver::recv`].
+    ///
+    /// # Errors
+    /// As for [`Receiver::recv`].
+    pub async fn recv(&mut self) -> Result<Message<'_>> {
+        self.readable().await?;
+        self.receiver.try_recv()
+    }
+
+    /// Up to `max` messages, at least one, as [`Receiver::recv_batch`].
+    ///
+    /// # Errors
+    /// As for [`Receiver::recv_batch`].
+    pub async fn recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
+        self.readable().await?;
+        self.receiver.try_recv_batch(max)
+    }
+
+    /// Copies the next message, as [`Receiver::recv_into`].
+    ///
+    /// # Errors
+    /// As for [`Receiver::recv_into`].
+    pub async fn recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
+        self.readable().await?;
+        self.receiver.try_recv_into(buffer)
+    }
+
+    /// Waits until [`Receiver::try_recv`] would give a message.
+    ///
+    /// # Errors
+    /// As for [`Receiver::recv`].
+    pub async fn readable(&mut self) -> Result<()> {
+        poll_fn(|cx| self.poll_readable(cx)).await
+    }
+
+    /// [`readable`](Self::readable) for futures made by hand.
+    pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let receiver = &mut self.receiver;
+        poll_until(&self.fd, cx, ErrorKind::Empty, || receiver.try_ready())
+    }
+
+    /// The receiver, for everything that does not wait.
+    pub fn get_mut(&mut self) -> &mut Receiver {
+        &mut self.receiver
+    }
+
+    /// Takes the receiver out of the runtime.
+    pub fn into_inner(self) -> Receiver {
+        self.receiver
+    }
+}
+
+impl Stream for AsyncReceiver {
+    type Item = Result<OwnedMessage>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let mut data = Vec::new();
+        let copied = match ready!(self.poll_readable(cx)) {
+            Ok(()) => self.receiver.try_recv_into(&mut data),
+            Err(end) => Err(end),
+        };
+        Poll::Ready(match copied {
+            Ok(meta) => Some(Ok(OwnedMessage { type_id: meta.type_id, tag: meta.tag, data })),
+            Err(end) => {
+                self.done = true;
+                (end.kind() != ErrorKind::Closed).then_some(Err(end))
+            }
+        })
+    }
+}
+
+/// A [`Sender`] for tasks. As a [`Sink`] it takes messages by value; closing the sink closes the sender.
+#[derive(Debug)]
+pub struct AsyncSender {
+    /// `None` once the sink was closed.
+    open: Option<Open>,
+    /// What the sink has taken and not yet sent, because the ring was full.
+    pending: Option<OwnedMessage>,
+}
+
+#[derive(Debug)]
+struct Open {
+    fd: AsyncFd<Fd>,
+    sender: Sender,
+}
+
+impl Open {
+    fn poll_send(&mut self, cx: &mut Context<'_>, type_id: u32, tag: u64, payload: &[u8]) -> Poll<Result<()>> {
+        poll_until(&self.fd, cx, ErrorKind::Full, || self.sender.try_send_tagged(type_id, tag, payload))
+    }
+}
+
+impl AsyncSender {
+    /// Takes a sender into the current runtime.
+    ///
+    /// # Errors
+    /// As for [`Sender::readiness`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O enabled, as all of tokio's I/O does.
+    pub fn new(mut sender: Sender) -> Result<Self> {
+        let fd = watch(sender.readiness()?)?;
+        Ok(Self { open: Some(Open { fd, sender }), pending: None })
+    }
+
+    /// Sends a message, waiting for room as long as it takes. If the future is dropped before it is done, nothing was
+    /// sent.
+    ///
+    /// # Errors
+    /// As for [`Sender::send`].
+    pub async fn send(&mut self, type_id: u32, payload: &[u8]) -> Result<()> {
+        self.send_tagged(type_id, 0, payload).await
+    }
+
+    /// [`send`](Self::send) with a tag.
+    ///
+    /// # Errors
+    /// As for [`Sender::send`].
+    pub async fn send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
+        poll_fn(|cx| self.poll_pending(cx)).await?;
+        poll_fn(|cx| self.open()?.poll_send(cx, type_id, tag, payload)).await
+    }
+
+    /// Reserves room for a message to be written in place, as [`Sender::reserve`].
+    ///
+    /// # Errors
+    /// As for [`Sender::reserve`].
+    pub async fn reserve(&mut self, len: usize) -> Result<Slot<'_>> {
+        poll_fn(|cx| self.poll_pending(cx)).await?;
+        poll_fn(|cx| {
+            let Open { fd, sender } = self.open()?;
+            poll_until(fd, cx, ErrorKind::Full, || sender.try_reserve(len).map(drop))
+        })
+        .await?;
+        self.open()?.sender.try_reserve(len)
+    }
+
+    /// The sender, for everything that does not wait.
+    ///
+    /// # Errors
+    /// `Detached` once the sink was closed.
+    pub fn get_mut(&mut self) -> Result<&mut Sender> {
+        Ok(&mut self.open()?.sender)
+    }
+
+    /// Takes the sender out of the runtime; `None` once the sink was closed. What the sink has taken and not yet
+    /// sent is lost: flush it first.
+    pub fn into_inner(self) -> Option<Sender> {
+        self.open.map(|open| open.sender)
+    }
+
+    fn open(&mut self) -> Result<&mut Open> {
+        self.open.as_mut().ok_or_else(|| ErrorKind::Detached.into())
+    }
+
+    /// Sends what the sink could not.
+    fn poll_pending(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        if let Some(message) = self.pending.take() {
+            let sent = self.open()?.poll_send(cx, message.type_id, message.tag, &message.data);
+            if sent.is_pending() {
+                self.pending = Some(message);
+                return Poll::Pending;
+            }
+            return sent;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Sink<OwnedMessage> for AsyncSender {
+    type Error = Error;
+
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        self.open()?;
+        self.poll_pending(cx)
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, message: OwnedMessage) -> Result<()> {
+        if self.pending.is_some() {
+            let text = "start_send before poll_ready said that there is room for another message";
+            return Err(Error::new(ErrorKind::Busy, text));
+        }
+        match self.open()?.sender.try_send_tagged(message.type_id, message.tag, &message.data) {
+            Err(full) if full.kind() == ErrorKind::Full => {
+                self.pending = Some(message);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        ready!(self.poll_pending(cx))?;
+        Poll::Ready(self.open()?.sender.flush())
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        ready!(self.poll_pending(cx))?;
+        // Out of tokio first, then closed: the descriptor's number is somebody else's after that.
+        Poll::Ready(self.open.take().map_or(Ok(()), |Open { fd, sender }| {
+            drop(fd);
+            sender.close()
+        }))
+    }
+}
+
+/// A [`Region`] for tasks.
+#[derive(Debug)]
+pub struct AsyncRegion {
+    fd: AsyncFd<Fd>,
+    region: Region,
+}
+
+impl AsyncRegion {
+    /// Takes a region into the current runtime.
+    ///
+    /// # Errors
+    /// As for [`Region::readiness`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O enabled, as all of tokio's I/O does.
+    pub fn new(region: Region) -> Result<Self> {
+        let fd = watch(region.readiness()?)?;
+        Ok(Self { fd, region })
+    }
+
+    /// Waits until somebody notifies, as [`Region::wait`]. One task at a time: those who wait on one handle share what
+    /// it has seen.
+    ///
+    /// # Errors
+    /// As for [`Region::wait`].
+    pub async fn wait(&self) -> Result<()> {
+        while !self.region.try_wait()? {
+            self.fd.readable().await.map_err(failed)?.clear_ready();
+        }
+        Ok(())
+    }
+
+    /// The region, for everything that does not wait.
+    pub fn get_ref(&self) -> &Region {
+        &self.region
+    }
+
+    /// Takes the region out of the runtime.
+    pub fn into_inner(self) -> Region {
+        self.region
+    }
+}
