@@ -357,3 +357,24 @@ fn the_survey_disturbs_nobody() {
     peer.finish();
     eventually("the name is gone", || dir.names().is_empty());
 }
+
+#[test]
+fn a_role_that_is_taken_is_waited_for_until_its_holder_is_gone() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut peer = Peer::start(&["sender", &name]);
+    peer.expect("ready");
+    assert_eq!(kind(Ring::open(&name).sender()), ErrorKind::Busy, "by default it is not");
+    let start = Instant::now();
+    let busy = Ring::open(&name).timeout(Duration::from_millis(200)).sender().unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::Busy);
+    assert!(busy.to_string().contains(&name), "{busy}");
+    assert!(start.elapsed() >= Duration::from_millis(200));
+    let waiting = std::thread::spawn({
+        let name = name.clone();
+        move || Ring::open(&name).timeout(LONG).sender().unwrap().epoch()
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    peer.kill();
+    assert_eq!(waiting.join().unwrap(), 2);
+}

@@ -299,7 +299,8 @@ impl RingBuilder {
         self
     }
 
-    /// How long [`Ring::open`] waits for a ring that is not there yet; default 0. Independently of it, races with
+    /// How long to wait for a ring that is not there yet ([`Ring::open`]), or for a role that is taken: a supervisor
+    /// may be faster than the kernel is with a process that was killed. Default 0. Independently of it, races with
     /// others who are creating or removing the same name are retried for up to a second.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

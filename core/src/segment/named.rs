@@ -86,6 +86,8 @@ pub(super) enum Step {
     Done(Box<Named>),
     /// Nothing to open; what to say when nobody makes it in time.
     Absent(Error),
+    /// Somebody has the role; what to say when they keep it.
+    Taken(Error),
     /// Somebody else was in the middle of something; what to say when that never ends.
     Retry(Error),
 }
@@ -107,7 +109,7 @@ pub(crate) fn named(text: &OsStr, options: &NamedOptions<'_>) -> Result<Named> {
         };
         let (error, limit) = match step {
             Step::Done(named) => return Ok(*named),
-            Step::Absent(error) => (error, options.timeout),
+            Step::Absent(error) | Step::Taken(error) => (error, options.timeout),
             Step::Retry(error) => (error, race_timeout),
         };
         let left = limit.saturating_sub(start.elapsed());
@@ -252,7 +254,15 @@ fn open_once(name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
         return Ok(retry("the name changed hands while it was opened"));
     }
     if let Some(byte) = options.role_byte {
-        link.take_role(byte, options.kind)?;
+        match link.take_role(byte, options.kind) {
+            // Perhaps the kernel has not let go yet of a predecessor that was killed.
+            Err(e) if e.kind() == ErrorKind::Busy => {
+                let tried =
+                    format_args!("{} {} '{}'", verb(options.intent), options.kind.name(), shown(name)).to_string();
+                return Ok(Step::Taken(e.context(tried)));
+            }
+            done => done?,
+        }
     }
     let header = Arc::new(HeaderMap::map(file.as_fd(), options.access)?);
     Ok(Step::Done(Box::new(Named { file, header, valid, link, entry })))
