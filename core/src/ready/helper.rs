@@ -1,16 +1,15 @@
-//! Readiness without io_uring: an eventfd, and a thread that sleeps on the word in the handle's place.
+//! Readiness without io_uring: an event descriptor, and a thread that sleeps on the word in the handle's place.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, eventfd};
-
 use super::Descriptor;
 use super::make::Word;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::event::Event;
 use crate::sys::futex;
 
 /// The thread has nothing to do.
@@ -30,7 +29,7 @@ pub(super) struct Helper {
 }
 
 struct Shared {
-    event: OwnedFd,
+    event: Event,
     word: Word,
     command: AtomicU32,
     /// What to sleep on and for how long at most; written before `command` becomes ARMED.
@@ -46,8 +45,7 @@ impl std::fmt::Debug for Shared {
 
 impl Helper {
     pub(super) fn new(word: Word) -> Result<Self> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|e| Error::os(e.raw_os_error(), "making an eventfd for a readiness descriptor"))?;
+        let event = Event::new()?;
         let shared = Arc::new(Shared {
             event,
             word,
@@ -89,18 +87,13 @@ impl Shared {
                     futex::wait(&self.word, expected, limit);
                     // Relaxed: if it fails, the command is QUIT.
                     let _ = self.command.compare_exchange(ARMED, IDLE, Ordering::Relaxed, Ordering::Relaxed);
-                    self.signal();
+                    self.event.signal();
                 }
                 QUIT => return,
                 // The wait's end is not this word's business: round again.
                 _ => drop(futex::wait(&self.command, IDLE, FOREVER)),
             }
         }
-    }
-
-    fn signal(&self) {
-        // Fails only if the counter is full: then it is readable already.
-        let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 }
 
@@ -110,8 +103,7 @@ impl Descriptor for Helper {
     }
 
     fn consume(&self) {
-        // Fails only if it is unreadable already.
-        let _ = rustix::io::read(&self.shared.event, &mut [0; 8]);
+        self.shared.event.clear();
     }
 
     fn submit(&self, expected: u32, limit: Option<Duration>) -> Result<()> {
@@ -128,7 +120,7 @@ impl Descriptor for Helper {
     }
 
     fn signal(&self) {
-        self.shared.signal();
+        self.shared.event.signal();
     }
 
     fn hung_up(&self) -> bool {

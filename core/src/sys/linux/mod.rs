@@ -1,6 +1,7 @@
 //! Linux: memfd and tmpfs files, open-file-description locks, futexes, membarrier.
 
 pub(crate) mod clock;
+pub(crate) mod event;
 pub(crate) mod fork;
 pub(crate) mod fs;
 pub(crate) mod futex;
