@@ -209,8 +209,7 @@ fn everything() -> ramway::Result<()> {
     assert!(!reader.wait(Some(short))?);
     region.notify()?;
     assert!(region.wait(None)? && reader.wait(None)?);
-    // A read-only handle cannot lock exclusively, and so cannot be the one that removes the name.
-    drop((reader, region));
+    drop((region, reader));
     // Bus: the connector first, a peer that is waited for, an orderly end and a listener that has gone.
     let connector = std::thread::spawn(move || -> ramway::Result<()> {
         let mut bus = Bus::connect("bus")?;
