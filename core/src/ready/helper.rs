@@ -59,6 +59,12 @@ impl Helper {
         })?;
         Ok(Self { shared, thread: Some(thread) })
     }
+
+    fn sleeps_without_limit(&self) -> bool {
+        // Relaxed: written by this side.
+        self.shared.command.load(Ordering::Relaxed) == ARMED
+            && u128::from(self.shared.limit_ns.load(Ordering::Relaxed)) == FOREVER.as_nanos()
+    }
 }
 
 /// A thread with a small stack that takes no signals: they are for the application's own threads.
@@ -107,6 +113,13 @@ impl Descriptor for Helper {
     }
 
     fn submit(&self, expected: u32, limit: Option<Duration>) -> Result<()> {
+        if limit.is_some() && self.sleeps_without_limit() {
+            // It must not sleep on: until it is seen to have ended, because it may not have begun yet.
+            while self.shared.command.load(Ordering::Relaxed) == ARMED {
+                futex::wake_all(&self.shared.word);
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
         // Relaxed: only this side makes it ARMED. If the thread has just woken up and not yet said IDLE, its signal is
         // still to come, which is after the caller's `consume`.
         if self.shared.command.load(Ordering::Relaxed) == IDLE {
