@@ -1,9 +1,11 @@
 //! `docs/ABI.md` is what ports are written from, so what it shows is compared with what the code writes.
 
 use ramway::layout::{Geometry, RegionBlock, RingBlock, SegmentHeader, TailLine};
-use ramway::{ErrorKind, Ring};
+use ramway::{Bus, ErrorKind, Ring};
+use std::io::{Read, Write};
 use std::mem::offset_of;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const PAGE: &str = include_str!("../../docs/ABI.md");
 
@@ -82,6 +84,26 @@ fn header_page_is_as_shown() {
     for (_, lines) in hex_blocks("header") {
         for line in lines {
             compare(line, &file);
+        }
+    }
+}
+
+#[test]
+fn hello_is_as_shown() {
+    let path = Path::new("hello");
+    let listener = std::os::unix::net::UnixListener::bind(&path.0).unwrap();
+    let name = path.0.clone();
+    let connector = std::thread::spawn(move || Bus::connector(&name).timeout(Duration::from_secs(10)).connect());
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut hello = [0; 64];
+    stream.read_exact(&mut hello).unwrap();
+    // Half an answer and a hang-up end the attempt.
+    stream.write_all(b"RAMBUS").unwrap();
+    drop((stream, listener));
+    assert!(connector.join().unwrap().is_err());
+    for (_, lines) in hex_blocks("hello") {
+        for line in lines {
+            compare(line, &hello);
         }
     }
 }
