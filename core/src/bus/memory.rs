@@ -6,8 +6,7 @@ use std::sync::Arc;
 use crate::layout::Kind;
 use crate::segment::{Attachment, HeaderMap, Link, RingGeometry, SocketLink, Spec, format, validate};
 use crate::sys::mem::{Access, MirrorMap, page_size};
-use crate::sys::placement::{self, PlacementOptions};
-use crate::sys::{fork, fs, memfd};
+use crate::sys::{fork, memfd};
 use crate::{Error, ErrorKind, Receiver, Result, Sender, WaitPolicy};
 
 /// What a listener gives every bus.
@@ -62,11 +61,7 @@ pub(crate) fn spec(plan: &Plan) -> Result<Spec> {
 /// entry.
 pub(crate) fn create(plan: &Plan, socket: &fork::Entry, manner: Manner) -> Result<(Halves, Arc<OwnedFd>, u64)> {
     let spec = spec(plan)?;
-    let memory = memfd::create(&format!("ramway-bus:{}", plan.name))?;
-    placement::allocate(memory.as_fd(), 0, spec.size, &PlacementOptions::default())?;
-    fs::write_at(memory.as_fd(), 0, &format(&spec).0[..])
-        .map_err(|e| Error::os(e.raw_os_error(), "writing the header of a bus"))?;
-    memfd::seal(memory.as_fd())?;
+    let memory = memfd::create(&format!("ramway-bus:{}", plan.name), spec.size, &format(&spec).0[..])?;
     let memory = Arc::new(memory);
     let halves = attach(&memory, spec.size, socket, Side::Listener, manner)?;
     Ok((halves, memory, spec.size))

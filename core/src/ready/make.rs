@@ -37,6 +37,7 @@ impl Word {
     }
 
     /// For the kernel.
+    #[cfg(target_os = "linux")]
     pub(super) fn as_ptr(&self) -> *mut u32 {
         self.word.as_ptr().cast()
     }

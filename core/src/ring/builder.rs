@@ -14,8 +14,8 @@ use crate::segment::{
 };
 use crate::sys::fork::Entry;
 use crate::sys::mem::{Access, MirrorMap, page_size};
-use crate::sys::placement::{self, PlacementOptions};
-use crate::sys::{fs, memfd};
+use crate::sys::memfd;
+use crate::sys::placement::PlacementOptions;
 use crate::wait::WaitPolicy;
 
 /// What a new ring holds if nobody says otherwise, in bytes.
@@ -83,12 +83,9 @@ impl Ring {
     pub fn pair(capacity: u64) -> Result<(Sender, Receiver)> {
         let spec = Spec::ring(capacity, ALIGN_MIN, page_size())?;
         let doing = |e: Error| e.context(format_args!("making a ring of {capacity} bytes for two threads"));
-        let file = memfd::create("ramway-pair").map_err(doing)?;
         let placement = PlacementOptions::default();
-        placement::allocate(file.as_fd(), 0, spec.size, &placement).map_err(doing)?;
         let page = format(&spec);
-        fs::write_at(file.as_fd(), 0, &page.0[..])
-            .map_err(|e| Error::os(e.raw_os_error(), "writing the header page of a pair"))?;
+        let file = memfd::create("ramway-pair", spec.size, &page.0[..]).map_err(doing)?;
         let geometry = validate(&page, spec.size)?.rings[0].expect("the specification has a ring");
         let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite).map_err(doing)?);
         let end = |role| -> Result<Attachment> {

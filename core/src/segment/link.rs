@@ -3,11 +3,10 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use super::named::NamedLink;
 use crate::sys::fork;
 use crate::sys::mem::Access;
+use crate::sys::socket::hung_up;
 
 /// A side of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,15 +120,6 @@ impl Probe {
     /// [`Link::name_vanished`].
     pub(crate) fn name_vanished(&self) -> bool {
         !self.is_socket && super::named::has_no_name(&self.entry)
-    }
-}
-
-fn hung_up(socket: BorrowedFd<'_>) -> bool {
-    let mut fds = [PollFd::new(&socket, PollFlags::RDHUP)];
-    match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-        Ok(_) => fds[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR | PollFlags::NVAL),
-        // EINTR or no memory: no answer, so no death notice either; the next look asks again.
-        Err(_) => false,
     }
 }
 

@@ -21,16 +21,12 @@ pub(crate) struct Name {
     is_path: bool,
 }
 
-/// Where named segments live: `RAMWAY_DIR`, else `/dev/shm/ramway-<euid>`. It need not exist.
+/// Where named segments live: `RAMWAY_DIR`, else `/dev/shm/ramway-<euid>` (on macOS `/tmp/ramway-<euid>`). It need not exist.
 pub(crate) fn directory() -> PathBuf {
     match std::env::var_os("RAMWAY_DIR") {
         Some(dir) if !dir.is_empty() => PathBuf::from(dir),
-        _ => default_directory(),
+        _ => fs::default_directory(),
     }
-}
-
-fn default_directory() -> PathBuf {
-    PathBuf::from(format!("/dev/shm/ramway-{}", fs::effective_uid()))
 }
 
 /// Whether a name may stand in the Ramway directory.
@@ -93,7 +89,7 @@ impl Name {
             Error::os(e.raw_os_error(), format_args!("{doing} the Ramway directory {}", root.display()))
         };
         // Everybody may make a directory or link of the default name in /dev/shm, so look what it is and whose.
-        let is_default = root == default_directory();
+        let is_default = root == fs::default_directory();
         let open = if is_default { fs::open_real_dir } else { fs::open_dir };
         let dir = match open(root) {
             Err(Errno::NOENT) if make => {
@@ -116,11 +112,11 @@ impl Name {
         };
         if is_default {
             let stat = fs::stat(&dir).map_err(|e| what(e, "looking at"))?;
-            if stat.st_uid != fs::effective_uid() || stat.st_mode & 0o077 != 0 {
+            if stat.st_uid != fs::effective_uid() || fs::mode(&stat) & 0o077 != 0 {
                 return Err(refused(format!(
                     "it belongs to user {} and has mode {:04o}",
                     stat.st_uid,
-                    stat.st_mode & 0o7777
+                    fs::mode(&stat)
                 )));
             }
         }

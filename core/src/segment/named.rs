@@ -206,7 +206,8 @@ pub(crate) struct FileId {
 
 impl FileId {
     pub(crate) fn of(stat: &Stat) -> Self {
-        Self { dev: stat.st_dev, ino: stat.st_ino }
+        let (dev, ino) = fs::identity(stat);
+        Self { dev, ino }
     }
 }
 

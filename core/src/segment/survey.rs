@@ -19,8 +19,8 @@ use super::undelivered;
 use super::words::{RingWords, RoleWords, region_notify_word};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Kind;
-use crate::sys::lock;
 use crate::sys::mem::Access;
+use crate::sys::{fs, lock};
 
 /// A named segment at one moment.
 #[derive(Clone, Debug)]
@@ -233,16 +233,17 @@ pub fn inspect_fd(file: BorrowedFd<'_>) -> Result<Segment> {
 fn look_at(file: BorrowedFd<'_>, stat: &rustix::fs::Stat, path: &Path) -> Result<Segment> {
     let (page, size) = read_page(file)?;
     let Valid { header, rings, region } = validate(&page, size)?;
+    let (device, inode) = fs::identity(stat);
     let held = |byte| lock::held_by_another(file, byte).map(|held| held.is_some());
     let in_use = held(BYTE_IN_USE)?;
     // A bus has no locks, so it may always be moving.
     let moves = in_use || header.kind == Kind::Bus;
     Ok(Segment {
         path: path.into(),
-        device: stat.st_dev,
-        inode: stat.st_ino,
+        device,
+        inode,
         uid: stat.st_uid,
-        mode: stat.st_mode & 0o7777,
+        mode: fs::mode(stat),
         kind: header.kind,
         version: header.version,
         persistent: header.is_persistent(),

@@ -98,13 +98,12 @@ pub(crate) fn count(file: BorrowedFd<'_>, ring: &RingGeometry, tail: u64, head: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::memfd;
     use std::os::fd::{AsFd, OwnedFd};
 
     const RING: RingGeometry = RingGeometry { data_offset: 4096, capacity: 1 << 16, align: 64 };
 
     fn file(data: &[u8]) -> OwnedFd {
-        let file = memfd::create("ramway-test").unwrap();
+        let file = fs::scratch();
         rustix::fs::ftruncate(&file, RING.data_offset + RING.capacity).unwrap();
         fs::write_at(file.as_fd(), RING.data_offset, data).unwrap();
         file

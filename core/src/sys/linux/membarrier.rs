@@ -25,7 +25,7 @@ pub(crate) fn can() -> bool {
             let works = !off && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) && membarrier(CMD_GLOBAL_EXPEDITED);
             // A child of `fork` has an address space of its own, which is registered anew when it first asks.
             static HOOK: Once = Once::new();
-            HOOK.call_once(|| super::fork::on_child(reset_after_fork));
+            HOOK.call_once(|| crate::sys::fork::on_child(reset_after_fork));
             STATE.store(if works { YES } else { NO }, Ordering::Relaxed);
             works
         }

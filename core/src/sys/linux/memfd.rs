@@ -1,10 +1,12 @@
 //! Memory without a name: a memfd whose size is sealed, so that no peer can take it away from under a mapping.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 
+use crate::sys::fs;
+use crate::sys::placement::{PlacementOptions, allocate};
 use crate::{Error, ErrorKind, Result};
 
 /// What a peer's memory must at least be sealed with before it is mapped: it can neither shrink (reading beyond the
@@ -17,8 +19,18 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// The kernel's limit on a memfd's name: `NAME_MAX` less its own prefix `memfd:`.
 const NAME_LIMIT: usize = 249;
 
-/// An empty memfd, close-on-exec, that can be sealed later. `name` only shows in `/proc`; what does not fit is cut off.
-pub(crate) fn create(name: &str) -> Result<OwnedFd> {
+/// Zeroed memory of exactly `size` bytes that begins with `start`; close-on-exec. `name` only shows in `/proc`; what does
+/// not fit is cut off.
+pub(crate) fn create(name: &str, size: u64, start: &[u8]) -> Result<OwnedFd> {
+    let memory = empty(name)?;
+    allocate(memory.as_fd(), 0, size, &PlacementOptions::default())?;
+    fs::write_at(memory.as_fd(), 0, start)
+        .map_err(|e| Error::os(e.raw_os_error(), "writing the first page of a memfd"))?;
+    seal(memory.as_fd())?;
+    Ok(memory)
+}
+
+fn empty(name: &str) -> Result<OwnedFd> {
     let mut name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     while name.len() > NAME_LIMIT {
         name.pop();
@@ -33,7 +45,7 @@ pub(crate) fn create(name: &str) -> Result<OwnedFd> {
 }
 
 /// Fixes the size for good. Later calls that would change it, or the set of seals, fail for everybody.
-pub(crate) fn seal(fd: BorrowedFd<'_>) -> Result<()> {
+fn seal(fd: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::fcntl_add_seals(fd, SEALS).map_err(|e| Error::os(e.raw_os_error(), "sealing the size of a memfd"))
 }
 
@@ -65,10 +77,10 @@ pub(crate) fn sealed_size(fd: BorrowedFd<'_>) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::{AsFd, AsRawFd};
+    use std::os::fd::AsRawFd;
 
     fn sized(seals: Option<SealFlags>) -> OwnedFd {
-        let fd = create("ramway-test").unwrap();
+        let fd = empty("ramway-test").unwrap();
         rustix::fs::ftruncate(&fd, 8192).unwrap();
         if let Some(seals) = seals {
             rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
@@ -78,8 +90,7 @@ mod tests {
 
     #[test]
     fn sealed_memory_has_a_size_that_stays() {
-        let fd = sized(None);
-        seal(fd.as_fd()).unwrap();
+        let fd = create("ramway-test", 8192, b"start").unwrap();
         assert_eq!(sealed_size(fd.as_fd()).unwrap(), 8192);
         assert!(rustix::fs::ftruncate(&fd, 4096).is_err());
         assert!(rustix::fs::ftruncate(&fd, 16384).is_err());
@@ -109,7 +120,7 @@ mod tests {
 
     #[test]
     fn close_on_exec_and_a_long_name() {
-        let fd = create(&"é/\n".repeat(200)).unwrap();
+        let fd = empty(&"é/\n".repeat(200)).unwrap();
         let flags = rustix::io::fcntl_getfd(&fd).unwrap();
         assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
         let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap();

@@ -1,14 +1,13 @@
-//! Linux: memfd and tmpfs files, open-file-description locks, futexes, membarrier.
+//! Linux: memfd and tmpfs files, `/proc`, futexes, membarrier, epoll.
 
-pub(crate) mod clock;
+pub(super) mod clock;
 pub(crate) mod event;
-pub(crate) mod fork;
-pub(crate) mod fs;
+pub(super) mod files;
 pub(crate) mod futex;
-pub(crate) mod lock;
-pub(crate) mod mem;
 pub(crate) mod membarrier;
 pub(crate) mod memfd;
-pub(crate) mod placement;
-pub(crate) mod socket;
+pub(super) mod pages;
+pub(super) mod peer;
+pub(super) mod placement;
+pub(super) mod set;
 mod space;

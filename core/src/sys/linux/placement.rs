@@ -8,26 +8,10 @@ use rustix::fs::FallocateFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 
-use super::mem::page_size;
 use super::space::{Limits, field};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::{AtomicU32, Ordering};
-
-/// What the caller asked of the memory behind the data. The default asks for nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PlacementOptions {
-    pub(crate) huge_pages: bool,
-    pub(crate) lock_memory: bool,
-    pub(crate) numa_node: Option<u32>,
-    pub(crate) prefault: bool,
-}
-
-impl PlacementOptions {
-    /// The data's offset and capacity must be multiples of this.
-    pub(crate) fn granule(&self) -> Result<usize> {
-        if self.huge_pages { huge_page_size() } else { Ok(page_size()) }
-    }
-}
+use crate::sys::mem::touch;
+use crate::sys::placement::PlacementOptions;
 
 /// So long that a step's look at the limits costs little, so short that a signal or a full machine is noticed.
 const STEP: u64 = 16 << 20;
@@ -134,17 +118,8 @@ unsafe fn populate(ptr: *mut u8, len: usize, writable: bool) -> Result<()> {
         Ok(()) => Ok(()),
         // Before Linux 5.14.
         Err(rustix::io::Errno::INVAL) => {
-            for at in (0..len).step_by(page_size()) {
-                // SAFETY: within the mapping and page-aligned; allocated, so that no fault is fatal. Other processes
-                // write these bytes only by atomic or relaxed stores of their own, which an atomic never tears.
-                let word = unsafe { AtomicU32::from_ptr(ptr.add(at).cast()) };
-                // Relaxed: the value is not used, only its page.
-                let value = word.load(Ordering::Relaxed);
-                if writable {
-                    // Writes back what is there; if that fails, another has just written, which faults as well.
-                    let _ = word.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
-                }
-            }
+            // SAFETY: passed on from the caller; the pages are allocated, so that no fault is fatal.
+            unsafe { touch(ptr, len, writable) };
             Ok(())
         }
         Err(errno) => Err(Error::os(errno.raw_os_error(), format!("prefault of {len} bytes"))),
@@ -154,7 +129,7 @@ unsafe fn populate(ptr: *mut u8, len: usize, writable: bool) -> Result<()> {
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// The size of the pages that `huge_pages` means.
-fn huge_page_size() -> Result<usize> {
+pub(crate) fn huge_page_size() -> Result<usize> {
     let file = format!("{THP}/hpage_pmd_size");
     std::fs::read_to_string(&file)
         .ok()

@@ -2,25 +2,10 @@
 
 use super::kernel::{CPUS, KERNEL, cpu, schedule_in, schedule_out};
 use crate::sync::{AtomicU32, Ordering, fence};
+pub(crate) use crate::sys::wake::Wake;
 use loom::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wake {
-    Woken,
-    Changed,
-    TimedOut,
-    Interrupted,
-}
-
-impl Wake {
-    /// Whether to ask if the peer lives. After a signal too: a timer that fires more often than a round lasts must not
-    /// put the question off for ever.
-    pub(crate) fn is_a_moment_to_look(self) -> bool {
-        matches!(self, Self::TimedOut | Self::Interrupted)
-    }
-}
 
 /// The longest sleep that the model lets end by itself at once: the rounds of a sleeper whose waker does not fence.
 const SHORT: Duration = Duration::from_millis(1);

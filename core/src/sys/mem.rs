@@ -3,12 +3,14 @@
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
-use rustix::mm::{self, MapFlags, MremapFlags, ProtFlags};
+use rustix::mm::{self, MapFlags, ProtFlags};
 
 use super::fork;
-use crate::error::{Error, ErrorKind, Result};
+use super::os::pages::{alias, large_page};
+use crate::error::{Error, Result};
 
 /// What this process may do with a mapping. Shared memory is never executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +97,24 @@ fn os(e: Errno, what: impl std::fmt::Display) -> Error {
     Error::os(e.raw_os_error(), what)
 }
 
+/// Faults every page of a range in, for writing if it is writable, and leaves its bytes as they are.
+///
+/// # Safety
+/// `[ptr, ptr + len)` is a live, page-aligned shared mapping whose pages can be had, writable if `writable`.
+pub(crate) unsafe fn touch(ptr: *mut u8, len: usize, writable: bool) {
+    for at in (0..len).step_by(page_size()) {
+        // SAFETY: within the mapping and page-aligned. Other processes write these bytes only by atomic or relaxed
+        // stores of their own, which an atomic never tears.
+        let word = unsafe { AtomicU32::from_ptr(ptr.add(at).cast()) };
+        // Relaxed: the value is not used, only its page.
+        let value = word.load(Ordering::Relaxed);
+        if writable {
+            // Writes back what is there; if that fails, another has just written, which faults as well.
+            let _ = word.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+}
+
 /// One mapping of a window of a file.
 #[derive(Debug)]
 pub(crate) struct PageMap(Range);
@@ -159,8 +179,7 @@ impl MirrorMap {
         Ok(mirror)
     }
 
-    /// Maps the caller's own shared memory twice: `mremap` with an old size of 0 makes another mapping of the same
-    /// pages. Private memory cannot have two mappings and is `Unsupported`.
+    /// Maps the caller's own shared memory twice. Private memory, as far as it can be told, is `Unsupported`.
     ///
     /// # Safety
     /// `ptr` is the page-aligned start of `capacity` bytes that belong to one mapping.
@@ -198,45 +217,15 @@ impl MirrorMap {
     }
 }
 
-/// Maps the `len` bytes at `source` at `target` as well.
-///
-/// # Safety
-/// `source` is the start of `len` bytes that belong to one mapping, and nobody uses the `len` bytes at `target`.
-unsafe fn alias(source: *mut u8, len: usize, target: *mut u8) -> Result<()> {
-    // SAFETY: the source stays as it is, because the old size is 0; the target is nobody's.
-    match unsafe { mm::mremap_fixed(source.cast(), 0, len, MremapFlags::MAYMOVE, target.cast()) } {
-        Ok(_) => Ok(()),
-        Err(Errno::INVAL) => Err(Error::new(
-            ErrorKind::Unsupported,
-            "this memory cannot be mapped a second time: it must be a page-aligned MAP_SHARED mapping",
-        )),
-        Err(e) => Err(os(e, format_args!("mapping the caller's {len} bytes a second time"))),
-    }
-}
-
-/// The alignment that lets the kernel use huge pages for a mapping: the file's own page size on hugetlbfs (where it
-/// is a must), else 2 MiB for a mapping that can hold one.
-fn large_page(fd: BorrowedFd<'_>, len: usize) -> usize {
-    const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
-    const HUGE: usize = 2 << 20;
-    if let Ok(fs) = rustix::fs::fstatfs(fd)
-        && fs.f_type as u64 & 0xFFFF_FFFF == HUGETLBFS_MAGIC
-    {
-        return (fs.f_bsize as usize).max(page_size());
-    }
-    if len >= HUGE { HUGE } else { page_size() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use crate::sys::memfd;
     use std::os::fd::{AsFd, OwnedFd};
 
     fn file(len: usize) -> OwnedFd {
-        let file = memfd::create("ramway-test").unwrap();
-        rustix::fs::ftruncate(&file, len as u64).unwrap();
-        file
+        memfd::create("ramway-test", len as u64, &[]).unwrap()
     }
 
     #[test]

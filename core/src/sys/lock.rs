@@ -3,7 +3,14 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use libc::c_short;
+
 use crate::error::{Error, Result};
+
+// As wide as they are in `flock`, which the systems' constants are not.
+const READ: c_short = libc::F_RDLCK as c_short;
+const WRITE: c_short = libc::F_WRLCK as c_short;
+const FREE: c_short = libc::F_UNLCK as c_short;
 
 /// How a byte is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +21,17 @@ pub(crate) enum Mode {
     Exclusive,
 }
 
-fn request(kind: i32, byte: u64) -> libc::flock {
+fn request(kind: c_short, byte: u64) -> libc::flock {
     // SAFETY: `flock` is plain old data, for which all zero is a valid value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind as libc::c_short;
+    lock.l_type = kind;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = byte as libc::off_t;
     lock.l_len = 1;
     lock
 }
 
-fn set(fd: BorrowedFd<'_>, kind: i32, byte: u64) -> std::result::Result<(), i32> {
+fn set(fd: BorrowedFd<'_>, kind: c_short, byte: u64) -> std::result::Result<(), i32> {
     let lock = request(kind, byte);
     // SAFETY: F_OFD_SETLK reads one `flock`, which outlives the call.
     let rc = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &lock) };
@@ -34,8 +41,8 @@ fn set(fd: BorrowedFd<'_>, kind: i32, byte: u64) -> std::result::Result<(), i32>
 /// Locks a byte without waiting; `false` if another description holds it in a way that excludes this one.
 pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: Mode) -> Result<bool> {
     let kind = match mode {
-        Mode::Shared => libc::F_RDLCK,
-        Mode::Exclusive => libc::F_WRLCK,
+        Mode::Shared => READ,
+        Mode::Exclusive => WRITE,
     };
     match set(fd, kind, byte) {
         Ok(()) => Ok(true),
@@ -46,21 +53,21 @@ pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: Mode) -> Result<bool
 
 /// Lets go of a byte. Does nothing if this description does not hold it.
 pub(crate) fn unlock(fd: BorrowedFd<'_>, byte: u64) {
-    let _ = set(fd, libc::F_UNLCK, byte);
+    let _ = set(fd, FREE, byte);
 }
 
 /// How another description holds this byte, if one does. Takes nothing, and works on a read-only descriptor.
 pub(crate) fn held_by_another(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<Mode>> {
-    let mut lock = request(libc::F_WRLCK, byte);
+    let mut lock = request(WRITE, byte);
     // SAFETY: F_OFD_GETLK reads and writes one `flock`, which outlives the call.
     let rc = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
     if rc != 0 {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
         return Err(Error::os(errno, format_args!("asking who holds byte {byte} of the segment")));
     }
-    Ok(match i32::from(lock.l_type) {
-        libc::F_UNLCK => None,
-        libc::F_RDLCK => Some(Mode::Shared),
+    Ok(match lock.l_type {
+        FREE => None,
+        READ => Some(Mode::Shared),
         _ => Some(Mode::Exclusive),
     })
 }
@@ -73,7 +80,7 @@ mod tests {
 
     #[test]
     fn descriptions_of_one_process_are_strangers() {
-        let a = memfd::create("ramway-test").unwrap();
+        let a = memfd::create("ramway-test", 4096, &[]).unwrap();
         let b = fs::reopen(a.as_fd()).unwrap();
         let (a, b) = (a.as_fd(), b.as_fd());
         assert!(try_lock(a, 0, Mode::Shared).unwrap() && try_lock(b, 0, Mode::Shared).unwrap());
@@ -88,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_read_only_description_can_ask_and_share() {
-        let a = memfd::create("ramway-test").unwrap();
+        let a = memfd::create("ramway-test", 4096, &[]).unwrap();
         let path = format!("/proc/self/fd/{}", a.as_raw_fd());
         let reader = std::fs::File::open(path).unwrap();
         assert!(try_lock(a.as_fd(), 1, Mode::Exclusive).unwrap());

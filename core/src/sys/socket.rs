@@ -2,25 +2,20 @@
 
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
-use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    RecvAncillaryBuffer, RecvAncillaryMessage, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SocketAddrUnix,
 };
 
+use super::os::peer::{self, DESCRIPTORS, PATH_LIMIT};
+pub(crate) use super::os::peer::{credentials, overflow_uid};
+pub(crate) use super::os::set::Set;
 use crate::{Error, ErrorKind, Result};
-
-/// The longest path that fits into a `sockaddr_un` with its terminating NUL.
-const PATH_LIMIT: usize = 107;
-
-/// How many descriptors one receive takes in order to count and close them; the kernel closes any more itself.
-const DESCRIPTORS: usize = 8;
 
 /// Who is at the other end, as the kernel recorded it when the connection was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +28,8 @@ pub(crate) struct Credentials {
 
 /// The address of a socket in a directory that is open already.
 ///
-/// A path that does not fit into a `sockaddr_un` goes through `/proc/self/fd/`, which leads to the same directory.
+/// A path that does not fit into a `sockaddr_un` goes through a short one to the same directory, where there is such a
+/// thing.
 pub(crate) fn address(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) -> Result<SocketAddrUnix> {
     let join = |dir: &[u8]| {
         let mut path = dir.to_vec();
@@ -44,14 +40,18 @@ pub(crate) fn address(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) 
         path
     };
     let mut path = join(dir_path.as_bytes());
-    if path.len() > PATH_LIMIT {
-        path = join(format!("/proc/self/fd/{}", dir.as_raw_fd()).as_bytes());
+    if path.len() > PATH_LIMIT
+        && let Some(short) = peer::short_path(dir)
+    {
+        path = join(short.as_bytes());
     }
     if path.len() > PATH_LIMIT {
         let text = format!(
-            "the socket's file name {} is too long: at most {} bytes fit",
+            "the socket's path {}/{} is too long: the system takes at most {PATH_LIMIT} bytes, and so at most {} in the \
+             file name; pick a shorter name, or set RAMWAY_DIR to a shorter path",
+            dir_path.to_string_lossy(),
             file_name.to_string_lossy(),
-            PATH_LIMIT - (path.len() - file_name.len())
+            PATH_LIMIT.saturating_sub(path.len() - file_name.len())
         );
         return Err(Error::new(ErrorKind::InvalidArgument, text));
     }
@@ -59,9 +59,7 @@ pub(crate) fn address(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) 
 }
 
 fn stream() -> Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-        .map_err(|e| Error::os(e.raw_os_error(), "socket(AF_UNIX)"))
+    peer::stream().map_err(|e| Error::os(e.raw_os_error(), "socket(AF_UNIX)"))
 }
 
 /// A listening socket at `file_name`, which must be absent, with exactly the permission bits `mode`.
@@ -74,34 +72,16 @@ pub(crate) fn listen(
 ) -> Result<OwnedFd> {
     let address = address(dir, dir_path, file_name)?;
     let fd = stream()?;
-    // Before bind, so that at no time the name has more permission bits than asked for.
-    rustix::fs::fchmod(&fd, mode.into()).map_err(|e| Error::os(e.raw_os_error(), "fchmod of the socket"))?;
+    peer::mode_before_bind(fd.as_fd(), mode).map_err(|e| Error::os(e.raw_os_error(), "fchmod of the socket"))?;
     rustix::net::bind(&fd, &address).map_err(|e| Error::os(e.raw_os_error(), "bind"))?;
-    let listening = set_mode(dir, file_name, mode)
+    // `bind` takes the umask's bits away; this gives those back that were asked for.
+    let listening = peer::set_mode(dir, file_name, mode)
         .and_then(|()| rustix::net::listen(&fd, backlog).map_err(|e| Error::os(e.raw_os_error(), "listen")));
     if let Err(error) = listening {
         let _ = rustix::fs::unlinkat(dir, file_name, rustix::fs::AtFlags::empty());
         return Err(error);
     }
     Ok(fd)
-}
-
-/// `bind` takes the umask's bits away; this gives those back that were asked for.
-fn set_mode(dir: BorrowedFd<'_>, file_name: &OsStr, mode: u32) -> Result<()> {
-    use rustix::fs::{FileType, Mode, OFlags};
-    let what = "setting the socket's mode";
-    // O_PATH and no links followed: what is checked here is what is changed below, whoever renames meanwhile.
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(dir, file_name, flags, Mode::empty()).map_err(|e| Error::os(e.raw_os_error(), what))?;
-    let stat = rustix::fs::fstat(&fd).map_err(|e| Error::os(e.raw_os_error(), what))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-        return Err(Error::new(ErrorKind::AlreadyExists, "somebody replaced the socket that was just bound"));
-    }
-    if stat.st_mode & 0o7777 == mode {
-        return Ok(());
-    }
-    rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode.into())
-        .map_err(|e| Error::os(e.raw_os_error(), what))
 }
 
 /// Why an attempt to connect met nobody.
@@ -131,7 +111,7 @@ pub(crate) fn connect(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) 
 /// The next connection, if one waits; never blocks.
 pub(crate) fn accept(listener: BorrowedFd<'_>) -> Result<Option<OwnedFd>> {
     loop {
-        match rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        match peer::accept(listener) {
             Ok(fd) => return Ok(Some(fd)),
             Err(Errno::AGAIN) => return Ok(None),
             // A connector that is gone already is not the listener's failure.
@@ -139,27 +119,6 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> Result<Option<OwnedFd>> {
             Err(e) => return Err(Error::os(e.raw_os_error(), "accept")),
         }
     }
-}
-
-/// Who is at the other end of a connected socket.
-pub(crate) fn credentials(fd: BorrowedFd<'_>) -> Result<Credentials> {
-    // Not rustix's, whose `Pid` cannot hold the 0 that a peer of another PID namespace has.
-    let mut cred = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
-    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: `cred` is a ucred of `len` bytes, and any bit pattern is a valid one.
-    let result = unsafe {
-        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut cred).cast(), &raw mut len)
-    };
-    if result != 0 {
-        return Err(Error::os(last_errno(), "SO_PEERCRED"));
-    }
-    Ok(Credentials { pid: u32::try_from(cred.pid).unwrap_or(0), uid: cred.uid })
-}
-
-/// The number that stands for every user who has none in our user namespace: it says nothing about who somebody is.
-pub(crate) fn overflow_uid() -> u32 {
-    let text = std::fs::read_to_string("/proc/sys/kernel/overflowuid").unwrap_or_default();
-    text.trim().parse().unwrap_or(65534)
 }
 
 /// The user that we act as.
@@ -177,7 +136,7 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], descriptor: Option<Borrowed
     }
     let parts = [std::io::IoSlice::new(bytes)];
     loop {
-        match rustix::net::sendmsg(fd, &parts, &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        match rustix::net::sendmsg(fd, &parts, &mut control, peer::SEND) {
             Ok(sent) if sent == bytes.len() => return Ok(()),
             // A stream takes so few bytes whole or refuses them.
             Ok(_) => return Err(Errno::AGAIN),
@@ -203,7 +162,7 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> rustix::io::Resu
     loop {
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [std::io::IoSliceMut::new(buffer)];
-        match rustix::net::recvmsg(fd, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT) {
+        match rustix::net::recvmsg(fd, &mut parts, &mut control, peer::RECEIVE) {
             Ok(message) => {
                 let mut descriptors = Vec::new();
                 for item in control.drain() {
@@ -211,6 +170,7 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> rustix::io::Resu
                         descriptors.extend(rights);
                     }
                 }
+                descriptors.iter().for_each(peer::close_on_exec);
                 let truncated = message.flags.contains(ReturnFlags::CTRUNC);
                 return Ok(Some(Received { bytes: message.bytes, descriptors, truncated }));
             }
@@ -223,7 +183,7 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> rustix::io::Resu
 
 /// Waits until there is something to read or the other end hung up; `false` when the deadline passed first.
 pub(crate) fn wait_readable(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<bool> {
-    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::IN | PollFlags::RDHUP)];
+    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::IN | peer::HANG_UP)];
     loop {
         let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
         match rustix::event::poll(&mut polled, left.map(timespec).as_ref()) {
@@ -235,69 +195,13 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Re
     }
 }
 
-/// A set of sockets to wait for together; itself a descriptor that is readable when one of them is. Level-triggered
-/// for what is added as lasting, else for one event at a time, until it is armed again.
-pub(crate) struct Set(OwnedFd);
-
-const LASTING: EventFlags = EventFlags::IN;
-const ONCE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ONESHOT);
-
-impl Set {
-    pub(crate) fn new() -> Result<Self> {
-        let fd = epoll::create(epoll::CreateFlags::CLOEXEC);
-        Ok(Self(fd.map_err(|e| Error::os(e.raw_os_error(), "epoll_create"))?))
-    }
-
-    /// Adds a socket that is reported as `token`.
-    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: u64, lasting: bool) -> Result<()> {
-        epoll::add(&self.0, fd, epoll::EventData::new_u64(token), if lasting { LASTING } else { ONCE })
-            .map_err(|e| Error::os(e.raw_os_error(), "adding a socket to epoll"))
-    }
-
-    /// Reports a socket once more that was not added as lasting.
-    pub(crate) fn arm(&self, fd: BorrowedFd<'_>, token: u64) -> Result<()> {
-        self.change(fd, token, ONCE)
-    }
-
-    /// Stops reporting a lasting socket, or goes on with it.
-    pub(crate) fn enable(&self, fd: BorrowedFd<'_>, token: u64, yes: bool) -> Result<()> {
-        self.change(fd, token, if yes { LASTING } else { EventFlags::empty() })
-    }
-
-    fn change(&self, fd: BorrowedFd<'_>, token: u64, flags: EventFlags) -> Result<()> {
-        epoll::modify(&self.0, fd, epoll::EventData::new_u64(token), flags)
-            .map_err(|e| Error::os(e.raw_os_error(), "arming a socket in epoll"))
-    }
-
-    /// Takes a socket out.
-    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
-        let _ = epoll::delete(&self.0, fd);
-    }
-
-    /// The token of a socket with something to read or an end; `None` when the time is over or a signal came.
-    pub(crate) fn wait(&self, timeout: Duration) -> Result<Option<u64>> {
-        let mut events = [MaybeUninit::uninit(); 1];
-        match epoll::wait(&self.0, &mut events[..], Some(&timespec(timeout))) {
-            Ok((events, _)) => Ok(events.first().map(|event| event.data.u64())),
-            Err(Errno::INTR) => Ok(None),
-            Err(e) => Err(Error::os(e.raw_os_error(), "epoll_wait")),
-        }
-    }
-}
-
-impl AsFd for Set {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
 /// Whether the other end of a connected socket is closed: the peer let go of it or died. Never blocks; bytes that
 /// the peer sends after the handshake say nothing and are left alone.
 pub(crate) fn hung_up(fd: BorrowedFd<'_>) -> bool {
-    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
+    let mut polled = [PollFd::from_borrowed_fd(fd, peer::HANG_UP)];
     loop {
         match rustix::event::poll(&mut polled, Some(&timespec(Duration::ZERO))) {
-            Ok(_) => return polled[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR),
+            Ok(_) => return polled[0].revents().intersects(peer::HUNG_UP),
             Err(Errno::INTR) => {}
             // Only a descriptor that is not ours any more fails here; waiting on it would wait for ever.
             Err(_) => return true,
@@ -311,14 +215,11 @@ pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec { tv_sec, tv_nsec: duration.subsec_nanos().into() }
 }
 
-fn last_errno() -> i32 {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::CStr;
+    use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
     #[test]

@@ -1,34 +1,36 @@
-//! Files: directories, opening without side effects, files without a name, and what kind of file system it is.
+//! Files: directories, opening without side effects, and names.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
-use std::sync::OnceLock;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use super::mem::Access;
+use super::os::files;
+pub(crate) use super::os::files::{boot_id, create_unnamed, file_system, link_unnamed, random, reopen};
 
-/// This boot's id; all zero where the kernel does not tell.
-pub(crate) fn boot_id() -> [u8; 16] {
-    static ID: OnceLock<[u8; 16]> = OnceLock::new();
-    *ID.get_or_init(|| {
-        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let mut id = [0; 16];
-        let mut digits = text.chars().filter_map(|c| c.to_digit(16));
-        for byte in &mut id {
-            let (Some(high), Some(low)) = (digits.next(), digits.next()) else { return [0; 16] };
-            *byte = (high * 16 + low) as u8;
-        }
-        id
-    })
+/// Where named segments live unless they are told otherwise.
+pub(crate) fn default_directory() -> PathBuf {
+    files::default_directory(effective_uid())
+}
+
+/// A UUID as text; all zero if it is none.
+pub(super) fn parse_id(text: &str) -> [u8; 16] {
+    let mut id = [0; 16];
+    let mut digits = text.chars().filter_map(|c| c.to_digit(16));
+    for byte in &mut id {
+        let (Some(high), Some(low)) = (digits.next(), digits.next()) else { return [0; 16] };
+        *byte = (high * 16 + low) as u8;
+    }
+    id
 }
 
 /// What can be expected of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileSystem {
-    /// Memory: what the segments are made for.
+    /// Memory, what the segments are made for; where the system has no such thing, the best that it has.
     Memory,
     /// A local disk: correct, but pages are written back, in an order of the kernel's.
     Disk,
@@ -36,36 +38,14 @@ pub(crate) enum FileSystem {
     Unsuitable(&'static str),
 }
 
-/// Judges by the type that `statfs` names.
-pub(crate) fn file_system(fd: BorrowedFd<'_>) -> Result<FileSystem, Errno> {
-    let magic = rustix::fs::fstatfs(fd)?.f_type as u64 & 0xFFFF_FFFF;
-    Ok(match magic {
-        0x0102_1994 | 0x8584_58F6 | 0x9584_58F6 => FileSystem::Memory, // tmpfs, ramfs, hugetlbfs
-        0x6969 => FileSystem::Unsuitable("NFS"),
-        0x0102_1997 => FileSystem::Unsuitable("9p"),
-        0x6573_5546 => FileSystem::Unsuitable("FUSE or virtiofs"),
-        0x794C_7630 => FileSystem::Unsuitable("overlay"),
-        0x517B | 0xFF53_4D42 | 0xFE53_4D42 => FileSystem::Unsuitable("SMB"),
-        0x00C3_6400 => FileSystem::Unsuitable("Ceph"),
-        0x0BD0_0BD0 => FileSystem::Unsuitable("Lustre"),
-        0x5346_414F | 0x6B41_4653 => FileSystem::Unsuitable("AFS"),
-        0x7375_7245 => FileSystem::Unsuitable("Coda"),
-        0x786F_4256 => FileSystem::Unsuitable("VirtualBox shared folder"),
-        0xF15F => FileSystem::Unsuitable("eCryptfs"),
-        0x9FA0 | 0x6265_6572 | 0x0027_E0EB => FileSystem::Unsuitable("kernel pseudo file system"), // proc, sysfs, cgroup
-        _ => FileSystem::Disk,
-    })
-}
-
 /// A handle to a directory that can only be used to name things in it.
 pub(crate) fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    files::open_directory(path, OFlags::empty())
 }
 
 /// [`open_dir`] that does not follow a symbolic link at the end of the path: `NOTDIR` or `LOOP`.
 pub(crate) fn open_real_dir(path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(CWD, path, flags, Mode::empty())
+    files::open_directory(path, OFlags::NOFOLLOW)
 }
 
 /// What is at this name; a symbolic link is not followed. `None`: nothing.
@@ -114,41 +94,17 @@ fn access_flags(access: Access) -> OFlags {
     }
 }
 
-/// A new file in the directory's file system that has no name yet. `NOTSUP` and the like where that cannot be.
-pub(crate) fn create_unnamed(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    rustix::fs::openat(dir, ".", flags, Mode::RUSR | Mode::WUSR)
-}
-
 /// A new file with a name that nothing has yet.
 pub(crate) fn create_new(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)
 }
 
-fn proc_path(fd: BorrowedFd<'_>) -> String {
-    format!("/proc/self/fd/{}", fd.as_raw_fd())
-}
-
-/// Another open file description of the same file, which need not have a name. Needs /proc.
-pub(crate) fn reopen(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(CWD, proc_path(fd), OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-}
-
-/// Gives a file without a name its name; `EXIST` if the name is taken.
-pub(crate) fn link_unnamed(fd: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
-    match rustix::fs::linkat(CWD, proc_path(fd), dir, name, AtFlags::SYMLINK_FOLLOW) {
-        // Without /proc; this way needs a capability on most kernels.
-        Err(Errno::NOENT | Errno::ACCESS) => rustix::fs::linkat(fd, "", dir, name, AtFlags::EMPTY_PATH),
-        done => done,
-    }
-}
-
 /// Renames within a directory; `EXIST` if the new name is taken.
 pub(crate) fn rename_new(dir: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     match rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
         // A file system that knows no NOREPLACE: two steps, between which the file has both names.
-        Err(Errno::INVAL | Errno::NOSYS) => {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             rustix::fs::linkat(dir, from, dir, to, AtFlags::empty())?;
             unlink(dir, from)
         }
@@ -163,7 +119,24 @@ pub(crate) fn unlink(dir: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
 
 /// Sets a file's permissions exactly, whatever the umask.
 pub(crate) fn chmod(fd: BorrowedFd<'_>, mode: u32) -> Result<(), Errno> {
-    rustix::fs::fchmod(fd, Mode::from_raw_mode(mode & 0o777))
+    rustix::fs::fchmod(fd, permissions(mode))
+}
+
+/// The permission bits of a mode.
+pub(crate) fn permissions(mode: u32) -> Mode {
+    Mode::from_raw_mode((mode & 0o777) as rustix::fs::RawMode)
+}
+
+/// The set-id and permission bits of a file. Systems differ in the width of these numbers.
+#[allow(clippy::unnecessary_cast, reason = "16 bits on macOS")]
+pub(crate) fn mode(stat: &Stat) -> u32 {
+    stat.st_mode as u32 & 0o7777
+}
+
+/// The device and the inode, by which a file is known.
+#[allow(clippy::unnecessary_cast, reason = "32 bits, signed, on macOS")]
+pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino)
 }
 
 /// Makes a directory for its owner alone; that it exists already is fine.
@@ -207,14 +180,6 @@ pub(crate) fn write_at(fd: BorrowedFd<'_>, mut offset: u64, mut bytes: &[u8]) ->
     Ok(())
 }
 
-/// A random number from the kernel for a name that nobody else picks.
-pub(crate) fn random() -> u64 {
-    let mut bytes = [0; 8];
-    // Only a kernel that is still booting gives less; the name's EXCL catches a repetition.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    u64::from_ne_bytes(bytes)
-}
-
 /// The effective user.
 pub(crate) fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -223,4 +188,14 @@ pub(crate) fn effective_uid() -> u32 {
 /// `fstat`.
 pub(crate) fn stat(fd: impl AsFd) -> Result<Stat, Errno> {
     rustix::fs::fstat(fd)
+}
+
+/// An empty file without a name, for tests that change its size.
+#[cfg(test)]
+pub(crate) fn scratch() -> OwnedFd {
+    let dir = open_dir(&std::env::temp_dir()).unwrap();
+    let name = format!(".ramway-test-{:016x}", random());
+    let file = create_new(dir.as_fd(), name.as_ref()).unwrap();
+    unlink(dir.as_fd(), name.as_ref()).unwrap();
+    file
 }
