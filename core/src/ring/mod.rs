@@ -7,6 +7,8 @@ pub mod producer;
 pub mod raw;
 mod receiver;
 mod sender;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 #[cfg(not(loom))]
 pub use builder::{Ring, RingBuilder};

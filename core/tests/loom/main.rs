@@ -1,6 +1,6 @@
 //! Models of the protocol: loom runs the real sender, receiver and waiting code in every schedule (up to a number of
 //! preemptions) and with every value that the memory model lets a load return. `make loom` runs them;
-//! `docs/adr/0009-models.md` says what they stand on.
+//! `docs/adr/0015-models.md` says what they stand on.
 //!
 //! Each model comes with the steps that it cannot do without: left out, some schedule must fail.
 #![cfg(loom)]
