@@ -267,6 +267,27 @@ fn a_membarrier_that_stops_working_makes_the_rounds_short_until_the_waker_fences
 }
 
 #[test]
+fn a_wake_up_is_no_interruption() {
+    with_both_methods("a_wake_up_is_no_interruption", |_| {
+        let (mut tx, mut rx) = Ring::pair(4096).unwrap();
+        rx.readiness().unwrap();
+        rx.set_interruptible(true);
+        rx.set_wait_policy(ramway::WaitPolicy::Block);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for i in 0..200u64 {
+                    std::thread::sleep(Duration::from_micros(300));
+                    tx.send(0, &i.to_le_bytes()).unwrap();
+                }
+            });
+            for i in 0..200u64 {
+                assert_eq!(*rx.recv_timeout(PATIENCE).unwrap(), i.to_le_bytes());
+            }
+        });
+    });
+}
+
+#[test]
 fn a_thousand_idle_descriptors_cost_next_to_nothing() {
     with_both_methods("a_thousand_idle_descriptors_cost_next_to_nothing", |_| {
         const RINGS: usize = 1_000;

@@ -122,11 +122,16 @@ impl Readiness {
         use crate::sys::futex::Wake;
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let fd = self.descriptor.fd();
-        let timeout =
-            Timespec { tv_sec: timeout.as_secs().min(i64::MAX as u64) as i64, tv_nsec: timeout.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+        let look = |timeout: Duration| {
+            let tv_sec = timeout.as_secs().min(i64::MAX as u64) as i64;
+            let timeout = Timespec { tv_sec, tv_nsec: timeout.subsec_nanos().into() };
+            poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout))
+        };
+        match look(timeout) {
             Ok(0) => Wake::TimedOut,
             Ok(_) => Wake::Woken,
+            // By a signal, or by io_uring's own work in this thread, which is the wake-up.
+            Err(_) if look(Duration::ZERO).is_ok_and(|readable| readable > 0) => Wake::Woken,
             Err(_) => Wake::Interrupted,
         }
     }

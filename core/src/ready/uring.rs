@@ -48,7 +48,13 @@ impl std::fmt::Debug for Uring {
 impl Uring {
     /// `Unsupported` where the kernel has no io_uring, forbids it, or lacks the request.
     pub(super) fn new(word: Word, socket: Option<Probe>) -> Result<Self> {
-        let no = |what: &str, e: std::io::Error| Error::new(ErrorKind::Unsupported, format!("{what}: {e}"));
+        let no = |what: &str, e: std::io::Error| match e.raw_os_error().unwrap_or(0) {
+            libc::ENOSYS | libc::EPERM | libc::EACCES | libc::EINVAL => {
+                Error::new(ErrorKind::Unsupported, format!("{what}: {e}"))
+            }
+            // No more descriptors or memory: a thread would not help.
+            errno => Error::os(errno, what),
+        };
         // At most a wait, a poll, a time-out, a nothing and two cancellations are under way at once.
         let ring = IoUring::new(8).map_err(|e| no("io_uring_setup", e))?;
         let mut probe = io_uring::Probe::new();
