@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 }
 
 fn serve(name: &str, clients: usize) -> Result<(), Box<dyn Error>> {
-    let mut listener = Listener::bind(name)?;
+    let listener = Listener::bind(name)?;
     let store = Store::default();
     std::thread::scope(|scope| {
         for _ in 0..clients {
