@@ -298,8 +298,8 @@ typedef struct ramway_options {
      */
     uint32_t wait_policy;
     /**
-     * How long opening waits for a name that is not there yet, in nanoseconds. Default: not at all. Below zero: for
-     * ever.
+     * How long opening waits for a name that is not there yet, and for a role that is still held, in nanoseconds.
+     * Default: not at all. Below zero: for ever.
      */
     int64_t timeout_ns;
     /**
@@ -547,6 +547,16 @@ bool ramway_sender_last_tag(const struct ramway_sender *sender, uint64_t *tag);
 enum ramway_status ramway_sender_set_wait_policy(struct ramway_sender *sender, uint32_t policy);
 
 /**
+ * A descriptor that becomes readable when `ramway_send` or `ramway_reserve` with `RAMWAY_TRY` has something else to say
+ * than the last `RAMWAY_FULL`: there is room, or the receiver is gone. For poll, epoll and event loops: not to be read
+ * or closed, and valid as long as the handle. Made at the first call; from then on calls that wait use it too. Try
+ * first, and poll only after `RAMWAY_FULL`: only that makes it unreadable.
+ *
+ * -1 on failure, of which `ramway_last_status` says why: `RAMWAY_UNSUPPORTED`, `RAMWAY_OS`, `RAMWAY_DETACHED`.
+ */
+int ramway_sender_readiness_fd(struct ramway_sender *sender);
+
+/**
  * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
  */
 enum ramway_status ramway_sender_set_interruptible(struct ramway_sender *sender, bool yes);
@@ -641,6 +651,12 @@ uint32_t ramway_receiver_epoch(const struct ramway_receiver *receiver);
  * How this handle waits for messages from now on: `RAMWAY_WAIT_SPIN` and so on.
  */
 enum ramway_status ramway_receiver_set_wait_policy(struct ramway_receiver *receiver, uint32_t policy);
+
+/**
+ * A descriptor that becomes readable when `ramway_recv` with `RAMWAY_TRY` has something to say: a message, or that the
+ * sender is gone. Otherwise as `ramway_sender_readiness_fd`: only `RAMWAY_EMPTY` makes it unreadable.
+ */
+int ramway_receiver_readiness_fd(struct ramway_receiver *receiver);
 
 /**
  * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
@@ -780,8 +796,8 @@ enum ramway_status ramway_bus_listen(const char *name,
  * Connects to the listener at `name`, waiting for one that is not there yet or is busy, for `options->timeout_ns`
  * (default 10 s). `options` may be null; the listener chooses capacities and alignment. On failure `*out` is null.
  *
- * `RAMWAY_TIMED_OUT`, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_ABI_MISMATCH`, `RAMWAY_CORRUPT`, or why the listener
- * refused.
+ * `RAMWAY_NOT_FOUND` if no listener came, `RAMWAY_TIMED_OUT` if it was busy all the time, `RAMWAY_PERMISSION_DENIED`,
+ * `RAMWAY_ABI_MISMATCH`, `RAMWAY_CORRUPT`, or why the listener refused.
  */
 enum ramway_status ramway_bus_connect(const char *name,
                                       const struct ramway_bus_options *options,
@@ -917,6 +933,12 @@ enum ramway_status ramway_region_notify(const struct ramway_region *region);
 enum ramway_status ramway_region_wait(const struct ramway_region *region, int64_t timeout_ns);
 
 /**
+ * A descriptor that becomes readable when `ramway_region_wait` with `RAMWAY_TRY` would succeed, or the name is gone.
+ * Otherwise as `ramway_sender_readiness_fd`; `RAMWAY_UNSUPPORTED` for a read-only handle, which cannot be woken.
+ */
+int ramway_region_readiness_fd(const struct ramway_region *region);
+
+/**
  * A number that changes with each notification, for `ramway_region_wait_since`. 0 for a null handle.
  */
 uint32_t ramway_region_notifications(const struct ramway_region *region);
@@ -995,8 +1017,8 @@ enum ramway_status ramway_bus_listen(const char *name,
  * Connects to the listener at `name`, waiting for one that is not there yet or is busy, for `options->timeout_ns`
  * (default 10 s). `options` may be null; the listener chooses capacities and alignment. On failure `*out` is null.
  *
- * `RAMWAY_TIMED_OUT`, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_ABI_MISMATCH`, `RAMWAY_CORRUPT`, or why the listener
- * refused.
+ * `RAMWAY_NOT_FOUND` if no listener came, `RAMWAY_TIMED_OUT` if it was busy all the time, `RAMWAY_PERMISSION_DENIED`,
+ * `RAMWAY_ABI_MISMATCH`, `RAMWAY_CORRUPT`, or why the listener refused.
  */
 enum ramway_status ramway_bus_connect(const char *name,
                                       const struct ramway_bus_options *options,
@@ -1147,6 +1169,12 @@ uint32_t ramway_receiver_epoch(const struct ramway_receiver *receiver);
 enum ramway_status ramway_receiver_set_wait_policy(struct ramway_receiver *receiver, uint32_t policy);
 
 /**
+ * A descriptor that becomes readable when `ramway_recv` with `RAMWAY_TRY` has something to say: a message, or that the
+ * sender is gone. Otherwise as `ramway_sender_readiness_fd`: only `RAMWAY_EMPTY` makes it unreadable.
+ */
+int ramway_receiver_readiness_fd(struct ramway_receiver *receiver);
+
+/**
  * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
  */
 enum ramway_status ramway_receiver_set_interruptible(struct ramway_receiver *receiver, bool yes);
@@ -1238,6 +1266,12 @@ enum ramway_status ramway_region_notify(const struct ramway_region *region);
  * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` if the name was removed meanwhile.
  */
 enum ramway_status ramway_region_wait(const struct ramway_region *region, int64_t timeout_ns);
+
+/**
+ * A descriptor that becomes readable when `ramway_region_wait` with `RAMWAY_TRY` would succeed, or the name is gone.
+ * Otherwise as `ramway_sender_readiness_fd`; `RAMWAY_UNSUPPORTED` for a read-only handle, which cannot be woken.
+ */
+int ramway_region_readiness_fd(const struct ramway_region *region);
 
 /**
  * A number that changes with each notification, for `ramway_region_wait_since`. 0 for a null handle.
@@ -1479,6 +1513,16 @@ bool ramway_sender_last_tag(const struct ramway_sender *sender, uint64_t *tag);
  * How this handle waits for room from now on: `RAMWAY_WAIT_SPIN` and so on.
  */
 enum ramway_status ramway_sender_set_wait_policy(struct ramway_sender *sender, uint32_t policy);
+
+/**
+ * A descriptor that becomes readable when `ramway_send` or `ramway_reserve` with `RAMWAY_TRY` has something else to say
+ * than the last `RAMWAY_FULL`: there is room, or the receiver is gone. For poll, epoll and event loops: not to be read
+ * or closed, and valid as long as the handle. Made at the first call; from then on calls that wait use it too. Try
+ * first, and poll only after `RAMWAY_FULL`: only that makes it unreadable.
+ *
+ * -1 on failure, of which `ramway_last_status` says why: `RAMWAY_UNSUPPORTED`, `RAMWAY_OS`, `RAMWAY_DETACHED`.
+ */
+int ramway_sender_readiness_fd(struct ramway_sender *sender);
 
 /**
  * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.

@@ -231,8 +231,8 @@ pub unsafe extern "C" fn ramway_bus_listen(
 /// Connects to the listener at `name`, waiting for one that is not there yet or is busy, for `options->timeout_ns`
 /// (default 10 s). `options` may be null; the listener chooses capacities and alignment. On failure `*out` is null.
 ///
-/// `RAMWAY_TIMED_OUT`, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_ABI_MISMATCH`, `RAMWAY_CORRUPT`, or why the listener
-/// refused.
+/// `RAMWAY_NOT_FOUND` if no listener came, `RAMWAY_TIMED_OUT` if it was busy all the time, `RAMWAY_PERMISSION_DENIED`,
+/// `RAMWAY_ABI_MISMATCH`, `RAMWAY_CORRUPT`, or why the listener refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_bus_connect(
     name: *const c_char,

@@ -63,8 +63,8 @@ pub struct ramway_options {
     pub mode: u32,
     /// `RAMWAY_WAIT_SPIN` and so on.
     pub wait_policy: u32,
-    /// How long opening waits for a name that is not there yet, in nanoseconds. Default: not at all. Below zero: for
-    /// ever.
+    /// How long opening waits for a name that is not there yet, and for a role that is still held, in nanoseconds.
+    /// Default: not at all. Below zero: for ever.
     pub timeout_ns: i64,
     /// Taken if `RAMWAY_NUMA_NODE` is among the flags.
     pub numa_node: u32,

@@ -5,7 +5,8 @@ use crate::options::{patience, wait_policy};
 use crate::status::{Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use ramway_core::ring::consumer::{Consumer, Frame};
 use ramway_core::{ErrorKind, Receiver};
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+use std::os::fd::AsRawFd;
 
 /// The receiving end of a ring: one per ring, in the whole system.
 #[derive(Debug)]
@@ -250,6 +251,14 @@ pub unsafe extern "C" fn ramway_receiver_set_wait_policy(receiver: *mut ramway_r
         unsafe { ReceiverHandle::from(receiver) }?.receiver.set_wait_policy(wait_policy(policy)?);
         Ok(())
     })
+}
+
+/// A descriptor that becomes readable when `ramway_recv` with `RAMWAY_TRY` has something to say: a message, or that the
+/// sender is gone. Otherwise as `ramway_sender_readiness_fd`: only `RAMWAY_EMPTY` makes it unreadable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_readiness_fd(receiver: *mut ramway_receiver) -> c_int {
+    // SAFETY: the caller's.
+    guard_value(-1, || Ok(unsafe { ReceiverHandle::from(receiver) }?.receiver.readiness()?.as_raw_fd()))
 }
 
 /// Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.

@@ -6,7 +6,8 @@ use crate::options::{
 };
 use crate::status::{Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use ramway_core::{ErrorKind, Region, RegionBuilder};
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_void};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// Named bytes that any number of processes have mapped, with notify and wait. All calls but closing may be made from
@@ -229,6 +230,14 @@ pub unsafe extern "C" fn ramway_region_wait(region: *const ramway_region, timeou
         let notified = if timeout_ns == RAMWAY_TRY { region.try_wait() } else { region.wait(limit(timeout_ns)) }?;
         if notified { Ok(()) } else { Err(nothing(timeout_ns).into()) }
     })
+}
+
+/// A descriptor that becomes readable when `ramway_region_wait` with `RAMWAY_TRY` would succeed, or the name is gone.
+/// Otherwise as `ramway_sender_readiness_fd`; `RAMWAY_UNSUPPORTED` for a read-only handle, which cannot be woken.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_region_readiness_fd(region: *const ramway_region) -> c_int {
+    // SAFETY: the caller's.
+    guard_value(-1, || Ok(unsafe { self::region(region) }?.readiness()?.as_raw_fd()))
 }
 
 /// A number that changes with each notification, for `ramway_region_wait_since`. 0 for a null handle.

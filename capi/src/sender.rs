@@ -7,7 +7,8 @@ use ramway_core::layout::TYPE_ID_RESERVED;
 use ramway_core::ring::producer::Producer;
 use ramway_core::ring::raw::Patience;
 use ramway_core::{ErrorKind, Sender};
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 /// The sending end of a ring: one per ring, in the whole system.
@@ -403,6 +404,18 @@ pub unsafe extern "C" fn ramway_sender_set_wait_policy(sender: *mut ramway_sende
         unsafe { SenderHandle::from(sender) }?.sender.set_wait_policy(wait_policy(policy)?);
         Ok(())
     })
+}
+
+/// A descriptor that becomes readable when `ramway_send` or `ramway_reserve` with `RAMWAY_TRY` has something else to say
+/// than the last `RAMWAY_FULL`: there is room, or the receiver is gone. For poll, epoll and event loops: not to be read
+/// or closed, and valid as long as the handle. Made at the first call; from then on calls that wait use it too. Try
+/// first, and poll only after `RAMWAY_FULL`: only that makes it unreadable.
+///
+/// -1 on failure, of which `ramway_last_status` says why: `RAMWAY_UNSUPPORTED`, `RAMWAY_OS`, `RAMWAY_DETACHED`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_sender_readiness_fd(sender: *mut ramway_sender) -> c_int {
+    // SAFETY: the caller's.
+    guard_value(-1, || Ok(unsafe { SenderHandle::from(sender) }?.sender.readiness()?.as_raw_fd()))
 }
 
 /// Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.

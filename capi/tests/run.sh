@@ -1,0 +1,273 @@
+#!/usr/bin/env bash
+# All tests of the C library that are not Rust's. `make -C capi test` builds what it needs and calls it; the last line
+# counts. Compilers that are not there are named and left out.
+set -u
+cd "$(dirname "$0")" || exit 1
+lib=${RAMWAY_LIB:?run it by make -C capi test}
+target=$RAMWAY_TARGET
+out=$target/capi-test
+capi=$(cd .. && pwd)
+passed=0
+failed=0
+mkdir -p "$out"
+RAMWAY_DIR=$(mktemp -d /dev/shm/ramway-capi.XXXXXX) || exit 1
+export RAMWAY_DIR
+log=$out/log
+trap 'rm -rf "$RAMWAY_DIR" "$out/prefix" "$out/dest" "$out/consumer-"*' EXIT
+
+good() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "FAILED: $1"
+    sed 's/^/    /' "$log" | head -40
+}
+# try NAME COMMAND...: one test.
+try() {
+    local name=$1
+    shift
+    if timeout 300 "$@" >"$log" 2>&1; then good; else bad "$name (status $?)"; fi
+}
+
+warn=(-Wall -Wextra -Werror -pedantic -Wconversion -Wshadow)
+link=(-L"$lib" -lramway -lpthread "-Wl,-rpath,$lib")
+flags_c=(-std=c11 "${warn[@]}" -I../include)
+flags_cpp=(-std=c++20 "${warn[@]}" -I../include)
+
+c_compilers=(gcc)
+cpp_compilers=(g++)
+for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do
+    if command -v "clang++$version" >/dev/null; then
+        c_compilers+=("clang$version")
+        cpp_compilers+=("clang++$version")
+        break
+    fi
+done
+[ ${#c_compilers[@]} -gt 1 ] || echo 'clang is not there: gcc only'
+
+# ---- headers: each by itself, in both languages and all compilers ----
+for cc in "${c_compilers[@]}"; do
+    for header in ramway.h ramway_inline.h; do
+        echo "#include \"$header\"" >"$out/alone.c"
+        for standard in c11 c17; do
+            try "$header alone, $cc $standard" "$cc" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.c"
+        done
+    done
+done
+for cxx in "${cpp_compilers[@]}"; do
+    for header in ramway.h ramway_inline.h ramway.hpp; do
+        echo "#include \"$header\"" >"$out/alone.cpp"
+        for standard in c++20 c++23; do
+            try "$header alone, $cxx $standard" "$cxx" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
+        done
+    done
+    try "ramway.hpp without exceptions, $cxx" "$cxx" "${flags_cpp[@]}" -fno-exceptions -fsyntax-only cpp/api.cpp
+done
+
+# ---- every exported function occurs in the test for null ----
+missing() {
+    local none=1
+    for symbol in $(nm -D --defined-only "$lib/libramway.so" | awk '$2 == "T" && $3 ~ /^ramway_/ { print $3 }'); do
+        case $symbol in ramway_strerror | ramway_status_name | ramway_version) continue ;; esac
+        grep -qw "$symbol" c/null.c || { echo "$symbol is not in c/null.c"; none=0; }
+        grep -qw "$symbol" ../include/ramway.h || { echo "$symbol is not in ramway.h"; none=0; }
+    done
+    [ $none = 1 ]
+}
+missing >"$log" 2>&1 && good || bad 'every function is tested with null'
+foreign() { nm -D --defined-only "$lib/libramway.so" | awk '$2 ~ /[TDB]/ && $3 !~ /^ramway_/ { print; found = 1 } END { exit found }'; }
+foreign >"$log" 2>&1 && good || bad 'the library exports nothing but ramway_*'
+
+# ---- programs: every compiler, and with sanitizers by the last one that has them ----
+san=(-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all)
+echo 'int main(void) { return 0; }' >"$out/can.c"
+san_c=
+for i in "${!c_compilers[@]}"; do
+    if "${c_compilers[i]}" "${san[@]}" "$out/can.c" -o "$out/can" 2>/dev/null && "$out/can"; then
+        san_c=${c_compilers[i]}
+        san_cpp=${cpp_compilers[i]}
+    fi
+done
+[ -n "$san_c" ] || echo 'no compiler has sanitizers here'
+for test in null ring twin region_bus; do
+    for cc in "${c_compilers[@]}"; do
+        try "compile $test, $cc" "$cc" "${flags_c[@]}" -O2 c/$test.c -o "$out/$test" "${link[@]}"
+        try "$test, $cc" "$out/$test"
+    done
+    [ -n "$san_c" ] || continue
+    try "compile $test, $san_c, sanitized" "$san_c" "${flags_c[@]}" "${san[@]}" c/$test.c -o "$out/$test-san" "${link[@]}"
+    try "$test, $san_c, sanitized" "$out/$test-san"
+done
+for cxx in "${cpp_compilers[@]}"; do
+    try "compile api, $cxx" "$cxx" "${flags_cpp[@]}" -O2 cpp/api.cpp -o "$out/api" "${link[@]}"
+    try "api, $cxx" "$out/api"
+done
+if [ -n "$san_c" ]; then
+    try "compile api, $san_cpp, sanitized" "$san_cpp" "${flags_cpp[@]}" "${san[@]}" cpp/api.cpp -o "$out/api-san" "${link[@]}"
+    try "api, $san_cpp, sanitized" "$out/api-san"
+fi
+try 'compile alloc' gcc "${flags_c[@]}" -O2 c/alloc.c -o "$out/alloc" "${link[@]}"
+try 'a million messages without an allocation' "$out/alloc"
+grep -h 'messages each way' "$log"
+
+# ---- C, C++ and Rust, each with each, in two processes ----
+count=100000
+try 'compile peer.c' gcc "${flags_c[@]}" -O2 c/peer.c -o "$out/peer-c" "${link[@]}"
+try 'compile peer.cpp' "${cpp_compilers[-1]}" "${flags_cpp[@]}" -O2 cpp/peer.cpp -o "$out/peer-cpp" "${link[@]}"
+# peer KIND ROLE ...: each kind is a program and a path.
+peer() {
+    local kind=$1
+    shift
+    case $kind in
+    c-call) exec "$out/peer-c" "$@" call ;;
+    c-inline) exec "$out/peer-c" "$@" inline ;;
+    cpp) exec "$out/peer-cpp" "$@" inline ;;
+    rust) exec "$target/debug/examples/peer" "$@" call ;;
+    esac
+}
+kinds=(c-call c-inline cpp rust)
+for what in ring bus; do
+    for from in "${kinds[@]}"; do
+        for to in "${kinds[@]}"; do
+            : >"$log"
+            (peer "$from" send $what cross $count) >"$out/sent" 2>>"$log" &
+            sender=$!
+            (peer "$to" recv $what cross $count) >"$out/got" 2>>"$log" &
+            receiver=$!
+            wait $sender; a=$?
+            wait $receiver; b=$?
+            cat "$out/sent" "$out/got" >>"$log"
+            if [ $a = 0 ] && [ $b = 0 ] && [ "$(cat "$out/sent")" = "0 $count" ] && [ "$(cat "$out/got")" = "0 $count" ]; then
+                good
+            else
+                bad "$what: $from to $to (status $a, $b)"
+            fi
+        done
+    done
+done
+
+# ---- SIGKILL of either, in the middle of the stream; on a ring also a successor ----
+peer_dead=11
+forever=1000000000000
+# Until the sender is attached, or the receiver has got a thousand messages.
+said() {
+    for _ in $(seq 600); do
+        grep -q "$1" "$log" && return
+        sleep 0.1
+    done
+}
+# What the shell has to say about processes that were killed is no news.
+exec 3>&2 2>/dev/null
+for what in ring bus; do
+    for kind in "${kinds[@]}"; do
+        # The sender dies: the receiver gets everything that it had committed, in order, and then PeerDead.
+        : >"$log"
+        (peer "$kind" send $what kill $forever) >/dev/null 2>>"$log" &
+        sender=$!
+        (peer "$kind" recv $what kill $forever) >"$out/got" 2>>"$log" &
+        receiver=$!
+        said running
+        kill -KILL $sender
+        wait $receiver; b=$?
+        wait $sender 2>/dev/null
+        cat "$out/got" >>"$log"
+        read -r first next <"$out/got"
+        if [ $b = $peer_dead ] && [ "${first:-x}" = 0 ] && [ "${next:-0}" -gt 0 ]; then good; else
+            bad "$what, $kind: the sender is killed (status $b)"
+        fi
+        rm -rf "${RAMWAY_DIR:?}"/*
+
+        # The receiver dies: the sender gets PeerDead once the ring is full.
+        : >"$log"
+        (peer "$kind" send $what kill $forever) >"$out/sent" 2>>"$log" &
+        sender=$!
+        (peer "$kind" recv $what kill $forever) >/dev/null 2>>"$log" &
+        receiver=$!
+        said running
+        kill -KILL $receiver
+        wait $sender; a=$?
+        wait $receiver 2>/dev/null
+        cat "$out/sent" >>"$log"
+        read -r _ sent <"$out/sent"
+        if [ $a = $peer_dead ] && [ "${sent:-0}" -gt 0 ]; then good; else
+            bad "$what, $kind: the receiver is killed (status $a)"
+        fi
+        [ $what = ring ] || continue
+
+        # Successors of both go on: the sender after its last message, the receiver where nothing was released yet.
+        : >"$log"
+        count=$((sent + 10000))
+        (peer "$kind" send ring kill $count) >"$out/sent" 2>>"$log" &
+        sender=$!
+        # Before that the receiver would be told, rightly, that the last sender is gone.
+        said attached
+        (peer "$kind" recv ring kill $count) >"$out/got" 2>>"$log" &
+        receiver=$!
+        wait $sender; a=$?
+        wait $receiver; b=$?
+        cat "$out/sent" "$out/got" >>"$log"
+        read -r again to <"$out/sent"
+        read -r first next <"$out/got"
+        if [ $a = 0 ] && [ $b = 0 ] && [ "$to" = $count ] && [ "$next" = $count ] && [ "$first" -le "$again" ] && [ "$again" -le "$sent" ]; then
+            good
+        else
+            bad "ring, $kind: successors (status $a, $b; sent $sent before)"
+        fi
+        rm -rf "${RAMWAY_DIR:?}"/*
+    done
+done
+
+exec 2>&3
+
+# ---- the README's programs ----
+awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' ../README.md >"$out/readme.c"
+awk '/^```cpp$/ { on = 1; next } /^```/ { on = 0 } on' ../README.md >"$out/readme.cpp"
+try 'compile the README in C' gcc "${flags_c[@]}" "$out/readme.c" -o "$out/readme-c" "${link[@]}"
+try 'compile the README in C++' g++ "${flags_cpp[@]}" "$out/readme.cpp" -o "$out/readme-cpp" "${link[@]}"
+for program in readme-c readme-cpp; do
+    "$out/$program" 'hello from the README' >"$log" 2>&1
+    a=$?
+    timeout 60 "$out/$program" >>"$log" 2>&1
+    [ $a = 0 ] && [ $? = 0 ] && grep -q '^hello from the README (type 1)$' "$log" && good || bad "$program, two processes"
+done
+
+# ---- installed, and used by pkg-config, find_package and FetchContent ----
+prefix=$out/prefix
+try 'install' "${MAKE:-make}" -C .. install PREFIX="$prefix" CARGO_TARGET_DIR="$target"
+if command -v pkg-config >/dev/null; then
+    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+    # shellcheck disable=SC2046
+    try 'pkg-config, shared' gcc -std=c11 consumer/consumer.c $(pkg-config --cflags --libs ramway) -o "$out/with-pc"
+    try 'pkg-config, shared, runs' env LD_LIBRARY_PATH="$prefix/lib" "$out/with-pc"
+    # shellcheck disable=SC2046
+    try 'pkg-config, static' gcc -std=c11 consumer/consumer.c $(pkg-config --cflags ramway) "$prefix/lib/libramway.a" \
+        $(pkg-config --libs-only-l --static ramway | sed 's/-lramway//') -o "$out/with-pc"
+    try 'pkg-config, static, runs' "$out/with-pc"
+    try 'pkg-config knows the version' test "$(pkg-config --modversion ramway)" = "$RAMWAY_VERSION"
+else
+    echo 'pkg-config is not there: not tested'
+fi
+if command -v cmake >/dev/null; then
+    try 'find_package' cmake -S consumer -B "$out/consumer-found" -DCMAKE_PREFIX_PATH="$prefix"
+    try 'find_package, build' cmake --build "$out/consumer-found"
+    try 'find_package, C runs' "$out/consumer-found/consumer_c"
+    try 'find_package, C++ runs' "$out/consumer-found/consumer_cpp"
+    try 'FetchContent' cmake -S consumer -B "$out/consumer-fetched" -DRAMWAY_SOURCE="$capi/.." \
+        -DRAMWAY_CARGO_TARGET_DIR="$target"
+    try 'FetchContent, build' cmake --build "$out/consumer-fetched"
+    try 'FetchContent, C runs' "$out/consumer-fetched/consumer_c"
+    try 'FetchContent, C++ runs' "$out/consumer-fetched/consumer_cpp"
+else
+    echo 'cmake is not there: not tested'
+fi
+try 'uninstall' "${MAKE:-make}" -C .. uninstall PREFIX="$prefix"
+find "$prefix" -type f -o -type l >"$log"
+[ -s "$log" ] && bad 'uninstall leaves files' || good
+try 'install with DESTDIR' "${MAKE:-make}" -C .. install PREFIX=/opt/ramway DESTDIR="$out/dest" CARGO_TARGET_DIR="$target"
+try 'DESTDIR: files' test -f "$out/dest/opt/ramway/lib/libramway.so.$RAMWAY_VERSION" -a -f "$out/dest/opt/ramway/include/ramway.hpp"
+try 'DESTDIR: not written into files' sh -c "! grep -rl '$out/dest' '$out/dest/opt/ramway/lib/pkgconfig' '$out/dest/opt/ramway/lib/cmake'"
+
+ls -A "$RAMWAY_DIR" >"$log"
+[ -s "$log" ] && bad 'nothing is left behind' || good
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
