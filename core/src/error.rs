@@ -167,6 +167,8 @@ impl Error {
             libc::ENOSPC | libc::ENOMEM | libc::EDQUOT => ErrorKind::NoSpace,
             libc::EINTR => ErrorKind::Interrupted,
             libc::ENOSYS | libc::EOPNOTSUPP => ErrorKind::Unsupported,
+            // Another number on macOS.
+            number if number == libc::ENOTSUP => ErrorKind::Unsupported,
             _ => ErrorKind::Os,
         };
         let cause = std::io::Error::from_raw_os_error(errno);

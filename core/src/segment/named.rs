@@ -157,16 +157,20 @@ pub(crate) fn check_file_system(fd: BorrowedFd<'_>, allow_disk: bool) -> Result<
     match fs::file_system(fd).map_err(|e| os(e, "asking for the file system's type"))? {
         FileSystem::Memory => Ok(()),
         FileSystem::Disk if allow_disk => Ok(()),
-        FileSystem::Disk => Err(Error::new(
-            ErrorKind::Unsupported,
-            "this is a file system on a disk, whose pages are written back; use /dev/shm or another tmpfs, or allow_disk",
-        )),
-        FileSystem::Unsuitable(kind) => Err(Error::new(
-            ErrorKind::Unsupported,
-            format!(
-                "this is a file system of type {kind}, where shared mappings or locks cannot be relied on; use /dev/shm"
-            ),
-        )),
+        FileSystem::Disk => {
+            let text = format!(
+                "this is a file system on a disk, whose pages are written back; use {}, or allow_disk",
+                fs::GOOD_PLACE
+            );
+            Err(Error::new(ErrorKind::Unsupported, text))
+        }
+        FileSystem::Unsuitable(kind) => {
+            let text = format!(
+                "this is a file system of type {kind}, where shared mappings or locks cannot be relied on; use {}",
+                fs::GOOD_PLACE
+            );
+            Err(Error::new(ErrorKind::Unsupported, text))
+        }
     }
 }
 

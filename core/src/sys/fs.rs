@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::mem::Access;
 use super::os::files;
-pub(crate) use super::os::files::{boot_id, create_unnamed, file_system, link_unnamed, random, reopen};
+pub(crate) use super::os::files::{GOOD_PLACE, boot_id, create_unnamed, file_system, link_unnamed, random, reopen};
 
 /// Where named segments live unless they are told otherwise.
 pub(crate) fn default_directory() -> PathBuf {

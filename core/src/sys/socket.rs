@@ -102,8 +102,9 @@ pub(crate) fn connect(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) 
     match rustix::net::connect(&fd, &address) {
         Ok(()) => Ok(Ok(fd)),
         Err(Errno::NOENT) => Ok(Err(Miss::Absent)),
-        Err(Errno::CONNREFUSED) => Ok(Err(Miss::Refused)),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(Err(Miss::Full)),
+        // What is not a socket is refused by Linux and named by macOS.
+        Err(Errno::CONNREFUSED | Errno::NOTSOCK) => Ok(Err(Miss::Refused)),
+        Err(Errno::AGAIN | Errno::INPROGRESS | Errno::INTR) => Ok(Err(Miss::Full)),
         Err(e) => Err(Error::os(e.raw_os_error(), "connect")),
     }
 }

@@ -37,6 +37,9 @@ pub(crate) fn file_system(fd: BorrowedFd<'_>) -> Result<FileSystem, Errno> {
     })
 }
 
+/// What to advise where a directory will not do.
+pub(crate) const GOOD_PLACE: &str = "/dev/shm or another tmpfs";
+
 /// Where named segments live unless they are told otherwise.
 pub(crate) fn default_directory(uid: u32) -> PathBuf {
     PathBuf::from(format!("/dev/shm/ramway-{uid}"))

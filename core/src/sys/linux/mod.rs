@@ -6,6 +6,7 @@ pub(super) mod files;
 pub(crate) mod futex;
 pub(crate) mod membarrier;
 pub(crate) mod memfd;
+mod numa;
 pub(super) mod pages;
 pub(super) mod peer;
 pub(super) mod placement;

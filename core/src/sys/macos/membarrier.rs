@@ -1,0 +1,11 @@
+//! macOS has no membarrier: this side always fences, and says so by leaving `can` unset.
+
+/// Never.
+pub(crate) fn can() -> bool {
+    false
+}
+
+/// Never asked for, because [`can`] says no.
+pub(crate) fn sync() -> bool {
+    false
+}
