@@ -1,4 +1,4 @@
-//! Rings and regions for [tokio](::tokio) (feature `tokio`): built on their [readiness descriptors](crate::Readiness),
+//! Rings and regions for [tokio] (feature `tokio`): built on their [readiness descriptors](crate::Readiness),
 //! so a waiting handle costs neither a thread nor a timer.
 //!
 //! Make them inside a runtime with I/O enabled. A handle wakes the task that polled it last. All futures are

@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::{Region, SPIN_MAX};
+use super::Region;
+use super::waiting::SPIN_MAX;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Kind;
 use crate::segment::{self, Intent, Link, NamedOptions, Spec};

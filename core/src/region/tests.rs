@@ -4,6 +4,7 @@ use super::word::{NOTIFICATION, WAITING};
 use super::*;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const ROLE: &str = "RAMWAY_REGION_TEST_CHILD";
 const PATIENCE: Duration = Duration::from_secs(60);
