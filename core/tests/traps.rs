@@ -12,6 +12,9 @@
 //! | a message of length 0 | `proptest_ring.rs`, and below |
 //! | stale files | `lifecycle.rs`: `what_a_killed_creator_left_is_opened_recycled_or_cleaned` |
 //! | no allocation on the hot path | `traps_alloc.rs` |
+//! | a mutex held by a dead process | there is none: locks are the kernel's, `lifecycle_death.rs` |
+//! | time-outs by the wall clock | `Deadline` is an `Instant`; that they do not start anew: below |
+//! | views that outlive their slot | Rust's borrows; `raw` and the bindings have tests of their own |
 
 #[path = "lifecycle_support/mod.rs"]
 mod support;
