@@ -182,7 +182,10 @@ fn connect_as(uid: u32) {
                 tell("connected");
                 listen();
             }
-            Err(error) => tell(format_args!("{}: {error}", error.kind().name())),
+            Err(error) => {
+                tell(format_args!("{}: {error}", error.kind().name()));
+                listen();
+            }
         }
     }
 }
