@@ -10,8 +10,9 @@
 //!   the App Store. No membarrier, so every waker fences (2.5 times the cost of a message's publishing on x86-64).
 //! - **A bus's memory** is a POSIX shared memory object that has lost its name: its size can be set only once, which is
 //!   what the seals of a memfd are for. Its pages are not set aside: where memory and swap run out, the system kills.
-//! - **Named segments** are files in `/tmp/ramway-<euid>` (there is no memory file system), written back to the disk now
-//!   and then, and given up at the next boot. The system may clean `/tmp` of what nobody has opened for days.
+//! - **Named segments** are files in `/tmp/ramway-<euid>`: there is no memory file system, so APFS and HFS+ count as one
+//!   and need no `allow_disk`. They are written back to the disk now and then, and given up at the next boot. The system
+//!   may clean `/tmp` of what nobody has opened for days: then the name has vanished, as after `rm`.
 //! - **A readiness descriptor** is always a pipe with a helper thread; there is no io_uring.
 //! - `huge_pages` and `numa_node` are `Unsupported`; `lock_memory` (`mlock`) and `prefault` are there.
 //! - A socket's path has to fit into 103 bytes. A full backlog looks like a dead listener, so a connector that is told
