@@ -17,7 +17,7 @@ use ramway::model::{Ring, process};
 use ramway::{ErrorKind, Receiver, Result, Sender};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::rc::Rc;
 
 const LOST: &str = "deadlock";
 const RACE: &str = "Causality violation";
@@ -65,14 +65,14 @@ impl<T> Drop for Held<T> {
 #[derive(Clone)]
 struct Watched {
     ring: Ring,
-    cells: Arc<Vec<UnsafeCell<u64>>>,
+    cells: Rc<Vec<UnsafeCell<u64>>>,
 }
 
 impl Watched {
     /// `frames` frames of 16 bytes, that is, of empty messages.
     fn new(frames: usize, named: bool) -> Self {
         let cells = (0..frames).map(|_| UnsafeCell::new(0)).collect();
-        Self { ring: Ring::new(frames as u64 * 16, named), cells: Arc::new(cells) }
+        Self { ring: Ring::new(frames as u64 * 16, named), cells: Rc::new(cells) }
     }
 
     fn sender(&self, membarrier: bool) -> Tx {

@@ -74,20 +74,20 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Duration) -> Wake {
     if timeout <= SHORT || KERNEL.clock_runs.load(Ordering::Relaxed) {
         drop(queue);
         let cpu = cpu();
-        cpu.map(schedule_out);
+        schedule_out(cpu);
         loom::thread::yield_now();
-        cpu.map(schedule_in);
+        schedule_in(cpu);
         return Wake::TimedOut;
     }
     let (wakes, expiries) = (queue.wakes, queue.expiries);
     let cpu = cpu();
-    cpu.map(schedule_out);
+    schedule_out(cpu);
     while queue.wakes == wakes && queue.expiries == expiries {
         queue = bucket.changed.wait(queue).unwrap();
     }
     let woken = queue.wakes != wakes;
     drop(queue);
-    cpu.map(schedule_in);
+    schedule_in(cpu);
     if woken { Wake::Woken } else { Wake::TimedOut }
 }
 

@@ -61,21 +61,23 @@ pub(super) fn cpu() -> Option<usize> {
 /// Runs `body` as the process on CPU number `cpu`: what it does can be interrupted by another's membarrier.
 pub fn process<T>(cpu: usize, body: impl FnOnce() -> T) -> T {
     CPU.with(|mine| mine.set(Some(cpu)));
-    schedule_in(cpu);
+    schedule_in(Some(cpu));
     let result = body();
-    schedule_out(cpu);
+    schedule_out(Some(cpu));
     CPU.with(|mine| mine.set(None));
     result
 }
 
-/// The CPU begins to run its process: as in Linux, a full barrier between saying so and the process's next access.
-pub(super) fn schedule_in(cpu: usize) {
+/// The CPU, if the thread is on one, begins to run its process: as in Linux, a full barrier between saying so and the process's next access.
+pub(super) fn schedule_in(cpu: Option<usize>) {
+    let Some(cpu) = cpu else { return };
     KERNEL.cpus[cpu].running.store(1, Ordering::Relaxed);
     fence(Ordering::SeqCst);
 }
 
 /// The CPU leaves its process: a full barrier between the process's last access and saying so.
-pub(super) fn schedule_out(cpu: usize) {
+pub(super) fn schedule_out(cpu: Option<usize>) {
+    let Some(cpu) = cpu else { return };
     fence(Ordering::SeqCst);
     KERNEL.cpus[cpu].running.store(0, Ordering::Relaxed);
 }

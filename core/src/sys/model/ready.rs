@@ -66,12 +66,12 @@ impl Poll {
         let bucket = bucket(self.word());
         let mut queue = bucket.queue.lock().unwrap();
         let cpu = super::kernel::cpu();
-        cpu.map(super::kernel::schedule_out);
+        super::kernel::schedule_out(cpu);
         while !queue.descriptor.readable() {
             queue = bucket.changed.wait(queue).unwrap();
         }
         drop(queue);
-        cpu.map(super::kernel::schedule_in);
+        super::kernel::schedule_in(cpu);
     }
 }
 
