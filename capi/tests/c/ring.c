@@ -340,9 +340,10 @@ static void forked(void) {
 static void hostile(void) {
     ramway_sender *s;
     ramway_receiver *r;
-    ramway_message m;
+    ramway_message m, two[2];
     struct ramway_ring_block *block;
     struct ramway_consumer *hot;
+    size_t n;
 
     /* A tail that no sender publishes. */
     CHECK_OK(ramway_ring_pair(4096, &s, &r));
@@ -361,6 +362,27 @@ static void hostile(void) {
     CHECK_STATUS(BATCH(r, RAMWAY_TRY, &m, 1, &(size_t){0}), RAMWAY_CORRUPT);
     CHECK_STATUS(ramway_receiver_close(r), RAMWAY_CORRUPT);
     CHECK_OK(ramway_sender_close(s));
+
+    /* The second of two: the first one is received, and then the handle says what it died of, not that it is busy. */
+    CHECK_OK(ramway_ring_pair(4096, &s, &r));
+    CHECK_OK(SEND(s, 0, 0, "four", 4, RAMWAY_TRY));
+    CHECK_OK(SEND(s, 0, 0, "four", 4, RAMWAY_TRY));
+    memcpy(((struct ramway_inline_sender *)(void *)s)->hot->data + 32, &(uint32_t){4000}, 4);
+    CHECK_OK(BATCH(r, RAMWAY_TRY, two, 2, &n));
+    CHECK(n == 1);
+    CHECK_STATUS(ramway_release(r), RAMWAY_OK);
+    CHECK_STATUS(RECV(r, RAMWAY_TRY, &m), RAMWAY_CORRUPT);
+    CHECK_OK(ramway_sender_close(s));
+    CHECK_STATUS(ramway_receiver_close(r), RAMWAY_CORRUPT);
+    CHECK_OK(ramway_ring_pair(4096, &s, &r));
+    CHECK_OK(SEND(s, 0, 0, "four", 4, RAMWAY_TRY));
+    CHECK_OK(SEND(s, 0, 0, "four", 4, RAMWAY_TRY));
+    memcpy(((struct ramway_inline_sender *)(void *)s)->hot->data + 32, &(uint32_t){4000}, 4);
+    CHECK_OK(ramway_recv_batch(r, RAMWAY_TRY, two, 2, &n));
+    CHECK(n == 1);
+    CHECK_STATUS(RECV(r, RAMWAY_TRY, &m), RAMWAY_CORRUPT);
+    CHECK_OK(ramway_sender_close(s));
+    CHECK_STATUS(ramway_receiver_close(r), RAMWAY_CORRUPT);
 
     /* A head that goes back; seen once the ring looks full. */
     CHECK_OK(ramway_ring_pair(4096, &s, &r));

@@ -21,7 +21,9 @@ impl RawSender<'_> {
 
     /// Opens a slot; `Busy` if one is open.
     pub fn reserve(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
-        if self.sender.inner().hot.slot != NO_SLOT {
+        let hot = &self.sender.inner().hot;
+        // A handle that died with a slot open says what it died of.
+        if hot.slot != NO_SLOT && hot.check().is_ok() {
             return Err(ErrorKind::Busy.into());
         }
         self.sender.reserve_raw(len, patience)
@@ -57,7 +59,9 @@ impl RawReceiver<'_> {
 
     /// The next frame; `Busy` while earlier ones are lent out.
     pub fn recv(&mut self, patience: Patience) -> Result<Frame> {
-        if self.receiver.inner().hot.is_lent() {
+        let hot = &self.receiver.inner().hot;
+        // A handle that died with frames lent out says what it died of.
+        if hot.is_lent() && hot.check().is_ok() {
             return Err(ErrorKind::Busy.into());
         }
         self.receiver.recv_raw(patience)
