@@ -114,7 +114,7 @@
 
 /**
  * The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
- * library for everything: right, but slower. Raised with every change of the fields below.
+ * library for everything: right, but slower. Raised with every change of the fields or of their meaning.
  */
 #define RAMWAY_INLINE_LAYOUT 1381452033
 

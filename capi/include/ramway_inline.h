@@ -36,6 +36,7 @@ extern "C" {
 
 /* The private state below is that of a library whose RAMWAY_INLINE_LAYOUT is this number. */
 #define RAMWAY_INLINE_KNOWS 0x52574901
+RAMWAY_STATIC_ASSERT(RAMWAY_INLINE_KNOWS == RAMWAY_INLINE_LAYOUT, "ramway.h and ramway_inline.h are not of one version");
 
 /* ---- the words that both processes share: docs/ABI.md, section 3 ---- */
 

@@ -5,7 +5,7 @@ use crate::sender::{SenderHandle, ramway_sender};
 use crate::status::{guard_hot, ramway_status};
 
 /// The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
-/// library for everything: right, but slower. Raised with every change of the fields below.
+/// library for everything: right, but slower. Raised with every change of the fields or of their meaning.
 pub const RAMWAY_INLINE_LAYOUT: u32 = 0x52_57_49_01;
 
 /// The fields of a type are where the header's mirror has them: the same numbers stand there as `RAMWAY_AT(...)`, and
@@ -80,5 +80,16 @@ mod tests {
         ours.sort();
         assert_eq!(theirs, ours);
         assert!(header.contains(&format!("RAMWAY_INLINE_KNOWS {RAMWAY_INLINE_LAYOUT:#x}")));
+
+        // So that no program meets a library with other fields under the same number.
+        let hash = ours
+            .concat()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        assert_eq!(
+            (RAMWAY_INLINE_LAYOUT, hash),
+            (0x52_57_49_01, 0x5c82_022e_06e2_053f),
+            "the private state has changed: raise RAMWAY_INLINE_LAYOUT, here and in the header, and put both here"
+        );
     }
 }
