@@ -60,7 +60,7 @@ fn rows_of<S: Shape>(rows: &mut Vec<Row>) {
 
 macro_rules! shapes {
     ($rows:ident: $($type:ident $name:literal $header:literal / $align:literal line $line:literal $commit:ident
-        marks $marks:ident wait $wait:ident seq_cst $seq:literal hint $hint:ident pauses $first:literal $each:literal;)*) => {$(
+        marks $marks:ident wait $wait:ident seq_cst $seq:literal hint $hint:ident pauses $first:literal $each:literal $later:literal;)*) => {$(
         struct $type;
         impl Shape for $type {
             const NAME: &'static str = $name;
@@ -70,7 +70,7 @@ macro_rules! shapes {
             const COMMIT: u8 = commit::$commit;
             const MARKS: u8 = marks::$marks;
             const HINT: u8 = hint::$hint;
-            const PAUSES: (u8, u8) = ($first, $each);
+            const PAUSES: (u8, u8, u8) = ($first, $each, $later);
             const WAIT: u8 = wait::$wait;
             const SEQ_CST: bool = $seq;
         }
@@ -113,32 +113,33 @@ fn rows() -> Vec<Row> {
         },
     ];
     shapes! { rows:
-        AsFrozen "as frozen: 16/16, lines of 128, marks, own wait line" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1;
-        Again "the same once more (noise)" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1;
-        NoMarks "without marks" 16/16 line 128 Positions marks Absent wait OwnLine seq_cst false hint None pauses 1 1;
-        MarksApart "marks in a line of their own" 16/16 line 128 Positions marks OwnLine wait OwnLine seq_cst false hint None pauses 1 1;
-        NoWait "without reading the wait word" 16/16 line 128 Positions marks WithTail wait Unread seq_cst false hint None pauses 1 1;
-        Bare "without marks, without the wait word" 16/16 line 128 Positions marks Absent wait Unread seq_cst false hint None pauses 1 1;
-        WithHead "wait word in head's line" 16/16 line 128 Positions marks WithTail wait WithHead seq_cst false hint None pauses 1 1;
-        Lines64 "lines of 64" 16/16 line 64 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1;
-        SeqCst "seq_cst store of tail" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst true hint None pauses 1 1;
-        H8 "header/align 8/8" 8/8 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1;
-        H16A32 "header/align 16/32" 16/32 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1;
-        H16A64 "header/align 16/64" 16/64 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1;
-        H64 "header/align 64/64" 64/64 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1;
-        OwnNext "marks apart, sender asks for the next frame's line" 16/16 line 128 Positions marks OwnLine wait OwnLine seq_cst false hint OwnNext pauses 1 1;
-        FetchFrame "marks apart, receiver asks for the frame's line while it polls" 16/16 line 128 Positions marks OwnLine wait OwnLine seq_cst false hint FetchFrame pauses 1 1;
-        Hints "marks apart, both ask" 16/16 line 128 Positions marks OwnLine wait OwnLine seq_cst false hint Both pauses 1 1;
-        P00 "PAUSE: 0 after the first empty look, then 0" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 0 0;
-        P21 "PAUSE: 2 after the first empty look, then 1" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 2 1;
-        P31 "PAUSE: 3 after the first empty look, then 1" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 3 1;
-        P41 "PAUSE: 4 after the first empty look, then 1" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 4 1;
-        P61 "PAUSE: 6 after the first empty look, then 1" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 6 1;
-        P33 "PAUSE: 3 after the first empty look, then 3" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 3 3;
-        F31 "the same 3, 1 and the frame asked for with each look" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint FetchWithLook pauses 3 1;
-        N31 "the same 3, 1 without marks" 16/16 line 128 Positions marks Absent wait OwnLine seq_cst false hint None pauses 3 1;
-        Lap "commit word inline, lap stamp (no marks)" 16/16 line 128 LapStamp marks Absent wait OwnLine seq_cst false hint None pauses 1 1;
-        Terminator "commit word inline, terminator (no marks)" 16/16 line 128 Terminator marks Absent wait OwnLine seq_cst false hint None pauses 1 1;
+        AsFrozen "as frozen: 16/16, lines of 128, marks, own wait line" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1 1;
+        Again "the same once more (noise)" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1 1;
+        NoMarks "without marks" 16/16 line 128 Positions marks Absent wait OwnLine seq_cst false hint None pauses 1 1 1;
+        MarksApart "marks in a line of their own" 16/16 line 128 Positions marks OwnLine wait OwnLine seq_cst false hint None pauses 1 1 1;
+        NoWait "without reading the wait word" 16/16 line 128 Positions marks WithTail wait Unread seq_cst false hint None pauses 1 1 1;
+        Bare "without marks, without the wait word" 16/16 line 128 Positions marks Absent wait Unread seq_cst false hint None pauses 1 1 1;
+        WithHead "wait word in head's line" 16/16 line 128 Positions marks WithTail wait WithHead seq_cst false hint None pauses 1 1 1;
+        Lines64 "lines of 64" 16/16 line 64 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1 1;
+        SeqCst "seq_cst store of tail" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst true hint None pauses 1 1 1;
+        H8 "header/align 8/8" 8/8 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1 1;
+        H16A32 "header/align 16/32" 16/32 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1 1;
+        H16A64 "header/align 16/64" 16/64 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1 1;
+        H64 "header/align 64/64" 64/64 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 1 1 1;
+        OwnNext "marks apart, sender asks for the next frame's line" 16/16 line 128 Positions marks OwnLine wait OwnLine seq_cst false hint OwnNext pauses 1 1 1;
+        FetchFrame "marks apart, receiver asks for the frame's line while it polls" 16/16 line 128 Positions marks OwnLine wait OwnLine seq_cst false hint FetchFrame pauses 1 1 1;
+        Hints "marks apart, both ask" 16/16 line 128 Positions marks OwnLine wait OwnLine seq_cst false hint Both pauses 1 1 1;
+        P00 "PAUSE: 0 after the first empty look, then 0" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 0 0 0;
+        P21 "PAUSE: 2 after the first empty look, then 1" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 2 1 1;
+        P31 "PAUSE: 3 after the first empty look, then 1" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 3 1 1;
+        P41 "PAUSE: 4 after the first empty look, then 1" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 4 1 1;
+        P61 "PAUSE: 6 after the first empty look, then 1" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 6 1 1;
+        P33 "PAUSE: 3 after the first empty look, then 3" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 3 3 3;
+        P313 "PAUSE: 3 after the first empty look, then 1 four times, then 3" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint None pauses 3 1 3;
+        F31 "the same 3, 1 and the frame asked for with each look" 16/16 line 128 Positions marks WithTail wait OwnLine seq_cst false hint FetchWithLook pauses 3 1 1;
+        N31 "the same 3, 1 without marks" 16/16 line 128 Positions marks Absent wait OwnLine seq_cst false hint None pauses 3 1 1;
+        Lap "commit word inline, lap stamp (no marks)" 16/16 line 128 LapStamp marks Absent wait OwnLine seq_cst false hint None pauses 1 1 1;
+        Terminator "commit word inline, terminator (no marks)" 16/16 line 128 Terminator marks Absent wait OwnLine seq_cst false hint None pauses 1 1 1;
     }
     rows
 }

@@ -65,8 +65,8 @@ pub trait Shape {
     const COMMIT: u8;
     const MARKS: u8;
     const HINT: u8;
-    /// PAUSEs after the first look that finds nothing, and after each further one.
-    const PAUSES: (u8, u8);
+    /// PAUSEs after the first look that finds nothing, after each of the next four, and after each later one.
+    const PAUSES: (u8, u8, u8);
     const WAIT: u8;
     const SEQ_CST: bool;
 }
@@ -212,7 +212,7 @@ impl<'a, S: Shape> Consumer<'a, S> {
     /// Waits for one frame and reads all of it.
     #[inline(always)]
     fn read(&mut self) -> [u64; 4] {
-        let mut pauses = S::PAUSES.0;
+        let (mut pauses, mut looks) = (S::PAUSES.0, 0);
         while !self.look() {
             if S::HINT & hint::FetchFrame != 0 {
                 fetch(self.shared.at(self.direction, self.head));
@@ -220,7 +220,8 @@ impl<'a, S: Shape> Consumer<'a, S> {
             for _ in 0..pauses {
                 spin_loop();
             }
-            pauses = S::PAUSES.1;
+            looks += 1;
+            pauses = if looks <= 4 { S::PAUSES.1 } else { S::PAUSES.2 };
             if S::HINT & hint::FetchWithLook != 0 {
                 fetch(self.shared.at(self.direction, self.head));
             }

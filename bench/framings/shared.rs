@@ -107,7 +107,7 @@ pub fn spin_until(condition: impl Fn() -> bool) {
     let mut tries = 0u32;
     while !condition() {
         tries += 1;
-        if tries % 4096 == 0 {
+        if tries.is_multiple_of(4096) {
             std::thread::yield_now();
         }
         std::hint::spin_loop();

@@ -57,14 +57,14 @@ impl Area {
 
     #[inline(always)]
     pub(crate) fn word(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset % 8 == 0 && offset + 8 <= self.len);
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.len);
         // SAFETY: inside the mapping and aligned (checked); these words are only ever accessed atomically.
         unsafe { &*self.start.add(offset).cast() }
     }
 
     #[inline(always)]
     pub(crate) fn half_word(&self, offset: usize) -> &AtomicU32 {
-        assert!(offset % 4 == 0 && offset + 4 <= self.len);
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
         // SAFETY: as in `word`.
         unsafe { &*self.start.add(offset).cast() }
     }

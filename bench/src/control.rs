@@ -61,7 +61,7 @@ impl Control {
         while done.load(Acquire) != self.burst {
             std::hint::spin_loop();
             tries = tries.wrapping_add(1);
-            if tries % 65_536 == 0 && (done.load(Acquire) == FAILED || began.elapsed() > PATIENCE) {
+            if tries.is_multiple_of(65_536) && (done.load(Acquire) == FAILED || began.elapsed() > PATIENCE) {
                 return Err("the second process failed or hangs; what it said is on stderr".into());
             }
         }
@@ -161,7 +161,7 @@ pub(crate) fn spin_until(condition: impl Fn() -> bool) -> Result<()> {
     let mut tries = 0u32;
     while !condition() {
         tries += 1;
-        if tries % 4096 == 0 {
+        if tries.is_multiple_of(4096) {
             std::thread::yield_now();
             if began.elapsed() > PATIENCE {
                 return Err("the other process hangs".into());
