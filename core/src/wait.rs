@@ -20,9 +20,12 @@ pub(crate) const ROUND: Duration = Duration::from_millis(100);
 /// The longest sleep where the waker does not fence and we cannot make it: the wake-up may be missed, so it is short.
 const UNORDERED_ROUND: Duration = Duration::from_millis(1);
 
-/// Looks at the shared word before sleeping, at most: 2,000 × 25 ns of PAUSE = 50 µs, about what a sleep costs.
-const SPIN_MAX: u32 = 2_000;
-const SPIN_MIN: u32 = 32;
+/// Looks at the shared word before sleeping, at most: with 3 PAUSEs of 25 ns between them 50 µs, about what a sleep
+/// costs. Rare enough for a look at the clock and the deadline in between.
+const SPIN_MAX: u32 = 700;
+const SPIN_MIN: u32 = 16;
+/// So many looks of a wait have one PAUSE between them, the later ones three.
+const CLOSE_LOOKS: u32 = 4;
 /// PAUSEs before the first look of a wait; one between the later ones.
 const FIRST_PAUSE: u32 = 3;
 /// A sleep that was shorter than this would have been better spent spinning.
@@ -302,32 +305,18 @@ impl Waiting {
         if !alone {
             // The caller has just looked. To look again at once takes the line away from a peer that is about to write
             // it: this first pause makes the round trip 0.85 to 0.95 × and one way 0.76 × (docs/adr/0001).
-            for _ in 0..FIRST_PAUSE {
-                spin_hint();
+            pause(FIRST_PAUSE);
+            let looks = if self.policy == WaitPolicy::Hybrid { self.budget } else { SPIN_MAX };
+            if poll(looks, ready)? {
+                self.budget = (self.budget * 2).min(SPIN_MAX);
+                return Ok(true);
             }
         }
         if self.policy == WaitPolicy::Hybrid {
-            for _ in 0..if alone { 0 } else { self.budget } {
-                if ready()? {
-                    self.budget = (self.budget * 2).min(SPIN_MAX);
-                    return Ok(true);
-                }
-                spin_hint();
-            }
             return Ok(false);
         }
         let mut next_peer_look = if self.suspect { 0 } else { clock::coarse_ns() + ROUND.as_nanos() as u64 };
         loop {
-            // 1,000 looks are 25 µs: rare enough for a clock, often enough for a deadline.
-            for _ in 0..if alone { 1 } else { 1_000 } {
-                if ready()? {
-                    return Ok(true);
-                }
-                spin_hint();
-            }
-            if alone {
-                std::thread::yield_now();
-            }
             let now = clock::coarse_ns();
             let look_at_peer = now >= next_peer_look;
             if look_at_peer {
@@ -339,6 +328,11 @@ impl Waiting {
             if deadline.left().is_none() {
                 return Err(Error::from(ErrorKind::TimedOut));
             }
+            if alone {
+                std::thread::yield_now();
+            } else if poll(SPIN_MAX, ready)? {
+                return Ok(true);
+            }
         }
     }
 
@@ -348,6 +342,26 @@ impl Waiting {
         } else {
             (self.budget / 2).max(SPIN_MIN)
         };
+    }
+}
+
+/// Looks up to `looks` times; true as soon as `ready` is. After the first few looks there are fewer a microsecond: where
+/// the two CPUs are far apart, each look delays the peer's store (0.91 × the round trip there, docs/adr/0001).
+#[inline(always)]
+fn poll(looks: u32, ready: &mut impl FnMut() -> Result<bool>) -> Result<bool> {
+    for look in 0..looks {
+        if ready()? {
+            return Ok(true);
+        }
+        pause(if look < CLOSE_LOOKS { 1 } else { 3 });
+    }
+    Ok(false)
+}
+
+#[inline(always)]
+fn pause(times: u32) {
+    for _ in 0..times {
+        spin_hint();
     }
 }
 
