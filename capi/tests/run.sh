@@ -88,7 +88,7 @@ for i in "${!c_compilers[@]}"; do
     fi
 done
 [ -n "$san_c" ] || echo 'no compiler has sanitizers here'
-for test in null ring twin region_bus; do
+for test in null ring twin wake region_bus; do
     for cc in "${c_compilers[@]}"; do
         try "compile $test, $cc" "$cc" "${flags_c[@]}" -O2 c/$test.c -o "$out/$test" "${link[@]}"
         try "$test, $cc" "$out/$test"
