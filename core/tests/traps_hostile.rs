@@ -73,7 +73,7 @@ impl Scribbler {
 
     /// The 8 bytes at a position of the ring.
     fn data(&self, position: u64) -> &AtomicU64 {
-        self.u64_at(self.data + (position % CAPACITY & !7) as usize)
+        self.u64_at(self.data + ((position % CAPACITY) & !7) as usize)
     }
 }
 
