@@ -407,8 +407,8 @@ int ramway_last_errno(void);
  * killed right after.
  *
  * `type_id` is the application's, below 0xFFFF0000; `tag` too (a correlation id, a time stamp, a key; 0 if unused).
- * `timeout_ns` is how long to wait for room: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor
- * enters the kernel unless it waits or wakes somebody who does.
+ * `timeout_ns` is how long to wait for room: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Allocates nothing, and
+ * enters the kernel only if it waits or wakes somebody who does.
  *
  * `RAMWAY_FULL` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`, `RAMWAY_TOO_LARGE`, `RAMWAY_CLOSED`, `RAMWAY_PEER_DEAD`,
  * `RAMWAY_BUSY` while a slot is open, `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`: nothing of this message was sent.
@@ -494,6 +494,7 @@ enum ramway_status ramway_sender_close(struct ramway_sender *sender);
 /**
  * Frees the handle *without* telling the receiver that this was all: it gets `RAMWAY_PEER_DEAD` after what was
  * flushed, as if this process had died. For a sender that cannot go on, so that half a stream does not look whole.
+ * `RAMWAY_INVALID_ARGUMENT` (and nothing happens) for the sender of a bus: split it first.
  */
 enum ramway_status ramway_sender_abandon(struct ramway_sender *sender);
 
@@ -566,8 +567,8 @@ enum ramway_status ramway_sender_set_interruptible(struct ramway_sender *sender,
  * batch at a time: `RAMWAY_BUSY` before that. If this process is killed before it releases, the next receiver of a
  * named ring gets the message again.
  *
- * `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor enters the
- * kernel unless it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
+ * `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Allocates nothing, and enters the
+ * kernel only if it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
  * read: `ramway_recv_into` is safe against that.
  *
  * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; after the last message `RAMWAY_CLOSED` if the sender
@@ -1082,8 +1083,8 @@ enum ramway_status ramway_inline_after_release(struct ramway_receiver *receiver)
  * batch at a time: `RAMWAY_BUSY` before that. If this process is killed before it releases, the next receiver of a
  * named ring gets the message again.
  *
- * `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor enters the
- * kernel unless it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
+ * `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Allocates nothing, and enters the
+ * kernel only if it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
  * read: `ramway_recv_into` is safe against that.
  *
  * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; after the last message `RAMWAY_CLOSED` if the sender
@@ -1375,8 +1376,8 @@ enum ramway_status ramway_receiver_attach(void *memory, size_t len, struct ramwa
  * killed right after.
  *
  * `type_id` is the application's, below 0xFFFF0000; `tag` too (a correlation id, a time stamp, a key; 0 if unused).
- * `timeout_ns` is how long to wait for room: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor
- * enters the kernel unless it waits or wakes somebody who does.
+ * `timeout_ns` is how long to wait for room: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Allocates nothing, and
+ * enters the kernel only if it waits or wakes somebody who does.
  *
  * `RAMWAY_FULL` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`, `RAMWAY_TOO_LARGE`, `RAMWAY_CLOSED`, `RAMWAY_PEER_DEAD`,
  * `RAMWAY_BUSY` while a slot is open, `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`: nothing of this message was sent.
@@ -1462,6 +1463,7 @@ enum ramway_status ramway_sender_close(struct ramway_sender *sender);
 /**
  * Frees the handle *without* telling the receiver that this was all: it gets `RAMWAY_PEER_DEAD` after what was
  * flushed, as if this process had died. For a sender that cannot go on, so that half a stream does not look whole.
+ * `RAMWAY_INVALID_ARGUMENT` (and nothing happens) for the sender of a bus: split it first.
  */
 enum ramway_status ramway_sender_abandon(struct ramway_sender *sender);
 

@@ -71,8 +71,8 @@ impl From<Frame> for ramway_message {
 /// batch at a time: `RAMWAY_BUSY` before that. If this process is killed before it releases, the next receiver of a
 /// named ring gets the message again.
 ///
-/// `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor enters the
-/// kernel unless it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
+/// `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Allocates nothing, and enters the
+/// kernel only if it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
 /// read: `ramway_recv_into` is safe against that.
 ///
 /// `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; after the last message `RAMWAY_CLOSED` if the sender

@@ -122,8 +122,8 @@ unsafe fn put(
 /// killed right after.
 ///
 /// `type_id` is the application's, below 0xFFFF0000; `tag` too (a correlation id, a time stamp, a key; 0 if unused).
-/// `timeout_ns` is how long to wait for room: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Neither allocates nor
-/// enters the kernel unless it waits or wakes somebody who does.
+/// `timeout_ns` is how long to wait for room: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Allocates nothing, and
+/// enters the kernel only if it waits or wakes somebody who does.
 ///
 /// `RAMWAY_FULL` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`, `RAMWAY_TOO_LARGE`, `RAMWAY_CLOSED`, `RAMWAY_PEER_DEAD`,
 /// `RAMWAY_BUSY` while a slot is open, `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`: nothing of this message was sent.
@@ -312,6 +312,7 @@ pub unsafe extern "C" fn ramway_sender_close(sender: *mut ramway_sender) -> ramw
 
 /// Frees the handle *without* telling the receiver that this was all: it gets `RAMWAY_PEER_DEAD` after what was
 /// flushed, as if this process had died. For a sender that cannot go on, so that half a stream does not look whole.
+/// `RAMWAY_INVALID_ARGUMENT` (and nothing happens) for the sender of a bus: split it first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_abandon(sender: *mut ramway_sender) -> ramway_status {
     guard(|| {

@@ -1,14 +1,13 @@
 /* A ring within one process: every call, by the library (PATH 0) and inline (PATH 1). */
+#define _DEFAULT_SOURCE
 #include "check.h"
 #include "ramway_inline.h"
 
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#ifndef MAP_ANONYMOUS
-#define MAP_ANONYMOUS 0x20
-#endif
 
 static int path;
 #define SEND(...) (path ? ramway_inline_send(__VA_ARGS__) : ramway_send(__VA_ARGS__))
@@ -337,6 +336,35 @@ static void forked(void) {
     CHECK_OK(ramway_sender_close(s));
 }
 
+static void on_signal(int number) {
+    (void)number;
+}
+
+static void interrupted(void) {
+    ramway_sender *s;
+    ramway_receiver *r;
+    ramway_message m;
+    struct sigaction action;
+    /* Again and again: the first one may come before the call waits. */
+    struct itimerval often = {{0, 20000}, {0, 20000}}, never = {{0, 0}, {0, 0}};
+
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    CHECK_OK(ramway_ring_pair(4096, &s, &r));
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    CHECK_STATUS(RECV(r, 100 * MS, &m), RAMWAY_TIMED_OUT);
+    CHECK_OK(ramway_receiver_set_interruptible(r, true));
+    CHECK_STATUS(RECV(r, RAMWAY_FOREVER, &m), RAMWAY_INTERRUPTED);
+    CHECK_OK(RESERVE(s, 4080, RAMWAY_TRY, &(void *){NULL}));
+    CHECK_OK(COMMIT(s, 4080, 0, 0));
+    CHECK_OK(ramway_sender_set_interruptible(s, true));
+    CHECK_STATUS(SEND(s, 0, 0, "x", 1, RAMWAY_FOREVER), RAMWAY_INTERRUPTED);
+    CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+    CHECK_OK(ramway_receiver_close(r));
+    CHECK_STATUS(ramway_sender_close(s), RAMWAY_OK);
+}
+
 static void hostile(void) {
     ramway_sender *s;
     ramway_receiver *r;
@@ -444,6 +472,7 @@ int main(void) {
         names();
         brought_memory();
         forked();
+        interrupted();
         hostile();
     }
     option_sizes();
