@@ -25,7 +25,7 @@ for other in aarch64-unknown-linux-gnu aarch64-apple-darwin; do
     library=$(rustc --print target-libdir --target $other 2>/dev/null)
     if [ ! -d "$library" ] && have rustup; then run_logged "rustup $other" limited rustup target add $other || true; fi
     if [ -d "$library" ]; then
-        step "check for $other" cargo check $locked -p ramway --all-features --target $other
+        step "clippy for $other" cargo clippy $locked -p ramway --all-features --target $other -- -D warnings
     else
         note "not checked for $other: its standard library cannot be had here (rustup target add $other)"
     fi
