@@ -1,16 +1,16 @@
 //! What is not a sound segment: a clear error from every way in, no hang, and the thing untouched.
 
-mod lifecycle_support;
+mod support;
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-use lifecycle_support::{Dir, LONG};
 use ramway::layout::{BLOCK_OFFSETS, RingBlock, first_position};
 use ramway::survey::{self, CleanOptions, Outcome};
 use ramway::{Error, ErrorKind, Ring};
+use support::{Dir, LONG};
 
 /// Every way to come at a name, and what each says.
 fn all_ways(name: &str) -> [(&'static str, Error); 6] {

@@ -1,31 +1,31 @@
 //! The bus between real processes: connecting, streaming, closing and dying.
 
-mod bus_support;
+mod support;
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bus_support::{Dir, PATIENCE, Player, argument, descriptors, eventually, listen, part, tell, within};
 use ramway::{Bus, ErrorKind, Listener};
+use support::{Dir, LONG, Peer, argument, descriptors, eventually, helper_role, listen, say, within};
 
 /// Plays a part in another process's test; passes at once when it is not told to.
 #[test]
-fn parts() {
-    match part().as_deref() {
-        None => {}
-        Some("echo") => echo(),
-        Some("stream") => stream(),
-        Some("send and stay") => send_and_stay(),
-        Some("fill and stay") => receive_nothing_and_stay(),
-        Some("send one") => send_one(),
-        Some("receive one") => receive_one(),
-        Some("listen and stay") => listen_and_stay(),
-        Some("serve many") => serve_many(),
-        Some("leaks") => leaks(),
-        Some("fork") => fork_in_the_middle(),
-        Some(other) => panic!("no part {other}"),
+fn helper() {
+    let Some(role) = helper_role() else { return };
+    match role[0].as_str() {
+        "echo" => echo(),
+        "stream" => stream(),
+        "send and stay" => send_and_stay(),
+        "fill and stay" => receive_nothing_and_stay(),
+        "send one" => send_one(),
+        "receive one" => receive_one(),
+        "listen and stay" => listen_and_stay(),
+        "serve many" => serve_many(),
+        "leaks" => leaks(),
+        "fork" => fork_in_the_middle(),
+        other => panic!("no such role: {other}"),
     }
 }
 
@@ -43,6 +43,10 @@ fn echo() {
     }
 }
 
+fn echo_at(name: &str, dir: &Dir) -> Peer {
+    Peer::start_with(&["echo", name], |command| _ = command.env("RAMWAY_DIR", dir.path()))
+}
+
 #[test]
 fn a_name_connects_two_processes_whoever_starts_first() {
     let dir = Dir::new();
@@ -50,12 +54,12 @@ fn a_name_connects_two_processes_whoever_starts_first() {
         // By path here, by name in the other process: the socket of a name is NAME.sock, and that is a path too.
         let mut other = None;
         if !connector_first {
-            other = Some(Player::start_in("echo", "echo.1", Some(&dir)));
-            eventually("the socket", || dir.entries() == ["echo.1", "echo.1.sock"]);
+            other = Some(echo_at("echo.1", &dir));
+            eventually("the socket", || dir.names() == ["echo.1", "echo.1.sock"]);
         }
         let path = dir.join("echo.1.sock");
-        let connecting = std::thread::spawn(move || Bus::connector(path).timeout(PATIENCE).connect());
-        let other = other.unwrap_or_else(|| Player::start_in("echo", "echo.1", Some(&dir)));
+        let connecting = std::thread::spawn(move || Bus::connector(path).timeout(LONG).connect());
+        let other = other.unwrap_or_else(|| echo_at("echo.1", &dir));
         let mut bus = connecting.join().unwrap().unwrap();
         assert_eq!(bus.peer_pid(), Some(other.pid()));
         // SAFETY: has no preconditions.
@@ -63,13 +67,13 @@ fn a_name_connects_two_processes_whoever_starts_first() {
         for size in [0, 1, 1000, 60_000] {
             let question: Vec<u8> = (0..size).map(|i| i as u8).collect();
             bus.send(1, &question).unwrap();
-            let answer = bus.recv_timeout(PATIENCE).unwrap();
+            let answer = bus.recv_timeout(LONG).unwrap();
             assert_eq!((answer.type_id(), &*answer), (2, &question[..]));
         }
         assert!(bus.is_peer_alive());
         drop(bus);
         other.finish();
-        assert_eq!(dir.entries(), [""; 0], "one peer only: the name is gone");
+        assert_eq!(dir.names(), [""; 0], "one peer only: the name is gone");
     }
 }
 
@@ -111,14 +115,14 @@ fn stream() {
 #[test]
 fn a_gibibyte_through_a_small_bus_is_the_same_gibibyte() {
     let dir = Dir::new();
-    let other = Player::start("stream", dir.join("stream"));
+    let other = Peer::start(&["stream", &dir.at("stream")]);
     let mut pieces = noise();
-    let mut bus = Bus::connector(dir.join("stream")).timeout(PATIENCE).connect().unwrap();
+    let mut bus = Bus::connector(dir.join("stream")).timeout(LONG).connect().unwrap();
     let start = Instant::now();
     let mut got = 0;
     let count = pieces.len();
     for number in 0u64.. {
-        let message = match bus.recv_timeout(PATIENCE) {
+        let message = match bus.recv_timeout(LONG) {
             Ok(message) => message,
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
@@ -143,7 +147,7 @@ fn send_and_stay() {
     }
     // One that was never committed.
     let slot = bus.sender().unwrap().reserve(100).unwrap();
-    tell("sent");
+    say("sent");
     listen();
     drop(slot);
 }
@@ -151,8 +155,8 @@ fn send_and_stay() {
 #[test]
 fn a_killed_sender_is_noticed_after_all_that_it_sent() {
     let dir = Dir::new();
-    let mut other = Player::start("send and stay", dir.join("s"));
-    let mut bus = Bus::connector(dir.join("s")).timeout(PATIENCE).connect().unwrap();
+    let mut other = Peer::start(&["send and stay", &dir.at("s")]);
+    let mut bus = Bus::connector(dir.join("s")).timeout(LONG).connect().unwrap();
     assert_eq!(other.hear(), "sent");
     let received = std::thread::spawn(move || {
         for i in 0..100u32 {
@@ -168,7 +172,8 @@ fn a_killed_sender_is_noticed_after_all_that_it_sent() {
     });
     // In the middle of one of the rounds in which a blocked side looks after its peer.
     std::thread::sleep(Duration::from_millis(333));
-    let killed = other.kill();
+    let killed = Instant::now();
+    other.kill();
     let took = received.join().unwrap() - killed;
     println!("death of the sender noticed by a blocked receiver after {took:?}");
     assert!(took < Duration::from_secs(2), "{took:?}");
@@ -176,7 +181,7 @@ fn a_killed_sender_is_noticed_after_all_that_it_sent() {
 
 fn receive_nothing_and_stay() {
     let bus = Bus::listen(argument(), 1 << 16).unwrap();
-    tell("connected");
+    say("connected");
     listen();
     drop(bus);
 }
@@ -184,8 +189,8 @@ fn receive_nothing_and_stay() {
 #[test]
 fn a_killed_receiver_is_noticed_by_a_blocked_sender() {
     let dir = Dir::new();
-    let mut other = Player::start("fill and stay", dir.join("s"));
-    let mut bus = Bus::connector(dir.join("s")).timeout(PATIENCE).connect().unwrap();
+    let mut other = Peer::start(&["fill and stay", &dir.at("s")]);
+    let mut bus = Bus::connector(dir.join("s")).timeout(LONG).connect().unwrap();
     other.hear();
     let sent = std::thread::spawn(move || {
         loop {
@@ -199,7 +204,8 @@ fn a_killed_receiver_is_noticed_by_a_blocked_sender() {
     });
     // In the middle of one of the rounds in which a blocked side looks after its peer.
     std::thread::sleep(Duration::from_millis(333));
-    let killed = other.kill();
+    let killed = Instant::now();
+    other.kill();
     let took = sent.join().unwrap() - killed;
     println!("death of the receiver noticed by a blocked sender after {took:?}");
     assert!(took < Duration::from_secs(2), "{took:?}");
@@ -208,15 +214,15 @@ fn a_killed_receiver_is_noticed_by_a_blocked_sender() {
 #[test]
 fn a_stopped_peer_is_alive() {
     let dir = Dir::new();
-    let mut other = Player::start("fill and stay", dir.join("s"));
-    let mut bus = Bus::connector(dir.join("s")).timeout(PATIENCE).connect().unwrap();
+    let mut other = Peer::start(&["fill and stay", &dir.at("s")]);
+    let mut bus = Bus::connector(dir.join("s")).timeout(LONG).connect().unwrap();
     other.hear();
     other.signal(libc::SIGSTOP);
     assert_eq!(bus.recv_timeout(Duration::from_millis(700)).unwrap_err().kind(), ErrorKind::TimedOut);
     assert!(bus.is_peer_alive());
     other.signal(libc::SIGCONT);
-    other.say("end");
-    assert_eq!(bus.recv_timeout(PATIENCE).unwrap_err().kind(), ErrorKind::Closed);
+    other.tell("end");
+    assert_eq!(bus.recv_timeout(LONG).unwrap_err().kind(), ErrorKind::Closed);
     other.finish();
 }
 
@@ -224,7 +230,7 @@ fn pair(dir: &Dir) -> (Bus, Bus) {
     let listener = Listener::builder(dir.join("pair")).capacity(1 << 16).bind().unwrap();
     let path = listener.path().to_owned();
     let connecting = std::thread::spawn(move || Bus::connect(path).unwrap());
-    let accepted = listener.accept_timeout(PATIENCE).unwrap();
+    let accepted = listener.accept_timeout(LONG).unwrap();
     (accepted, connecting.join().unwrap())
 }
 
@@ -249,12 +255,12 @@ fn a_listener_that_greets_and_hangs_up_at_once_is_heard() {
     for _ in 0..20 {
         let path = listener.path().to_owned();
         let connecting = std::thread::spawn(move || Bus::connect(path).unwrap());
-        let mut accepted = listener.accept_timeout(PATIENCE).unwrap();
+        let mut accepted = listener.accept_timeout(LONG).unwrap();
         accepted.send(1, b"good bye").unwrap();
         drop(accepted);
         let mut bus = connecting.join().unwrap();
-        assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"good bye");
-        assert_eq!(bus.recv_timeout(PATIENCE).unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(&*bus.recv_timeout(LONG).unwrap(), b"good bye");
+        assert_eq!(bus.recv_timeout(LONG).unwrap_err().kind(), ErrorKind::Closed);
     }
 }
 
@@ -283,7 +289,7 @@ fn one_direction_may_be_missing() {
     let listener = Listener::builder(dir.join("one")).capacities(1 << 16, 0).bind().unwrap();
     let path = listener.path().to_owned();
     let connecting = std::thread::spawn(move || Bus::connect(path).unwrap());
-    let mut a = listener.accept_timeout(PATIENCE).unwrap();
+    let mut a = listener.accept_timeout(LONG).unwrap();
     let mut b = connecting.join().unwrap();
     a.send(1, b"only this way").unwrap();
     assert_eq!(&*b.recv().unwrap(), b"only this way");
@@ -296,14 +302,14 @@ fn one_direction_may_be_missing() {
 }
 
 fn send_one() {
-    let mut bus = Bus::connector(argument()).timeout(PATIENCE).connect().unwrap();
+    let mut bus = Bus::connector(argument()).timeout(LONG).connect().unwrap();
     bus.send(77, b"the first and last message").unwrap();
 }
 
 fn receive_one() {
     let mut bus = Bus::listen(argument(), 4096).unwrap();
-    assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"the first and last message");
-    assert_eq!(bus.recv_timeout(PATIENCE).unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(&*bus.recv_timeout(LONG).unwrap(), b"the first and last message");
+    assert_eq!(bus.recv_timeout(LONG).unwrap_err().kind(), ErrorKind::Closed);
 }
 
 #[test]
@@ -312,55 +318,53 @@ fn sixty_simultaneous_starts_lose_no_first_message() {
     for round in 0..60 {
         let path = dir.join("start");
         let (first, second) = if round % 2 == 0 { ("send one", "receive one") } else { ("receive one", "send one") };
-        let first = Player::start(first, &path);
-        let second = Player::start(second, &path);
+        let first = Peer::start(&[first, path.to_str().unwrap()]);
+        let second = Peer::start(&[second, path.to_str().unwrap()]);
         first.finish();
         second.finish();
     }
-    assert_eq!(dir.entries(), [""; 0]);
+    assert_eq!(dir.names(), [""; 0]);
 }
 
 fn listen_and_stay() {
     let _listener = Listener::bind(argument()).unwrap();
-    tell("listening");
+    say("listening");
     listen();
 }
 
 #[test]
 fn a_second_listener_is_told_and_a_dead_ones_name_is_taken_over() {
     let dir = Dir::new();
-    let mut other = Player::start("listen and stay", dir.join("l"));
+    let mut other = Peer::start(&["listen and stay", &dir.at("l")]);
     other.hear();
     let second = Listener::bind(dir.join("l")).unwrap_err();
     assert_eq!(second.kind(), ErrorKind::AlreadyExists, "{second}");
     assert!(UnixStream::connect(dir.join("l")).is_ok(), "the first one's socket is untouched");
     other.kill();
-    other.wait();
-    assert_eq!(dir.entries(), ["l", "l.lock"], "a killed listener leaves both files");
+    assert_eq!(dir.names(), ["l", "l.lock"], "a killed listener leaves both files");
     let refused = Bus::connector(dir.join("l")).timeout(Duration::from_millis(100)).connect().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
     let third = Listener::bind(dir.join("l")).unwrap();
     assert!(UnixStream::connect(dir.join("l")).is_ok());
     drop(third);
-    assert_eq!(dir.entries(), [""; 0]);
+    assert_eq!(dir.names(), [""; 0]);
 }
 
 #[test]
 fn connectors_wait_across_a_listeners_death() {
     let dir = Dir::new();
-    let mut other = Player::start("listen and stay", dir.join("l"));
+    let mut other = Peer::start(&["listen and stay", &dir.at("l")]);
     other.hear();
     let path = dir.join("l");
-    let connecting = std::thread::spawn(move || Bus::connector(path).timeout(PATIENCE).connect());
+    let connecting = std::thread::spawn(move || Bus::connector(path).timeout(LONG).connect());
     // It is in the backlog of a listener that never accepts, and that now dies.
     std::thread::sleep(Duration::from_millis(200));
     other.kill();
-    other.wait();
     let listener = Listener::bind(dir.join("l")).unwrap();
-    let mut accepted = listener.accept_timeout(PATIENCE).unwrap();
+    let mut accepted = listener.accept_timeout(LONG).unwrap();
     let mut bus = connecting.join().unwrap().unwrap();
     bus.send(1, b"at last").unwrap();
-    assert_eq!(&*accepted.recv_timeout(PATIENCE).unwrap(), b"at last");
+    assert_eq!(&*accepted.recv_timeout(LONG).unwrap(), b"at last");
 }
 
 #[test]
@@ -371,7 +375,7 @@ fn the_connect_deadline_holds_and_says_what_was_missing() {
     let start = Instant::now();
     let error = connect("nobody");
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
-    assert!(start.elapsed() >= timeout && start.elapsed() < timeout + PATIENCE);
+    assert!(start.elapsed() >= timeout && start.elapsed() < timeout + LONG);
     assert_eq!(connect("no such directory/x").kind(), ErrorKind::NotFound);
     let _listener = Listener::bind(dir.join("idle")).unwrap();
     let error = connect("idle");
@@ -391,7 +395,7 @@ fn too_big_a_bus_is_no_space_on_both_sides_and_not_the_end() {
     for _ in 0..2 {
         let path = listener.path().to_owned();
         let connecting = std::thread::spawn(move || Bus::connect(path).map(drop));
-        let error = listener.accept_timeout(PATIENCE).unwrap_err();
+        let error = listener.accept_timeout(LONG).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
         let error = connecting.join().unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
@@ -408,31 +412,31 @@ fn buses_and_listeners_move_between_threads() {
 
 fn serve_many() {
     let listener = Listener::builder(argument()).capacity(4096).backlog(4).bind().unwrap();
-    tell("listening");
+    say("listening");
     let mut buses = Vec::new();
     for _ in 0..200 {
-        let mut bus = listener.accept_timeout(PATIENCE).unwrap();
-        let number = bus.recv_timeout(PATIENCE).unwrap().type_id();
+        let mut bus = listener.accept_timeout(LONG).unwrap();
+        let number = bus.recv_timeout(LONG).unwrap().type_id();
         bus.send(number + 1000, b"").unwrap();
         buses.push(bus);
     }
     assert_eq!(listener.accept_timeout(Duration::from_millis(50)).unwrap_err().kind(), ErrorKind::TimedOut);
-    tell("served");
+    say("served");
     listen();
 }
 
 #[test]
 fn two_hundred_connectors_at_once_are_all_served() {
     let dir = Dir::new();
-    let mut other = Player::start("serve many", dir.join("many"));
+    let mut other = Peer::start(&["serve many", &dir.at("many")]);
     other.hear();
     let connectors: Vec<_> = (0..200u32)
         .map(|number| {
             let path = dir.join("many");
             std::thread::spawn(move || {
-                let mut bus = Bus::connector(path).timeout(PATIENCE).connect().unwrap();
+                let mut bus = Bus::connector(path).timeout(LONG).connect().unwrap();
                 bus.send(number, b"").unwrap();
-                assert_eq!(bus.recv_timeout(PATIENCE).unwrap().type_id(), number + 1000);
+                assert_eq!(bus.recv_timeout(LONG).unwrap().type_id(), number + 1000);
                 bus
             })
         })
@@ -440,7 +444,7 @@ fn two_hundred_connectors_at_once_are_all_served() {
     let buses: Vec<Bus> = connectors.into_iter().map(|c| c.join().unwrap()).collect();
     assert_eq!(other.hear(), "served");
     assert!(buses.iter().all(Bus::is_peer_alive));
-    other.say("end");
+    other.tell("end");
     other.finish();
     assert!(!buses.iter().any(Bus::is_peer_alive));
 }
@@ -453,8 +457,8 @@ fn several_threads_may_accept_from_one_listener() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..10 {
-                    let mut bus = listener.accept_timeout(PATIENCE).unwrap();
-                    assert_eq!(bus.recv_timeout(PATIENCE).unwrap().type_id(), 5);
+                    let mut bus = listener.accept_timeout(LONG).unwrap();
+                    assert_eq!(bus.recv_timeout(LONG).unwrap().type_id(), 5);
                 }
             });
         }
@@ -475,13 +479,13 @@ fn a_listener_that_takes_one_peer_never_misleads_a_second() {
         })
         .collect();
     std::thread::sleep(Duration::from_millis(20));
-    let mut bus = within(PATIENCE, move || Bus::listen(path, 4096).unwrap());
+    let mut bus = within(LONG, move || Bus::listen(path, 4096).unwrap());
     bus.send(1, b"you").unwrap();
     let outcomes: Vec<_> = connectors.into_iter().map(|c| c.join().unwrap()).collect();
     assert_eq!(outcomes.iter().filter(|o| o.is_ok()).count(), 1);
     for outcome in outcomes {
         match outcome {
-            Ok(mut bus) => assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"you"),
+            Ok(mut bus) => assert_eq!(&*bus.recv_timeout(LONG).unwrap(), b"you"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
         }
     }
@@ -500,7 +504,7 @@ fn the_descriptor_of_a_listener_tells_when_accept_makes_progress() {
     let path = listener.path().to_owned();
     let connecting = std::thread::spawn(move || Bus::connect(path).unwrap());
     let bus = loop {
-        assert!(readable(PATIENCE), "nothing to do, and nobody is connected");
+        assert!(readable(LONG), "nothing to do, and nobody is connected");
         match listener.accept_timeout(Duration::ZERO) {
             Ok(bus) => break bus,
             Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
@@ -546,14 +550,14 @@ fn leaks() {
 
 #[test]
 fn a_hundred_buses_leave_no_descriptor_and_no_mapping() {
-    Player::start("leaks", "").finish();
+    Peer::start(&["leaks"]).finish();
 }
 
 /// Forks with a bus and a listener in hand. The child's calls are `Detached`; and when the parent ends, its peer is told
 /// although the child lives on.
 fn fork_in_the_middle() {
     let listener = Listener::builder(argument()).capacity(1 << 16).bind().unwrap();
-    let mut bus = listener.accept_timeout(PATIENCE).unwrap();
+    let mut bus = listener.accept_timeout(LONG).unwrap();
     bus.send(1, b"before").unwrap();
     let parent = std::process::id();
     // SAFETY: the child uses only what is documented to work in a fork's child.
@@ -567,7 +571,7 @@ fn fork_in_the_middle() {
         let right = kinds == [ErrorKind::Detached; 3] && !bus.is_peer_alive() && listener.last_refusal().is_none();
         drop(bus);
         drop(listener);
-        tell(format_args!("child {} {right}", std::process::id()));
+        say(format_args!("child {} {right}", std::process::id()));
         while std::os::unix::process::parent_id() == parent {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -577,7 +581,7 @@ fn fork_in_the_middle() {
     }
     listen();
     bus.send(2, b"after").unwrap();
-    tell("parent ends");
+    say("parent ends");
     // Without destructors: like a death.
     // SAFETY: ends the process.
     unsafe { libc::_exit(0) };
@@ -586,19 +590,19 @@ fn fork_in_the_middle() {
 #[test]
 fn a_forks_child_has_no_part_in_the_bus() {
     let dir = Dir::new();
-    let mut other = Player::start("fork", dir.join("f"));
-    let mut bus = Bus::connector(dir.join("f")).timeout(PATIENCE).connect().unwrap();
-    assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"before");
+    let mut other = Peer::start(&["fork", &dir.at("f")]);
+    let mut bus = Bus::connector(dir.join("f")).timeout(LONG).connect().unwrap();
+    assert_eq!(&*bus.recv_timeout(LONG).unwrap(), b"before");
     let said = other.hear();
     assert!(said.starts_with("child ") && said.ends_with(" true"), "{said}");
     assert!(dir.join("f").exists(), "the child removed the parent's name");
     assert!(bus.is_peer_alive());
-    other.say("go on");
+    other.tell("go on");
     assert_eq!(other.hear(), "parent ends");
-    assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"after");
-    let error = bus.recv_timeout(PATIENCE).unwrap_err();
+    assert_eq!(&*bus.recv_timeout(LONG).unwrap(), b"after");
+    let error = bus.recv_timeout(LONG).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PeerDead, "{error}");
     let child = said.split(' ').nth(1).unwrap();
     assert!(Path::new("/proc").join(child).exists(), "too late to say that the child was not in the way");
-    other.wait();
+    other.finish();
 }

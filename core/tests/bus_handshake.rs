@@ -1,24 +1,24 @@
 //! Hostile handshakes, one a test: the other side is told or left, nothing leaks, and the next one is served.
 
-mod bus_support;
+mod support;
 
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use bus_support::raw::{self, ACK, HELLO, REFUSE, WELCOME};
-use bus_support::{Dir, PATIENCE, Player, argument, descriptors, part};
 use ramway::{Bus, ErrorKind, Listener};
 use rustix::fs::SealFlags;
+use support::raw::{self, ACK, HELLO, REFUSE, WELCOME};
+use support::{Dir, LONG, Peer, argument, descriptors, helper_role};
 
 /// Every test below runs in a process of its own, because it counts its descriptors.
 #[test]
-fn parts() {
-    match part().as_deref() {
-        None => {}
-        Some("hostile connector") => hostile_connector(&argument()),
-        Some("hostile listener") => hostile_listener(&argument()),
-        Some(other) => panic!("no part {other}"),
+fn helper() {
+    let Some(role) = helper_role() else { return };
+    match role[0].as_str() {
+        "hostile connector" => hostile_connector(&argument()),
+        "hostile listener" => hostile_listener(&argument()),
+        other => panic!("no such role: {other}"),
     }
 }
 
@@ -26,7 +26,7 @@ macro_rules! connector_tests {
     ($($name:ident)*) => {$(
         #[test]
         fn $name() {
-            Player::start("hostile connector", stringify!($name)).finish();
+            Peer::start(&["hostile connector", stringify!($name)]).finish();
         }
     )*};
 }
@@ -58,10 +58,10 @@ fn hostile_connector(name: &str) {
     let serve_a_good_one = || {
         let path = listener.path().to_owned();
         let good = std::thread::spawn(move || Bus::connect(path).unwrap());
-        let mut bus = listener.accept_timeout(PATIENCE).unwrap();
+        let mut bus = listener.accept_timeout(LONG).unwrap();
         let mut other = good.join().unwrap();
         other.send(1, b"good").unwrap();
-        assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"good");
+        assert_eq!(&*bus.recv_timeout(LONG).unwrap(), b"good");
     };
     serve_a_good_one();
     let before = descriptors();
@@ -74,7 +74,7 @@ fn hostile_connector(name: &str) {
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     }
     let expected = hostile.join().unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONG;
     while listener.refused() == 0 && Instant::now() < deadline {
         let error = listener.accept_timeout(Duration::from_millis(20)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
@@ -219,8 +219,8 @@ fn a_flood_of_silent_connectors_is_over_at_the_handshake_deadline() {
     // More than the handshakes that are held at a time.
     let silent: Vec<_> = (0..100).map(|_| raw::connect(listener.path())).collect();
     let path = listener.path().to_owned();
-    let good = std::thread::spawn(move || Bus::connector(path).timeout(PATIENCE).connect().unwrap());
-    listener.accept_timeout(PATIENCE).unwrap();
+    let good = std::thread::spawn(move || Bus::connector(path).timeout(LONG).connect().unwrap());
+    listener.accept_timeout(LONG).unwrap();
     good.join().unwrap();
     assert!(listener.refused() >= 36, "{} were refused", listener.refused());
     drop(silent);
@@ -230,7 +230,7 @@ macro_rules! listener_tests {
     ($($name:ident)*) => {$(
         #[test]
         fn $name() {
-            Player::start("hostile listener", stringify!($name)).finish();
+            Peer::start(&["hostile listener", stringify!($name)]).finish();
         }
     )*};
 }
@@ -281,7 +281,7 @@ fn hostile_listener(name: &str) {
     let what = name.to_owned();
     let hostile = std::thread::spawn(move || {
         let (socket, _) = listener.accept().unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(LONG)).unwrap();
         let (hello, none) = raw::receive(&socket).unwrap();
         assert_eq!((hello, none.is_none()), (raw::message(HELLO, 0, 0), true));
         let expected = misbehave_as_listener(&socket, &what);

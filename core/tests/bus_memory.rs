@@ -1,6 +1,6 @@
 //! A peer that passed the handshake and then writes whatever it likes into the shared memory.
 
-mod bus_support;
+mod support;
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bus_support::raw::{self, ACK, Whole};
-use bus_support::{Dir, PATIENCE, Player, argument, eventually, part, tell};
 use ramway::{Bus, ErrorKind, Listener};
+use support::raw::{self, ACK, Whole};
+use support::{Dir, LONG, Peer, argument, eventually, helper_role, say};
 
 /// Words of a ring block, from its start.
 const TAIL: usize = 0x080;
@@ -30,11 +30,11 @@ const CAPACITY: u64 = 8192;
 const DATA: usize = 4096 + CAPACITY as usize;
 
 #[test]
-fn parts() {
-    match part().as_deref() {
-        None => {}
-        Some("victim") => victim(),
-        Some(other) => panic!("no part {other}"),
+fn helper() {
+    let Some(role) = helper_role() else { return };
+    match role[0].as_str() {
+        "victim" => victim(),
+        other => panic!("no such role: {other}"),
     }
 }
 
@@ -73,7 +73,7 @@ fn pair(dir: &Dir) -> (Bus, Hostile) {
     let listener = Listener::builder(dir.join("l")).capacity(CAPACITY).bind().unwrap();
     let path = listener.path().to_owned();
     let hostile = std::thread::spawn(move || Hostile::connect(&path));
-    let bus = listener.accept_timeout(PATIENCE).unwrap();
+    let bus = listener.accept_timeout(LONG).unwrap();
     (bus, hostile.join().unwrap())
 }
 
@@ -82,7 +82,7 @@ fn the_hand_made_peer_can_send_what_is_right() {
     let dir = Dir::new();
     let (mut bus, peer) = pair(&dir);
     peer.publish(4, 9, 32);
-    let message = bus.recv_timeout(PATIENCE).unwrap();
+    let message = bus.recv_timeout(LONG).unwrap();
     assert_eq!((message.type_id(), message.len()), (9, 4));
     message.release();
     assert_eq!(peer.word(1, HEAD).load(Ordering::Acquire), 32);
@@ -108,7 +108,7 @@ fn a_length_or_position_that_cannot_be_is_corrupt() {
     for &(what, len, tail) in cases {
         let (mut bus, peer) = pair(&dir);
         peer.publish(len, 1, tail);
-        let error = bus.recv_timeout(PATIENCE).unwrap_err();
+        let error = bus.recv_timeout(LONG).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
         // The handle stays dead, even if the memory is right again.
         peer.publish(4, 1, 32);
@@ -166,8 +166,8 @@ fn flags_and_epochs_are_only_lies_about_the_peer() {
     peer.publish(4, 9, 32);
     peer.half(1, PRODUCER, EPOCH).store(1, Ordering::SeqCst);
     peer.half(1, PRODUCER, FLAGS).store(4, Ordering::SeqCst);
-    assert_eq!(bus.recv_timeout(PATIENCE).unwrap().type_id(), 9);
-    assert_eq!(bus.recv_timeout(PATIENCE).unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(bus.recv_timeout(LONG).unwrap().type_id(), 9);
+    assert_eq!(bus.recv_timeout(LONG).unwrap_err().kind(), ErrorKind::Closed);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn the_geometry_is_read_once() {
     assert_eq!(bus.sender().unwrap().capacity() as u64, CAPACITY);
     bus.send(1, &[5; 4000]).unwrap();
     peer.publish(4000, 9, 4016);
-    assert_eq!(bus.recv_timeout(PATIENCE).unwrap().len(), 4000);
+    assert_eq!(bus.recv_timeout(LONG).unwrap().len(), 4000);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn stray_bytes_on_the_socket_are_no_death() {
     assert!(bus.is_peer_alive());
     assert_eq!(bus.recv_timeout(Duration::from_millis(250)).unwrap_err().kind(), ErrorKind::TimedOut);
     drop(peer);
-    assert_eq!(bus.recv_timeout(PATIENCE).unwrap_err().kind(), ErrorKind::PeerDead);
+    assert_eq!(bus.recv_timeout(LONG).unwrap_err().kind(), ErrorKind::PeerDead);
 }
 
 /// A peer that rewrites a message while it is read cannot make the copying calls go wrong.
@@ -215,7 +215,7 @@ fn a_length_that_changes_under_the_reader_is_read_once() {
         });
         peer.word(1, TAIL).store(4016, Ordering::Release);
         let mut buffer = Vec::new();
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + LONG;
         // Until one look was unlucky enough to see a length that cannot be, or the frame was taken as shorter than
         // it was published, which leaves a frame of zeroes behind, and so on until the ring is empty.
         loop {
@@ -235,7 +235,7 @@ fn a_length_that_changes_under_the_reader_is_read_once() {
 /// Sends and receives for all it is worth; every call must end, one way or another.
 fn victim() {
     let listener = Listener::builder(argument()).capacity(CAPACITY).bind().unwrap();
-    tell("listening");
+    say("listening");
     loop {
         let bus = match listener.accept_timeout(Duration::from_secs(3)) {
             Ok(bus) => bus,
@@ -277,7 +277,7 @@ fn victim() {
 #[test]
 fn random_writes_neither_crash_nor_hang_the_victim() {
     let dir = Dir::new();
-    let mut player = Player::start("victim", dir.join("v"));
+    let mut player = Peer::start(&["victim", &dir.at("v")]);
     player.hear();
     let mut seed = 0x5EED_u64;
     let mut random = move || {
@@ -327,5 +327,5 @@ fn random_writes_neither_crash_nor_hang_the_victim() {
     println!("{rounds} rounds of random writes");
     // No more connectors: the victim ends by itself, and well.
     player.finish();
-    eventually("the name is gone", || dir.entries().is_empty());
+    eventually("the name is gone", || dir.names().is_empty());
 }

@@ -1,14 +1,14 @@
 //! Where a listener may be, whom it lets in, and what it leaves alone.
 
-mod bus_support;
+mod support;
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use bus_support::{Dir, PATIENCE, Player, argument, listen, part, raw, tell};
 use ramway::{Bus, ErrorKind, Listener};
+use support::{Dir, LONG, Peer, argument, helper_role, listen, raw, say};
 
 /// A user that surely is nobody's.
 const STRANGER: u32 = 54_321;
@@ -16,22 +16,22 @@ const STRANGER: u32 = 54_321;
 const OVERFLOW: u32 = 65_534;
 
 #[test]
-fn parts() {
-    match part().as_deref() {
-        None => {}
-        Some("names") => names(),
-        Some("umask") => umask(),
-        Some("connect as a stranger") => connect_as(STRANGER),
-        Some("connect as the overflow user") => connect_as(OVERFLOW),
-        Some("listen as a stranger") => listen_as_a_stranger(),
-        Some(other) => panic!("no part {other}"),
+fn helper() {
+    let Some(role) = helper_role() else { return };
+    match role[0].as_str() {
+        "names" => names(),
+        "umask" => umask(),
+        "connect as a stranger" => connect_as(STRANGER),
+        "connect as the overflow user" => connect_as(OVERFLOW),
+        "listen as a stranger" => listen_as_a_stranger(),
+        other => panic!("no such role: {other}"),
     }
 }
 
 fn connected(listener: &Listener, path: &Path) -> bool {
     let path = path.to_owned();
-    let connecting = std::thread::spawn(move || Bus::connector(path).timeout(PATIENCE).connect().unwrap());
-    let bus = listener.accept_timeout(PATIENCE).unwrap();
+    let connecting = std::thread::spawn(move || Bus::connector(path).timeout(LONG).connect().unwrap());
+    let bus = listener.accept_timeout(LONG).unwrap();
     connecting.join().unwrap().is_peer_alive() && bus.peer_pid() == Some(std::process::id())
 }
 
@@ -44,7 +44,7 @@ fn names() {
     assert_eq!(std::fs::symlink_metadata(&socket).unwrap().mode() & 0o7777, 0o600);
     assert_eq!(std::fs::symlink_metadata(Path::new(&dir).join("engine.v2")).unwrap().mode() & 0o7777, 0o600);
     let connecting = std::thread::spawn(|| Bus::connect("engine.v2").unwrap());
-    listener.accept_timeout(PATIENCE).unwrap();
+    listener.accept_timeout(LONG).unwrap();
     connecting.join().unwrap();
     for bad in ["", ".hidden", "x.sock", "x.lock", "with space", "é", &"n".repeat(81)] {
         assert_eq!(Listener::bind(bad).unwrap_err().kind(), ErrorKind::InvalidArgument, "{bad}");
@@ -63,7 +63,7 @@ fn names() {
 #[test]
 fn a_plain_name_is_a_socket_and_a_segment_in_the_ramway_directory() {
     let dir = Dir::new();
-    Player::start_in("names", "", Some(&dir)).finish();
+    Peer::start_with(&["names"], |command| _ = command.env("RAMWAY_DIR", dir.path())).finish();
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn what_is_not_a_socket_is_left_alone() {
         assert_eq!((before.ino(), before.file_type()), (after.ino(), after.file_type()), "{name}");
     }
     assert_eq!(std::fs::read(dir.join("file")).unwrap(), b"precious");
-    assert_eq!(dir.entries(), ["directory", "fifo", "file", "link"], "no lock file is left");
+    assert_eq!(dir.names(), ["directory", "fifo", "file", "link"], "no lock file is left");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn what_is_not_a_segment_is_left_alone() {
     let error = Listener::bind(dir.join("l")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
     assert_eq!(std::fs::read(dir.join("l.lock")).unwrap(), b"precious");
-    assert_eq!(dir.entries(), ["l.lock"]);
+    assert_eq!(dir.names(), ["l.lock"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_path_of_any_length_works() {
     // Only the last part has a limit, and it is said.
     let error = Listener::bind(dir.join(&"n".repeat(120))).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-    assert_eq!(dir.entries(), ["d".repeat(100)]);
+    assert_eq!(dir.names(), ["d".repeat(100)]);
 }
 
 fn mode(path: &Path) -> u32 {
@@ -158,7 +158,7 @@ fn umask() {
 #[test]
 fn the_sockets_mode_is_exact_whatever_the_umask() {
     let dir = Dir::new();
-    Player::start("umask", dir.join("l")).finish();
+    Peer::start(&["umask", &dir.at("l")]).finish();
 }
 
 /// Gives all rights up.
@@ -179,11 +179,11 @@ fn connect_as(uid: u32) {
             Ok(mut bus) => {
                 assert_eq!(bus.peer_uid(), 0);
                 bus.send(1, b"from a stranger").unwrap();
-                tell("connected");
+                say("connected");
                 listen();
             }
             Err(error) => {
-                tell(format_args!("{}: {error}", error.kind().name()));
+                say(format_args!("{}: {error}", error.kind().name()));
                 listen();
             }
         }
@@ -193,7 +193,7 @@ fn connect_as(uid: u32) {
 fn listen_as_a_stranger() {
     become_user(STRANGER);
     let listener = Listener::builder(argument()).mode(0o666).bind().unwrap();
-    tell("listening");
+    say("listening");
     // Whoever comes is not its user, and it says so.
     let error = listener.accept_timeout(Duration::from_secs(2)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -217,14 +217,14 @@ fn open_dir() -> Dir {
 
 /// What a stranger hears at this listener, which meanwhile accepts.
 fn stranger_at(listener: Listener, part: &str) -> (Vec<String>, Listener, u64) {
-    let mut stranger = Player::start(part, listener.path());
+    let mut stranger = Peer::start(&[part, listener.path().to_str().unwrap()]);
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let accepting = std::thread::spawn(move || {
         let mut accepted = 0;
         while stopped.try_recv().is_err() {
             if let Ok(mut bus) = listener.accept_timeout(Duration::from_millis(20)) {
                 assert_eq!(bus.peer_uid(), STRANGER);
-                assert_eq!(&*bus.recv_timeout(PATIENCE).unwrap(), b"from a stranger");
+                assert_eq!(&*bus.recv_timeout(LONG).unwrap(), b"from a stranger");
                 accepted += 1;
             }
         }
@@ -233,7 +233,7 @@ fn stranger_at(listener: Listener, part: &str) -> (Vec<String>, Listener, u64) {
     let mut heard = Vec::new();
     for _ in 0..2 {
         heard.push(stranger.hear());
-        stranger.say("go on");
+        stranger.tell("go on");
     }
     stop.send(()).unwrap();
     let (listener, accepted) = accepting.join().unwrap();
@@ -300,7 +300,7 @@ fn a_listener_of_another_user_is_not_trusted() {
         return;
     }
     let dir = open_dir();
-    let mut other = Player::start("listen as a stranger", dir.join("l"));
+    let mut other = Peer::start(&["listen as a stranger", &dir.at("l")]);
     other.hear();
     let connector = Bus::connector(dir.join("l")).timeout(Duration::from_millis(500));
     let error = connector.connect().unwrap_err();

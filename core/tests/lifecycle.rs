@@ -1,13 +1,13 @@
 //! Named rings: who gets the name, who keeps it, and when it goes.
 
-mod lifecycle_support;
+mod support;
 
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use lifecycle_support::{Dir, LONG, Peer, eventually, helper_role, listen, say};
 use ramway::survey::{self, CleanOptions, Outcome};
 use ramway::{ErrorKind, Ring};
+use support::{Dir, LONG, Peer, eventually, helper_role, listen, say};
 
 /// The other process in the tests below.
 #[test]

@@ -1,11 +1,11 @@
 //! Deaths by SIGKILL: what was committed is delivered, what was not is as if it never was, and the other side learns.
 
-mod lifecycle_support;
+mod support;
 
 use std::time::{Duration, Instant};
 
-use lifecycle_support::{Dir, LONG, Peer, helper_role, listen, say};
 use ramway::{ErrorKind, Ring};
+use support::{Dir, LONG, Peer, helper_role, listen, say};
 
 /// The kernel has let go of the dead when `kill` returns; then two rounds of 100 ms. The rest is for slow machines.
 const SOON: Duration = Duration::from_secs(5);

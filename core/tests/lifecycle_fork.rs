@@ -1,9 +1,9 @@
 //! Fork: the child has views and nothing else; what the parent holds stays the parent's.
 
-mod lifecycle_support;
+mod support;
 
-use lifecycle_support::{Dir, LONG, Peer, helper_role, listen, say};
 use ramway::{ErrorKind, Ring, survey};
+use support::{Dir, LONG, Peer, helper_role, listen, say};
 
 /// Forks and runs `f` in the child; its panic or `false` is a failure here.
 fn in_child(f: impl FnOnce() -> bool) -> libc::pid_t {
@@ -40,7 +40,7 @@ fn helper() {
                 unsafe { libc::sleep(60) };
                 true
             });
-            say(&child.to_string());
+            say(child);
             listen();
         }
         _ => panic!("{role:?}"),

@@ -1,12 +1,12 @@
 //! Where names stand, who may use them, and what they may lie on.
 
-mod lifecycle_support;
+mod support;
 
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::time::Duration;
 
-use lifecycle_support::{Dir, LONG, Peer, helper_role, is_root, listen, say};
 use ramway::{ErrorKind, Ring, survey};
+use support::{Dir, LONG, Peer, helper_role, is_root, listen, say};
 
 /// The other process in the tests below.
 #[test]

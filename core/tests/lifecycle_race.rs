@@ -1,12 +1,12 @@
 //! Names under contention: creators, openers, leavers and a cleaner at once, in processes of their own.
 
-mod lifecycle_support;
+mod support;
 
 use std::time::Duration;
 
-use lifecycle_support::{Barrier, Dir, LONG, Peer, helper_role, say};
 use ramway::survey::{self, CleanOptions, Outcome};
 use ramway::{ErrorKind, Ring};
+use support::{Barrier, Dir, LONG, Peer, helper_role, say};
 
 const ROUNDS: u32 = 1_000;
 
@@ -33,7 +33,7 @@ fn helper() {
                 // Both have left, and neither comes again before both have looked.
                 assert!(std::fs::metadata(name).is_err(), "round {round}: the name is still there");
             }
-            say(&won);
+            say(won);
         }
         ["meet", side, name, barrier] => {
             let barrier = Barrier::open(barrier);
@@ -82,7 +82,7 @@ fn helper() {
                     }
                 }
             }
-            say(&removed.to_string());
+            say(removed);
         }
         _ => panic!("{role:?}"),
     }

@@ -1,9 +1,9 @@
 //! A full file system: an error that says so, before anybody is hurt, and nothing left behind.
 
-mod lifecycle_support;
+mod support;
 
-use lifecycle_support::{Dir, LONG, Peer, helper_role, mount_tmpfs, say};
 use ramway::{ErrorKind, Ring, survey};
+use support::{Dir, LONG, Peer, helper_role, mount_tmpfs, say};
 
 #[test]
 fn helper() {

@@ -1,9 +1,9 @@
 //! Containers: what two processes must share to talk is a directory, and nothing else.
 
-mod lifecycle_support;
+mod support;
 
-use lifecycle_support::{Dir, LONG, Peer, helper_role, listen, mount_tmpfs, say};
 use ramway::{ErrorKind, Ring, survey};
+use support::{Dir, LONG, Peer, helper_role, listen, mount_tmpfs, say};
 
 #[test]
 fn helper() {
@@ -33,7 +33,7 @@ fn other_pids(name: &str) {
             }
         }
         pid => {
-            say(&pid.to_string());
+            say(pid);
             let mut status = 0;
             // SAFETY: waits for our own child.
             assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);

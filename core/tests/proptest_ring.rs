@@ -3,7 +3,6 @@
 //! One thread calls both sides, so what must happen is exact: which messages arrive, with which contents and where in
 //! memory; when a message fits, and when it does not whether it ever could.
 
-#[path = "lifecycle_support/mod.rs"]
 mod support;
 
 use proptest::prelude::*;

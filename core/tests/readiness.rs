@@ -1,8 +1,8 @@
 //! Readiness descriptors, each test with both ways of making them: never unreadable although there is something.
 
-mod readiness_support;
+mod support;
 
-use readiness_support::*;
+use support::readiness::*;
 
 use ramway::{Bus, ErrorKind, Receiver, Region, Ring, Sender};
 use std::os::fd::{AsFd, AsRawFd};
@@ -158,8 +158,8 @@ fn blocking_calls_wait_by_the_descriptor() {
                     must_become_readable(fd.as_fd(), "message");
                 }
                 let started = Instant::now();
-                assert_eq!(*rx.recv_timeout(PATIENCE).unwrap(), i.to_le_bytes());
-                assert!(started.elapsed() < PATIENCE / 2);
+                assert_eq!(*rx.recv_timeout(LONG).unwrap(), i.to_le_bytes());
+                assert!(started.elapsed() < LONG / 2);
             }
             assert_eq!(kind(rx.recv()), ErrorKind::Closed);
             assert!(poll(&fd, Duration::ZERO), "the end stays readable");
@@ -231,7 +231,7 @@ fn edge_triggered_epoll_sees_every_edge() {
             while next < MESSAGES {
                 let mut event = libc::epoll_event { events: 0, u64: 0 };
                 // SAFETY: as above.
-                let events = unsafe { libc::epoll_wait(epoll, &mut event, 1, PATIENCE.as_millis() as i32) };
+                let events = unsafe { libc::epoll_wait(epoll, &mut event, 1, LONG.as_millis() as i32) };
                 assert_ne!(events, 0, "an edge was lost at message {next}");
                 if events < 0 {
                     assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINTR));

@@ -1,9 +1,9 @@
 //! Readiness descriptors: the ends of peers, threads and handles, forks, system calls that are not allowed, and what a
 //! thousand of them cost.
 
-mod readiness_support;
+mod support;
 
-use readiness_support::*;
+use support::readiness::*;
 
 use ramway::{Bus, ErrorKind, Ring};
 use std::os::fd::AsFd;
@@ -34,11 +34,11 @@ fn the_death_of_a_named_rings_peer_is_seen() {
                 let mut tx = ring.sender().unwrap();
                 tx.send(0, b"last words").unwrap();
                 say("ready");
-                std::thread::sleep(PATIENCE);
+                std::thread::sleep(LONG);
             } else {
                 let _rx = ring.receiver().unwrap();
                 say("ready");
-                std::thread::sleep(PATIENCE);
+                std::thread::sleep(LONG);
             }
             return;
         }
@@ -97,7 +97,7 @@ fn the_death_of_a_buss_peer_is_seen() {
         if !role.is_empty() {
             let mut bus = Bus::connect(role).unwrap();
             bus.send(0, b"last words").unwrap();
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(LONG);
             return;
         }
         let name = Name::new("hangup");
@@ -201,7 +201,7 @@ fn a_forks_child_leaves_it_alone() {
             let fd = self::fd(rx.readiness());
             while kind(rx.try_recv()) != ErrorKind::Empty {}
             tx.send(0, b"x").unwrap();
-            let works = poll(&fd, PATIENCE) && rx.try_recv().is_ok();
+            let works = poll(&fd, LONG) && rx.try_recv().is_ok();
             // SAFETY: ends the process.
             unsafe { libc::_exit(if detached && works { 0 } else { 1 }) };
         }
@@ -281,7 +281,7 @@ fn a_wake_up_is_no_interruption() {
                 }
             });
             for i in 0..200u64 {
-                assert_eq!(*rx.recv_timeout(PATIENCE).unwrap(), i.to_le_bytes());
+                assert_eq!(*rx.recv_timeout(LONG).unwrap(), i.to_le_bytes());
             }
         });
     });

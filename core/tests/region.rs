@@ -1,61 +1,12 @@
 //! Regions between real processes: who may do what, what is seen, what is left behind.
 
+mod support;
+
 use ramway::{ErrorKind, Region, WaitPolicy};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-const ROLE: &str = "RAMWAY_REGION_CHILD";
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A directory of its own for each test, removed at its end.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(test: &str) -> Self {
-        let dir = PathBuf::from(format!("/dev/shm/ramway-region-{}-{test}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        Self(dir)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The path, in a child that [`child`] made for `test`.
-fn child_of(test: &str) -> Option<PathBuf> {
-    std::env::var(ROLE).ok()?.strip_prefix(test)?.strip_prefix(' ').map(PathBuf::from)
-}
-
-/// This test again, in a process of its own.
-fn child(test: &str, path: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(ROLE, format!("{test} {}", path.display()))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// Waits until the child has printed a line with this text, or has ended.
-fn said(child: &mut Child, text: &str) -> bool {
-    BufReader::new(child.stdout.as_mut().unwrap()).lines().map_while(Result::ok).any(|line| line.contains(text))
-}
-
-fn say(text: &str) {
-    println!("{text}");
-    std::io::stdout().flush().unwrap();
-}
+use support::{Dir, LONG, Peer, argument_of, is_root, say};
 
 fn kind<T: std::fmt::Debug>(result: ramway::Result<T>) -> ErrorKind {
     result.unwrap_err().kind()
@@ -63,8 +14,8 @@ fn kind<T: std::fmt::Debug>(result: ramway::Result<T>) -> ErrorKind {
 
 #[test]
 fn bytes_go_both_ways_and_nowhere_else() {
-    let dir = Dir::new("bytes");
-    let path = dir.path("a");
+    let dir = Dir::new();
+    let path = dir.join("a");
     let region = Region::create(&path, 5_000).unwrap();
     assert_eq!(region.len(), 5_000);
     assert_eq!(region.capacity(), 8_192);
@@ -104,14 +55,14 @@ fn bytes_go_both_ways_and_nowhere_else() {
 #[test]
 fn names_lengths_and_lives() {
     const TEST: &str = "names_lengths_and_lives";
-    if let Some(path) = child_of(TEST) {
+    if let Some(path) = argument_of(TEST) {
         let _region = Region::create(path.join("b"), 10).unwrap();
         say("created");
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(LONG);
         return;
     }
-    let dir = Dir::new("names");
-    let path = dir.path("a");
+    let dir = Dir::new();
+    let path = dir.join("a");
     assert_eq!(kind(Region::create(&path, 0)), ErrorKind::InvalidArgument);
     assert_eq!(kind(Region::open(&path)), ErrorKind::NotFound);
     assert_eq!(kind(Region::create("no such/../", 1)), ErrorKind::InvalidArgument);
@@ -142,20 +93,19 @@ fn names_lengths_and_lives() {
     assert!(!path.exists());
 
     // A region that everybody was killed in is started anew.
-    let mut doomed = child(TEST, &dir.0);
-    assert!(said(&mut doomed, "created"));
-    let path = dir.path("b");
+    let mut doomed = Peer::again(TEST, dir.path());
+    doomed.expect("created");
+    let path = dir.join("b");
     assert_eq!(kind(Region::create(&path, 10)), ErrorKind::AlreadyExists);
-    doomed.kill().unwrap();
-    doomed.wait().unwrap();
+    doomed.kill();
     assert!(path.exists());
     assert_eq!(Region::create(&path, 30).unwrap().len(), 30);
 }
 
 #[test]
 fn a_read_only_handle_sees_everything_and_changes_nothing() {
-    let dir = Dir::new("readonly");
-    let path = dir.path("a");
+    let dir = Dir::new();
+    let path = dir.join("a");
     let region = Region::create(&path, 100).unwrap();
     let mut reader = Region::builder().read_only(true).open(&path).unwrap();
     assert!(reader.is_read_only() && !region.is_read_only());
@@ -165,7 +115,7 @@ fn a_read_only_handle_sees_everything_and_changes_nothing() {
     assert_eq!(kind(reader.notify()), ErrorKind::PermissionDenied);
     // SAFETY: refused, so there is no slice.
     assert_eq!(kind(unsafe { reader.as_mut_slice() }), ErrorKind::PermissionDenied);
-    assert_eq!(kind(Region::builder().read_only(true).create(dir.path("b"), 1)), ErrorKind::InvalidArgument);
+    assert_eq!(kind(Region::builder().read_only(true).create(dir.join("b"), 1)), ErrorKind::InvalidArgument);
 
     assert!(!reader.wait(Some(Duration::from_millis(5))).unwrap());
     region.atomic_u32(96).unwrap().store(5, Ordering::Relaxed);
@@ -174,7 +124,7 @@ fn a_read_only_handle_sees_everything_and_changes_nothing() {
     assert!(!reader.try_wait().unwrap());
     assert_eq!(reader.load_u32(96).unwrap(), 5);
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| reader.wait(Some(PATIENCE)).unwrap());
+        let waiter = scope.spawn(|| reader.wait(Some(LONG)).unwrap());
         std::thread::sleep(Duration::from_millis(20));
         region.notify().unwrap();
         assert!(waiter.join().unwrap());
@@ -183,8 +133,8 @@ fn a_read_only_handle_sees_everything_and_changes_nothing() {
 
 #[test]
 fn a_notification_before_the_wait_is_not_missed_and_counts_once() {
-    let dir = Dir::new("before");
-    let path = dir.path("a");
+    let dir = Dir::new();
+    let path = dir.join("a");
     let region = Region::create(&path, 1).unwrap();
     region.notify().unwrap();
     let late = Region::open(&path).unwrap();
@@ -202,30 +152,30 @@ fn a_notification_before_the_wait_is_not_missed_and_counts_once() {
 fn one_notification_wakes_many_processes() {
     const TEST: &str = "one_notification_wakes_many_processes";
     const WAITERS: u32 = 8;
-    if let Some(path) = child_of(TEST) {
+    if let Some(path) = argument_of(TEST) {
         let region = Region::builder().wait_policy(WaitPolicy::Block).open(path).unwrap();
         let seen = region.notifications().unwrap();
         region.atomic_u32(0).unwrap().fetch_add(1, Ordering::Release);
         // The other children's arrival is notified too; only the starting shot sets the second word.
         let mut count = seen;
         while region.load_u32(4).unwrap() == 0 {
-            count = region.wait_since(count, Some(PATIENCE)).unwrap().expect("in time");
+            count = region.wait_since(count, Some(LONG)).unwrap().expect("in time");
         }
         region.atomic_u32(8).unwrap().fetch_add(1, Ordering::Release);
         return;
     }
-    let dir = Dir::new("many");
-    let path = dir.path("a");
+    let dir = Dir::new();
+    let path = dir.join("a");
     let region = Region::create(&path, 12).unwrap();
-    let mut waiters: Vec<_> = (0..WAITERS).map(|_| child(TEST, &path)).collect();
+    let waiters: Vec<_> = (0..WAITERS).map(|_| Peer::again(TEST, &path)).collect();
     while region.load_u32(0).unwrap() < WAITERS {
         std::thread::sleep(Duration::from_millis(1));
     }
     std::thread::sleep(Duration::from_millis(20));
     region.atomic_u32(4).unwrap().store(1, Ordering::Release);
     region.notify().unwrap();
-    for waiter in &mut waiters {
-        assert!(waiter.wait().unwrap().success());
+    for waiter in waiters {
+        waiter.finish();
     }
     assert_eq!(region.load_u32(8).unwrap(), WAITERS);
 }
@@ -233,11 +183,11 @@ fn one_notification_wakes_many_processes() {
 #[test]
 fn every_wait_policy_waits() {
     for policy in [WaitPolicy::Spin, WaitPolicy::Hybrid, WaitPolicy::Block] {
-        let dir = Dir::new("policy");
-        let region = Region::builder().wait_policy(policy).create(dir.path("a"), 1).unwrap();
+        let dir = Dir::new();
+        let region = Region::builder().wait_policy(policy).create(dir.join("a"), 1).unwrap();
         assert!(!region.wait(Some(Duration::from_millis(30))).unwrap(), "{policy:?}");
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| region.wait(Some(PATIENCE)).unwrap());
+            let waiter = scope.spawn(|| region.wait(Some(LONG)).unwrap());
             std::thread::sleep(Duration::from_millis(10));
             region.notify().unwrap();
             assert!(waiter.join().unwrap(), "{policy:?}");
@@ -247,13 +197,13 @@ fn every_wait_policy_waits() {
 
 #[test]
 fn a_waiter_learns_that_the_name_is_gone() {
-    let dir = Dir::new("vanished");
-    let path = dir.path("a");
+    let dir = Dir::new();
+    let path = dir.join("a");
     for (read_only, policy) in [(false, WaitPolicy::Block), (true, WaitPolicy::Block), (false, WaitPolicy::Spin)] {
         let _owner = Region::create(&path, 1).unwrap();
         let waiter = Region::builder().read_only(read_only).wait_policy(policy).open(&path).unwrap();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| waiter.wait(Some(PATIENCE)));
+            let waiting = scope.spawn(|| waiter.wait(Some(LONG)));
             std::thread::sleep(Duration::from_millis(10));
             std::fs::remove_file(&path).unwrap();
             let started = Instant::now();
@@ -265,8 +215,8 @@ fn a_waiter_learns_that_the_name_is_gone() {
 
 #[test]
 fn a_forks_child_is_detached_and_the_parent_is_not() {
-    let dir = Dir::new("fork");
-    let path = dir.path("a");
+    let dir = Dir::new();
+    let path = dir.join("a");
     let region = Region::create(&path, 8).unwrap();
     region.write_at(0, b"bytes").unwrap();
     let address = region.as_ptr();
@@ -300,7 +250,7 @@ fn a_forks_child_is_detached_and_the_parent_is_not() {
 fn permissions_are_the_files() {
     const TEST: &str = "permissions_are_the_files";
     const NOBODY: u32 = 65_534;
-    if let Some(dir) = child_of(TEST) {
+    if let Some(dir) = argument_of(TEST) {
         // SAFETY: sets the ids of this process, which does nothing but this test.
         assert_eq!(unsafe { libc::setresgid(NOBODY, NOBODY, NOBODY) }, 0);
         // SAFETY: as above.
@@ -310,7 +260,7 @@ fn permissions_are_the_files() {
         assert_eq!(kind(Region::open(dir.join("public"))), ErrorKind::PermissionDenied);
         let reader = Region::builder().read_only(true).open(dir.join("public")).unwrap();
         say("open");
-        assert!(reader.wait(Some(PATIENCE)).unwrap());
+        assert!(reader.wait(Some(LONG)).unwrap());
         let mut bytes = [0; 4];
         reader.read_at(0, &mut bytes).unwrap();
         assert_eq!(&bytes, b"seen");
@@ -318,21 +268,20 @@ fn permissions_are_the_files() {
         assert!(dir.join("public").exists(), "who may not write cannot take the name away");
         return;
     }
-    // SAFETY: asks for a number.
-    if unsafe { libc::geteuid() } != 0 {
+    if !is_root() {
         println!("skipped: becoming another user needs root");
         return;
     }
     use std::os::unix::fs::PermissionsExt;
-    let dir = Dir::new("permissions");
-    std::fs::set_permissions(&dir.0, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let _private = Region::create(dir.path("private"), 4).unwrap();
-    let public = Region::builder().mode(0o644).create(dir.path("public"), 4).unwrap();
-    assert_eq!(std::fs::metadata(dir.path("private")).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(std::fs::metadata(dir.path("public")).unwrap().permissions().mode() & 0o777, 0o644);
-    let mut nobody = child(TEST, &dir.0);
-    assert!(said(&mut nobody, "open"));
+    let dir = Dir::new();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let _private = Region::create(dir.join("private"), 4).unwrap();
+    let public = Region::builder().mode(0o644).create(dir.join("public"), 4).unwrap();
+    assert_eq!(std::fs::metadata(dir.join("private")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(dir.join("public")).unwrap().permissions().mode() & 0o777, 0o644);
+    let mut nobody = Peer::again(TEST, dir.path());
+    nobody.expect("open");
     public.write_at(0, b"seen").unwrap();
     public.notify().unwrap();
-    assert!(nobody.wait().unwrap().success());
+    nobody.finish();
 }

@@ -1,50 +1,19 @@
 //! Where a region's memory comes from and how it is held: limits, locks, huge pages. Real limits in real processes.
 
+mod support;
+
 use ramway::{ErrorKind, Region};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-const ROLE: &str = "RAMWAY_REGION_MEMORY_CHILD";
-
-/// A directory of its own for each test, removed at its end.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(test: &str) -> Self {
-        let dir = PathBuf::from(format!("/dev/shm/ramway-memory-{}-{test}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        Self(dir)
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn child_of(test: &str) -> Option<PathBuf> {
-    std::env::var(ROLE).ok()?.strip_prefix(test)?.strip_prefix(' ').map(PathBuf::from)
-}
+use support::{Dir, Peer, argument_of, is_root, mount_tmpfs};
 
 /// Runs this test again, in a process of its own whose limits it may spoil, and expects it to succeed.
-fn in_child(test: &str, path: &Path) {
-    let Output { status, stdout, stderr } = Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(ROLE, format!("{test} {}", path.display()))
-        .output()
-        .unwrap();
-    let text = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    for line in text.lines().filter(|line| line.starts_with("skipped")) {
+fn in_child(test: &str, argument: &Path) {
+    let said = Peer::again(test, argument).rest();
+    for line in said.lines().filter(|line| line.starts_with("skipped")) {
         println!("{line}");
     }
-    assert!(status.success(), "{status}: {text}");
-}
-
-fn is_root() -> bool {
-    // SAFETY: asks for a number.
-    unsafe { libc::geteuid() == 0 }
 }
 
 /// A line of /proc/self/status, in bytes.
@@ -63,28 +32,19 @@ fn no_space(result: ramway::Result<Region>, limit: &str) {
 
 #[test]
 fn more_than_the_machine_has_is_refused_at_once() {
-    let dir = Dir::new("huge");
+    let dir = Dir::new();
     for len in [1 << 45, 1 << 62, u64::MAX] {
-        let error = Region::create(dir.0.join("a"), len).unwrap_err();
+        let error = Region::create(dir.join("a"), len).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
     }
-    assert_eq!(std::fs::read_dir(&dir.0).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
 }
 
 #[test]
 fn a_full_file_system_is_no_space_and_not_a_fault() {
     const TEST: &str = "a_full_file_system_is_no_space_and_not_a_fault";
-    if let Some(dir) = child_of(TEST) {
-        // A mount namespace of its own, so that the mount goes with this process.
-        // SAFETY: plain system calls with C strings that live on.
-        let mounted = unsafe {
-            let target = std::ffi::CString::new(dir.as_os_str().as_encoded_bytes()).unwrap();
-            let flags = libc::MS_REC | libc::MS_PRIVATE;
-            libc::unshare(libc::CLONE_NEWNS) == 0
-                && libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), flags, std::ptr::null()) == 0
-                && libc::mount(c"t".as_ptr(), target.as_ptr(), c"tmpfs".as_ptr(), 0, c"size=1m".as_ptr().cast()) == 0
-        };
-        if !mounted {
+    if let Some(dir) = argument_of(TEST) {
+        if !mount_tmpfs(dir.to_str().unwrap(), "size=1m") {
             println!("skipped: mounting a small tmpfs is not allowed here");
             return;
         }
@@ -102,7 +62,7 @@ fn a_full_file_system_is_no_space_and_not_a_fault() {
         println!("skipped: mounting a small tmpfs needs root");
         return;
     }
-    in_child(TEST, &Dir::new("full").0);
+    in_child(TEST, Dir::new().path());
 }
 
 /// A group with a memory limit, under whichever version of control groups is in charge.
@@ -134,7 +94,7 @@ impl Drop for Group {
 #[test]
 fn a_control_groups_limit_is_no_space_and_not_the_oom_killer() {
     const TEST: &str = "a_control_groups_limit_is_no_space_and_not_the_oom_killer";
-    if let Some(path) = child_of(TEST) {
+    if let Some(path) = argument_of(TEST) {
         let (dir, group) = (path.parent().unwrap(), std::fs::read_to_string(&path).unwrap());
         let mut procs = std::fs::File::options().write(true).open(Path::new(&group).join("cgroup.procs")).unwrap();
         procs.write_all(std::process::id().to_string().as_bytes()).unwrap();
@@ -148,8 +108,8 @@ fn a_control_groups_limit_is_no_space_and_not_the_oom_killer() {
         println!("skipped: making a memory control group is not allowed here");
         return;
     };
-    let dir = Dir::new("group");
-    let path = dir.0.join("group");
+    let dir = Dir::new();
+    let path = dir.join("group");
     std::fs::write(&path, group.0.to_str().unwrap()).unwrap();
     in_child(TEST, &path);
 }
@@ -157,7 +117,7 @@ fn a_control_groups_limit_is_no_space_and_not_the_oom_killer() {
 #[test]
 fn a_file_size_limit_is_no_space_and_not_a_signal() {
     const TEST: &str = "a_file_size_limit_is_no_space_and_not_a_signal";
-    if let Some(dir) = child_of(TEST) {
+    if let Some(dir) = argument_of(TEST) {
         let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
         // SAFETY: reads the struct.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
@@ -165,14 +125,14 @@ fn a_file_size_limit_is_no_space_and_not_a_signal() {
         assert!(Region::create(dir.join("a"), 512 << 10).is_ok());
         return;
     }
-    in_child(TEST, &Dir::new("fsize").0);
+    in_child(TEST, Dir::new().path());
 }
 
 #[test]
 fn locked_memory_is_locked_for_as_long_as_the_handle_lives() {
     const TEST: &str = "locked_memory_is_locked_for_as_long_as_the_handle_lives";
     const LEN: u64 = 32 << 10;
-    if let Some(dir) = child_of(TEST) {
+    if let Some(dir) = argument_of(TEST) {
         let before = status("VmLck:");
         let region = Region::builder().lock_memory(true).create(dir.join("a"), LEN).unwrap();
         assert_eq!(status("VmLck:"), before + LEN);
@@ -184,13 +144,13 @@ fn locked_memory_is_locked_for_as_long_as_the_handle_lives() {
         assert_eq!(status("VmLck:"), before);
         return;
     }
-    in_child(TEST, &Dir::new("lock").0);
+    in_child(TEST, Dir::new().path());
 }
 
 #[test]
 fn the_lock_limit_is_named() {
     const TEST: &str = "the_lock_limit_is_named";
-    if let Some(dir) = child_of(TEST) {
+    if let Some(dir) = argument_of(TEST) {
         let limit = libc::rlimit { rlim_cur: 64 << 10, rlim_max: 64 << 10 };
         // SAFETY: reads the struct; sets this process's own limit and, as root, drops its privileges.
         unsafe {
@@ -205,20 +165,20 @@ fn the_lock_limit_is_named() {
         return;
     }
     use std::os::unix::fs::PermissionsExt;
-    let dir = Dir::new("limit");
-    std::fs::set_permissions(&dir.0, std::fs::Permissions::from_mode(0o777)).unwrap();
-    in_child(TEST, &dir.0);
+    let dir = Dir::new();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    in_child(TEST, dir.path());
 }
 
 #[test]
 fn huge_pages_are_there_or_refused_with_the_setting_to_change() {
-    let dir = Dir::new("thp");
+    let dir = Dir::new();
     let huge = Region::builder().huge_pages(true);
-    match huge.create(dir.0.join("a"), 3 << 20) {
+    match huge.create(dir.join("a"), 3 << 20) {
         Ok(region) => {
             assert_eq!((region.len(), region.capacity()), (3 << 20, 4 << 20));
             assert_eq!(region.as_ptr().addr() % (2 << 20), 0);
-            let other = huge.clone().read_only(true).open(dir.0.join("a")).unwrap();
+            let other = huge.clone().read_only(true).open(dir.join("a")).unwrap();
             region.write_at((3 << 20) - 1, b"x").unwrap();
             let mut byte = [0];
             other.read_at((3 << 20) - 1, &mut byte).unwrap();
@@ -230,18 +190,18 @@ fn huge_pages_are_there_or_refused_with_the_setting_to_change() {
         }
     }
     // One that was made without them cannot get them.
-    let _small = Region::create(dir.0.join("b"), 3 << 20).unwrap();
-    assert_eq!(huge.open(dir.0.join("b")).unwrap_err().kind(), ErrorKind::Unsupported);
+    let _small = Region::create(dir.join("b"), 3 << 20).unwrap();
+    assert_eq!(huge.open(dir.join("b")).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[test]
 fn a_node_that_is_not_there_is_named() {
-    let dir = Dir::new("numa");
-    let error = Region::builder().numa_node(999).create(dir.0.join("a"), 1).unwrap_err();
+    let dir = Dir::new();
+    let error = Region::builder().numa_node(999).create(dir.join("a"), 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("999"), "{error}");
     if Path::new("/sys/devices/system/node/node0").exists() {
-        let region = Region::builder().numa_node(0).prefault(true).create(dir.0.join("a"), 1 << 20).unwrap();
+        let region = Region::builder().numa_node(0).prefault(true).create(dir.join("a"), 1 << 20).unwrap();
         region.write_at(1_000, b"x").unwrap();
     }
 }

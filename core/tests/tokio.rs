@@ -1,14 +1,16 @@
 //! Rings and regions in tokio: nothing is lost or done twice, whatever is cancelled when.
 
+mod support;
+
 use futures_util::{SinkExt, StreamExt};
 use ramway::tokio::{AsyncReceiver, AsyncRegion, AsyncSender};
 use ramway::{Bus, ErrorKind, OwnedMessage, Region, Ring};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use support::LONG;
 use tokio::time::timeout;
 
 const PART: &str = "RAMWAY_TOKIO_PART";
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the other process of `test` is to do, in that process.
 fn part_of(test: &str) -> Option<String> {
@@ -16,8 +18,7 @@ fn part_of(test: &str) -> Option<String> {
 }
 
 fn part(test: &str, part: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--test-threads=1"])
+    support::only(test)
         .env(PART, format!("{test} {part}"))
         // Its summary is not this process's; what goes wrong is told on stderr.
         .stdout(Stdio::null())
@@ -42,8 +43,8 @@ fn halves(bus: Bus) -> (AsyncSender, AsyncReceiver) {
 /// For futures that must not be late.
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
     let started = Instant::now();
-    let value = timeout(PATIENCE, future).await.expect("a wake-up was lost");
-    assert!(started.elapsed() < PATIENCE / 2, "a wake-up came far too late");
+    let value = timeout(LONG, future).await.expect("a wake-up was lost");
+    assert!(started.elapsed() < LONG / 2, "a wake-up came far too late");
     value
 }
 
@@ -97,7 +98,7 @@ async fn a_cancelled_receive_takes_nothing() {
     let (mut next, mut cancelled) = (0u64, 0);
     let started = Instant::now();
     while next < MESSAGES {
-        assert!(started.elapsed() < PATIENCE);
+        assert!(started.elapsed() < LONG);
         match timeout(Duration::from_micros(300), rx.recv()).await {
             Ok(message) => {
                 assert_eq!(*message.unwrap(), next.to_le_bytes());

@@ -16,7 +16,6 @@
 //! | time-outs by the wall clock | `Deadline` is an `Instant`; that they do not start anew: below |
 //! | views that outlive their slot | Rust's borrows; `raw` and the bindings have tests of their own |
 
-#[path = "lifecycle_support/mod.rs"]
 mod support;
 
 use ramway::{ErrorKind, Receiver, Ring, Sender, WaitPolicy};
@@ -319,7 +318,7 @@ fn sleep(name: &str) {
     let mut rx = open_receiver(name);
     say("attached");
     let tag = rx.recv_timeout(LONG).unwrap().tag();
-    say(&tag.to_string());
+    say(tag);
 }
 
 /// Waits until somebody sleeps on the ring's consumer word.

@@ -3,7 +3,6 @@
 //!
 //! (A bus's handshake and a hostile peer in another process: `bus_handshake.rs`, `bus_memory.rs`.)
 
-#[path = "lifecycle_support/mod.rs"]
 mod support;
 
 use proptest::prelude::*;

@@ -30,7 +30,7 @@ pub fn message(kind: u32, status: u32, size: u64) -> [u8; 64] {
 
 pub fn connect(path: &Path) -> UnixStream {
     let socket = UnixStream::connect(path).unwrap();
-    socket.set_read_timeout(Some(super::PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(super::LONG)).unwrap();
     socket
 }
 

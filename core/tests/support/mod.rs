@@ -1,14 +1,19 @@
-//! What the tests of life and death share: a directory of their own, and real processes that say what they do.
+//! What the tests share: a directory of their own, and real processes, which are the test binary again, that say what
+//! they do.
 #![allow(dead_code)] // each test binary uses a part of it
 
-use std::io::{BufRead, BufReader, Write};
+pub mod raw;
+pub mod readiness;
+
+use std::fmt::Display;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Far more than anything here takes, so that a slow machine is not a failure and a hang is one.
-pub const LONG: Duration = Duration::from_secs(30);
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// A directory in memory that goes when the test does.
 pub struct Dir(PathBuf);
@@ -31,6 +36,10 @@ impl Dir {
         self.0.join(name).to_str().unwrap().into()
     }
 
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
     /// What is in it.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
@@ -46,28 +55,49 @@ impl Drop for Dir {
     }
 }
 
-/// What this process is to do if it is a helper: the role and its arguments. A test binary that uses [`Peer`] has a
-/// test named `helper` that begins with this and returns if it gives `None`.
+const ROLE: &str = "RAMWAY_TEST_ROLE";
+
+/// What this process is to do if it is another one's [`Peer`]: the role and its arguments. A test binary that uses
+/// [`Peer::start`] has a test named `helper` that begins with this and returns if it gives `None`.
 pub fn helper_role() -> Option<Vec<String>> {
-    let role = std::env::var("RAMWAY_TEST_ROLE").ok()?;
+    let role = std::env::var(ROLE).ok()?;
     Some(role.split('\n').map(String::from).collect())
 }
 
-/// In a helper: tells the parent something.
-pub fn say(what: &str) {
-    // The test harness writes to the same stream without ending its lines.
-    println!("\n@{what}");
-    std::io::stdout().flush().unwrap();
+/// In a peer: the argument of its role.
+pub fn argument() -> String {
+    helper_role().unwrap().swap_remove(1)
 }
 
-/// In a helper: the parent's next word; "" when it is gone.
+/// The argument of [`Peer::again`], in the process that it started for `test`.
+pub fn argument_of(test: &str) -> Option<PathBuf> {
+    let role = helper_role()?;
+    (role[0] == test).then(|| PathBuf::from(&role[1]))
+}
+
+/// In a peer: tells the parent something.
+pub fn say(what: impl Display) {
+    // The test harness writes to the same stream without ending its lines.
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n@{what}").unwrap();
+    out.flush().unwrap();
+}
+
+/// In a peer: the parent's next word; "" when it is gone.
 pub fn listen() -> String {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     line.trim().into()
 }
 
-/// Another process, running the `helper` test of this binary.
+/// This test binary again, to run one of its tests.
+pub fn only(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    command
+}
+
+/// Another process, killed if the test ends before it does.
 pub struct Peer {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -75,18 +105,24 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// Runs the `helper` test of this binary in a role: its name, then its arguments.
     pub fn start(role: &[&str]) -> Self {
         Self::start_with(role, |_| {})
     }
 
     pub fn start_with(role: &[&str], change: impl FnOnce(&mut Command)) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args(["helper", "--exact", "--nocapture", "--test-threads=1"])
-            .env("RAMWAY_TEST_ROLE", role.join("\n"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
+        let mut command = only("helper");
         change(&mut command);
+        Self::spawn(command, &role.join("\n"))
+    }
+
+    /// Runs `test` itself, where [`argument_of`] gives `argument`.
+    pub fn again(test: &str, argument: &Path) -> Self {
+        Self::spawn(only(test), &format!("{test}\n{}", argument.display()))
+    }
+
+    fn spawn(mut command: Command, role: &str) -> Self {
+        command.env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -98,7 +134,7 @@ impl Peer {
         loop {
             let mut line = String::new();
             let n = self.stdout.read_line(&mut line).unwrap();
-            assert!(n > 0, "the helper ended without a word: {:?}", self.child.wait());
+            assert!(n > 0, "the other process ended without a word: {:?}", self.child.wait());
             if let Some(said) = line.trim_end().strip_prefix('@') {
                 return said.into();
             }
@@ -114,13 +150,13 @@ impl Peer {
         writeln!(self.stdin.as_mut().unwrap(), "{what}").unwrap();
     }
 
-    pub fn pid(&self) -> i32 {
-        self.child.id() as i32
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, signal: i32) {
         // SAFETY: `kill` on our own child, which has not been waited for.
-        assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
+        assert_eq!(unsafe { libc::kill(self.pid() as i32, signal) }, 0);
     }
 
     /// SIGKILL, and waits until the kernel has let go of all it had.
@@ -130,12 +166,18 @@ impl Peer {
     }
 
     /// Lets it go on to its end, which must be a success.
-    pub fn finish(mut self) {
+    pub fn finish(self) {
+        self.rest();
+    }
+
+    /// The same, and gives the rest of what it said.
+    pub fn rest(mut self) -> String {
         drop(self.stdin.take());
         let mut rest = String::new();
-        std::io::Read::read_to_string(&mut self.stdout, &mut rest).unwrap();
+        self.stdout.read_to_string(&mut rest).unwrap();
         let status = self.child.wait().unwrap();
-        assert!(status.success(), "helper: {status}\n{rest}");
+        assert!(status.success(), "the other process: {status}\n{rest}");
+        rest
     }
 }
 
@@ -211,9 +253,30 @@ pub fn mount_tmpfs(dir: &str, options: &str) -> bool {
 
 /// Waits until `done` says so, or fails.
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < LONG, "not within {LONG:?}: {what}");
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// How many descriptors this process has.
+pub fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Runs `work` and fails if it does not end in time, instead of hanging.
+pub fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, wait) = std::sync::mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        let _ = done.send(work());
+    });
+    match wait.recv_timeout(limit) {
+        Ok(result) => result,
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("not done within {limit:?}"),
+        Err(_) => match worker.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => unreachable!("the worker sends before it ends"),
+        },
     }
 }

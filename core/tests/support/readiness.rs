@@ -1,6 +1,6 @@
 //! What the tests of readiness descriptors share. Each runs with both ways of making them, in processes of its own.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
+pub use super::LONG;
 use ramway::{Bus, ErrorKind, Readiness, Receiver, Sender};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,17 +11,11 @@ use std::time::{Duration, Instant};
 /// Which test a child runs, and which part of it.
 pub const TEST_NAME: &str = "RAMWAY_READINESS_TEST";
 pub const PART: &str = "RAMWAY_READINESS_PART";
-/// Long enough for any machine; whoever waits this long has missed something.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A child of this test binary that runs `test` with the method `uring` or `thread`.
 pub fn command(test: &str, part: &str, method: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(TEST_NAME, test)
-        .env(PART, part)
-        .env("RAMWAY_READINESS", method);
+    let mut command = super::only(test);
+    command.env(TEST_NAME, test).env(PART, part).env("RAMWAY_READINESS", method);
     command
 }
 
@@ -108,8 +102,8 @@ pub fn poll(fd: impl AsFd, timeout: Duration) -> bool {
 /// Polls as an event loop does; a wait that lasts this long has missed its event.
 pub fn must_become_readable(fd: BorrowedFd<'_>, what: &str) {
     let started = Instant::now();
-    assert!(poll(fd, PATIENCE), "{what}: never became readable");
-    assert!(started.elapsed() < PATIENCE / 2, "{what}: became readable far too late");
+    assert!(poll(fd, LONG), "{what}: never became readable");
+    assert!(started.elapsed() < LONG / 2, "{what}: became readable far too late");
 }
 
 pub fn kind<T>(result: ramway::Result<T>) -> ErrorKind {
