@@ -20,16 +20,14 @@ pub(crate) const ROUND: Duration = Duration::from_millis(100);
 /// The longest sleep where the waker does not fence and we cannot make it: the wake-up may be missed, so it is short.
 const UNORDERED_ROUND: Duration = Duration::from_millis(1);
 
-/// Looks at the shared word before sleeping, at most: with 3 PAUSEs of 25 ns between them 50 µs, about what a sleep
-/// costs. Rare enough for a look at the clock and the deadline in between.
-const SPIN_MAX: u32 = 700;
-const SPIN_MIN: u32 = 16;
-/// So many looks of a wait have one PAUSE between them, the later ones three.
-const CLOSE_LOOKS: u32 = 4;
+/// Looks at the shared word before sleeping, at most: 2,000 × 25 ns of PAUSE = 50 µs, about what a sleep costs. Rare
+/// enough for a look at the clock and the deadline in between.
+const SPIN_MAX: u32 = 2_000;
+const SPIN_MIN: u32 = 32;
 /// PAUSEs before the first look of a wait; one between the later ones.
 const FIRST_PAUSE: u32 = 3;
 /// A sleep that was shorter than this would have been better spent spinning.
-const SHORT_SLEEP: Duration = Duration::from_micros(60);
+pub(crate) const SHORT_SLEEP: Duration = Duration::from_micros(60);
 
 /// How a blocking call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -305,7 +303,9 @@ impl Waiting {
         if !alone {
             // The caller has just looked. To look again at once takes the line away from a peer that is about to write
             // it: this first pause makes the round trip 0.85 to 0.95 × and one way 0.76 × (docs/adr/0001).
-            pause(FIRST_PAUSE);
+            for _ in 0..FIRST_PAUSE {
+                spin_hint();
+            }
             let looks = if self.policy == WaitPolicy::Hybrid { self.budget } else { SPIN_MAX };
             if poll(looks, ready)? {
                 self.budget = (self.budget * 2).min(SPIN_MAX);
@@ -345,24 +345,16 @@ impl Waiting {
     }
 }
 
-/// Looks up to `looks` times; true as soon as `ready` is. After the first few looks there are fewer a microsecond: where
-/// the two CPUs are far apart, each look delays the peer's store (0.91 × the round trip there, docs/adr/0001).
+/// Looks up to `looks` times; true as soon as `ready` is.
 #[inline(always)]
 fn poll(looks: u32, ready: &mut impl FnMut() -> Result<bool>) -> Result<bool> {
-    for look in 0..looks {
+    for _ in 0..looks {
         if ready()? {
             return Ok(true);
         }
-        pause(if look < CLOSE_LOOKS { 1 } else { 3 });
-    }
-    Ok(false)
-}
-
-#[inline(always)]
-fn pause(times: u32) {
-    for _ in 0..times {
         spin_hint();
     }
+    Ok(false)
 }
 
 /// Leaves the wait: step 3's "store 0".
