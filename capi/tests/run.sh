@@ -54,9 +54,9 @@ for cc in "${c_compilers[@]}"; do
     done
 done
 for cxx in "${cpp_compilers[@]}"; do
-    for header in ramway.h ramway_inline.h ramway.hpp; do
+    for header in ramway.h ramway_inline.h ramway.hpp ramway/{bus,options,receiver,region,result,sender}.hpp; do
         echo "#include \"$header\"" >"$out/alone.cpp"
-        for standard in c++20 c++23; do
+        for standard in c++20 $([ $header = ramway.hpp ] && echo c++23); do
             try "$header alone, $cxx $standard" "$cxx" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
         done
     done

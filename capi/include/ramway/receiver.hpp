@@ -1,0 +1,285 @@
+/// The receiving end of a ring. Part of ramway.hpp.
+#ifndef RAMWAY_RECEIVER_HPP
+#define RAMWAY_RECEIVER_HPP
+
+#include "../ramway_inline.h"
+#include "options.hpp"
+#include "result.hpp"
+#include "sender.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace ramway {
+
+/// A received message while somebody else sees to its release.
+struct message_view : ramway_message {
+    std::span<const std::byte> bytes() const noexcept { return {static_cast<const std::byte *>(data), len}; }
+    std::string_view text() const noexcept { return {static_cast<const char *>(data), len}; }
+    /// The payload as a plain value, copied out; invalid_argument if the length is not that of T.
+    template <class T>
+        requires std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T>
+    result<T> as() const {
+        if (len != sizeof(T)) {
+            return error(status::invalid_argument, "a message of " + std::to_string(len) + " bytes read as a value of " +
+                                                       std::to_string(sizeof(T)));
+        }
+        T value;
+        std::memcpy(std::addressof(value), data, sizeof(T));
+        return value;
+    }
+};
+static_assert(sizeof(message_view) == sizeof(ramway_message));
+
+/// A received message: a view of the shared memory, given back when it goes out of scope. Must not outlive its
+/// receiver.
+class message {
+  public:
+    message(message &&other) noexcept : receiver_(std::exchange(other.receiver_, nullptr)), view_(other.view_) {}
+    message &operator=(message &&other) noexcept {
+        if (this != &other) {
+            release();
+            receiver_ = std::exchange(other.receiver_, nullptr);
+            view_ = other.view_;
+        }
+        return *this;
+    }
+    ~message() { release(); }
+
+    std::span<const std::byte> data() const noexcept { return view_.bytes(); }
+    std::string_view text() const noexcept { return view_.text(); }
+    std::size_t size() const noexcept { return view_.len; }
+    std::uint32_t type_id() const noexcept { return view_.type_id; }
+    std::uint64_t tag() const noexcept { return view_.tag; }
+    template <class T>
+    result<T> as() const {
+        return view_.template as<T>();
+    }
+    /// Gives it back now; the view is over.
+    void release() noexcept {
+        if (receiver_ != nullptr) {
+            (void)ramway_inline_release(std::exchange(receiver_, nullptr));
+        }
+    }
+
+  private:
+    friend class receiver;
+    message(ramway_receiver *receiver, const message_view &view) : receiver_(receiver), view_(view) {}
+
+    ramway_receiver *receiver_;
+    message_view view_;
+};
+
+/// Several messages, given back together when it goes out of scope. Iterates over message_view.
+class batch {
+  public:
+    batch(batch &&other) noexcept : receiver_(std::exchange(other.receiver_, nullptr)), views_(other.views_) {}
+    batch &operator=(batch &&) = delete;
+    ~batch() {
+        if (receiver_ != nullptr) {
+            (void)ramway_inline_release(receiver_);
+        }
+    }
+
+    std::size_t size() const noexcept { return views_.size(); }
+    const message_view &operator[](std::size_t i) const noexcept { return views_[i]; }
+    auto begin() const noexcept { return views_.begin(); }
+    auto end() const noexcept { return views_.end(); }
+
+  private:
+    friend class receiver;
+    batch(ramway_receiver *receiver, std::span<const message_view> views) : receiver_(receiver), views_(views) {}
+
+    ramway_receiver *receiver_;
+    std::span<const message_view> views_;
+};
+
+/// Copies of what a copying receive said about its message.
+struct meta {
+    std::size_t len;
+    std::uint32_t type_id;
+    std::uint64_t tag;
+};
+
+/// The receiving end of a ring: one per ring, in the whole system. Closes when it goes out of scope.
+class receiver {
+  public:
+    receiver() = default;
+
+    static result<receiver> create(const std::string &name, const options &o = {}) {
+        return make(ramway_receiver_create, name, o);
+    }
+    static result<receiver> open(const std::string &name, const options &o = {}) {
+        return make(ramway_receiver_open, name, o);
+    }
+    static result<receiver> open_or_create(const std::string &name, const options &o = {}) {
+        return make(ramway_receiver_open_or_create, name, o);
+    }
+    /// See ramway_receiver_attach.
+    static result<receiver> attach(std::span<std::byte> memory) {
+        ramway_receiver *out = nullptr;
+        auto code = ramway_receiver_attach(memory.data(), memory.size(), &out);
+        return code == RAMWAY_OK ? result<receiver>(adopt(out)) : result<receiver>(error(code));
+    }
+    /// Takes a handle over from C.
+    static receiver adopt(ramway_receiver *handle) noexcept {
+        receiver made;
+        made.handle_.reset(handle);
+        return made;
+    }
+
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    /// For calls of ramway.h; stays ours.
+    ramway_receiver *get() const noexcept { return handle_.get(); }
+
+    /// The next message; waits as long as it takes. status::closed or peer_dead after the last one.
+    result<message> recv() { return take(RAMWAY_FOREVER); }
+    /// Does not wait: status::empty.
+    result<message> try_recv() { return take(detail::now); }
+    result<message> recv_for(std::chrono::nanoseconds timeout) { return take(detail::ns(timeout)); }
+    /// Up to room.size() messages, whose views are put into `room`; waits for the first one only.
+    result<batch> recv_batch(std::span<message_view> room, std::chrono::nanoseconds timeout = forever) {
+        std::size_t count = 0;
+        auto code = ramway_inline_recv_batch(get(), detail::ns(timeout), room.data(), room.size(), &count);
+        if (code == RAMWAY_OK) [[likely]] {
+            return batch(get(), room.first(count));
+        }
+        return error(code);
+    }
+    /// Copies the next message out, each byte once: safe against a peer that rewrites what it sent. too_large leaves
+    /// the message where it is.
+    result<meta> recv_into(std::span<std::byte> buffer, std::chrono::nanoseconds timeout = forever) {
+        ramway_message m{};
+        auto code = ramway_recv_into(get(), detail::ns(timeout), buffer.data(), buffer.size(), &m);
+        if (code == RAMWAY_OK) [[likely]] {
+            return meta{m.len, m.type_id, m.tag};
+        }
+        return error(code);
+    }
+
+    /// Messages one after another, each given back before the next is taken, until the stream ends:
+    ///
+    ///     auto messages = rx.messages();
+    ///     for (const auto &message : messages) { ... }
+    ///     if (messages.ended() != ramway::status::closed) { ... }
+    class message_range {
+      public:
+        class iterator {
+          public:
+            using value_type = message_view;
+            using difference_type = std::ptrdiff_t;
+            using iterator_concept = std::input_iterator_tag;
+            const message_view &operator*() const noexcept { return range_->view_; }
+            const message_view *operator->() const noexcept { return &range_->view_; }
+            iterator &operator++() {
+                range_->next();
+                return *this;
+            }
+            void operator++(int) { range_->next(); }
+            friend bool operator==(const iterator &i, std::default_sentinel_t) noexcept {
+                return i.range_->ended() != status::ok;
+            }
+
+          private:
+            friend class message_range;
+            explicit iterator(message_range *range) : range_(range) {}
+            message_range *range_;
+        };
+
+        message_range(const message_range &) = delete;
+        message_range &operator=(const message_range &) = delete;
+        ~message_range() { release(); }
+
+        iterator begin() {
+            next();
+            return iterator(this);
+        }
+        std::default_sentinel_t end() const noexcept { return {}; }
+        /// Why it ended: closed is the good way. ok if it has not.
+        status ended() const noexcept { return static_cast<status>(code_); }
+
+      private:
+        friend class receiver;
+        message_range(ramway_receiver *receiver, std::int64_t timeout) : receiver_(receiver), timeout_(timeout) {}
+        void release() noexcept {
+            if (std::exchange(taken_, false)) {
+                (void)ramway_inline_release(receiver_);
+            }
+        }
+        void next() {
+            release();
+            code_ = ramway_inline_recv(receiver_, timeout_, &view_);
+            taken_ = code_ == RAMWAY_OK;
+        }
+
+        ramway_receiver *receiver_;
+        std::int64_t timeout_;
+        message_view view_{};
+        ramway_status code_ = RAMWAY_OK;
+        bool taken_ = false;
+    };
+    /// `timeout`: how long to wait for each message.
+    message_range messages(std::chrono::nanoseconds timeout = forever) {
+        return message_range(get(), detail::ns(timeout));
+    }
+
+    std::uint64_t capacity() const noexcept { return ramway_receiver_capacity(get()); }
+    std::uint32_t align() const noexcept { return ramway_receiver_align(get()); }
+    std::uint64_t len() const noexcept { return ramway_receiver_len(get()); }
+    bool is_peer_alive() const noexcept { return ramway_receiver_is_peer_alive(get()); }
+    std::uint32_t peer_epoch() const noexcept { return ramway_receiver_peer_epoch(get()); }
+    std::uint32_t epoch() const noexcept { return ramway_receiver_epoch(get()); }
+    result<void> set_wait_policy(wait_policy policy) {
+        return detail::outcome(ramway_receiver_set_wait_policy(get(), static_cast<std::uint32_t>(policy)));
+    }
+    result<void> set_interruptible(bool yes) {
+        return detail::outcome(ramway_receiver_set_interruptible(get(), yes));
+    }
+    /// For event loops: readable when try_recv has something to say. Ours to close.
+    result<int> readiness_fd() { return detail::descriptor(ramway_receiver_readiness_fd(get())); }
+    /// Says that nothing more will be read; what the destructor does, with the chance of an error.
+    result<void> close() { return detail::outcome(ramway_receiver_close(handle_.release())); }
+
+  private:
+    template <class Open>
+    static result<receiver> make(Open open, const std::string &name, const options &o) {
+        ramway_receiver *out = nullptr;
+        const ramway_options c = o.c();
+        auto code = open(name.c_str(), &c, &out);
+        return code == RAMWAY_OK ? result<receiver>(adopt(out)) : result<receiver>(error(code));
+    }
+    result<message> take(std::int64_t timeout) {
+        message_view view;
+        auto code = ramway_inline_recv(get(), timeout, &view);
+        if (code == RAMWAY_OK) [[likely]] {
+            return message(get(), view);
+        }
+        return error(code);
+    }
+
+    detail::handle<ramway_receiver, ramway_receiver_close> handle_;
+};
+
+/// A ring for two threads of this process.
+inline result<std::pair<sender, receiver>> pair(std::uint64_t capacity) {
+    ramway_sender *tx = nullptr;
+    ramway_receiver *rx = nullptr;
+    auto code = ramway_ring_pair(capacity, &tx, &rx);
+    if (code != RAMWAY_OK) {
+        return error(code);
+    }
+    return std::pair(sender::adopt(tx), receiver::adopt(rx));
+}
+
+}  // namespace ramway
+
+#endif

@@ -1,0 +1,204 @@
+/// The sending end of a ring. Part of ramway.hpp.
+#ifndef RAMWAY_SENDER_HPP
+#define RAMWAY_SENDER_HPP
+
+#include "../ramway_inline.h"
+#include "options.hpp"
+#include "result.hpp"
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ramway {
+
+/// Room for one message, to be written in place. Aborts when it goes out of scope uncommitted: nothing of it remains.
+/// Must not outlive its sender.
+class slot {
+  public:
+    slot(slot &&other) noexcept : sender_(std::exchange(other.sender_, nullptr)), data_(other.data_) {}
+    slot &operator=(slot &&) = delete;
+    ~slot() {
+        if (sender_ != nullptr) {
+            (void)ramway_inline_abort(sender_);
+        }
+    }
+
+    std::span<std::byte> data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return data_.size(); }
+    /// Sends the first `len` bytes, visible at once.
+    result<void> commit(std::size_t len, std::uint32_t type_id = 0, std::uint64_t tag = 0) && {
+        return done(ramway_inline_commit(sender_, len, type_id, tag));
+    }
+    /// Visible only with the next flush or flushed message.
+    result<void> commit_unflushed(std::size_t len, std::uint32_t type_id = 0, std::uint64_t tag = 0) && {
+        return done(ramway_inline_commit_unflushed(sender_, len, type_id, tag));
+    }
+
+  private:
+    friend class sender;
+    slot(ramway_sender *sender, void *data, std::size_t len)
+        : sender_(sender), data_(static_cast<std::byte *>(data), len) {}
+    result<void> done(ramway_status code) {
+        if (code == RAMWAY_OK) [[likely]] {
+            sender_ = nullptr;
+            return {};
+        }
+        return error(code);
+    }
+
+    ramway_sender *sender_;
+    std::span<std::byte> data_;
+};
+
+/// The sending end of a ring: one per ring, in the whole system. Closes when it goes out of scope. An empty one (moved
+/// from, or a bus's direction that does not exist) answers invalid_argument.
+class sender {
+  public:
+    sender() = default;
+
+    static result<sender> create(const std::string &name, const options &o = {}) {
+        return make(ramway_sender_create, name, o);
+    }
+    static result<sender> open(const std::string &name, const options &o = {}) {
+        return make(ramway_sender_open, name, o);
+    }
+    static result<sender> open_or_create(const std::string &name, const options &o = {}) {
+        return make(ramway_sender_open_or_create, name, o);
+    }
+    /// See ramway_sender_attach.
+    static result<sender> attach(std::span<std::byte> memory) {
+        sender made;
+        ramway_sender *out = nullptr;
+        auto code = ramway_sender_attach(memory.data(), memory.size(), &out);
+        made.handle_.reset(out);
+        return code == RAMWAY_OK ? result<sender>(std::move(made)) : result<sender>(error(code));
+    }
+    /// Takes a handle over from C.
+    static sender adopt(ramway_sender *handle) noexcept {
+        sender made;
+        made.handle_.reset(handle);
+        return made;
+    }
+
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    /// For calls of ramway.h; stays ours.
+    ramway_sender *get() const noexcept { return handle_.get(); }
+
+    /// Sends a message, visible at once; waits for room as long as it takes.
+    result<void> send(std::uint32_t type_id, bytes data, std::uint64_t tag = 0) {
+        return put(type_id, data, tag, RAMWAY_FOREVER);
+    }
+    /// Does not wait: status::full.
+    result<void> try_send(std::uint32_t type_id, bytes data, std::uint64_t tag = 0) {
+        return put(type_id, data, tag, detail::now);
+    }
+    result<void> send_for(std::chrono::nanoseconds timeout, std::uint32_t type_id, bytes data, std::uint64_t tag = 0) {
+        return put(type_id, data, tag, detail::ns(timeout));
+    }
+    /// Sends a plain value by its bytes; message::as<T>() reads it.
+    template <class T>
+        requires std::is_trivially_copyable_v<T>
+    result<void> send_value(std::uint32_t type_id, const T &value, std::uint64_t tag = 0) {
+        return send(type_id, bytes(std::as_bytes(std::span<const T, 1>(std::addressof(value), 1))), tag);
+    }
+    /// Sends every element of a range of bytes-like things and makes them visible together; gives how many.
+    template <std::ranges::input_range R>
+        requires std::constructible_from<bytes, std::ranges::range_reference_t<R>>
+    result<std::size_t> send_batch(std::uint32_t type_id, R &&messages) {
+        std::size_t sent = 0;
+        for (auto &&one : messages) {
+            const bytes data(one);
+            void *to = nullptr;
+            auto code = ramway_inline_reserve(get(), data.size(), RAMWAY_FOREVER, &to);
+            if (code == RAMWAY_OK) {
+                if (data.size() != 0) {
+                    std::memcpy(to, data.data(), data.size());
+                }
+                code = ramway_inline_commit_unflushed(get(), data.size(), type_id, 0);
+                if (code != RAMWAY_OK) {
+                    error why(code);
+                    (void)ramway_inline_abort(get());
+                    if (sent == 0) {
+                        return why;
+                    }
+                    break;
+                }
+                ++sent;
+            } else if (sent == 0) {
+                return error(code);
+            } else {
+                break;
+            }
+        }
+        auto code = ramway_inline_flush(get());
+        return code == RAMWAY_OK ? result<std::size_t>(sent) : result<std::size_t>(error(code));
+    }
+
+    result<slot> reserve(std::size_t len) { return open_slot(len, RAMWAY_FOREVER); }
+    /// Does not wait: status::full.
+    result<slot> try_reserve(std::size_t len) { return open_slot(len, detail::now); }
+    result<slot> reserve_for(std::chrono::nanoseconds timeout, std::size_t len) {
+        return open_slot(len, detail::ns(timeout));
+    }
+    /// Makes what was committed unflushed visible.
+    result<void> flush() { return detail::outcome(ramway_inline_flush(get())); }
+
+    std::uint64_t capacity() const noexcept { return ramway_sender_capacity(get()); }
+    std::uint32_t align() const noexcept { return ramway_sender_align(get()); }
+    std::uint64_t max_message_len() const noexcept { return ramway_sender_max_message_len(get()); }
+    std::uint64_t len() const noexcept { return ramway_sender_len(get()); }
+    bool is_peer_alive() const noexcept { return ramway_sender_is_peer_alive(get()); }
+    std::uint32_t peer_epoch() const noexcept { return ramway_sender_peer_epoch(get()); }
+    std::uint32_t epoch() const noexcept { return ramway_sender_epoch(get()); }
+    /// The tag of the last visible message, by whichever sender; result empty (status::empty) before the first.
+    result<std::uint64_t> last_tag() const {
+        std::uint64_t tag = 0;
+        return ramway_sender_last_tag(get(), &tag) ? result<std::uint64_t>(tag)
+                                                   : result<std::uint64_t>(error(RAMWAY_EMPTY));
+    }
+    result<void> set_wait_policy(wait_policy policy) {
+        return detail::outcome(ramway_sender_set_wait_policy(get(), static_cast<std::uint32_t>(policy)));
+    }
+    result<void> set_interruptible(bool yes) { return detail::outcome(ramway_sender_set_interruptible(get(), yes)); }
+    /// For event loops: readable when a try_ call has something else to say than the last full. Ours to close.
+    result<int> readiness_fd() { return detail::descriptor(ramway_sender_readiness_fd(get())); }
+    /// Flushes and says that this was all; what the destructor does, with the chance of an error.
+    result<void> close() { return detail::outcome(ramway_sender_close(handle_.release())); }
+    /// Gives up without saying so: the receiver gets peer_dead after what was flushed.
+    result<void> abandon() { return detail::outcome(ramway_sender_abandon(handle_.release())); }
+
+  private:
+    template <class Open>
+    static result<sender> make(Open open, const std::string &name, const options &o) {
+        ramway_sender *out = nullptr;
+        const ramway_options c = o.c();
+        auto code = open(name.c_str(), &c, &out);
+        return code == RAMWAY_OK ? result<sender>(adopt(out)) : result<sender>(error(code));
+    }
+    result<void> put(std::uint32_t type_id, bytes data, std::uint64_t tag, std::int64_t timeout) {
+        return detail::outcome(ramway_inline_send(get(), type_id, tag, data.data(), data.size(), timeout));
+    }
+    result<slot> open_slot(std::size_t len, std::int64_t timeout) {
+        void *to = nullptr;
+        auto code = ramway_inline_reserve(get(), len, timeout, &to);
+        if (code == RAMWAY_OK) [[likely]] {
+            return slot(get(), to, len);
+        }
+        return error(code);
+    }
+
+    detail::handle<ramway_sender, ramway_sender_close> handle_;
+};
+
+}  // namespace ramway
+
+#endif
