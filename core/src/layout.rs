@@ -204,6 +204,13 @@ pub const fn first_position(align: u32) -> u64 {
     align as u64 - FRAME_HEADER
 }
 
+/// Whether two positions could be those of a ring at rest: where frames can begin, and at most a capacity apart.
+pub const fn positions_agree(tail: u64, head: u64, capacity: u64, align: u32) -> bool {
+    let mask = align as u64 - 1;
+    let first = first_position(align);
+    tail & mask == first && head & mask == first && tail.wrapping_sub(head) <= capacity
+}
+
 /// How many bytes a frame with a payload of `len` takes. Cannot overflow for a `len` up to 2^32.
 #[inline(always)]
 pub const fn frame_size(len: u64, align: u32) -> u64 {

@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind, Result};
 /// A listener's socket and segment, in a directory that is held open.
 pub(crate) struct Place {
     name: Name,
-    /// The segment, as a name or path to give to [`crate::segment::named`].
+    /// The segment, as a name or path to give to [`named`](crate::segment::named()).
     pub(crate) segment: OsString,
     /// The segment's file name.
     segment_file: OsString,

@@ -1,8 +1,8 @@
 //! The consumer's half of the ring protocol: the mirror image of `producer.rs`.
 
-use super::producer::{agree_on_fences, dead, die, positions_agree};
+use super::producer::{agree_on_fences, dead, die};
 use crate::ErrorKind;
-use crate::layout::{FRAME_HEADER, MESSAGE_MAX, ROLE_CLOSED, RingBlock, RoleLine, frame_size};
+use crate::layout::{FRAME_HEADER, MESSAGE_MAX, ROLE_CLOSED, RingBlock, RoleLine, frame_size, positions_agree};
 use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
 use crate::wait;
 

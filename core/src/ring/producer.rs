@@ -4,6 +4,7 @@
 use crate::ErrorKind;
 use crate::layout::{
     FRAME_HEADER, ROLE_CAN, ROLE_CLOSED, ROLE_PLAIN, RingBlock, RoleLine, first_position, frame_size, max_message_len,
+    positions_agree,
 };
 use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
 use crate::wait;
@@ -287,13 +288,6 @@ impl Producer {
     pub(crate) fn die(&mut self, kind: ErrorKind) -> ErrorKind {
         die(&self.state, kind)
     }
-}
-
-/// What both roles require of the two positions when they attach.
-pub(crate) fn positions_agree(tail: u64, head: u64, capacity: u64, align: u32) -> bool {
-    let mask = align as u64 - 1;
-    let first = first_position(align);
-    tail & mask == first && head & mask == first && tail.wrapping_sub(head) <= capacity
 }
 
 /// Decides whether this side, as a waker, may leave its fence out, says so in its own flags, and fences after saying

@@ -45,18 +45,11 @@ impl Name {
         let shown = name.to_string_lossy();
         if name.as_bytes().contains(&b'/') {
             let path = Path::new(name);
-            let (Some(parent), Some(file)) = (path.parent(), path.file_name()) else {
-                return Err(Error::new(
-                    ErrorKind::InvalidArgument,
-                    format!("the path '{shown}' does not end in a name"),
-                ));
+            let ends_in_a_name = !name.as_bytes().ends_with(b"/") && !name.as_bytes().contains(&0);
+            let (Some(parent), Some(file), true) = (path.parent(), path.file_name(), ends_in_a_name) else {
+                let text = format!("the path '{shown}' does not end in a name");
+                return Err(Error::new(ErrorKind::InvalidArgument, text));
             };
-            if name.as_bytes().ends_with(b"/") || name.as_bytes().contains(&0) {
-                return Err(Error::new(
-                    ErrorKind::InvalidArgument,
-                    format!("the path '{shown}' does not end in a name"),
-                ));
-            }
             let dir = fs::open_dir(parent).map_err(|e| {
                 Error::os(e.raw_os_error(), format_args!("opening the directory {} of '{shown}'", parent.display()))
             })?;

@@ -6,6 +6,8 @@
 
 mod cleaner;
 
+pub use super::undelivered::Undelivered;
+pub use super::words::Role;
 pub use cleaner::{CleanOptions, Outcome, clean, clean_one};
 
 use std::ffi::{OsStr, OsString};
@@ -16,7 +18,7 @@ use super::format::{HeaderPage, RingGeometry, Valid, validate};
 use super::name::{self, Name};
 use super::named::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER, open_regular, read_page};
 use super::undelivered;
-use super::words::{RingWords, RoleWords, region_notify_word};
+use super::words::{RingWords, region_notify_word};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Kind;
 use crate::sys::mem::Access;
@@ -98,30 +100,6 @@ pub struct Ring {
     /// Whether the positions or a frame's length contradict each other, in words. Only of a segment that nobody uses:
     /// of a moving one it could be a snapshot's fault.
     pub damage: Option<String>,
-}
-
-/// A role's words in a [`Ring`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Role {
-    /// 1 while the holder sleeps.
-    pub wait: u32,
-    /// [`ROLE_CAN`](crate::layout::ROLE_CAN), [`ROLE_PLAIN`](crate::layout::ROLE_PLAIN),
-    /// [`ROLE_CLOSED`](crate::layout::ROLE_CLOSED).
-    pub flags: u32,
-    /// How often the role was taken; 0 is never.
-    pub epoch: u32,
-    /// Consumer only: the producer's epoch whose close it has delivered.
-    pub close_seen: u32,
-}
-
-/// How much a ring holds for its receiver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Undelivered {
-    /// Messages.
-    pub messages: u64,
-    /// Their payloads in bytes.
-    pub bytes: u64,
 }
 
 /// A region in a [`Segment`].
@@ -289,9 +267,8 @@ fn look_at_ring(file: BorrowedFd<'_>, page: HeaderPage, block: usize, ring: Ring
             counted = undelivered::count(file, &ring, words.tail, words.head);
         }
     }
-    let role = |w: RoleWords| Role { wait: w.wait, flags: w.flags, epoch: w.epoch, close_seen: w.close_seen };
     let (undelivered, damage) = match counted {
-        Ok(u) if still => (Some(Undelivered { messages: u.messages, bytes: u.bytes }), None),
+        Ok(found) if still => (Some(found), None),
         Err(e) if !moves => (None, Some(e.to_string())),
         _ => (None, None),
     };
@@ -302,8 +279,8 @@ fn look_at_ring(file: BorrowedFd<'_>, page: HeaderPage, block: usize, ring: Ring
         tail: words.tail,
         head: words.head,
         marks: words.marks,
-        producer: role(words.producer),
-        consumer: role(words.consumer),
+        producer: words.producer,
+        consumer: words.consumer,
         unseen_close: words.has_unseen_close(),
         undelivered,
         damage,

@@ -6,15 +6,16 @@ use super::format::{HeaderPage, RingGeometry, Valid};
 use super::named::read_page;
 use super::words::RingWords;
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{FRAME_HEADER, MESSAGE_MAX, first_position, frame_size};
+use crate::layout::{FRAME_HEADER, MESSAGE_MAX, frame_size, positions_agree};
 use crate::sys::fs;
 
-/// How much is undelivered.
+/// How much a ring holds for its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Undelivered {
-    pub(crate) messages: u64,
-    /// Their payloads, without headers and padding.
-    pub(crate) bytes: u64,
+pub struct Undelivered {
+    /// Messages.
+    pub messages: u64,
+    /// Their payloads in bytes, without headers and padding.
+    pub bytes: u64,
 }
 
 /// Whether the last one out leaves the name in place.
@@ -24,7 +25,7 @@ pub(crate) fn must_stay(page: &HeaderPage, valid: &Valid) -> bool {
             ring.is_some_and(|ring| {
                 let words = RingWords::read(page, i);
                 // What is not understood is not thrown away.
-                words.has_undelivered() || !positions_agree(&ring, words.tail, words.head)
+                words.has_undelivered() || !positions_agree(words.tail, words.head, ring.capacity, ring.align)
             })
         })
 }
@@ -35,7 +36,7 @@ pub(crate) fn reason_to_keep(file: BorrowedFd<'_>, valid: &Valid) -> Result<Opti
     for (i, geometry) in valid.rings.iter().enumerate() {
         let Some(geometry) = geometry else { continue };
         let words = RingWords::read(&page, i);
-        if words.tail != words.head || !positions_agree(geometry, words.tail, words.head) {
+        if words.tail != words.head || !positions_agree(words.tail, words.head, geometry.capacity, geometry.align) {
             return Ok(Some(match count(file, geometry, words.tail, words.head) {
                 Ok(u) => format!("it holds {} undelivered messages ({} bytes)", u.messages, u.bytes),
                 Err(e) if e.kind() == ErrorKind::Corrupt => format!("it is damaged: {e}"),
@@ -49,20 +50,13 @@ pub(crate) fn reason_to_keep(file: BorrowedFd<'_>, valid: &Valid) -> Result<Opti
     Ok(valid.header.is_persistent().then(|| "it is persistent".into()))
 }
 
-/// Whether two positions could be those of a ring: at most a capacity apart, and where frames can begin.
-fn positions_agree(ring: &RingGeometry, tail: u64, head: u64) -> bool {
-    let mask = u64::from(ring.align) - 1;
-    let first = first_position(ring.align);
-    tail.wrapping_sub(head) <= ring.capacity && head & mask == first && tail & mask == first
-}
-
 /// Walks the frames from `head` to `tail`, believing no length. Reads the file in pieces of at most a MiB: no mapping,
 /// so a truncated file is an error and not a signal.
 pub(crate) fn count(file: BorrowedFd<'_>, ring: &RingGeometry, tail: u64, head: u64) -> Result<Undelivered> {
     const WINDOW: u64 = 1 << 20;
     let corrupt = |text: String| Err(Error::new(ErrorKind::Corrupt, text));
     let pending = tail.wrapping_sub(head);
-    if !positions_agree(ring, tail, head) {
+    if !positions_agree(tail, head, ring.capacity, ring.align) {
         return corrupt(format!("the positions {head} and {tail} contradict each other"));
     }
     let mut found = Undelivered::default();

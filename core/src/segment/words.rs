@@ -5,13 +5,19 @@ use std::mem::offset_of;
 use super::format::HeaderPage;
 use crate::layout::{BLOCK_OFFSETS, HeadLine, Mark, ROLE_CLOSED, RegionBlock, RingBlock, RoleLine, TailLine};
 
-/// A role's words, as they were at one moment.
+/// A role's words in a [`Ring`](super::survey::Ring), as they were at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RoleWords {
-    pub(crate) wait: u32,
-    pub(crate) flags: u32,
-    pub(crate) epoch: u32,
-    pub(crate) close_seen: u32,
+#[non_exhaustive]
+pub struct Role {
+    /// 1 while the holder sleeps.
+    pub wait: u32,
+    /// [`ROLE_CAN`](crate::layout::ROLE_CAN), [`ROLE_PLAIN`](crate::layout::ROLE_PLAIN),
+    /// [`ROLE_CLOSED`].
+    pub flags: u32,
+    /// How often the role was taken; 0 is never.
+    pub epoch: u32,
+    /// Consumer only: the producer's epoch whose close it has delivered.
+    pub close_seen: u32,
 }
 
 /// A ring's words, as they were at one moment (each whole, together not).
@@ -21,14 +27,14 @@ pub(crate) struct RingWords {
     pub(crate) head: u64,
     /// `(end, tag)`, see [`Mark`].
     pub(crate) marks: [(u64, u64); 2],
-    pub(crate) producer: RoleWords,
-    pub(crate) consumer: RoleWords,
+    pub(crate) producer: Role,
+    pub(crate) consumer: Role,
 }
 
 impl RingWords {
     pub(crate) fn read(page: &HeaderPage, block: usize) -> Self {
         let base = BLOCK_OFFSETS[block];
-        let role = |at: usize| RoleWords {
+        let role = |at: usize| Role {
             wait: page.u32(base + at + offset_of!(RoleLine, wait)),
             flags: page.u32(base + at + offset_of!(RoleLine, flags)),
             epoch: page.u32(base + at + offset_of!(RoleLine, epoch)),
