@@ -2,8 +2,12 @@
 
 #[cfg(not(loom))]
 mod builder;
+// For the C ABI and the bindings; not part of the stable API.
+#[doc(hidden)]
 pub mod consumer;
+#[doc(hidden)]
 pub mod producer;
+#[doc(hidden)]
 pub mod raw;
 mod receiver;
 mod sender;
