@@ -9,7 +9,7 @@ use crate::sync::{Ordering, spin_hint};
 use crate::sys::clock;
 #[cfg(not(test))]
 use crate::wait::ROUND;
-use crate::wait::{Deadline, WaitPolicy};
+use crate::wait::{Deadline, SHORT_SLEEP, WaitPolicy};
 
 /// In this module's own tests no round comes to the rescue of a lost wake-up.
 #[cfg(test)]
@@ -20,7 +20,6 @@ const POLL: Duration = Duration::from_millis(1);
 /// Looks before sleeping: with the loop's pause about 50 µs, which is what a sleep costs.
 pub(super) const SPIN_MAX: u32 = 2_000;
 const SPIN_MIN: u32 = 32;
-const SHORT_SLEEP: Duration = Duration::from_micros(60);
 
 impl Region {
     /// Blocks until somebody notifies, for at most `timeout` (`None`: for ever). `true`: there was a notification
