@@ -22,8 +22,8 @@ const UNORDERED_ROUND: Duration = Duration::from_millis(1);
 
 /// Looks at the shared word before sleeping, at most: 2,000 × 25 ns of PAUSE = 50 µs, about what a sleep costs. Rare
 /// enough for a look at the clock and the deadline in between.
-const SPIN_MAX: u32 = 2_000;
-const SPIN_MIN: u32 = 32;
+pub(crate) const SPIN_MAX: u32 = 2_000;
+pub(crate) const SPIN_MIN: u32 = 32;
 /// PAUSEs before the first look of a wait; one between the later ones.
 const FIRST_PAUSE: u32 = 3;
 /// A sleep that was shorter than this would have been better spent spinning.
@@ -33,7 +33,8 @@ pub(crate) const SHORT_SLEEP: Duration = Duration::from_micros(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum WaitPolicy {
-    /// Never sleep: the shortest latency, for one whole CPU. Gives the CPU away between looks if there is only one.
+    /// Never sleep: the shortest latency, for one whole CPU. Lets others run on it every 50 µs, and between any two
+    /// looks if there is only one.
     Spin = 0,
     /// Spin for up to 50 µs, less where waits have been long, then sleep. Sleeps at once on a machine with one CPU.
     #[default]
@@ -328,11 +329,12 @@ impl Waiting {
             if deadline.left().is_none() {
                 return Err(Error::from(ErrorKind::TimedOut));
             }
-            if alone {
-                std::thread::yield_now();
-            } else if poll(SPIN_MAX, ready)? {
+            if !alone && poll(SPIN_MAX, ready)? {
                 return Ok(true);
             }
+            // Also where there are more CPUs: the peer may be bound to this one (a container of one CPU), and would not
+            // run before the end of our time slice, 4 ms later.
+            std::thread::yield_now();
         }
     }
 

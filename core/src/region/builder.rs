@@ -6,14 +6,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::Region;
-use super::waiting::SPIN_MAX;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Kind;
 use crate::segment::{self, Intent, Link, NamedOptions, Spec};
 use crate::sync::AtomicU32;
 use crate::sys::mem::{Access, PageMap};
 use crate::sys::placement::{self, PlacementOptions};
-use crate::wait::WaitPolicy;
+use crate::wait::{SPIN_MAX, WaitPolicy};
 
 /// What is not the default about a region.
 ///

@@ -9,7 +9,7 @@ use crate::sync::{Ordering, spin_hint};
 use crate::sys::clock;
 #[cfg(not(test))]
 use crate::wait::ROUND;
-use crate::wait::{Deadline, SHORT_SLEEP, WaitPolicy};
+use crate::wait::{Deadline, SHORT_SLEEP, SPIN_MAX, SPIN_MIN, WaitPolicy};
 
 /// In this module's own tests no round comes to the rescue of a lost wake-up.
 #[cfg(test)]
@@ -17,9 +17,6 @@ const ROUND: Duration = Duration::from_secs(3_600);
 
 /// A handle without write permission cannot say that it waits, so it looks this often.
 const POLL: Duration = Duration::from_millis(1);
-/// Looks before sleeping: with the loop's pause about 50 µs, which is what a sleep costs.
-pub(super) const SPIN_MAX: u32 = 2_000;
-const SPIN_MIN: u32 = 32;
 
 impl Region {
     /// Blocks until somebody notifies, for at most `timeout` (`None`: for ever). `true`: there was a notification
@@ -191,9 +188,8 @@ impl Region {
                         }
                         spin_hint();
                     }
-                    if alone {
-                        std::thread::yield_now();
-                    }
+                    // Also where there are more CPUs: who notifies may be bound to this one.
+                    std::thread::yield_now();
                     let now = clock::coarse_ns();
                     let look = now >= next_look;
                     if look {
