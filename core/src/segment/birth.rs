@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::file::{FileId, check_file_system, dup, leads_to, open_regular, os, read_page};
 use super::format::{format, validate};
 use super::name::{Name, socket_of};
-use super::named::{
-    BYTE_IN_USE, FileId, Named, NamedLink, NamedOptions, Step, check_file_system, dup, leads_to, lock_description,
-    open_regular, os, read_page, retry,
-};
+use super::named::{BYTE_IN_USE, Named, NamedLink, NamedOptions, Step, lock_description, retry};
 use super::{HeaderMap, undelivered};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{HEADER_SIZE, Kind};

@@ -1,6 +1,7 @@
 //! The only place that maps memory, takes locks, or decides whether bytes may be trusted.
 
 mod birth;
+mod file;
 mod format;
 mod link;
 pub(crate) mod name;

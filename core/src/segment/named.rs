@@ -8,7 +8,7 @@
 //! one out, a creator over a dead segment, and `clean`. Whoever meets that lock starts over.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,14 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::birth::{Unborn, create_once, remove};
-use super::format::{HeaderPage, Spec, Valid, validate};
+use super::file::{FileId, check_file_system, dup, leads_to, open_regular, os, read_page};
+use super::format::{Spec, Valid, validate};
 use super::name::Name;
 use super::{HeaderMap, undelivered};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Kind;
 use crate::sys::fork::Entry;
-use crate::sys::fs::{self, FileSystem};
+use crate::sys::fs;
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
 use crate::sys::placement::PlacementOptions;
@@ -148,78 +149,6 @@ fn attempt(name: &Name, options: &NamedOptions<'_>, unborn: &mut Option<Box<Unbo
     }
 }
 
-pub(super) fn os(e: Errno, what: &str) -> Error {
-    Error::os(e.raw_os_error(), what)
-}
-
-/// Refuses file systems that cannot do what the segments rest on.
-pub(crate) fn check_file_system(fd: BorrowedFd<'_>, allow_disk: bool) -> Result<()> {
-    match fs::file_system(fd).map_err(|e| os(e, "asking for the file system's type"))? {
-        FileSystem::Memory => Ok(()),
-        FileSystem::Disk if allow_disk => Ok(()),
-        FileSystem::Disk => {
-            let text = format!(
-                "this is a file system on a disk, whose pages are written back; use {}, or allow_disk",
-                fs::GOOD_PLACE
-            );
-            Err(Error::new(ErrorKind::Unsupported, text))
-        }
-        FileSystem::Unsuitable(kind) => {
-            let text = format!(
-                "this is a file system of type {kind}, where shared mappings or locks cannot be relied on; use {}",
-                fs::GOOD_PLACE
-            );
-            Err(Error::new(ErrorKind::Unsupported, text))
-        }
-    }
-}
-
-/// A file's first page (zero beyond its end) and its length.
-pub(crate) fn read_page(file: BorrowedFd<'_>) -> Result<(HeaderPage, u64)> {
-    let mut page = HeaderPage::zeroed();
-    let size = fs::stat(file).map_err(|e| os(e, "looking at the file"))?.st_size as u64;
-    fs::read_at(file, 0, &mut page.0[..]).map_err(|e| os(e, "reading the header page"))?;
-    Ok((page, size))
-}
-
-/// Opens a regular file without side effects on anything else. `None`: nothing has this name.
-pub(crate) fn open_regular(dir: BorrowedFd<'_>, file: &OsStr, access: Access) -> Result<Option<(OwnedFd, Stat)>> {
-    let not_regular = |stat: &Stat| {
-        let text = format!("this is {}, not a segment; it is left as it is", fs::describe(stat));
-        Error::new(ErrorKind::InvalidArgument, text)
-    };
-    match fs::stat_at(dir, file).map_err(|e| os(e, "looking at the name"))? {
-        None => return Ok(None),
-        Some(stat) if !fs::is_regular(&stat) => return Err(not_regular(&stat)),
-        Some(_) => {}
-    }
-    let fd = match fs::open_at(dir, file, access) {
-        Err(Errno::NOENT) => return Ok(None),
-        result => result.map_err(|e| os(e, "opening the file"))?,
-    };
-    let stat = fs::stat(&fd).map_err(|e| os(e, "looking at the file"))?;
-    if fs::is_regular(&stat) { Ok(Some((fd, stat))) } else { Err(not_regular(&stat)) }
-}
-
-/// What makes a file the same file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileId {
-    dev: u64,
-    ino: u64,
-}
-
-impl FileId {
-    pub(crate) fn of(stat: &Stat) -> Self {
-        let (dev, ino) = fs::identity(stat);
-        Self { dev, ino }
-    }
-}
-
-/// Whether the name still leads to this file.
-pub(crate) fn leads_to(dir: BorrowedFd<'_>, file: &OsStr, id: FileId) -> bool {
-    matches!(fs::stat_at(dir, file), Ok(Some(now)) if FileId::of(&now) == id)
-}
-
 pub(super) fn retry(why: &str) -> Step {
     Step::Retry(Error::new(ErrorKind::TimedOut, format!("{why}, over and over until the deadline")))
 }
@@ -297,10 +226,6 @@ pub(crate) fn lock_description(name: &Name, stat: &Stat, access: Access) -> Resu
         Ok(vec![lock, dup(name.dir())?])
     })?;
     Ok(same.then_some(entry))
-}
-
-pub(super) fn dup(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
-    rustix::io::fcntl_dupfd_cloexec(fd, 0).map_err(|e| os(e, "duplicating a descriptor"))
 }
 
 /// The locks of one handle. Dropped last of all the handle has: releases the role, and if nobody else is there, the

@@ -14,9 +14,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use super::file::{open_regular, read_page};
 use super::format::{HeaderPage, RingGeometry, Valid, validate};
 use super::name::{self, Name};
-use super::named::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER, open_regular, read_page};
+use super::named::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER};
 use super::undelivered;
 use super::words::{RingWords, region_notify_word};
 use crate::error::{Error, ErrorKind, Result};

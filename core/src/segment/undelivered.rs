@@ -2,8 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
+use super::file::read_page;
 use super::format::{HeaderPage, RingGeometry, Valid};
-use super::named::read_page;
 use super::words::RingWords;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{FRAME_HEADER, MESSAGE_MAX, frame_size, positions_agree};

@@ -1,0 +1,88 @@
+//! The file behind a segment: what may be opened, on which file systems, and whether a name still leads to it.
+
+use std::ffi::OsStr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::format::HeaderPage;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sys::fs::{self, FileSystem};
+use crate::sys::mem::Access;
+
+pub(super) fn os(e: Errno, what: &str) -> Error {
+    Error::os(e.raw_os_error(), what)
+}
+
+/// Refuses file systems that cannot do what the segments rest on.
+pub(crate) fn check_file_system(fd: BorrowedFd<'_>, allow_disk: bool) -> Result<()> {
+    match fs::file_system(fd).map_err(|e| os(e, "asking for the file system's type"))? {
+        FileSystem::Memory => Ok(()),
+        FileSystem::Disk if allow_disk => Ok(()),
+        FileSystem::Disk => {
+            let text = format!(
+                "this is a file system on a disk, whose pages are written back; use {}, or allow_disk",
+                fs::GOOD_PLACE
+            );
+            Err(Error::new(ErrorKind::Unsupported, text))
+        }
+        FileSystem::Unsuitable(kind) => {
+            let text = format!(
+                "this is a file system of type {kind}, where shared mappings or locks cannot be relied on; use {}",
+                fs::GOOD_PLACE
+            );
+            Err(Error::new(ErrorKind::Unsupported, text))
+        }
+    }
+}
+
+/// A file's first page (zero beyond its end) and its length.
+pub(crate) fn read_page(file: BorrowedFd<'_>) -> Result<(HeaderPage, u64)> {
+    let mut page = HeaderPage::zeroed();
+    let size = fs::stat(file).map_err(|e| os(e, "looking at the file"))?.st_size as u64;
+    fs::read_at(file, 0, &mut page.0[..]).map_err(|e| os(e, "reading the header page"))?;
+    Ok((page, size))
+}
+
+/// Opens a regular file without side effects on anything else. `None`: nothing has this name.
+pub(crate) fn open_regular(dir: BorrowedFd<'_>, file: &OsStr, access: Access) -> Result<Option<(OwnedFd, Stat)>> {
+    let not_regular = |stat: &Stat| {
+        let text = format!("this is {}, not a segment; it is left as it is", fs::describe(stat));
+        Error::new(ErrorKind::InvalidArgument, text)
+    };
+    match fs::stat_at(dir, file).map_err(|e| os(e, "looking at the name"))? {
+        None => return Ok(None),
+        Some(stat) if !fs::is_regular(&stat) => return Err(not_regular(&stat)),
+        Some(_) => {}
+    }
+    let fd = match fs::open_at(dir, file, access) {
+        Err(Errno::NOENT) => return Ok(None),
+        result => result.map_err(|e| os(e, "opening the file"))?,
+    };
+    let stat = fs::stat(&fd).map_err(|e| os(e, "looking at the file"))?;
+    if fs::is_regular(&stat) { Ok(Some((fd, stat))) } else { Err(not_regular(&stat)) }
+}
+
+/// What makes a file the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    dev: u64,
+    ino: u64,
+}
+
+impl FileId {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        let (dev, ino) = fs::identity(stat);
+        Self { dev, ino }
+    }
+}
+
+/// Whether the name still leads to this file.
+pub(crate) fn leads_to(dir: BorrowedFd<'_>, file: &OsStr, id: FileId) -> bool {
+    matches!(fs::stat_at(dir, file), Ok(Some(now)) if FileId::of(&now) == id)
+}
+
+pub(super) fn dup(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+    rustix::io::fcntl_dupfd_cloexec(fd, 0).map_err(|e| os(e, "duplicating a descriptor"))
+}
