@@ -57,8 +57,9 @@ pub struct Args {
 /// Receives it.
 pub fn run(args: &Args) -> Outcome {
     let interrupt = Interrupt::install()?;
-    let receiver = args.ring.builder().receiver()?;
+    // First the file: a receiver that comes and goes again would end its sender's stream for a mistyped path.
     let mut sink = Sink::open(&args.file)?;
+    let receiver = args.ring.builder().receiver().inspect_err(|_| sink.leave(0))?;
     let progress = Progress::new(None, args.ring.quiet || sink.is_terminal());
     let past = (!receiver.is_peer_alive()).then_some(receiver.peer_epoch());
     let mut stream = Stream { receiver, name: args.ring.name.display().to_string(), past, interrupt, progress };

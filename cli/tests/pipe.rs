@@ -160,6 +160,40 @@ fn two_receivers_are_one_too_many() {
 }
 
 #[test]
+fn a_receiver_that_cannot_write_does_not_end_the_stream() {
+    let place = Place::new();
+    let mut sender = place.ramway(["send", "box"]).stdin(Stdio::piped()).spawn().unwrap();
+    place.await_name("box");
+    let nowhere = place.files.join("no/such/file");
+    assert_failed(&place.run(&["recv", "box", nowhere.to_str().unwrap()]), 6, "no/such/file");
+    assert_failed(&place.run(&["recv", "box", "/"]), 1, "directory");
+    let output = place.file("out", b"");
+    let receiver = place.ramway(["recv", "box", &output]).spawn().unwrap();
+    // More than the ring holds, so that a receiver that has gone would be noticed.
+    let bytes = noise(3_000_000, 5);
+    std::io::Write::write_all(&mut sender.stdin.take().unwrap(), &bytes).unwrap();
+    assert_done(&finish(sender));
+    assert_done(&finish(receiver));
+    assert!(std::fs::read(&output).unwrap() == bytes);
+}
+
+/// A role that is taken, by one who was here first, leaves no empty file behind.
+#[test]
+fn a_receiver_that_is_refused_leaves_no_file() {
+    let place = Place::new();
+    let mut first = place.ramway(["recv", "box"]).spawn().unwrap();
+    place.await_name("box");
+    let output = place.files.join("out");
+    common::until("the second one is refused", || {
+        let second = place.run(&["recv", "box", "--timeout", "50ms", output.to_str().unwrap()]);
+        assert_eq!(std::fs::read_dir(&place.files).unwrap().count(), 0);
+        second.status.code() == Some(7)
+    });
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+#[test]
 fn wait_ends_only_when_everything_is_taken() {
     let place = Place::new();
     let alone = place.run_with(&["send", "--wait", "--timeout", "200ms", "box"], b"anyone?");
