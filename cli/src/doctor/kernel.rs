@@ -196,6 +196,12 @@ pub fn locks(place: &Path) -> Item {
     };
     let place = place.display();
     match try_it() {
+        Err(_) if !Path::new("/proc/self/fd").exists() => Item::worse(
+            NAME,
+            format!("not examined in {place}: that takes /proc"),
+            "named segments need them to know who is alive",
+            "mount /proc, and ask again",
+        ),
         Ok(()) => Item::ok(NAME, format!("taken, seen from another open file, and let go on close, in {place}")),
         Err(error) => Item::broken(
             NAME,

@@ -150,31 +150,22 @@ fn may_ignore_limits() -> bool {
     effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set >> IPC_LOCK & 1 == 1)
 }
 
-/// Huge pages, both the reserved and the transparent kind.
+/// Transparent huge pages of shared memory: the kind that `huge_pages` asks for.
 pub fn huge_pages() -> Item {
     const NAME: &str = "huge pages";
-    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let field = |name: &str| -> u64 {
-        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    let setting = |name| {
+        let path = format!("/sys/kernel/mm/transparent_hugepage/{name}");
+        fs::read_to_string(path).unwrap_or_else(|_| "not there".to_owned()).trim().to_owned()
     };
-    let huge = field("Hugepagesize") * 1024;
-    let (total, free) = (field("HugePages_Total"), field("HugePages_Free"));
-    let transparent =
-        chosen(&fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled").unwrap_or_default());
-    let found = format!(
-        "{free} of {total} reserved pages of {} free; transparent for shared memory: {transparent}",
-        size(huge)
-    );
-    let transparent_works = !matches!(transparent.as_str(), "never" | "deny" | "not there");
-    match reserve(huge) {
-        Ok(()) => Item::ok(NAME, format!("{found}; one was reserved and given back")),
-        Err(_) if transparent_works => Item::ok(NAME, found),
+    let huge = setting("hpage_pmd_size").parse().unwrap_or(2 << 20);
+    let found = format!("of {}, transparent for shared memory: {}", size(huge), chosen(&setting("shmem_enabled")));
+    match put_together(huge as usize) {
+        Ok(()) => Item::ok(NAME, format!("{found}; one was put together on request")),
         Err(error) => Item::worse(
             NAME,
-            format!("{found}; reserving one: {error}"),
-            "`huge_pages` is refused; segments of many MiB then cost more TLB misses",
-            "sysctl vm.nr_hugepages=64, or echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
+            format!("{found}; putting one together: {error}"),
+            "`huge_pages` may be refused; segments of many MiB then cost more TLB misses",
+            "Linux 6.1 or later, or echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
         ),
     }
 }
@@ -185,8 +176,27 @@ fn chosen(setting: &str) -> String {
     inside.map_or_else(|| "not there".to_owned(), |(word, _)| word.to_owned())
 }
 
-fn reserve(huge: u64) -> io::Result<()> {
-    let fd = rustix::fs::memfd_create("ramway-doctor", MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB)?;
-    rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, huge.max(1))?;
-    Ok(())
+/// Fills as much of a memfd as a huge page holds, and asks for one.
+fn put_together(huge: usize) -> io::Result<()> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    let fd = rustix::fs::memfd_create("ramway-doctor", MemfdFlags::CLOEXEC)?;
+    rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, huge as u64)?;
+    // Twice the address space, so that a whole huge page lies in it at a multiple of its size.
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let at = unsafe { mmap(std::ptr::null_mut(), 2 * huge, ProtFlags::empty(), MapFlags::PRIVATE, &fd, 0) }?;
+    let start = at.cast::<u8>().wrapping_add(at.addr().next_multiple_of(huge) - at.addr());
+    let both = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: it replaces a part of the mapping above, which nobody else knows; so it is ours to write and to unmap.
+    let done = unsafe {
+        mmap(start.cast(), huge, both, MapFlags::SHARED | MapFlags::FIXED, &fd, 0).map(|_| {
+            start.write_bytes(1, huge);
+            match libc::madvise(start.cast(), huge, libc::MADV_COLLAPSE) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        })
+    };
+    // SAFETY: as above.
+    unsafe { munmap(at, 2 * huge) }?;
+    done?
 }
