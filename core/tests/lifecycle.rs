@@ -378,3 +378,16 @@ fn a_role_that_is_taken_is_waited_for_until_its_holder_is_gone() {
     peer.kill();
     assert_eq!(waiting.join().unwrap(), 2);
 }
+
+/// Also by a `try_recv` right after, which asks for the sender's life only every 100 ms.
+#[test]
+fn an_end_that_was_told_is_told_again() {
+    let dir = Dir::new();
+    let tx = Ring::create(dir.at("ring")).sender().unwrap();
+    let mut rx = Ring::open(dir.at("ring")).receiver().unwrap();
+    tx.abandon();
+    assert_eq!(kind(rx.recv_timeout(LONG)), ErrorKind::PeerDead);
+    for _ in 0..3 {
+        assert_eq!(kind(rx.try_recv()), ErrorKind::PeerDead);
+    }
+}

@@ -384,16 +384,14 @@ impl Inner {
         if keep(Step::SecondLook) && end.is_err() && self.hot.has_frame().map_err(fail)? {
             return Ok(());
         }
-        if end.is_err() {
-            // A dead peer is still dead at the next call.
-            self.looked = now.wrapping_sub(ROUND.as_nanos() as u64);
-        }
         end
     }
 
     /// Records an end that is about to be returned.
     fn ended(&mut self, end: Error) -> Error {
         let kind = end.kind();
+        // A dead peer is still dead at the next call, and a vanished name still gone.
+        self.looked = clock::coarse_ns().wrapping_sub(ROUND.as_nanos() as u64);
         if kind == ErrorKind::Closed
             && let Some(epoch) = self.hot.producer_closed()
         {
@@ -469,6 +467,9 @@ pub struct Message<'a> {
 
 // SAFETY: a message is a unique borrow of a receiver, which may move between threads.
 unsafe impl Send for Message<'_> {}
+// SAFETY: `&Message` only reads, from the copied frame header and from bytes that stay lent; nobody can change the
+// receiver behind it meanwhile.
+unsafe impl Sync for Message<'_> {}
 
 /// One message of a [`Batch`], a view that lives as long as the batch.
 #[derive(Clone, Copy, Debug)]
@@ -476,6 +477,11 @@ pub struct MessageView<'a> {
     frame: Frame,
     batch: PhantomData<&'a [u8]>,
 }
+
+// SAFETY: a view is a `&'a [u8]` with three numbers beside it.
+unsafe impl Send for MessageView<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for MessageView<'_> {}
 
 macro_rules! view {
     ($type:ident) => {
@@ -584,6 +590,9 @@ pub struct BatchIter<'b> {
     first: &'b mut Option<Frame>,
     left: &'b mut usize,
 }
+
+// SAFETY: as for `Batch`, of which this is a unique borrow.
+unsafe impl Send for BatchIter<'_> {}
 
 impl<'b> Iterator for BatchIter<'b> {
     type Item = MessageView<'b>;
