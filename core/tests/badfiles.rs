@@ -214,7 +214,9 @@ fn impossible_positions_at_rest() {
         let name = dir.at("thing");
         let before = state(&name);
         for result in [Ring::open(&name).receiver().map(drop), Ring::open(&name).sender().map(drop)] {
-            assert_eq!(result.unwrap_err().kind(), ErrorKind::Corrupt);
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(error.to_string().contains(&name), "{error}");
         }
         assert_eq!(Ring::create(&name).receiver().unwrap_err().kind(), ErrorKind::AlreadyExists);
         let seen = survey::inspect(&name).unwrap();

@@ -357,8 +357,8 @@ impl RingBuilder {
     /// `Unsupported` for a file system without shared mappings or locks; `PermissionDenied`; `TimedOut` if others never
     /// let go of the name.
     pub fn sender(self) -> Result<Sender> {
-        let (attachment, policy, membarrier) = self.attach(Role::Producer)?;
-        Sender::attach(attachment, policy, membarrier)
+        let attachment = self.attach(Role::Producer)?;
+        Sender::attach(attachment, self.policy, self.membarrier).map_err(|e| self.attaching(e))
     }
 
     /// The receiving end. One at a time, in the whole system. It starts with what is undelivered.
@@ -366,11 +366,15 @@ impl RingBuilder {
     /// # Errors
     /// As for [`sender`](Self::sender).
     pub fn receiver(self) -> Result<Receiver> {
-        let (attachment, policy, membarrier) = self.attach(Role::Consumer)?;
-        Receiver::attach(attachment, policy, membarrier)
+        let attachment = self.attach(Role::Consumer)?;
+        Receiver::attach(attachment, self.policy, self.membarrier).map_err(|e| self.attaching(e))
     }
 
-    fn attach(self, role: Role) -> Result<(Attachment, WaitPolicy, bool)> {
+    fn attaching(&self, e: Error) -> Error {
+        e.context(format_args!("attaching to the ring '{}'", self.name.to_string_lossy()))
+    }
+
+    fn attach(&self, role: Role) -> Result<Attachment> {
         let granule = self.placement.granule()?;
         let wanted = self.capacity.map(|capacity| round_capacity(capacity, granule)).transpose()?;
         // Checked here although an existing ring may need none of it: a mistake shows on the first run.
@@ -403,10 +407,7 @@ impl RingBuilder {
                 placement: self.placement,
             },
         )?;
-        let attachment = segment
-            .into_attachment(role, &self.placement)
-            .map_err(|e| e.context(format_args!("mapping the ring '{}'", self.name.to_string_lossy())))?;
-        Ok((attachment, self.policy, self.membarrier))
+        segment.into_attachment(role, &self.placement).map_err(|e| self.attaching(e))
     }
 }
 

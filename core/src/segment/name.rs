@@ -101,6 +101,13 @@ impl Name {
         };
         let dir = match dir {
             Err(Errno::NOTDIR | Errno::LOOP) if is_default => return Err(refused("it is none".into())),
+            Err(Errno::NOENT) => {
+                let text = format!(
+                    "nothing has this name: the Ramway directory {} does not exist. Create it first, or check RAMWAY_DIR",
+                    root.display()
+                );
+                return Err(Error::new(ErrorKind::NotFound, text));
+            }
             result => result.map_err(|e| what(e, "opening"))?,
         };
         if is_default {
