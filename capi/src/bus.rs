@@ -6,7 +6,7 @@ use crate::options::{
 };
 use crate::receiver::{ReceiverHandle, ramway_receiver};
 use crate::sender::{SenderHandle, ramway_sender};
-use crate::status::{Failure, Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
+use crate::status::{Failure, Outcome, give, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use ramway_core::{Bus, ErrorKind, Listener, ListenerBuilder};
 use std::ffi::{CString, c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
@@ -116,16 +116,6 @@ unsafe fn uids(options: &ramway_bus_options) -> &[u32] {
     unsafe { std::slice::from_raw_parts(options.uids, options.uid_count as usize) }
 }
 
-/// # Safety
-/// `out` is null or writable.
-unsafe fn give(out: *mut *mut ramway_bus, make: impl FnOnce() -> Outcome<Bus>) -> Outcome {
-    // SAFETY: the caller's.
-    let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
-    *out = null_mut();
-    *out = BusHandle::give(make()?);
-    Ok(())
-}
-
 fn limit(timeout_ns: i64) -> Option<Duration> {
     (timeout_ns >= 0).then(|| duration(timeout_ns))
 }
@@ -140,16 +130,14 @@ pub unsafe extern "C" fn ramway_listener_bind(
     options: *const ramway_bus_options,
     out: *mut *mut ramway_listener,
 ) -> ramway_status {
-    guard(|| {
-        // SAFETY: the caller's.
-        let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
-        *out = null_mut();
+    let bind = || {
         // SAFETY: the caller's.
         let listener = unsafe { listening(name, options) }?.bind()?;
         let path = CString::new(listener.path().as_os_str().as_bytes()).unwrap_or_default();
-        *out = Box::into_raw(Box::new(ListenerHandle { listener, path })).cast();
-        Ok(())
-    })
+        Ok(Box::into_raw(Box::new(ListenerHandle { listener, path })).cast())
+    };
+    // SAFETY: the caller's.
+    guard(|| unsafe { give(out, bind) })
 }
 
 /// # Safety
@@ -177,7 +165,7 @@ pub unsafe extern "C" fn ramway_listener_accept(
                 Some(timeout) => listener.accept_timeout(timeout),
                 None => listener.accept(),
             };
-            bus.map_err(|error| match error.kind() {
+            bus.map(BusHandle::give).map_err(|error| match error.kind() {
                 ErrorKind::TimedOut if timeout_ns == RAMWAY_TRY => ErrorKind::Empty.into(),
                 _ => Failure::from(error),
             })
@@ -225,7 +213,7 @@ pub unsafe extern "C" fn ramway_bus_listen(
     out: *mut *mut ramway_bus,
 ) -> ramway_status {
     // SAFETY: the caller's.
-    guard(|| unsafe { give(out, || Ok(listening(name, options)?.accept_one(limit(timeout_ns))?)) })
+    guard(|| unsafe { give(out, || Ok(BusHandle::give(listening(name, options)?.accept_one(limit(timeout_ns))?))) })
 }
 
 /// Connects to the listener at `name`, waiting for one that is not there yet or is busy, for `options->timeout_ns`
@@ -259,7 +247,7 @@ pub unsafe extern "C" fn ramway_bus_connect(
         if options.timeout_ns != 0 {
             connector = connector.timeout(duration(options.timeout_ns));
         }
-        Ok(connector.connect()?)
+        Ok(BusHandle::give(connector.connect()?))
     };
     // SAFETY: the caller's.
     guard(|| unsafe { give(out, connect) })

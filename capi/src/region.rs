@@ -4,7 +4,7 @@ use crate::options::{
     RAMWAY_ALLOW_DISK, RAMWAY_DISCARD, RAMWAY_HUGE_PAGES, RAMWAY_LOCK_MEMORY, RAMWAY_NUMA_NODE, RAMWAY_PERSISTENT,
     RAMWAY_PREFAULT, RAMWAY_READ_ONLY, RAMWAY_TRY, duration, name, options, ramway_options, wait_policy,
 };
-use crate::status::{Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
+use crate::status::{Outcome, give, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use ramway_core::{ErrorKind, Region, RegionBuilder};
 use std::ffi::{c_char, c_int, c_void};
 use std::os::fd::AsRawFd;
@@ -56,14 +56,9 @@ unsafe fn builder(from: *const ramway_options) -> Outcome<RegionBuilder> {
 
 /// # Safety
 /// `out` is null or writable.
-unsafe fn give(out: *mut *mut ramway_region, make: impl FnOnce() -> Outcome<Region>) -> ramway_status {
-    guard(|| {
-        // SAFETY: the caller's.
-        let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
-        *out = std::ptr::null_mut();
-        *out = Box::into_raw(Box::new(make()?)).cast();
-        Ok(())
-    })
+unsafe fn opened(out: *mut *mut ramway_region, open: impl FnOnce() -> Outcome<Region>) -> ramway_status {
+    // SAFETY: the caller's.
+    guard(|| unsafe { give(out, || Ok(Box::into_raw(Box::new(open()?)).cast())) })
 }
 
 /// Makes a region of `len` bytes, all zero, under a name as in `ramway_sender_create`. It lives until its last handle
@@ -78,7 +73,7 @@ pub unsafe extern "C" fn ramway_region_create(
     out: *mut *mut ramway_region,
 ) -> ramway_status {
     // SAFETY: the caller's.
-    unsafe { give(out, || Ok(builder(options)?.create(self::name(name)?, len)?)) }
+    unsafe { opened(out, || Ok(builder(options)?.create(self::name(name)?, len)?)) }
 }
 
 /// Opens the region `name`, for reading and writing, or with `RAMWAY_READ_ONLY` for reading.
@@ -91,7 +86,7 @@ pub unsafe extern "C" fn ramway_region_open(
     out: *mut *mut ramway_region,
 ) -> ramway_status {
     // SAFETY: the caller's.
-    unsafe { give(out, || Ok(builder(options)?.open(self::name(name)?)?)) }
+    unsafe { opened(out, || Ok(builder(options)?.open(self::name(name)?)?)) }
 }
 
 /// Opens the region `name`, or makes it. `RAMWAY_INVALID_ARGUMENT` if it is there with another length.
@@ -103,7 +98,7 @@ pub unsafe extern "C" fn ramway_region_open_or_create(
     out: *mut *mut ramway_region,
 ) -> ramway_status {
     // SAFETY: the caller's.
-    unsafe { give(out, || Ok(builder(options)?.open_or_create(self::name(name)?, len)?)) }
+    unsafe { opened(out, || Ok(builder(options)?.open_or_create(self::name(name)?, len)?)) }
 }
 
 /// Unmaps the region and frees the handle. Nothing uses its bytes any more.
@@ -113,7 +108,7 @@ pub unsafe extern "C" fn ramway_region_close(region: *mut ramway_region) -> ramw
         if region.is_null() {
             return Err(null("the region"));
         }
-        // SAFETY: made by `give`, and given up by the caller.
+        // SAFETY: made by `opened`, and given up by the caller.
         drop(unsafe { Box::from_raw(region.cast::<Region>()) });
         Ok(())
     })

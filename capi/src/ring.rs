@@ -6,7 +6,7 @@ use crate::options::{
 };
 use crate::receiver::{ReceiverHandle, ramway_receiver};
 use crate::sender::{SenderHandle, ramway_sender};
-use crate::status::{Outcome, guard, invalid, null, ramway_status};
+use crate::status::{Outcome, give, guard, invalid, null, ramway_status};
 use ramway_core::{Ring, RingBuilder};
 use std::ffi::{c_char, c_void};
 
@@ -67,15 +67,8 @@ unsafe fn sender(
     options: *const ramway_options,
     out: *mut *mut ramway_sender,
 ) -> ramway_status {
-    guard(|| {
-        // SAFETY: the caller's.
-        let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
-        *out = std::ptr::null_mut();
-        // SAFETY: the caller's.
-        let sender = unsafe { builder(how, name, options) }?.sender()?;
-        *out = SenderHandle::give(sender);
-        Ok(())
-    })
+    // SAFETY: the caller's.
+    guard(|| unsafe { give(out, || Ok(SenderHandle::give(builder(how, name, options)?.sender()?))) })
 }
 
 /// # Safety
@@ -86,15 +79,8 @@ unsafe fn receiver(
     options: *const ramway_options,
     out: *mut *mut ramway_receiver,
 ) -> ramway_status {
-    guard(|| {
-        // SAFETY: the caller's.
-        let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
-        *out = std::ptr::null_mut();
-        // SAFETY: the caller's.
-        let receiver = unsafe { builder(how, name, options) }?.receiver()?;
-        *out = ReceiverHandle::give(receiver);
-        Ok(())
-    })
+    // SAFETY: the caller's.
+    guard(|| unsafe { give(out, || Ok(ReceiverHandle::give(builder(how, name, options)?.receiver()?))) })
 }
 
 /// Makes the ring `name` and takes its sending end.
@@ -198,6 +184,10 @@ pub unsafe extern "C" fn ramway_ring_pair(
     })
 }
 
+fn not_null(memory: *mut c_void) -> Outcome<*mut u8> {
+    if memory.is_null() { Err(null("memory")) } else { Ok(memory.cast()) }
+}
+
 /// Writes a ring's header into memory that the caller has mapped `MAP_SHARED`, from a file that both sides can map:
 /// a header page, then as much data as the largest power of two that fits, which is `*capacity` (may be null).
 ///
@@ -211,11 +201,9 @@ pub unsafe extern "C" fn ramway_ring_format(
     capacity: *mut u64,
 ) -> ramway_status {
     guard(|| {
-        if memory.is_null() {
-            return Err(null("memory"));
-        }
+        let memory = not_null(memory)?;
         // SAFETY: the caller's.
-        let made = unsafe { Ring::format(memory.cast(), len, if align == 0 { 16 } else { align }) }?;
+        let made = unsafe { Ring::format(memory, len, if align == 0 { 16 } else { align }) }?;
         if !capacity.is_null() {
             // SAFETY: the caller's.
             unsafe { *capacity = made };
@@ -233,17 +221,8 @@ pub unsafe extern "C" fn ramway_sender_attach(
     len: usize,
     out: *mut *mut ramway_sender,
 ) -> ramway_status {
-    guard(|| {
-        // SAFETY: the caller's.
-        let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
-        *out = std::ptr::null_mut();
-        if memory.is_null() {
-            return Err(null("memory"));
-        }
-        // SAFETY: the caller's.
-        *out = SenderHandle::give(unsafe { Ring::attach_sender(memory.cast(), len) }?);
-        Ok(())
-    })
+    // SAFETY: the caller's.
+    guard(|| unsafe { give(out, || Ok(SenderHandle::give(Ring::attach_sender(not_null(memory)?, len)?))) })
 }
 
 /// Takes the receiving end of the ring in memory that the caller has mapped; as `ramway_sender_attach`.
@@ -253,15 +232,6 @@ pub unsafe extern "C" fn ramway_receiver_attach(
     len: usize,
     out: *mut *mut ramway_receiver,
 ) -> ramway_status {
-    guard(|| {
-        // SAFETY: the caller's.
-        let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
-        *out = std::ptr::null_mut();
-        if memory.is_null() {
-            return Err(null("memory"));
-        }
-        // SAFETY: the caller's.
-        *out = ReceiverHandle::give(unsafe { Ring::attach_receiver(memory.cast(), len) }?);
-        Ok(())
-    })
+    // SAFETY: the caller's.
+    guard(|| unsafe { give(out, || Ok(ReceiverHandle::give(Ring::attach_receiver(not_null(memory)?, len)?))) })
 }

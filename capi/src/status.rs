@@ -187,6 +187,18 @@ pub(crate) fn guard_value<T: Copy>(otherwise: T, call: impl FnOnce() -> Outcome<
     value
 }
 
+/// Puts what `make` gives into `*out`, which is null before, and stays so if it fails.
+///
+/// # Safety
+/// `out` is null, which is a failure, or writable.
+pub(crate) unsafe fn give<T>(out: *mut *mut T, make: impl FnOnce() -> Outcome<*mut T>) -> Outcome {
+    // SAFETY: the caller's.
+    let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
+    *out = std::ptr::null_mut();
+    *out = make()?;
+    Ok(())
+}
+
 /// One sentence for a status number, in English, for ever valid. Never null: an unknown number says that it is one.
 ///
 /// Any thread.
