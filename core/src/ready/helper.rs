@@ -114,7 +114,8 @@ impl Descriptor for Helper {
 
     fn submit(&self, expected: u32, limit: Option<Duration>) -> Result<()> {
         if limit.is_some() && self.sleeps_without_limit() {
-            // It must not sleep on: until it is seen to have ended, because it may not have begun yet.
+            // It must not sleep on: until it is seen to have ended, because it may not have begun yet. (Relaxed: only
+            // that it has ended counts.)
             while self.shared.command.load(Ordering::Relaxed) == ARMED {
                 futex::wake_all(&self.shared.word);
                 std::thread::sleep(Duration::from_micros(50));

@@ -129,6 +129,7 @@ impl Descriptor for Uring {
         }
         if let Some(socket) = self.socket.as_ref().and_then(Probe::socket)
             && !state.polling
+            // Relaxed: a poll too many is harmless.
             && !self.hung_up.load(Ordering::Relaxed)
         {
             // HUP and ERR are always polled for.
@@ -157,6 +158,7 @@ impl Descriptor for Uring {
     }
 
     fn hung_up(&self) -> bool {
+        // Relaxed: a hint; whoever sees it asks the socket.
         self.hung_up.load(Ordering::Relaxed)
     }
 }

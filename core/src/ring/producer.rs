@@ -250,6 +250,7 @@ impl Producer {
     #[inline(never)]
     pub(crate) fn wake_slow(&mut self) {
         self.peer_changed();
+        // SeqCst: whatever was agreed on just now, this time the position goes before the look at `wait`.
         fence(Ordering::SeqCst);
         wait::wake_if_waiting(self.peer());
     }

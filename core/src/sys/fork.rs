@@ -185,6 +185,7 @@ impl Drop for Inner {
         let mut registry = registry();
         registry.slots[self.id] = None;
         registry.free.push(self.id);
+        // Relaxed: as in `is_detached`.
         if !self.detached.load(Ordering::Relaxed) {
             for &fd in &self.fds {
                 // SAFETY: this entry owns the descriptor, and nobody else closes it in this process.

@@ -19,6 +19,7 @@ static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
 /// (a seccomp filter may forbid it). The first call of a process with threads may take up to 12 ms.
 /// `RAMWAY_MEMBARRIER=0` in the environment switches it off.
 pub(crate) fn can() -> bool {
+    // Relaxed, here and below: two threads that ask at once both register, which is harmless.
     match STATE.load(Ordering::Relaxed) {
         UNKNOWN => {
             let off = std::env::var_os("RAMWAY_MEMBARRIER").is_some_and(|v| v == "0");
@@ -40,6 +41,7 @@ pub(crate) fn sync() -> bool {
 }
 
 fn reset_after_fork() {
+    // Relaxed: this is the child's only thread.
     STATE.store(UNKNOWN, Ordering::Relaxed);
 }
 
