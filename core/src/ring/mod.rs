@@ -5,19 +5,25 @@ mod builder;
 // For the C ABI and the bindings; not part of the stable API.
 #[doc(hidden)]
 pub mod consumer;
+mod message;
 #[doc(hidden)]
 pub mod producer;
 #[doc(hidden)]
 pub mod raw;
 mod receiver;
 mod sender;
+mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
+#[cfg(not(loom))]
+mod unnamed;
 
 #[cfg(not(loom))]
 pub use builder::{Ring, RingBuilder};
-pub use receiver::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver};
-pub use sender::{Sender, Slot};
+pub use message::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage};
+pub use receiver::Receiver;
+pub use sender::Sender;
+pub use slot::Slot;
 
 use crate::layout::{ROLE_CAN, ROLE_CLOSED, RoleLine};
 use crate::sync::{Ordering, Step, fence, keep};
@@ -56,6 +62,14 @@ fn corrupt() -> Error {
         ErrorKind::Corrupt,
         "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. \
          Recreate the ring, and see SECURITY.md if the peer is not trusted",
+    )
+}
+
+fn name_vanished() -> Error {
+    Error::new(
+        ErrorKind::Closed,
+        "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no peer can find it any \
+         more. Create it again",
     )
 }
 

@@ -1,5 +1,5 @@
 use super::producer::{NO_SLOT, Producer};
-use super::{announce, announce_close, fail};
+use super::{Slot, announce, announce_close, fail, name_vanished};
 use crate::layout::{ROLE_CLOSED, TYPE_ID_RESERVED, frame_size};
 use crate::segment::{Attachment, Link, Role};
 use crate::sync::Ordering;
@@ -7,7 +7,6 @@ use crate::sys::{fork, membarrier};
 use crate::wait::{Deadline, Patience, WaitPolicy, Waiting};
 use crate::{Error, ErrorKind, Result};
 use std::io::IoSlice;
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// The sending end of a ring. One per ring, in the whole system; may move between threads, not be shared by them.
@@ -25,7 +24,7 @@ use std::time::Duration;
 /// ```
 pub struct Sender {
     /// Boxed: the fork registry and C's inline functions keep its address.
-    inner: Box<Inner>,
+    pub(super) inner: Box<Inner>,
     /// Drop without saying "closed".
     abandoned: bool,
 }
@@ -462,7 +461,7 @@ impl Drop for Sender {
 }
 
 #[inline(always)]
-fn user_type_id(type_id: u32) -> Result<()> {
+pub(super) fn user_type_id(type_id: u32) -> Result<()> {
     if type_id >= TYPE_ID_RESERVED { Err(reserved(type_id)) } else { Ok(()) }
 }
 
@@ -481,86 +480,6 @@ fn reserved(type_id: u32) -> Error {
         ErrorKind::InvalidArgument,
         format!("type id {type_id:#x} is Ramway's own: applications use ids below {TYPE_ID_RESERVED:#x}"),
     )
-}
-
-pub(super) fn name_vanished() -> Error {
-    Error::new(
-        ErrorKind::Closed,
-        "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no peer can find it any \
-         more. Create it again",
-    )
-}
-
-/// Room for one message, written in place. Holds whatever an earlier message left there.
-///
-/// At most one per sender, which the borrow says. Dropping it without a commit leaves nothing behind.
-#[derive(Debug)]
-pub struct Slot<'a> {
-    sender: &'a mut Sender,
-    data: *mut u8,
-    len: usize,
-    type_id: u32,
-    tag: u64,
-}
-
-// SAFETY: a slot is a unique borrow of a sender, which may move between threads.
-unsafe impl Send for Slot<'_> {}
-
-impl Slot<'_> {
-    /// Sets the message's type id, 0 if never called.
-    #[must_use]
-    pub fn with_type_id(mut self, type_id: u32) -> Self {
-        self.type_id = type_id;
-        self
-    }
-
-    /// Sets the message's tag, 0 if never called.
-    #[must_use]
-    pub fn with_tag(mut self, tag: u64) -> Self {
-        self.tag = tag;
-        self
-    }
-
-    /// Sends the first `len` bytes. An error (`InvalidArgument` for a `len` beyond what was reserved or a reserved
-    /// type id) aborts the slot.
-    #[inline(always)]
-    pub fn commit(self, len: usize) -> Result<()> {
-        user_type_id(self.type_id)?;
-        self.sender.commit_raw(len, self.type_id, self.tag, true)
-    }
-
-    /// Like [`commit`](Self::commit), but visible only after [`Sender::flush`], the next flushed message, or when
-    /// the sender has to wait, finds the ring full, or closes.
-    #[inline(always)]
-    pub fn commit_unflushed(self, len: usize) -> Result<()> {
-        user_type_id(self.type_id)?;
-        self.sender.commit_raw(len, self.type_id, self.tag, false)
-    }
-}
-
-impl Deref for Slot<'_> {
-    type Target = [u8];
-    #[inline(always)]
-    fn deref(&self) -> &[u8] {
-        // SAFETY: reserved, mapped bytes; mapped memory is never uninitialised. They are ours alone until commit.
-        unsafe { std::slice::from_raw_parts(self.data, self.len) }
-    }
-}
-
-impl DerefMut for Slot<'_> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and `&mut self` makes this the only view.
-        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
-    }
-}
-
-impl Drop for Slot<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // After a commit there is no slot any more and this changes nothing.
-        self.sender.inner.hot.abort();
-    }
 }
 
 const _: () = assert!(NO_SLOT > crate::layout::MESSAGE_MAX);

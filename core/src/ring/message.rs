@@ -1,0 +1,209 @@
+//! What a receiver gives out: views of the shared memory, one at a time or in batches, and copies.
+
+use super::Receiver;
+use super::consumer::{Consumer, Frame};
+use crate::{Error, ErrorKind, Result};
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+/// What a copied message was sent with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// The sender's type id.
+    pub type_id: u32,
+    /// The sender's tag.
+    pub tag: u64,
+    /// Bytes of payload.
+    pub len: usize,
+}
+
+/// A received message: a view of the shared memory, given back when dropped. At most one per receiver, which the
+/// borrow says.
+#[derive(Debug)]
+pub struct Message<'a> {
+    pub(super) frame: Frame,
+    pub(super) receiver: &'a mut Receiver,
+}
+
+// SAFETY: a message is a unique borrow of a receiver, which may move between threads.
+unsafe impl Send for Message<'_> {}
+// SAFETY: `&Message` only reads, from the copied frame header and from bytes that stay lent; nobody can change the
+// receiver behind it meanwhile.
+unsafe impl Sync for Message<'_> {}
+
+/// One message of a [`Batch`], a view that lives as long as the batch.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageView<'a> {
+    frame: Frame,
+    batch: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: a view is a `&'a [u8]` with three numbers beside it.
+unsafe impl Send for MessageView<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for MessageView<'_> {}
+
+macro_rules! view {
+    ($type:ident) => {
+        impl $type<'_> {
+            /// What the sender said the payload is; below `0xFFFF_0000` for an application's own.
+            #[inline(always)]
+            pub fn type_id(&self) -> u32 {
+                self.frame.type_id
+            }
+
+            /// The sender's tag, 0 if it gave none.
+            #[inline(always)]
+            pub fn tag(&self) -> u64 {
+                self.frame.tag
+            }
+
+            /// The payload as a plain value, in place.
+            ///
+            /// # Errors
+            /// `InvalidArgument` if the length is not that of `T`, or the ring's alignment is not enough for it.
+            #[inline(always)]
+            pub fn as_pod<T: bytemuck::AnyBitPattern>(&self) -> Result<&T> {
+                as_pod(self)
+            }
+        }
+
+        impl Deref for $type<'_> {
+            type Target = [u8];
+            #[inline(always)]
+            fn deref(&self) -> &[u8] {
+                // SAFETY: `next_frame` checked that the bytes lie in what was published, which is mapped, never
+                // uninitialised, and not given back to the producer while this borrow lives.
+                unsafe { std::slice::from_raw_parts(self.frame.data, self.frame.len) }
+            }
+        }
+
+        impl AsRef<[u8]> for $type<'_> {
+            #[inline(always)]
+            fn as_ref(&self) -> &[u8] {
+                self
+            }
+        }
+    };
+}
+
+view!(Message);
+view!(MessageView);
+
+fn as_pod<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Result<&T> {
+    bytemuck::try_from_bytes(bytes).map_err(|cause| {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            format!(
+                "a message of {} bytes read as {} ({} bytes, aligned to {}): {cause}",
+                bytes.len(),
+                std::any::type_name::<T>(),
+                size_of::<T>(),
+                align_of::<T>(),
+            ),
+        )
+    })
+}
+
+impl Message<'_> {
+    /// Gives the message back, as dropping it does.
+    pub fn release(self) {}
+}
+
+impl Drop for Message<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.receiver.inner.hot.release();
+    }
+}
+
+/// Several messages, given back together when dropped.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    pub(super) receiver: &'a mut Receiver,
+    pub(super) first: Option<Frame>,
+    pub(super) left: usize,
+}
+
+// SAFETY: as for `Message`.
+unsafe impl Send for Batch<'_> {}
+
+impl Batch<'_> {
+    /// The messages, each once: those that are there when the iterator asks, up to the batch's maximum.
+    #[inline(always)]
+    pub fn iter(&mut self) -> BatchIter<'_> {
+        BatchIter { hot: &mut self.receiver.inner.hot, first: &mut self.first, left: &mut self.left }
+    }
+}
+
+impl Drop for Batch<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.receiver.inner.hot.release();
+    }
+}
+
+/// Iterator over a [`Batch`].
+#[derive(Debug)]
+pub struct BatchIter<'b> {
+    hot: &'b mut Consumer,
+    first: &'b mut Option<Frame>,
+    left: &'b mut usize,
+}
+
+// SAFETY: as for `Batch`, of which this is a unique borrow.
+unsafe impl Send for BatchIter<'_> {}
+
+impl<'b> Iterator for BatchIter<'b> {
+    type Item = MessageView<'b>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<MessageView<'b>> {
+        let frame = match self.first.take() {
+            Some(frame) => frame,
+            None if *self.left == 0 => return None,
+            // An error ends the batch and stays in the handle's state: the next call returns it.
+            None => {
+                *self.left -= 1;
+                self.hot.next_frame().ok().flatten()?
+            }
+        };
+        Some(MessageView { frame, batch: PhantomData })
+    }
+}
+
+/// A copy of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedMessage {
+    /// The sender's type id.
+    pub type_id: u32,
+    /// The sender's tag.
+    pub tag: u64,
+    /// The payload.
+    pub data: Vec<u8>,
+}
+
+/// Iterator of [`Receiver::iter`].
+#[derive(Debug)]
+pub struct Iter<'a> {
+    pub(super) receiver: &'a mut Receiver,
+    pub(super) done: bool,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Result<OwnedMessage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let mut data = Vec::new();
+        match self.receiver.recv_into(&mut data) {
+            Ok(meta) => Some(Ok(OwnedMessage { type_id: meta.type_id, tag: meta.tag, data })),
+            Err(error) => {
+                self.done = true;
+                (error.kind() != ErrorKind::Closed).then_some(Err(error))
+            }
+        }
+    }
+}
