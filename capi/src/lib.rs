@@ -17,11 +17,4 @@ pub mod region;
 pub mod ring;
 pub mod sender;
 pub mod status;
-
-use std::ffi::c_char;
-
-/// The library's version, `"0.1.0"` for example, for ever valid.
-#[unsafe(no_mangle)]
-pub extern "C" fn ramway_version() -> *const c_char {
-    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
-}
+pub mod version;
