@@ -1,11 +1,13 @@
 //! `docs/ABI.md` is what ports are written from, so what it shows is compared with what the code writes.
 
+mod support;
+
 use ramway::layout::{Geometry, RegionBlock, RingBlock, SegmentHeader, TailLine};
 use ramway::{Bus, ErrorKind, Ring};
 use std::io::{Read, Write};
 use std::mem::offset_of;
-use std::path::PathBuf;
 use std::time::Duration;
+use support::Dir;
 
 const PAGE: &str = include_str!("../../docs/ABI.md");
 
@@ -33,35 +35,21 @@ fn compare(line: &str, bytes: &[u8]) {
     }
 }
 
-/// A ring's path, which is removed with the test.
-struct Path(PathBuf);
-
-impl Path {
-    fn new(test: &str) -> Self {
-        Self(PathBuf::from(format!("/dev/shm/ramway-abi-{test}-{}", std::process::id())))
-    }
-}
-
-impl Drop for Path {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 #[test]
 fn frames_are_as_shown() {
     for (title, lines) in hex_blocks("align=") {
         let (align, start) = title.split_once(" start=").unwrap();
         let (align, start) = (align.parse().unwrap(), start.parse::<usize>().unwrap());
-        let path = Path::new(&format!("frames-{align}-{start}"));
-        let mut sender = Ring::create(&path.0).capacity(4096).align(align).sender().unwrap();
+        let dir = Dir::new();
+        let path = dir.join("frames");
+        let mut sender = Ring::create(&path).capacity(4096).align(align).sender().unwrap();
         if start != 0 {
             sender.send(1, &vec![0xAA; start - 16]).unwrap();
-            Ring::open(&path.0).receiver().unwrap().recv().unwrap().release();
+            Ring::open(&path).receiver().unwrap().recv().unwrap().release();
         }
         sender.send_tagged(7, 0x1122_3344_5566_7788, b"hello").unwrap();
         sender.send(8, b"").unwrap();
-        let file = std::fs::read(&path.0).unwrap();
+        let file = std::fs::read(&path).unwrap();
         assert_eq!(file.len(), 8192);
         for line in lines {
             match line.split_once(' ').unwrap() {
@@ -78,9 +66,10 @@ fn frames_are_as_shown() {
 
 #[test]
 fn header_page_is_as_shown() {
-    let path = Path::new("header");
-    let _sender = Ring::create(&path.0).capacity(4096).sender().unwrap();
-    let file = std::fs::read(&path.0).unwrap();
+    let dir = Dir::new();
+    let path = dir.join("header");
+    let _sender = Ring::create(&path).capacity(4096).sender().unwrap();
+    let file = std::fs::read(&path).unwrap();
     for (_, lines) in hex_blocks("header") {
         for line in lines {
             compare(line, &file);
@@ -90,9 +79,10 @@ fn header_page_is_as_shown() {
 
 #[test]
 fn hello_is_as_shown() {
-    let path = Path::new("hello");
-    let listener = std::os::unix::net::UnixListener::bind(&path.0).unwrap();
-    let name = path.0.clone();
+    let dir = Dir::new();
+    let path = dir.join("hello");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let name = path.clone();
     let connector = std::thread::spawn(move || Bus::connector(&name).timeout(Duration::from_secs(10)).connect());
     let (mut stream, _) = listener.accept().unwrap();
     let mut hello = [0; 64];

@@ -1,12 +1,13 @@
 //! `docs/SYSCALLS.md` lists every system call for authors of seccomp filters: here is one, made from its lists.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod support;
+
 use ramway::{Bus, ErrorKind, Listener, Region, Ring, WaitPolicy};
 use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
+use support::{Dir, only};
 
 const PAGE: &str = include_str!("../../docs/SYSCALLS.md");
 const CHILD: &str = "RAMWAY_TEST_FILTERED";
@@ -256,18 +257,14 @@ fn nothing_but_the_listed_calls_is_made() {
         return;
     }
     // With an io_uring if the kernel has one, and with a thread.
-    for (round, readiness) in [None, Some("thread")].into_iter().enumerate() {
-        let directory = PathBuf::from(format!("/dev/shm/ramway-syscalls-{round}-{}", std::process::id()));
-        std::fs::create_dir(&directory).unwrap();
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "nothing_but_the_listed_calls_is_made", "--nocapture", "--test-threads=1"]);
-        command.env(CHILD, "1").env("RAMWAY_DIR", &directory).env_remove("RAMWAY_READINESS");
+    for readiness in [None, Some("thread")] {
+        let dir = Dir::new();
+        let mut command = only("nothing_but_the_listed_calls_is_made");
+        command.env(CHILD, "1").env("RAMWAY_DIR", dir.path()).env_remove("RAMWAY_READINESS");
         command.envs(readiness.map(|value| ("RAMWAY_READINESS", value)));
         let output = command.output().unwrap();
-        let left: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        std::fs::remove_dir_all(&directory).unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{readiness:?}: {}: {said}", output.status);
-        assert_eq!(left, [""; 0], "segments that nobody removed");
+        assert_eq!(dir.names(), [""; 0], "segments that nobody removed");
     }
 }
