@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ramway::{ErrorKind, Receiver};
 
-use crate::failure::{self, Failure, Outcome};
+use crate::failure::{self, Failure, Outcome, has_text};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::progress::Progress;
 use crate::ring::RingArgs;
@@ -111,8 +111,7 @@ impl Stream {
             };
             match error.kind() {
                 ErrorKind::TimedOut | ErrorKind::Empty | ErrorKind::Interrupted => {}
-                // The name vanished: an error with a text of its own, and not the end of the stream.
-                ErrorKind::Closed if error.to_string() != ErrorKind::Closed.to_string() => return Err(error.into()),
+                ErrorKind::Closed if has_text(&error) => return Err(error.into()),
                 ErrorKind::Closed => return Ok(()),
                 ErrorKind::PeerDead => {
                     // The death of a sender that left nothing behind is not news: its successor is waited for.

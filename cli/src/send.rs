@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ramway::{ErrorKind, Sender, Slot};
 
-use crate::failure::{self, Failure, Outcome};
+use crate::failure::{self, Failure, Outcome, has_text};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::output;
 use crate::progress::Progress;
@@ -324,9 +324,4 @@ fn ended(error: &ramway::Error, name: &str) -> Failure {
         _ => "closed before everything was sent",
     };
     Failure::new(code, format!("the receiver of `{name}` {text}"))
-}
-
-/// Whether an error says more than its kind: the name vanished.
-fn has_text(error: &ramway::Error) -> bool {
-    error.to_string() != error.kind().to_string()
 }
