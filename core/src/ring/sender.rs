@@ -308,7 +308,8 @@ impl Sender {
     /// chance of an error.
     ///
     /// # Errors
-    /// What the handle was already dead of: `Corrupt`, or `Detached` in a forked child.
+    /// What the handle was already dead of: `Corrupt`, `Detached` in a forked child, or `PeerDead` on a bus where an
+    /// earlier call has said so.
     pub fn close(self) -> Result<()> {
         self.inner.hot.check().or_else(|kind| if kind == ErrorKind::Closed { Ok(()) } else { Err(fail(kind)) })
     }

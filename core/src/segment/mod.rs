@@ -80,7 +80,6 @@ impl HeaderMap {
 pub(crate) struct Attachment {
     pub(crate) data: MirrorMap,
     /// Keeps `block` mapped.
-    #[allow(dead_code)]
     pub(crate) header: Arc<HeaderMap>,
     /// Points into `header`.
     pub(crate) block: NonNull<RingBlock>,
