@@ -5,7 +5,7 @@ use super::consumer::{Consumer, Frame};
 use super::producer::{NO_SLOT, Producer};
 use super::{Receiver, Sender};
 pub use crate::wait::Patience;
-use crate::{ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// A sender as bindings see it.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl RawSender<'_> {
         let hot = &self.sender.inner().hot;
         // A handle that died with a slot open says what it died of.
         if hot.slot != NO_SLOT && hot.check().is_ok() {
-            return Err(ErrorKind::Busy.into());
+            return Err(Error::new(ErrorKind::Busy, "a slot of this sender is open: commit it or abort it first"));
         }
         self.sender.reserve_raw(len, patience)
     }
@@ -62,7 +62,7 @@ impl RawReceiver<'_> {
         let hot = &self.receiver.inner().hot;
         // A handle that died with frames lent out says what it died of.
         if hot.is_lent() && hot.check().is_ok() {
-            return Err(ErrorKind::Busy.into());
+            return Err(Error::new(ErrorKind::Busy, "messages of this receiver are lent out: release them first"));
         }
         self.receiver.recv_raw(patience)
     }
