@@ -44,7 +44,7 @@
 //!
 //! | | |
 //! | --- | --- |
-//! | `RAMWAY_DIR` | where plain names stand; by default `/dev/shm/ramway-<uid>`, on macOS `/tmp/ramway-<uid>` |
+//! | `RAMWAY_DIR` | where plain names stand; by default `/dev/shm/ramway-<euid>`, on macOS `/tmp/ramway-<euid>` |
 //! | `RAMWAY_MEMBARRIER=0` | this process does not register with `membarrier`; both sides then fence at every message |
 //! | `RAMWAY_READINESS` | `uring` or `thread`: how a [`Readiness`] descriptor is made |
 //!

@@ -18,7 +18,7 @@ const DEFAULT_CAPACITY: u64 = 1 << 20;
 /// from.
 ///
 /// A name (`[A-Za-z0-9._-]{1,80}`, not starting with a dot, not ending in `.sock`) stands in the Ramway directory:
-/// `RAMWAY_DIR`, else `/dev/shm/ramway-<uid>`. With a `/` in it, it is a path. Either side may create the ring.
+/// `RAMWAY_DIR`, else `/dev/shm/ramway-<euid>`. With a `/` in it, it is a path. Either side may create the ring.
 ///
 /// The name goes when the last handle does, unless messages (or an orderly close) are undelivered: then it stays for
 /// the next receiver.

@@ -129,7 +129,7 @@ pub struct Listed {
     pub segment: Result<Segment>,
 }
 
-/// The directory that names stand in: `RAMWAY_DIR`, else `/dev/shm/ramway-<uid>`. It need not exist.
+/// The directory that names stand in: `RAMWAY_DIR`, else `/dev/shm/ramway-<euid>`. It need not exist.
 pub fn directory() -> PathBuf {
     name::directory()
 }
