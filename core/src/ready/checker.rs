@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use super::helper::spawn;
-use super::make::Word;
+use super::word::Word;
 use crate::error::Result;
 use crate::layout::ROLE_CLOSED;
 use crate::segment::Probe;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::Descriptor;
-use super::make::Word;
+use super::word::Word;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::event::Event;
 use crate::sys::futex;

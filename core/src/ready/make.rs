@@ -1,56 +1,18 @@
 //! Which kind of descriptor a handle gets, and what it keeps alive.
 
-use std::ops::Deref;
 use std::os::fd::BorrowedFd;
-use std::ptr::NonNull;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::checker::{self, Watched};
 use super::helper::Helper;
 #[cfg(target_os = "linux")]
 use super::uring::Uring;
-use super::{Descriptor, Readiness};
+use super::{Descriptor, Readiness, Word};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::RoleLine;
-use crate::segment::{Attachment, HeaderMap, Link, Probe, Role};
+use crate::segment::{Attachment, Link, Probe, Role};
 use crate::sync::AtomicU32;
 use crate::sys::fork;
-
-/// A word in a header page that it keeps mapped.
-#[derive(Clone)]
-pub(crate) struct Word {
-    word: NonNull<AtomicU32>,
-    _header: Arc<HeaderMap>,
-}
-
-// SAFETY: points to an atomic in a mapping that `_header` keeps and that has no affinity to a thread.
-unsafe impl Send for Word {}
-// SAFETY: as above.
-unsafe impl Sync for Word {}
-
-impl Word {
-    /// # Safety
-    /// `word` lies in `header`'s mapping.
-    pub(crate) unsafe fn new(word: &AtomicU32, header: Arc<HeaderMap>) -> Self {
-        Self { word: word.into(), _header: header }
-    }
-
-    /// For the kernel.
-    #[cfg(target_os = "linux")]
-    pub(super) fn as_ptr(&self) -> *mut u32 {
-        self.word.as_ptr().cast()
-    }
-}
-
-impl Deref for Word {
-    type Target = AtomicU32;
-
-    fn deref(&self) -> &AtomicU32 {
-        // SAFETY: mapped as long as `self` lives, by the contract of `new`.
-        unsafe { self.word.as_ref() }
-    }
-}
 
 /// How a descriptor is made.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -15,9 +15,11 @@ mod helper;
 mod make;
 #[cfg(all(not(loom), target_os = "linux"))]
 mod uring;
+#[cfg(not(loom))]
+mod word;
 
 #[cfg(not(loom))]
-pub(crate) use make::Word;
+pub(crate) use word::Word;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::Descriptor;
-use super::make::Word;
+use super::word::Word;
 use crate::error::{Error, ErrorKind, Result};
 use crate::segment::Probe;
 
