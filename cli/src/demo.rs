@@ -173,7 +173,14 @@ impl Drop for Other {
 fn stream(args: &Args, path: &Path, interrupt: &Interrupt) -> Outcome<Report> {
     let cannot = |error: io::Error| Failure::io(&error, format!("cannot read {}", path.display()));
     let mut file = File::open(path).map_err(cannot)?;
-    let length = file.metadata().map_err(cannot)?.len();
+    let metadata = file.metadata().map_err(cannot)?;
+    if metadata.is_dir() {
+        return Err(Failure::error(format!(
+            "cannot read {}: it is a directory, the demo takes a file",
+            path.display()
+        )));
+    }
+    let length = metadata.len();
     let scratch = Scratch::new()?;
     let output = args.output.clone().unwrap_or_else(|| scratch.0.join("received"));
     let name = format!("demo-{}", std::process::id());

@@ -149,6 +149,7 @@ fn the_demo_streams_a_file_between_two_processes() {
     let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     assert_eq!(String::from_utf8(shown.stdout).unwrap().matches(empty).count(), 2);
     assert_failed(&place.run(&["demo", "/no/such/file"]), 6, "/no/such/file");
+    assert_failed(&place.run(&["demo", "/"]), 1, "directory");
 }
 
 #[test]
