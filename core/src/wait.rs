@@ -24,6 +24,8 @@ const UNORDERED_ROUND: Duration = Duration::from_millis(1);
 /// enough for a look at the clock and the deadline in between.
 pub(crate) const SPIN_MAX: u32 = 2_000;
 pub(crate) const SPIN_MIN: u32 = 32;
+/// Looks of a receiver before it enters the general wait: 32 × 25 ns, more than a round trip takes.
+pub(crate) const NEAR_LOOKS: u32 = 32;
 /// PAUSEs before the first look of a wait; one between the later ones.
 const FIRST_PAUSE: u32 = 3;
 /// A sleep that was shorter than this would have been better spent spinning.
@@ -105,6 +107,12 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub(crate) fn new(policy: WaitPolicy, can: bool) -> Self {
         Self { policy, budget: SPIN_MAX, can, interruptible: false, suspect: false, readiness: None }
+    }
+
+    /// Whether this handle looks a few times before it waits in earnest.
+    #[inline(always)]
+    pub(crate) fn polls(&self) -> bool {
+        !cfg!(loom) && self.policy != WaitPolicy::Block && clock::cpus_online() > 1
     }
 
     /// Blocks until `ready` says true.
@@ -302,11 +310,7 @@ impl Waiting {
         }
         let alone = clock::cpus_online() == 1;
         if !alone {
-            // The caller has just looked. To look again at once takes the line away from a peer that is about to write
-            // it: this first pause makes the round trip 0.85 to 0.95 × and one way 0.76 × (docs/adr/0001).
-            for _ in 0..FIRST_PAUSE {
-                spin_hint();
-            }
+            first_pause();
             let looks = if self.policy == WaitPolicy::Hybrid { self.budget } else { SPIN_MAX };
             if poll(looks, ready)? {
                 self.budget = (self.budget * 2).min(SPIN_MAX);
@@ -344,6 +348,15 @@ impl Waiting {
         } else {
             (self.budget / 2).max(SPIN_MIN)
         };
+    }
+}
+
+/// Between a look that found nothing and the next one. To look again at once takes the line away from a peer that is
+/// about to write it: this pause makes the round trip 0.85 to 0.95 × and one way 0.76 × (docs/adr/0001).
+#[inline(always)]
+pub(crate) fn first_pause() {
+    for _ in 0..FIRST_PAUSE {
+        spin_hint();
     }
 }
 
