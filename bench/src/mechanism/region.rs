@@ -5,7 +5,7 @@ use crate::channel::{Burst, End, Mechanism, Prepared};
 use crate::clock;
 use crate::control::Control;
 use crate::plan::Test;
-use ramway::Region;
+use ramway::{Region, RegionBuilder, WaitPolicy};
 
 pub(crate) struct Notification;
 
@@ -17,21 +17,26 @@ struct Regions {
 
 const LENGTH: u64 = 64;
 
+/// Its rows are those of `block`.
+fn sleeping() -> RegionBuilder {
+    Region::builder().wait_policy(WaitPolicy::Block)
+}
+
 impl Mechanism for Notification {
     fn name(&self) -> &'static str {
         "region"
     }
 
     fn prepare(&self, directory: &str, _capacity: u64) -> Result<Prepared> {
-        let there = Region::create(format!("{directory}/there"), LENGTH)?;
-        let back = Region::create(format!("{directory}/back"), LENGTH)?;
+        let there = sleeping().create(format!("{directory}/there"), LENGTH)?;
+        let back = sleeping().create(format!("{directory}/back"), LENGTH)?;
         let finish = Box::new(move || Ok(Box::new(Regions { there, back }) as Box<dyn End>));
         Ok(Prepared { ticket: directory.to_owned(), inherit: vec![], finish })
     }
 
     fn join(&self, ticket: &str) -> Result<Box<dyn End>> {
-        let there = Region::open(format!("{ticket}/there"))?;
-        let back = Region::open(format!("{ticket}/back"))?;
+        let there = sleeping().open(format!("{ticket}/there"))?;
+        let back = sleeping().open(format!("{ticket}/back"))?;
         Ok(Box::new(Regions { there, back }))
     }
 }

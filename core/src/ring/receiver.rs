@@ -240,8 +240,8 @@ impl Receiver {
     /// the sender is gone. Made at the first call; from then on the blocking calls wait by it too.
     ///
     /// # Errors
-    /// `Unsupported` if `RAMWAY_READINESS` asks for what this system does not have, `Os` if there are no more
-    /// descriptors or threads, `Detached`.
+    /// `Unsupported` if `RAMWAY_READINESS` asks for what this system does not have, `InvalidArgument` if it is neither
+    /// `uring` nor `thread`, `Os` if there are no more descriptors or threads, `Detached`.
     #[cfg(not(loom))]
     pub fn readiness(&mut self) -> Result<&crate::Readiness> {
         let Inner { hot, waiting, attachment, .. } = &mut *self.inner;

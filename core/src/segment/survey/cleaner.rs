@@ -75,7 +75,9 @@ fn clean_once(name: &Name, options: &CleanOptions) -> Result<Outcome> {
     let in_use = || Ok(Outcome::Kept("in use".into()));
     let gone = || Error::new(ErrorKind::NotFound, "it is gone already");
     let access = if options.dry_run { Access::ReadOnly } else { Access::ReadWrite };
-    let Some((file, stat)) = open_regular(name.dir(), name.file(), access)? else { return Err(gone()) };
+    let Some((file, stat)) = open_regular(name.dir(), name.file(), access)? else {
+        return Err(Error::new(ErrorKind::NotFound, "nothing has this name"));
+    };
     let (page, size) = read_page(file.as_fd())?;
     let kind = match validate(&page, size) {
         Ok(valid) => Ok(valid),
