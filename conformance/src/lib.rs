@@ -1,0 +1,3 @@
+//! What makes two languages' ports the same format: `conformance/README.md` says how.
+
+pub mod vectors;
