@@ -1,0 +1,188 @@
+//! The languages that take part: what `programs/*/language.json` says, built and ready to be started.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+/// What went wrong, in words.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// One language's program.
+#[derive(Clone, Debug)]
+pub struct Language {
+    /// Its directory below `programs/`, for flags and names of files.
+    pub id: String,
+    /// As people write it.
+    pub name: String,
+    /// Its place in tables.
+    pub order: u32,
+    /// The commands that it needs and that are not on the PATH; such a language is built and started by nobody.
+    pub missing: Option<String>,
+    directory: PathBuf,
+    build: Vec<Vec<String>>,
+    run: Vec<String>,
+}
+
+/// `language.json`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    name: String,
+    order: u32,
+    needs: Vec<String>,
+    #[serde(default)]
+    build: Vec<Vec<String>>,
+    run: Vec<String>,
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    let conformance = Path::new(env!("CARGO_MANIFEST_DIR"));
+    conformance.parent().unwrap_or(conformance).to_owned()
+}
+
+/// Cargo's target directory.
+pub fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR").filter(|value| !value.is_empty()) {
+        // As cargo takes it: from where it is called.
+        Some(path) => std::path::absolute(&path).unwrap_or_else(|_| path.into()),
+        None => root().join("target"),
+    }
+}
+
+/// Every language, or those of `only` (by directory or by name), in the order of the tables. What can be built is built.
+///
+/// # Errors
+/// A name in `only` that no language has, a `language.json` that cannot be understood, a build that failed.
+pub fn all(only: &[String]) -> Result<Vec<Language>> {
+    let found = find()?;
+    for wanted in only {
+        if !found.iter().any(|language| language.is(wanted)) {
+            let names: Vec<_> = found.iter().map(|language| language.id.as_str()).collect();
+            return Err(format!("no language is called '{wanted}': there are {}", names.join(", ")).into());
+        }
+    }
+    let chosen = |language: &Language| only.is_empty() || only.iter().any(|wanted| language.is(wanted));
+    let languages: Vec<_> = found.into_iter().filter(chosen).collect();
+    languages.iter().try_for_each(Language::build)?;
+    Ok(languages)
+}
+
+/// Every language as it is described, not built.
+fn find() -> Result<Vec<Language>> {
+    let programs = root().join("conformance/programs");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&programs)? {
+        let directory = entry?.path();
+        let file = directory.join("language.json");
+        if !file.is_file() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file)?;
+        let id = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        found.push(Language::new(id, directory, &text).map_err(|cause| format!("{}: {cause}", file.display()))?);
+    }
+    found.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
+    Ok(found)
+}
+
+impl Language {
+    fn new(id: String, directory: PathBuf, text: &str) -> Result<Self> {
+        let Description { name, order, needs, build, run } = serde_json::from_str(text)?;
+        if run.is_empty() {
+            return Err("`run` is empty".into());
+        }
+        let lacking: Vec<_> = needs.into_iter().filter(|command| !on_path(command)).collect();
+        let missing = (!lacking.is_empty()).then(|| lacking.join(", "));
+        Ok(Self { id, name, order, missing, directory, build, run })
+    }
+
+    fn is(&self, wanted: &str) -> bool {
+        self.id.eq_ignore_ascii_case(wanted) || self.name.eq_ignore_ascii_case(wanted)
+    }
+
+    /// The program with the arguments that it always gets; a command and its flags are to follow. Its standard input is
+    /// empty unless it is set.
+    pub fn command(&self) -> Command {
+        let words = self.expand(&self.run);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::null()).env("RAMWAY_TARGET", target());
+        command
+    }
+
+    fn expand(&self, words: &[String]) -> Vec<OsString> {
+        let out = target().join("conformance").join(&self.id);
+        let places = [("{out}", out), ("{root}", root()), ("{target}", target()), ("{dir}", self.directory.clone())];
+        let expand = |word: &String| {
+            let text =
+                places.iter().fold(word.clone(), |word, (mark, path)| word.replace(mark, &path.to_string_lossy()));
+            OsString::from(text)
+        };
+        words.iter().map(expand).collect()
+    }
+
+    fn build(&self) -> Result<()> {
+        if self.missing.is_some() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(target().join("conformance").join(&self.id))?;
+        for step in &self.build {
+            let words = self.expand(step);
+            let (program, rest) = words.split_first().ok_or_else(|| format!("{}: an empty build step", self.name))?;
+            let output = Command::new(program)
+                .args(rest)
+                .current_dir(&self.directory)
+                .env("CARGO_TARGET_DIR", target())
+                .stdin(Stdio::null())
+                .output()
+                .map_err(|cause| format!("{}: {}: {cause}", self.name, program.display()))?;
+            if !output.status.success() {
+                let line: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+                let said = [output.stdout, output.stderr].concat();
+                let said = String::from_utf8_lossy(&said).into_owned();
+                return Err(format!("{}: `{}` failed:\n{said}", self.name, line.join(" ")).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn on_path(command: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(command).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn language(text: &str) -> Result<Language> {
+        Language::new("x".to_owned(), PathBuf::from("/somewhere"), text)
+    }
+
+    #[test]
+    fn words_are_filled_in() {
+        let text = r#"{ "name": "X", "order": 1, "needs": ["sh"], "run": ["{out}/x", "{root}", "-I{dir}"] }"#;
+        let x = language(text).expect("well written");
+        let words = x.expand(&x.run);
+        assert_eq!(words[0], target().join("conformance/x/x").into_os_string());
+        assert_eq!((words[1].as_os_str(), words[2].to_str()), (root().as_os_str(), Some("-I/somewhere")));
+        assert_eq!(x.missing, None);
+    }
+
+    #[test]
+    fn what_is_not_on_the_path_is_missing() {
+        let text = r#"{ "name": "X", "order": 1, "needs": ["sh", "no-such-compiler"], "run": ["x"] }"#;
+        assert_eq!(language(text).expect("well written").missing.as_deref(), Some("no-such-compiler"));
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        assert!(language(r#"{ "name": "X", "order": 1, "needs": [], "run": [] }"#).is_err());
+        assert!(language(r#"{ "name": "X", "order": 1, "needs": [], "run": ["x"], "rum": 1 }"#).is_err());
+        let error = all(&["klingon".to_owned()]).expect_err("not a language");
+        assert!(error.to_string().contains("rust"), "{error}");
+    }
+}
