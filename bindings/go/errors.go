@@ -1,0 +1,291 @@
+package ramway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/ramway/ramway/bindings/go/internal/sys"
+)
+
+// Kind says what went wrong. The numbers are part of the format and never change; every language has the same ones.
+//
+// A Kind is itself an error, so that errors.Is(err, ramway.ErrPeerDead) asks for it.
+type Kind uint32
+
+// The kinds of errors.
+const (
+	// NotFound: nothing has this name.
+	NotFound Kind = 1 + iota
+	// AlreadyExists: the name is taken, by a live segment, by undelivered messages, or by something that is not Ramway's.
+	AlreadyExists
+	// InvalidArgument: an argument cannot be right; the text says which and what was expected.
+	InvalidArgument
+	// Busy: the role, slot or view is taken.
+	Busy
+	// Full: the ring has no room for this message now.
+	Full
+	// Empty: the ring has no message now.
+	Empty
+	// TooLarge: the message can never fit into this ring.
+	TooLarge
+	// TimedOut: the deadline passed.
+	TimedOut
+	// Closed: the peer closed, and everything that it had sent has been received.
+	Closed
+	// Detached: this handle is closed.
+	Detached
+	// PeerDead: the peer's process died without closing, and everything that it had committed has been received.
+	PeerDead
+	// Corrupt: the shared memory holds what no correct peer writes. The handle stays dead.
+	Corrupt
+	// AbiMismatch: not Ramway's, or of a version, byte order or page size that this side cannot use.
+	AbiMismatch
+	// PermissionDenied: the operating system, or a check of the peer's user, refuses.
+	PermissionDenied
+	// NoSpace: there is not enough memory or file system space.
+	NoSpace
+	// Interrupted: the wait was called off.
+	Interrupted
+	// Unsupported: this kernel, file system or setting cannot do what was asked.
+	Unsupported
+	// Os: any other error of the operating system; errors.As finds its syscall.Errno.
+	Os
+)
+
+// One error per kind, to be asked for with [errors.Is].
+var (
+	ErrNotFound         error = NotFound
+	ErrAlreadyExists    error = AlreadyExists
+	ErrInvalidArgument  error = InvalidArgument
+	ErrBusy             error = Busy
+	ErrFull             error = Full
+	ErrEmpty            error = Empty
+	ErrTooLarge         error = TooLarge
+	ErrTimedOut         error = TimedOut
+	ErrClosed           error = Closed
+	ErrDetached         error = Detached
+	ErrPeerDead         error = PeerDead
+	ErrCorrupt          error = Corrupt
+	ErrAbiMismatch      error = AbiMismatch
+	ErrPermissionDenied error = PermissionDenied
+	ErrNoSpace          error = NoSpace
+	ErrInterrupted      error = Interrupted
+	ErrUnsupported      error = Unsupported
+	ErrOs               error = Os
+)
+
+// By number: the name in the format's description, and what Error says where there is no text.
+var kinds = [...]struct{ name, summary string }{
+	NotFound:         {"NotFound", "nothing has this name"},
+	AlreadyExists:    {"AlreadyExists", "the name is taken"},
+	InvalidArgument:  {"InvalidArgument", "invalid argument"},
+	Busy:             {"Busy", "taken: by another handle, an open slot or a message not yet released"},
+	Full:             {"Full", "the ring is full"},
+	Empty:            {"Empty", "nothing is there now"},
+	TooLarge:         {"TooLarge", "the message is longer than this ring can ever hold"},
+	TimedOut:         {"TimedOut", "the deadline passed"},
+	Closed:           {"Closed", "the peer closed"},
+	Detached:         {"Detached", "this handle is closed"},
+	PeerDead:         {"PeerDead", "the peer died without closing"},
+	Corrupt:          {"Corrupt", "the shared memory is corrupt"},
+	AbiMismatch:      {"AbiMismatch", "not a segment that this version can use"},
+	PermissionDenied: {"PermissionDenied", "permission denied"},
+	NoSpace:          {"NoSpace", "not enough memory or space"},
+	Interrupted:      {"Interrupted", "interrupted"},
+	Unsupported:      {"Unsupported", "not supported here"},
+	Os:               {"Os", "operating system error"},
+}
+
+// known says whether the format has this number.
+func (k Kind) known() bool { return k >= NotFound && k <= Os }
+
+// String is the kind's name in the format's description, such as "PeerDead".
+func (k Kind) String() string {
+	if k.known() {
+		return kinds[k].name
+	}
+	return "Kind(" + strconv.FormatUint(uint64(k), 10) + ")"
+}
+
+// Error says in a few words what went wrong.
+func (k Kind) Error() string {
+	if k.known() {
+		return "ramway: " + kinds[k].summary
+	}
+	return "ramway: error " + strconv.FormatUint(uint64(k), 10)
+}
+
+// Is makes the standard library's errors of the same meaning match: fs.ErrNotExist (NotFound), fs.ErrExist
+// (AlreadyExists), fs.ErrInvalid (InvalidArgument), fs.ErrPermission (PermissionDenied), fs.ErrClosed (Detached),
+// os.ErrDeadlineExceeded and context.DeadlineExceeded (TimedOut), io.ErrClosedPipe (Closed), syscall.EPIPE (Closed,
+// PeerDead), syscall.ENOSPC (NoSpace) and errors.ErrUnsupported (Unsupported).
+func (k Kind) Is(target error) bool {
+	switch target {
+	case fs.ErrNotExist:
+		return k == NotFound
+	case fs.ErrExist:
+		return k == AlreadyExists
+	case fs.ErrInvalid:
+		return k == InvalidArgument
+	case fs.ErrPermission:
+		return k == PermissionDenied
+	case fs.ErrClosed:
+		return k == Detached
+	case os.ErrDeadlineExceeded, context.DeadlineExceeded:
+		return k == TimedOut
+	case io.ErrClosedPipe:
+		return k == Closed
+	case syscall.EPIPE:
+		return k == Closed || k == PeerDead
+	case syscall.ENOSPC:
+		return k == NoSpace
+	case errors.ErrUnsupported:
+		return k == Unsupported
+	}
+	return false
+}
+
+// Timeout says whether a deadline passed, as net.Error has it.
+func (k Kind) Timeout() bool { return k == TimedOut }
+
+// Error is what every call returns that fails: a [Kind] to decide on, and a text that says what was tried, on which
+// name, and what to do. The errors that a hot loop meets (Full, Empty, TimedOut) carry no text and allocate nothing.
+type Error struct {
+	// Kind is what to decide on.
+	Kind Kind
+	// Op is what was tried, such as "creating the ring"; may be empty.
+	Op string
+	// Name is the name or path it was tried on; may be empty.
+	Name string
+	// Text says what was found and what to do; may be empty.
+	Text string
+	// Err is the cause, if another error was: of the operating system (syscall.Errno), or of a context.
+	Err error
+}
+
+// Error is "ramway: what was tried 'on what': what was found: cause".
+func (e *Error) Error() string {
+	text := "ramway"
+	switch {
+	case e.Op != "" && e.Name != "":
+		text += ": " + e.Op + " '" + e.Name + "'"
+	case e.Op != "":
+		text += ": " + e.Op
+	case e.Name != "":
+		text += ": '" + e.Name + "'"
+	}
+	switch {
+	case e.Text != "":
+		text += ": " + e.Text
+	case e.Err == nil && e.Kind.known():
+		text += ": " + kinds[e.Kind].summary
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is matches the error's [Kind] and the standard library's errors that [Kind.Is] lists.
+func (e *Error) Is(target error) bool {
+	if kind, ok := target.(Kind); ok {
+		return e.Kind == kind
+	}
+	return e.Kind.Is(target)
+}
+
+// Timeout says whether a deadline passed, as net.Error has it.
+func (e *Error) Timeout() bool { return e.Kind == TimedOut }
+
+// KindOf gives an error's kind: 0 for nil and for errors that are not Ramway's.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	var kind Kind
+	if errors.As(err, &kind) {
+		return kind
+	}
+	return 0
+}
+
+// failf is an error with a text.
+func failf(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
+}
+
+// osError is an error of the operating system while something was done; the kind follows from its number.
+func osError(err error, doing string) *Error {
+	var limit *sys.LimitError
+	if errors.As(err, &limit) {
+		return &Error{Kind: NoSpace, Text: doing + ": " + limit.Text}
+	}
+	var setting *sys.SettingError
+	if errors.As(err, &setting) {
+		return &Error{Kind: Unsupported, Text: doing + ": " + setting.Text}
+	}
+	kind := Os
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		kind = kindOfErrno(errno)
+	}
+	return &Error{Kind: kind, Text: doing, Err: err}
+}
+
+// contextError is what a call returns whose wait a context ended: TimedOut if its deadline passed, else Interrupted. The
+// cause is the context's.
+func contextError(ctx context.Context) *Error {
+	kind := Interrupted
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind = TimedOut
+	}
+	return &Error{Kind: kind, Err: context.Cause(ctx)}
+}
+
+func kindOfErrno(errno syscall.Errno) Kind {
+	switch errno {
+	case syscall.ENOENT:
+		return NotFound
+	case syscall.EEXIST:
+		return AlreadyExists
+	case syscall.EACCES, syscall.EPERM, syscall.EROFS:
+		return PermissionDenied
+	case syscall.ENOSPC, syscall.ENOMEM, syscall.EDQUOT:
+		return NoSpace
+	case syscall.EINTR:
+		return Interrupted
+	case syscall.ENOSYS, syscall.EOPNOTSUPP:
+		return Unsupported
+	}
+	// The same number as EOPNOTSUPP on Linux, another one on macOS.
+	if errno == syscall.ENOTSUP {
+		return Unsupported
+	}
+	return Os
+}
+
+// about adds what was tried, on which name, to an error that does not say so yet.
+func about(err error, op, name string) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return &Error{Kind: Os, Op: op, Name: name, Err: err}
+	}
+	told := *e
+	if told.Op == "" {
+		told.Op = op
+	}
+	if told.Name == "" {
+		told.Name = name
+	}
+	return &told
+}

@@ -1,0 +1,4 @@
+package sys
+
+// largePage: files and shared memory have no large pages here.
+func largePage(_, _ int) int { return pageSize }

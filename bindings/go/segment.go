@@ -1,0 +1,207 @@
+package ramway
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ramway/ramway/bindings/go/internal/sys"
+)
+
+// role is a side of a ring.
+type role uint8
+
+const (
+	producer role = iota
+	consumer
+)
+
+func (r role) other() role { return 1 - r }
+
+func (r role) String() string {
+	if r == producer {
+		return "producer"
+	}
+	return "consumer"
+}
+
+// lockByte is the byte of a named segment that the holder of the role locks exclusively.
+func (r role) lockByte() int64 {
+	if r == producer {
+		return byteProducer
+	}
+	return byteConsumer
+}
+
+// how is what may happen to a name.
+type how uint8
+
+const (
+	howCreate how = iota
+	howOpen
+	howOpenOrCreate
+)
+
+func (h how) verb() string {
+	switch h {
+	case howCreate:
+		return "creating"
+	case howOpen:
+		return "opening"
+	}
+	return "opening or creating"
+}
+
+// link tells one side that the other one lives, and lets go of the segment at the end. No method may be called after
+// close; the others may be called from several goroutines at once.
+type link interface {
+	// peerAlive says whether the other role is held by somebody alive. A question for the slow path: it is one system
+	// call. It says yes where it cannot know.
+	peerAlive(me role) bool
+	// vanished says whether a named segment has lost its name, so that no successor can ever attach. One system call.
+	vanished() bool
+	// final says whether Closed and PeerDead are for ever; on a named ring a successor may attach.
+	final() bool
+	// close lets the role go and closes the descriptors; on a named segment the last one out removes the name if nothing
+	// is undelivered. To be called once, after the closed flag is set, the peer is woken and all is unmapped.
+	close() error
+}
+
+// noLink is for two goroutines of one process: only the closed flag tells.
+type noLink struct{}
+
+func (noLink) peerAlive(role) bool { return true }
+func (noLink) vanished() bool      { return false }
+func (noLink) final() bool         { return true }
+func (noLink) close() error        { return nil }
+
+// attachment is all that a Sender or a Receiver stands on: mapped memory whose geometry was checked, and the role, held
+// until release.
+type attachment struct {
+	// header is the header page: headerLen() bytes, readable and writable, shared.
+	header unsafe.Pointer
+	// block is the ring's block in the header page, a *ringBlock.
+	block unsafe.Pointer
+	// data is the ring's data: capacity bytes, mapped twice back to back, readable and writable. Go cannot make a slice
+	// read-only, and a stray write to memory that is would end the process.
+	data unsafe.Pointer
+	// fd is the segment's file, for mapping the data once more, or -1 after closeFile. It holds no lock.
+	fd int
+	// dataOffset is where the data begins in fd.
+	dataOffset int64
+	// capacity is a power of two, at least a page; align a power of two from 16 to 4096.
+	capacity uint64
+	align    uint32
+	// link is how the handle is tied to its peer.
+	link link
+	// name is for messages; empty for a ring without a name.
+	name string
+}
+
+// ring is the ring's words in shared memory.
+func (a *attachment) ring() *ringBlock { return (*ringBlock)(a.block) }
+
+// closeFile gives the file's descriptor back where no further mapping will be made.
+func (a *attachment) closeFile() {
+	if a.fd >= 0 {
+		sys.Close(a.fd)
+		a.fd = -1
+	}
+}
+
+// release unmaps the memory and lets the role go, in this order. To be called once, when nobody uses the memory any
+// more.
+func (a *attachment) release() error {
+	if a.data != nil {
+		_ = sys.Unmap(a.data, 2*int(a.capacity))
+		a.data = nil
+	}
+	if a.header != nil {
+		_ = sys.Unmap(a.header, headerLen())
+		a.header, a.block = nil, nil
+	}
+	a.closeFile()
+	return a.link.close()
+}
+
+// headerLen is how many bytes of the header page are mapped: headerSize, or a page where that is larger.
+func headerLen() int { return max(sys.PageSize(), headerSize) }
+
+// mapHeader maps the header page of a file that holds at least headerLen bytes.
+func mapHeader(fd int, writable bool) (unsafe.Pointer, error) {
+	page, err := sys.Map(fd, 0, headerLen(), writable)
+	if err != nil {
+		return nil, osError(err, "mapping the header page")
+	}
+	return page, nil
+}
+
+// snapshotHeader is a private copy of a mapped header page, for checkHeader.
+func snapshotHeader(page unsafe.Pointer) []byte {
+	copied := make([]byte, headerSize)
+	for i := 0; i < headerSize; i += 8 {
+		// Inside the mapping and aligned; others may write meanwhile, hence an atomic load. Each word stands for itself.
+		*(*uint64)(unsafe.Pointer(&copied[i])) = atomic.LoadUint64((*uint64)(unsafe.Add(page, i)))
+	}
+	return copied
+}
+
+// attachMemory maps the header page and a ring's data of a segment in memory without a name, which was checked: base is
+// block0 or block1, g what checkHeader said of it. The file stays the caller's: it is duplicated. On an error the link
+// stays the caller's too, else release closes it.
+func attachMemory(fd, base int, g geometry, l link, o *Options) (*attachment, error) {
+	own, err := sys.Dup(fd)
+	if err != nil {
+		return nil, osError(err, "duplicating a descriptor")
+	}
+	a, err := attach(own, base, g, l, o)
+	if err != nil {
+		sys.Close(own)
+		return nil, err
+	}
+	return a, nil
+}
+
+// attach maps a ring; on success the attachment owns the file and the link.
+func attach(fd, base int, g geometry, l link, o *Options) (*attachment, error) {
+	page, err := mapHeader(fd, true)
+	if err != nil {
+		return nil, err
+	}
+	data, err := sys.MirrorMap(fd, int64(g.dataOffset), int(g.capacity), true)
+	if err != nil {
+		_ = sys.Unmap(page, headerLen())
+		return nil, osError(err, "mapping the ring's data twice")
+	}
+	if err := sys.Place(data, int(g.capacity), 2, true, o.placement()); err != nil {
+		_ = sys.Unmap(data, 2*int(g.capacity))
+		_ = sys.Unmap(page, headerLen())
+		return nil, osError(err, "placing the ring's data")
+	}
+	return &attachment{
+		header:     page,
+		block:      unsafe.Add(page, base),
+		data:       data,
+		fd:         fd,
+		dataOffset: int64(g.dataOffset),
+		capacity:   g.capacity,
+		align:      g.align,
+		link:       l,
+	}, nil
+}
+
+// placement is what the options ask of the memory behind the data.
+func (o *Options) placement() sys.Placement {
+	return sys.Placement{HugePages: o.HugePages, LockMemory: o.LockMemory, Prefault: o.Prefault}
+}
+
+// granule is what the data's offset and capacity must be multiples of.
+func (o *Options) granule() (int, error) {
+	if !o.HugePages {
+		return sys.PageSize(), nil
+	}
+	size, err := sys.HugePageSize()
+	if err != nil {
+		return 0, osError(err, "HugePages")
+	}
+	return size, nil
+}

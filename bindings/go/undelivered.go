@@ -1,0 +1,115 @@
+package ramway
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ramway/ramway/bindings/go/internal/sys"
+)
+
+// What a ring still holds for its next receiver.
+
+// ringWords are a ring's words in a copy of the header page.
+type ringWords struct {
+	tail, head                   uint64
+	producerFlags, producerEpoch uint32
+	closeSeen                    uint32
+}
+
+func readRingWords(page []byte, block int) ringWords {
+	le, at := binary.LittleEndian, page[blockOffsets[block]:]
+	return ringWords{
+		tail:          le.Uint64(at[offTail:]),
+		head:          le.Uint64(at[offHead:]),
+		producerFlags: le.Uint32(at[offProducer+4:]),
+		producerEpoch: le.Uint32(at[offProducer+8:]),
+		closeSeen:     le.Uint32(at[offConsumer+12:]),
+	}
+}
+
+// unseenClose is an orderly close that no receiver has seen: it is delivered like a message.
+func (w ringWords) unseenClose() bool {
+	return w.producerFlags&roleClosed != 0 && w.producerEpoch != 0 && w.closeSeen != w.producerEpoch
+}
+
+// mustStay says whether the last one out leaves the name in place. Positions that contradict each other count as
+// undelivered: what is not understood is not thrown away.
+func mustStay(page []byte, h *header) bool {
+	if h.persistent() {
+		return true
+	}
+	for i, g := range h.blocks {
+		if h.kind == kindRegion || g.capacity == 0 {
+			continue
+		}
+		w := readRingWords(page, i)
+		if w.tail != w.head || w.unseenClose() || !positionsAgree(w.tail, w.head, g.capacity, g.align) {
+			return true
+		}
+	}
+	return false
+}
+
+// reasonToKeep is why a segment that nobody uses is nevertheless not to be thrown away; empty if it may be.
+func reasonToKeep(file int, h *header) (string, error) {
+	page, _, err := readPage(file)
+	if err != nil {
+		return "", err
+	}
+	for i, g := range h.blocks {
+		if h.kind == kindRegion || g.capacity == 0 {
+			continue
+		}
+		w := readRingWords(page, i)
+		if w.tail != w.head || !positionsAgree(w.tail, w.head, g.capacity, g.align) {
+			messages, bytes, err := countUndelivered(file, g, w.tail, w.head)
+			if KindOf(err) == Corrupt {
+				return "it is damaged: " + err.(*Error).Text, nil
+			}
+			return fmt.Sprintf("it holds %d undelivered messages (%d bytes)", messages, bytes), err
+		}
+		if w.unseenClose() {
+			return "it holds the end of a stream that no receiver has seen", nil
+		}
+	}
+	if h.persistent() {
+		return "it is persistent", nil
+	}
+	return "", nil
+}
+
+// countUndelivered walks the frames from head to tail, believing no length: how many messages, and their payloads'
+// bytes. It reads the file in pieces of at most a MiB: no mapping, so a truncated file is an error and not a signal.
+func countUndelivered(file int, g geometry, tail, head uint64) (messages, bytes uint64, err error) {
+	if !positionsAgree(tail, head, g.capacity, g.align) {
+		return 0, 0, failf(Corrupt, "the positions %d and %d contradict each other", head, tail)
+	}
+	window := make([]byte, min(1<<20, g.capacity))
+	// Where the window lies in the ring's data, and how much of it was read.
+	var base, filled uint64
+	pending := tail - head
+	for done := uint64(0); done < pending; {
+		// A frame's header never straddles the end of the data: it takes 16 bytes at a multiple of 16.
+		at := (head + done) & (g.capacity - 1)
+		if at < base || at+frameHeader > base+filled {
+			want := min(uint64(len(window)), g.capacity-at)
+			n, err := sys.ReadAt(file, window[:want], int64(g.dataOffset+at))
+			if err != nil {
+				return 0, 0, osError(err, "reading the ring")
+			}
+			if n < frameHeader {
+				return 0, 0, failf(Corrupt, "the file ends before the frame at %d", at)
+			}
+			base, filled = at, uint64(n)
+		}
+		length := uint64(binary.LittleEndian.Uint32(window[at-base:]))
+		size := frameSize(length, g.align)
+		if length > messageMax || size > pending-done {
+			return 0, 0, failf(Corrupt, "the frame at %d claims %d bytes, %d are published", at, length, pending-done)
+		}
+		messages++
+		bytes += length
+		done += size
+	}
+	return messages, bytes, nil
+}
