@@ -3,7 +3,17 @@
 //! `model` is the JSON's shape, `image` writes bytes from `docs/ABI.md`'s offsets (and from nothing of `core/`),
 //! `segments` and `handshake` are the collections, the rest plays them to the languages' programs.
 
+mod image;
+mod json;
+pub mod model;
+mod segments;
+
 use std::process::ExitCode;
+
+/// The text of `vectors/segments.json`.
+pub fn segments_json() -> String {
+    json::pretty(&segments::all())
+}
 
 /// What `ramway-conformance vectors` is asked for.
 #[derive(clap::Args, Debug)]
