@@ -47,8 +47,8 @@ func MemoryNew(string) (int, error) {
 	}
 }
 
-// MemorySeal has nothing to do: the size is fixed by setting it.
-func MemorySeal(int) error { return nil }
+// MemorySize sets the size of new memory, which can be done only once.
+func MemorySize(fd int, size int64) error { return Truncate(fd, size) }
 
 // SealedSize is the size in bytes of memory that a peer sent, once it is certain that nobody can change it. A shared
 // memory object is told from everything else that can be sent by having no file type at all; anything else, which

@@ -19,7 +19,7 @@ const memfdNameMax = 249
 var ErrNotSealed = errors.New("not sealed memory")
 
 // MemoryNew makes memory without a name, empty and close-on-exec, whose size can be set and then fixed by
-// [MemorySeal]. What is given as its name only shows in /proc; what does not fit is cut off.
+// [MemorySize]. What is given as its name only shows in /proc; what does not fit is cut off.
 func MemoryNew(name string) (int, error) {
 	clean := make([]byte, 0, len(name))
 	for _, r := range name {
@@ -41,14 +41,18 @@ func MemoryNew(name string) (int, error) {
 	return fd, err
 }
 
-// MemorySeal fixes the size for good: later calls that would change it, or the set of seals, fail for everybody.
-func MemorySeal(fd int) error {
+// MemorySize takes the space of new memory: a [LimitError] or ENOSPC if there is not enough. It then fixes the size for
+// good: later calls that would change it, or the set of seals, fail for everybody.
+func MemorySize(fd int, size int64) error {
+	if err := Allocate(fd, 0, size); err != nil {
+		return err
+	}
 	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
 	return err
 }
 
 // SealedSize is the size in bytes of memory that a peer sent, once it is certain that nobody can change it. Anything
-// but an ordinary memfd with at least the seals of [MemorySeal], and none against writing, is [ErrNotSealed]. Memory
+// but an ordinary memfd with at least the seals of [MemorySize], and none against writing, is [ErrNotSealed]. Memory
 // of huge pages is refused as well: holes can be punched into it, and filling them again may fail with SIGBUS.
 func SealedSize(fd int) (int64, error) {
 	got, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)

@@ -1,0 +1,138 @@
+package ramway
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/ramway/ramway/bindings/go/internal/sys"
+)
+
+// The memory of a bus: made by the listener, distrusted by the connector.
+
+// busPlan is what a listener gives every bus.
+type busPlan struct {
+	// name goes into the memfd's, so that `ramway ls` finds the bus.
+	name string
+	spec *spec
+	// options say how this side's halves wait.
+	options Options
+}
+
+// halves are the ends that one side has; nil where a direction has no capacity.
+type halves struct {
+	sender   *Sender
+	receiver *Receiver
+}
+
+// close lets both go, and with them the socket.
+func (h halves) close() {
+	// What a handshake that failed leaves has nothing to deliver, so there is nobody to tell.
+	if h.sender != nil {
+		_ = h.sender.Close()
+	}
+	if h.receiver != nil {
+		_ = h.receiver.Close()
+	}
+}
+
+// createBus makes memory with both rings empty for an end, and attaches the listener to it. The end keeps the memory,
+// whatever comes of it.
+func createBus(plan *busPlan, end *busEnd) (halves, error) {
+	fd, err := sys.MemoryNew("ramway-bus:" + plan.name)
+	if err != nil {
+		return halves{}, osError(err, "memory for a bus")
+	}
+	end.memory = fd
+	if err := sys.MemorySize(fd, int64(plan.spec.size)); err != nil {
+		return halves{}, osError(err, "taking memory for a bus")
+	}
+	page, err := mapHeader(fd, true)
+	if err != nil {
+		return halves{}, err
+	}
+	// Nobody else knows this memory yet; it is at least headerSize bytes long.
+	copy(unsafe.Slice((*byte)(page), headerSize), formatHeader(plan.spec))
+	_ = sys.Unmap(page, headerLen())
+	return attachBus(end, plan.spec.blocks, plan.options, true)
+}
+
+// openBus checks memory that a listener sent, said to have size bytes, and attaches the connector to it. Nothing of it
+// is believed before it is checked; whatever the listener writes into it later is the rings' to check. The end keeps
+// the memory, whatever comes of it.
+func openBus(memory int, size uint64, end *busEnd, o Options) (halves, error) {
+	end.memory = memory
+	h, err := checkBus(memory, size)
+	if err != nil {
+		return halves{}, err
+	}
+	return attachBus(end, h.blocks, o, false)
+}
+
+func checkBus(memory int, size uint64) (*header, error) {
+	real, err := sys.SealedSize(memory)
+	switch {
+	case errors.Is(err, sys.ErrNotSealed):
+		return nil, &Error{Kind: Corrupt, Err: err}
+	case err != nil:
+		return nil, osError(err, "looking at the memory sent")
+	case real < int64(headerLen()) || uint64(real) != size:
+		return nil, failf(Corrupt, "the memory sent has %d bytes, announced were %d", real, size)
+	}
+	page, err := mapHeader(memory, false)
+	if err != nil {
+		return nil, err
+	}
+	copied := snapshotHeader(page)
+	_ = sys.Unmap(page, headerLen())
+	h, err := checkHeader(copied, uint64(real))
+	switch {
+	case err != nil:
+		return nil, err
+	case h.kind != kindBus:
+		return nil, failf(Corrupt, "the memory sent holds a %v, expected a bus", h.kind)
+	case h.blocks[0].capacity == 0 && h.blocks[1].capacity == 0:
+		return nil, failf(Corrupt, "the bus has no ring in either direction")
+	}
+	return h, nil
+}
+
+// attachBus attaches one side to its roles: the listener sends into block 0, the connector into block 1. After an
+// error nothing is attached.
+func attachBus(end *busEnd, blocks [2]geometry, o Options, listener bool) (h halves, err error) {
+	out, in := 0, 1
+	if !listener {
+		out, in = 1, 0
+	}
+	attach := func(block int) (*attachment, error) {
+		end.users.Add(1)
+		a, err := attachMemory(end.memory, blockOffsets[block], blocks[block], halfLink{end}, &o)
+		if err != nil {
+			_ = end.release()
+		}
+		return a, err
+	}
+	if blocks[out].capacity != 0 {
+		a, err := attach(out)
+		if err != nil {
+			return halves{}, err
+		}
+		if h.sender, err = newSender(a, o); err != nil {
+			_ = a.release()
+			return halves{}, err
+		}
+	}
+	if blocks[in].capacity != 0 {
+		a, err := attach(in)
+		if err == nil {
+			if h.receiver, err = newReceiver(a, o); err != nil {
+				_ = a.release()
+			}
+		}
+		if err != nil {
+			h.receiver = nil
+			h.close()
+			return halves{}, err
+		}
+	}
+	return h, nil
+}

@@ -1,0 +1,239 @@
+package ramway
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ramway/ramway/bindings/go/internal/sys"
+)
+
+// How a region's handle waits. However many goroutines do, one watcher sleeps on the word for all of them, so that they
+// hold no thread, leave as soon as their context ends, and cost one wake-up.
+
+const (
+	// regionRound is how long the watcher sleeps at most before it looks whether the name is still there.
+	regionRound = 100 * time.Millisecond
+	// regionPoll: a handle without write permission cannot say that it waits, so it looks this often.
+	regionPoll = time.Millisecond
+	// regionSpin is how long a Hybrid wait looks before it sleeps: about what a wake-up costs.
+	regionSpin = 20 * time.Microsecond
+)
+
+// regionWatch is what the waiting goroutines of a handle and its watcher share.
+type regionWatch struct {
+	mu sync.Mutex
+	// waiters is how many goroutines wait; running: the watcher is there.
+	waiters int
+	running bool
+	// count is what the watcher knows of; when it changes, or the name is gone, changed is closed and made anew.
+	count uint32
+	// gone is for ever: a file that lost its name gets none again.
+	gone    bool
+	changed chan struct{}
+}
+
+// Wait blocks until somebody notifies. nil: there was a notification since the last Wait or TryWait of this handle that
+// returned for one, or since the handle was opened, even if it came before this call; any number of them count as one. A
+// read-only handle cannot be woken and looks every millisecond instead.
+//
+// Errors: ErrTimedOut or ErrInterrupted when the context ends, ErrClosed if the region's name was removed while this
+// waited (no one can join any more), ErrDetached when the handle is closed.
+func (r *Region) Wait(ctx context.Context) error {
+	count, err := r.WaitSince(ctx, r.seen.Load())
+	if err == nil {
+		r.seen.Store(count)
+	}
+	return err
+}
+
+// TryWait is [Region.Wait] without waiting: whether there was a notification. false if the handle is closed.
+func (r *Region) TryWait() bool {
+	if !r.enter() {
+		return false
+	}
+	defer r.leave()
+	count := r.count()
+	return r.seen.Swap(count) != count
+}
+
+// Notifications is a number that changes with each notification, for [Region.WaitSince]; 0 if the handle is closed.
+func (r *Region) Notifications() uint32 {
+	if !r.enter() {
+		return 0
+	}
+	defer r.leave()
+	return r.count()
+}
+
+// WaitSince blocks until the number of [Region.Notifications] differs from count, and returns it. For several
+// goroutines on one handle; 2^31 notifications meanwhile look like none.
+//
+// Errors: those of [Region.Wait].
+func (r *Region) WaitSince(ctx context.Context, count uint32) (uint32, error) {
+	if !r.enter() {
+		return 0, errRegionClosed("Wait")
+	}
+	defer r.leave()
+	if now, changed := r.spinFor(ctx, count); changed {
+		return now, nil
+	}
+	for {
+		changed, gone := r.joinWatch()
+		// After joining: what changes from now on, the watcher sees.
+		if now := r.count(); now != count {
+			r.leaveWatch()
+			return now, nil
+		}
+		if gone {
+			r.leaveWatch()
+			return 0, failf(Closed, "the region's name was removed while this handle waited; nobody can open it any more")
+		}
+		var err error
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			err = contextError(ctx)
+		case <-r.closing:
+			err = errRegionClosed("Wait")
+		}
+		r.leaveWatch()
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// spinFor looks for as long as the handle's mode says. Other goroutines get their turns meanwhile.
+func (r *Region) spinFor(ctx context.Context, count uint32) (uint32, bool) {
+	if now := r.count(); now != count {
+		return now, true
+	}
+	if r.mode == Block || r.mode == Hybrid && runtime.NumCPU() == 1 {
+		return 0, false
+	}
+	// Spin stops for these alone; what ends the wait is told by the loop that follows. The name is looked at now and then.
+	start := time.Now()
+	for looks := 1; ; looks++ {
+		runtime.Gosched()
+		if now := r.count(); now != count {
+			return now, true
+		}
+		if looks%16 != 0 {
+			continue
+		}
+		passed := time.Since(start)
+		if r.mode == Hybrid && passed >= regionSpin || ctx.Err() != nil || r.users.Load() < 0 {
+			return 0, false
+		}
+		if passed >= regionRound {
+			if r.m.link.vanished() {
+				return 0, false
+			}
+			start = time.Now()
+		}
+	}
+}
+
+// joinWatch makes sure that the watcher is there. The channel is closed when it has seen a change from here on.
+func (r *Region) joinWatch() (changed <-chan struct{}, gone bool) {
+	w := &r.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiters++
+	if !w.running && !w.gone {
+		w.running = true
+		// Before the caller looks at the count: a change in between is then the watcher's to see.
+		w.count = r.count()
+		// The caller is inside, so the mapping is kept for the watcher too.
+		r.users.Add(1)
+		go r.runWatch()
+	}
+	return w.changed, w.gone
+}
+
+func (r *Region) leaveWatch() {
+	r.watch.mu.Lock()
+	r.watch.waiters--
+	r.watch.mu.Unlock()
+}
+
+// runWatch sleeps on the word until nobody waits any more.
+func (r *Region) runWatch() {
+	defer r.leave()
+	looked := time.Now()
+	for {
+		known, more := r.tellWaiters(false)
+		if !more {
+			return
+		}
+		if time.Since(looked) >= regionRound {
+			looked = time.Now()
+			if r.m.link.vanished() {
+				r.tellWaiters(true)
+				return
+			}
+		}
+		if r.m.readOnly {
+			time.Sleep(regionPoll)
+			continue
+		}
+		if value, armed := r.arm(known); armed {
+			sys.FutexWait(r.notifyWord(), value, regionRound)
+		}
+	}
+}
+
+// tellWaiters wakes those who wait if there is anything new. It gives the count that they then know, and whether to go
+// on watching.
+func (r *Region) tellWaiters(gone bool) (known uint32, more bool) {
+	w := &r.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	count := r.count()
+	w.gone = w.gone || gone
+	if count != w.count || gone {
+		w.count = count
+		close(w.changed)
+		w.changed = make(chan struct{})
+	}
+	if w.waiters == 0 || gone || r.users.Load() < 0 {
+		w.running = false
+		return count, false
+	}
+	return count, true
+}
+
+// arm says in the word that somebody waits for more than the known notifications, and gives the value to sleep on.
+// false: there are more, or another waiter or a notifier was faster.
+func (r *Region) arm(known uint32) (value uint32, armed bool) {
+	word := r.notifyWord()
+	value = atomic.LoadUint32(word)
+	switch {
+	case value&^notifyWaiting != known:
+		return 0, false
+	case value&notifyWaiting != 0:
+		return value, true
+	}
+	// The count was compared in value, and the CAS fails if it has changed since.
+	return value | notifyWaiting, atomic.CompareAndSwapUint32(word, value, value|notifyWaiting)
+}
+
+// interruptWatch gets the watcher out of its sleep when the handle closes.
+func (r *Region) interruptWatch() {
+	for !r.m.readOnly {
+		r.watch.mu.Lock()
+		running := r.watch.running
+		if running {
+			// The watcher keeps the mapping. It may be just before its sleep: then it is to be woken again.
+			sys.FutexWakeAll(r.notifyWord())
+		}
+		r.watch.mu.Unlock()
+		if !running {
+			return
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
