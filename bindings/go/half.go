@@ -1,0 +1,276 @@
+package ramway
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/ramway/ramway/bindings/go/internal/cpu"
+	"github.com/ramway/ramway/bindings/go/internal/sys"
+)
+
+// half is what the two ends of a ring have in common. Its fields are the business of the one goroutine inside the gate.
+type half struct {
+	gate
+	// plain: publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep.
+	plain bool
+	// can: this process is registered with membarrier, and it worked.
+	can bool
+	// final: an ending is for ever (bus, pair). On a named ring a successor may attach.
+	final bool
+	// peerFlags are the peer's flags as last acted upon.
+	peerFlags uint32
+	// dead is what this handle is dead of, if shut says shutDead.
+	dead Kind
+	// role is this side's.
+	role role
+	// align is the alignment of payloads.
+	align uint32
+	epoch uint32
+
+	mine, peer *roleLine
+	ring       *ringBlock
+	data       unsafe.Pointer
+	capacity   uint64
+
+	// looked is when a call that does not wait last asked the system whether the peer lives.
+	looked time.Time
+	wait   waiter
+	at     *attachment
+	name   string
+}
+
+// side is what the two ends do differently when they wait.
+type side interface {
+	// position is the peer's word, and what was last seen in it.
+	position() (*uint64, uint64)
+	// ready says whether the wait is over, after a look at the shared position.
+	ready() (bool, error)
+	// ended is asked while ready says false: how the ring has ended, if it has. look says whether to spend system calls
+	// on whether the peer lives.
+	ended(look bool) error
+}
+
+// attach prepares the half; the positions are checked next, and announce makes it known.
+func (h *half) attach(a *attachment, r role, o *Options) {
+	h.at, h.name, h.role = a, a.name, r
+	h.ring, h.data, h.capacity, h.align = a.ring(), a.data, a.capacity, a.align
+	h.mine, h.peer = &h.ring.producer, &h.ring.consumer
+	if r == consumer {
+		h.mine, h.peer = h.peer, h.mine
+	}
+	h.final = a.link.final()
+	h.can = !o.NoMembarrier && sys.CanMembarrier()
+	if !h.can {
+		h.fenced = 1
+	}
+	h.looked = time.Now()
+	h.wait.start(o.Wait, &h.mine.wait)
+}
+
+// announce says "I am here" in this role's words, and wakes the peer so that it looks (ABI.md, section 6). The order of
+// the stores counts; each is sequentially consistent, so the last one before the wake-up is the full fence as well.
+func (h *half) announce() {
+	atomic.StoreUint32(&h.mine.wait, 0)
+	var flags uint32
+	if h.can {
+		flags = roleCan
+	}
+	atomic.StoreUint32(&h.mine.flags, flags)
+	h.epoch = max(atomic.LoadUint32(&h.mine.epoch)+1, 1)
+	atomic.StoreUint32(&h.mine.epoch, h.epoch)
+	h.wakePeer()
+	h.peerChanged()
+}
+
+// announceClose says "I closed", after everything was published, and wakes the peer.
+func (h *half) announceClose() {
+	atomic.StoreUint32(&h.mine.flags, atomic.LoadUint32(&h.mine.flags)|roleClosed)
+	h.wakePeer()
+}
+
+// wakePeer wakes the peer whether it waits or not.
+func (h *half) wakePeer() {
+	atomic.StoreUint32(&h.peer.wait, 0)
+	sys.FutexWakeAll(&h.peer.wait)
+}
+
+// publish stores a position of this side's. Release: what was read or written before goes before it. Fenced unless both
+// sides agreed that it need not be, so that the load of the peer's wait word that follows is not done before it.
+func (h *half) publish(word *uint64, position uint64) {
+	if cpu.Plain && h.plain {
+		cpu.StorePlain(word, position)
+	} else {
+		atomic.StoreUint64(word, position)
+	}
+}
+
+// peerStirs says, after a publish, whether the peer sleeps or has changed its flags.
+func (h *half) peerStirs() bool {
+	return atomic.LoadUint32(&h.peer.wait) != 0 || atomic.LoadUint32(&h.peer.flags) != h.peerFlags
+}
+
+// stirred acts on that. What was agreed on just now holds for this publish too: peerChanged fences, and the wait word is
+// loaded once more after it.
+func (h *half) stirred() {
+	h.peerChanged()
+	// Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
+	if atomic.LoadUint32(&h.peer.wait) != 0 {
+		h.wakePeer()
+	}
+}
+
+// peerChanged acts on the peer's flags: who fences, and, where it is final, whether a consumer has closed. A producer's
+// close is acted on where the ring is found empty, because what it sent before is delivered first.
+func (h *half) peerChanged() {
+	flags := atomic.LoadUint32(&h.peer.flags)
+	h.peerFlags = flags
+	h.plain = cpu.Plain && h.can && flags&roleCan != 0
+	// This role is the only writer of its flags. The store is a full fence, in any case: "I am plain" is visible before
+	// the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
+	own := atomic.LoadUint32(&h.mine.flags) &^ rolePlain
+	if h.plain {
+		own |= rolePlain
+	}
+	atomic.StoreUint32(&h.mine.flags, own)
+	if h.role == producer && h.final && flags&roleClosed != 0 {
+		h.die(Closed)
+	}
+}
+
+// die marks the handle dead, unless it is dead already, and gives what it is dead of.
+func (h *half) die(kind Kind) Kind {
+	if atomic.LoadUint32(&h.shut)&shutDead == 0 {
+		h.dead = kind
+		atomic.OrUint32(&h.shut, shutDead)
+	}
+	return h.dead
+}
+
+// refused is why enter said no. The call that is refused has not left yet.
+func (h *half) refused() error {
+	if !h.isClosed() {
+		return h.fail(h.dead)
+	}
+	return h.fail(Detached)
+}
+
+// corrupt ends this handle for what the peer wrote.
+func (h *half) corrupt() error { return h.fail(h.die(Corrupt)) }
+
+// fail is the error of a kind that the hot path met.
+func (h *half) fail(kind Kind) error {
+	text := ""
+	switch kind {
+	case Full, Empty, TimedOut:
+		return kind
+	case Corrupt:
+		text = "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. " +
+			"Recreate the ring, and see SECURITY.md if the peer is not trusted"
+	}
+	op := "sending to"
+	if h.role == consumer {
+		op = "receiving from"
+	}
+	return &Error{Kind: kind, Op: op, Name: h.name, Text: text}
+}
+
+// failf is an error with a text about this ring.
+func (h *half) failf(kind Kind, format string, args ...any) error {
+	e := failf(kind, format, args...)
+	e.Name = h.name
+	return e
+}
+
+// nameVanished is why no successor can ever attach.
+func (h *half) nameVanished() error {
+	return h.failf(Closed, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no peer can "+
+		"find it any more. Create it again")
+}
+
+// life is the part of ended that costs system calls (ABI.md, section 8, steps 2 to 5). absent says that no peer has to
+// be there, closed asks for its orderly close.
+func (h *half) life(absent bool, closed func() bool) error {
+	link := h.at.link
+	switch {
+	case link.vanished():
+		return h.nameVanished()
+	case absent || link.peerAlive(h.role):
+		return nil
+	// A close comes before the lock or socket goes: so look for it once more after that was seen gone.
+	case closed():
+		return h.fail(Closed)
+	// And a successor takes the lock before it clears the flag of that close.
+	case link.peerAlive(h.role):
+		return nil
+	}
+	return h.fail(PeerDead)
+}
+
+// moment says whether it is time again to ask the system whether the peer lives, for calls that do not wait.
+func (h *half) moment() bool {
+	now := time.Now()
+	if now.Sub(h.looked) < round {
+		return false
+	}
+	h.looked = now
+	return true
+}
+
+// Capacity is the number of bytes of the data area. A frame takes 16 bytes more than its payload, rounded up to Align.
+func (h *half) Capacity() int64 { return int64(h.capacity) }
+
+// Align is what every payload's address is a multiple of, in bytes.
+func (h *half) Align() int { return int(h.align) }
+
+// MaxMessageLen is the longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17). It fits whenever the
+// ring is empty.
+func (h *half) MaxMessageLen() int { return int(maxMessageLen(h.capacity)) }
+
+// Epoch is how often this role has been attached, this handle included; 1 is the first.
+func (h *half) Epoch() uint32 { return h.epoch }
+
+// PeerEpoch is how often the other role has been attached; 0: never yet. A change means that a successor took over.
+// Safe from any goroutine. 0 once the handle is closed.
+func (h *half) PeerEpoch() uint32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.finished {
+		return 0
+	}
+	return atomic.LoadUint32(&h.peer.epoch)
+}
+
+// PeerAlive says whether the other role is attached and its process lives. A stopped process is alive. One system call;
+// safe from any goroutine. False once the handle is closed.
+func (h *half) PeerAlive() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.finished && atomic.LoadUint32(&h.peer.epoch) != 0 &&
+		atomic.LoadUint32(&h.peer.flags)&roleClosed == 0 && h.at.link.peerAlive(h.role)
+}
+
+// SetWait says how blocking calls of this handle wait from now on.
+func (h *half) SetWait(mode WaitMode) {
+	h.enter()
+	h.wait.mode = mode
+	h.leave()
+}
+
+// finish lets everything go, after the peer was told. With mu held, and nobody inside the gate or on the way in.
+func (h *half) finish() error {
+	h.finished, h.deferred = true, false
+	h.wait.close()
+	at := h.at
+	h.ring, h.mine, h.peer, h.data, h.at = nil, nil, nil, nil, nil
+	return at.release()
+}
+
+// done is a context's channel; nil for a context that is never done, and for none.
+func done(ctx context.Context) <-chan struct{} {
+	if ctx == nil {
+		return nil
+	}
+	return ctx.Done()
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package ramway
+
+// guardAlways: see Options.Guard.
+const guardAlways = true

@@ -1,0 +1,439 @@
+package ramway
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ramway/ramway/bindings/go/internal/cpu"
+)
+
+// Receiver is the receiving end of a ring; one per ring, in the whole system.
+//
+// A received message is a view of the shared memory, and one message or batch is out at a time: Release gives it back,
+// and the next receive before that is ErrBusy. If this process is killed before the release, the next receiver gets the
+// message again.
+//
+// One goroutine at a time may use it, and may hand it to another; a second one at the same time is a panic. Close,
+// PeerAlive and PeerEpoch are safe from any goroutine. A Receiver that becomes garbage without Close is closed.
+//
+//	tx, rx, err := ramway.Pair(ramway.Options{})
+//	...
+//	for message := range rx.All(ctx) {
+//		message.View(func(b []byte) { fmt.Printf("%d: %s\n", message.TypeID(), b) })
+//	}
+//	if err := rx.Err(); err != nil { ... }
+type Receiver struct {
+	half
+	// head is where the next frame begins; from released, which the shared word holds, to head is out.
+	// Invariant: released <= head <= tail and tail - released <= capacity, wrapping.
+	head, released uint64
+	// tail is the shared one as last seen.
+	tail uint64
+	// lease counts what was given out. A message is good while it has the current number; the number moves on when
+	// something is given out and when it is given back.
+	lease uint64
+	// oldClose is the sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again.
+	oldClose uint32
+	// frames are those of the batch that is out.
+	frames []frame
+	guard  *guard
+	err    error
+}
+
+// frame is a message as it lies in the ring, its numbers read once and checked.
+type frame struct {
+	data   unsafe.Pointer
+	len    uint32
+	typeID uint32
+	tag    uint64
+}
+
+// newReceiver takes the consumer's role of an attachment (ABI.md, section 6). After an error the attachment is still the
+// caller's.
+func newReceiver(a *attachment, o Options) (*Receiver, error) {
+	r := &Receiver{}
+	r.attach(a, consumer, &o)
+	// Acquire: pairs with the producer's publish, and with the last consumer's release.
+	r.head, r.tail = atomic.LoadUint64(&r.ring.head), atomic.LoadUint64(&r.ring.tail)
+	if r.released = r.head; !positionsAgree(r.tail, r.head, r.capacity, r.align) {
+		return nil, r.fail(Corrupt)
+	}
+	if o.Guard || guardAlways {
+		var err error
+		if r.guard, err = newGuard(a); err != nil && o.Guard {
+			return nil, err
+		}
+	}
+	a.closeFile()
+	seen := atomic.LoadUint32(&r.mine.closeSeen)
+	if epoch, closed := r.senderClosed(); closed && epoch == seen {
+		r.oldClose = epoch
+	}
+	r.announce()
+	// As the Rust core does when a receiver is dropped: a process that forgets its handle has closed it.
+	runtime.SetFinalizer(r, func(r *Receiver) { _ = r.shutDown(true) })
+	return r, nil
+}
+
+// Recv gives the next message, and waits for it until ctx is done. It looks at ctx only if it has to wait; nil is a
+// context that is never done.
+//
+// Errors, after the last message: ErrClosed if the sender closed, ErrPeerDead if it died (within 200 ms after the kernel
+// let go of its files). On a named ring both end when a successor attaches, so calling again is meaningful; a sender
+// that never attached is waited for. ErrInterrupted or ErrTimedOut with the context's cause; ErrBusy, ErrCorrupt,
+// ErrDetached.
+func (r *Receiver) Recv(ctx context.Context) (Message, error) {
+	if r.enter() && r.head == r.released {
+		if r.head == r.tail {
+			r.poll()
+		}
+		if r.head != r.tail {
+			if f, ok := r.parse(); ok {
+				return r.lend(f), nil
+			}
+		}
+	}
+	return r.recvSlow(ctx, true)
+}
+
+// TryRecv is [Receiver.Recv] that does not wait: ErrEmpty if there is no message now.
+func (r *Receiver) TryRecv() (Message, error) {
+	r.enter()
+	return r.recvSlow(nil, false)
+}
+
+// recvSlow is the rest of a receive, inside the gate.
+func (r *Receiver) recvSlow(ctx context.Context, patient bool) (Message, error) {
+	f, err := r.next(ctx, patient)
+	if err != nil {
+		r.leave()
+		return Message{}, err
+	}
+	return r.lend(f), nil
+}
+
+// lend gives a frame out and leaves the gate.
+func (r *Receiver) lend(f frame) Message {
+	r.lease++
+	m := Message{r: r, lease: r.lease, frame: f}
+	r.leave()
+	return m
+}
+
+// next takes the next frame out of the ring. Without patience it does not wait.
+func (r *Receiver) next(ctx context.Context, patient bool) (frame, error) {
+	if atomic.LoadUint32(&r.shut) != 0 {
+		return frame{}, r.refused()
+	}
+	if r.head != r.released {
+		return frame{}, r.failf(Busy, "a message or batch of this receiver is out: release it first")
+	}
+	over, err := r.ready()
+	if err == nil && !over {
+		if patient {
+			err = r.until(ctx, r)
+		} else {
+			err = r.glance()
+		}
+	}
+	if err != nil {
+		return frame{}, r.ending(err)
+	}
+	if f, ok := r.parse(); ok {
+		return f, nil
+	}
+	return frame{}, r.corrupt()
+}
+
+// poll is the first looks of a wait, which cost less than the general wait: an answer that comes within a microsecond
+// is found here. What is wrong with it shows in shut.
+func (r *Receiver) poll() {
+	tail := atomic.LoadUint64(&r.ring.tail)
+	if tail == r.tail && r.wait.polls() {
+		tail = cpu.Await(&r.ring.tail, tail, nearLooks)
+	}
+	if tail != r.tail && !r.believe(tail) {
+		r.die(Corrupt)
+	}
+}
+
+// believe checks a shared tail that moved, once, and takes it: it may only move forward, up to released + capacity, in
+// whole alignment steps.
+func (r *Receiver) believe(tail uint64) bool {
+	moved := tail - r.tail
+	if moved > r.capacity-(r.tail-r.released) || moved&(uint64(r.align)-1) != 0 {
+		return false
+	}
+	r.tail = tail
+	return true
+}
+
+// parse reads the frame at head, which lies before tail, and steps over it. False: no correct sender wrote it.
+func (r *Receiver) parse() (frame, bool) {
+	// A frame's first 16 bytes are within the published bytes, which are a positive multiple of align; and aligned.
+	at := unsafe.Add(r.data, r.head&(r.capacity-1))
+	// Each number is read exactly once, so that a peer that rewrites it cannot pass the check with one value and be used
+	// with another.
+	word, tag := atomic.LoadUint64((*uint64)(at)), atomic.LoadUint64((*uint64)(unsafe.Add(at, 8)))
+	n := word & 0xFFFFFFFF
+	size := frameSize(n, r.align)
+	if size > r.tail-r.head || n > messageMax {
+		return frame{}, false
+	}
+	r.head += size
+	return frame{data: unsafe.Add(at, frameHeader), len: uint32(n), typeID: uint32(word >> 32), tag: tag}, true
+}
+
+// giveBack releases every frame that is out, and wakes the sender if it sleeps and a quarter of the ring is free or the
+// ring is drained. (Otherwise the wake-up is put off, not dropped: one of the two comes true before this side can find
+// the ring empty, and close wakes in any case.)
+func (r *Receiver) giveBack() {
+	r.lease++
+	if r.guard != nil {
+		r.guard.revoke()
+	}
+	if r.head == r.released || atomic.LoadUint32(&r.shut)&shutDead != 0 {
+		return
+	}
+	// Release: our reads of the frames go before the position that lets the sender overwrite them.
+	r.publish(&r.ring.head, r.head)
+	r.released = r.head
+	// By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
+	if r.tail-r.head <= r.capacity-r.capacity/4 && r.peerStirs() {
+		r.stirred()
+	}
+}
+
+// release ends a lease, from any state of the handle.
+func (r *Receiver) release(lease uint64) {
+	if !r.enter() && r.isClosed() {
+		r.leave()
+		r.releaseClosed(lease)
+		return
+	}
+	if r.lease != lease {
+		r.leave()
+		released()
+	}
+	r.giveBack()
+	r.leave()
+}
+
+// releaseClosed finishes a Close that came while something was out.
+func (r *Receiver) releaseClosed(lease uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lease != lease {
+		released()
+	}
+	if !r.deferred {
+		r.lease++
+		return
+	}
+	r.giveBack()
+	_ = r.letGo()
+}
+
+// position is what to look at while waiting.
+func (r *Receiver) position() (*uint64, uint64) { return &r.ring.tail, r.tail }
+
+// ready says whether a frame is there, after a look at the shared position.
+func (r *Receiver) ready() (bool, error) {
+	if r.head != r.tail {
+		return true, nil
+	}
+	tail := atomic.LoadUint64(&r.ring.tail)
+	if tail == r.tail {
+		return false, nil
+	}
+	if !r.believe(tail) {
+		return false, r.corrupt()
+	}
+	return true, nil
+}
+
+// glance is what a receive that does not wait does where nothing is there: the closed flag every time, system calls
+// for the sender's life every 100 ms.
+func (r *Receiver) glance() error {
+	end := r.ended(r.moment())
+	// The second look, after the flag or the free role was seen; and the last one.
+	if over, err := r.ready(); over || err != nil {
+		return err
+	}
+	if end == nil {
+		return ErrEmpty
+	}
+	return end
+}
+
+// ended says whether the sender has closed or, if system calls may be spent on it, died or lost its name.
+func (r *Receiver) ended(look bool) error {
+	epoch := atomic.LoadUint32(&r.peer.epoch)
+	absent := !r.final && (epoch == 0 || epoch == r.oldClose)
+	closed := func() bool {
+		return !absent && epoch != 0 && atomic.LoadUint32(&r.peer.flags)&roleClosed != 0
+	}
+	switch {
+	case closed():
+		return r.fail(Closed)
+	case look:
+		return r.life(absent, closed)
+	}
+	return nil
+}
+
+// ending records an end that is about to be returned.
+func (r *Receiver) ending(err error) error {
+	kind := KindOf(err)
+	if kind != Closed && kind != PeerDead {
+		return err
+	}
+	// A dead peer is still dead at the next call, and a vanished name still gone.
+	r.looked = r.looked.Add(-round)
+	if kind == Closed {
+		if epoch, closed := r.senderClosed(); closed {
+			// Release: whoever sees this close as delivered sees head where it was when it was.
+			atomic.StoreUint32(&r.mine.closeSeen, epoch)
+		}
+	}
+	if r.final {
+		r.die(kind)
+	}
+	return err
+}
+
+// senderClosed is the epoch of a sender that has closed. The epoch is the closer's only if it is the same before and
+// after its flag was seen.
+func (r *Receiver) senderClosed() (uint32, bool) {
+	epoch := atomic.LoadUint32(&r.peer.epoch)
+	closed := atomic.LoadUint32(&r.peer.flags)&roleClosed != 0
+	return epoch, closed && atomic.LoadUint32(&r.peer.epoch) == epoch
+}
+
+// RecvAppend appends the next message's bytes to dst and releases it. It copies each byte once and looks at none of them
+// in the ring: the one way to receive that a peer cannot disturb by rewriting what it sent. It waits, and fails, like
+// [Receiver.Recv]; then it returns dst as it was.
+func (r *Receiver) RecvAppend(ctx context.Context, dst []byte) ([]byte, Meta, error) {
+	r.enter()
+	defer r.leave()
+	f, err := r.next(ctx, true)
+	if err != nil {
+		return dst, Meta{}, err
+	}
+	// At most what is published, so at most the capacity, whatever the peer wrote.
+	dst = append(dst, f.bytes()...)
+	r.giveBack()
+	return dst, Meta{TypeID: f.typeID, Tag: f.tag, Len: int(f.len)}, nil
+}
+
+// All gives the messages one after another, each released after the loop's body has returned from it (or earlier, by the
+// body). It ends when the sender closes, at an error, or when ctx is done: [Receiver.Err] tells which.
+//
+//	for message := range rx.All(ctx) {
+//		total += message.Len()
+//	}
+//	if err := rx.Err(); err != nil { ... }
+func (r *Receiver) All(ctx context.Context) iter.Seq[Message] {
+	return func(yield func(Message) bool) {
+		r.err = nil
+		var m Message
+		// For a body that panics; and a body that has released its message already.
+		defer func() { m.releaseOnce() }()
+		for {
+			var err error
+			if m, err = r.Recv(ctx); err != nil {
+				r.stop(err)
+				return
+			}
+			if !yield(m) {
+				return
+			}
+			m.releaseOnce()
+		}
+	}
+}
+
+// Batches gives batches of up to max messages (at least 1) in the same way.
+func (r *Receiver) Batches(ctx context.Context, max int) iter.Seq[Batch] {
+	return func(yield func(Batch) bool) {
+		r.err = nil
+		var b Batch
+		defer func() { b.releaseOnce() }()
+		for {
+			var err error
+			if b, err = r.RecvBatch(ctx, max); err != nil {
+				r.stop(err)
+				return
+			}
+			if !yield(b) {
+				return
+			}
+			b.releaseOnce()
+		}
+	}
+}
+
+func (r *Receiver) stop(err error) {
+	if KindOf(err) != Closed {
+		r.err = err
+	}
+}
+
+// Err is what ended the last loop over [Receiver.All] or [Receiver.Batches]: nil if the sender closed, or the loop's
+// body left.
+func (r *Receiver) Err() error { return r.err }
+
+// Len is how many bytes, frame headers and padding included, are published and not released. It may have changed when
+// it returns. 0 once the handle is closed.
+func (r *Receiver) Len() int64 {
+	r.enter()
+	defer r.leave()
+	if r.isClosed() {
+		return 0
+	}
+	// Clamped, because the peer could write anything.
+	return int64(min(atomic.LoadUint64(&r.ring.tail)-r.released, r.capacity))
+}
+
+// Close tells the sender that nothing more will be read, and gives the role up. What is not released stays for the next
+// receiver of a named ring. A call of another goroutine that waits ends with ErrDetached. While a message or batch is
+// out, its Release finishes the close. Closing twice is fine.
+//
+// It returns what the handle was dead of, if that was ErrCorrupt.
+func (r *Receiver) Close() error { return r.shutDown(false) }
+
+// shutDown is Close; forgotten says that nobody can have anything out any more.
+func (r *Receiver) shutDown(forgotten bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isClosed() && !(forgotten && r.deferred) {
+		return nil
+	}
+	r.gate.close(r.wait.bell.interrupt)
+	var err error
+	if r.dead == Corrupt {
+		err = r.fail(Corrupt)
+	}
+	if !forgotten && r.head != r.released {
+		r.deferred = true
+		return err
+	}
+	if end := r.letGo(); err == nil {
+		err = end
+	}
+	return err
+}
+
+// letGo is the end of a close.
+func (r *Receiver) letGo() error {
+	runtime.SetFinalizer(r, nil)
+	r.lease++
+	r.announceClose()
+	if r.guard != nil {
+		r.guard.close()
+	}
+	return r.finish()
+}

@@ -1,0 +1,130 @@
+package ramway
+
+import (
+	"context"
+	"unsafe"
+)
+
+// Slot is room for one message, to be written in place and then committed; good until Commit, CommitUnflushed or Abort,
+// after which every method of it, and of a copy, panics. It holds whatever an earlier message left there. One slot is
+// open at a time; a slot that is aborted leaves nothing behind.
+//
+//	slot, err := tx.Reserve(ctx, 100)
+//	if err != nil { ... }
+//	n := copy(slot.Bytes(), "written in place")
+//	err = slot.Commit(n, 7, 0)
+type Slot struct {
+	s     *Sender
+	lease uint64
+	data  unsafe.Pointer
+	len   int
+}
+
+// Reserve opens a slot of n bytes, and waits for room like [Sender.Send], with the same errors.
+func (s *Sender) Reserve(ctx context.Context, n int) (Slot, error) { return s.open(ctx, true, n) }
+
+// TryReserve is [Sender.Reserve] that does not wait: ErrFull if there is no room now.
+func (s *Sender) TryReserve(n int) (Slot, error) { return s.open(nil, false, n) }
+
+func (s *Sender) open(ctx context.Context, patient bool, n int) (Slot, error) {
+	if !s.enter() || n < 0 || !s.fits(uint64(n)) {
+		if err := s.reserveSlow(ctx, patient, n); err != nil {
+			s.leave()
+			return Slot{}, err
+		}
+	}
+	s.lease++
+	s.room = n
+	slot := Slot{s: s, lease: s.lease, data: unsafe.Pointer(unsafe.SliceData(s.payload(n))), len: n}
+	s.leave()
+	return slot, nil
+}
+
+func (s *Sender) reserveSlow(ctx context.Context, patient bool, n int) error {
+	if n < 0 {
+		return s.failf(InvalidArgument, "a message of %d bytes", n)
+	}
+	return s.makeRoom(ctx, patient, 0, n)
+}
+
+func committed() { panic("ramway: slot used after Commit or Abort") }
+
+// Bytes is the room, aligned to the ring's alignment, without capacity beyond its length. It must not be used after the
+// slot was committed or aborted.
+func (t Slot) Bytes() []byte {
+	if t.s == nil || t.s.lease != t.lease {
+		committed()
+	}
+	return unsafe.Slice((*byte)(t.data), t.len)
+}
+
+// Commit sends the first n bytes of the slot. An error (ErrInvalidArgument for an n beyond what was reserved or a
+// reserved typeID, or what the handle is dead of) aborts the slot.
+func (t Slot) Commit(n int, typeID uint32, tag uint64) error { return t.commit(n, typeID, tag, true) }
+
+// CommitUnflushed is [Slot.Commit] that is visible only after [Sender.Flush], the next flushed message, or when the
+// sender has to wait, finds the ring full, or closes.
+func (t Slot) CommitUnflushed(n int, typeID uint32, tag uint64) error {
+	return t.commit(n, typeID, tag, false)
+}
+
+// Abort gives the slot up; nothing of it remains.
+func (t Slot) Abort() { _ = t.close(func() error { return nil }) }
+
+func (t Slot) commit(n int, typeID uint32, tag uint64, flush bool) error {
+	s := t.s
+	if s == nil {
+		committed()
+	}
+	if s.enter() && s.lease == t.lease && uint(n) <= uint(t.len) && typeID < typeIDReserved {
+		s.lease++
+		s.room = -1
+		s.commit(uint64(n), typeID, tag)
+		if flush {
+			s.flush()
+		}
+		s.leave()
+		return nil
+	}
+	s.leave()
+	return t.close(func() error {
+		switch {
+		case uint(n) > uint(t.len):
+			return s.failf(InvalidArgument, "%d bytes committed of a slot of %d", n, t.len)
+		case typeID >= typeIDReserved:
+			return s.failf(InvalidArgument, "type id %#x is Ramway's own: applications use ids below %#x", typeID, uint32(typeIDReserved))
+		case s.shut&shutDead != 0:
+			return s.fail(s.dead)
+		}
+		s.commit(uint64(n), typeID, tag)
+		return nil
+	})
+}
+
+// close ends the slot in any state of the handle: last is done with it, and then a close that has waited for it goes on.
+func (t Slot) close(last func() error) error {
+	s := t.s
+	if s == nil {
+		committed()
+	}
+	if s.enter() || !s.isClosed() {
+		defer s.leave()
+		if s.lease != t.lease {
+			committed()
+		}
+		s.lease++
+		s.room = -1
+		return last()
+	}
+	s.leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lease != t.lease {
+		committed()
+	}
+	err := last()
+	if s.deferred {
+		_ = s.letGo(false)
+	}
+	return err
+}

@@ -1,0 +1,321 @@
+package ramway
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ramway/ramway/bindings/go/internal/cpu"
+	"github.com/ramway/ramway/bindings/go/internal/sys"
+)
+
+// Waiting: spin for a bounded time, then sleep, without ever missing a wake-up and without a fence on the waker's hot
+// path (ABI.md, section 7). docs/adr/0017 has the figures behind the choices here.
+
+const (
+	// round is the longest sleep before another look at whether the peer lives. A blocked side learns of a death within
+	// two rounds.
+	round = 100 * time.Millisecond
+	// unorderedRound is the longest sleep where the waker does not fence and this side cannot make it.
+	unorderedRound = time.Millisecond
+	// spinMax looks at 25 ns are about what a sleep costs; spinMin are left where waits have been long.
+	spinMax = 2000
+	spinMin = 32
+	// nearLooks are a receiver's before it enters the general wait: more than a round trip takes.
+	nearLooks = 32
+	// chunk is how many looks there are between two turns for other goroutines: about 1 µs.
+	chunk = 40
+	// shortSleep: one that was shorter would have been better spent spinning.
+	shortSleep = 60 * time.Microsecond
+)
+
+// alone: spinning would only keep the peer from running.
+var alone = runtime.NumCPU() == 1
+
+// withoutParking is set once the kernel has refused to wait on a futex by io_uring. RAMWAY_READINESS=thread says so
+// from the start, as for the other languages.
+var withoutParking atomic.Bool
+
+func init() { withoutParking.Store(os.Getenv("RAMWAY_READINESS") == "thread") }
+
+// waiter is how a handle waits.
+type waiter struct {
+	mode WaitMode
+	// budget is how many looks to spend before sleeping; it follows how long waits have lasted.
+	budget uint32
+	// suspect: the peer was dead at the last look, so look again at once.
+	suspect bool
+	// done is the channel of the context that is being watched, and stop ends that.
+	done <-chan struct{}
+	stop func() bool
+	bell *bell
+}
+
+func (w *waiter) start(mode WaitMode, word *uint32) {
+	w.mode, w.budget = mode, spinMax
+	w.bell = &bell{word: word}
+	w.bell.ring = w.bell.interrupt
+}
+
+// polls says whether this handle looks a few times before it waits in earnest.
+func (w *waiter) polls() bool { return w.mode != Block && !alone }
+
+// bell interrupts a sleeper. Apart from the handle, so that a context that is watched does not keep a handle that was
+// forgotten from being collected.
+type bell struct {
+	mu sync.Mutex
+	// word is the sleeper's own; nil once it is unmapped.
+	word *uint32
+	// parking is made by the first sleep; nil where there is none.
+	parking *sys.Parking
+	// ring is interrupt as a value, so that passing it on does not allocate.
+	ring func()
+}
+
+// interrupt ends a sleep that has begun or is about to. The sleeper is told by something else (shut, a context) before,
+// and asks for it after it has armed, so it does not matter if it arms right after this.
+func (b *bell) interrupt() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.parking != nil:
+		b.parking.Interrupt()
+	case b.word != nil:
+		atomic.StoreUint32(b.word, 0)
+		sys.FutexWakeAll(b.word)
+	}
+}
+
+// place is where to sleep without holding a thread; nil if there is no such place.
+func (b *bell) place() *sys.Parking {
+	// Only the sleeper changes it.
+	if b.parking != nil || withoutParking.Load() {
+		return b.parking
+	}
+	parking, err := sys.NewParking(b.word)
+	if err != nil {
+		// Out of descriptors or memory is for now, a kernel or a policy that refuses is for good.
+		if kind := osError(err, "io_uring").Kind; kind != Os && kind != NoSpace {
+			withoutParking.Store(true)
+		}
+		return nil
+	}
+	b.mu.Lock()
+	b.parking = parking
+	b.mu.Unlock()
+	return parking
+}
+
+// removePlace is for a place that does not work any more.
+func (b *bell) removePlace() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.parking != nil {
+		b.parking.Close()
+		b.parking = nil
+	}
+}
+
+// close ends the watch, and no interrupt touches the word after it.
+func (w *waiter) close() {
+	if w.stop != nil {
+		w.stop()
+		w.stop, w.done = nil, nil
+	}
+	w.bell.removePlace()
+	w.bell.mu.Lock()
+	w.bell.word = nil
+	w.bell.mu.Unlock()
+}
+
+// watch has the end of a context ring the bell. The registration is kept, so that waiting with the same context again
+// costs nothing: equal channels are closed at the same time, whatever context they belong to.
+func (w *waiter) watch(ctx context.Context, done <-chan struct{}) {
+	if done == w.done {
+		return
+	}
+	if w.stop != nil {
+		w.stop()
+		w.stop = nil
+	}
+	w.done = done
+	if done != nil {
+		w.stop = context.AfterFunc(ctx, w.bell.ring)
+	}
+}
+
+// calledOff is why a wait must not go on, if there is a reason.
+func (h *half) calledOff(ctx context.Context, done <-chan struct{}) error {
+	if h.isClosed() {
+		return h.fail(Detached)
+	}
+	select {
+	case <-done:
+		cause := context.Cause(ctx)
+		kind := Interrupted
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(cause, context.DeadlineExceeded) {
+			kind = TimedOut
+		}
+		return &Error{Kind: kind, Name: h.name, Err: cause}
+	default:
+		return nil
+	}
+}
+
+// until blocks until s is ready, with nil, or there is nothing to wait for any more.
+func (h *half) until(ctx context.Context, s side) error {
+	end := done(ctx)
+	if err := h.calledOff(ctx, end); err != nil {
+		return err
+	}
+	if over, err := h.spin(ctx, end, s); over || err != nil {
+		return err
+	}
+	return h.sleep(ctx, end, s)
+}
+
+// spin looks for a bounded time, and for ever in mode Spin. True: ready.
+func (h *half) spin(ctx context.Context, end <-chan struct{}, s side) (bool, error) {
+	w := &h.wait
+	if over, err := s.ready(); over || err != nil {
+		return over, err
+	}
+	if w.mode == Block || w.mode == Hybrid && alone {
+		return false, nil
+	}
+	var asked time.Time
+	for spent := uint32(chunk); ; spent += chunk {
+		if word, seen := s.position(); cpu.Await(word, seen, chunk) != seen {
+			if over, err := s.ready(); over || err != nil {
+				w.budget = min(2*w.budget, spinMax)
+				return over, err
+			}
+		}
+		if err := h.calledOff(ctx, end); err != nil {
+			return false, err
+		}
+		if w.mode == Hybrid {
+			if spent >= w.budget {
+				return false, nil
+			}
+		} else if spent >= spinMax {
+			spent = 0
+			now := time.Now()
+			look := w.suspect || !asked.IsZero() && now.Sub(asked) >= round
+			if look || asked.IsZero() {
+				asked = now
+			}
+			if over, err := h.decide(s, look); over || err != nil {
+				return over, err
+			}
+			// The peer may be bound to this processor, and would not run before the end of our time slice.
+			sys.Yield()
+		}
+		runtime.Gosched()
+	}
+}
+
+// sleep is the rest of the wait.
+func (h *half) sleep(ctx context.Context, end <-chan struct{}, s side) error {
+	w := &h.wait
+	w.watch(ctx, end)
+	began := time.Now()
+	asked, look := began, w.suspect
+	for {
+		longest := h.arm()
+		over, err := h.decide(s, look)
+		if over || err != nil {
+			h.disarm(began)
+			return err
+		}
+		wake, err := h.rest(ctx, end, longest)
+		if err != nil {
+			h.disarm(began)
+			return err
+		}
+		if wake == sys.Woken {
+			// What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a
+			// membarrier.
+			if over, err := s.ready(); over || err != nil {
+				h.disarm(began)
+				return err
+			}
+		}
+		now := time.Now()
+		if look = now.Sub(asked) >= round; look {
+			asked = now
+		}
+	}
+}
+
+// rest sleeps once, after this side has armed and looked again. An error says that the wait was called off.
+func (h *half) rest(ctx context.Context, end <-chan struct{}, longest time.Duration) (sys.Wake, error) {
+	if parking := h.wait.bell.place(); parking != nil {
+		if err := parking.Arm(1, time.Now().Add(longest)); err != nil {
+			h.wait.bell.removePlace()
+			return sys.Woken, nil
+		}
+		if err := h.calledOff(ctx, end); err != nil {
+			return 0, err
+		}
+		return parking.Sleep(), nil
+	}
+	if err := h.calledOff(ctx, end); err != nil {
+		return 0, err
+	}
+	return sys.FutexWait(&h.mine.wait, 1, longest), nil
+}
+
+// decide is one look: true for ready, or how it ended. What was committed before the end is delivered before the end is.
+func (h *half) decide(s side, look bool) (bool, error) {
+	if over, err := s.ready(); over || err != nil {
+		return over, err
+	}
+	end := s.ended(look)
+	if end == nil {
+		if look {
+			h.wait.suspect = false
+		}
+		return false, nil
+	}
+	h.wait.suspect = KindOf(end) == PeerDead
+	// The second look: the flag or the free lock was seen after ready had looked.
+	if over, err := s.ready(); over || err != nil {
+		return over, err
+	}
+	return false, end
+}
+
+// arm is steps 1 and 2 of the sleep: store 1, then order that store before the look that follows. It returns how long
+// the sleep may last.
+func (h *half) arm() time.Duration {
+	// A full fence by itself, like every store of sync/atomic where loads of sync/atomic follow.
+	atomic.StoreUint32(&h.mine.wait, 1)
+	if h.can {
+		if sys.Membarrier() {
+			return round
+		}
+		// It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
+		h.can = false
+		atomic.StoreUint32(&h.mine.flags, atomic.LoadUint32(&h.mine.flags)&^roleCan)
+	}
+	if atomic.LoadUint32(&h.peer.flags)&rolePlain != 0 {
+		return unorderedRound
+	}
+	return round
+}
+
+// disarm leaves the wait, and learns from how long it took. A waker that still sees 1 makes one call too many.
+func (h *half) disarm(began time.Time) {
+	atomic.StoreUint32(&h.mine.wait, 0)
+	w := &h.wait
+	if time.Since(began) < shortSleep {
+		w.budget = min(2*w.budget, spinMax)
+	} else {
+		w.budget = max(w.budget/2, spinMin)
+	}
+}
