@@ -108,7 +108,7 @@ impl Language {
     pub fn command(&self) -> Command {
         let words = self.expand(&self.run);
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::null()).env("RAMWAY_TARGET", target());
+        command.args(&words[1..]).stdin(Stdio::null());
         command
     }
 
