@@ -93,7 +93,7 @@ func readAsConsumer(a *args) error {
 
 func reportEnd(err error) {
 	kind := ramway.KindOf(err)
-	event("end name=%v number=%d", kind, uint32(kind))
+	event("end name=%s number=%d", kind.String(), uint32(kind))
 }
 
 // shown is the length of the message of the proof.

@@ -33,7 +33,7 @@ func main() {
 	if kind == 0 {
 		kind = ramway.Os
 	}
-	event("error name=%v number=%d text=%v", kind, uint32(kind), err)
+	event("error name=%s number=%d text=%v", kind.String(), uint32(kind), err)
 	// A vector may well be what cannot be opened.
 	if a.command != "read" {
 		os.Exit(1)

@@ -97,7 +97,7 @@ func produce(a *args) error {
 }
 
 func reportSent(kind ramway.Kind, sent, next uint64, elapsed int64) {
-	event("end name=%v number=%d sent=%d next=%d elapsed_ms=%d", kind, uint32(kind), sent, next, elapsed)
+	event("end name=%s number=%d sent=%d next=%d elapsed_ms=%d", kind.String(), uint32(kind), sent, next, elapsed)
 }
 
 // seen is what a consumer has seen so far.
