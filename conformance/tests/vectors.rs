@@ -23,3 +23,8 @@ fn compare(file: &str, made: String) {
 fn segments_are_what_the_generator_makes() {
     compare("segments.json", vectors::segments_json());
 }
+
+#[test]
+fn handshakes_are_what_the_generator_makes() {
+    compare("handshake.json", vectors::handshake_json());
+}

@@ -1,24 +1,34 @@
 //! The vectors: segment images and handshakes with what a reader must find in each.
 //!
-//! `model` is the JSON's shape, `image` writes bytes from `docs/ABI.md`'s offsets (and from nothing of `core/`),
-//! `segments` and `handshake` are the collections, the rest plays them to the languages' programs.
+//! [`model`] is the JSON's shape, `image` writes bytes from `docs/ABI.md`'s offsets (and from nothing of `core/`),
+//! `segments` and `handshake` are the collections, [`play`] plays one of them to a reader ([`session`]), real files,
+//! memfds and sockets included, and [`run`] plays all of them to every language's program.
 
+pub mod files;
+mod handshake;
 mod image;
 mod json;
 pub mod model;
+pub mod play;
+mod report;
 mod segments;
+pub mod session;
+mod socket;
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The text of `vectors/segments.json`.
-pub fn segments_json() -> String {
-    json::pretty(&segments::all())
-}
+use crate::languages::{self, Language};
+use model::{Class, Handshakes, Segments};
+use report::{Failure, Tally};
+use session::{Program, Reader, Session};
 
 /// What `ramway-conformance vectors` is asked for.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Only these languages (by the name in their language.json, any case); more than once for several.
+    /// Only these languages (by directory or by name); more than once for several.
     #[arg(long)]
     pub language: Vec<String>,
     /// Only vectors whose name contains this.
@@ -27,10 +37,163 @@ pub struct Args {
     /// One JSON object instead of a table.
     #[arg(long)]
     pub json: bool,
+    /// How many programs run at a time.
+    #[arg(long, default_value_t = 8)]
+    pub jobs: usize,
 }
 
-/// Plays the vectors to the languages.
+/// The text of `vectors/segments.json`.
+pub fn segments_json() -> String {
+    json::pretty(&segments::all())
+}
+
+/// The text of `vectors/handshake.json`.
+pub fn handshake_json() -> String {
+    json::pretty(&handshake::all())
+}
+
+/// Every vector, as checked in.
+pub struct Vectors {
+    /// `segments.json`.
+    pub segments: Segments,
+    /// `handshake.json`.
+    pub handshakes: Handshakes,
+}
+
+impl Vectors {
+    /// Reads the two files.
+    ///
+    /// # Errors
+    /// One is missing or is not what [`model`] says, in words.
+    pub fn load() -> files::Result<Self> {
+        fn read<T: serde::de::DeserializeOwned>(name: &str) -> files::Result<T> {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(name);
+            let text = files::tried(name, std::fs::read_to_string(path))?;
+            files::tried(name, serde_json::from_str(&text))
+        }
+        Ok(Self { segments: read("segments.json")?, handshakes: read("handshake.json")? })
+    }
+
+    /// Everything that can be played, if its name contains `only`.
+    pub fn jobs(&self, only: &str) -> Vec<Job> {
+        let segments = self.segments.segments.iter().enumerate().filter(|(_, one)| one.name.contains(only));
+        let segments = segments.flat_map(|(i, one)| (0..one.readers.len()).map(move |reader| Job::Segment(i, reader)));
+        let handshakes = self.handshakes.handshakes.iter().enumerate();
+        let handshakes = handshakes.filter(|(_, one)| one.name.contains(only)).map(|(i, _)| Job::Handshake(i));
+        segments.chain(handshakes).collect()
+    }
+
+    /// Plays one.
+    ///
+    /// # Errors
+    /// What the reader did otherwise, in words.
+    pub fn play(&self, job: Job, reader: &dyn Reader) -> files::Result<()> {
+        match job {
+            Job::Segment(i, role) => {
+                let segment = &self.segments.segments[i];
+                play::segment(segment, &segment.readers[role], reader)
+            }
+            Job::Handshake(i) => play::handshake(&self.handshakes.handshakes[i], &self.segments, reader),
+        }
+    }
+
+    /// The vector's name and the role that it is read in.
+    pub fn name(&self, job: Job) -> (String, String) {
+        match job {
+            Job::Segment(i, role) => {
+                let segment = &self.segments.segments[i];
+                (segment.name.clone(), segment.readers[role].role.name().into())
+            }
+            Job::Handshake(i) => {
+                let one = &self.handshakes.handshakes[i];
+                (one.name.clone(), format!("{:?}", one.reader).to_lowercase())
+            }
+        }
+    }
+
+    /// Plays all of them, some at a time, and hands each result over.
+    pub fn play_all(
+        &self,
+        jobs: &[Job],
+        reader: &dyn Reader,
+        at_a_time: usize,
+        done: impl Fn(Job, files::Result<()>) + Sync,
+    ) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..at_a_time.max(1) {
+                scope.spawn(|| {
+                    // Relaxed: whoever takes a number takes the job.
+                    while let Some(&job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        done(job, self.play(job, reader));
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// One vector in one role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Job {
+    /// The image's and the reader's places.
+    Segment(usize, usize),
+    /// The exchange's place.
+    Handshake(usize),
+}
+
+impl Reader for Language {
+    fn start(&self, arguments: &[String], dir: &Path) -> files::Result<Box<dyn Session>> {
+        let mut command = self.command();
+        command.args(arguments).env("RAMWAY_DIR", dir);
+        Ok(Box::new(Program::start(command)?))
+    }
+}
+
+/// Plays the vectors to the languages and prints what came of it.
 pub fn run(args: &Args) -> ExitCode {
-    let _ = args;
-    ExitCode::SUCCESS
+    match tallies(args) {
+        Ok(tallies) => {
+            report::print(&tallies, args.json);
+            let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+            let bad = |tally: &Tally| tally.total().failed > 0 || (in_ci && tally.skipped.is_some());
+            if tallies.iter().any(bad) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        }
+        Err(cause) => {
+            eprintln!("ramway-conformance: {cause}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tallies(args: &Args) -> languages::Result<Vec<Tally>> {
+    let vectors = Vectors::load()?;
+    let jobs = vectors.jobs(args.only.as_deref().unwrap_or(""));
+    if jobs.is_empty() {
+        return Err("no vector has such a name".into());
+    }
+    let mut tallies = Vec::new();
+    for language in languages::all(&args.language)? {
+        let mut tally = Tally::new(&language.name, language.missing.clone());
+        if language.missing.is_none() {
+            let results = Mutex::new(Vec::new());
+            vectors.play_all(&jobs, &language, args.jobs, |job, result| {
+                results.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((job, result));
+            });
+            let mut results = results.into_inner()?;
+            results.sort_by_key(|(job, _)| *job);
+            for (job, result) in results {
+                let (vector, role) = vectors.name(job);
+                let failure = result.err().map(|text| Failure { vector, role, text });
+                let column: fn(&mut Tally) -> &mut report::Count = match job {
+                    Job::Handshake(_) => |tally| &mut tally.handshake,
+                    Job::Segment(i, _) if vectors.segments.segments[i].class == Class::Good => |tally| &mut tally.good,
+                    Job::Segment(..) => |tally| &mut tally.hostile,
+                };
+                tally.note(column, failure);
+            }
+        }
+        tallies.push(tally);
+    }
+    Ok(tallies)
 }

@@ -1,0 +1,216 @@
+//! A program that reads a vector: its events, one a line, and how it is let go on.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Instant;
+
+use super::files::{Result, tried};
+
+/// Something that can be told to `read`: a language's program, or a library in this process.
+pub trait Reader: Sync {
+    /// Starts it with these arguments. `dir` is a directory of its own.
+    fn start(&self, arguments: &[String], dir: &Path) -> Result<Box<dyn Session>>;
+}
+
+/// What a session has to say.
+pub enum Heard {
+    /// An event.
+    Event(Event),
+    /// Its output ended.
+    Ended,
+    /// Nothing, until the deadline.
+    Silence,
+}
+
+/// A reader at work.
+pub trait Session {
+    /// The next event.
+    fn hear(&mut self, deadline: Instant) -> Heard;
+    /// Lets a paused reader go on.
+    fn go_on(&mut self) -> Result<()>;
+    /// Whether its output has ended already, without waiting.
+    fn has_ended(&mut self) -> bool;
+    /// Waits for its end; the error says how it ended badly. It is killed at the deadline.
+    fn finish(&mut self, deadline: Instant) -> Result<()>;
+    /// Ends it, and gives what it said beside its events, for the report of a failure.
+    fn remarks(&mut self) -> String;
+}
+
+/// `word key=value key=value … text=the rest`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The first word.
+    pub word: String,
+    fields: BTreeMap<String, String>,
+    line: String,
+}
+
+impl Event {
+    /// Reads a line.
+    pub fn parse(line: &str) -> Self {
+        let (words, text) = match line.split_once(" text=") {
+            Some((words, text)) => (words, Some(text)),
+            None => (line, None),
+        };
+        let mut words = words.split_whitespace();
+        let word = words.next().unwrap_or_default().to_owned();
+        let mut fields: BTreeMap<_, _> = words
+            .map(|word| {
+                let (key, value) = word.split_once('=').unwrap_or((word, ""));
+                (key.to_owned(), value.to_owned())
+            })
+            .collect();
+        if let Some(text) = text {
+            fields.insert("text".into(), text.into());
+        }
+        Self { word, fields, line: line.to_owned() }
+    }
+
+    /// The value of a field, "" without one.
+    pub fn get(&self, key: &str) -> &str {
+        self.fields.get(key).map_or("", String::as_str)
+    }
+
+    /// Whether the field is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.fields.contains_key(key)
+    }
+
+    /// The line that it was.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+}
+
+/// A program as a session.
+pub struct Program {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    stderr: Receiver<String>,
+    next: Option<String>,
+    ended: bool,
+    exited: bool,
+}
+
+impl Program {
+    /// Starts the command, whose streams become pipes.
+    pub fn start(mut command: Command) -> Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let shown = command.get_program().to_string_lossy().into_owned();
+        let mut child = tried(&shown, command.spawn())?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (to_lines, lines) = channel();
+        if let Some(stdout) = stdout {
+            std::thread::spawn(move || {
+                for line in BufReader::new(stdout).lines().map_while(std::io::Result::ok) {
+                    if to_lines.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let (to_remarks, remarks) = channel();
+        if let Some(mut stderr) = stderr {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = stderr.read_to_end(&mut bytes);
+                let _ = to_remarks.send(String::from_utf8_lossy(&bytes).into_owned());
+            });
+        }
+        Ok(Self { child, stdin, lines, stderr: remarks, next: None, ended: false, exited: false })
+    }
+}
+
+impl Session for Program {
+    fn hear(&mut self, deadline: Instant) -> Heard {
+        if let Some(line) = self.next.take() {
+            return Heard::Event(Event::parse(&line));
+        }
+        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => Heard::Event(Event::parse(&line)),
+            Err(RecvTimeoutError::Timeout) => Heard::Silence,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.ended = true;
+                Heard::Ended
+            }
+        }
+    }
+
+    fn go_on(&mut self) -> Result<()> {
+        match &mut self.stdin {
+            Some(stdin) => tried("its standard input", stdin.write_all(b"go on\n").and_then(|()| stdin.flush())),
+            None => Ok(()),
+        }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        if self.next.is_none() && !self.ended {
+            match self.lines.try_recv() {
+                Ok(line) => self.next = Some(line),
+                Err(std::sync::mpsc::TryRecvError::Empty) => {}
+                Err(std::sync::mpsc::TryRecvError::Disconnected) => self.ended = true,
+            }
+        }
+        // Whoever says something before it was connected to has given up.
+        self.ended || self.next.is_some()
+    }
+
+    fn finish(&mut self, deadline: Instant) -> Result<()> {
+        use std::os::unix::process::ExitStatusExt;
+        drop(self.stdin.take());
+        loop {
+            if let Some(status) = tried("waiting for it", self.child.try_wait())? {
+                self.exited = true;
+                return match status.signal() {
+                    None => Ok(()),
+                    Some(signal) => Err(format!("signal {signal} ended it")),
+                };
+            }
+            if Instant::now() >= deadline {
+                return Err("it does not end".into());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    fn remarks(&mut self) -> String {
+        self.kill();
+        // The pipe ends with the program, unless something that it started has it too.
+        let wait = std::time::Duration::from_millis(200);
+        self.stderr.recv_timeout(wait).unwrap_or_default().trim().to_owned()
+    }
+}
+
+impl Program {
+    fn kill(&mut self) {
+        if !self.exited {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            self.exited = true;
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_words_and_fields() {
+        let event = Event::parse("error name=Corrupt number=12 text=a tail of 8 = odd");
+        assert_eq!((event.word.as_str(), event.get("name"), event.get("number")), ("error", "Corrupt", "12"));
+        assert_eq!((event.get("text"), event.has("none")), ("a tail of 8 = odd", false));
+        assert!(Event::parse("last none").has("none"));
+        assert_eq!(Event::parse("").word, "");
+    }
+}

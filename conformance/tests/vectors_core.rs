@@ -1,0 +1,196 @@
+//! Every vector, played to the Rust core in this process: real files, memfds and sockets, a thread in place of the
+//! program.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ramway::{Bus, Error, Listener, Region, Ring};
+use ramway_conformance::vectors::Vectors;
+use ramway_conformance::vectors::files::Result;
+use ramway_conformance::vectors::session::{Event, Heard, Reader, Session};
+
+/// The core, as it is linked into this test.
+struct Core;
+
+/// A `read` under way.
+struct Running {
+    events: Receiver<String>,
+    go_on: Sender<()>,
+    next: Option<String>,
+    ended: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reader for Core {
+    fn start(&self, arguments: &[String], _dir: &Path) -> Result<Box<dyn Session>> {
+        assert_eq!(arguments[0], "read");
+        let arguments = arguments.to_vec();
+        let (say, events) = channel();
+        let (go_on, told) = channel();
+        let thread = std::thread::spawn(move || {
+            let flag = |name: &str| {
+                let at = arguments.iter().position(|argument| argument == name)?;
+                Some(arguments[at + 1].as_str())
+            };
+            let told = || flag("--pause").map_or(Ok(()), |_| told.recv());
+            let said = Said(say);
+            if let Err(error) = read(&flag, &told, &said) {
+                said.say(format_args!("error name={} number={}", error.kind().name(), error.code()));
+            }
+        });
+        Ok(Box::new(Running { events, go_on, next: None, ended: false, thread: Some(thread) }))
+    }
+}
+
+struct Said(Sender<String>);
+
+impl Said {
+    fn say(&self, what: impl Display) {
+        // Whoever no longer listens has seen enough.
+        let _ = self.0.send(what.to_string());
+    }
+
+    fn end(&self, error: &Error) {
+        self.say(format_args!("end name={} number={}", error.kind().name(), error.code()));
+    }
+}
+
+fn read<'a>(
+    flag: &dyn Fn(&str) -> Option<&'a str>,
+    told: &dyn Fn() -> std::result::Result<(), std::sync::mpsc::RecvError>,
+    said: &Said,
+) -> ramway::Result<()> {
+    // Stale segments are waited for: long enough to be seen to have been.
+    let patience = Duration::from_millis(100);
+    if let Some(path) = flag("--region") {
+        let region = Region::builder().timeout(patience).open(path)?;
+        let mut bytes = vec![0; region.len() as usize];
+        region.read_at(0, &mut bytes)?;
+        said.say(format_args!("region len={} crc32={}", region.len(), crc32(&bytes)));
+        return Ok(());
+    }
+    let timeout = Duration::from_millis(flag("--timeout").unwrap().parse().unwrap());
+    let patience_on_sockets = Duration::from_secs(10);
+    let ends = if let Some(path) = flag("--connect") {
+        Bus::connector(path).timeout(patience_on_sockets).connect()?.split()
+    } else if let Some(path) = flag("--listen") {
+        let number = |name: &str| flag(name).unwrap().parse::<u32>().unwrap();
+        let listener = Listener::builder(path).capacity(number("--capacity").into()).align(number("--align"));
+        listener.accept_one(Some(patience_on_sockets))?.split()
+    } else {
+        let ring = Ring::open(flag("--ring").unwrap()).timeout(patience);
+        match flag("--role").unwrap() {
+            "producer" => (Some(ring.sender()?), None),
+            _ => (None, Some(ring.receiver()?)),
+        }
+    };
+    let (mut tx, mut rx) = ends;
+    let attached = |epoch: u32, peer: u32, capacity: usize| {
+        let max = (capacity - 16).min((1 << 31) - 17);
+        said.say(format_args!("attached epoch={epoch} peer_epoch={peer} capacity={capacity} max={max}"));
+        told().expect("the runner lets it go on");
+    };
+    if flag("--role") == Some("producer") {
+        let tx = tx.as_mut().expect("this direction is there");
+        attached(tx.epoch(), tx.peer_epoch(), tx.capacity());
+        match tx.last_tag() {
+            Some(tag) => said.say(format_args!("last tag={tag}")),
+            None => said.say("last none"),
+        }
+        let size: u64 = flag("--size").unwrap_or("0").parse().unwrap();
+        let payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
+        match tx.try_send_tagged(0, u64::from(crc32(&payload)) << 32, &payload) {
+            Ok(()) => said.say("sent"),
+            Err(error) => said.end(&error),
+        }
+    } else {
+        let rx = rx.as_mut().expect("this direction is there");
+        attached(rx.epoch(), rx.peer_epoch(), rx.capacity());
+        let end = loop {
+            match rx.recv_timeout(timeout) {
+                Ok(message) => {
+                    let (type_id, tag, len, crc) = (message.type_id(), message.tag(), message.len(), crc32(&message));
+                    said.say(format_args!("message type_id={type_id} tag={tag} len={len} crc32={crc}"));
+                }
+                Err(error) => break error,
+            }
+        };
+        said.end(&end);
+        let again = rx.try_recv().map(drop).err();
+        if end.kind() == ramway::ErrorKind::Corrupt && again.as_ref().map(Error::kind) != Some(end.kind()) {
+            said.say("it did not stay dead");
+        }
+    }
+    drop((tx, rx));
+    said.say("closed");
+    Ok(())
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
+    })
+}
+
+impl Session for Running {
+    fn hear(&mut self, deadline: Instant) -> Heard {
+        if let Some(line) = self.next.take() {
+            return Heard::Event(Event::parse(&line));
+        }
+        match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => Heard::Event(Event::parse(&line)),
+            Err(RecvTimeoutError::Timeout) => Heard::Silence,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.ended = true;
+                Heard::Ended
+            }
+        }
+    }
+
+    fn go_on(&mut self) -> Result<()> {
+        let _ = self.go_on.send(());
+        Ok(())
+    }
+
+    fn has_ended(&mut self) -> bool {
+        match self.events.try_recv() {
+            Ok(line) => self.next = Some(line),
+            Err(std::sync::mpsc::TryRecvError::Empty) => {}
+            Err(std::sync::mpsc::TryRecvError::Disconnected) => self.ended = true,
+        }
+        self.ended || self.next.is_some()
+    }
+
+    fn finish(&mut self, _deadline: Instant) -> Result<()> {
+        // Its output has ended, so it has nothing left to do.
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Err(_)) => Err("it panicked".into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn remarks(&mut self) -> String {
+        String::new()
+    }
+}
+
+#[test]
+fn the_core_reads_every_vector_as_it_says() {
+    let vectors = Vectors::load().unwrap();
+    let jobs = vectors.jobs(&std::env::var("RAMWAY_VECTORS_ONLY").unwrap_or_default());
+    assert!(!jobs.is_empty());
+    let failures = Mutex::new(Vec::new());
+    vectors.play_all(&jobs, &Core, 8, |job, result| {
+        if let Err(cause) = result {
+            let (name, role) = vectors.name(job);
+            failures.lock().unwrap().push(format!("{name} as {role}: {cause}"));
+        }
+    });
+    let mut failures = failures.into_inner().unwrap();
+    failures.sort();
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), jobs.len(), failures.join("\n"));
+}
