@@ -91,7 +91,7 @@ func (b *Bus) PeerPID() int { return b.end.peer.PID }
 func (b *Bus) PeerAlive() bool { return !b.end.hungUp() }
 
 // Close closes both halves; what was sent before is delivered. Safe from any goroutine, and more than once: calls of
-// other goroutines that wait end with ErrDetached.
+// other goroutines that wait end with ErrDetached (or with ErrClosed, if the peer answers by closing even faster).
 func (b *Bus) Close() error {
 	var sent, received error
 	if b.sender != nil {
