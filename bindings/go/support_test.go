@@ -2,8 +2,10 @@ package ramway
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -214,4 +216,19 @@ func eventually(t testing.TB, what string, so func() bool) {
 			t.Fatalf("not within %v: %s", long, what)
 		}
 	}
+}
+
+// repositoryFile is a file of the repository that this module is developed in. The published module has only itself: then
+// there is nothing to compare with.
+func repositoryFile(t testing.TB, path string) []byte {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	if _, err := os.Stat(filepath.Join(root, "bindings", "go", "go.mod")); errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("%s is part of Ramway's repository, not of the published module", path)
+	}
+	content, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }

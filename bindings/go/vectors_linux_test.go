@@ -5,13 +5,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -76,21 +73,6 @@ type (
 func (b *hexBytes) UnmarshalText(text []byte) (err error) {
 	*b, err = hex.DecodeString(string(text))
 	return err
-}
-
-// repositoryFile is a file of the repository that this module is developed in. The published module has only itself: then
-// there is nothing to compare with.
-func repositoryFile(t testing.TB, path string) []byte {
-	t.Helper()
-	root := filepath.Join("..", "..")
-	if _, err := os.Stat(filepath.Join(root, "bindings", "go", "go.mod")); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("%s is part of Ramway's repository, not of the published module", path)
-	}
-	content, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
 }
 
 func readVectors(t testing.TB) []vector {

@@ -1,0 +1,228 @@
+package ramway
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// docs/ABI.md is what this port was written from, so what it shows is compared with what the code writes.
+
+// hexBlock is a block that is fenced as ```hex TITLE.
+type hexBlock struct {
+	title string
+	lines []string
+}
+
+// hexBlocks are those whose title begins with this.
+func hexBlocks(t *testing.T, title string) (found []hexBlock) {
+	t.Helper()
+	lines := strings.Split(string(repositoryFile(t, "docs/ABI.md")), "\n")
+	for i := 0; i < len(lines); i++ {
+		named, is := strings.CutPrefix(lines[i], "```hex ")
+		if !is || !strings.HasPrefix(named, title) {
+			continue
+		}
+		block := hexBlock{title: named}
+		for i++; lines[i] != "```"; i++ {
+			block.lines = append(block.lines, lines[i])
+		}
+		found = append(found, block)
+	}
+	if found == nil {
+		t.Fatalf("docs/ABI.md has no block '%s'", title)
+	}
+	return found
+}
+
+// compareHex compares `OFFSET  xx xx …` with the bytes there; a byte that is not hexadecimal may be anything.
+func compareHex(t *testing.T, line string, bytes []byte) {
+	t.Helper()
+	words := strings.Fields(line)
+	at, err := strconv.ParseUint(words[0], 16, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, word := range words[1:] {
+		if shown, err := strconv.ParseUint(word, 16, 8); err == nil && bytes[int(at)+i] != byte(shown) {
+			t.Fatalf("byte %#x is %02x, in the line '%s'", int(at)+i, bytes[int(at)+i], line)
+		}
+	}
+}
+
+func TestFramesAreAsShown(t *testing.T) {
+	for _, block := range hexBlocks(t, "align=") {
+		t.Run(block.title, func(t *testing.T) {
+			alignText, startText, _ := strings.Cut(strings.TrimPrefix(block.title, "align="), " start=")
+			align, err := strconv.Atoi(alignText)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start, err := strconv.Atoi(startText)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := newFolder(t).at("frames")
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			tx, err := CreateSender(name, Options{Capacity: 4096, Align: align})
+			must(err)
+			defer tx.Close()
+			if start != 0 {
+				must(tx.TrySend(1, make([]byte, start-frameHeader)))
+				rx, err := OpenReceiver(name, Options{})
+				must(err)
+				m, err := rx.TryRecv()
+				must(err)
+				m.Release()
+				must(rx.Close())
+			}
+			must(tx.TrySendTagged(7, 0x1122334455667788, []byte("hello")))
+			must(tx.TrySend(8, nil))
+			file, err := os.ReadFile(name)
+			must(err)
+			if len(file) != 8192 {
+				t.Fatalf("%d bytes", len(file))
+			}
+			for _, line := range block.lines {
+				what, rest, _ := strings.Cut(line, " ")
+				switch what {
+				case "data":
+					compareHex(t, rest, file[4096:])
+				case "tail":
+					shown, err := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
+					if tail := binary.LittleEndian.Uint64(file[0x480:]); err != nil || tail != shown {
+						t.Fatalf("tail is %x, shown '%s'", tail, rest)
+					}
+				default:
+					t.Fatalf("what is '%s'?", line)
+				}
+			}
+		})
+	}
+}
+
+func TestTheHeaderPageIsAsShown(t *testing.T) {
+	name := newFolder(t).at("header")
+	a := hold(t, name, howCreate, Options{Capacity: 4096}, producer)
+	defer a.release()
+	file, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range hexBlocks(t, "header") {
+		for _, line := range block.lines {
+			compareHex(t, line, file)
+		}
+	}
+}
+
+func TestHelloIsAsShown(t *testing.T) {
+	blocks := hexBlocks(t, "hello")
+	name := newFolder(t).at("hello")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Connect(context.Background(), name, ConnectOptions{Timeout: long})
+		ended <- err
+	}()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := make([]byte, handshakeSize)
+	if _, err := io.ReadFull(conn, message); err != nil {
+		t.Fatal(err)
+	}
+	// Half an answer and a hang-up end the attempt.
+	if _, err := conn.Write([]byte("RAMBUS")); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	expectKind(t, <-ended, PeerDead)
+	for _, block := range blocks {
+		for _, line := range block.lines {
+			compareHex(t, line, message)
+		}
+	}
+}
+
+// tableRows are the rows of the page's tables, as cells without their spaces and back-quotes.
+func tableRows(t *testing.T) (rows [][]string) {
+	for _, line := range strings.Split(string(repositoryFile(t, "docs/ABI.md")), "\n") {
+		rest, is := strings.CutPrefix(line, "| ")
+		if !is {
+			continue
+		}
+		var cells []string
+		for _, cell := range strings.Split(strings.TrimSuffix(rest, "|"), " | ") {
+			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), "`", ""))
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+func TestFieldsAreWhereTheTablesSay(t *testing.T) {
+	var b ringBlock
+	rows := tableRows(t)
+	for field, at := range map[string]uintptr{
+		"magic": offMagic, "byte_order": offByteOrder, "version_major": offVersionMajor, "version_minor": offVersionMinor,
+		"kind": offKind, "flags": offFlags, "features_required": offFeaturesRequired, "features_optional": offFeaturesOptional,
+		"size": offSize, "created_ns": offCreated, "boot_id": offBootID,
+		"data_offset": offDataOffset, "capacity": offCapacity, "len": offLen, "align": offAlign,
+		"tail": unsafe.Offsetof(b.tail), "head": unsafe.Offsetof(b.head),
+		"marks[0].end":        unsafe.Offsetof(b.marks),
+		"marks[1].tag":        unsafe.Offsetof(b.marks) + unsafe.Sizeof(mark{}) + unsafe.Offsetof(b.marks[1].tag),
+		"producer.wait":       unsafe.Offsetof(b.producer),
+		"producer.flags":      unsafe.Offsetof(b.producer) + unsafe.Offsetof(b.producer.flags),
+		"producer.epoch":      unsafe.Offsetof(b.producer) + unsafe.Offsetof(b.producer.epoch),
+		"consumer.wait":       unsafe.Offsetof(b.consumer),
+		"consumer.close_seen": unsafe.Offsetof(b.consumer) + unsafe.Offsetof(b.consumer.closeSeen),
+	} {
+		shown := false
+		for _, row := range rows {
+			if len(row) >= 3 && row[2] == field {
+				offset, err := strconv.ParseUint(row[0], 16, 32)
+				shown = shown || err == nil && uintptr(offset) == at
+			}
+		}
+		if !shown {
+			t.Errorf("docs/ABI.md does not show %s at %03X", field, at)
+		}
+	}
+	var r regionBlock
+	notify := strings.ToUpper(strconv.FormatUint(uint64(unsafe.Offsetof(r.notify)), 16))
+	if page := string(repositoryFile(t, "docs/ABI.md")); !strings.Contains(page, "at block offset 0"+notify+" the u32 `notify`") {
+		t.Error("docs/ABI.md does not show notify")
+	}
+}
+
+func TestErrorsHaveTheNumbersOfTheTable(t *testing.T) {
+	shown := 0
+	for _, row := range tableRows(t) {
+		if len(row) != 3 {
+			continue
+		}
+		if number, err := strconv.Atoi(row[0]); err == nil && Kind(number).known() && Kind(number).String() == row[1] {
+			shown++
+		}
+	}
+	if shown != int(Os) {
+		t.Fatalf("%d rows of docs/ABI.md agree", shown)
+	}
+}
