@@ -99,7 +99,7 @@ impl Language {
         Ok(Self { id, name, order, missing, directory, build, run })
     }
 
-    fn is(&self, wanted: &str) -> bool {
+    pub(crate) fn is(&self, wanted: &str) -> bool {
         self.id.eq_ignore_ascii_case(wanted) || self.name.eq_ignore_ascii_case(wanted)
     }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use ramway_conformance::vectors;
+use ramway_conformance::{matrix, vectors};
 
 /// Holds every language's Ramway against the format, and against every other's.
 #[derive(Parser)]
@@ -18,10 +18,13 @@ struct Cli {
 enum Command {
     /// Every segment image and every handshake, read by every language's program.
     Vectors(vectors::Args),
+    /// Every language with every other, in both roles, over rings and buses.
+    Matrix(matrix::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Vectors(args) => vectors::run(&args),
+        Command::Matrix(args) => matrix::run(&args),
     }
 }

@@ -1,0 +1,416 @@
+//! Every language with every other, in both roles, over ring and bus.
+
+mod crash;
+mod endings;
+mod limits;
+mod pair;
+mod show;
+mod stream;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::languages::{self, Language, Result};
+use crate::run::Scene;
+use crate::table;
+use pair::{Over, Pair};
+
+/// `ramway-conformance matrix`
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only these languages (by name or directory); may be repeated
+    #[arg(long = "language", value_name = "LANGUAGE")]
+    pub languages: Vec<String>,
+    /// Only this pair, the producer first; may be repeated
+    #[arg(long = "pair", value_name = "PRODUCER:CONSUMER")]
+    pub pairs: Vec<String>,
+    /// Only scenarios whose `transport/name` contains this
+    #[arg(long, value_name = "TEXT")]
+    pub scenario: Option<String>,
+    /// Shorter streams
+    #[arg(long)]
+    pub quick: bool,
+    /// Writes everything that the table is made of into a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// The seed of the random moments, as a failure names it
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+}
+
+/// How a scenario uses the processors.
+#[derive(Clone, Copy, PartialEq)]
+enum Load {
+    /// It waits most of the time: runs beside anything.
+    Idle,
+    /// It keeps its two programs busy.
+    Busy,
+}
+
+type Play = fn(&mut Pair<'_>, &Scene) -> Result<()>;
+
+struct Scenario {
+    name: &'static str,
+    over: &'static [Over],
+    load: Load,
+    play: Play,
+}
+
+const RING: &[Over] = &[Over::Ring];
+const BUS: &[Over] = &[Over::Bus];
+const BOTH: &[Over] = &[Over::Ring, Over::Bus];
+
+const fn scenario(name: &'static str, over: &'static [Over], load: Load, play: Play) -> Scenario {
+    Scenario { name, over, load, play }
+}
+
+const SCENARIOS: &[Scenario] = &[
+    scenario("stream", BOTH, Load::Busy, stream::mixed),
+    scenario("every-length", BOTH, Load::Busy, stream::every_length),
+    scenario("echo", BOTH, Load::Busy, stream::echo),
+    scenario("zero-copy", BOTH, Load::Idle, show::nothing_is_copied),
+    scenario("idle-receiver", BOTH, Load::Idle, limits::idle_receiver),
+    scenario("full", BOTH, Load::Idle, limits::full),
+    scenario("never-waits", BOTH, Load::Idle, limits::never_waits),
+    scenario("too-large", BOTH, Load::Idle, limits::too_large),
+    scenario("producer-closes", BOTH, Load::Idle, endings::producer_closes),
+    scenario("consumer-closes", BOTH, Load::Idle, endings::consumer_closes),
+    scenario("producer-restarts", RING, Load::Idle, endings::producer_restarts),
+    scenario("consumer-restarts", RING, Load::Idle, endings::consumer_restarts),
+    scenario("producer-dies", BOTH, Load::Idle, crash::producer_dies),
+    scenario("consumer-dies", BOTH, Load::Idle, crash::consumer_dies),
+    scenario("sleepers-learn", BOTH, Load::Idle, crash::sleepers_learn),
+    scenario("killed-at-random", RING, Load::Busy, crash::killed_at_random),
+    scenario("cut-off", BUS, Load::Busy, crash::cut_off),
+];
+
+/// The name of the scenario that has a column of its own.
+const ZERO_COPY: &str = "zero-copy";
+
+/// One scenario of one pair on one transport, and how it went.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// The language that sends.
+    pub producer: String,
+    /// The language that receives.
+    pub consumer: String,
+    /// `ring` or `bus`.
+    pub over: &'static str,
+    /// What was tried.
+    pub scenario: &'static str,
+    /// How long that took.
+    pub seconds: f64,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// What both programs said, if something went wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
+}
+
+/// A whole run.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The languages that took part.
+    pub languages: Vec<String>,
+    /// The languages that did not, and what they lack.
+    pub skipped: Vec<(String, String)>,
+    /// Messages of a long stream.
+    pub messages: u64,
+    /// What the random moments came from.
+    pub seed: u64,
+    /// Wall clock of the whole run.
+    pub seconds: f64,
+    /// Everything that was tried.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Report {
+    /// How many scenarios went well, and how many did not.
+    pub fn counts(&self) -> (usize, usize) {
+        let failed = self.outcomes.iter().filter(|outcome| outcome.failure.is_some()).count();
+        (self.outcomes.len() - failed, failed)
+    }
+
+    /// The cell of a pair: what failed first, or how long all of it took.
+    fn cell(&self, producer: &str, consumer: &str) -> String {
+        let of_pair = || self.outcomes.iter().filter(|o| o.producer == producer && o.consumer == consumer);
+        if of_pair().next().is_none() {
+            return "–".to_owned();
+        }
+        let failed: Vec<_> = of_pair().filter(|o| o.failure.is_some()).collect();
+        match failed.as_slice() {
+            [] => format!("✓ {:.1} s", of_pair().map(|o| o.seconds).sum::<f64>()),
+            [one] => format!("✗ {}/{}", one.over, one.scenario),
+            [one, rest @ ..] => format!("✗ {}/{} +{}", one.over, one.scenario, rest.len()),
+        }
+    }
+
+    /// Whether every consumer of a language saw the producer's own bytes.
+    fn zero_copy(&self, consumer: &str) -> String {
+        let of = || self.outcomes.iter().filter(|o| o.consumer == consumer && o.scenario == ZERO_COPY);
+        let (all, good) = (of().count(), of().filter(|o| o.failure.is_none()).count());
+        match (all, good) {
+            (0, _) => "–".to_owned(),
+            _ if all == good => "✓ same bytes".to_owned(),
+            _ => format!("✗ {good} of {all}"),
+        }
+    }
+
+    /// The table, the skipped languages, and what failed with what was said.
+    pub fn text(&self) -> String {
+        let names: Vec<_> = self.languages.iter().map(String::as_str).collect();
+        let mut table = table::pairs(&names, |p, c| self.cell(names[p], names[c]));
+        let mut last = vec![ZERO_COPY.to_owned()];
+        last.extend(names.iter().map(|name| self.zero_copy(name)));
+        table.add_row(last);
+        let mut text = format!("{table}\n");
+        for (name, lacks) in &self.skipped {
+            text += &format!("skipped: {name} (missing: {lacks})\n");
+        }
+        for outcome in &self.outcomes {
+            let Some(failure) = &outcome.failure else { continue };
+            let Outcome { producer, consumer, over, scenario, .. } = outcome;
+            text += &format!("\nFAILED {producer} → {consumer}, {over}/{scenario}: {failure}\n");
+            text.extend(outcome.log.iter().map(|line| format!("    {line}\n")));
+        }
+        if self.counts().1 > 0 {
+            text += &format!("\nseed {}\n", self.seed);
+        }
+        text
+    }
+}
+
+/// What is to be played.
+struct Job<'a> {
+    producer: &'a Language,
+    consumer: &'a Language,
+    over: Over,
+    scenario: &'static Scenario,
+    /// The place of the pair among all pairs: the variants are spread by it.
+    number: usize,
+}
+
+/// The processors that busy scenarios share.
+struct Processors {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Processors {
+    fn take(&self, count: usize) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free < count {
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= count;
+    }
+
+    fn give(&self, count: usize) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += count;
+        self.freed.notify_all();
+    }
+}
+
+/// The longest that one scenario may take, on a machine that has much else to do.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Plays everything that the arguments choose.
+///
+/// # Errors
+/// Nothing was chosen, or a program cannot be built.
+pub fn play(args: &Args) -> Result<Report> {
+    let began = Instant::now();
+    let mut wanted = args.languages.clone();
+    let mut pairs = Vec::new();
+    for text in &args.pairs {
+        let (producer, consumer) = text.split_once(':').ok_or("a pair is written PRODUCER:CONSUMER")?;
+        wanted.extend([producer.to_owned(), consumer.to_owned()]);
+        pairs.push((producer.to_owned(), consumer.to_owned()));
+    }
+    let all = languages::all(&wanted)?;
+    let skipped = all.iter().filter_map(|l| Some((l.name.clone(), l.missing.clone()?))).collect();
+    let here: Vec<_> = all.iter().filter(|language| language.missing.is_none()).collect();
+    let chosen = |producer: &Language, consumer: &Language| {
+        pairs.is_empty() || pairs.iter().any(|(p, c)| producer.is(p) && consumer.is(c))
+    };
+    let mut jobs = Vec::new();
+    for (p, &producer) in here.iter().enumerate() {
+        for (c, &consumer) in here.iter().enumerate() {
+            if !chosen(producer, consumer) {
+                continue;
+            }
+            for scenario in SCENARIOS {
+                for &over in scenario.over {
+                    let label = format!("{}/{}", over.name(), scenario.name);
+                    if args.scenario.as_ref().is_none_or(|text| label.contains(text.as_str())) {
+                        let number = p * here.len() + c;
+                        jobs.push(Job { producer, consumer, over, scenario, number });
+                    }
+                }
+            }
+        }
+    }
+    if jobs.is_empty() && here.len() == all.len() {
+        return Err("nothing to do: no pair and scenario is chosen".into());
+    }
+    let messages = if args.quick { 5000 } else { 100_000 };
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let outcomes = play_all(&jobs, messages, seed);
+    let languages = here.iter().map(|language| language.name.clone()).collect();
+    Ok(Report { languages, skipped, messages, seed, seconds: began.elapsed().as_secs_f64(), outcomes })
+}
+
+fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64) -> Vec<Outcome> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let shared = Processors { free: Mutex::new(processors), freed: Condvar::new() };
+    let bar = progress(jobs.len());
+    let next = Mutex::new(0);
+    let outcomes = Mutex::new(Vec::with_capacity(jobs.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 * processors {
+            scope.spawn(|| {
+                loop {
+                    let at = {
+                        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+                        *next += 1;
+                        *next - 1
+                    };
+                    let Some(job) = jobs.get(at) else { return };
+                    bar.set_message(format!("{} → {}", job.producer.name, job.consumer.name));
+                    let outcome = play_one(job, messages, seed ^ at as u64, processors, &shared);
+                    bar.inc(1);
+                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcomes.sort_by_key(|(at, _)| *at);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn play_one(job: &Job<'_>, messages: u64, seed: u64, processors: usize, shared: &Processors) -> Outcome {
+    let &Job { producer, consumer, over, scenario, number } = job;
+    let random = fastrand::Rng::with_seed(seed);
+    let mut pair = Pair { producer, consumer, over, variant: number, messages, random };
+    // Two programs that spin need two processors; two that sleep in turns need about one.
+    let cores = match scenario.load {
+        Load::Idle => 0,
+        Load::Busy if stream::wait(&pair) == "spin" => processors.min(2),
+        Load::Busy => 1,
+    };
+    shared.take(cores);
+    let began = Instant::now();
+    let (outcome, log) = match Scene::new(LIMIT) {
+        Ok(scene) => {
+            let outcome = (scenario.play)(&mut pair, &scene);
+            let log = if outcome.is_err() { scene.log() } else { Vec::new() };
+            (outcome, log)
+        }
+        Err(cause) => (Err(cause), Vec::new()),
+    };
+    shared.give(cores);
+    Outcome {
+        producer: producer.name.clone(),
+        consumer: consumer.name.clone(),
+        over: over.name(),
+        scenario: scenario.name,
+        seconds: began.elapsed().as_secs_f64(),
+        failure: outcome.err().map(|cause| cause.to_string()),
+        log,
+    }
+}
+
+/// A line that says how far it is, on a terminal only.
+fn progress(jobs: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(jobs as u64), ProgressDrawTarget::stderr());
+    match ProgressStyle::with_template("{pos}/{len} {wide_bar} {elapsed} {msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// The subcommand: plays, prints, and says by the status whether all went well.
+pub fn run(args: &Args) -> ExitCode {
+    match play(args) {
+        Ok(report) => {
+            print!("{}", report.text());
+            let missing = crate::missing_is_failure(report.skipped.len());
+            let (passed, failed) = report.counts();
+            if let Some(file) = &args.json
+                && let Err(cause) = write(file, &report)
+            {
+                eprintln!("ramway-conformance: {}: {cause}", file.display());
+                return ExitCode::FAILURE;
+            }
+            println!("{}", crate::summary(passed, failed + missing, report.skipped.len() - missing));
+            if failed + missing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(cause) => {
+            eprintln!("ramway-conformance: {cause}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(file: &PathBuf, report: &Report) -> Result<()> {
+    Ok(std::fs::write(file, serde_json::to_string_pretty(report)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(producer: &str, consumer: &str, scenario: &'static str, failure: Option<&str>) -> Outcome {
+        Outcome {
+            producer: producer.to_owned(),
+            consumer: consumer.to_owned(),
+            over: "ring",
+            scenario,
+            seconds: 0.26,
+            failure: failure.map(str::to_owned),
+            log: Vec::new(),
+        }
+    }
+
+    fn report(outcomes: Vec<Outcome>) -> Report {
+        let languages = vec!["Rust".to_owned(), "Go".to_owned()];
+        Report { languages, skipped: vec![], messages: 1, seed: 7, seconds: 1.0, outcomes }
+    }
+
+    #[test]
+    fn a_cell_says_what_failed_first() {
+        let report = report(vec![
+            outcome("Rust", "Go", "stream", None),
+            outcome("Rust", "Go", ZERO_COPY, None),
+            outcome("Go", "Rust", "full", Some("it was empty")),
+            outcome("Go", "Rust", ZERO_COPY, Some("elsewhere")),
+        ]);
+        assert_eq!(report.cell("Rust", "Go"), "✓ 0.5 s");
+        assert_eq!(report.cell("Go", "Rust"), "✗ ring/full +1");
+        assert_eq!(report.cell("Go", "Go"), "–");
+        assert_eq!((report.zero_copy("Go").as_str(), report.zero_copy("Rust").as_str()), ("✓ same bytes", "✗ 0 of 1"));
+        assert_eq!(report.counts(), (2, 2));
+        let text = report.text();
+        assert!(text.contains("FAILED Go → Rust, ring/full: it was empty") && text.contains("seed 7"), "{text}");
+    }
+
+    #[test]
+    fn scenarios_have_names_of_their_own() {
+        let mut names: Vec<_> = SCENARIOS.iter().map(|s| s.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SCENARIOS.len());
+    }
+}
