@@ -213,3 +213,19 @@ fn wrong_arguments_are_answered_with_the_usage() {
         assert!(String::from_utf8(output.stderr).unwrap().contains("usage: "));
     }
 }
+
+const TICKS: &str = env!("CARGO_BIN_EXE_ticks");
+
+#[test]
+fn ticks_are_numbered_on_by_a_restarted_producer() {
+    let place = Place::new("ticks");
+    // The ring holds 65536 / 48 of them; the others are left out.
+    let sent = place.start(TICKS, &["send", "ticks", "0", "2000"]).text();
+    assert_eq!(sent, "1365 ticks, 635 left out\n");
+    let shown = place.start(TICKS, &["show", "ticks", "1000"]).text();
+    let numbers: Vec<u64> = shown.lines().map(|line| line.split(':').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(numbers, (1..=1000).collect::<Vec<_>>());
+    place.start(TICKS, &["send", "ticks", "0", "1"]).text();
+    let rest = place.start(TICKS, &["show", "ticks", "366"]).text();
+    assert!(rest.lines().last().unwrap().starts_with("1366:"), "{rest}");
+}
