@@ -36,7 +36,20 @@ func TestMain(m *testing.M) {
 		helpers[name](args)
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(inOwnDirectory(m.Run))
+}
+
+// inOwnDirectory runs the tests with a RAMWAY_DIR of their own, which the examples use by name.
+func inOwnDirectory(run func() int) int {
+	where := "/dev/shm"
+	if _, err := os.Stat(where); err != nil {
+		where = "" // not Linux
+	}
+	dir, err := os.MkdirTemp(where, "ramway-go-test-")
+	must(err)
+	defer os.RemoveAll(dir)
+	must(os.Setenv("RAMWAY_DIR", dir))
+	return run()
 }
 
 var parent = bufio.NewReader(os.Stdin)
