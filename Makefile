@@ -7,10 +7,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export MAKE SKIP_LINT
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint doc bench loom miri tsan fuzz build install clean
+.PHONY: help demo test conformance lint doc bench loom miri tsan fuzz build install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 need-cargo:
 	@command -v cargo >/dev/null || { echo 'cargo is not on the PATH. Ramway is built with Rust 1.88 or later: https://rustup.rs'; exit 1; }
@@ -25,6 +25,9 @@ demo: build ## streams a real file between two processes, compares the hashes, m
 
 test: ## installs what the tests need, runs all of them, counts them in the last line
 	@sh scripts/test.sh
+
+conformance: need-cargo ## every vector through every language, and every language with every other (QUICK=1: shorter streams)
+	@$(MAKE) --no-print-directory -C conformance $(if $(QUICK),quick,test)
 
 lint: ## rustfmt and clippy, warnings are errors
 	@sh scripts/lint.sh

@@ -109,7 +109,8 @@ language_suite() { # NAME DIRECTORY COMMAND...
     plain_suite "$name" limited "$MAKE_COMMAND" --no-print-directory -C "$directory" test
 }
 language_suite "c and c++" capi cc c++ cmake pkg-config
-language_suite "languages with each other" conformance cc c++
+language_suite "go" bindings/go go
+language_suite "languages with each other" conformance cc c++ python3
 
 if [ "$failed" -ne 0 ]; then printf 'logs: %s\n' "$logs"; fi
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -1,5 +1,6 @@
 //! What makes two languages' ports the same format: `conformance/README.md` says how.
 
+pub mod all;
 pub mod languages;
 pub mod matrix;
 pub mod run;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use ramway_conformance::{matrix, vectors};
+use ramway_conformance::{all, matrix, speed, vectors};
 
 /// Holds every language's Ramway against the format, and against every other's.
 #[derive(Parser)]
@@ -20,11 +20,17 @@ enum Command {
     Vectors(vectors::Args),
     /// Every language with every other, in both roles, over rings and buses.
     Matrix(matrix::Args),
+    /// Both of these, with one line at the end that counts.
+    All(all::Args),
+    /// One language's figures beside another's, from one interleaved run.
+    Speed(speed::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Vectors(args) => vectors::run(&args),
         Command::Matrix(args) => matrix::run(&args),
+        Command::All(args) => all::run(&args),
+        Command::Speed(args) => speed::run(&args),
     }
 }

@@ -1,1 +1,328 @@
-//! Placeholder until the loops are in.
+//! Two languages side by side in one interleaved run: only ratios within it mean anything.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use rustix::thread::sched_getaffinity;
+use serde::Serialize;
+
+use crate::languages::{self, Language, Result};
+use crate::run::Scene;
+use crate::table;
+
+/// `ramway-conformance speed`
+#[derive(clap::Args)]
+pub struct Args {
+    /// The language to compare with
+    pub base: String,
+    /// The language that is compared
+    pub language: String,
+    /// How often everything is measured, the warm-up not counted
+    #[arg(long, default_value_t = 15)]
+    pub rounds: usize,
+    /// Five rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// Also the second language's own Unix sockets
+    #[arg(long, value_parser = ["unix"])]
+    pub over: Option<String>,
+    /// Writes all figures into a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// What is timed.
+struct Test {
+    name: &'static str,
+    /// Messages, or round trips: over a ring, and through the kernel.
+    count: u64,
+    count_in_kernel: u64,
+    size: u64,
+    batch: u64,
+    capacity: u64,
+    round_trip: bool,
+    /// The least part of the base's rate that a port must reach.
+    bar: f64,
+    /// And how many times the rate of its own sockets.
+    bar_in_kernel: Option<f64>,
+}
+
+const TESTS: &[Test] = &[
+    Test {
+        name: "round trip, 32 B, spinning",
+        count: 100_000,
+        count_in_kernel: 4000,
+        size: 32,
+        batch: 1,
+        capacity: 1 << 20,
+        round_trip: true,
+        bar: 1.0 / 1.3,
+        bar_in_kernel: Some(15.0),
+    },
+    Test {
+        name: "one way, 32 B, each",
+        count: 2_000_000,
+        count_in_kernel: 40_000,
+        size: 32,
+        batch: 1,
+        capacity: 1 << 20,
+        round_trip: false,
+        bar: 0.5,
+        bar_in_kernel: Some(20.0),
+    },
+    Test {
+        name: "one way, 32 B, batches of 32",
+        count: 4_000_000,
+        count_in_kernel: 400_000,
+        size: 32,
+        batch: 32,
+        capacity: 1 << 20,
+        round_trip: false,
+        bar: 0.4,
+        bar_in_kernel: None,
+    },
+    Test {
+        name: "one way, 1 MiB in place",
+        count: 1000,
+        count_in_kernel: 200,
+        size: 1 << 20,
+        batch: 1,
+        capacity: 8 << 20,
+        round_trip: false,
+        bar: 0.95,
+        bar_in_kernel: None,
+    },
+];
+
+/// The figures of one candidate in one test.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// What was timed.
+    pub test: &'static str,
+    /// The language, and what it went over.
+    pub candidate: String,
+    /// The smallest of all rounds, in nanoseconds a message or round trip.
+    pub min_ns: f64,
+    /// The median of all rounds.
+    pub median_ns: f64,
+    /// How many times as fast as the base it is: the median of the ratios within each round.
+    pub rate_to_base: f64,
+    /// How many times as fast as its own sockets, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_to_sockets: Option<f64>,
+    /// What it must reach of `rate_to_base`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bar: Option<f64>,
+    /// What it must reach of `rate_to_sockets`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bar_to_sockets: Option<f64>,
+}
+
+/// The median; NaN of nothing.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The median of how much longer `others` took than `own` in the same round.
+pub fn ratio(own: &[f64], others: &[f64]) -> f64 {
+    median(own.iter().zip(others).map(|(own, other)| other / own))
+}
+
+/// What the sum of all 64-bit words of `count` messages of `size` bytes is, modulo 2^64.
+pub fn sum_of_words(count: u64, size: u64) -> u64 {
+    let (count, words) = (u128::from(count), u128::from(size / 8));
+    (words * (count * (count - 1) / 2) + count * (words * (words - 1) / 2)) as u64
+}
+
+/// The two processors that both programs are pinned to, one each.
+fn two_processors() -> Result<[usize; 2]> {
+    let set = sched_getaffinity(None)?;
+    let mut allowed = (0..1024).filter(|&cpu| set.is_set(cpu));
+    let first = allowed.next().ok_or("no processor is allowed")?;
+    Ok([first, allowed.next().unwrap_or(first)])
+}
+
+/// Runs one test once; gives nanoseconds a message or round trip.
+fn measure(test: &Test, language: &Language, sockets: bool, cpus: [usize; 2]) -> Result<f64> {
+    let scene = Scene::new(Duration::from_secs(60))?;
+    let count = if sockets { test.count_in_kernel } else { test.count };
+    let (size, batch, capacity) = (test.size, test.batch, test.capacity);
+    let (there, back) = if sockets {
+        let path = scene.directory().join("socket");
+        let path = path.display();
+        (format!("--over unix --listen {path}"), format!("--over unix --connect {path}"))
+    } else if test.round_trip {
+        let rings = "--ring there --back back";
+        (format!("{rings} --create yes --capacity {capacity}"), rings.to_owned())
+    } else {
+        (format!("--ring there --create yes --capacity {capacity}"), "--ring there".to_owned())
+    };
+    let common = format!("--wait spin --timeout 0 --sizes {size}");
+    let (first, second) = if test.round_trip {
+        (format!("ping --check no --group 10 --count {count}"), "echo".to_owned())
+    } else {
+        (format!("flood --count {count} --batch {batch}"), format!("drain --count {count} --batch {batch}"))
+    };
+    let mut first = scene.start(language, "first", &format!("{first} {common} --cpu {} {there}", cpus[0]))?;
+    let mut second = scene.start(language, "second", &format!("{second} {common} --cpu {} {back}", cpus[1]))?;
+    let outcome = (|| {
+        first.expect("attached")?;
+        second.expect("attached")?;
+        if test.round_trip {
+            let rtt = first.expect("rtt")?;
+            if let Some(event) = Some(first.expect("sum")?).filter(|_| !sockets) {
+                event.expect(&format!("value={}", sum_of_words(count, size)))?;
+            }
+            second.expect("end")?;
+            rtt.number("p50_ns")
+        } else {
+            let rate = second.expect("rate")?;
+            rate.expect(&format!("sum={}", sum_of_words(count, size)))?;
+            first.expect("sent")?;
+            Ok(rate.number::<f64>("ns")? / rate.number::<f64>("messages")?)
+        }
+    })();
+    let outcome = outcome.and_then(|ns| {
+        first.finish()?;
+        second.finish()?;
+        Ok(ns)
+    });
+    outcome.map_err(|cause| format!("{}, {}: {cause}\n{}", language.name, test.name, scene.log().join("\n")).into())
+}
+
+/// Measures, in rounds, each of which has everything once in another order.
+///
+/// # Errors
+/// A language that is not there, or a program that failed.
+pub fn play(args: &Args) -> Result<Vec<Row>> {
+    let find = |name: &String| {
+        let language = languages::all(std::slice::from_ref(name))?.remove(0);
+        match &language.missing {
+            Some(missing) => Err(format!("{}: missing {missing}", language.name).into()),
+            None => Ok::<_, Box<dyn std::error::Error + Send + Sync>>(language),
+        }
+    };
+    let (base, other) = (find(&args.base)?, find(&args.language)?);
+    let mut candidates = vec![(&base, false), (&other, false)];
+    if args.over.is_some() {
+        candidates.push((&other, true));
+    }
+    let cpus = two_processors()?;
+    let rounds = if args.quick { args.rounds.min(5) } else { args.rounds.max(1) };
+    let mut order: Vec<(usize, usize)> =
+        (0..TESTS.len()).flat_map(|test| (0..candidates.len()).map(move |candidate| (test, candidate))).collect();
+    let mut times = vec![vec![Vec::with_capacity(rounds); candidates.len()]; TESTS.len()];
+    let bar = ProgressBar::new(((rounds + 1) * order.len()) as u64);
+    bar.set_draw_target(if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    });
+    for round in 0..=rounds {
+        fastrand::shuffle(&mut order);
+        for &(test, candidate) in &order {
+            let (language, sockets) = candidates[candidate];
+            let ns = measure(&TESTS[test], language, sockets, cpus)?;
+            // The first round warms up.
+            if round > 0 {
+                times[test][candidate].push(ns);
+            }
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    let mut rows = Vec::new();
+    for (test, times) in TESTS.iter().zip(&times) {
+        for (at, (language, sockets)) in candidates.iter().enumerate() {
+            let own = &times[at];
+            let compared = at == 1;
+            rows.push(Row {
+                test: test.name,
+                candidate: format!("{}{}", language.name, if *sockets { ", Unix socket" } else { "" }),
+                min_ns: own.iter().copied().fold(f64::INFINITY, f64::min),
+                median_ns: median(own.iter().copied()),
+                rate_to_base: ratio(own, &times[0]),
+                rate_to_sockets: times.get(2).filter(|_| compared).map(|sockets| ratio(own, sockets)),
+                bar: compared.then_some(test.bar),
+                bar_to_sockets: test.bar_in_kernel.filter(|_| compared && times.len() > 2),
+            });
+        }
+    }
+    Ok(rows)
+}
+
+fn verdict(measured: f64, bar: Option<f64>) -> String {
+    match bar {
+        Some(bar) if measured >= bar => format!("{measured:.2} × (≥ {bar:.2}: met)"),
+        Some(bar) => format!("{measured:.2} × (≥ {bar:.2}: MISSED)"),
+        None => format!("{measured:.2} ×"),
+    }
+}
+
+/// The rows as a table.
+pub fn text(rows: &[Row], base: &str) -> String {
+    let faster = format!("rate, × {base}");
+    let head = ["", "", "min ns", "median ns", faster.as_str(), "rate, × sockets"];
+    let line = |row: &Row| {
+        vec![
+            row.test.to_owned(),
+            row.candidate.clone(),
+            format!("{:.1}", row.min_ns),
+            format!("{:.1}", row.median_ns),
+            verdict(row.rate_to_base, row.bar),
+            row.rate_to_sockets.map(|ratio| verdict(ratio, row.bar_to_sockets)).unwrap_or_default(),
+        ]
+    };
+    table::figures(&head, &rows.iter().map(line).collect::<Vec<_>>()).to_string()
+}
+
+/// The subcommand. A bar that is missed is printed, and no failure: the machine may have been busy.
+pub fn run(args: &Args) -> ExitCode {
+    let outcome = play(args).and_then(|rows| {
+        println!("{}", text(&rows, rows.first().map_or("", |row| row.candidate.as_str())));
+        if let Some(file) = &args.json {
+            std::fs::write(file, serde_json::to_string_pretty(&rows)?)?;
+        }
+        Ok(())
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(cause) => {
+            eprintln!("ramway-conformance: {cause}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_summed_as_the_programs_do() {
+        let sum = |count: u64, size: u64| (0..count).flat_map(|seq| (0..size / 8).map(move |i| seq + i)).sum::<u64>();
+        for (count, size) in [(1, 8), (10, 32), (7, 4096)] {
+            assert_eq!(sum_of_words(count, size), sum(count, size), "{count} of {size}");
+        }
+    }
+
+    #[test]
+    fn ratios_are_of_the_same_round() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert!(median([]).is_nan());
+        // The second round was slow for both.
+        assert_eq!(ratio(&[10.0, 100.0, 10.0], &[20.0, 200.0, 25.0]), 2.0);
+    }
+
+    #[test]
+    fn a_missed_bar_shows() {
+        assert_eq!(verdict(0.5, Some(0.5)), "0.50 × (≥ 0.50: met)");
+        assert_eq!(verdict(0.4, Some(0.5)), "0.40 × (≥ 0.50: MISSED)");
+        assert_eq!(verdict(2.0, None), "2.00 ×");
+    }
+}
