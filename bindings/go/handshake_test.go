@@ -87,9 +87,15 @@ func TestARefusalIsTheErrorThatItCarriesInWhateverVersion(t *testing.T) {
 // socketPair is two connected sockets that never block.
 func socketPair(t *testing.T) (int, int) {
 	t.Helper()
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, fd := range pair {
+		unix.CloseOnExec(fd)
+		if err := unix.SetNonblock(fd, true); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return pair[0], pair[1]
 }

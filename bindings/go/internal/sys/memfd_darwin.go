@@ -29,11 +29,13 @@ func MemoryNew(string) (int, error) {
 		// No fork by os/exec between the object and its flag.
 		syscall.ForkLock.RLock()
 		// The conversions to uintptr stand in the calls themselves, which keeps the name where it is meanwhile.
+		//lint:ignore SA1019 golang.org/x/sys has no shm_open
 		fd, _, errno := unix.Syscall(unix.SYS_SHM_OPEN, uintptr(unsafe.Pointer(name)),
 			unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o600)
 		if errno == 0 {
 			unix.CloseOnExec(int(fd))
 			// A process that is killed in between leaves a name without memory behind it.
+			//lint:ignore SA1019 nor shm_unlink
 			_, _, _ = unix.Syscall(unix.SYS_SHM_UNLINK, uintptr(unsafe.Pointer(name)), 0, 0)
 		}
 		syscall.ForkLock.RUnlock()
