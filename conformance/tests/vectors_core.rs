@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ramway::{Bus, Error, Listener, Region, Ring};
 use ramway_conformance::vectors::Vectors;
 use ramway_conformance::vectors::files::Result;
-use ramway_conformance::vectors::session::{Event, Heard, Reader, Session};
+use ramway_conformance::vectors::session::{Heard, Reader, Session};
 
 /// The core, as it is linked into this test.
 struct Core;
@@ -27,7 +27,6 @@ struct Running {
 
 impl Reader for Core {
     fn start(&self, arguments: &[String], _dir: &Path) -> Result<Box<dyn Session>> {
-        assert_eq!(arguments[0], "read");
         let arguments = arguments.to_vec();
         let (say, events) = channel();
         let (go_on, told) = channel();
@@ -36,9 +35,13 @@ impl Reader for Core {
                 let at = arguments.iter().position(|argument| argument == name)?;
                 Some(arguments[at + 1].as_str())
             };
-            let told = || flag("--pause").map_or(Ok(()), |_| told.recv());
+            let told = || told.recv().expect("the runner lets it go on");
             let said = Said(say);
-            if let Err(error) = read(&flag, &told, &said) {
+            let outcome = match arguments[0].as_str() {
+                "produce" => make(&flag, &told, &said),
+                _ => read(&flag, &told, &said),
+            };
+            if let Err(error) = outcome {
                 said.say(format_args!("error name={} number={}", error.kind().name(), error.code()));
             }
         });
@@ -59,11 +62,20 @@ impl Said {
     }
 }
 
-fn read<'a>(
-    flag: &dyn Fn(&str) -> Option<&'a str>,
-    told: &dyn Fn() -> std::result::Result<(), std::sync::mpsc::RecvError>,
-    said: &Said,
-) -> ramway::Result<()> {
+/// The `produce` command, as far as it makes a ring and sends nothing into it.
+fn make<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said) -> ramway::Result<()> {
+    let number = |name: &str| flag(name).unwrap().parse::<u32>().unwrap();
+    let ring = Ring::create(flag("--ring").unwrap()).capacity(number("--capacity").into()).align(number("--align"));
+    let tx = ring.sender()?;
+    said.say("attached");
+    said.say("sent count=0");
+    told();
+    tx.close()?;
+    said.say("closed");
+    Ok(())
+}
+
+fn read<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said) -> ramway::Result<()> {
     // Stale segments are waited for: long enough to be seen to have been.
     let patience = Duration::from_millis(100);
     if let Some(path) = flag("--region") {
@@ -92,7 +104,9 @@ fn read<'a>(
     let attached = |epoch: u32, peer: u32, capacity: usize| {
         let max = (capacity - 16).min((1 << 31) - 17);
         said.say(format_args!("attached epoch={epoch} peer_epoch={peer} capacity={capacity} max={max}"));
-        told().expect("the runner lets it go on");
+        if flag("--pause").is_some() {
+            told();
+        }
     };
     if flag("--role") == Some("producer") {
         let tx = tx.as_mut().expect("this direction is there");
@@ -139,10 +153,10 @@ fn crc32(bytes: &[u8]) -> u32 {
 impl Session for Running {
     fn hear(&mut self, deadline: Instant) -> Heard {
         if let Some(line) = self.next.take() {
-            return Heard::Event(Event::parse(&line));
+            return Heard::Line(line);
         }
         match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => Heard::Event(Event::parse(&line)),
+            Ok(line) => Heard::Line(line),
             Err(RecvTimeoutError::Timeout) => Heard::Silence,
             Err(RecvTimeoutError::Disconnected) => {
                 self.ended = true;

@@ -8,6 +8,8 @@ pub mod files;
 mod handshake;
 mod image;
 mod json;
+mod locks;
+mod made;
 pub mod model;
 pub mod play;
 mod report;
@@ -80,7 +82,8 @@ impl Vectors {
         let segments = segments.flat_map(|(i, one)| (0..one.readers.len()).map(move |reader| Job::Segment(i, reader)));
         let handshakes = self.handshakes.handshakes.iter().enumerate();
         let handshakes = handshakes.filter(|(_, one)| one.name.contains(only)).map(|(i, _)| Job::Handshake(i));
-        segments.chain(handshakes).collect()
+        let made = made::ALL.iter().enumerate().filter(|(_, one)| one.name().contains(only)).map(|(i, _)| Job::Made(i));
+        segments.chain(handshakes).chain(made).collect()
     }
 
     /// Plays one.
@@ -94,6 +97,7 @@ impl Vectors {
                 play::segment(segment, &segment.readers[role], reader)
             }
             Job::Handshake(i) => play::handshake(&self.handshakes.handshakes[i], &self.segments, reader),
+            Job::Made(i) => play::made(made::ALL[i], reader),
         }
     }
 
@@ -108,6 +112,7 @@ impl Vectors {
                 let one = &self.handshakes.handshakes[i];
                 (one.name.clone(), format!("{:?}", one.reader).to_lowercase())
             }
+            Job::Made(i) => (made::ALL[i].name(), "maker".into()),
         }
     }
 
@@ -140,6 +145,8 @@ pub enum Job {
     Segment(usize, usize),
     /// The exchange's place.
     Handshake(usize),
+    /// The place of something that the language makes itself.
+    Made(usize),
 }
 
 impl Reader for Language {
@@ -154,16 +161,26 @@ impl Reader for Language {
 pub fn run(args: &Args) -> ExitCode {
     match tallies(args) {
         Ok(tallies) => {
-            report::print(&tallies, args.json);
-            let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-            let bad = |tally: &Tally| tally.total().failed > 0 || (in_ci && tally.skipped.is_some());
-            if tallies.iter().any(bad) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+            let failed = report::print(&tallies, args.json);
+            if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
         }
         Err(cause) => {
             eprintln!("ramway-conformance: {cause}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Plays the vectors, prints what came of it, and counts what passed, what did not and which languages were skipped.
+///
+/// # Errors
+/// No vector is chosen, or a program cannot be built.
+pub fn count(args: &Args) -> languages::Result<(usize, usize, usize)> {
+    let tallies = tallies(args)?;
+    report::print(&tallies, args.json);
+    let sum = |of: fn(report::Count) -> u32| tallies.iter().map(|tally| of(tally.total()) as usize).sum();
+    let skipped = tallies.iter().filter(|tally| tally.skipped.is_some()).count();
+    Ok((sum(|count| count.passed), sum(|count| count.failed), skipped))
 }
 
 fn tallies(args: &Args) -> languages::Result<Vec<Tally>> {
@@ -187,6 +204,7 @@ fn tallies(args: &Args) -> languages::Result<Vec<Tally>> {
                 let failure = result.err().map(|text| Failure { vector, role, text });
                 let column: fn(&mut Tally) -> &mut report::Count = match job {
                     Job::Handshake(_) => |tally| &mut tally.handshake,
+                    Job::Made(_) => |tally| &mut tally.made,
                     Job::Segment(i, _) if vectors.segments.segments[i].class == Class::Good => |tally| &mut tally.good,
                     Job::Segment(..) => |tally| &mut tally.hostile,
                 };

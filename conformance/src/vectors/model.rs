@@ -100,6 +100,9 @@ pub struct Reader {
     pub role: Role,
     /// `ok`, or the name of the error that opening gives.
     pub open: String,
+    /// A named ring: somebody alive has this role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Role>,
     /// What it sees once attached to a ring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached: Option<Attached>,

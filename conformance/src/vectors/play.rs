@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::files::{self, Result, Scratch, tried};
 use super::handshake::{self, ACK, HELLO, WELCOME};
+use super::locks;
+use super::made::{self, Made};
 use super::model::{
     Answer, Descriptor, Handshake, Kind, NameAfter, Other, Reader as Expected, Role, Run, Segment, Segments, Side,
     Step, Then, When,
 };
-use super::session::{Event, Heard, Reader, Session};
+use super::session::{Heard, Reader, Session};
+use crate::run::Event;
 
 /// Nothing here takes nearly as long: only a hang does. The longest that is asked for is a name that does not come
 /// back within 10 s.
@@ -66,15 +69,29 @@ pub fn segment(segment: &Segment, expected: &Expected, reader: &dyn Reader) -> R
 fn named(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     let path = stage.scratch.at("segment").display().to_string();
     let file = files::file(segment, path.as_ref())?;
+    let holder = match expected.held {
+        None => None,
+        Some(role) => {
+            // A description of its own, as every handle has one.
+            let own = tried("opening it again", std::fs::OpenOptions::new().read(true).write(true).open(&path))?;
+            locks::hold(&own, role)?;
+            Some(own)
+        }
+    };
     let arguments = match expected.role {
         Role::Region => vec!["--region".into(), path.clone()],
         _ => stage.arguments(expected, "--ring", &path),
     };
     stage.start(reader, arguments)?;
     stage.open(expected)?;
+    if expected.then.as_ref().is_some_and(|then| then.when == When::Paused) {
+        // It waits for a word of ours, so it has them all now.
+        locks::check(&file, expected.role)?;
+    }
     stage.rest(expected, file.as_fd(), None)?;
     files::compare(file.as_fd(), &expected.leaves)?;
     let there = std::path::Path::new(&path).exists();
+    drop(holder);
     match expected.name_after {
         Some(NameAfter::Stays) if !there => Err("the name is gone, but should stay".into()),
         Some(NameAfter::Gone) if there => Err("the name is still there, but nothing was left to deliver".into()),
@@ -172,6 +189,60 @@ fn exchange(one: &Handshake, images: &Segments, reader: &dyn Reader, stage: &mut
     stage.ended()
 }
 
+/// What a language makes, against the page.
+pub fn made(made: Made, reader: &dyn Reader) -> Result<()> {
+    let mut stage = Stage::new(Scratch::new()?, None);
+    let outcome = match made {
+        Made::Ring(..) => made_ring(made, reader, &mut stage),
+        Made::Bus(..) => made_bus(made, reader, &mut stage),
+    };
+    outcome.map_err(|cause| stage.explain(cause))
+}
+
+fn made_ring(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
+    let path = stage.scratch.at("ring").display().to_string();
+    let (capacity, align) = made.asked();
+    let arguments =
+        format!("--ring {path} --create yes --capacity {capacity} --align {align} --count 0 --linger 60000");
+    stage.run(reader, "produce", arguments.split(' ').map(String::from).collect())?;
+    stage.expect("attached")?;
+    stage.expect("sent")?;
+    let file = tried(&path, std::fs::File::options().read(true).write(true).open(&path))?;
+    let mode = tried("fstat", rustix::fs::fstat(&file))?.st_mode & 0o7777;
+    if mode != 0o600 {
+        return Err(format!("the file's mode is {mode:o}, expected 600"));
+    }
+    locks::check(&file, Role::Producer)?;
+    made::compare(file.as_fd(), &made.page(), true)?;
+    stage.session().go_on()?;
+    stage.closed()?;
+    stage.ended()
+}
+
+fn made_bus(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
+    let (capacity, align) = made.asked();
+    stage.listen_with(reader, Role::Consumer, false, capacity, align)?;
+    let socket = stage.connect()?;
+    let place = stage.scratch.at("bus.lock");
+    let file = tried("the listener's segment", std::fs::File::options().read(true).write(true).open(&place))?;
+    made::compare(file.as_fd(), &made::listener(), true)?;
+    locks::check(&file, Role::Listener)?;
+    socket.send(&handshake::bytes(HELLO, 0, 0), &[])?;
+    let memory = socket.receive(Answer { kind: WELCOME, status: 0 }, stage.deadline)?;
+    let memory = memory.ok_or("WELCOME without memory")?;
+    made::compare(memory.as_fd(), &made.page(), false)?;
+    socket.send(&handshake::bytes(ACK, 0, 0), &[])?;
+    stage.expect("attached")?;
+    drop(socket);
+    stage.end(Some("PeerDead"))?;
+    stage.closed()?;
+    stage.ended()?;
+    match stage.scratch.at("bus").exists() || place.exists() {
+        true => Err("the listener's names are still there".into()),
+        false => Ok(()),
+    }
+}
+
 /// A reader at work and what it needs.
 struct Stage {
     /// Before its directory goes.
@@ -214,16 +285,25 @@ impl Stage {
         arguments
     }
 
-    fn start(&mut self, reader: &dyn Reader, mut arguments: Vec<String>) -> Result<()> {
-        arguments.insert(0, "read".into());
+    fn start(&mut self, reader: &dyn Reader, arguments: Vec<String>) -> Result<()> {
+        self.run(reader, "read", arguments)
+    }
+
+    fn run(&mut self, reader: &dyn Reader, command: &str, mut arguments: Vec<String>) -> Result<()> {
+        arguments.insert(0, command.into());
         self.session = Some(reader.start(&arguments, &self.scratch.at(""))?);
         Ok(())
     }
 
     fn listen(&mut self, reader: &dyn Reader, role: Role, paused: bool) -> Result<()> {
+        self.listen_with(reader, role, paused, 4096, 16)
+    }
+
+    fn listen_with(&mut self, reader: &dyn Reader, role: Role, paused: bool, capacity: u64, align: u64) -> Result<()> {
         let path = self.scratch.at("bus").display().to_string();
         let mut arguments = self.common("--listen", &path, role, paused);
-        arguments.extend(["--capacity", "4096", "--align", "16"].map(String::from));
+        let (capacity, align) = (capacity.to_string(), align.to_string());
+        arguments.extend(["--capacity", &capacity, "--align", &align].map(String::from));
         self.start(reader, arguments)
     }
 
@@ -347,7 +427,7 @@ impl Stage {
         if let Some(last) = &expected.last {
             let event = self.expect("last")?;
             match last.as_str() {
-                "none" if !event.has("none") => return Err(format!("it says '{}', expected last none", event.line())),
+                "none" if event.get("none").is_none() => return Err("it finds a last message, expected none".into()),
                 "none" => {}
                 tag => same(&event, "tag", tag)?,
             }
@@ -405,10 +485,13 @@ impl Stage {
         let (word, name) = what.split_once(" name=").unwrap_or((what, ""));
         let deadline = self.deadline;
         let said = match self.session().hear(deadline) {
-            Heard::Event(event) if event.word == word && (name.is_empty() || event.get("name") == name) => {
-                return Ok(event);
+            Heard::Line(line) => {
+                let event = Event::parse(&line);
+                if event.word == word && (name.is_empty() || event.get("name") == Some(name)) {
+                    return Ok(event);
+                }
+                format!("it says '{line}', expected {what}")
             }
-            Heard::Event(event) => format!("it says '{}', expected {what}", event.line()),
             Heard::Silence => format!("it hangs before {what}"),
             Heard::Ended => {
                 let how = self.session().finish(deadline).err().unwrap_or_else(|| "it ends".into());
@@ -424,8 +507,8 @@ impl Stage {
         loop {
             match self.session().hear(deadline) {
                 // Of a region, it may say that it has closed it.
-                Heard::Event(event) if event.word == "closed" => {}
-                Heard::Event(event) => return Err(format!("it goes on with '{}'", event.line())),
+                Heard::Line(line) if line == "closed" => {}
+                Heard::Line(line) => return Err(format!("it goes on with '{line}'")),
                 Heard::Silence => return Err("it hangs after its last event".into()),
                 Heard::Ended => break,
             }
@@ -436,6 +519,8 @@ impl Stage {
 
 fn same(event: &Event, key: &str, expected: impl std::fmt::Display) -> Result<()> {
     let expected = expected.to_string();
-    let found = event.get(key);
-    if found == expected { Ok(()) } else { Err(format!("it says '{}', expected {key}={expected}", event.line())) }
+    match event.get(key) {
+        Some(found) if found == expected => Ok(()),
+        found => Err(format!("{}: it says {key}={}, expected {expected}", event.word, found.unwrap_or("nothing"))),
+    }
 }

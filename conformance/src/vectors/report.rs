@@ -17,6 +17,8 @@ pub struct Tally {
     pub hostile: Count,
     /// Exchanges.
     pub handshake: Count,
+    /// What it makes itself.
+    pub made: Count,
     /// What differed.
     pub failures: Vec<Failure>,
 }
@@ -58,8 +60,8 @@ impl Count {
 impl Tally {
     /// A language that nothing has been asked of yet.
     pub fn new(name: &str, skipped: Option<String>) -> Self {
-        let (good, hostile, handshake) = Default::default();
-        Self { name: name.into(), skipped, good, hostile, handshake, failures: Vec::new() }
+        let (good, hostile, handshake, made) = Default::default();
+        Self { name: name.into(), skipped, good, hostile, handshake, made, failures: Vec::new() }
     }
 
     /// Notes one result in the column that `of` picks.
@@ -70,23 +72,27 @@ impl Tally {
 
     /// How many results there are.
     pub fn total(&self) -> Count {
-        [self.good, self.hostile, self.handshake].into_iter().fold(Count::default(), |sum, one| Count {
+        [self.good, self.hostile, self.handshake, self.made].into_iter().fold(Count::default(), |sum, one| Count {
             passed: sum.passed + one.passed,
             failed: sum.failed + one.failed,
         })
     }
 }
 
-/// Prints all of it.
-pub fn print(tallies: &[Tally], json: bool) {
+/// Prints all of it, and gives how many failures that makes.
+pub fn print(tallies: &[Tally], json: bool) -> usize {
+    let skipped = tallies.iter().filter(|tally| tally.skipped.is_some()).count();
+    let sum = |of: fn(Count) -> u32| tallies.iter().map(|tally| of(tally.total()) as usize).sum::<usize>();
+    let missing = crate::missing_is_failure(skipped);
+    let (passed, failed) = (sum(|count| count.passed), sum(|count| count.failed) + missing);
     if json {
         let text = serde_json::to_string_pretty(&serde_json::json!({ "languages": tallies }));
         println!("{}", text.unwrap_or_default());
-        return;
+        return failed;
     }
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::UTF8_BORDERS_ONLY);
-    table.set_header(["vectors", "good", "hostile", "handshake"]);
+    table.set_header(["vectors", "good", "hostile", "handshake", "made"]);
     for tally in tallies {
         match &tally.skipped {
             Some(missing) => table.add_row([tally.name.clone(), format!("skipped: missing {missing}")]),
@@ -104,4 +110,6 @@ pub fn print(tallies: &[Tally], json: bool) {
             println!("{}: {} as {}: {}", tally.name, failure.vector, failure.role, failure.text);
         }
     }
+    println!("{}", crate::summary(passed, failed, skipped - missing));
+    failed
 }

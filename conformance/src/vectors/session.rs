@@ -1,6 +1,5 @@
 //! A program that reads a vector: its events, one a line, and how it is let go on.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -17,8 +16,8 @@ pub trait Reader: Sync {
 
 /// What a session has to say.
 pub enum Heard {
-    /// An event.
-    Event(Event),
+    /// A line, which is an event.
+    Line(String),
     /// Its output ended.
     Ended,
     /// Nothing, until the deadline.
@@ -37,52 +36,6 @@ pub trait Session {
     fn finish(&mut self, deadline: Instant) -> Result<()>;
     /// Ends it, and gives what it said beside its events, for the report of a failure.
     fn remarks(&mut self) -> String;
-}
-
-/// `word key=value key=value … text=the rest`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// The first word.
-    pub word: String,
-    fields: BTreeMap<String, String>,
-    line: String,
-}
-
-impl Event {
-    /// Reads a line.
-    pub fn parse(line: &str) -> Self {
-        let (words, text) = match line.split_once(" text=") {
-            Some((words, text)) => (words, Some(text)),
-            None => (line, None),
-        };
-        let mut words = words.split_whitespace();
-        let word = words.next().unwrap_or_default().to_owned();
-        let mut fields: BTreeMap<_, _> = words
-            .map(|word| {
-                let (key, value) = word.split_once('=').unwrap_or((word, ""));
-                (key.to_owned(), value.to_owned())
-            })
-            .collect();
-        if let Some(text) = text {
-            fields.insert("text".into(), text.into());
-        }
-        Self { word, fields, line: line.to_owned() }
-    }
-
-    /// The value of a field, "" without one.
-    pub fn get(&self, key: &str) -> &str {
-        self.fields.get(key).map_or("", String::as_str)
-    }
-
-    /// Whether the field is there.
-    pub fn has(&self, key: &str) -> bool {
-        self.fields.contains_key(key)
-    }
-
-    /// The line that it was.
-    pub fn line(&self) -> &str {
-        &self.line
-    }
 }
 
 /// A program as a session.
@@ -128,10 +81,10 @@ impl Program {
 impl Session for Program {
     fn hear(&mut self, deadline: Instant) -> Heard {
         if let Some(line) = self.next.take() {
-            return Heard::Event(Event::parse(&line));
+            return Heard::Line(line);
         }
         match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => Heard::Event(Event::parse(&line)),
+            Ok(line) => Heard::Line(line),
             Err(RecvTimeoutError::Timeout) => Heard::Silence,
             Err(RecvTimeoutError::Disconnected) => {
                 self.ended = true;
@@ -198,19 +151,5 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_are_words_and_fields() {
-        let event = Event::parse("error name=Corrupt number=12 text=a tail of 8 = odd");
-        assert_eq!((event.word.as_str(), event.get("name"), event.get("number")), ("error", "Corrupt", "12"));
-        assert_eq!((event.get("text"), event.has("none")), ("a tail of 8 = odd", false));
-        assert!(Event::parse("last none").has("none"));
-        assert_eq!(Event::parse("").word, "");
     }
 }

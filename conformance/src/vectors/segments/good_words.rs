@@ -5,7 +5,7 @@ use super::super::image::{
     PERSISTENT, PLAIN, PRODUCER, RESERVED, Ring, VERSION_MINOR, WAIT, number_tag, payload, run_u32, run_u64,
 };
 use super::super::model::{Class, Kind, NameAfter, Role};
-use super::{List, consumer, leaving, producer, refused, ring_with};
+use super::{List, consumer, held, leaving, producer, refused, ring_with};
 
 pub fn add(list: &mut List) {
     header(list);
@@ -91,6 +91,20 @@ fn endings(list: &mut List) {
             list.good(Kind::Ring, &format!("ring-{}-{what}", state.name), state.about, &image, vec![reader]);
         }
     }
+    let (mut image, ring) = ring_with(16, &[7, 0]);
+    ring.role(&mut image, PRODUCER, CAN, 1);
+    let readers = vec![held(consumer(&ring, &image, "TimedOut")), consumer(&ring, &image, "PeerDead")];
+    let about = "a producer that has sent and says nothing: alive as long as its role's byte is locked";
+    list.good(Kind::Ring, "ring-producer-alive", about, &image, readers);
+    let (mut image, ring) = ring_with(16, &[7]);
+    ring.role(&mut image, PRODUCER, CLOSED, 5);
+    let readers = vec![held(consumer(&ring, &image, "Closed"))];
+    let about = "a producer that has closed and has not let its role go yet";
+    list.good(Kind::Ring, "ring-producer-closing", about, &image, readers);
+    let (mut image, ring) = ring_with(16, &[100, 3952]);
+    ring.role(&mut image, CONSUMER, CAN, 1);
+    let readers = vec![held(producer(&ring, &image, Some(101), 0, "Full"))];
+    list.good(Kind::Ring, "ring-consumer-alive", "a full ring whose consumer lives", &image, readers);
     // The producer's side: what the consumer's words say makes no difference to a send that fits.
     for (name, about, flags, epoch) in [
         ("consumer-closed", "the last consumer closed: on a named ring a send that fits succeeds", CLOSED, 1),

@@ -63,6 +63,7 @@ impl List {
 fn refused(role: Role, error: &str) -> Reader {
     Reader {
         role,
+        held: None,
         open: error.into(),
         attached: None,
         region: None,
@@ -160,6 +161,13 @@ fn leaving(mut reader: Reader, runs: impl IntoIterator<Item = Run>) -> Reader {
 /// The other side writes this after the attach.
 fn then(mut reader: Reader, when: When, bytes: impl IntoIterator<Item = Run>) -> Reader {
     reader.then = Some(Then { when, bytes: bytes.into_iter().collect(), hang_up: false });
+    reader
+}
+
+/// Somebody alive has the other role, so that the name stays.
+fn held(mut reader: Reader) -> Reader {
+    reader.held = Some(if reader.role == Role::Consumer { Role::Producer } else { Role::Consumer });
+    reader.name_after = Some(NameAfter::Stays);
     reader
 }
 
