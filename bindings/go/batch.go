@@ -35,7 +35,7 @@ func (r *Receiver) batch(ctx context.Context, max int, patient bool) (Batch, err
 		return Batch{}, r.failf(InvalidArgument, "a batch of at most %d messages: ask for at least 1", max)
 	}
 	if patient && r.head == r.tail && r.head == r.released && atomic.LoadUint32(&r.shut) == 0 {
-		r.poll()
+		_ = r.poll()
 	}
 	f, err := r.next(ctx, patient)
 	if err != nil {

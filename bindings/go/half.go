@@ -66,7 +66,8 @@ func (h *half) attach(a *attachment, r role, o *Options) {
 		h.fenced = 1
 	}
 	h.looked = time.Now()
-	h.wait.start(o.Wait, &h.mine.wait)
+	_, inside := a.link.(noLink)
+	h.wait.start(o.Wait, &h.mine.wait, inside)
 }
 
 // announce says "I am here" in this role's words, and wakes the peer so that it looks (ABI.md, section 6). The order of
@@ -254,7 +255,7 @@ func (h *half) PeerAlive() bool {
 // SetWait says how blocking calls of this handle wait from now on.
 func (h *half) SetWait(mode WaitMode) {
 	h.enter()
-	h.wait.mode = mode
+	h.wait.setMode(mode)
 	h.leave()
 }
 

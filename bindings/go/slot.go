@@ -2,6 +2,7 @@ package ramway
 
 import (
 	"context"
+	"math"
 	"unsafe"
 )
 
@@ -69,7 +70,10 @@ func (t Slot) CommitUnflushed(n int, typeID uint32, tag uint64) error {
 }
 
 // Abort gives the slot up; nothing of it remains.
-func (t Slot) Abort() { _ = t.close(func() error { return nil }) }
+func (t Slot) Abort() { _ = t.finish(abort, 0, 0) }
+
+// abort in the place of a length.
+const abort = math.MinInt
 
 func (t Slot) commit(n int, typeID uint32, tag uint64, flush bool) error {
 	s := t.s
@@ -87,44 +91,48 @@ func (t Slot) commit(n int, typeID uint32, tag uint64, flush bool) error {
 		return nil
 	}
 	s.leave()
-	return t.close(func() error {
-		switch {
-		case uint(n) > uint(t.len):
-			return s.failf(InvalidArgument, "%d bytes committed of a slot of %d", n, t.len)
-		case typeID >= typeIDReserved:
-			return s.failf(InvalidArgument, "type id %#x is Ramway's own: applications use ids below %#x", typeID, uint32(typeIDReserved))
-		case s.shut&shutDead != 0:
-			return s.fail(s.dead)
-		}
-		s.commit(uint64(n), typeID, tag)
-		return nil
-	})
+	return t.finish(n, typeID, tag)
 }
 
-// close ends the slot in any state of the handle: last is done with it, and then a close that has waited for it goes on.
-func (t Slot) close(last func() error) error {
+// finish ends the slot in any state of the handle, and then a close that has waited for it goes on.
+func (t Slot) finish(n int, typeID uint32, tag uint64) error {
 	s := t.s
 	if s == nil {
 		committed()
 	}
 	if s.enter() || !s.isClosed() {
 		defer s.leave()
-		if s.lease != t.lease {
-			committed()
-		}
-		s.lease++
-		s.room = -1
-		return last()
+		return t.last(n, typeID, tag)
 	}
 	s.leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lease != t.lease {
-		committed()
-	}
-	err := last()
+	err := t.last(n, typeID, tag)
 	if s.deferred {
 		_ = s.letGo(false)
 	}
 	return err
+}
+
+// last is what is done with a slot that cannot be committed straight away.
+func (t Slot) last(n int, typeID uint32, tag uint64) error {
+	s := t.s
+	if s.lease != t.lease {
+		committed()
+	}
+	s.lease++
+	s.room = -1
+	switch {
+	case n == abort:
+		return nil
+	case uint(n) > uint(t.len):
+		return s.failf(InvalidArgument, "%d bytes committed of a slot of %d", n, t.len)
+	case typeID >= typeIDReserved:
+		return s.failf(InvalidArgument, "type id %#x is Ramway's own: applications use ids below %#x", typeID, uint32(typeIDReserved))
+	case s.shut&shutDead != 0:
+		return s.fail(s.dead)
+	}
+	// The handle is being closed, which flushes.
+	s.commit(uint64(n), typeID, tag)
+	return nil
 }

@@ -27,8 +27,12 @@ const (
 	spinMin = 32
 	// nearLooks are a receiver's before it enters the general wait: more than a round trip takes.
 	nearLooks = 32
-	// chunk is how many looks there are between two turns for other goroutines: about 1 µs.
+	// chunk looks go by before the spin asks whether it was called off: about 1 µs.
 	chunk = 40
+	// turn looks, of however many waits, go by before the other goroutines of this P get a turn: about 200 µs. (Every
+	// microsecond would be fairer, but runtime.Gosched wakes an idle P, whose thread then takes the processor from this one
+	// or from the peer.) Between two ends of one process it is their turn after each chunk: one of them may be the peer.
+	turn = 8000
 	// shortSleep: one that was shorter would have been better spent spinning.
 	shortSleep = 60 * time.Microsecond
 )
@@ -45,8 +49,12 @@ func init() { withoutParking.Store(os.Getenv("RAMWAY_READINESS") == "thread") }
 // waiter is how a handle waits.
 type waiter struct {
 	mode WaitMode
+	// near is how many looks a receiver spends before it waits in earnest.
+	near uint32
 	// budget is how many looks to spend before sleeping; it follows how long waits have lasted.
 	budget uint32
+	// turn is how many looks make a turn, and spun how many there were since the last one.
+	turn, spun uint32
 	// suspect: the peer was dead at the last look, so look again at once.
 	suspect bool
 	// done is the channel of the context that is being watched, and stop ends that.
@@ -55,14 +63,43 @@ type waiter struct {
 	bell *bell
 }
 
-func (w *waiter) start(mode WaitMode, word *uint32) {
-	w.mode, w.budget = mode, spinMax
+func (w *waiter) start(mode WaitMode, word *uint32, inside bool) {
+	w.setMode(mode)
+	w.budget, w.turn = spinMax, turn
+	if inside {
+		w.turn = chunk
+	}
 	w.bell = &bell{word: word}
 	w.bell.ring = w.bell.interrupt
 }
 
-// polls says whether this handle looks a few times before it waits in earnest.
-func (w *waiter) polls() bool { return w.mode != Block && !alone }
+func (w *waiter) setMode(mode WaitMode) {
+	w.mode, w.near = mode, nearLooks
+	if mode == Block || alone {
+		w.near = 0
+	}
+}
+
+// await looks at a word until it is not seen any more, or looks times, and says what it saw last. Acquire.
+func await(word *uint64, seen uint64, looks int) uint64 {
+	cpu.Pauses()
+	for {
+		now := atomic.LoadUint64(word)
+		if now != seen || looks == 0 {
+			return now
+		}
+		cpu.Pause()
+		looks--
+	}
+}
+
+// spent counts looks, and lets other goroutines run when it is their turn.
+func (w *waiter) spent(looks uint32) {
+	if w.spun += looks; w.spun >= w.turn {
+		w.spun = 0
+		runtime.Gosched()
+	}
+}
 
 // bell interrupts a sleeper. Apart from the handle, so that a context that is watched does not keep a handle that was
 // forgotten from being collected.
@@ -189,12 +226,13 @@ func (h *half) spin(ctx context.Context, end <-chan struct{}, s side) (bool, err
 	}
 	var asked time.Time
 	for spent := uint32(chunk); ; spent += chunk {
-		if word, seen := s.position(); cpu.Await(word, seen, chunk) != seen {
+		if word, seen := s.position(); await(word, seen, chunk) != seen {
 			if over, err := s.ready(); over || err != nil {
 				w.budget = min(2*w.budget, spinMax)
 				return over, err
 			}
 		}
+		w.spent(chunk)
 		if err := h.calledOff(ctx, end); err != nil {
 			return false, err
 		}
@@ -215,7 +253,6 @@ func (h *half) spin(ctx context.Context, end <-chan struct{}, s side) (bool, err
 			// The peer may be bound to this processor, and would not run before the end of our time slice.
 			sys.Yield()
 		}
-		runtime.Gosched()
 	}
 }
 

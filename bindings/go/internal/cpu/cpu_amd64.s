@@ -1,24 +1,15 @@
 #include "textflag.h"
 
-// The three PAUSEs come before the first look: whoever calls has just looked.
+// func Pause()
+TEXT ·Pause(SB), NOSPLIT, $0-0
+	PAUSE
+	RET
 
-// func Await(word *uint64, seen uint64, looks uint32) uint64
-TEXT ·Await(SB), NOSPLIT, $0-32
-	MOVQ word+0(FP), DI
-	MOVQ seen+8(FP), CX
-	MOVL looks+16(FP), DX
+// func Pauses()
+TEXT ·Pauses(SB), NOSPLIT, $0-0
 	PAUSE
 	PAUSE
 	PAUSE
-look:
-	MOVQ (DI), AX
-	CMPQ AX, CX
-	JNE  moved
-	PAUSE
-	SUBL $1, DX
-	JHI  look
-moved:
-	MOVQ AX, ret+24(FP)
 	RET
 
 // func StorePlain(word *uint64, value uint64)
