@@ -28,6 +28,10 @@ type args struct {
 	batch, endings, group               int
 	how, role, over                     string
 	linger, pace, work                  time.Duration
+
+	// waits and limit are what waiting keeps from one wait to the next.
+	waits context.Context
+	limit *time.Timer
 }
 
 // usageError says that the flags do not say enough, or too much.
@@ -123,12 +127,28 @@ func parse(words []string) (*args, error) {
 	return a, nil
 }
 
-// waiting is a context for one wait, which ends after the longest that it may last.
-func (a *args) waiting() (context.Context, context.CancelFunc) {
-	if a.timeout == 0 {
-		return context.Background(), func() {}
+// limited is the context of all waits that have a limit, one after the other: none of them makes a new one. It ends as
+// a deadline does.
+type limited struct{ context.Context }
+
+func (l limited) Err() error {
+	if l.Context.Err() != nil {
+		return context.DeadlineExceeded
 	}
-	return context.WithTimeout(context.Background(), a.timeout)
+	return nil
+}
+
+// waiting is the context for the next wait, which ends after the longest that it may last.
+func (a *args) waiting() context.Context {
+	if a.timeout == 0 {
+		return context.Background()
+	}
+	// Reset says no when the clock has run out since the last wait.
+	if a.waits == nil || !a.limit.Reset(a.timeout) {
+		ctx, cancel := context.WithCancel(context.Background())
+		a.waits, a.limit = limited{ctx}, time.AfterFunc(a.timeout, cancel)
+	}
+	return a.waits
 }
 
 // lingerNow is --linger: that long, or until a line arrives on standard input or that ends.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"time"
 
@@ -107,24 +106,12 @@ func attached(epoch, peerEpoch uint32, capacity int64, longest int) {
 	event("attached pid=%d epoch=%d peer_epoch=%d capacity=%d max=%d", os.Getpid(), epoch, peerEpoch, capacity, longest)
 }
 
-// receive waits for a message, for as long as a wait may last. A context is made only for a call that has to wait.
+// receive waits for a message, for as long as a wait may last.
 func (a *args) receive(rx *ramway.Receiver) (ramway.Message, error) {
-	m, err := rx.TryRecv()
-	if !errors.Is(err, ramway.ErrEmpty) {
-		return m, err
-	}
-	ctx, cancel := a.waiting()
-	defer cancel()
-	return rx.Recv(ctx)
+	return rx.Recv(a.waiting())
 }
 
 // reserve waits for room, for as long as a wait may last.
 func (a *args) reserve(tx *ramway.Sender, n int) (ramway.Slot, error) {
-	slot, err := tx.TryReserve(n)
-	if !errors.Is(err, ramway.ErrFull) {
-		return slot, err
-	}
-	ctx, cancel := a.waiting()
-	defer cancel()
-	return tx.Reserve(ctx, n)
+	return tx.Reserve(a.waiting(), n)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"math"
 	"time"
 
@@ -11,18 +10,16 @@ import (
 // put sends one message as --how says, waiting for room for as long as a wait may last.
 func (a *args) put(tx *ramway.Sender, m made, flush bool) error {
 	if a.how != "reserve" && flush {
-		err := tx.TrySendTagged(m.typeID, m.tag, m.payload)
-		if a.how == "try" || !errors.Is(err, ramway.ErrFull) {
-			return err
+		if a.how == "try" {
+			return tx.TrySendTagged(m.typeID, m.tag, m.payload)
 		}
-		ctx, cancel := a.waiting()
-		defer cancel()
-		return tx.SendTagged(ctx, m.typeID, m.tag, m.payload)
+		return tx.SendTagged(a.waiting(), m.typeID, m.tag, m.payload)
 	}
-	slot, err := tx.TryReserve(len(m.payload))
-	if a.how != "try" && errors.Is(err, ramway.ErrFull) {
-		slot, err = a.reserve(tx, len(m.payload))
+	reserve := a.reserve
+	if a.how == "try" {
+		reserve = (*ramway.Sender).TryReserve
 	}
+	slot, err := reserve(tx, len(m.payload))
 	if err != nil {
 		return err
 	}
@@ -167,9 +164,7 @@ func (s *seen) get(rx *ramway.Receiver) (wrong, bad error) {
 		if s.a.batch > 0 {
 			most = s.a.batch
 		}
-		ctx, cancel := s.a.waiting()
-		defer cancel()
-		batch, err := rx.RecvBatch(ctx, int(min(int64(most), s.left())))
+		batch, err := rx.RecvBatch(s.a.waiting(), int(min(int64(most), s.left())))
 		if err != nil {
 			return err, nil
 		}
@@ -181,9 +176,7 @@ func (s *seen) get(rx *ramway.Receiver) (wrong, bad error) {
 		}
 		return nil, nil
 	case "into":
-		ctx, cancel := s.a.waiting()
-		defer cancel()
-		copied, meta, err := rx.RecvAppend(ctx, s.buffer[:0])
+		copied, meta, err := rx.RecvAppend(s.a.waiting(), s.buffer[:0])
 		if err != nil {
 			return err, nil
 		}
