@@ -1,6 +1,7 @@
 package ramway
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -60,9 +61,12 @@ type (
 		End       string        `json:"end"`
 		Leaves    []run         `json:"leaves"`
 		NameAfter string        `json:"name_after"`
+		Held      string        `json:"held"`
 	}
 	vector struct {
 		Name    string         `json:"name"`
+		About   string         `json:"about"`
+		Class   string         `json:"class"`
 		Kind    string         `json:"kind"`
 		Size    int64          `json:"size"`
 		Bytes   []run          `json:"bytes"`
@@ -81,7 +85,10 @@ func readVectors(t testing.TB) []vector {
 		Format   string   `json:"format"`
 		Segments []vector `json:"segments"`
 	}
-	if err := json.Unmarshal(repositoryFile(t, "conformance/vectors/segments.json"), &file); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(repositoryFile(t, "conformance/vectors/segments.json")))
+	// What this test does not know it must not pass over.
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
 	if file.Format != "1.0" || len(file.Segments) == 0 {
@@ -148,6 +155,13 @@ func (p *play) make(name string) string {
 		p.t.Fatal(err)
 	}
 	p.write(file)
+	if p.r.Held != "" {
+		for at, mode := range map[int64]sys.LockMode{byteInUse: sys.Shared, roleNamed(p.r.Held).lockByte(): sys.Exclusive} {
+			if got, err := sys.TryLock(int(file.Fd()), at, mode); !got || err != nil {
+				p.t.Fatal(got, err)
+			}
+		}
+	}
 	return path
 }
 
