@@ -100,9 +100,12 @@ func (r *request) makeWay(p *segmentName) error {
 	if l == nil {
 		return raced("the name changed hands while it was looked at")
 	}
-	// Closing the descriptors ends the exclusive lock; there is nothing else to let go.
-	defer sys.Close(l.dir)
-	defer sys.Close(l.lock)
+	// Nothing but the exclusive lock is held, and it is let go by name: see namedLink.close.
+	defer func() {
+		sys.Unlock(l.lock, byteInUse)
+		sys.Close(l.lock)
+		sys.Close(l.dir)
+	}()
 	alone, err := sys.TryLock(l.lock, byteInUse, sys.Exclusive)
 	if err != nil {
 		return osError(err, "locking byte 0 of the segment")

@@ -67,7 +67,7 @@ func TestTheCommandReadsAndCleansWhatGoMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := startPeer(t, "hold", dir.at("dead"), "consumer")
+	dead := startPeer(t, "holder", dir.at("dead"), "consumer")
 	dead.expect("ready")
 	dead.kill()
 	want := []listed{{"bell.lock", "listener", "live", false}, {"busy", "ring", "live", false}, {"dead", "ring", "stale", false},

@@ -1,7 +1,6 @@
 package ramway
 
 import (
-	"encoding/binary"
 	"os"
 	"sync/atomic"
 	"syscall"
@@ -14,7 +13,7 @@ import (
 // what a sender and a receiver do with them is tested elsewhere.
 
 func init() {
-	helpers["hold"] = func(args []string) {
+	helpers["holder"] = func(args []string) {
 		a, err := attachNamed(args[0], howOpenOrCreate, Options{Capacity: 4096}, roleNamed(args[1]))
 		must(err)
 		say("ready")
@@ -105,13 +104,13 @@ var columns = map[string]func(t *testing.T, name string) (uint64, *attachment){
 		return inode(t, name), a
 	},
 	"stale and empty": func(t *testing.T, name string) (uint64, *attachment) {
-		p := startPeer(t, "hold", name, "producer")
+		p := startPeer(t, "holder", name, "producer")
 		p.expect("ready")
 		p.kill()
 		return inode(t, name), nil
 	},
 	"stale, undelivered": func(t *testing.T, name string) (uint64, *attachment) {
-		p := startPeer(t, "hold", name, "producer")
+		p := startPeer(t, "holder", name, "producer")
 		p.expect("ready")
 		for range 3 {
 			p.tell("put")
@@ -230,291 +229,4 @@ func TestWhatIsThereIsSaid(t *testing.T) {
 	name := dir.at("boot")
 	columns["of another boot"](t, name)
 	expectText(t, refused(t, name, howOpen, Options{}, consumer), "another boot")
-}
-
-func TestTheLastOneOutRemovesTheName(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	tx := hold(t, name, howCreate, Options{Capacity: 4096}, producer)
-	p := startPeer(t, "hold", name, "consumer")
-	p.expect("ready")
-	_ = tx.release()
-	dir.expectNames("ring")
-	p.finish()
-	dir.expectNames()
-
-	// Undelivered keeps it, delivered does not.
-	tx = hold(t, name, howCreate, Options{}, producer)
-	put(tx, 0)
-	_ = tx.release()
-	dir.expectNames("ring")
-	rx := hold(t, name, howOpen, Options{}, consumer)
-	drain(rx)
-	_ = rx.release()
-	dir.expectNames()
-}
-
-func TestTwoLeaveAtOnceAndTheNameGoes(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	for range 200 {
-		tx := hold(t, name, howCreate, Options{Capacity: 4096}, producer)
-		rx := hold(t, name, howOpen, Options{}, consumer)
-		left := make(chan error)
-		go func() { left <- tx.release() }()
-		_ = rx.release()
-		<-left
-		dir.expectNames()
-	}
-}
-
-func TestDiscardNeverOverTheLiving(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	tx := hold(t, name, howCreate, Options{}, producer)
-	put(tx, 10)
-	expectKind(t, refused(t, name, howCreate, Options{Discard: true}, consumer), AlreadyExists)
-	_ = tx.release()
-	rx := hold(t, name, howCreate, Options{Discard: true, Capacity: 8192}, consumer)
-	if rx.capacity != 8192 || rx.ring().tail != 0 {
-		t.Fatal("it is not a new ring")
-	}
-	_ = rx.release()
-}
-
-func TestOpenOrCreateSaysWhatDiffers(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	tx := hold(t, name, howOpenOrCreate, Options{Capacity: 10_000, Align: 64}, producer)
-	if tx.capacity != 16_384 || tx.align != 64 {
-		t.Fatal(tx.capacity, tx.align)
-	}
-	for _, h := range []how{howOpen, howOpenOrCreate} {
-		err := refused(t, name, h, Options{Capacity: 4096}, consumer)
-		expectKind(t, err, InvalidArgument)
-		expectText(t, err, "16384", "4096", "capacity")
-		err = refused(t, name, h, Options{Align: 16}, consumer)
-		expectKind(t, err, InvalidArgument)
-		expectText(t, err, "64", "16", "alignment")
-		// The same wish in other words is no difference, and no wish is none either.
-		_ = hold(t, name, h, Options{Capacity: 9000, Align: 64}, consumer).release()
-		_ = hold(t, name, h, Options{}, consumer).release()
-	}
-	_ = tx.release()
-	for _, o := range []Options{{Align: 24}, {Align: 8}, {Align: 8192}, {Align: -16}, {Capacity: -1}} {
-		expectKind(t, refused(t, dir.at("other"), howOpenOrCreate, o, consumer), InvalidArgument)
-	}
-	dir.expectNames()
-}
-
-func TestOpenWaitsForTheName(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	start := time.Now()
-	err := refused(t, name, howOpen, Options{Timeout: 200 * time.Millisecond}, producer)
-	expectKind(t, err, NotFound)
-	expectText(t, err, name)
-	if waited := time.Since(start); waited < 200*time.Millisecond {
-		t.Fatalf("waited %v", waited)
-	}
-	expectKind(t, refused(t, dir.at("no/such/dir"), howOpen, Options{}, producer), NotFound)
-	expectKind(t, refused(t, dir.at("no/such/dir"), howCreate, Options{}, producer), NotFound)
-
-	_ = startPeer(t, "create-later", name)
-	_ = hold(t, name, howOpen, Options{Timeout: long}, producer).release()
-}
-
-func TestATakenRoleIsWaitedFor(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	p := startPeer(t, "hold", name, "producer")
-	p.expect("ready")
-	start := time.Now()
-	err := refused(t, name, howOpen, Options{Timeout: 150 * time.Millisecond}, producer)
-	expectKind(t, err, Busy)
-	expectText(t, err, "sender", name)
-	if waited := time.Since(start); waited < 150*time.Millisecond {
-		t.Fatalf("waited %v", waited)
-	}
-	got := make(chan *attachment)
-	go func() { got <- hold(t, name, howOpen, Options{Timeout: long}, producer) }()
-	time.Sleep(50 * time.Millisecond)
-	p.kill()
-	_ = (<-got).release()
-}
-
-func TestLivenessIsTheLock(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	rx := hold(t, name, howCreate, Options{Capacity: 4096}, consumer)
-	if rx.link.peerAlive(consumer) {
-		t.Fatal("a producer that never was")
-	}
-	p := startPeer(t, "hold", name, "producer")
-	p.expect("ready")
-	if !rx.link.peerAlive(consumer) || rx.link.vanished() {
-		t.Fatal("the producer lives")
-	}
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	// A stopped process is alive.
-	must(syscall.Kill(p.pid(), syscall.SIGSTOP))
-	time.Sleep(20 * time.Millisecond)
-	if !rx.link.peerAlive(consumer) {
-		t.Fatal("stopped is not dead")
-	}
-	p.kill()
-	eventually(t, "the kernel lets go of the lock", func() bool { return !rx.link.peerAlive(consumer) })
-	if rx.link.final() {
-		t.Fatal("on a named ring a successor may attach")
-	}
-	tx := hold(t, name, howOpen, Options{Timeout: long}, producer)
-	if !rx.link.peerAlive(consumer) || !tx.link.peerAlive(producer) {
-		t.Fatal("two handles of one process are strangers who see each other")
-	}
-	_ = tx.release()
-	_ = rx.release()
-	dir.expectNames()
-}
-
-func TestANameThatVanishesUnderItsUsers(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	tx := hold(t, name, howCreate, Options{}, producer)
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
-	if !tx.link.vanished() {
-		t.Fatal("it has no name any more")
-	}
-	// The name is somebody else's now; the old user leaves it alone.
-	rx := hold(t, name, howCreate, Options{}, consumer)
-	_ = tx.release()
-	dir.expectNames("ring")
-	if rx.link.vanished() {
-		t.Fatal("the new one has its name")
-	}
-	// Renamed over by something else while in use: not ours to remove either.
-	if err := os.WriteFile(dir.at("other"), []byte("somebody's"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(dir.at("other"), name); err != nil {
-		t.Fatal(err)
-	}
-	_ = rx.release()
-	dir.expectNames("ring")
-}
-
-func TestALeaverOfAnImpossibleRingLeavesIt(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	tx := hold(t, name, howCreate, Options{}, producer)
-	atomic.StoreUint64(&tx.ring().head, 7)
-	atomic.StoreUint64(&tx.ring().tail, 7)
-	_ = tx.release()
-	dir.expectNames("ring")
-	expectText(t, refused(t, name, howCreate, Options{}, producer), "contradict")
-}
-
-func TestRegionsAndListeners(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("region")
-	w, err := openRegionNamed(name, howCreate, 10_000, Options{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	*(*byte)(unsafe.Add(w.data, 9_999)) = 42
-	r, err := openRegionNamed(name, howOpen, 0, Options{}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.length != 10_000 || r.capacity != 12_288 || *(*byte)(unsafe.Add(r.data, 9_999)) != 42 {
-		t.Fatal("it is another region")
-	}
-	_, err = openRegionNamed(name, howOpenOrCreate, 9_999, Options{}, false)
-	expectKind(t, err, InvalidArgument)
-	expectText(t, err, "10000", "9999")
-	_, err = openRegionNamed(name, howCreate, 1, Options{}, true)
-	expectKind(t, err, InvalidArgument)
-	_, err = openRegionNamed(name, howCreate, 0, Options{}, false)
-	expectKind(t, err, InvalidArgument)
-	expectKind(t, refused(t, name, howOpen, Options{}, producer), InvalidArgument)
-	_ = w.release()
-	dir.expectNames("region")
-	// A handle that only reads can be the last one out.
-	_ = r.release()
-	dir.expectNames()
-
-	bell := dir.at("bell")
-	l, err := lockListener(bell, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = lockListener(bell, Options{})
-	expectKind(t, err, AlreadyExists)
-	p, err := resolveName(bell, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	if lives, known := listenerLives(p.dir, p.file); !lives || !known {
-		t.Fatal("it listens")
-	}
-	if lives, known := listenerLives(p.dir, "other"); lives || !known {
-		t.Fatal("nobody listens there")
-	}
-	// What is beside it and is no socket stays.
-	if err := os.WriteFile(bell+".sock", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_ = l.close()
-	dir.expectNames("bell.sock")
-}
-
-func TestAReadOnlyHandleHoldsNoRole(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("region")
-	// Of a process that died: the read-only handle opens it, and is then the last one out.
-	w, err := openRegionNamed(name, howCreate, 1, Options{Persistent: true, Mode: 0o640}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = w.release()
-	for range 2 {
-		r, err := openRegionNamed(name, howOpen, 1, Options{}, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = r.release()
-	}
-	dir.expectNames("region")
-	info, err := os.Stat(name)
-	if err != nil || info.Mode().Perm() != 0o640 {
-		t.Fatal(info.Mode(), err)
-	}
-}
-
-// The words that a killed process left are read from the file, not from memory: the layout agrees with itself.
-func TestWordsInTheFile(t *testing.T) {
-	dir := newFolder(t)
-	name := dir.at("ring")
-	a := hold(t, name, howCreate, Options{Capacity: 4096, Align: 32}, producer)
-	defer a.release()
-	put(a, 100)
-	atomic.StoreUint32(&a.ring().producer.epoch, 3)
-	atomic.StoreUint32(&a.ring().consumer.closeSeen, 9)
-	page, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := readRingWords(page, 0)
-	if w.tail != 16+128 || w.head != 16 || w.producerEpoch != 3 || w.closeSeen != 9 {
-		t.Fatal(w)
-	}
-	if len := binary.LittleEndian.Uint32(page[headerSize+16:]); len != 100 {
-		t.Fatal(len)
-	}
 }

@@ -1,0 +1,156 @@
+package ramway
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/ramway/ramway/bindings/go/internal/sys"
+)
+
+// namedLink is the locks of one handle on a named segment.
+type namedLink struct {
+	// lock is the description that holds the locks; it is used for nothing else.
+	lock int
+	// dir and file are the name, for the last one out.
+	dir  int
+	file string
+	id   sys.FileID
+	// roleByte is the byte that is held exclusively, or noRole.
+	roleByte int64
+	// idle: byte 0 was never taken, so that there is nothing to let go.
+	idle bool
+}
+
+// openLink opens the description that holds the locks, and the directory for the last one out. nil: the name no longer
+// leads to the file. It is opened for writing where that is permitted, because only then can a handle that only reads be
+// the last one out.
+func openLink(p *segmentName, stat *unix.Stat_t, readOnly bool) (*namedLink, error) {
+	lock, err := sys.OpenAt(p.dir, p.file, true)
+	if readOnly && (err == unix.EACCES || err == unix.EPERM || err == unix.EROFS) {
+		lock, err = sys.OpenAt(p.dir, p.file, false)
+	}
+	if err == unix.ENOENT || err == unix.ELOOP {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, osError(err, "opening the file a second time")
+	}
+	if now, err := sys.Stat(lock); err != nil || sys.IDOf(now) != sys.IDOf(stat) {
+		sys.Close(lock)
+		return nil, nil
+	}
+	dir, err := sys.Dup(p.dir)
+	if err != nil {
+		sys.Close(lock)
+		return nil, osError(err, "duplicating a descriptor")
+	}
+	return &namedLink{lock: lock, dir: dir, file: p.file, id: sys.IDOf(stat), roleByte: noRole}, nil
+}
+
+// takeRole locks a role's byte; Busy, to be tried again, if somebody has it: perhaps the kernel has not let go yet of a
+// predecessor that was killed.
+func (l *namedLink) takeRole(at int64, kind segmentKind) error {
+	got, err := sys.TryLock(l.lock, at, sys.Exclusive)
+	if err != nil {
+		return osError(err, "locking the role's byte of the segment")
+	}
+	if got {
+		l.roleByte = at
+		return nil
+	}
+	text := "the ring has a sender already"
+	switch {
+	case kind == kindListener:
+		text = "somebody is listening here already"
+	case at == byteConsumer:
+		text = "the ring has a receiver already"
+	}
+	return &later{err: failf(Busy, "%s", text)}
+}
+
+// use locks byte 0 shared and the role's byte.
+func (l *namedLink) use(p *segmentName, r *request) error {
+	got, err := sys.TryLock(l.lock, byteInUse, sys.Shared)
+	if err != nil {
+		return osError(err, "locking byte 0 of the segment")
+	}
+	if !got {
+		// The description holds nothing: nobody may take it for the last one out.
+		l.idle = true
+		return raced("somebody was removing the segment")
+	}
+	if !leadsTo(p.dir, p.file, l.id) {
+		return raced("the name changed hands while it was opened")
+	}
+	if r.roleByte == noRole {
+		return nil
+	}
+	return l.takeRole(r.roleByte, r.kind)
+}
+
+func (l *namedLink) peerAlive(me role) bool { return l.held(me.other().lockByte()) }
+
+// held says whether another description, of this process or another, holds the byte. It says yes when it cannot know.
+func (l *namedLink) held(at int64) bool {
+	mode, err := sys.HeldByAnother(l.lock, at)
+	return err != nil || mode != sys.Unlocked
+}
+
+func (l *namedLink) vanished() bool {
+	stat, err := sys.Stat(l.lock)
+	return err == nil && stat.Nlink == 0
+}
+
+func (l *namedLink) final() bool { return false }
+
+// close releases the role, and if nobody else is there and nothing is undelivered, the name. A segment that cannot be
+// judged or removed stays for `ramway clean`: that is no error of the handle's, hence always nil.
+func (l *namedLink) close() error {
+	if l.roleByte != noRole {
+		sys.Unlock(l.lock, l.roleByte)
+	}
+	if !l.idle {
+		// Released first and then tried: if two that leave at once both tried to turn their shared lock into an
+		// exclusive one, both would fail and the name would stay.
+		sys.Unlock(l.lock, byteInUse)
+		if alone, err := sys.TryLock(l.lock, byteInUse, sys.Exclusive); err == nil && alone {
+			l.removeIfDone()
+			// Closing ends the lock as well, but not before a child that is between fork and exec has closed its copy.
+			sys.Unlock(l.lock, byteInUse)
+		}
+	}
+	sys.Close(l.lock)
+	sys.Close(l.dir)
+	return nil
+}
+
+// removeIfDone, only while alone (byte 0 held exclusively), removes the name if nothing needs it any more.
+func (l *namedLink) removeIfDone() {
+	if !leadsTo(l.dir, l.file, l.id) {
+		return
+	}
+	page, size, err := readPage(l.lock)
+	if err != nil {
+		return
+	}
+	h, err := checkHeader(page, size)
+	if err != nil || mustStay(page, h) {
+		return
+	}
+	_ = removeSegment(l.dir, l.file, h.kind)
+}
+
+// removeSegment unlinks a segment's name, and a dead listener's socket with it. The caller holds byte 0 exclusively.
+func removeSegment(dir int, file string, kind segmentKind) error {
+	if kind == kindListener {
+		socket := socketOf(file)
+		if stat, err := sys.StatAt(dir, socket); err == nil && stat != nil && sys.IsSocket(stat) {
+			if err := sys.Unlink(dir, socket); err != nil && err != unix.ENOENT {
+				return err
+			}
+		}
+	}
+	if err := sys.Unlink(dir, file); err != unix.ENOENT {
+		return err
+	}
+	return nil
+}
