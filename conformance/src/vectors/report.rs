@@ -1,7 +1,8 @@
 //! What came of playing every vector to every language: a table, or JSON.
 
-use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
+
+use crate::table;
 
 /// One language's results.
 #[derive(Serialize)]
@@ -79,37 +80,25 @@ impl Tally {
     }
 }
 
-/// Prints all of it, and gives how many failures that makes.
-pub fn print(tallies: &[Tally], json: bool) -> usize {
-    let skipped = tallies.iter().filter(|tally| tally.skipped.is_some()).count();
-    let sum = |of: fn(Count) -> u32| tallies.iter().map(|tally| of(tally.total()) as usize).sum::<usize>();
-    let missing = crate::missing_is_failure(skipped);
-    let (passed, failed) = (sum(|count| count.passed), sum(|count| count.failed) + missing);
+/// Prints all of it, but for the line that counts.
+pub fn print(tallies: &[Tally], json: bool) {
     if json {
         let text = serde_json::to_string_pretty(&serde_json::json!({ "languages": tallies }));
         println!("{}", text.unwrap_or_default());
-        return failed;
+        return;
     }
-    let mut table = Table::new();
-    table.load_preset(comfy_table::presets::UTF8_BORDERS_ONLY);
-    table.set_header(["vectors", "good", "hostile", "handshake", "made"]);
-    for tally in tallies {
-        match &tally.skipped {
-            Some(missing) => table.add_row([tally.name.clone(), format!("skipped: missing {missing}")]),
-            None => {
-                table.add_row([tally.name.clone(), tally.good.cell(), tally.hostile.cell(), tally.handshake.cell()])
-            }
-        };
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    println!("{table}");
+    let row = |tally: &Tally| match &tally.skipped {
+        Some(missing) => vec![tally.name.clone(), format!("skipped: missing {missing}")],
+        None => {
+            let counts = [tally.good, tally.hostile, tally.handshake, tally.made];
+            std::iter::once(tally.name.clone()).chain(counts.map(Count::cell)).collect()
+        }
+    };
+    let rows: Vec<_> = tallies.iter().map(row).collect();
+    println!("{}", table::figures(&["vectors", "good", "hostile", "handshake", "made"], 1, &rows));
     for tally in tallies {
         for failure in &tally.failures {
             println!("{}: {} as {}: {}", tally.name, failure.vector, failure.role, failure.text);
         }
     }
-    println!("{}", crate::summary(passed, failed, skipped - missing));
-    failed
 }
