@@ -278,7 +278,7 @@ pub fn text(rows: &[Row], base: &str) -> String {
             row.rate_to_sockets.map(|ratio| verdict(ratio, row.bar_to_sockets)).unwrap_or_default(),
         ]
     };
-    table::figures(&head, &rows.iter().map(line).collect::<Vec<_>>()).to_string()
+    table::figures(&head, 2, &rows.iter().map(line).collect::<Vec<_>>()).to_string()
 }
 
 /// The subcommand. A bar that is missed is printed, and no failure: the machine may have been busy.

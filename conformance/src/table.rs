@@ -17,13 +17,13 @@ pub fn pairs(names: &[&str], mut cell: impl FnMut(usize, usize) -> String) -> Ta
     table
 }
 
-/// A table of rows whose first column is text and whose others are figures.
-pub fn figures(head: &[&str], rows: &[Vec<String>]) -> Table {
+/// A table of rows whose first `texts` columns are text and whose others are figures.
+pub fn figures(head: &[&str], texts: usize, rows: &[Vec<String>]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_FULL_CONDENSED).set_header(head.to_vec());
     for row in rows {
         table.add_row(row.iter().enumerate().map(|(column, text)| {
-            let alignment = if column == 0 { CellAlignment::Left } else { CellAlignment::Right };
+            let alignment = if column < texts { CellAlignment::Left } else { CellAlignment::Right };
             Cell::new(text).set_alignment(alignment)
         }));
     }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn figures_stand_right() {
-        let text = figures(&["what", "ns"], &[vec!["a".to_owned(), "1".to_owned()]]).to_string();
+        let text = figures(&["what", "ns"], 1, &[vec!["a".to_owned(), "1".to_owned()]]).to_string();
         assert!(text.contains("│ a    ┆  1 │"), "{text}");
     }
 }
