@@ -67,7 +67,9 @@ fn geometry(list: &mut List) {
         list,
         &[
             ("data-over-header", "Corrupt", "block 0's data is the header page", |i| i.u64(A + DATA_OFFSET, 0)),
-            ("data-unaligned", "Corrupt", "block 1's data begins at 3010", |i| i.u64(B + DATA_OFFSET, 0x3010)),
+            ("data-unaligned", "Corrupt", "block 1's data begins at 3010, and there is room for it", |i| {
+                i.resize(0x6000).u64(SIZE, 0x6000).u64(B + DATA_OFFSET, 0x3010)
+            }),
             ("data-beyond", "Corrupt", "block 1's data ends after the memory", |i| i.u64(B + DATA_OFFSET, 0x4000)),
             ("data-overflows", "Corrupt", "data_offset + capacity = 2^64", |i| i.u64(B, 8192u64.wrapping_neg())),
             ("data-overlaps", "Corrupt", "the two areas overlap by a page", |i| i.u64(B + DATA_OFFSET, 0x2000)),
@@ -88,9 +90,13 @@ fn geometry(list: &mut List) {
                 i.u64(A + CAPACITY, 1 << 40)
             }),
             ("capacity-half-a-page", "AbiMismatch", "not whole pages", |i| i.u64(B + CAPACITY, 2048)),
-            ("align-24", "Corrupt", "no power of two", |i| i.u32(A + ALIGN, 24)),
+            ("align-24", "Corrupt", "no power of two, and positions to match", |i| {
+                i.u32(A + ALIGN, 24).u64(A + TAIL, 8).u64(A + HEAD, 8)
+            }),
             ("align-0-of-block-1", "Corrupt", "no alignment", |i| i.u32(B + ALIGN, 0)),
-            ("align-8192", "Corrupt", "more than 4096", |i| i.u32(B + ALIGN, 8192)),
+            ("align-8192", "Corrupt", "more than 4096, and positions to match", |i| {
+                i.u32(B + ALIGN, 8192).u64(B + TAIL, 8176).u64(B + HEAD, 8176)
+            }),
             ("no-direction", "Corrupt", "both capacities are 0", |i| i.u64(A + CAPACITY, 0).u64(B + CAPACITY, 0)),
             ("tail-unaligned", "Corrupt", "block 0's tail is 8", |i| i.u64(A + TAIL, 8)),
             ("tail-beyond", "Corrupt", "block 1's tail is a capacity and 16 ahead", |i| i.u64(B + TAIL, 8192 + 16)),

@@ -1,8 +1,8 @@
 //! Headers that are to be refused before anything is mapped (ABI section 16), and what each reader says of them.
 
 use super::super::image::{
-    ALIGN, BLOCKS, BYTE_ORDER, DATA_OFFSET, FEATURES_REQUIRED, Image, KIND, LEN, LISTENER, PAGE, RING, Ring, SIZE,
-    VERSION_MAJOR,
+    ALIGN, BLOCKS, BYTE_ORDER, DATA_OFFSET, FEATURES_REQUIRED, HEAD, Image, KIND, LEN, LISTENER, PAGE, RING, Ring,
+    SIZE, TAIL, VERSION_MAJOR,
 };
 use super::super::model::{Kind, Role};
 use super::{List, RING_CAPACITY, RING_SIZE, both_refused, geometry, refused, ring_with};
@@ -89,7 +89,9 @@ fn ring_geometry(list: &mut List) {
     let changes: [(&str, &str, &str, Change); 22] = [
         ("data-offset-0", "Corrupt", "data over the header page", |i| i.u64(AT, 0)),
         ("data-offset-in-the-header", "Corrupt", "data in the header page", |i| i.u64(AT, 0x800)),
-        ("data-offset-unaligned", "Corrupt", "data 16 bytes after the header page", |i| i.u64(AT, PAGE + 16)),
+        ("data-offset-unaligned", "Corrupt", "data 16 bytes after the header page, and there is room for it", |i| {
+            i.resize(3 * PAGE).u64(SIZE, 3 * PAGE).u64(AT, PAGE + 16)
+        }),
         ("data-offset-beyond", "Corrupt", "data after the end of the file", |i| i.u64(AT, 2 * PAGE)),
         ("data-offset-far-beyond", "Corrupt", "data at 2^40", |i| i.u64(AT, 1 << 40)),
         ("data-offset-overflows", "Corrupt", "data_offset + capacity = 2^64 = 0", |i| {
@@ -111,7 +113,9 @@ fn ring_geometry(list: &mut List) {
         ("align-0", "Corrupt", "no alignment", |i| i.u32(ALIGNED, 0)),
         ("align-1", "Corrupt", "a power of two below 16", |i| i.u32(ALIGNED, 1)),
         ("align-8", "Corrupt", "less than a frame header", |i| i.u32(ALIGNED, 8)),
-        ("align-24", "Corrupt", "no power of two", |i| i.u32(ALIGNED, 24)),
+        ("align-24", "Corrupt", "no power of two, and positions to match", |i| {
+            i.u32(ALIGNED, 24).u64(BLOCKS[0] + TAIL, 8).u64(BLOCKS[0] + HEAD, 8)
+        }),
         ("align-8192", "Corrupt", "more than 4096, and than the capacity", |i| i.u32(ALIGNED, 8192)),
         ("align-2-to-the-31", "Corrupt", "the largest power of two", |i| i.u32(ALIGNED, 1 << 31)),
         ("align-max", "Corrupt", "all ones", |i| i.u32(ALIGNED, u32::MAX)),
@@ -119,9 +123,10 @@ fn ring_geometry(list: &mut List) {
     for (name, error, about, change) in changes {
         list.hostile(Kind::Ring, &format!("ring-{name}"), about, &geometry(change), both_refused(error));
     }
-    let (mut image, ring) = Ring::segment(16_384, 16);
+    let (mut image, mut ring) = Ring::segment(16_384, 16);
+    ring.start(&mut image, 8192 - 16);
     image.u32(ring.block + ALIGN, 8192);
-    let about = "a power of two within the capacity, but more than 4096";
+    let about = "a power of two within the capacity but more than 4096, and positions to match";
     list.hostile(Kind::Ring, "ring-align-8192-in-16384", about, &image, both_refused("Corrupt"));
     for (capacity, about) in [(16, "less than a page"), (2048, "half a page"), (4096 - 16, "not whole pages")] {
         let image = geometry(|i| i.u64(RING_CAPACITY, capacity));
@@ -143,7 +148,9 @@ fn region_geometry(list: &mut List) {
             i.u64(RING_CAPACITY, 4096u64.wrapping_neg())
         }),
         ("data-offset-0", "Corrupt", "the region is the header page", |i| i.u64(BLOCKS[0], 0)),
-        ("data-offset-unaligned", "Corrupt", "the region begins at 1808", |i| i.u64(BLOCKS[0], 0x1808)),
+        ("data-offset-unaligned", "Corrupt", "the region begins at 1808, and there is room for it", |i| {
+            i.resize(3 * PAGE).u64(SIZE, 3 * PAGE).u64(BLOCKS[0], 0x1808)
+        }),
         ("major-version-2", "AbiMismatch", "a later major version", |i| i.u16(VERSION_MAJOR, 2)),
     ];
     for (name, error, about, change) in changes {
