@@ -275,3 +275,14 @@ func done(ctx context.Context) <-chan struct{} {
 	}
 	return ctx.Done()
 }
+
+// kindOf is KindOf for an error that was made here: without a search, which would allocate.
+func kindOf(err error) Kind {
+	switch err := err.(type) {
+	case *Error:
+		return err.Kind
+	case Kind:
+		return err
+	}
+	return 0
+}

@@ -288,7 +288,7 @@ func (r *Receiver) ended(look bool) error {
 
 // ending records an end that is about to be returned.
 func (r *Receiver) ending(err error) error {
-	kind := KindOf(err)
+	kind := kindOf(err)
 	if kind != Closed && kind != PeerDead {
 		return err
 	}
@@ -378,7 +378,7 @@ func (r *Receiver) Batches(ctx context.Context, max int) iter.Seq[Batch] {
 }
 
 func (r *Receiver) stop(err error) {
-	if KindOf(err) != Closed {
+	if kindOf(err) != Closed {
 		r.err = err
 	}
 }

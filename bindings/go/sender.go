@@ -150,7 +150,7 @@ func (s *Sender) makeRoom(ctx context.Context, patient bool, typeID uint32, n in
 		return ErrFull
 	}
 	err := s.until(ctx, s)
-	if kind := KindOf(err); s.final && (kind == Closed || kind == PeerDead) {
+	if kind := kindOf(err); s.final && (kind == Closed || kind == PeerDead) {
 		s.die(kind)
 	}
 	return err

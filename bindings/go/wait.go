@@ -319,7 +319,7 @@ func (h *half) decide(s side, look bool) (bool, error) {
 		}
 		return false, nil
 	}
-	h.wait.suspect = KindOf(end) == PeerDead
+	h.wait.suspect = kindOf(end) == PeerDead
 	// The second look: the flag or the free lock was seen after ready had looked.
 	if over, err := s.ready(); over || err != nil {
 		return over, err

@@ -1,0 +1,55 @@
+// Package ramway moves data between the processes of one machine through shared memory, at the speed of its memory. It
+// speaks the format of Ramway with code of its own, in pure Go: the other process may be in any language that Ramway
+// has.
+//
+// A ring goes one way between two processes: [CreateSender], [OpenReceiver] and the like. A [Bus] is a connection, with
+// a ring each way: [Listen], [Connect]. A [Region] is shared bytes with a bell. [Pair] is a ring for two goroutines.
+//
+//	tx, err := ramway.CreateSender("ticks", ramway.Options{})
+//	...
+//	err = tx.Send(ctx, 7, payload)               // copied in
+//	slot, err := tx.Reserve(ctx, 4096)           // or written in place
+//	n := draw(slot.Bytes())
+//	err = slot.Commit(n, 7, 0)
+//
+//	rx, err := ramway.OpenReceiver("ticks", ramway.Options{Timeout: time.Second})
+//	...
+//	for message := range rx.All(ctx) {
+//		message.View(func(b []byte) { show(b) }) // in place, or message.Clone()
+//	}
+//	err = rx.Err()                               // nil: the sender closed
+//
+// # Messages after Release
+//
+// A message is a view of memory that the sender will write again once the message is released, and Go cannot take a
+// slice back. So its bytes are kept out of reach in this way: every method of a [Message], [Batch] or [Slot] panics once
+// it was released or committed, also those of its copies, by a number that is compared; [Message.View] lends the bytes to
+// a function; and the copying calls (Clone, Append, Copy, ReadAt) give bytes of their own. What is left is a slice that
+// was kept beyond View, or UnsafeBytes. With [Options.Guard], and always in builds with -race, each message is seen
+// through addresses of its own, which become unreadable with Release: there such a slice is a fault ("unexpected fault
+// address") at the line that reads it. The addresses come around again only after 64 MiB or eight capacities of them.
+//
+// A peer that is not trusted can change what a view shows while it is read. [Receiver.RecvAppend] copies each byte once.
+//
+// # Goroutines
+//
+// A Sender or Receiver is for one goroutine at a time; a second one at the same time is a panic, not a race. Close is
+// safe from any, and ends a wait of another one within 10 ms with ErrDetached; so does the end of a call's context, with
+// ErrInterrupted or ErrTimedOut. A context is looked at only where a call has to wait. Calls that wait for the same
+// context again and again allocate nothing.
+//
+// A goroutine that waits spins for up to 50 µs, less where waits have been long, and then sleeps in Go's network poller,
+// like one that reads from a socket: it holds no thread and no P. Where the kernel has no io_uring that waits on futexes
+// (before Linux 6.7, or forbidden; RAMWAY_READINESS=thread says so too) it sleeps in a system call, which holds a
+// thread. [Options.Wait] chooses otherwise.
+//
+// A handle that is forgotten is closed when it is collected: the peer is told that this was all. To have it told that
+// the sender failed, use [Sender.Abandon].
+//
+// # Errors
+//
+// Every error has a [Kind]: errors.Is(err, ramway.ErrPeerDead). Those that a hot loop meets (ErrFull, ErrEmpty) allocate
+// nothing.
+//
+// All descriptors are close-on-exec. Go cannot fork without exec, so there is nothing to be done about forks.
+package ramway
