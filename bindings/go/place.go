@@ -39,8 +39,10 @@ func resolvePlace(text string, create bool) (*place, error) {
 
 func (p *place) close() { p.dir.close() }
 
-// socketPath is for messages, and for those who connect by path.
-func (p *place) socketPath() string { return filepath.Dir(p.dir.path) + "/" + p.socketFile }
+// socketPath is for messages, and for those who connect by path: hence a '/' in it, which filepath.Join might leave out.
+func (p *place) socketPath() string {
+	return strings.TrimSuffix(filepath.Dir(p.dir.path), "/") + "/" + p.socketFile
+}
 
 // socketAddress is a path to the socket that fits into an address, through the directory that is held open if need be.
 func (p *place) socketAddress() (string, error) {
