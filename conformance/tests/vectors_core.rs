@@ -62,13 +62,17 @@ impl Said {
     }
 }
 
-/// The `produce` command, as far as it makes a ring and sends nothing into it.
+/// The `produce` command, as far as it makes a ring and sends short messages into it.
 fn make<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said) -> ramway::Result<()> {
     let number = |name: &str| flag(name).unwrap().parse::<u32>().unwrap();
     let ring = Ring::create(flag("--ring").unwrap()).capacity(number("--capacity").into()).align(number("--align"));
-    let tx = ring.sender()?;
+    let mut tx = ring.sender()?;
     said.say("attached");
-    said.say("sent count=0");
+    for seq in 0..number("--count") {
+        let payload: Vec<u8> = (0..number("--sizes")).map(|i| (seq + i) as u8).collect();
+        tx.send_tagged(seq, u64::from(crc32(&payload)) << 32 | u64::from(seq), &payload)?;
+    }
+    said.say("sent");
     told();
     tx.close()?;
     said.say("closed");

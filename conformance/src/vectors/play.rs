@@ -193,7 +193,7 @@ fn exchange(one: &Handshake, images: &Segments, reader: &dyn Reader, stage: &mut
 pub fn made(made: Made, reader: &dyn Reader) -> Result<()> {
     let mut stage = Stage::new(Scratch::new()?, None);
     let outcome = match made {
-        Made::Ring(..) => made_ring(made, reader, &mut stage),
+        Made::Ring(..) | Made::Sent(..) => made_ring(made, reader, &mut stage),
         Made::Bus(..) => made_bus(made, reader, &mut stage),
     };
     outcome.map_err(|cause| stage.explain(cause))
@@ -201,9 +201,9 @@ pub fn made(made: Made, reader: &dyn Reader) -> Result<()> {
 
 fn made_ring(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     let path = stage.scratch.at("ring").display().to_string();
-    let (capacity, align) = made.asked();
-    let arguments =
-        format!("--ring {path} --create yes --capacity {capacity} --align {align} --count 0 --linger 60000");
+    let ((capacity, align), count) = (made.asked(), made.count());
+    let shape = format!("--ring {path} --create yes --capacity {capacity} --align {align}");
+    let arguments = format!("{shape} --count {count} --sizes 40 --linger 60000");
     stage.run(reader, "produce", arguments.split(' ').map(String::from).collect())?;
     stage.expect("attached")?;
     stage.expect("sent")?;
@@ -213,7 +213,7 @@ fn made_ring(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
         return Err(format!("the file's mode is {mode:o}, expected 600"));
     }
     locks::check(&file, Role::Producer)?;
-    made::compare(file.as_fd(), &made.page(), true)?;
+    made::compare(file.as_fd(), &made.image(), true)?;
     stage.session().go_on()?;
     stage.closed()?;
     stage.ended()
@@ -230,7 +230,7 @@ fn made_bus(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     socket.send(&handshake::bytes(HELLO, 0, 0), &[])?;
     let memory = socket.receive(Answer { kind: WELCOME, status: 0 }, stage.deadline)?;
     let memory = memory.ok_or("WELCOME without memory")?;
-    made::compare(memory.as_fd(), &made.page(), false)?;
+    made::compare(memory.as_fd(), &made.image(), false)?;
     socket.send(&handshake::bytes(ACK, 0, 0), &[])?;
     stage.expect("attached")?;
     drop(socket);
