@@ -9,8 +9,8 @@ import (
 // words wherever they are aligned, and as single bytes at the two ends: Go does not tear an access of a word. Each
 // aligned word comes out whole, old or new; their order is nobody's promise.
 
-// sharedWord is the word at an offset of shared memory, which must come out as a multiple of 8.
-func sharedWord(shared unsafe.Pointer, at int) *uint64 { return (*uint64)(unsafe.Add(shared, at)) }
+// Eight words at a time.
+type sharedWords = [8]uint64
 
 // sharedHead is how many of n bytes lie before the first aligned word at or after shared.
 func sharedHead(shared unsafe.Pointer, n int) int { return min(int(-uintptr(shared)&7), n) }
@@ -21,24 +21,26 @@ func copyOut(to []byte, shared unsafe.Pointer) {
 	for i := range head {
 		to[i] = *(*byte)(unsafe.Add(shared, i))
 	}
-	to, shared = to[head:], unsafe.Add(shared, head)
-	le, i := binary.LittleEndian, 0
-	// Four at a time: so the loop is about as fast as memory is.
-	for ; len(to) >= 32; i += 32 {
-		a, b := *sharedWord(shared, i), *sharedWord(shared, i+8)
-		c, d := *sharedWord(shared, i+16), *sharedWord(shared, i+24)
-		le.PutUint64(to, a)
-		le.PutUint64(to[8:], b)
-		le.PutUint64(to[16:], c)
-		le.PutUint64(to[24:], d)
-		to = to[32:]
+	i := head
+	for ; i+64 <= len(to); i += 64 {
+		// Word for word, and not as a whole, whose parts the compiler might take as it likes.
+
+		from, out := (*sharedWords)(unsafe.Add(shared, i)), to[i:i+64:i+64]
+		le := binary.LittleEndian
+		le.PutUint64(out[0:8], from[0])
+		le.PutUint64(out[8:16], from[1])
+		le.PutUint64(out[16:24], from[2])
+		le.PutUint64(out[24:32], from[3])
+		le.PutUint64(out[32:40], from[4])
+		le.PutUint64(out[40:48], from[5])
+		le.PutUint64(out[48:56], from[6])
+		le.PutUint64(out[56:64], from[7])
 	}
-	for ; len(to) >= 8; i += 8 {
-		le.PutUint64(to, *sharedWord(shared, i))
-		to = to[8:]
+	for ; i+8 <= len(to); i += 8 {
+		binary.LittleEndian.PutUint64(to[i:], *(*uint64)(unsafe.Add(shared, i)))
 	}
-	for j := range to {
-		to[j] = *(*byte)(unsafe.Add(shared, i+j))
+	for ; i < len(to); i++ {
+		to[i] = *(*byte)(unsafe.Add(shared, i))
 	}
 }
 
@@ -48,21 +50,23 @@ func copyIn(shared unsafe.Pointer, from []byte) {
 	for i := range head {
 		*(*byte)(unsafe.Add(shared, i)) = from[i]
 	}
-	from, shared = from[head:], unsafe.Add(shared, head)
-	le, i := binary.LittleEndian, 0
-	for ; len(from) >= 32; i += 32 {
-		a, b, c, d := le.Uint64(from), le.Uint64(from[8:]), le.Uint64(from[16:]), le.Uint64(from[24:])
-		*sharedWord(shared, i) = a
-		*sharedWord(shared, i+8) = b
-		*sharedWord(shared, i+16) = c
-		*sharedWord(shared, i+24) = d
-		from = from[32:]
+	i := head
+	for ; i+64 <= len(from); i += 64 {
+		to, in := (*sharedWords)(unsafe.Add(shared, i)), from[i:i+64:i+64]
+		le := binary.LittleEndian
+		to[0] = le.Uint64(in[0:8])
+		to[1] = le.Uint64(in[8:16])
+		to[2] = le.Uint64(in[16:24])
+		to[3] = le.Uint64(in[24:32])
+		to[4] = le.Uint64(in[32:40])
+		to[5] = le.Uint64(in[40:48])
+		to[6] = le.Uint64(in[48:56])
+		to[7] = le.Uint64(in[56:64])
 	}
-	for ; len(from) >= 8; i += 8 {
-		*sharedWord(shared, i) = le.Uint64(from)
-		from = from[8:]
+	for ; i+8 <= len(from); i += 8 {
+		*(*uint64)(unsafe.Add(shared, i)) = binary.LittleEndian.Uint64(from[i:])
 	}
-	for j := range from {
-		*(*byte)(unsafe.Add(shared, i+j)) = from[j]
+	for ; i < len(from); i++ {
+		*(*byte)(unsafe.Add(shared, i)) = from[i]
 	}
 }
