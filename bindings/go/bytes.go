@@ -9,7 +9,7 @@ import (
 // words wherever they are aligned, and as single bytes at the two ends: Go does not tear an access of a word. Each
 // aligned word comes out whole, old or new; their order is nobody's promise.
 
-// Eight words at a time.
+// sharedWords are copied at a time.
 type sharedWords = [8]uint64
 
 // sharedHead is how many of n bytes lie before the first aligned word at or after shared.
@@ -24,7 +24,6 @@ func copyOut(to []byte, shared unsafe.Pointer) {
 	i := head
 	for ; i+64 <= len(to); i += 64 {
 		// Word for word, and not as a whole, whose parts the compiler might take as it likes.
-
 		from, out := (*sharedWords)(unsafe.Add(shared, i)), to[i:i+64:i+64]
 		le := binary.LittleEndian
 		le.PutUint64(out[0:8], from[0])

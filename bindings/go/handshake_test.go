@@ -14,10 +14,7 @@ import (
 
 // The example of docs/ABI.md, section 12.
 func TestHelloIsThePagesExample(t *testing.T) {
-	page, err := os.ReadFile("../../docs/ABI.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := repositoryFile(t, "docs/ABI.md")
 	_, rest, found := strings.Cut(string(page), "```hex hello\n")
 	block, _, closed := strings.Cut(rest, "```")
 	if !found || !closed {
