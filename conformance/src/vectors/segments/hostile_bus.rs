@@ -90,8 +90,8 @@ fn geometry(list: &mut List) {
                 i.u64(A + CAPACITY, 1 << 40)
             }),
             ("capacity-half-a-page", "AbiMismatch", "not whole pages", |i| i.u64(B + CAPACITY, 2048)),
-            ("align-24", "Corrupt", "no power of two, and positions to match", |i| {
-                i.u32(A + ALIGN, 24).u64(A + TAIL, 8).u64(A + HEAD, 8)
+            ("align-48", "Corrupt", "no power of two, and positions to match", |i| {
+                i.u32(A + ALIGN, 48).u64(A + TAIL, 32).u64(A + HEAD, 32)
             }),
             ("align-0-of-block-1", "Corrupt", "no alignment", |i| i.u32(B + ALIGN, 0)),
             ("align-8192", "Corrupt", "more than 4096, and positions to match", |i| {

@@ -86,7 +86,7 @@ fn truncated(list: &mut List) {
 fn ring_geometry(list: &mut List) {
     const AT: u64 = BLOCKS[0] + DATA_OFFSET;
     const ALIGNED: u64 = BLOCKS[0] + ALIGN;
-    let changes: [(&str, &str, &str, Change); 22] = [
+    let changes: [(&str, &str, &str, Change); 23] = [
         ("data-offset-0", "Corrupt", "data over the header page", |i| i.u64(AT, 0)),
         ("data-offset-in-the-header", "Corrupt", "data in the header page", |i| i.u64(AT, 0x800)),
         ("data-offset-unaligned", "Corrupt", "data 16 bytes after the header page, and there is room for it", |i| {
@@ -113,8 +113,9 @@ fn ring_geometry(list: &mut List) {
         ("align-0", "Corrupt", "no alignment", |i| i.u32(ALIGNED, 0)),
         ("align-1", "Corrupt", "a power of two below 16", |i| i.u32(ALIGNED, 1)),
         ("align-8", "Corrupt", "less than a frame header", |i| i.u32(ALIGNED, 8)),
-        ("align-24", "Corrupt", "no power of two, and positions to match", |i| {
-            i.u32(ALIGNED, 24).u64(BLOCKS[0] + TAIL, 8).u64(BLOCKS[0] + HEAD, 8)
+        ("align-24", "Corrupt", "no power of two", |i| i.u32(ALIGNED, 24)),
+        ("align-48", "Corrupt", "no power of two, and positions that are right modulo 48 and under the mask 47", |i| {
+            i.u32(ALIGNED, 48).u64(BLOCKS[0] + TAIL, 32).u64(BLOCKS[0] + HEAD, 32)
         }),
         ("align-8192", "Corrupt", "more than 4096, and than the capacity", |i| i.u32(ALIGNED, 8192)),
         ("align-2-to-the-31", "Corrupt", "the largest power of two", |i| i.u32(ALIGNED, 1 << 31)),
