@@ -147,8 +147,16 @@ fn two_processors() -> Result<[usize; 2]> {
     Ok([first, allowed.next().unwrap_or(first)])
 }
 
-/// Runs one test once; gives nanoseconds a message or round trip.
-fn measure(test: &Test, language: &Language, sockets: bool, cpus: [usize; 2]) -> Result<f64> {
+/// Nanoseconds a message or round trip of one run.
+#[derive(Clone, Copy)]
+struct Time {
+    /// The smallest that was seen: of a group of round trips, or of the whole run where only that is timed.
+    min_ns: f64,
+    ns: f64,
+}
+
+/// Runs one test once.
+fn measure(test: &Test, language: &Language, sockets: bool, cpus: [usize; 2]) -> Result<Time> {
     let scene = Scene::new(Duration::from_secs(60))?;
     let count = if sockets { test.count_in_kernel } else { test.count };
     let (size, batch, capacity) = (test.size, test.batch, test.capacity);
@@ -170,7 +178,7 @@ fn measure(test: &Test, language: &Language, sockets: bool, cpus: [usize; 2]) ->
     };
     let mut first = scene.start(language, "first", &format!("{first} {common} --cpu {} {there}", cpus[0]))?;
     let mut second = scene.start(language, "second", &format!("{second} {common} --cpu {} {back}", cpus[1]))?;
-    let outcome = (|| {
+    let outcome = (|| -> Result<Time> {
         first.expect("attached")?;
         second.expect("attached")?;
         if test.round_trip {
@@ -179,18 +187,19 @@ fn measure(test: &Test, language: &Language, sockets: bool, cpus: [usize; 2]) ->
                 event.expect(&format!("value={}", sum_of_words(count, size)))?;
             }
             second.expect("end")?;
-            rtt.number("p50_ns")
+            Ok(Time { min_ns: rtt.number("min_ns")?, ns: rtt.number("p50_ns")? })
         } else {
             let rate = second.expect("rate")?;
             rate.expect(&format!("sum={}", sum_of_words(count, size)))?;
             first.expect("sent")?;
-            Ok(rate.number::<f64>("ns")? / rate.number::<f64>("messages")?)
+            let ns = rate.number::<f64>("ns")? / rate.number::<f64>("messages")?;
+            Ok(Time { min_ns: ns, ns })
         }
     })();
-    let outcome = outcome.and_then(|ns| {
+    let outcome = outcome.and_then(|time: Time| {
         first.finish()?;
         second.finish()?;
-        Ok(ns)
+        Ok(time)
     });
     outcome.map_err(|cause| format!("{}, {}: {cause}\n{}", language.name, test.name, scene.log().join("\n")).into())
 }
@@ -217,6 +226,7 @@ pub fn play(args: &Args) -> Result<Vec<Row>> {
     let mut order: Vec<(usize, usize)> =
         (0..TESTS.len()).flat_map(|test| (0..candidates.len()).map(move |candidate| (test, candidate))).collect();
     let mut times = vec![vec![Vec::with_capacity(rounds); candidates.len()]; TESTS.len()];
+    let mut least = vec![vec![f64::INFINITY; candidates.len()]; TESTS.len()];
     let bar = ProgressBar::new(((rounds + 1) * order.len()) as u64);
     bar.set_draw_target(if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()
@@ -227,24 +237,25 @@ pub fn play(args: &Args) -> Result<Vec<Row>> {
         fastrand::shuffle(&mut order);
         for &(test, candidate) in &order {
             let (language, sockets) = candidates[candidate];
-            let ns = measure(&TESTS[test], language, sockets, cpus)?;
+            let time = measure(&TESTS[test], language, sockets, cpus)?;
             // The first round warms up.
             if round > 0 {
-                times[test][candidate].push(ns);
+                times[test][candidate].push(time.ns);
+                least[test][candidate] = time.min_ns.min(least[test][candidate]);
             }
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
     let mut rows = Vec::new();
-    for (test, times) in TESTS.iter().zip(&times) {
+    for (test, (times, least)) in TESTS.iter().zip(times.iter().zip(&least)) {
         for (at, (language, sockets)) in candidates.iter().enumerate() {
             let own = &times[at];
             let compared = at == 1;
             rows.push(Row {
                 test: test.name,
                 candidate: format!("{}{}", language.name, if *sockets { ", Unix socket" } else { "" }),
-                min_ns: own.iter().copied().fold(f64::INFINITY, f64::min),
+                min_ns: least[at],
                 median_ns: median(own.iter().copied()),
                 rate_to_base: ratio(own, &times[0]),
                 rate_to_sockets: times.get(2).filter(|_| compared).map(|sockets| ratio(own, sockets)),

@@ -4,6 +4,7 @@ mod crash;
 mod endings;
 mod limits;
 mod pair;
+mod report;
 mod show;
 mod stream;
 
@@ -14,12 +15,11 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
 
 use crate::languages::{self, Language, Result};
 use crate::run::Scene;
-use crate::table;
 use pair::{Over, Pair};
+pub use report::{Outcome, Report};
 
 /// `ramway-conformance matrix`
 #[derive(clap::Args)]
@@ -74,7 +74,7 @@ const SCENARIOS: &[Scenario] = &[
     scenario("stream", BOTH, Load::Busy, stream::mixed),
     scenario("every-length", BOTH, Load::Busy, stream::every_length),
     scenario("echo", BOTH, Load::Busy, stream::echo),
-    scenario("zero-copy", BOTH, Load::Idle, show::nothing_is_copied),
+    scenario(report::ZERO_COPY, BOTH, Load::Idle, show::nothing_is_copied),
     scenario("idle-receiver", BOTH, Load::Idle, limits::idle_receiver),
     scenario("full", BOTH, Load::Idle, limits::full),
     scenario("never-waits", BOTH, Load::Idle, limits::never_waits),
@@ -89,103 +89,6 @@ const SCENARIOS: &[Scenario] = &[
     scenario("killed-at-random", RING, Load::Busy, crash::killed_at_random),
     scenario("cut-off", BUS, Load::Busy, crash::cut_off),
 ];
-
-/// The name of the scenario that has a column of its own.
-const ZERO_COPY: &str = "zero-copy";
-
-/// One scenario of one pair on one transport, and how it went.
-#[derive(Debug, Serialize)]
-pub struct Outcome {
-    /// The language that sends.
-    pub producer: String,
-    /// The language that receives.
-    pub consumer: String,
-    /// `ring` or `bus`.
-    pub over: &'static str,
-    /// What was tried.
-    pub scenario: &'static str,
-    /// How long that took.
-    pub seconds: f64,
-    /// What went wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
-    /// What both programs said, if something went wrong.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub log: Vec<String>,
-}
-
-/// A whole run.
-#[derive(Debug, Serialize)]
-pub struct Report {
-    /// The languages that took part.
-    pub languages: Vec<String>,
-    /// The languages that did not, and what they lack.
-    pub skipped: Vec<(String, String)>,
-    /// Messages of a long stream.
-    pub messages: u64,
-    /// What the random moments came from.
-    pub seed: u64,
-    /// Wall clock of the whole run.
-    pub seconds: f64,
-    /// Everything that was tried.
-    pub outcomes: Vec<Outcome>,
-}
-
-impl Report {
-    /// How many scenarios went well, and how many did not.
-    pub fn counts(&self) -> (usize, usize) {
-        let failed = self.outcomes.iter().filter(|outcome| outcome.failure.is_some()).count();
-        (self.outcomes.len() - failed, failed)
-    }
-
-    /// The cell of a pair: what failed first, or how long all of it took.
-    fn cell(&self, producer: &str, consumer: &str) -> String {
-        let of_pair = || self.outcomes.iter().filter(|o| o.producer == producer && o.consumer == consumer);
-        if of_pair().next().is_none() {
-            return "–".to_owned();
-        }
-        let failed: Vec<_> = of_pair().filter(|o| o.failure.is_some()).collect();
-        match failed.as_slice() {
-            [] => format!("✓ {:.1} s", of_pair().map(|o| o.seconds).sum::<f64>()),
-            [one] => format!("✗ {}/{}", one.over, one.scenario),
-            [one, rest @ ..] => format!("✗ {}/{} +{}", one.over, one.scenario, rest.len()),
-        }
-    }
-
-    /// Whether every consumer of a language saw the producer's own bytes.
-    fn zero_copy(&self, consumer: &str) -> String {
-        let of = || self.outcomes.iter().filter(|o| o.consumer == consumer && o.scenario == ZERO_COPY);
-        let (all, good) = (of().count(), of().filter(|o| o.failure.is_none()).count());
-        match (all, good) {
-            (0, _) => "–".to_owned(),
-            _ if all == good => "✓ same bytes".to_owned(),
-            _ => format!("✗ {good} of {all}"),
-        }
-    }
-
-    /// The table, the skipped languages, and what failed with what was said.
-    pub fn text(&self) -> String {
-        let names: Vec<_> = self.languages.iter().map(String::as_str).collect();
-        let mut table = table::pairs(&names, |p, c| self.cell(names[p], names[c]));
-        let mut last = vec![ZERO_COPY.to_owned()];
-        last.extend(names.iter().map(|name| self.zero_copy(name)));
-        table.add_row(last);
-        let mut text = format!("{table}\n");
-        for (name, lacks) in &self.skipped {
-            text += &format!("skipped: {name} (missing: {lacks})\n");
-        }
-        for outcome in &self.outcomes {
-            let Some(failure) = &outcome.failure else { continue };
-            let Outcome { producer, consumer, over, scenario, .. } = outcome;
-            text += &format!("\nFAILED {producer} → {consumer}, {over}/{scenario}: {failure}\n");
-            text.extend(outcome.log.iter().map(|line| format!("    {line}\n")));
-        }
-        if self.counts().1 > 0 {
-            text += &format!("\nseed {}\n", self.seed);
-        }
-        text
-    }
-}
 
 /// What is to be played.
 struct Job<'a> {
@@ -371,40 +274,6 @@ fn write(file: &PathBuf, report: &Report) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn outcome(producer: &str, consumer: &str, scenario: &'static str, failure: Option<&str>) -> Outcome {
-        Outcome {
-            producer: producer.to_owned(),
-            consumer: consumer.to_owned(),
-            over: "ring",
-            scenario,
-            seconds: 0.26,
-            failure: failure.map(str::to_owned),
-            log: Vec::new(),
-        }
-    }
-
-    fn report(outcomes: Vec<Outcome>) -> Report {
-        let languages = vec!["Rust".to_owned(), "Go".to_owned()];
-        Report { languages, skipped: vec![], messages: 1, seed: 7, seconds: 1.0, outcomes }
-    }
-
-    #[test]
-    fn a_cell_says_what_failed_first() {
-        let report = report(vec![
-            outcome("Rust", "Go", "stream", None),
-            outcome("Rust", "Go", ZERO_COPY, None),
-            outcome("Go", "Rust", "full", Some("it was empty")),
-            outcome("Go", "Rust", ZERO_COPY, Some("elsewhere")),
-        ]);
-        assert_eq!(report.cell("Rust", "Go"), "✓ 0.5 s");
-        assert_eq!(report.cell("Go", "Rust"), "✗ ring/full +1");
-        assert_eq!(report.cell("Go", "Go"), "–");
-        assert_eq!((report.zero_copy("Go").as_str(), report.zero_copy("Rust").as_str()), ("✓ same bytes", "✗ 0 of 1"));
-        assert_eq!(report.counts(), (2, 2));
-        let text = report.text();
-        assert!(text.contains("FAILED Go → Rust, ring/full: it was empty") && text.contains("seed 7"), "{text}");
-    }
 
     #[test]
     fn scenarios_have_names_of_their_own() {
