@@ -26,7 +26,9 @@ func (r *Receiver) RecvBatch(ctx context.Context, max int) (Batch, error) {
 }
 
 // TryRecvBatch is [Receiver.RecvBatch] that does not wait: ErrEmpty if there is no message now.
-func (r *Receiver) TryRecvBatch(max int) (Batch, error) { return r.batch(nil, max, false) }
+func (r *Receiver) TryRecvBatch(max int) (Batch, error) {
+	return r.batch(context.Background(), max, false)
+}
 
 func (r *Receiver) batch(ctx context.Context, max int, patient bool) (Batch, error) {
 	r.enter()
@@ -37,8 +39,8 @@ func (r *Receiver) batch(ctx context.Context, max int, patient bool) (Batch, err
 	if patient && r.head == r.tail && r.head == r.released && atomic.LoadUint32(&r.shut) == 0 {
 		_ = r.poll()
 	}
-	f, err := r.next(ctx, patient)
-	if err != nil {
+	var f frame
+	if err := r.next(ctx, patient, &f); err != nil {
 		r.leave()
 		return Batch{}, err
 	}
@@ -49,8 +51,7 @@ func (r *Receiver) batch(ctx context.Context, max int, patient bool) (Batch, err
 				break // an error stays in the handle's state: the next call returns it
 			}
 		}
-		f, ok := r.parse()
-		if !ok {
+		if !r.parse(&f) {
 			r.die(Corrupt)
 			break
 		}
@@ -63,7 +64,7 @@ func (r *Receiver) batch(ctx context.Context, max int, patient bool) (Batch, err
 	return b, nil
 }
 
-func (b *Batch) check() {
+func (b Batch) check() {
 	if b.r == nil || b.r.lease != b.lease {
 		panic("ramway: batch used after Release")
 	}
@@ -78,15 +79,16 @@ func (b Batch) Len() int {
 // At is message i, from 0 to Len() - 1.
 func (b Batch) At(i int) Message {
 	b.check()
-	return Message{r: b.r, lease: b.lease | partOfBatch, frame: b.r.frames[i]}
+	return Message{frame: &b.r.frames[i], r: b.r, lease: b.lease | partOfBatch}
 }
 
 // All gives the messages, which are released with the batch and not before.
 func (b Batch) All() iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		b.check()
-		for _, f := range b.r.frames {
-			if !yield(Message{r: b.r, lease: b.lease | partOfBatch, frame: f}) {
+		frames := b.r.frames
+		for i := range frames {
+			if !yield(Message{frame: &frames[i], r: b.r, lease: b.lease | partOfBatch}) {
 				return
 			}
 		}
@@ -100,7 +102,7 @@ func (b Batch) Release() {
 }
 
 // releaseOnce is Release for a batch that may have been released, or was never received.
-func (b *Batch) releaseOnce() {
+func (b Batch) releaseOnce() {
 	if b.r != nil && b.r.lease == b.lease {
 		b.r.release(b.lease)
 	}

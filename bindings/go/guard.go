@@ -26,7 +26,7 @@ func newGuard(a *attachment) (*guard, error) {
 }
 
 // view is a frame of the current lease by its guarded address.
-func (g *guard) view(r *Receiver, f frame) []byte {
+func (g *guard) view(r *Receiver, f *frame) []byte {
 	if g.base == nil {
 		// The whole lease at once: its frames lie one after the other.
 		g.start = r.released & (r.capacity - 1) &^ g.page

@@ -37,7 +37,8 @@ type Receiver struct {
 	lease uint64
 	// oldClose is the sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again.
 	oldClose uint32
-	// frames are those of the batch that is out.
+	// one is the message that is out, frames are those of the batch.
+	one    frame
 	frames []frame
 	guard  *guard
 	err    error
@@ -87,8 +88,8 @@ func newReceiver(a *attachment, o Options) (*Receiver, error) {
 // ErrDetached.
 func (r *Receiver) Recv(ctx context.Context) (Message, error) {
 	if r.enter() && r.head == r.released && (r.head != r.tail || r.poll()) {
-		if f, ok := r.parse(); ok {
-			return r.lend(f), nil
+		if r.parse(&r.one) {
+			return r.lend(), nil
 		}
 	}
 	return r.recvSlow(ctx, true)
@@ -97,34 +98,33 @@ func (r *Receiver) Recv(ctx context.Context) (Message, error) {
 // TryRecv is [Receiver.Recv] that does not wait: ErrEmpty if there is no message now.
 func (r *Receiver) TryRecv() (Message, error) {
 	r.enter()
-	return r.recvSlow(nil, false)
+	return r.recvSlow(context.Background(), false)
 }
 
 // recvSlow is the rest of a receive, inside the gate.
 func (r *Receiver) recvSlow(ctx context.Context, patient bool) (Message, error) {
-	f, err := r.next(ctx, patient)
-	if err != nil {
+	if err := r.next(ctx, patient, &r.one); err != nil {
 		r.leave()
 		return Message{}, err
 	}
-	return r.lend(f), nil
+	return r.lend(), nil
 }
 
-// lend gives a frame out and leaves the gate.
-func (r *Receiver) lend(f frame) Message {
+// lend gives the frame out and leaves the gate.
+func (r *Receiver) lend() Message {
 	r.lease++
-	m := Message{r: r, lease: r.lease, frame: f}
+	m := Message{frame: &r.one, r: r, lease: r.lease}
 	r.leave()
 	return m
 }
 
-// next takes the next frame out of the ring. Without patience it does not wait.
-func (r *Receiver) next(ctx context.Context, patient bool) (frame, error) {
+// next takes the next frame out of the ring, and is called inside the gate. Without patience it does not wait.
+func (r *Receiver) next(ctx context.Context, patient bool, f *frame) error {
 	if atomic.LoadUint32(&r.shut) != 0 {
-		return frame{}, r.refused()
+		return r.refused()
 	}
 	if r.head != r.released {
-		return frame{}, r.failf(Busy, "a message or batch of this receiver is out: release it first")
+		return r.failf(Busy, "a message or batch of this receiver is out: release it first")
 	}
 	over, err := r.ready()
 	if err == nil && !over {
@@ -135,12 +135,12 @@ func (r *Receiver) next(ctx context.Context, patient bool) (frame, error) {
 		}
 	}
 	if err != nil {
-		return frame{}, r.ending(err)
+		return r.ending(err)
 	}
-	if f, ok := r.parse(); ok {
-		return f, nil
+	if !r.parse(f) {
+		return r.corrupt()
 	}
-	return frame{}, r.corrupt()
+	return nil
 }
 
 // poll is the first looks of a wait, which cost less than the general wait: an answer that comes within a microsecond
@@ -173,7 +173,7 @@ func (r *Receiver) believe(tail uint64) bool {
 }
 
 // parse reads the frame at head, which lies before tail, and steps over it. False: no correct sender wrote it.
-func (r *Receiver) parse() (frame, bool) {
+func (r *Receiver) parse(f *frame) bool {
 	// A frame's first 16 bytes are within the published bytes, which are a positive multiple of align; and aligned.
 	at := unsafe.Add(r.data, r.head&(r.capacity-1))
 	// Each number is read exactly once, so that a peer that rewrites it cannot pass the check with one value and be used
@@ -182,10 +182,11 @@ func (r *Receiver) parse() (frame, bool) {
 	n := word & 0xFFFFFFFF
 	size := frameSize(n, r.align)
 	if size > r.tail-r.head || n > messageMax {
-		return frame{}, false
+		return false
 	}
 	r.head += size
-	return frame{data: unsafe.Add(at, frameHeader), len: uint32(n), typeID: uint32(word >> 32), tag: tag}, true
+	f.data, f.len, f.typeID, f.tag = unsafe.Add(at, frameHeader), uint32(n), uint32(word>>32), tag
+	return true
 }
 
 // giveBack releases every frame that is out, and wakes the sender if it sleeps and a quarter of the ring is free or the
@@ -320,8 +321,8 @@ func (r *Receiver) senderClosed() (uint32, bool) {
 func (r *Receiver) RecvAppend(ctx context.Context, dst []byte) ([]byte, Meta, error) {
 	r.enter()
 	defer r.leave()
-	f, err := r.next(ctx, true)
-	if err != nil {
+	f := &r.one
+	if err := r.next(ctx, true, f); err != nil {
 		return dst, Meta{}, err
 	}
 	// At most what is published, so at most the capacity, whatever the peer wrote.

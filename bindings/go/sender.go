@@ -92,12 +92,12 @@ func (s *Sender) SendTagged(ctx context.Context, typeID uint32, tag uint64, data
 
 // TrySend is [Sender.Send] that does not wait: ErrFull if there is no room now.
 func (s *Sender) TrySend(typeID uint32, data []byte) error {
-	return s.put(nil, false, typeID, 0, data)
+	return s.put(context.Background(), false, typeID, 0, data)
 }
 
 // TrySendTagged is [Sender.TrySend] with a tag.
 func (s *Sender) TrySendTagged(typeID uint32, tag uint64, data []byte) error {
-	return s.put(nil, false, typeID, tag, data)
+	return s.put(context.Background(), false, typeID, tag, data)
 }
 
 func (s *Sender) put(ctx context.Context, patient bool, typeID uint32, tag uint64, data []byte) error {

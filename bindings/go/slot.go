@@ -25,7 +25,7 @@ type Slot struct {
 func (s *Sender) Reserve(ctx context.Context, n int) (Slot, error) { return s.open(ctx, true, n) }
 
 // TryReserve is [Sender.Reserve] that does not wait: ErrFull if there is no room now.
-func (s *Sender) TryReserve(n int) (Slot, error) { return s.open(nil, false, n) }
+func (s *Sender) TryReserve(n int) (Slot, error) { return s.open(context.Background(), false, n) }
 
 func (s *Sender) open(ctx context.Context, patient bool, n int) (Slot, error) {
 	if !s.enter() || n < 0 || !s.fits(uint64(n)) {
