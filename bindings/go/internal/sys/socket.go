@@ -101,7 +101,7 @@ func HungUp(fd int) bool {
 		if err == unix.EINTR {
 			continue
 		}
-		// Only a descriptor that is not ours any more fails here; waiting on it would wait for ever.
+		// A descriptor that is closed (POLLNVAL) counts too: waiting on it would wait for ever.
 		return err != nil || polled[0].Revents&hungUp != 0
 	}
 }

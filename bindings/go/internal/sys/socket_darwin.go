@@ -22,7 +22,7 @@ const (
 	// hangUp is what to poll for, hungUp what then tells of the other end's hang-up. It is reported only to those who
 	// also ask for bytes.
 	hangUp = unix.POLLIN | unix.POLLHUP
-	hungUp = unix.POLLHUP | unix.POLLERR
+	hungUp = unix.POLLHUP | unix.POLLERR | unix.POLLNVAL
 )
 
 // prepare makes a stream socket never blocking and without SIGPIPE.

@@ -21,7 +21,7 @@ const (
 
 	// hangUp is what to poll for, hungUp what then tells of the other end's hang-up.
 	hangUp = unix.POLLRDHUP
-	hungUp = unix.POLLHUP | unix.POLLRDHUP | unix.POLLERR
+	hungUp = unix.POLLHUP | unix.POLLRDHUP | unix.POLLERR | unix.POLLNVAL
 )
 
 // Stream makes a Unix stream socket, close-on-exec and never blocking.
