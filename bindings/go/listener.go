@@ -82,7 +82,8 @@ func (o *ListenOptions) socketMode() uint32 {
 // Listener accepts connectors, each with a [Bus] of its own memory. Safe for any number of goroutines.
 //
 // A connector that is silent, breaks the handshake or is another user's is refused and does not disturb the others: up
-// to 64 handshakes run side by side. They begin while somebody is in [Listener.Accept]; until then connectors wait.
+// to 64 handshakes run side by side. They begin while somebody is in [Listener.Accept]; until then connectors wait. As a
+// net.Listener, it listens until [Listener.Close] or the end of the process, whoever still knows it.
 type Listener struct {
 	plan    *busPlan
 	options ListenOptions

@@ -16,6 +16,8 @@ import (
 //
 // All calls may be made from any number of goroutines. A handle remembers which notifications its Wait has returned for;
 // goroutines that must each see every notification open a handle each, or use [Region.WaitSince].
+//
+// Only [Region.Close] and the end of the process let go of it: a slice of its bytes may outlive the last use of the handle.
 type Region struct {
 	m    *regionMapping
 	mode WaitMode
