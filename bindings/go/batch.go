@@ -39,29 +39,37 @@ func (r *Receiver) batch(ctx context.Context, max int, patient bool) (Batch, err
 	if patient && r.head == r.tail && r.head == r.released && atomic.LoadUint32(&r.shut) == 0 {
 		_ = r.poll()
 	}
-	var f frame
-	if err := r.next(ctx, patient, &f); err != nil {
+	// Each frame is written where it stays: copying one that was just written stalls.
+	frames := oneMore(r.frames[:0])
+	if err := r.next(ctx, patient, &frames[0]); err != nil {
 		r.leave()
 		return Batch{}, err
 	}
-	frames := append(r.frames[:0], f)
 	for len(frames) < max {
 		if r.head == r.tail {
 			if over, err := r.ready(); !over || err != nil {
 				break // an error stays in the handle's state: the next call returns it
 			}
 		}
-		if !r.parse(&f) {
+		frames = oneMore(frames)
+		if !r.parse(&frames[len(frames)-1]) {
+			frames = frames[:len(frames)-1]
 			r.die(Corrupt)
 			break
 		}
-		frames = append(frames, f)
 	}
 	r.frames = frames
 	r.lease++
 	b := Batch{r: r, lease: r.lease}
 	r.leave()
 	return b, nil
+}
+
+func oneMore(frames []frame) []frame {
+	if n := len(frames); n < cap(frames) {
+		return frames[:n+1]
+	}
+	return append(frames, frame{})
 }
 
 func (b Batch) check() {
