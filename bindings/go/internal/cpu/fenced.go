@@ -3,6 +3,18 @@
 // Package cpu holds the few instructions that the hot path needs and Go has no word for.
 package cpu
 
+import "sync/atomic"
+
 // Plain says that [StorePlain] is a store without a fence. Here sync/atomic does it: where the processor's own release
 // store is what it compiles to, and where the race detector is to see it.
 const Plain = false
+
+// StorePlain stores with sequential consistency, which is at least release order.
+func StorePlain(word *uint64, value uint64) { atomic.StoreUint64(word, value) }
+
+// StoreMarked stores value and tag into a mark and then value into word, in this order, as [StorePlain] does.
+func StoreMarked(word *uint64, value uint64, mark *[2]uint64, tag uint64) {
+	atomic.StoreUint64(&mark[0], value)
+	atomic.StoreUint64(&mark[1], tag)
+	atomic.StoreUint64(word, value)
+}
