@@ -114,11 +114,82 @@ func TestATakenRoleIsWaitedFor(t *testing.T) {
 	if waited := time.Since(start); waited < 150*time.Millisecond {
 		t.Fatalf("waited %v", waited)
 	}
-	got := make(chan *attachment)
-	go func() { got <- hold(t, name, howOpen, Options{Timeout: long}, producer) }()
-	time.Sleep(50 * time.Millisecond)
 	p.kill()
-	_ = (<-got).release()
+	_ = hold(t, name, howOpen, Options{Timeout: long}, producer).release()
+	dir.expectNames()
+}
+
+// Whoever waits for a role gets the ring that its holder leaves, however it goes and at whatever moment: nobody removes
+// what is waited for. Who waits in vain is the last one out as well.
+func TestARoleIsTakenOverAtAnyMoment(t *testing.T) {
+	dir := newFolder(t)
+	name := dir.at("ring")
+	for round := range 60 {
+		p := startPeer(t, "holder", name, "producer")
+		p.expect("ready")
+		before := inode(t, name)
+		type result struct {
+			a   *attachment
+			err error
+		}
+		got := make(chan result, 1)
+		// An orderly end removes the name if it comes before the opener does.
+		h := howOpen
+		if round%2 == 1 {
+			h = howOpenOrCreate
+		}
+		go func() {
+			a, err := attachNamed(name, h, Options{Timeout: long}, producer)
+			got <- result{a, err}
+		}()
+		time.Sleep(time.Duration(round) * 173 * time.Microsecond)
+		if round%2 == 0 {
+			p.kill()
+		} else {
+			p.finish()
+		}
+		r := <-got
+		if r.err != nil {
+			t.Fatalf("round %d: %v", round, r.err)
+		}
+		if h == howOpen && inode(t, name) != before {
+			t.Fatalf("round %d: another ring", round)
+		}
+		_ = r.a.release()
+		dir.expectNames()
+	}
+}
+
+func TestWhoWaitsInVainIsTheLastOneOut(t *testing.T) {
+	dir := newFolder(t)
+	name := dir.at("ring")
+	tx := hold(t, name, howCreate, Options{}, producer)
+	waited := make(chan error, 1)
+	go func() {
+		a, err := attachNamed(name, howOpen, Options{Timeout: 200 * time.Millisecond}, producer)
+		if err == nil {
+			err = a.release()
+		}
+		waited <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	_ = tx.release()
+	if err := <-waited; err != nil && KindOf(err) != NotFound {
+		t.Fatal(err)
+	}
+	dir.expectNames()
+	// And where the name goes while its role is waited for, there is nothing left to wait for.
+	tx = hold(t, name, howCreate, Options{}, producer)
+	go func() {
+		_, err := attachNamed(name, howOpen, Options{Timeout: 300 * time.Millisecond}, producer)
+		waited <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	expectKind(t, <-waited, NotFound)
+	_ = tx.release()
 }
 
 func TestLivenessIsTheLock(t *testing.T) {

@@ -67,8 +67,8 @@ func (l *namedLink) takeRole(at int64, kind segmentKind) error {
 	return &later{err: failf(Busy, "%s", text)}
 }
 
-// use locks byte 0 shared and the role's byte.
-func (l *namedLink) use(p *segmentName, r *request) error {
+// use locks byte 0 shared.
+func (l *namedLink) use(p *segmentName) error {
 	got, err := sys.TryLock(l.lock, byteInUse, sys.Shared)
 	if err != nil {
 		return osError(err, "locking byte 0 of the segment")
@@ -81,10 +81,7 @@ func (l *namedLink) use(p *segmentName, r *request) error {
 	if !leadsTo(p.dir, p.file, l.id) {
 		return raced("the name changed hands while it was opened")
 	}
-	if r.roleByte == noRole {
-		return nil
-	}
-	return l.takeRole(r.roleByte, r.kind)
+	return nil
 }
 
 func (l *namedLink) peerAlive(me role) bool { return l.held(me.other().lockByte()) }

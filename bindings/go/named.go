@@ -44,6 +44,10 @@ type request struct {
 	// readOnly handles take no role and create nothing.
 	readOnly bool
 	o        *Options
+	// waiting is a segment whose role is taken, kept between attempts. With its byte 0 held, nobody is the last one out:
+	// if the role's holder goes, its ring is still there to be taken over. Letting go between attempts would make us the
+	// last one out of a ring whose holder died just then, and remove what we were waiting for.
+	waiting *segment
 }
 
 // segment is a named segment that this process uses.
@@ -85,6 +89,7 @@ func (r *request) open() (*segment, error) {
 	pause := 100 * time.Microsecond
 	var b birth
 	defer b.drop()
+	defer r.stopWaiting()
 	for {
 		s, err := r.attempt(&b)
 		var again *later
@@ -134,6 +139,13 @@ func (r *request) attempt(b *birth) (*segment, error) {
 }
 
 func (r *request) openOnce(p *segmentName) (*segment, error) {
+	if s := r.waiting; s != nil {
+		if leadsTo(p.dir, p.file, s.link.id) {
+			return r.takeRole(s)
+		}
+		r.stopWaiting()
+		return nil, raced("the name changed hands while its role was waited for")
+	}
 	file, stat, err := openRegular(p, !r.readOnly)
 	if err != nil {
 		return nil, err
@@ -146,10 +158,30 @@ func (r *request) openOnce(p *segmentName) (*segment, error) {
 		sys.Close(file)
 		return nil, err
 	}
+	return r.takeRole(s)
+}
+
+// takeRole locks the role's byte of a segment in use. Where it is taken, the segment waits for the next attempt.
+func (r *request) takeRole(s *segment) (*segment, error) {
+	r.waiting = s
+	if r.roleByte != noRole {
+		if err := s.link.takeRole(r.roleByte, r.kind); err != nil {
+			return nil, err
+		}
+	}
+	r.waiting = nil
 	return s, nil
 }
 
-// lockExisting judges an open file and takes its locks. On an error the file stays the caller's.
+// stopWaiting lets go of a segment whose role was not to be had.
+func (r *request) stopWaiting() {
+	if r.waiting != nil {
+		_ = r.waiting.drop()
+		r.waiting = nil
+	}
+}
+
+// lockExisting judges an open file and locks byte 0, shared. On an error the file stays the caller's.
 func (r *request) lockExisting(p *segmentName, file int, stat *unix.Stat_t) (*segment, error) {
 	if err := checkFileSystem(file, r.o.AllowDisk); err != nil {
 		return nil, err
@@ -181,7 +213,7 @@ func (r *request) lockExisting(p *segmentName, file int, stat *unix.Stat_t) (*se
 	if l == nil {
 		return nil, raced("the name changed hands while it was opened")
 	}
-	if err := l.use(p, r); err != nil {
+	if err := l.use(p); err != nil {
 		_ = l.close()
 		return nil, err
 	}

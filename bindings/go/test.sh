@@ -80,7 +80,7 @@ tests() { # NAME ARGUMENT...
     name=$1
     shift
     # Most of a test is waiting, hence more at once than there are processors.
-    "$GO" test -json -count=1 -parallel 16 -timeout 600s "$@" ./... >"$tmp/events" 2>"$tmp/errors"
+    "$GO" test -json -count=1 -parallel 16 -timeout 300s "$@" ./... >"$tmp/events" 2>"$tmp/errors"
     "$tmp/counttests" <"$tmp/events" >"$tmp/log"
     rc=$?
     sed '$d' "$tmp/log"

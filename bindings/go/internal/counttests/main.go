@@ -22,7 +22,9 @@ type event struct {
 
 // result is what is known of a test, or of a package.
 type result struct {
+	// name is the package's, and the test's if it is one; test is empty for a package.
 	name   string
+	test   string
 	action string
 	output strings.Builder
 	// parent: it has subtests; explained: one of them failed.
@@ -36,7 +38,7 @@ func main() {
 		key := [2]string{pkg, test}
 		r := results[key]
 		if r == nil {
-			r = &result{name: strings.TrimSpace(pkg + " " + test)}
+			r = &result{name: strings.TrimSpace(pkg + " " + test), test: test}
 			results[key] = r
 			order = append(order, r)
 		}
@@ -70,11 +72,11 @@ func main() {
 	for _, r := range order {
 		switch r.action {
 		case "pass":
-			if !r.parent && strings.Contains(r.name, " ") {
+			if !r.parent && r.test != "" {
 				passed++
 			}
 		case "skip":
-			if !r.parent && strings.Contains(r.name, " ") {
+			if !r.parent && r.test != "" {
 				skipped++
 				fmt.Printf("--- skipped: %s\n%s", r.name, r.output.String())
 			}
@@ -84,7 +86,11 @@ func main() {
 				fmt.Printf("--- failed: %s\n%s", r.name, r.output.String())
 			}
 		case "":
-			// It began and never ended: its package says why.
+			// It began and never ended: its package has failed, and what it said last may be why. Most of them only wait
+			// for their turn.
+			if !r.parent && !strings.HasSuffix(strings.TrimSpace(r.output.String()), "=== PAUSE "+r.test) {
+				fmt.Printf("--- did not end: %s\n%s", r.name, r.output.String())
+			}
 		}
 	}
 	fmt.Printf("%d passed, %d failed", passed, failed)
