@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use ramway_conformance::{all, matrix, speed, vectors};
+use ramway_conformance::{all, folder, matrix, speed, vectors};
 
 /// Holds every language's Ramway against the format, and against every other's.
 #[derive(Parser)]
@@ -27,7 +27,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let cli = Cli::parse();
+    if let Err(error) = folder::remove_when_stopped() {
+        eprintln!("watching for signals: {error}");
+        return ExitCode::FAILURE;
+    }
+    match cli.command {
         Command::Vectors(args) => vectors::run(&args),
         Command::Matrix(args) => matrix::run(&args),
         Command::All(args) => all::run(&args),

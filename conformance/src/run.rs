@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use crate::folder::Folder;
 use crate::languages::{Language, Result};
 
 /// One line of a program: a word and what it says about it.
@@ -78,7 +79,7 @@ impl Event {
 
 /// A directory of its own in memory for named segments, what happened in it, and until when.
 pub struct Scene {
-    directory: tempfile::TempDir,
+    directory: Folder,
     began: Instant,
     deadline: Instant,
     log: Arc<Mutex<Vec<String>>>,
@@ -93,12 +94,8 @@ impl Scene {
     /// # Errors
     /// The directory cannot be made.
     pub fn new(limit: Duration) -> Result<Self> {
-        let base = Path::new("/dev/shm");
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("ramway-conformance-");
-        let directory = if base.is_dir() { builder.tempdir_in(base)? } else { builder.tempdir()? };
         let began = Instant::now();
-        Ok(Self { directory, began, deadline: began + limit, log: Arc::default() })
+        Ok(Self { directory: Folder::new()?, began, deadline: began + limit, log: Arc::default() })
     }
 
     /// Where its names stand.

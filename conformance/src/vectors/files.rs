@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -17,33 +17,6 @@ pub type Result<T> = std::result::Result<T, String>;
 /// Adds what was tried to an error.
 pub fn tried<T, E: std::fmt::Display>(what: &str, result: std::result::Result<T, E>) -> Result<T> {
     result.map_err(|cause| format!("{what}: {cause}"))
-}
-
-/// A directory on a tmpfs that goes with its value.
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    /// A new one, below `/dev/shm` unless `RAMWAY_VECTORS_DIR` names another tmpfs.
-    pub fn new() -> Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let base = std::env::var_os("RAMWAY_VECTORS_DIR").map_or("/dev/shm".into(), PathBuf::from);
-        // Relaxed: only the numbers have to differ.
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = base.join(format!("ramway-vectors-{}-{n}", std::process::id()));
-        tried(&path.display().to_string(), std::fs::create_dir(&path))?;
-        Ok(Self(path))
-    }
-
-    /// A path in it.
-    pub fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The image as a file at this path.

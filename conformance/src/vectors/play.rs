@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use super::files::{self, Result, Scratch, tried};
+use super::files::{self, Result, tried};
 use super::handshake::{self, ACK, HELLO, WELCOME};
 use super::locks;
 use super::made::{self, Made};
@@ -13,6 +13,7 @@ use super::model::{
     Step, Then, When,
 };
 use super::session::{Heard, Reader, Session};
+use crate::folder::Folder;
 use crate::run::Event;
 
 /// Nothing here takes nearly as long: only a hang does. The longest that is asked for is a name that does not come
@@ -56,7 +57,7 @@ fn number(name: &str) -> Result<u32> {
 
 /// One reader of one image.
 pub fn segment(segment: &Segment, expected: &Expected, reader: &dyn Reader) -> Result<()> {
-    let mut stage = Stage::new(Scratch::new()?, expected.end.as_deref());
+    let mut stage = Stage::new(expected.end.as_deref())?;
     let outcome = match segment.kind {
         Kind::Ring | Kind::Region => named(segment, expected, reader, &mut stage),
         Kind::Bus => bus(segment, expected, reader, &mut stage),
@@ -67,7 +68,7 @@ pub fn segment(segment: &Segment, expected: &Expected, reader: &dyn Reader) -> R
 
 /// The image as a file with a name.
 fn named(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
-    let path = stage.scratch.at("segment").display().to_string();
+    let path = stage.folder.at("segment").display().to_string();
     let file = files::file(segment, path.as_ref())?;
     let holder = match expected.held {
         None => None,
@@ -101,7 +102,7 @@ fn named(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mu
 
 /// The image as a bus's memory, sent by a correct listener.
 fn bus(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
-    let path = stage.scratch.at("bus");
+    let path = stage.folder.at("bus");
     let listener = tried("bind", UnixListener::bind(&path))?;
     let memory = files::memory(segment, segment.size, &SEALS.map(String::from))?;
     let arguments = stage.arguments(expected, "--connect", &path.display().to_string());
@@ -118,7 +119,7 @@ fn bus(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mut 
 
 /// The image in the place of a listener's segment.
 fn listener(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
-    let place = stage.scratch.at("bus.lock");
+    let place = stage.folder.at("bus.lock");
     let file = files::file(segment, &place)?;
     stage.listen(reader, Role::Consumer, false)?;
     if expected.open == "ok" {
@@ -134,7 +135,7 @@ fn listener(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: 
 
 /// One exchange.
 pub fn handshake(one: &Handshake, images: &Segments, reader: &dyn Reader) -> Result<()> {
-    let mut stage = Stage::new(Scratch::new()?, one.outcome.end.as_deref());
+    let mut stage = Stage::new(one.outcome.end.as_deref())?;
     exchange(one, images, reader, &mut stage).map_err(|cause| stage.explain(cause))
 }
 
@@ -149,7 +150,7 @@ fn exchange(one: &Handshake, images: &Segments, reader: &dyn Reader, stage: &mut
             stage.connect()?
         }
         Side::Connector => {
-            let path = stage.scratch.at("bus");
+            let path = stage.folder.at("bus");
             let bound = tried("bind", UnixListener::bind(&path))?;
             let path = path.display().to_string();
             let arguments = stage.common("--connect", &path, role, pokes);
@@ -191,7 +192,7 @@ fn exchange(one: &Handshake, images: &Segments, reader: &dyn Reader, stage: &mut
 
 /// What a language makes, against the page.
 pub fn made(made: Made, reader: &dyn Reader) -> Result<()> {
-    let mut stage = Stage::new(Scratch::new()?, None);
+    let mut stage = Stage::new(None)?;
     let outcome = match made {
         Made::Ring(..) | Made::Sent(..) => made_ring(made, reader, &mut stage),
         Made::Bus(..) => made_bus(made, reader, &mut stage),
@@ -200,7 +201,7 @@ pub fn made(made: Made, reader: &dyn Reader) -> Result<()> {
 }
 
 fn made_ring(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
-    let path = stage.scratch.at("ring").display().to_string();
+    let path = stage.folder.at("ring").display().to_string();
     let ((capacity, align), count) = (made.asked(), made.count());
     let shape = format!("--ring {path} --create yes --capacity {capacity} --align {align}");
     let arguments = format!("{shape} --count {count} --sizes 40 --linger 60000");
@@ -223,7 +224,7 @@ fn made_bus(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     let (capacity, align) = made.asked();
     stage.listen_with(reader, Role::Consumer, false, capacity, align)?;
     let socket = stage.connect()?;
-    let place = stage.scratch.at("bus.lock");
+    let place = stage.folder.at("bus.lock");
     let file = tried("the listener's segment", std::fs::File::options().read(true).write(true).open(&place))?;
     made::compare(file.as_fd(), &made::listener(), true)?;
     locks::check(&file, Role::Listener)?;
@@ -237,7 +238,7 @@ fn made_bus(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     stage.end(Some("PeerDead"))?;
     stage.closed()?;
     stage.ended()?;
-    match stage.scratch.at("bus").exists() || place.exists() {
+    match stage.folder.at("bus").exists() || place.exists() {
         true => Err("the listener's names are still there".into()),
         false => Ok(()),
     }
@@ -247,15 +248,16 @@ fn made_bus(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
 struct Stage {
     /// Before its directory goes.
     session: Option<Box<dyn Session>>,
-    scratch: Scratch,
+    folder: Folder,
     deadline: Instant,
     timeout: u64,
 }
 
 impl Stage {
-    fn new(scratch: Scratch, end: Option<&str>) -> Self {
+    fn new(end: Option<&str>) -> Result<Self> {
+        let folder = tried("a directory for the image", Folder::new())?;
         let timeout = if end == Some("TimedOut") { SHORT } else { LONG };
-        Self { scratch, session: None, deadline: Instant::now() + LIMIT, timeout }
+        Ok(Self { folder, session: None, deadline: Instant::now() + LIMIT, timeout })
     }
 
     /// A failure with what the reader says about it.
@@ -291,7 +293,7 @@ impl Stage {
 
     fn run(&mut self, reader: &dyn Reader, command: &str, mut arguments: Vec<String>) -> Result<()> {
         arguments.insert(0, command.into());
-        self.session = Some(reader.start(&arguments, &self.scratch.at(""))?);
+        self.session = Some(reader.start(&arguments, &self.folder.at(""))?);
         Ok(())
     }
 
@@ -300,7 +302,7 @@ impl Stage {
     }
 
     fn listen_with(&mut self, reader: &dyn Reader, role: Role, paused: bool, capacity: u64, align: u64) -> Result<()> {
-        let path = self.scratch.at("bus").display().to_string();
+        let path = self.folder.at("bus").display().to_string();
         let mut arguments = self.common("--listen", &path, role, paused);
         let (capacity, align) = (capacity.to_string(), align.to_string());
         arguments.extend(["--capacity", &capacity, "--align", &align].map(String::from));
@@ -312,7 +314,7 @@ impl Stage {
     }
 
     fn connect(&mut self) -> Result<super::socket::Socket> {
-        let (path, deadline) = (self.scratch.at("bus"), self.deadline);
+        let (path, deadline) = (self.folder.at("bus"), self.deadline);
         let session = self.session();
         super::socket::Socket::connect(&path, deadline, || session.has_ended())
     }
@@ -388,7 +390,7 @@ impl Stage {
                 Ok(tried("/dev/null", file)?.into())
             }
             Descriptor::Other(Other::RegularFile) => {
-                Ok(files::file(image("bus-empty")?, &self.scratch.at("regular"))?.into())
+                Ok(files::file(image("bus-empty")?, &self.folder.at("regular"))?.into())
             }
         }
     }
