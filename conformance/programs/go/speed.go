@@ -39,9 +39,14 @@ func words(b []byte) []uint64 {
 // fill writes the words seq, seq + 1, ….
 func fill(b []byte, seq uint64) {
 	w := words(b)
-	for ; len(w) >= 4; w = w[4:] {
-		w[0], w[1], w[2], w[3] = seq, seq+1, seq+2, seq+3
-		seq += 4
+	for len(w) >= 16 {
+		p := (*[16]uint64)(w)
+		p[0], p[1], p[2], p[3] = seq, seq+1, seq+2, seq+3
+		p[4], p[5], p[6], p[7] = seq+4, seq+5, seq+6, seq+7
+		p[8], p[9], p[10], p[11] = seq+8, seq+9, seq+10, seq+11
+		p[12], p[13], p[14], p[15] = seq+12, seq+13, seq+14, seq+15
+		seq += 16
+		w = w[16:]
 	}
 	for i := range w {
 		w[i] = seq + uint64(i)
@@ -52,11 +57,13 @@ func fill(b []byte, seq uint64) {
 func sum(b []byte) uint64 {
 	w := words(b)
 	var s0, s1, s2, s3 uint64
-	for ; len(w) >= 8; w = w[8:] {
-		s0 += w[0] + w[4]
-		s1 += w[1] + w[5]
-		s2 += w[2] + w[6]
-		s3 += w[3] + w[7]
+	for len(w) >= 16 {
+		p := (*[16]uint64)(w)
+		s0 += p[0] + p[4] + p[8] + p[12]
+		s1 += p[1] + p[5] + p[9] + p[13]
+		s2 += p[2] + p[6] + p[10] + p[14]
+		s3 += p[3] + p[7] + p[11] + p[15]
+		w = w[16:]
 	}
 	for _, word := range w {
 		s0 += word
