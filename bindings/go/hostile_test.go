@@ -71,6 +71,27 @@ func TestNoNumberLeadsOutside(t *testing.T) {
 			expectKind(t, err, Corrupt)
 		}
 	})
+	t.Run("length in a batch", func(t *testing.T) {
+		tx, rx, err := Pair(Options{Capacity: capacity})
+		expectKind(t, err, 0)
+		for range 2 {
+			expectKind(t, tx.Send(background, 1, make([]byte, 48)), 0)
+		}
+		atomic.StoreUint32((*uint32)(unsafe.Add(tx.data, 64)), capacity)
+		batch, err := rx.RecvBatch(background, 5)
+		expectKind(t, err, 0)
+		if batch.Len() != 1 {
+			t.Fatal(batch.Len())
+		}
+		batch.Release()
+		_, err = rx.Recv(background)
+		expectKind(t, err, Corrupt)
+		// Nothing is out, so that this lets all go.
+		expectKind(t, rx.Close(), Corrupt)
+		if !rx.finished {
+			t.Fatal("the close waits for a release that was")
+		}
+	})
 	t.Run("while waiting", func(t *testing.T) {
 		eachWait(t, func(t *testing.T, mode WaitMode) {
 			tx, rx, err := Pair(Options{Capacity: capacity, Wait: mode})

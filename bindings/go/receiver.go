@@ -197,7 +197,9 @@ func (r *Receiver) giveBack() {
 	if r.guard != nil {
 		r.guard.revoke()
 	}
-	if r.head == r.released || atomic.LoadUint32(&r.shut)&shutDead != 0 {
+	if atomic.LoadUint32(&r.shut)&shutDead != 0 {
+		// Not published by a dead handle; but nothing is out any more, so that Close has nothing to wait for.
+		r.head = r.released
 		return
 	}
 	// Release: our reads of the frames go before the position that lets the sender overwrite them.
@@ -230,10 +232,6 @@ func (r *Receiver) releaseClosed(lease uint64) {
 	defer r.mu.Unlock()
 	if r.lease != lease {
 		released()
-	}
-	if !r.deferred {
-		r.lease++
-		return
 	}
 	r.giveBack()
 	_ = r.letGo()
