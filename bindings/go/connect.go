@@ -37,13 +37,14 @@ const (
 
 // Connect connects to the listener of that name (a name in RAMWAY_DIR, or a path with a '/'), waiting for one that is
 // not there yet or does not accept. It returns once the listener has served us; a context that is cancelled ends it
-// within 10 ms.
+// within 10 ms, and nil is one that is never done.
 //
 // Errors: ErrNotFound if there was no listener until the deadline, ErrTimedOut if there was one but it did not serve
 // us, ErrPermissionDenied if either side does not deal with the other's user or the socket cannot be reached,
 // ErrAbiMismatch if the two sides speak different versions, ErrCorrupt or ErrPeerDead if the listener breaks the
 // handshake, or what the listener gave as its reason (ErrNoSpace for example).
 func Connect(ctx context.Context, name string, o ConnectOptions) (*Bus, error) {
+	ctx = orNever(ctx)
 	timeout := o.Timeout
 	if timeout == 0 {
 		if _, bounded := ctx.Deadline(); bounded {

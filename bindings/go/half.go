@@ -276,6 +276,14 @@ func done(ctx context.Context) <-chan struct{} {
 	return ctx.Done()
 }
 
+// orNever is the context, or one that is never done in place of none.
+func orNever(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return ctx
+}
+
 // kindOf is KindOf for an error that was made here: without a search, which would allocate.
 func kindOf(err error) Kind {
 	switch err := err.(type) {

@@ -200,12 +200,14 @@ func (l *Listener) start() {
 	go l.takeConnections()
 }
 
-// Accept is the next bus, waiting for it until the context ends, which it notices within 10 ms.
+// Accept is the next bus, waiting for it until the context ends, which it notices within 10 ms; nil is a context that is
+// never done.
 //
 // Errors: ErrInterrupted and ErrTimedOut of the context; ErrDetached once the listener is closed; ErrNoSpace if there is
 // no memory for a bus and ErrOs if there are no descriptors left (the connector was told, and the listener goes on at
 // the next call). What connectors do wrong is no error here: see [Listener.Refused].
 func (l *Listener) Accept(ctx context.Context) (*Bus, error) {
+	ctx = orNever(ctx)
 	l.ask(1)
 	defer l.ask(-1)
 	select {

@@ -139,6 +139,38 @@ func TestAcceptAndConnectEndWithTheirContexts(t *testing.T) {
 	at.expectNames()
 }
 
+// As in Send and Recv: no context is one that is never done.
+func TestWithoutAContext(t *testing.T) {
+	at := newFolder(t)
+	l, err := Listen(at.at("bus"), ListenOptions{})
+	expectKind(t, err, 0)
+	defer l.Close()
+	var none context.Context
+	accepted := make(chan error, 1)
+	go func() {
+		bus, err := l.Accept(none)
+		if err == nil {
+			err = errors.Join(bus.Send(none, 1, []byte("hello")), bus.Close())
+		}
+		accepted <- err
+	}()
+	bus, err := Connect(none, at.at("bus"), ConnectOptions{})
+	expectKind(t, err, 0)
+	m, err := bus.Recv(none)
+	expectKind(t, err, 0)
+	m.Release()
+	expectKind(t, bus.Close(), 0)
+	expectKind(t, <-accepted, 0)
+	region, err := CreateRegion(at.at("region"), 1, Options{Wait: Block})
+	expectKind(t, err, 0)
+	defer region.Close()
+	go func() {
+		time.Sleep(5 * time.Millisecond)
+		_ = region.Notify()
+	}()
+	expectKind(t, region.Wait(none), 0)
+}
+
 func TestConnectorsQueueUpBeyondTheBacklog(t *testing.T) {
 	at := newFolder(t)
 	l, err := Listen(at.at("queue"), ListenOptions{Backlog: 1, Capacity: 4096})

@@ -37,7 +37,7 @@ type regionWatch struct {
 
 // Wait blocks until somebody notifies. nil: there was a notification since the last Wait or TryWait of this handle that
 // returned for one, or since the handle was opened, even if it came before this call; any number of them count as one. A
-// read-only handle cannot be woken and looks every millisecond instead.
+// read-only handle cannot be woken and looks every millisecond instead. A nil context is one that is never done.
 //
 // Errors: ErrTimedOut or ErrInterrupted when the context ends, ErrClosed if the region's name was removed while this
 // waited (no one can join any more), ErrDetached when the handle is closed.
@@ -73,6 +73,7 @@ func (r *Region) Notifications() uint32 {
 //
 // Errors: those of [Region.Wait].
 func (r *Region) WaitSince(ctx context.Context, count uint32) (uint32, error) {
+	ctx = orNever(ctx)
 	if !r.enter() {
 		return 0, errRegionClosed("Wait")
 	}

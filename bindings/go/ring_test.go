@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"hash/crc32"
 	"os"
 	"strconv"
@@ -365,9 +366,11 @@ func TestSendCalls(t *testing.T) {
 	expectKind(t, err, 0)
 	slot.Abort()
 	expectPanic(t, "slot used after", slot.Abort)
-	slot, err = tx.TryReserve(8)
-	expectKind(t, err, 0)
-	expectKind(t, slot.Commit(-1, 1, 0), InvalidArgument)
+	for _, n := range []int{-1, math.MinInt, 9, math.MaxInt} {
+		slot, err = tx.TryReserve(8)
+		expectKind(t, err, 0)
+		expectKind(t, slot.Commit(n, 1, 0), InvalidArgument)
+	}
 	_, err = tx.Reserve(background, -1)
 	expectKind(t, err, InvalidArgument)
 	_, err = tx.SendBatch(background, 1, [][]byte{nil, make([]byte, 1<<17)})

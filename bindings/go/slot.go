@@ -2,7 +2,6 @@ package ramway
 
 import (
 	"context"
-	"math"
 	"unsafe"
 )
 
@@ -70,10 +69,7 @@ func (t Slot) CommitUnflushed(n int, typeID uint32, tag uint64) error {
 }
 
 // Abort gives the slot up; nothing of it remains.
-func (t Slot) Abort() { _ = t.finish(abort, 0, 0) }
-
-// abort in the place of a length.
-const abort = math.MinInt
+func (t Slot) Abort() { _ = t.finish(true, 0, 0, 0) }
 
 func (t Slot) commit(n int, typeID uint32, tag uint64, flush bool) error {
 	s := t.s
@@ -91,23 +87,23 @@ func (t Slot) commit(n int, typeID uint32, tag uint64, flush bool) error {
 		return nil
 	}
 	s.leave()
-	return t.finish(n, typeID, tag)
+	return t.finish(false, n, typeID, tag)
 }
 
 // finish ends the slot in any state of the handle, and then a close that has waited for it goes on.
-func (t Slot) finish(n int, typeID uint32, tag uint64) error {
+func (t Slot) finish(abort bool, n int, typeID uint32, tag uint64) error {
 	s := t.s
 	if s == nil {
 		committed()
 	}
 	if s.enter() || !s.isClosed() {
 		defer s.leave()
-		return t.last(n, typeID, tag)
+		return t.last(abort, n, typeID, tag)
 	}
 	s.leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := t.last(n, typeID, tag)
+	err := t.last(abort, n, typeID, tag)
 	if s.deferred {
 		_ = s.letGo(false)
 	}
@@ -115,7 +111,7 @@ func (t Slot) finish(n int, typeID uint32, tag uint64) error {
 }
 
 // last is what is done with a slot that cannot be committed straight away.
-func (t Slot) last(n int, typeID uint32, tag uint64) error {
+func (t Slot) last(abort bool, n int, typeID uint32, tag uint64) error {
 	s := t.s
 	if s.lease != t.lease {
 		committed()
@@ -123,7 +119,7 @@ func (t Slot) last(n int, typeID uint32, tag uint64) error {
 	s.lease++
 	s.room = -1
 	switch {
-	case n == abort:
+	case abort:
 		return nil
 	case uint(n) > uint(t.len):
 		return s.failf(InvalidArgument, "%d bytes committed of a slot of %d", n, t.len)
