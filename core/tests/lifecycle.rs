@@ -311,20 +311,43 @@ fn a_segment_of_another_boot_is_never_resumed() {
     assert_eq!(survey::clean_one(&name, &CleanOptions::default()).unwrap(), Outcome::Removed);
 }
 
+/// Locks or unlocks one byte of the file as a handle would.
+fn lock_byte(file: &std::fs::File, byte: i64, kind: i32) {
+    // SAFETY: plain old data, and one `fcntl` on it.
+    unsafe {
+        let mut lock: libc::flock = std::mem::zeroed();
+        (lock.l_type, lock.l_start, lock.l_len) = (kind as i16, byte, 1);
+        assert_eq!(libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(file), libc::F_OFD_SETLK, &lock), 0);
+    }
+}
+
+/// It would be the last one out itself, in the moment in which the role's holder dies.
+#[test]
+fn whoever_waits_for_a_role_keeps_the_segment_in_use() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let rx = Ring::create(&name).receiver().unwrap();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
+    lock_byte(&file, 1, libc::F_WRLCK);
+    let opener = std::thread::spawn({
+        let name = name.clone();
+        move || Ring::open(&name).timeout(LONG).sender().map(drop)
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    drop(rx);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(dir.names(), ["ring"]);
+    lock_byte(&file, 1, libc::F_UNLCK);
+    opener.join().unwrap().unwrap();
+}
+
 #[test]
 fn whoever_meets_the_short_exclusive_lock_waits_for_it() {
     let dir = Dir::new();
     let name = dir.at("ring");
     drop(Ring::create(&name).persistent(true).receiver().unwrap());
     let file = std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
-    let exclusive = |kind: i32| {
-        // SAFETY: plain old data, and one `fcntl` on it.
-        unsafe {
-            let mut lock: libc::flock = std::mem::zeroed();
-            (lock.l_type, lock.l_len) = (kind as i16, 1);
-            assert_eq!(libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&file), libc::F_OFD_SETLK, &lock), 0);
-        }
-    };
+    let exclusive = |kind: i32| lock_byte(&file, 0, kind);
     exclusive(libc::F_WRLCK);
     let start = Instant::now();
     assert_eq!(kind(Ring::open(&name).receiver()), ErrorKind::TimedOut);

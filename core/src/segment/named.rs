@@ -82,13 +82,22 @@ pub(crate) struct Named {
     pub(crate) entry: Entry,
 }
 
+/// A segment that this process uses, before it has taken a role. Whoever waits for a role keeps byte 0 locked: letting
+/// go of it between two attempts would make the one who waits the last one out, were the holder killed right then.
+pub(super) struct Opened {
+    file: OwnedFd,
+    valid: Valid,
+    link: NamedLink,
+    entry: Entry,
+}
+
 /// What one attempt came to.
 pub(super) enum Step {
     Done(Box<Named>),
     /// Nothing to open; what to say when nobody makes it in time.
     Absent(Error),
-    /// Somebody has the role; what to say when they keep it.
-    Taken(Error),
+    /// Somebody has the role; what to say when they keep it, and what stays locked until then.
+    Taken(Error, Box<Opened>),
     /// Somebody else was in the middle of something; what to say when that never ends.
     Retry(Error),
 }
@@ -100,9 +109,10 @@ pub(crate) fn named(text: &OsStr, options: &NamedOptions<'_>) -> Result<Named> {
     let race_timeout = options.timeout.max(RACE_TIMEOUT);
     let mut pause = Duration::from_micros(100);
     let mut unborn = None;
+    let mut opened = None;
     loop {
         let step = match Name::resolve(text, options.intent != Intent::Open) {
-            Ok(name) => attempt(&name, options, &mut unborn).map_err(|e| {
+            Ok(name) => attempt(&name, options, &mut unborn, opened.take()).map_err(|e| {
                 e.context(format_args!("{} {} '{}'", verb(options.intent), options.kind.name(), shown(&name)))
             })?,
             Err(e) if e.kind() == ErrorKind::NotFound && options.intent == Intent::Open => Step::Absent(e),
@@ -110,7 +120,11 @@ pub(crate) fn named(text: &OsStr, options: &NamedOptions<'_>) -> Result<Named> {
         };
         let (error, limit) = match step {
             Step::Done(named) => return Ok(*named),
-            Step::Absent(error) | Step::Taken(error) => (error, options.timeout),
+            Step::Absent(error) => (error, options.timeout),
+            Step::Taken(error, locked) => {
+                opened = Some(locked);
+                (error, options.timeout)
+            }
             Step::Retry(error) => (error, race_timeout),
         };
         let left = limit.saturating_sub(start.elapsed());
@@ -134,7 +148,18 @@ fn shown(name: &Name) -> String {
     name.path().display().to_string()
 }
 
-fn attempt(name: &Name, options: &NamedOptions<'_>, unborn: &mut Option<Box<Unborn>>) -> Result<Step> {
+fn attempt(
+    name: &Name,
+    options: &NamedOptions<'_>,
+    unborn: &mut Option<Box<Unborn>>,
+    opened: Option<Box<Opened>>,
+) -> Result<Step> {
+    if let Some(opened) = opened {
+        if leads_to(name.dir(), name.file(), opened.link.id) {
+            return finish(opened, name, options);
+        }
+        return Ok(retry("the name changed hands while its role was waited for"));
+    }
     match options.intent {
         Intent::Open => open_once(name, options),
         Intent::Create => create_once(name, options, unborn),
@@ -183,21 +208,27 @@ fn open_once(name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
     if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Shared)? {
         return Ok(retry("somebody was removing the segment"));
     }
-    let mut link = NamedLink::new(entry.clone(), name, &stat);
+    let link = NamedLink::new(entry.clone(), name, &stat);
     if !leads_to(name.dir(), name.file(), FileId::of(&stat)) {
         return Ok(retry("the name changed hands while it was opened"));
     }
+    finish(Box::new(Opened { file, valid, link, entry }), name, options)
+}
+
+/// Takes the role, if one is asked for, and maps the header.
+fn finish(mut opened: Box<Opened>, name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
     if let Some(byte) = options.role_byte {
-        match link.take_role(byte, options.kind) {
+        match opened.link.take_role(byte, options.kind) {
             // Perhaps the kernel has not let go yet of a predecessor that was killed.
             Err(e) if e.kind() == ErrorKind::Busy => {
                 let tried =
                     format_args!("{} {} '{}'", verb(options.intent), options.kind.name(), shown(name)).to_string();
-                return Ok(Step::Taken(e.context(tried)));
+                return Ok(Step::Taken(e.context(tried), opened));
             }
             done => done?,
         }
     }
+    let Opened { file, valid, link, entry } = *opened;
     let header = Arc::new(HeaderMap::map(file.as_fd(), options.access)?);
     Ok(Step::Done(Box::new(Named { file, header, valid, link, entry })))
 }
