@@ -269,12 +269,12 @@ func (h *half) sleep(ctx context.Context, end <-chan struct{}, s side) error {
 			h.disarm(began)
 			return err
 		}
-		wake, err := h.rest(ctx, end, longest)
+		woken, err := h.rest(ctx, end, longest)
 		if err != nil {
 			h.disarm(began)
 			return err
 		}
-		if wake == sys.Woken {
+		if woken {
 			// What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a
 			// membarrier.
 			if over, err := s.ready(); over || err != nil {
@@ -289,20 +289,21 @@ func (h *half) sleep(ctx context.Context, end <-chan struct{}, s side) error {
 	}
 }
 
-// rest sleeps once, after this side has armed and looked again. An error says that the wait was called off.
-func (h *half) rest(ctx context.Context, end <-chan struct{}, longest time.Duration) (sys.Wake, error) {
+// rest sleeps once, after this side has armed and looked again, and says whether it was woken. An error says that the
+// wait was called off.
+func (h *half) rest(ctx context.Context, end <-chan struct{}, longest time.Duration) (woken bool, err error) {
 	if parking := h.wait.bell.place(); parking != nil {
 		if err := parking.Arm(1, time.Now().Add(longest)); err != nil {
 			h.wait.bell.removePlace()
-			return sys.Woken, nil
+			return true, nil
 		}
 		if err := h.calledOff(ctx, end); err != nil {
-			return 0, err
+			return false, err
 		}
 		return parking.Sleep(), nil
 	}
 	if err := h.calledOff(ctx, end); err != nil {
-		return 0, err
+		return false, err
 	}
 	return sys.FutexWait(&h.mine.wait, 1, longest), nil
 }

@@ -16,40 +16,27 @@ const (
 	ulfWakeAll             = 0x100
 )
 
-// Wake is why a sleep on a word ended.
-type Wake uint8
-
-const (
-	// Woken: somebody woke the word, or it held something else, or there was no reason.
-	Woken Wake = iota
-	// TimedOut: the time passed.
-	TimedOut
-	// Signalled: a signal handler ran.
-	Signalled
-)
-
-// FutexWait sleeps while word holds expected, for at most d (and never more than 71 minutes). It holds a thread for
-// that long, but no P.
-func FutexWait(word *uint32, expected uint32, d time.Duration) Wake {
+// FutexWait sleeps while word holds expected, for at most d (and never more than 71 minutes), and says whether somebody
+// woke the word or it held something else. False: the time passed, or a signal handler ran. It holds a thread for that
+// long, but no P.
+func FutexWait(word *uint32, expected uint32, d time.Duration) (woken bool) {
 	// Rounded up, because 0 would be for ever.
 	micros := min(max((d+time.Microsecond-1)/time.Microsecond, 1), math.MaxUint32)
 	_, _, errno := syscall.Syscall6(sysUlockWait, ulCompareAndWaitShared, uintptr(unsafe.Pointer(word)),
 		uintptr(expected), uintptr(micros), 0, 0)
 	switch errno {
 	case 0:
-		return Woken
-	case syscall.EINTR:
-		return Signalled
-	case syscall.ETIMEDOUT:
-		return TimedOut
+		return true
+	case syscall.EINTR, syscall.ETIMEDOUT:
+		return false
 	case syscall.EFAULT:
 		// The page was not in memory, and the kernel compares where it cannot fetch it. This does.
 		_ = atomic.LoadUint32(word)
-		return Woken
+		return true
 	}
 	// Anything else (no memory for the wait, say) must not become a busy loop.
 	time.Sleep(time.Millisecond)
-	return TimedOut
+	return false
 }
 
 // FutexWakeAll wakes everyone who sleeps on word. A system call even if nobody does: ask the word first.

@@ -15,34 +15,21 @@ const (
 	futexWake = 1
 )
 
-// Wake is why a sleep on a word ended.
-type Wake uint8
-
-const (
-	// Woken: somebody woke the word, or it held something else, or there was no reason.
-	Woken Wake = iota
-	// TimedOut: the time passed.
-	TimedOut
-	// Signalled: a signal handler ran.
-	Signalled
-)
-
-// FutexWait sleeps while word holds expected, for at most d, which is positive. It holds a thread for that long, but no P.
-func FutexWait(word *uint32, expected uint32, d time.Duration) Wake {
+// FutexWait sleeps while word holds expected, for at most d, which is positive, and says whether somebody woke the word or
+// it held something else. False: the time passed, or a signal handler ran. It holds a thread for that long, but no P.
+func FutexWait(word *uint32, expected uint32, d time.Duration) (woken bool) {
 	ts := unix.NsecToTimespec(int64(d))
 	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(expected),
 		uintptr(unsafe.Pointer(&ts)), 0, 0)
 	switch errno {
 	case 0, unix.EAGAIN:
-		return Woken
-	case unix.EINTR:
-		return Signalled
-	case unix.ETIMEDOUT:
-		return TimedOut
+		return true
+	case unix.EINTR, unix.ETIMEDOUT:
+		return false
 	}
 	// Anything else (a seccomp filter, say) must not become a busy loop.
 	time.Sleep(time.Millisecond)
-	return TimedOut
+	return false
 }
 
 // FutexWakeAll wakes everyone who sleeps on word. Costs 260 ns even if nobody does: ask the word first.

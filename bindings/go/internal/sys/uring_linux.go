@@ -173,12 +173,10 @@ func (p *Parking) Arm(expected uint32, until time.Time) error {
 	return p.file.SetReadDeadline(until)
 }
 
-// Sleep parks the goroutine until the word is woken, the time set by Arm has passed, or Interrupt was called after Arm.
-func (p *Parking) Sleep() Wake {
-	if err := p.conn.Read(p.look); errors.Is(err, os.ErrDeadlineExceeded) {
-		return TimedOut
-	}
-	return Woken
+// Sleep parks the goroutine until the word is woken; false: the time set by Arm has passed, or Interrupt was called after
+// Arm.
+func (p *Parking) Sleep() (woken bool) {
+	return !errors.Is(p.conn.Read(p.look), os.ErrDeadlineExceeded)
 }
 
 // Interrupt ends a Sleep that has been armed. A Sleep that is armed later is not affected, so its goroutine asks after

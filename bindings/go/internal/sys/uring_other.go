@@ -17,7 +17,7 @@ func NewParking(*uint32) (*Parking, error) { return nil, errors.ErrUnsupported }
 func (*Parking) Arm(uint32, time.Time) error { return errors.ErrUnsupported }
 
 // Sleep is never called.
-func (*Parking) Sleep() Wake { return TimedOut }
+func (*Parking) Sleep() (woken bool) { return false }
 
 // Interrupt is never called.
 func (*Parking) Interrupt() {}
