@@ -154,8 +154,9 @@ func (k Kind) Is(target error) bool {
 // Timeout says whether a deadline passed, as net.Error has it.
 func (k Kind) Timeout() bool { return k == TimedOut }
 
-// Error is what every call returns that fails: a [Kind] to decide on, and a text that says what was tried, on which
-// name, and what to do. The errors that a hot loop meets (Full, Empty, TimedOut) carry no text and allocate nothing.
+// Error is what a call returns that fails: a [Kind] to decide on, and a text that says what was tried, on which name, and
+// what to do. ErrFull and ErrEmpty, which a hot loop meets, are a bare Kind instead, and allocate nothing: so ask with
+// errors.Is or [KindOf], which know both.
 type Error struct {
 	// Kind is what to decide on.
 	Kind Kind

@@ -1,6 +1,7 @@
 package ramway
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,7 +107,7 @@ func openRoot(root string, makeDir bool) (int, error) {
 	}
 	if int(stat.Uid) != uid || sys.Permissions(stat)&0o077 != 0 {
 		sys.Close(dir)
-		found := failf(0, "it belongs to user %d and has mode %04o", stat.Uid, sys.Permissions(stat)).Text
+		found := fmt.Sprintf("it belongs to user %d and has mode %04o", stat.Uid, sys.Permissions(stat))
 		return -1, failf(PermissionDenied, refused, root, uid, found)
 	}
 	return dir, nil

@@ -31,9 +31,10 @@ func newBusSocket(fd int, name string) (*busSocket, error) {
 	return &busSocket{file: file, raw: raw}, nil
 }
 
-// control calls f with the descriptor, which stays open meanwhile. false: it is closed already.
-func (s *busSocket) control(f func(fd int)) bool {
-	return s.raw.Control(func(fd uintptr) { f(int(fd)) }) == nil
+// control calls f with the descriptor, which stays open meanwhile; not if it is closed already.
+func (s *busSocket) control(f func(fd int)) {
+	// The only error says that it is closed.
+	_ = s.raw.Control(func(fd uintptr) { f(int(fd)) })
 }
 
 // send is sendHandshake.
