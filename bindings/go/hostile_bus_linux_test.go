@@ -312,7 +312,8 @@ func TestWhatAListenerSendsIsDistrusted(t *testing.T) {
 			timeout = 200 * time.Millisecond
 		}
 		bus, err := Connect(context.Background(), path, ConnectOptions{Timeout: timeout})
-		if KindOf(err) != c.kind {
+		// Who is hung up on tries again until the deadline, which may come in the middle of a try.
+		if kind := KindOf(err); kind != c.kind && !(c.kind == NotFound && kind == TimedOut) {
 			t.Errorf("%s: %v, expected %v", what, err, c.kind.String())
 		}
 		if bus != nil {
