@@ -243,14 +243,15 @@ func osError(err error, doing string) *Error {
 	return &Error{Kind: kind, Text: doing, Err: err}
 }
 
-// contextError is what a call returns whose wait a context ended: TimedOut if its deadline passed, else Interrupted. The
-// cause is the context's.
+// contextError is what a call returns whose wait a context ended: TimedOut if its deadline passed (or it was cancelled
+// because another one had), else Interrupted. The cause is the context's.
 func contextError(ctx context.Context) *Error {
+	cause := context.Cause(ctx)
 	kind := Interrupted
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(cause, context.DeadlineExceeded) {
 		kind = TimedOut
 	}
-	return &Error{Kind: kind, Err: context.Cause(ctx)}
+	return &Error{Kind: kind, Err: cause}
 }
 
 func kindOfErrno(errno syscall.Errno) Kind {

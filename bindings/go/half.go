@@ -160,13 +160,10 @@ func (h *half) refused() error {
 // corrupt ends this handle for what the peer wrote.
 func (h *half) corrupt() error { return h.fail(h.die(Corrupt)) }
 
-// fail is the error of a kind that the hot path met.
+// fail is the error of a state that the handle or the ring is in.
 func (h *half) fail(kind Kind) error {
 	text := ""
-	switch kind {
-	case Full, Empty, TimedOut:
-		return kind
-	case Corrupt:
+	if kind == Corrupt {
 		text = "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. " +
 			"Recreate the ring, and see SECURITY.md if the peer is not trusted"
 	}
@@ -266,14 +263,6 @@ func (h *half) finish() error {
 	at := h.at
 	h.ring, h.mine, h.peer, h.data, h.at = nil, nil, nil, nil, nil
 	return at.release()
-}
-
-// done is a context's channel; nil for a context that is never done, and for none.
-func done(ctx context.Context) <-chan struct{} {
-	if ctx == nil {
-		return nil
-	}
-	return ctx.Done()
 }
 
 // orNever is the context, or one that is never done in place of none.

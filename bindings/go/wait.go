@@ -2,7 +2,6 @@ package ramway
 
 import (
 	"context"
-	"errors"
 	"os"
 	"runtime"
 	"sync"
@@ -192,12 +191,9 @@ func (h *half) calledOff(ctx context.Context, done <-chan struct{}) error {
 	}
 	select {
 	case <-done:
-		cause := context.Cause(ctx)
-		kind := Interrupted
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(cause, context.DeadlineExceeded) {
-			kind = TimedOut
-		}
-		return &Error{Kind: kind, Name: h.name, Err: cause}
+		err := contextError(ctx)
+		err.Name = h.name
+		return err
 	default:
 		return nil
 	}
@@ -205,7 +201,7 @@ func (h *half) calledOff(ctx context.Context, done <-chan struct{}) error {
 
 // until blocks until s is ready, with nil, or there is nothing to wait for any more.
 func (h *half) until(ctx context.Context, s side) error {
-	end := done(ctx)
+	end := orNever(ctx).Done()
 	if err := h.calledOff(ctx, end); err != nil {
 		return err
 	}

@@ -388,12 +388,13 @@ func TestManyWaiters(t *testing.T) {
 	})
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	time.Sleep(300 * time.Millisecond)
-	before := processorTime()
+	before, began := processorTime(), time.Now()
 	time.Sleep(time.Second)
-	used := processorTime() - before
-	t.Logf("%d waiters use %v of processor time in a second, in %d threads", count, used, threads(t))
-	if used > 500*time.Millisecond {
-		t.Errorf("%d waiters use %v of processor time in a second", count, used)
+	used, passed := processorTime()-before, time.Since(began)
+	t.Logf("%d waiters use %v of processor time in %v, in %d threads", count, used, passed, threads(t))
+	// Waiters that spin would use all of a processor. The race detector makes each round many times as dear.
+	if used > passed/2 && !guardAlways {
+		t.Errorf("%d waiters use %v of processor time in %v", count, used, passed)
 	}
 	// Sockets and pipes of other tests have threads too; nothing like one per waiter.
 	if n := threads(t); n > 200 && !withoutParking.Load() && runtime.GOOS == "linux" {
