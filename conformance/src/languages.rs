@@ -1,9 +1,11 @@
 //! The languages that take part: what `programs/*/language.json` says, built and ready to be started.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Deserialize;
 
 /// What went wrong, in words.
@@ -104,11 +106,13 @@ impl Language {
     }
 
     /// The program with the arguments that it always gets; a command and its flags are to follow. Its standard input is
-    /// empty unless it is set.
+    /// empty unless it is set. It is killed if the thread that started it ends before it.
     pub fn command(&self) -> Command {
         let words = self.expand(&self.run);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null());
+        // SAFETY: one system call, async-signal-safe, no allocation.
+        unsafe { command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?)) };
         command
     }
 

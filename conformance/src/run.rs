@@ -1,14 +1,14 @@
 //! Programs as children: started, listened to, told things, killed by their own process id, and never left behind.
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::Signal;
 
 use crate::folder::Folder;
 use crate::languages::{Language, Result};
@@ -121,8 +121,6 @@ impl Scene {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // SAFETY: one system call, async-signal-safe, no allocation.
-        unsafe { command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?)) };
         self.note(&label, flags);
         let mut child = command.spawn().map_err(|cause| format!("{label}: {:?}: {cause}", command.get_program()))?;
         let (sender, events) = mpsc::channel();

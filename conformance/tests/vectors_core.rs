@@ -4,31 +4,29 @@
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ramway::{Bus, Error, Listener, Region, Ring};
 use ramway_conformance::vectors::Vectors;
 use ramway_conformance::vectors::files::Result;
-use ramway_conformance::vectors::session::{Heard, Reader, Session};
+use ramway_conformance::vectors::session::{Lines, Reader, Session};
 
 /// The core, as it is linked into this test.
 struct Core;
 
 /// A `read` under way.
 struct Running {
-    events: Receiver<String>,
+    lines: Lines,
     go_on: Sender<()>,
-    next: Option<String>,
-    ended: bool,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Reader for Core {
     fn start(&self, arguments: &[String], _dir: &Path) -> Result<Box<dyn Session>> {
         let arguments = arguments.to_vec();
-        let (say, events) = channel();
+        let (say, lines) = channel();
         let (go_on, told) = channel();
         let thread = std::thread::spawn(move || {
             let flag = |name: &str| {
@@ -45,7 +43,7 @@ impl Reader for Core {
                 said.say(format_args!("error name={} number={}", error.kind().name(), error.code()));
             }
         });
-        Ok(Box::new(Running { events, go_on, next: None, ended: false, thread: Some(thread) }))
+        Ok(Box::new(Running { lines: Lines::new(lines), go_on, thread: Some(thread) }))
     }
 }
 
@@ -155,32 +153,13 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 impl Session for Running {
-    fn hear(&mut self, deadline: Instant) -> Heard {
-        if let Some(line) = self.next.take() {
-            return Heard::Line(line);
-        }
-        match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => Heard::Line(line),
-            Err(RecvTimeoutError::Timeout) => Heard::Silence,
-            Err(RecvTimeoutError::Disconnected) => {
-                self.ended = true;
-                Heard::Ended
-            }
-        }
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 
     fn go_on(&mut self) -> Result<()> {
         let _ = self.go_on.send(());
         Ok(())
-    }
-
-    fn has_ended(&mut self) -> bool {
-        match self.events.try_recv() {
-            Ok(line) => self.next = Some(line),
-            Err(std::sync::mpsc::TryRecvError::Empty) => {}
-            Err(std::sync::mpsc::TryRecvError::Disconnected) => self.ended = true,
-        }
-        self.ended || self.next.is_some()
     }
 
     fn finish(&mut self, _deadline: Instant) -> Result<()> {

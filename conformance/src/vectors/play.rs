@@ -316,7 +316,7 @@ impl Stage {
     fn connect(&mut self) -> Result<super::socket::Socket> {
         let (path, deadline) = (self.folder.at("bus"), self.deadline);
         let session = self.session();
-        super::socket::Socket::connect(&path, deadline, || session.has_ended())
+        super::socket::Socket::connect(&path, deadline, || session.lines().any())
     }
 
     /// A correct connector, which gets a bus and goes.
@@ -486,7 +486,7 @@ impl Stage {
     fn expect(&mut self, what: &str) -> Result<Event> {
         let (word, name) = what.split_once(" name=").unwrap_or((what, ""));
         let deadline = self.deadline;
-        let said = match self.session().hear(deadline) {
+        let said = match self.session().lines().hear(deadline) {
             Heard::Line(line) => {
                 let event = Event::parse(&line);
                 if event.word == word && (name.is_empty() || event.get("name") == Some(name)) {
@@ -507,7 +507,7 @@ impl Stage {
     fn ended(&mut self) -> Result<()> {
         let deadline = self.deadline;
         loop {
-            match self.session().hear(deadline) {
+            match self.session().lines().hear(deadline) {
                 // Of a region, it may say that it has closed it.
                 Heard::Line(line) if line == "closed" => {}
                 Heard::Line(line) => return Err(format!("it goes on with '{line}'")),

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Instant;
 
 use super::files::{Result, tried};
@@ -24,14 +24,55 @@ pub enum Heard {
     Silence,
 }
 
+/// What a reader says, line by line.
+pub struct Lines {
+    lines: Receiver<String>,
+    /// The one that a look without waiting has found.
+    next: Option<String>,
+    ended: bool,
+}
+
+impl Lines {
+    /// The output ends when the other end of the channel goes.
+    pub fn new(lines: Receiver<String>) -> Self {
+        Self { lines, next: None, ended: false }
+    }
+
+    /// The next one.
+    pub fn hear(&mut self, deadline: Instant) -> Heard {
+        if let Some(line) = self.next.take() {
+            return Heard::Line(line);
+        }
+        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => Heard::Line(line),
+            Err(RecvTimeoutError::Timeout) => Heard::Silence,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.ended = true;
+                Heard::Ended
+            }
+        }
+    }
+
+    /// Whether it has said something or ended already, without waiting. A reader that does so before it is connected has
+    /// given up.
+    pub fn any(&mut self) -> bool {
+        if self.next.is_none() && !self.ended {
+            match self.lines.try_recv() {
+                Ok(line) => self.next = Some(line),
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => self.ended = true,
+            }
+        }
+        self.ended || self.next.is_some()
+    }
+}
+
 /// A reader at work.
 pub trait Session {
-    /// The next event.
-    fn hear(&mut self, deadline: Instant) -> Heard;
+    /// Its events.
+    fn lines(&mut self) -> &mut Lines;
     /// Lets a paused reader go on.
     fn go_on(&mut self) -> Result<()>;
-    /// Whether its output has ended already, without waiting.
-    fn has_ended(&mut self) -> bool;
     /// Waits for its end; the error says how it ended badly. It is killed at the deadline.
     fn finish(&mut self, deadline: Instant) -> Result<()>;
     /// Ends it, and gives what it said beside its events, for the report of a failure.
@@ -42,10 +83,8 @@ pub trait Session {
 pub struct Program {
     child: Child,
     stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
+    lines: Lines,
     stderr: Receiver<String>,
-    next: Option<String>,
-    ended: bool,
     exited: bool,
 }
 
@@ -74,23 +113,13 @@ impl Program {
                 let _ = to_remarks.send(String::from_utf8_lossy(&bytes).into_owned());
             });
         }
-        Ok(Self { child, stdin, lines, stderr: remarks, next: None, ended: false, exited: false })
+        Ok(Self { child, stdin, lines: Lines::new(lines), stderr: remarks, exited: false })
     }
 }
 
 impl Session for Program {
-    fn hear(&mut self, deadline: Instant) -> Heard {
-        if let Some(line) = self.next.take() {
-            return Heard::Line(line);
-        }
-        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => Heard::Line(line),
-            Err(RecvTimeoutError::Timeout) => Heard::Silence,
-            Err(RecvTimeoutError::Disconnected) => {
-                self.ended = true;
-                Heard::Ended
-            }
-        }
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 
     fn go_on(&mut self) -> Result<()> {
@@ -98,18 +127,6 @@ impl Session for Program {
             Some(stdin) => tried("its standard input", stdin.write_all(b"go on\n").and_then(|()| stdin.flush())),
             None => Ok(()),
         }
-    }
-
-    fn has_ended(&mut self) -> bool {
-        if self.next.is_none() && !self.ended {
-            match self.lines.try_recv() {
-                Ok(line) => self.next = Some(line),
-                Err(std::sync::mpsc::TryRecvError::Empty) => {}
-                Err(std::sync::mpsc::TryRecvError::Disconnected) => self.ended = true,
-            }
-        }
-        // Whoever says something before it was connected to has given up.
-        self.ended || self.next.is_some()
     }
 
     fn finish(&mut self, deadline: Instant) -> Result<()> {
