@@ -68,7 +68,7 @@ fn make<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said
     said.say("attached");
     for seq in 0..number("--count") {
         let payload: Vec<u8> = (0..number("--sizes")).map(|i| (seq + i) as u8).collect();
-        tx.send_tagged(seq, u64::from(crc32(&payload)) << 32 | u64::from(seq), &payload)?;
+        tx.send_tagged(seq, u64::from(crc32fast::hash(&payload)) << 32 | u64::from(seq), &payload)?;
     }
     said.say("sent");
     told();
@@ -84,7 +84,7 @@ fn read<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said
         let region = Region::builder().timeout(patience).open(path)?;
         let mut bytes = vec![0; region.len() as usize];
         region.read_at(0, &mut bytes)?;
-        said.say(format_args!("region len={} crc32={}", region.len(), crc32(&bytes)));
+        said.say(format_args!("region len={} crc32={}", region.len(), crc32fast::hash(&bytes)));
         return Ok(());
     }
     let timeout = Duration::from_millis(flag("--timeout").unwrap().parse().unwrap());
@@ -119,7 +119,7 @@ fn read<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said
         }
         let size: u64 = flag("--size").unwrap_or("0").parse().unwrap();
         let payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
-        match tx.try_send_tagged(0, u64::from(crc32(&payload)) << 32, &payload) {
+        match tx.try_send_tagged(0, u64::from(crc32fast::hash(&payload)) << 32, &payload) {
             Ok(()) => said.say("sent"),
             Err(error) => said.end(&error),
         }
@@ -129,7 +129,8 @@ fn read<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said
         let end = loop {
             match rx.recv_timeout(timeout) {
                 Ok(message) => {
-                    let (type_id, tag, len, crc) = (message.type_id(), message.tag(), message.len(), crc32(&message));
+                    let (type_id, tag, len, crc) =
+                        (message.type_id(), message.tag(), message.len(), crc32fast::hash(&message));
                     said.say(format_args!("message type_id={type_id} tag={tag} len={len} crc32={crc}"));
                 }
                 Err(error) => break error,
@@ -144,12 +145,6 @@ fn read<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said
     drop((tx, rx));
     said.say("closed");
     Ok(())
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
-    })
 }
 
 impl Session for Running {

@@ -11,7 +11,7 @@ mod later;
 
 use super::image::{
     BLOCKS, CAPACITY, CLOSED, CONSUMER, EPOCH, FLAGS, HEAD, Image, LEN, PAGE, PERSISTENT, PRODUCER, ROLE_FLAGS, Ring,
-    TAIL, crc32, payload, run_u32, run_u64,
+    TAIL, payload, run_u32, run_u64,
 };
 use super::model::{
     Attached, Class, Kind, Message, NameAfter, Reader, RegionBytes, Role, Run, Segment, Segments, Then, When,
@@ -146,7 +146,7 @@ fn region(image: &Image) -> Reader {
     let keeps = image.read_u32(FLAGS) & PERSISTENT != 0;
     Reader {
         open: "ok".into(),
-        region: Some(RegionBytes { len, crc32: crc32(&image.read(data, len)) }),
+        region: Some(RegionBytes { len, crc32: crc32fast::hash(&image.read(data, len)) }),
         name_after: Some(if keeps { NameAfter::Stays } else { NameAfter::Gone }),
         ..refused(Role::Region, "")
     }
