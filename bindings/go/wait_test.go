@@ -392,8 +392,9 @@ func TestManyWaiters(t *testing.T) {
 	time.Sleep(time.Second)
 	used, passed := processorTime()-before, time.Since(began)
 	t.Logf("%d waiters use %v of processor time in %v, in %d threads", count, used, passed, threads(t))
-	// Waiters that spin would use all of a processor. The race detector makes each round many times as dear.
-	if used > passed/2 && !guardAlways {
+	// Waiters that spin would use all of a processor. The race detector makes each round many times as dear, and a system
+	// call for each costs nearly half of one (docs/adr/0017).
+	if used > passed/2 && !guardAlways && !withoutParking.Load() {
 		t.Errorf("%d waiters use %v of processor time in %v", count, used, passed)
 	}
 	// Sockets and pipes of other tests have threads too; nothing like one per waiter.
