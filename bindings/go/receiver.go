@@ -382,8 +382,8 @@ func (r *Receiver) stop(err error) {
 	}
 }
 
-// Err is what ended the last loop over [Receiver.All] or [Receiver.Batches]: nil if the sender closed, or the loop's
-// body left.
+// Err is what ended the last loop over [Receiver.All] or [Receiver.Batches]: nil if the sender closed, the ring's name was
+// removed under it (both are ErrClosed to Recv), or the loop's body left.
 func (r *Receiver) Err() error { return r.err }
 
 // Len is how many bytes, frame headers and padding included, are published and not released. It may have changed when

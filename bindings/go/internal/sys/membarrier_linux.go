@@ -16,15 +16,18 @@ const (
 // the command: a seccomp filter may forbid it. The first call may take up to 12 ms. RAMWAY_MEMBARRIER=0 in the
 // environment switches it off.
 var CanMembarrier = sync.OnceValue(func() bool {
-	return os.Getenv("RAMWAY_MEMBARRIER") != "0" && membarrier(membarrierRegisterGlobalExpedited) && Membarrier()
+	if os.Getenv("RAMWAY_MEMBARRIER") == "0" {
+		return false
+	}
+	// Not raw like the barrier itself: registering waits for every processor's grace period.
+	_, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierRegisterGlobalExpedited, 0, 0)
+	return errno == 0 && Membarrier()
 })
 
 // Membarrier is a full memory barrier on every processor that runs a registered process, this one included. False if
 // the kernel refused: then there was none, not even here.
-func Membarrier() bool { return membarrier(membarrierGlobalExpedited) }
-
-func membarrier(command uintptr) bool {
+func Membarrier() bool {
 	// Raw: it waits for other processors for about a microsecond, never for a process.
-	_, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, command, 0, 0)
+	_, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, membarrierGlobalExpedited, 0, 0)
 	return errno == 0
 }
