@@ -56,7 +56,7 @@ func attachNamed(name string, how how, o Options, r role) (*attachment, error) {
 }
 
 func differs(what string, wanted, found uint64) error {
-	return failf(InvalidArgument, "it exists with a %s of %d bytes, not the %d asked for; leave it out to take what is there",
+	return failf(InvalidArgument, "it exists, and its %s is %d bytes, not the %d asked for; leave it out to take what is there",
 		what, found, wanted)
 }
 

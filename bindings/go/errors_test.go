@@ -82,6 +82,29 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
+func TestErrorsOfARingSayWhatWasTried(t *testing.T) {
+	over, stop := context.WithCancel(context.Background())
+	stop()
+	tx, rx, err := Pair(Options{Capacity: 4096})
+	expectKind(t, err, 0)
+	_, err = rx.Recv(over)
+	expectText(t, err, "ramway: receiving: context canceled")
+	expectText(t, tx.Send(over, 1, make([]byte, 5000)), "ramway: sending: ", "5000")
+	expectKind(t, errors.Join(rx.Close(), tx.Close()), 0)
+	expectText(t, tx.Send(over, 1, nil), "ramway: sending: ")
+
+	name := newFolder(t).at("ring")
+	rx, err = CreateReceiver(name, Options{Capacity: 4096})
+	expectKind(t, err, 0)
+	_, err = OpenSender(name, Options{Align: 64})
+	expectText(t, err, "ramway: opening the ring '"+name+"': it exists, and its alignment is 16 bytes, not the 64 asked for")
+	_, err = rx.Recv(over)
+	expectText(t, err, "ramway: receiving from '"+name+"': context canceled")
+	_, err = rx.RecvBatch(over, 0)
+	expectText(t, err, "ramway: receiving from '"+name+"': a batch of at most 0")
+	expectKind(t, rx.Close(), 0)
+}
+
 func TestErrnoKeepsItsNumber(t *testing.T) {
 	for errno, kind := range map[syscall.Errno]Kind{
 		syscall.ENOENT: NotFound, syscall.EEXIST: AlreadyExists, syscall.EACCES: PermissionDenied, syscall.EPERM: PermissionDenied,

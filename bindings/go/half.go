@@ -167,17 +167,26 @@ func (h *half) fail(kind Kind) error {
 		text = "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. " +
 			"Recreate the ring, and see SECURITY.md if the peer is not trusted"
 	}
-	op := "sending to"
-	if h.role == consumer {
-		op = "receiving from"
+	return &Error{Kind: kind, Op: h.doing(), Name: h.name, Text: text}
+}
+
+// doing is what errors say was tried; a pair has no name to go on with.
+func (h *half) doing() string {
+	switch {
+	case h.role == producer && h.name != "":
+		return "sending to"
+	case h.role == producer:
+		return "sending"
+	case h.name != "":
+		return "receiving from"
 	}
-	return &Error{Kind: kind, Op: op, Name: h.name, Text: text}
+	return "receiving"
 }
 
 // failf is an error with a text about this ring.
 func (h *half) failf(kind Kind, format string, args ...any) error {
 	e := failf(kind, format, args...)
-	e.Name = h.name
+	e.Op, e.Name = h.doing(), h.name
 	return e
 }
 

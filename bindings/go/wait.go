@@ -192,7 +192,7 @@ func (h *half) calledOff(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
 		err := contextError(ctx)
-		err.Name = h.name
+		err.Op, err.Name = h.doing(), h.name
 		return err
 	default:
 		return nil
