@@ -399,6 +399,44 @@ func TestSendCalls(t *testing.T) {
 	expectKind(t, err, Detached)
 }
 
+// The race detector sees it if a call that comes after Close touches what Close takes away.
+func TestCloseBesideCallsThatBegin(t *testing.T) {
+	for round := range 400 {
+		tx, rx, err := Pair(Options{Capacity: 4096})
+		expectKind(t, err, 0)
+		ended := make(chan error, 2)
+		go func() {
+			for {
+				if n, err := tx.SendBatch(background, 1, [][]byte{nil, {1}}); err != nil {
+					if n > 1 {
+						err = fmt.Errorf("%d sent, %w", n, err)
+					}
+					ended <- err
+					return
+				}
+			}
+		}()
+		go func() {
+			for {
+				batch, err := rx.RecvBatch(background, 3)
+				if err != nil {
+					ended <- err
+					return
+				}
+				batch.Release()
+			}
+		}()
+		time.Sleep(time.Duration(round) * time.Microsecond)
+		expectKind(t, tx.Close(), 0)
+		expectKind(t, rx.Close(), 0)
+		for range 2 {
+			if kind := KindOf(<-ended); kind != Detached && kind != Closed {
+				t.Fatal(kind)
+			}
+		}
+	}
+}
+
 func TestEndings(t *testing.T) {
 	dir := newFolder(t)
 	name := dir.at("ring")

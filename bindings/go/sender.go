@@ -246,7 +246,10 @@ func (s *Sender) SendBatch(ctx context.Context, typeID uint32, messages [][]byte
 	for i, data := range messages {
 		if atomic.LoadUint32(&s.shut) != 0 || typeID >= typeIDReserved || !s.fits(uint64(len(data))) {
 			if err := s.makeRoom(ctx, true, typeID, len(data)); err != nil {
-				s.flushAlive()
+				// Closed meanwhile: Close flushes once this call has left, and may be unmapping already if it came first.
+				if atomic.LoadUint32(&s.shut) == 0 {
+					s.flush()
+				}
 				return i, err
 			}
 		}
@@ -275,13 +278,6 @@ func (s *Sender) SendVec(ctx context.Context, typeID uint32, tag uint64, parts .
 	s.commit(uint64(n), typeID, tag)
 	s.flush()
 	return nil
-}
-
-// flushAlive is flush where the handle may be dead.
-func (s *Sender) flushAlive() {
-	if atomic.LoadUint32(&s.shut)&shutDead == 0 && s.ring != nil {
-		s.flush()
-	}
 }
 
 // Flush makes every [Slot.CommitUnflushed] so far visible. Never waits.
@@ -363,7 +359,9 @@ func (s *Sender) letGo(abandoned bool) error {
 	runtime.SetFinalizer(s, nil)
 	s.room = -1
 	s.lease++
-	s.flushAlive()
+	if atomic.LoadUint32(&s.shut)&shutDead == 0 {
+		s.flush()
+	}
 	if _, pair := s.at.link.(noLink); !abandoned || pair {
 		s.announceClose()
 	}
