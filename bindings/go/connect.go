@@ -44,6 +44,9 @@ const (
 // ErrAbiMismatch if the two sides speak different versions, ErrCorrupt or ErrPeerDead if the listener breaks the
 // handshake, or what the listener gave as its reason (ErrNoSpace for example).
 func Connect(ctx context.Context, name string, o ConnectOptions) (*Bus, error) {
+	if err := o.Wait.check(); err != nil {
+		return nil, about(err, "connecting to", name)
+	}
 	ctx = orNever(ctx)
 	timeout := o.Timeout
 	if timeout == 0 {

@@ -79,7 +79,7 @@ func TestOpenOrCreateSaysWhatDiffers(t *testing.T) {
 		_ = hold(t, name, h, Options{}, consumer).release()
 	}
 	_ = tx.release()
-	for _, o := range []Options{{Align: 24}, {Align: 8}, {Align: 8192}, {Align: -16}, {Capacity: -1}} {
+	for _, o := range []Options{{Align: 24}, {Align: 8}, {Align: 8192}, {Align: -16}, {Capacity: -1}, {Wait: Block + 1}} {
 		expectKind(t, refused(t, dir.at("other"), howOpenOrCreate, o, consumer), InvalidArgument)
 	}
 	dir.expectNames()

@@ -50,6 +50,9 @@ const (
 
 // plan is what every bus gets.
 func (o *ListenOptions) plan(name string) (*busPlan, error) {
+	if err := o.Wait.check(); err != nil {
+		return nil, err
+	}
 	toPeer, fromPeer := o.ToPeer, o.FromPeer
 	switch {
 	case toPeer == 0 && fromPeer == 0:

@@ -72,6 +72,14 @@ func (m WaitMode) String() string {
 	return "unknown"
 }
 
+// check refuses what is none of the modes.
+func (m WaitMode) check() error {
+	if m > Block {
+		return failf(InvalidArgument, "%d is no way to wait: Hybrid, Spin or Block", uint8(m))
+	}
+	return nil
+}
+
 // The capacity of a ring if nobody says otherwise, in bytes.
 const defaultCapacity = 1 << 20
 

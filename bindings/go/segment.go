@@ -194,8 +194,12 @@ func (o *Options) placement() sys.Placement {
 	return sys.Placement{HugePages: o.HugePages, LockMemory: o.LockMemory, Prefault: o.Prefault}
 }
 
-// granule is what the data's offset and capacity must be multiples of.
+// granule is what the data's offset and capacity must be multiples of. The first that is asked of the options: what is
+// wrong with them whatever is opened, it says.
 func (o *Options) granule() (int, error) {
+	if err := o.Wait.check(); err != nil {
+		return 0, err
+	}
 	if !o.HugePages {
 		return sys.PageSize(), nil
 	}

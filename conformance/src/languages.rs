@@ -39,10 +39,12 @@ struct Description {
     run: Vec<String>,
 }
 
-/// The repository's root.
+/// The root of the repository that this is called in, else of the one that it was built from.
 pub fn root() -> PathBuf {
-    let conformance = Path::new(env!("CARGO_MANIFEST_DIR"));
-    conformance.parent().unwrap_or(conformance).to_owned()
+    let here = std::env::current_dir().unwrap_or_default();
+    let built_from = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let found = here.ancestors().find(|folder| folder.join("conformance/programs").is_dir());
+    found.unwrap_or(built_from.parent().unwrap_or(built_from)).to_owned()
 }
 
 /// Cargo's target directory.

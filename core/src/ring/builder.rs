@@ -259,7 +259,7 @@ fn differs(what: &str, wanted: u64, found: u64) -> Error {
     Error::new(
         ErrorKind::InvalidArgument,
         format!(
-            "it exists with a {what} of {found} bytes, not the {wanted} asked for; leave it out to take what is there"
+            "it exists, and its {what} is {found} bytes, not the {wanted} asked for; leave it out to take what is there"
         ),
     )
 }
