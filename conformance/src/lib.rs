@@ -8,6 +8,7 @@ pub mod run;
 pub mod speed;
 pub mod table;
 pub mod vectors;
+pub mod work;
 
 /// How many of the languages that miss their toolchain count as failures: all of them where `CI=true`, else none.
 pub fn missing_is_failure(missing: usize) -> usize {

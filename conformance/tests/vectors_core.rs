@@ -3,7 +3,6 @@
 
 use std::fmt::Display;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use ramway::{Bus, Error, Listener, Region, Ring};
 use ramway_conformance::vectors::Vectors;
 use ramway_conformance::vectors::files::Result;
 use ramway_conformance::vectors::session::{Lines, Reader, Session};
+use ramway_conformance::work;
 
 /// The core, as it is linked into this test.
 struct Core;
@@ -175,14 +175,14 @@ fn the_core_reads_every_vector_as_it_says() {
     let vectors = Vectors::load().unwrap();
     let jobs = vectors.jobs(&std::env::var("RAMWAY_VECTORS_ONLY").unwrap_or_default());
     assert!(!jobs.is_empty());
-    let failures = Mutex::new(Vec::new());
-    vectors.play_all(&jobs, &Core, 8, |job, result| {
+    let results = work::each(&jobs, 8, |_, &job| vectors.play(job, &Core));
+    let mut failures = Vec::new();
+    for (&job, result) in jobs.iter().zip(results) {
         if let Err(cause) = result {
             let (name, role) = vectors.name(job);
-            failures.lock().unwrap().push(format!("{name} as {role}: {cause}"));
+            failures.push(format!("{name} as {role}: {cause}"));
         }
-    });
-    let mut failures = failures.into_inner().unwrap();
+    }
     failures.sort();
     assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), jobs.len(), failures.join("\n"));
 }

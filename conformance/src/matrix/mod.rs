@@ -18,6 +18,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::languages::{self, Language, Result};
 use crate::run::Scene;
+use crate::work;
 use pair::{Over, Pair};
 pub use report::{Outcome, Report};
 
@@ -174,30 +175,14 @@ fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64) -> Vec<Outcome> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let shared = Processors { free: Mutex::new(processors), freed: Condvar::new() };
     let bar = progress(jobs.len());
-    let next = Mutex::new(0);
-    let outcomes = Mutex::new(Vec::with_capacity(jobs.len()));
-    std::thread::scope(|scope| {
-        for _ in 0..2 * processors {
-            scope.spawn(|| {
-                loop {
-                    let at = {
-                        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
-                        *next += 1;
-                        *next - 1
-                    };
-                    let Some(job) = jobs.get(at) else { return };
-                    bar.set_message(format!("{} → {}", job.producer.name, job.consumer.name));
-                    let outcome = play_one(job, messages, seed ^ at as u64, processors, &shared);
-                    bar.inc(1);
-                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
-                }
-            });
-        }
+    let outcomes = work::each(jobs, 2 * processors, |at, job| {
+        bar.set_message(format!("{} → {}", job.producer.name, job.consumer.name));
+        let outcome = play_one(job, messages, seed ^ at as u64, processors, &shared);
+        bar.inc(1);
+        outcome
     });
     bar.finish_and_clear();
-    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    outcomes.sort_by_key(|(at, _)| *at);
-    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    outcomes
 }
 
 fn play_one(job: &Job<'_>, messages: u64, seed: u64, processors: usize, shared: &Processors) -> Outcome {

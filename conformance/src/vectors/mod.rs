@@ -19,11 +19,9 @@ mod socket;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::languages::{self, Language};
-use crate::{missing_is_failure, summary};
+use crate::{missing_is_failure, summary, work};
 use model::{Class, Handshakes, Segments};
 use report::{Failure, Tally};
 use session::{Program, Reader, Session};
@@ -116,27 +114,6 @@ impl Vectors {
             Job::Made(i) => (made::ALL[i].name(), "maker".into()),
         }
     }
-
-    /// Plays all of them, some at a time, and hands each result over.
-    pub fn play_all(
-        &self,
-        jobs: &[Job],
-        reader: &dyn Reader,
-        at_a_time: usize,
-        done: impl Fn(Job, files::Result<()>) + Sync,
-    ) {
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..at_a_time.max(1) {
-                scope.spawn(|| {
-                    // Relaxed: whoever takes a number takes the job.
-                    while let Some(&job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        done(job, self.play(job, reader));
-                    }
-                });
-            }
-        });
-    }
 }
 
 /// One vector in one role.
@@ -197,13 +174,8 @@ fn tallies(args: &Args) -> languages::Result<Vec<Tally>> {
     for language in languages::all(&args.language)? {
         let mut tally = Tally::new(&language.name, language.missing.clone());
         if language.missing.is_none() {
-            let results = Mutex::new(Vec::new());
-            vectors.play_all(&jobs, &language, args.jobs, |job, result| {
-                results.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((job, result));
-            });
-            let mut results = results.into_inner()?;
-            results.sort_by_key(|(job, _)| *job);
-            for (job, result) in results {
+            let results = work::each(&jobs, args.jobs, |_, &job| vectors.play(job, &language));
+            for (&job, result) in jobs.iter().zip(results) {
                 let (vector, role) = vectors.name(job);
                 let failure = result.err().map(|text| Failure { vector, role, text });
                 let column: fn(&mut Tally) -> &mut report::Count = match job {
