@@ -56,33 +56,43 @@ func init() {
 
 const contentionRounds = 500
 
+// race has eight goroutines attach at once, four in each role, and gives those that could. lost is what the others are told.
+func race(t *testing.T, name string, h how, lost Kind) []*attachment {
+	t.Helper()
+	var all sync.WaitGroup
+	results := make(chan *attachment, 8)
+	for i := range 8 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			a, err := attachNamed(name, h, Options{Capacity: 4096}, role(i%2))
+			if err != nil && KindOf(err) != lost {
+				t.Error(err)
+			}
+			results <- a
+		}()
+	}
+	all.Wait()
+	close(results)
+	var winners []*attachment
+	for a := range results {
+		if a != nil {
+			winners = append(winners, a)
+		}
+	}
+	return winners
+}
+
 func TestOfRacingCreatorsOneWins(t *testing.T) {
 	t.Run("goroutines", func(t *testing.T) {
 		dir := newFolder(t)
 		for range 200 {
-			var all sync.WaitGroup
-			results := make(chan *attachment, 8)
-			for i := range 8 {
-				all.Add(1)
-				go func() {
-					defer all.Done()
-					a, err := attachNamed(dir.at("ring"), howCreate, Options{Capacity: 4096}, role(i%2))
-					if err != nil && KindOf(err) != AlreadyExists {
-						t.Error(err)
-					}
-					results <- a
-				}()
+			winners := race(t, dir.at("ring"), howCreate, AlreadyExists)
+			for _, a := range winners {
+				_ = a.release()
 			}
-			all.Wait()
-			won := 0
-			for range 8 {
-				if a := <-results; a != nil {
-					won++
-					_ = a.release()
-				}
-			}
-			if won != 1 {
-				t.Fatalf("%d created it", won)
+			if len(winners) != 1 {
+				t.Fatalf("%d created it", len(winners))
 			}
 			dir.expectNames()
 		}
@@ -121,27 +131,7 @@ func TestOfRacingCreatorsOneWins(t *testing.T) {
 func TestOneProducerAndOneConsumer(t *testing.T) {
 	dir := newFolder(t)
 	for range 100 {
-		var all sync.WaitGroup
-		results := make(chan *attachment, 8)
-		for i := range 8 {
-			all.Add(1)
-			go func() {
-				defer all.Done()
-				a, err := attachNamed(dir.at("ring"), howOpenOrCreate, Options{Capacity: 4096}, role(i%2))
-				if err != nil && KindOf(err) != Busy {
-					t.Error(err)
-				}
-				results <- a
-			}()
-		}
-		all.Wait()
-		close(results)
-		holders := []*attachment{}
-		for a := range results {
-			if a != nil {
-				holders = append(holders, a)
-			}
-		}
+		holders := race(t, dir.at("ring"), howOpenOrCreate, Busy)
 		if len(holders) != 2 {
 			t.Fatalf("%d hold a role", len(holders))
 		}

@@ -26,11 +26,16 @@ func outOfMemory(err error) error {
 	return err
 }
 
-// checkFileLimit: growing a file beyond RLIMIT_FSIZE is not only an error but a deadly SIGXFSZ.
-func checkFileLimit(end int64) error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil || uint64(end) <= limit.Cur {
-		return nil
+// fileEnd is where length bytes from offset end, if a file may become that long: growing one beyond RLIMIT_FSIZE is not
+// only an error but a deadly SIGXFSZ.
+func fileEnd(offset, length int64) (int64, error) {
+	end := offset + length
+	if offset < 0 || length < 0 || end < 0 {
+		return 0, &LimitError{fmt.Sprintf("%d bytes asked at offset %d: more than any file can hold", length, offset)}
 	}
-	return &LimitError{fmt.Sprintf("%d bytes asked, limited by RLIMIT_FSIZE (ulimit -f) = %d bytes", end, limit.Cur)}
+	var limit unix.Rlimit
+	if length == 0 || unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) != nil || uint64(end) <= limit.Cur {
+		return end, nil
+	}
+	return 0, &LimitError{fmt.Sprintf("%d bytes asked, limited by RLIMIT_FSIZE (ulimit -f) = %d bytes", end, limit.Cur)}
 }

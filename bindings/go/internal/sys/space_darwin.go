@@ -9,14 +9,8 @@ import (
 // Allocate takes the space of length bytes from offset in the file, growing it where it is shorter: a [LimitError] or
 // ENOSPC if the disk does not have it. Whether memory will do is not asked: the file's pages are a cache of the disk.
 func Allocate(fd int, offset, length int64) error {
-	end := offset + length
-	if offset < 0 || length < 0 || end < 0 {
-		return &LimitError{fmt.Sprintf("%d bytes asked at offset %d: more than any file can hold", length, offset)}
-	}
-	if length == 0 {
-		return nil
-	}
-	if err := checkFileLimit(end); err != nil {
+	end, err := fileEnd(offset, length)
+	if err != nil || length == 0 {
 		return err
 	}
 	stat, err := Stat(fd)

@@ -21,14 +21,8 @@ const (
 // every limit that a later page fault would meet as SIGBUS or the OOM killer: a [LimitError] says which. On failure a
 // part may be taken: throw the file away.
 func Allocate(fd int, offset, length int64) error {
-	end := offset + length
-	if offset < 0 || length < 0 || end < 0 {
-		return &LimitError{fmt.Sprintf("%d bytes asked at offset %d: more than any file can hold", length, offset)}
-	}
-	if length == 0 {
-		return nil
-	}
-	if err := checkFileLimit(end); err != nil {
+	end, err := fileEnd(offset, length)
+	if err != nil || length == 0 {
 		return err
 	}
 	limits, err := limitsOf(fd)
