@@ -1,0 +1,172 @@
+//! The page: one HTML file that holds everything it shows and fetches nothing. The tables are written here and are
+//! whole without a script; the scripts sort and filter them, and draw the charts from the report's JSON.
+
+mod format;
+mod table;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use crate::channel::{About, Kind};
+use crate::report::Report;
+use format::{date, duration, escape, script_json};
+use std::fmt::Write;
+
+/// The report as one self-contained HTML file.
+pub fn html(report: &Report) -> String {
+    fill(include_str!("page.html"), |name| match name {
+        "title" => escape(&format!("Ramway benchmark, {}", date(report.began))),
+        "began" => date(report.began),
+        "took" => duration(report.seconds),
+        "settings" => words::settings(&report.settings),
+        "machine" => machine(report),
+        "bars" => bars(report),
+        "navigation" => navigation(report),
+        "filter" => filter(report),
+        "groups" => groups(report),
+        "legend" => table::legend(),
+        "mechanisms" => table::mechanisms(report),
+        "css" => concat!(include_str!("vendor/uPlot.min.css"), "\n", include_str!("page.css")).into(),
+        "uplot" => include_str!("vendor/uPlot.iife.min.js").into(),
+        "charts" => include_str!("charts.js").into(),
+        "script" => include_str!("page.js").into(),
+        "data" => script_json(&data(report)),
+        name => unreachable!("the template names {name}"),
+    })
+}
+
+/// Puts the parts into the template in one pass, so that no part's own text is ever taken for a place of the template.
+fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").expect("the template closes what it opens");
+        out.push_str(before);
+        out.push_str(&part(name));
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The report's JSON, with times rounded to what a chart can show: half the size.
+fn data(report: &Report) -> String {
+    let round = |value: &mut f64| {
+        if value.is_finite() && *value != 0.0 {
+            let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
+            *value = (*value * scale).round() / scale;
+        }
+    };
+    let mut report = report.clone();
+    for figures in report.rows.iter_mut().filter_map(|row| row.figures.as_mut()) {
+        for (percentile, ns) in &mut figures.curve {
+            *percentile = (*percentile * 1e6).round() / 1e6;
+            round(ns);
+        }
+        figures.rounds_ns.iter_mut().for_each(round);
+    }
+    serde_json::to_string(&report).expect("a report is JSON")
+}
+
+/// Every mechanism once: Ramway's own first, then in the order of the report.
+fn abouts(report: &Report) -> Vec<&About> {
+    let mut abouts: Vec<&About> = Vec::new();
+    for row in &report.rows {
+        if abouts.iter().all(|about| about.name != row.about.name) {
+            abouts.push(&row.about);
+        }
+    }
+    abouts.sort_by_key(|about| match about.kind {
+        Kind::Ramway => 0,
+        Kind::ByHand => 1,
+        Kind::Kernel => 2,
+        Kind::Peer => 3,
+    });
+    abouts
+}
+
+/// A group's id as a fragment of the address: whatever it holds, no character that means something there.
+fn anchor(id: &str) -> String {
+    let safe = id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
+    format!("group-{}", safe.collect::<String>())
+}
+
+fn machine(report: &Report) -> String {
+    let machine = serde_json::to_value(&report.machine).unwrap_or_default();
+    let mut out = String::from("<dl class=\"facts\">");
+    for (name, value) in words::machine(&machine) {
+        let _ = write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(&name), escape(&value));
+    }
+    out.push_str("</dl>");
+    out
+}
+
+fn bars(report: &Report) -> String {
+    if report.bars.is_empty() {
+        return "<p>This run was compared with none.</p>".into();
+    }
+    let count = |met| report.bars.iter().filter(|bar| bar.met == met).count();
+    format!(
+        "<p>{} met, {} missed, {} not measured.</p>{}",
+        count(Some(true)),
+        count(Some(false)),
+        count(None),
+        table::bars(report)
+    )
+}
+
+fn navigation(report: &Report) -> String {
+    let mut out = String::new();
+    let mut family = "";
+    for group in &report.groups {
+        let of = words::family(group.test);
+        if of != family {
+            let end = if family.is_empty() { "" } else { "</ul>" };
+            let _ = write!(out, "{end}<h2>{of}</h2><ul>");
+            family = of;
+        }
+        let _ = write!(out, "<li><a href=\"#{}\">{}</a></li>", anchor(&group.id), escape(&group.title));
+    }
+    if !family.is_empty() {
+        out.push_str("</ul>");
+    }
+    out
+}
+
+fn filter(report: &Report) -> String {
+    let mut out = String::new();
+    for kind in [Kind::Ramway, Kind::ByHand, Kind::Kernel, Kind::Peer] {
+        let of: Vec<&About> = abouts(report).into_iter().filter(|about| about.kind == kind).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let _ = write!(out, "<fieldset><legend>{}</legend>", words::kind(kind));
+        for about in of {
+            let name = escape(&about.name);
+            let _ =
+                write!(out, "<label><input type=\"checkbox\" value=\"{name}\" checked> <span>{name}</span></label>");
+        }
+        out.push_str("</fieldset>");
+    }
+    out
+}
+
+fn groups(report: &Report) -> String {
+    let mut out = String::new();
+    for group in &report.groups {
+        let _ = write!(
+            out,
+            "<section class=\"group\" id=\"{anchor}\" aria-labelledby=\"{anchor}-h\"><h2 id=\"{anchor}-h\">{title}</h2>\
+             <p>{sentence}</p><p class=\"quiet\">{around}</p>{table}{parts}<div class=\"chart\" data-chart=\"latency\" \
+             data-group=\"{id}\"></div></section>",
+            anchor = anchor(&group.id),
+            title = escape(&group.title),
+            sentence = escape(&words::sentence(group)),
+            around = words::circumstances(group),
+            table = table::group(report, group),
+            parts = table::parts(report, group),
+            id = escape(&group.id),
+        );
+    }
+    out
+}

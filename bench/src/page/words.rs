@@ -1,0 +1,182 @@
+//! What a group measures, in a sentence; where it belongs in the navigation; a machine's fields as people name them.
+
+use super::format::{self, escape, size, time};
+use crate::case::{Mode, Test};
+use crate::channel::Kind;
+use crate::report::{Group, Settings};
+use serde_json::Value;
+
+/// One sentence or two: what one value of the table is.
+pub(super) fn sentence(group: &Group) -> String {
+    let span = |ns: u64| {
+        let (number, unit) = time(ns as f64);
+        format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+    };
+    let work = match group.work_ns {
+        0 => String::new(),
+        ns => format!(" The receiver works {} on each.", span(ns)),
+    };
+    let waiting = match group.mode {
+        Mode::Spin => "Both sides poll.",
+        Mode::Block => "Whoever waits sleeps at once.",
+        Mode::Hybrid => "Whoever waits polls for a while, then sleeps: the default.",
+        Mode::Each => "Every message is published and released by itself.",
+        Mode::Batch => "Several messages are published together, and what is there is released together.",
+    };
+    let what = match group.test {
+        Test::Rtt => {
+            "A message there and its echo back; the next one goes when the echo is there, so a stall delays what \
+             follows instead of being counted again."
+        }
+        Test::OneWay => {
+            "Time per message of a stream that one side writes and the other reads, from the first send until the last \
+             byte is read and checked."
+        }
+        Test::Wake => "From just before the wake-up call to the sleeper running.",
+        Test::Paced => {
+            let gap = span(group.gap_ns);
+            return format!(
+                "Messages {gap} apart, timed from the moment a message was due, so that a sender held up by the receiver \
+                 counts too. {waiting}{work}"
+            );
+        }
+        Test::Bursty => {
+            let gap = span(group.gap_ns);
+            return format!(
+                "A burst of messages every {gap}, each timed from the moment its burst was due. {waiting}{work}"
+            );
+        }
+        Test::Pauses => {
+            let gap = span(group.gap_ns);
+            return format!(
+                "Round trips after random pauses of up to {gap}: one that takes more than 20 ms is a lost wake-up, \
+                 counted as a stall. {waiting}"
+            );
+        }
+        Test::Idle => return "Processor time of a receiver that waits and gets nothing.".into(),
+        Test::SequentialRead => return "The region's bytes, read word by word from the first to the last.".into(),
+        Test::SequentialWrite => return "The region's bytes, written word by word from the first to the last.".into(),
+        Test::RandomRead => {
+            return "One word of each 4 KiB of the region, read in an order that no prefetcher foresees.".into();
+        }
+    };
+    format!("{what} {waiting}{work}")
+}
+
+/// The navigation's headings.
+pub(super) fn family(test: Test) -> &'static str {
+    match test {
+        Test::Rtt => "Round trip",
+        Test::OneWay => "One way",
+        Test::Wake | Test::Paced | Test::Bursty | Test::Pauses | Test::Idle => "Waiting",
+        Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => "Memory access",
+    }
+}
+
+/// As the tables spell it.
+pub(super) fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Kernel => "kernel",
+        Kind::ByHand => "by hand",
+        Kind::Ramway => "Ramway",
+        Kind::Peer => "library",
+    }
+}
+
+/// As class names and data attributes spell it.
+pub(super) fn kind_id(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Kernel => "kernel",
+        Kind::ByHand => "by-hand",
+        Kind::Ramway => "ramway",
+        Kind::Peer => "peer",
+    }
+}
+
+/// How it was measured, in HTML.
+pub(super) fn settings(settings: &Settings) -> String {
+    let pinned = match settings.cpus {
+        [Some(a), Some(b)] => format!("pinned to processors {a} and {b}"),
+        [Some(a), None] | [None, Some(a)] => format!("one process pinned to processor {a}"),
+        [None, None] => "placed by the scheduler".into(),
+    };
+    let mut out = format!("<strong>{}</strong> plan, {pinned}", escape(&settings.plan));
+    if settings.realtime {
+        out.push_str(", real-time scheduling");
+    }
+    if !settings.only.is_empty() {
+        out.push_str(&format!(", only rows with “{}”", escape(&settings.only.join("”, “"))));
+    }
+    out
+}
+
+/// The fields of a machine that have a better name than their own, in the order of the box.
+const FIELDS: [(&str, &str); 12] = [
+    ("cpu", "Processor"),
+    ("cpus", "Processors to use"),
+    ("pinned", "Measured on"),
+    ("caches", "Caches"),
+    ("memory", "Memory"),
+    ("kernel", "Kernel"),
+    ("virtualized", "Virtual machine"),
+    ("governor", "Frequency governor"),
+    ("huge_pages", "Huge pages"),
+    ("transparent_huge_pages", "Transparent huge pages"),
+    ("load", "Load before"),
+    ("ramway", "Ramway"),
+];
+
+/// A machine's fields as (name, value), both plain text. A field that this page has not heard of keeps its own name.
+pub(super) fn machine(machine: &Value) -> Vec<(String, String)> {
+    let Value::Object(fields) = machine else { return Vec::new() };
+    let known = FIELDS.iter().filter_map(|&(key, name)| Some((name.to_owned(), key, fields.get(key)?)));
+    let other = fields.iter().filter(|(key, _)| FIELDS.iter().all(|(known, _)| known != key));
+    let other = other.map(|(key, value)| (sentence_case(key), key.as_str(), value));
+    known.chain(other).filter_map(|(name, key, value)| Some((name, machine_value(key, value)?))).collect()
+}
+
+fn machine_value(key: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Bool(yes) => Some(if *yes { "yes" } else { "no" }.into()),
+        Value::Number(number) if key == "memory" || key.ends_with("bytes") => {
+            let (number, unit) = format::bytes(number.as_f64()?);
+            Some(format!("{number} {unit}"))
+        }
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().filter_map(|value| machine_value(key, value)).collect();
+            (!values.is_empty()).then(|| values.join(", "))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().filter_map(|(key, value)| Some(format!("{key} {}", machine_value(key, value)?)));
+            Some(fields.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn sentence_case(key: &str) -> String {
+    let text = key.replace('_', " ");
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// The line below a group's sentence.
+pub(super) fn circumstances(group: &Group) -> String {
+    let mut parts = Vec::new();
+    if group.rounds > 0 {
+        parts.push(format!("{} rounds", group.rounds));
+    }
+    if group.capacity > 0 && !matches!(family(group.test), "Memory access") {
+        parts.push(format!("{} of buffer", size(group.capacity)));
+    }
+    if let Some(floor) = &group.floor {
+        parts.push(format!("floor: {}", escape(floor)));
+    }
+    if let Some(ceiling) = &group.ceiling {
+        parts.push(format!("ceiling: {}", escape(ceiling)));
+    }
+    parts.join(" · ")
+}
