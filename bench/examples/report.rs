@@ -1,33 +1,35 @@
-//! The suite without the `ramway` command: `report [--quick] [--json] [--seconds=N] [FILTER]`, or `report demo`.
+//! The suite without the `ramway` command: `report [--json] [--plan=quick|standard|full] [--seconds=N] [PART…]`, where a
+//! row is measured if its name `group/mechanism` contains one of the parts. `--seconds` is the time for each group.
 
+use ramway_bench::{Options, Plan};
 use std::time::Duration;
 
+#[global_allocator]
+static ALLOCATOR: ramway_bench::CountingAllocator = ramway_bench::CountingAllocator;
+
 fn main() -> Result<(), ramway_bench::Failure> {
-    if let Some(code) = ramway_bench::child_main() {
+    if let Some(code) = ramway_bench::child_main_builtin() {
         std::process::exit(code);
     }
-    let mut options = ramway_bench::Options::full();
-    let (mut json, mut demo) = (false, false);
+    let mut options = Options::new(Plan::Standard);
+    let mut json = false;
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
-            "--quick" => options = ramway_bench::Options::quick(),
             "--json" => json = true,
-            "demo" => demo = true,
+            "--plan=quick" => options.plan = Plan::Quick,
+            "--plan=standard" => options.plan = Plan::Standard,
+            "--plan=full" => options.plan = Plan::Full,
             other if other.starts_with("--seconds=") => {
-                options.rounds_for = Duration::from_secs(other["--seconds=".len()..].parse()?);
+                options.group_time = Some(Duration::from_secs_f64(other["--seconds=".len()..].parse()?));
             }
-            _ => options.filter = Some(argument),
+            _ => options.only.push(argument),
         }
-    }
-    if demo {
-        println!("{}", ramway_bench::demo_table(Duration::from_secs(12), &mut |_| {})?);
-        return Ok(());
     }
     let report = ramway_bench::run(&options, &mut |_| {})?;
     if json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        println!("{report}");
+        print!("{}", ramway_bench::text(&report, 120));
     }
     Ok(())
 }

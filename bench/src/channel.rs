@@ -1,69 +1,165 @@
 //! What a mechanism is: an end in each of two processes, and for those that carry messages the same loops over each.
 
 use crate::Result;
-use crate::clock;
+use crate::case::{Burst, Mode};
 use crate::control::Control;
-use crate::plan::{Mode, Test};
 use serde::{Deserialize, Serialize};
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 
-/// How much to do at a stretch.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Burst {
-    pub(crate) test: Test,
-    pub(crate) mode: Mode,
-    /// Bytes of a message; a multiple of 8.
-    pub(crate) size: usize,
-    /// Messages, round trips or wake-ups.
-    pub(crate) count: u32,
-    /// Round trips that are timed together: the counter of some machines ticks every 10 ns only.
-    pub(crate) group: u32,
-    /// Messages that are published together; 1 unless the mode is `batch`.
-    pub(crate) batch: u32,
+/// Where a mechanism comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// The operating system's own.
+    Kernel,
+    /// Shared memory with a few lines around it; floors and ceilings too.
+    ByHand,
+    /// Ramway.
+    Ramway,
+    /// Another library.
+    Peer,
 }
 
-/// One side of a mechanism that is ready to be measured.
-pub(crate) trait End {
-    /// The half of the process that measures. Adds the ticks of every `group` round trips to `ticks` if the
-    /// test is `rtt`.
-    fn lead(&mut self, burst: &Burst, control: &Control, ticks: &mut Vec<u64>) -> Result<()>;
-    /// The other half. Adds ticks per wake-up to the control page if the test is `wake`.
-    fn follow(&mut self, burst: &Burst, control: &Control) -> Result<()>;
+/// What the report says about a mechanism besides figures.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct About {
+    /// Short, lower case, with dashes: the row's name.
+    pub name: String,
+    /// Where it comes from.
+    pub kind: Kind,
+    /// One line.
+    pub what: String,
+    /// Of the library that is measured; empty for what is written here.
+    pub version: String,
+    /// Whether the payload is copied on its way from where the sender writes it to where the receiver reads it.
+    pub copied: bool,
+}
+
+impl About {
+    /// Of something that is written here.
+    pub fn new(name: &str, kind: Kind, copied: bool, what: &str) -> Self {
+        Self { name: name.into(), kind, what: what.into(), version: String::new(), copied }
+    }
+
+    /// The same with a library's version.
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = version.into();
+        self
+    }
+}
+
+/// What both processes know before they open a mechanism.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Setup {
+    /// A directory in memory, empty at first and nobody else's; removed afterwards.
+    pub directory: PathBuf,
+    /// The same on a disk.
+    pub disk: PathBuf,
+    /// Bytes of buffering between the two sides, where that can be chosen.
+    pub capacity: u64,
+    /// Bytes of the largest message that will come.
+    pub largest: usize,
+    /// Where the leading and the following process are pinned to; `None`: not pinned.
+    pub cpus: [Option<usize>; 2],
+    /// Whether to ask for SCHED_FIFO and locked memory.
+    pub realtime: bool,
 }
 
 /// What the leading process has made ready before the following one exists.
-pub(crate) struct Prepared {
+#[non_exhaustive]
+pub struct Prepared {
     /// What the other process needs to know to join.
-    pub(crate) ticket: String,
+    pub ticket: String,
     /// Descriptors that it inherits under the same numbers. What owns them is inside `finish`.
-    pub(crate) inherit: Vec<RawFd>,
+    pub inherit: Vec<RawFd>,
+    /// Processes that were started for the purpose, beside these two: what they use is added to the following one's.
+    pub processes: Vec<u32>,
     /// Called when the following process runs (it may be joining at the same time).
-    pub(crate) finish: Box<dyn FnOnce() -> Result<Box<dyn End>>>,
+    pub finish: Finish,
+}
+
+/// Makes the leading process's end.
+pub type Finish = Box<dyn FnOnce() -> Result<Box<dyn End>>>;
+
+impl Prepared {
+    /// For a mechanism whose other side needs a word only.
+    pub fn new(ticket: impl Into<String>, finish: impl FnOnce() -> Result<Box<dyn End>> + 'static) -> Self {
+        Self { ticket: ticket.into(), inherit: Vec::new(), processes: Vec::new(), finish: Box::new(finish) }
+    }
+
+    /// The same, with descriptors that the other side inherits under the same numbers.
+    pub fn inherit(mut self, fds: Vec<RawFd>) -> Self {
+        self.inherit = fds;
+        self
+    }
+
+    /// The same, with processes (a broker) whose use of processor and memory is added to the following process's.
+    pub fn processes(mut self, pids: Vec<u32>) -> Self {
+        self.processes = pids;
+        self
+    }
 }
 
 /// One way of getting something from a process to another: a file of `mechanism/` each.
-pub(crate) trait Mechanism: Sync {
-    /// As the report spells it.
-    fn name(&self) -> &'static str;
-    /// The leading process's part, for messages of up to `capacity / 8` bytes. `directory` is its own and empty.
-    fn prepare(&self, directory: &str, capacity: u64) -> Result<Prepared>;
+pub trait Mechanism: Sync {
+    /// What it is.
+    fn about(&self) -> About;
+    /// Whether it can do this at all. What it cannot is no row.
+    fn can(&self, burst: &Burst) -> bool;
+    /// The leading process's part.
+    ///
+    /// # Errors
+    /// Becomes the row's text: say what is missing on this machine.
+    fn prepare(&self, setup: &Setup) -> Result<Prepared>;
     /// The following process's part.
-    fn join(&self, ticket: &str) -> Result<Box<dyn End>>;
+    ///
+    /// # Errors
+    /// As for [`prepare`](Self::prepare).
+    fn join(&self, setup: &Setup, ticket: &str) -> Result<Box<dyn End>>;
+}
+
+/// One side of a mechanism that is ready to be measured. Whoever implements [`Channel`] has it.
+pub trait End {
+    /// The half of the process that measures: adds the ticks of every `group` operations to `samples` if the test
+    /// is timed on this side (`rtt`, `pauses`).
+    ///
+    /// # Errors
+    /// Ends the row.
+    fn lead(&mut self, burst: &Burst, control: &Control, samples: &mut Vec<u64>) -> Result<()>;
+    /// The other half: adds ticks to the control page if the test is timed on this side.
+    ///
+    /// # Errors
+    /// Ends the row.
+    fn follow(&mut self, burst: &Burst, control: &Control) -> Result<()>;
 }
 
 /// An end that carries messages both ways.
-pub(crate) trait Channel {
-    /// How the receiving side waits from now on.
-    fn configure(&mut self, mode: Mode);
+pub trait Channel {
+    /// How both sides wait from now on.
+    ///
+    /// # Errors
+    /// Ends the row.
+    fn configure(&mut self, mode: Mode) -> Result<()>;
     /// Sends `size` bytes that `fill` writes; with `flush`, they and all before them are visible on return.
+    ///
+    /// # Errors
+    /// Ends the row.
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()>;
-    /// Receives at least one and at most `max` messages of `size` bytes and gives their space back. How many?
+    /// Receives at least one and at most `max` messages, the first (all, if `max` is more than 1) of `size` bytes, and
+    /// gives their space back. How many? A mechanism whose messages carry their length checks it.
+    ///
+    /// # Errors
+    /// Ends the row.
     fn receive(&mut self, size: usize, max: u32, read: impl FnMut(&[u8])) -> Result<u32>;
 }
 
 /// Writes every byte of a message: the 64-bit words `seed`, `seed + 1`, ….
 #[inline(always)]
-pub(crate) fn fill(bytes: &mut [u8], seed: u64) {
+pub fn fill(bytes: &mut [u8], seed: u64) {
     // The length as a constant, where it matters.
     match <&mut [u8; 32]>::try_from(&mut *bytes) {
         Ok(bytes) => fill_words(bytes, seed),
@@ -78,9 +174,9 @@ fn fill_words(bytes: &mut [u8], seed: u64) {
     }
 }
 
-/// Reads every byte of a message.
+/// Reads every byte of a message: the sum of its 64-bit words.
 #[inline(always)]
-pub(crate) fn sum(bytes: &[u8]) -> u64 {
+pub fn sum(bytes: &[u8]) -> u64 {
     match <&[u8; 32]>::try_from(bytes) {
         Ok(bytes) => sum_words(bytes),
         Err(_) => sum_words(bytes),
@@ -93,91 +189,22 @@ fn sum_words(bytes: &[u8]) -> u64 {
     bytes.chunks_exact(8).fold(0, |sum, chunk| sum.wrapping_add(word(chunk)))
 }
 
+/// The sum of a message of `size` bytes that [`fill`] wrote with this seed.
+#[inline(always)]
+pub fn sum_of(size: usize, seed: u64) -> u64 {
+    let words = size as u64 / 8;
+    words.wrapping_mul(seed).wrapping_add(words * words.saturating_sub(1) / 2)
+}
+
 /// Compares what was read with what `count` messages of seeds 0, 1, … hold.
-pub(crate) fn verify(total: u64, size: usize, count: u32) -> Result<()> {
+///
+/// # Errors
+/// A message was lost, repeated or damaged.
+pub fn verify(total: u64, size: usize, count: u64) -> Result<()> {
     let (words, count) = (size as u128 / 8, u128::from(count));
     let expected = words * (count * count.saturating_sub(1) / 2) + count * (words * words.saturating_sub(1) / 2);
-    if total == expected as u64 { Ok(()) } else { Err("the bytes received are not the bytes sent".into()) }
+    if total == expected as u64 { Ok(()) } else { Err(DAMAGED.into()) }
 }
 
-impl<C: Channel> End for C {
-    #[inline(never)]
-    fn lead(&mut self, burst: &Burst, control: &Control, ticks: &mut Vec<u64>) -> Result<()> {
-        let Burst { test, mode, size, count, group, batch } = *burst;
-        self.configure(mode);
-        match test {
-            Test::Rtt => {
-                let mut total = 0u64;
-                let mut last = clock::now();
-                for n in 0..count {
-                    self.send(size, true, |bytes| fill(bytes, n.into()))?;
-                    self.receive(size, 1, |bytes| total = total.wrapping_add(sum(bytes)))?;
-                    if (n + 1) % group == 0 {
-                        let now = clock::now();
-                        ticks.push(now - last);
-                        last = now;
-                    }
-                }
-                verify(total, size, count)
-            }
-            Test::OneWay => {
-                for n in 0..count {
-                    self.send(size, (n + 1) % batch == 0 || n + 1 == count, |bytes| fill(bytes, n.into()))?;
-                }
-                Ok(())
-            }
-            Test::Wake => {
-                for n in 0..count {
-                    control.let_sleep(n + 1)?;
-                    self.send(size, true, |bytes| fill(bytes, n.into()))?;
-                }
-                Ok(())
-            }
-            // The time that the follower waits has passed: see `Pair::burst_after`.
-            Test::Idle => self.send(size, true, |bytes| fill(bytes, 0)),
-        }
-    }
-
-    #[inline(never)]
-    fn follow(&mut self, burst: &Burst, control: &Control) -> Result<()> {
-        let Burst { test, mode, size, count, batch, .. } = *burst;
-        self.configure(mode);
-        let mut total = 0u64;
-        match test {
-            Test::Rtt => {
-                for n in 0..count {
-                    self.receive(size, 1, |bytes| total = total.wrapping_add(sum(bytes)))?;
-                    self.send(size, true, |bytes| fill(bytes, n.into()))?;
-                }
-            }
-            Test::OneWay => {
-                let mut left = count;
-                while left > 0 {
-                    left -= self.receive(size, batch.min(left), |bytes| total = total.wrapping_add(sum(bytes)))?;
-                }
-            }
-            Test::Wake => {
-                for n in 0..count {
-                    control.arm(n + 1);
-                    self.receive(size, 1, |bytes| total = total.wrapping_add(sum(bytes)))?;
-                    control.woken();
-                }
-            }
-            Test::Idle => {
-                let before = cpu_time_ns();
-                self.receive(size, 1, |bytes| total = total.wrapping_add(sum(bytes)))?;
-                control.sample(cpu_time_ns() - before);
-                return verify(total, size, 1);
-            }
-        }
-        verify(total, size, count)
-    }
-}
-
-/// User and system time of this process.
-fn cpu_time_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the struct that it is given.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
+/// What a run says of a mechanism that does not carry what it was given.
+pub(crate) const DAMAGED: &str = "the bytes received are not the bytes sent";

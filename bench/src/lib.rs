@@ -1,11 +1,12 @@
-//! Measures Ramway against what it is built on and what it replaces: two pinned processes, every candidate in every
-//! round of one run, the receiver reading every byte. `README.md` beside this crate says what each row is.
+//! Measures Ramway against what it is built on and what it replaces: two processes for each candidate, every candidate in
+//! every round, the receiver reading every byte. `README.md` beside this crate says what each row is.
 //!
-//! A program that measures must call [`child_main`] first in its `main`: the second process is the same executable.
+//! A program that measures must call [`child_main_builtin`] first in its `main`: the measuring processes are the same
+//! executable.
 //!
 //! ```no_run
 //! fn main() -> Result<(), ramway_bench::Failure> {
-//!     if let Some(code) = ramway_bench::child_main() {
+//!     if let Some(code) = ramway_bench::child_main_builtin() {
 //!         std::process::exit(code);
 //!     }
 //!     let report = ramway_bench::run(&ramway_bench::Options::quick(), &mut |_| {})?;
@@ -13,28 +14,60 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! A program that measures another mechanism implements [`Mechanism`], and [`Channel`] if messages are carried (else
+//! [`End`]), and calls [`child_main`]; [`worker`] says what it is told and what it answers.
 
 mod area;
+mod bars;
+mod case;
+mod catalogue;
 mod channel;
-mod clock;
+pub mod clock;
+mod compare;
 mod control;
 mod demo;
+mod loops;
 mod machine;
 mod mechanism;
+mod one;
+pub mod page;
 mod pair;
+mod place;
 mod plan;
+mod programs;
 mod report;
+mod rounds;
 mod run;
+#[cfg(test)]
+mod sample;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod text;
+mod usage;
+pub mod worker;
 
+pub use case::{Burst, Mode, Test};
+pub use catalogue::{Available, Catalogue, Listed, catalogue};
+pub use channel::{About, Channel, End, Finish, Kind, Mechanism, Prepared, Setup, fill, sum, sum_of, verify};
+pub use compare::{Change, Comparison, LEAST, compare, read_report};
+pub use control::Control;
 pub use demo::{Demo, DemoRow, demo_table};
-pub use machine::Machine;
-pub use pair::child_main;
-pub use plan::{Mode, Test};
-pub use report::{Bar, Report, Row};
-pub use run::{Options, Progress, run};
+pub use machine::{Machine, Pinned};
+pub use mechanism::Bystander;
+pub use one::{One, Single, run_one};
+pub use plan::Plan;
+pub use report::{Bar, Both, Figures, Group, Percentiles, Report, Row, SCHEMA, Settings};
+pub use run::{Options, Placement, Progress, run};
+pub use text::text;
+pub use usage::CountingAllocator;
+pub use worker::{Outcome, child_main};
+
+/// [`child_main`] with everything that this crate can measure.
+pub fn child_main_builtin() -> Option<i32> {
+    child_main(mechanism::ALL)
+}
 
 /// What went wrong, in words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

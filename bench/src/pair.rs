@@ -1,213 +1,279 @@
-//! The two processes. The second one is the same executable, started again with a variable in its environment, so that
-//! it shares nothing with the first but what a mechanism shares.
+//! A candidate's two processes as the run sees them: lines there and back, and an end in any case.
 
-use crate::channel::{End, Prepared};
-use crate::control::Control;
-use crate::machine::{Pinned, two_cpus};
-use crate::plan::{Case, Test};
-use crate::{Result, clock, mechanism};
-use serde::{Deserialize, Serialize};
-use std::os::fd::RawFd;
-use std::os::unix::process::CommandExt;
+use crate::case::Burst;
+use crate::channel::Setup;
+use crate::place::{self, Directory};
+use crate::worker::{Answer, Ask, Lead, Order, Outcome, PROTOCOL, VARIABLE, die_with};
+use crate::{Result, clock};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
-const VARIABLE: &str = "RAMWAY_BENCH_CHILD";
-
-/// What the second process is told.
-#[derive(Serialize, Deserialize)]
-struct Assignment {
-    control: RawFd,
-    cpu: usize,
-    cases: Vec<Case>,
-    /// One for each channel: mechanism, whether it copies, ticket.
-    channels: Vec<(String, bool, String)>,
-    /// Which channel a case uses.
-    channel_of: Vec<usize>,
+/// What all pairs of a run have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Conditions {
+    pub(crate) cpus: [Option<usize>; 2],
+    pub(crate) realtime: bool,
+    /// How long a pair may take beyond what is expected.
+    pub(crate) patience: Duration,
 }
 
-/// The leading process's side of the pair.
+/// A leading process and all that hangs on it.
 pub(crate) struct Pair {
-    pub(crate) control: Control,
-    ends: Vec<Box<dyn End>>,
-    cases: Vec<Case>,
-    channel_of: Vec<usize>,
-    child: Reaped,
-    _directory: Directory,
-    _pinned: Pinned,
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Lines,
+    /// What both processes wrote to their standard error.
+    said: File,
+    patience: Duration,
+    /// The leading process, the following one, and others that work for the mechanism.
+    pub(crate) pids: Vec<u32>,
+    _directories: [Directory; 2],
 }
 
 impl Pair {
-    /// Opens every mechanism that the cases need in both processes.
-    pub(crate) fn start(cases: &[Case]) -> Result<Self> {
-        let directory = Directory::new()?;
-        let [cpu, other_cpu] = two_cpus();
-        let control = Control::new()?;
-
-        // Cases of the same mechanism and capacity share a channel.
-        let mut keys = Vec::new();
-        let mut channel_of = Vec::new();
-        for case in cases {
-            let key = (case.mechanism.clone(), case.copied, case.capacity);
-            let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-                keys.push(key);
-                keys.len() - 1
-            });
-            channel_of.push(at);
-        }
-        let mut inherit = vec![control.fd()];
-        let mut channels = Vec::new();
-        let mut finishes = Vec::new();
-        for (at, (name, copied, capacity)) in keys.into_iter().enumerate() {
-            let place = directory.0.join(at.to_string());
-            std::fs::create_dir(&place)?;
-            let Prepared { ticket, inherit: more, finish } = mechanism::find(&name, copied)?
-                .prepare(place.to_str().ok_or("the temporary directory is not UTF-8")?, capacity)
-                .map_err(|cause| format!("{name}: {cause}"))?;
-            inherit.extend(more);
-            channels.push((name, copied, ticket));
-            finishes.push(finish);
-        }
-
-        let assignment = Assignment {
-            control: control.fd(),
-            cpu: other_cpu,
-            cases: cases.to_vec(),
-            channels,
-            channel_of: channel_of.clone(),
+    /// Starts both processes and has them open the mechanism; `None` if it cannot do this burst.
+    pub(crate) fn start(
+        command: &[PathBuf],
+        mechanism: &str,
+        capacity: u64,
+        burst: &Burst,
+        conditions: &Conditions,
+    ) -> Result<Option<Self>> {
+        let directories = [Directory::new(&place::memory())?, Directory::new(&place::disk())?];
+        let setup = Setup {
+            directory: directories[0].path().to_owned(),
+            disk: directories[1].path().to_owned(),
+            capacity,
+            largest: burst.size,
+            cpus: conditions.cpus,
+            realtime: conditions.realtime,
         };
-        let child = Reaped(spawn(&serde_json::to_string(&assignment)?, inherit)?);
-        let ends = finishes.into_iter().map(|finish| finish()).collect::<Result<_>>()?;
-        let _pinned = Pinned::to(cpu);
-        Ok(Self { control, ends, cases: cases.to_vec(), channel_of, child, _directory: directory, _pinned })
-    }
-
-    /// Runs one burst of a case. Gives ticks, and how many operations each of them stands for.
-    pub(crate) fn burst(&mut self, case: usize) -> Result<(Vec<u64>, u32)> {
-        self.burst_after(case, || {})
-    }
-
-    /// The same, with something to do while the follower is at it already.
-    pub(crate) fn burst_after(&mut self, case: usize, meanwhile: impl FnOnce()) -> Result<(Vec<u64>, u32)> {
-        let burst = self.cases[case].burst;
-        let mut ticks = Vec::with_capacity(burst.count as usize);
-        self.control.start(case)?;
-        meanwhile();
-        let begin = clock::now();
-        let end = &mut self.ends[self.channel_of[case]];
-        let outcome = end.lead(&burst, &self.control, &mut ticks).and_then(|()| self.control.finish());
-        let elapsed = clock::now() - begin;
-        outcome.map_err(|cause| format!("{}: {cause}", self.cases[case].label()))?;
-        ticks.extend(self.control.samples());
-        if burst.test != Test::OneWay {
-            return Ok((ticks, burst.group));
+        let order = Order::Lead(Lead {
+            protocol: PROTOCOL,
+            mechanism: mechanism.to_owned(),
+            setup,
+            burst: *burst,
+            ps_per_tick: clock::rate(),
+        });
+        let said = scratch_file()?;
+        let mut child = spawn(command, &serde_json::to_string(&order)?, &said)?;
+        let (input, output) = (child.stdin.take(), child.stdout.take().ok_or("no standard output")?);
+        let mut pair = Self {
+            child,
+            input,
+            output: Lines { from: output, read: Vec::new(), noise: String::new() },
+            said,
+            patience: conditions.patience,
+            pids: Vec::new(),
+            _directories: directories,
+        };
+        match pair.answer(Duration::ZERO)? {
+            Answer::Ready(ready) => pair.pids = ready.pids,
+            Answer::Cannot(()) => return Ok(None),
+            other => return Err(unexpected(&other)),
         }
-        // A mechanism inside one process says itself how long it took.
-        Ok((vec![ticks.first().copied().unwrap_or(elapsed)], burst.count))
+        Ok(Some(pair))
     }
 
-    /// Ends the second process in an orderly way.
+    /// One burst that is expected to take this long.
+    pub(crate) fn burst(&mut self, burst: &Burst, expected: Duration) -> Result<Outcome> {
+        self.ask(&Ask::Burst(*burst))?;
+        match self.answer(expected)? {
+            Answer::Outcome(outcome) => Ok(outcome),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn ask(&mut self, ask: &Ask) -> Result<()> {
+        let line = format!("{}\n", serde_json::to_string(ask)?);
+        let input = self.input.as_mut().ok_or("the worker's input is closed")?;
+        match input.write_all(line.as_bytes()) {
+            // Why it is gone is what it said last.
+            Err(cause) if cause.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    fn answer(&mut self, expected: Duration) -> Result<Answer> {
+        let patience = self.patience + expected;
+        match self.output.next(Instant::now() + patience) {
+            Ok(Some(line)) => match serde_json::from_str(&line) {
+                Ok(Answer::Failed(why)) => {
+                    // The process that caused it may be about to say why.
+                    self.wait_for(Duration::from_millis(200));
+                    Err(self.with_last_words(why))
+                }
+                Ok(answer) => Ok(answer),
+                Err(cause) => Err(format!("the worker said {:?}: {cause}", shortened(&line)).into()),
+            },
+            Ok(None) => {
+                let ended = match self.wait_for(Duration::from_secs(2)) {
+                    Some(status) => format!("the worker ended with {status}"),
+                    None => "the worker closed its output".to_owned(),
+                };
+                Err(self.with_last_words(ended))
+            }
+            Err(cause) if cause.kind() == ErrorKind::TimedOut => {
+                Err(self.with_last_words(format!("hangs: no answer within {} s", patience.as_secs())))
+            }
+            Err(cause) => Err(cause.into()),
+        }
+    }
+
+    fn wait_for(&self, patience: Duration) -> Option<ExitStatus> {
+        let began = Instant::now();
+        loop {
+            let status = self.status();
+            if status.is_some() || began.elapsed() >= patience {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// How the leading process ended, if it has. It stays to be reaped: until then nobody else can have its group's number.
+    fn status(&self) -> Option<ExitStatus> {
+        // SAFETY: waitid fills in the zeroed struct, whose fields are valid for a child's end.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            if libc::waitid(libc::P_PID, self.child.id(), &mut info, flags) != 0 || info.si_pid() == 0 {
+                return None;
+            }
+            let exited = info.si_code == libc::CLD_EXITED;
+            Some(ExitStatus::from_raw(if exited { info.si_status() << 8 } else { info.si_status() }))
+        }
+    }
+
+    fn with_last_words(&self, why: String) -> crate::Failure {
+        let mut text = vec![0; 64 << 10];
+        let len = self.said.metadata().map_or(0, |about| about.len());
+        let from = len.saturating_sub(text.len() as u64);
+        let got = self.said.read_at(&mut text, from).unwrap_or(0);
+        let text = String::from_utf8_lossy(&text[..got]);
+        let notes = |line: &&str| line.trim().is_empty() || line.starts_with("note: ") || line.starts_with("stack ");
+        let mut lines = text.lines().rev().filter(|line| !notes(line)).map(str::trim);
+        let last = lines.next().or(Some(self.output.noise.as_str()).filter(|noise| !noise.is_empty()));
+        match last {
+            Some(last) if !why.contains(last) => format!("{why}: {}", shortened(last)).into(),
+            _ => why.into(),
+        }
+    }
+
+    /// Ends both processes in an orderly way.
     pub(crate) fn stop(mut self) -> Result<()> {
-        self.control.quit();
-        let status = self.child.0.wait()?;
-        if status.success() { Ok(()) } else { Err(format!("the second process ended with {status}").into()) }
+        // A worker that is gone already says so by its status.
+        let _ = self.ask(&Ask::Quit(()));
+        self.input = None;
+        match self.wait_for(self.patience) {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(self.with_last_words(format!("the worker ended with {status}"))),
+            None => Err(self.with_last_words("the worker does not end".into())),
+        }
     }
 }
 
-/// Ends the second process if the first gives up.
-struct Reaped(Child);
-
-impl Drop for Reaped {
+impl Drop for Pair {
     fn drop(&mut self) {
-        // Both fail only if it is gone already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // SAFETY: a signal to the group that this child leads. It is not reaped yet, so the number is still its own.
+        unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
+        let _ = self.child.wait();
     }
 }
 
-/// A directory in memory that goes when this does.
-struct Directory(PathBuf);
+fn unexpected(answer: &Answer) -> crate::Failure {
+    let text = serde_json::to_string(answer).unwrap_or_default();
+    format!("the worker said {:?} out of turn", shortened(&text)).into()
+}
 
-impl Directory {
-    fn new() -> Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let base = PathBuf::from("/dev/shm");
-        let base = if base.is_dir() { base } else { std::env::temp_dir() };
-        // Relaxed: only the difference of the numbers matters.
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = base.join(format!("ramway-bench-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).map_err(|cause| format!("create {}: {cause}", path.display()))?;
-        Ok(Self(path))
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(300) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // What is left behind then is a few empty rings in memory, which `ramway clean` would not find either.
-        let _ = std::fs::remove_dir_all(&self.0);
+/// A file without a name.
+fn scratch_file() -> Result<File> {
+    // SAFETY: makes a descriptor, which is then owned here.
+    unsafe {
+        match libc::memfd_create(c"ramway-bench-stderr".as_ptr(), libc::MFD_CLOEXEC) {
+            fd if fd < 0 => Err(Error::last_os_error().into()),
+            fd => Ok(File::from_raw_fd(fd)),
+        }
     }
 }
 
-fn spawn(assignment: &str, inherit: Vec<RawFd>) -> Result<Child> {
-    let mut command = Command::new(std::env::current_exe()?);
-    // A test's executable takes this as "run the test of this name"; any other has called `child_main` before it looks.
-    command.args(["--exact", CHILD_TEST]).env(VARIABLE, assignment).stdin(Stdio::null()).stdout(Stdio::null());
-    let keep = move || {
-        for &fd in &inherit {
-            // SAFETY: changes a flag of a descriptor; async-signal-safe.
-            if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } != 0 {
-                return Err(std::io::Error::last_os_error());
+fn spawn(command: &[PathBuf], order: &str, said: &File) -> Result<Child> {
+    let [program, arguments @ ..] = command else { return Err("its command is empty".into()) };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env(VARIABLE, order)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::from(said.try_clone()?))
+        // Its own, so that all of it can be ended together, and so that Ctrl-C comes here first.
+        .process_group(0);
+    let parent = std::process::id();
+    // SAFETY: calls only async-signal-safe functions and allocates nothing.
+    unsafe { command.pre_exec(move || die_with(parent)) };
+    command.spawn().map_err(|cause| format!("{}: {cause}", program.display()).into())
+}
+
+/// Lines of a process, with a deadline.
+struct Lines {
+    from: ChildStdout,
+    /// Read and not yet handed out.
+    read: Vec<u8>,
+    /// The last line that was not meant for us.
+    noise: String,
+}
+
+impl Lines {
+    /// The next line that begins with a brace; `None` at the end.
+    fn next(&mut self, deadline: Instant) -> std::io::Result<Option<String>> {
+        loop {
+            while let Some(end) = self.read.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=end).collect();
+                let line = String::from_utf8_lossy(&line).trim().to_owned();
+                if line.starts_with('{') {
+                    return Ok(Some(line));
+                }
+                if !line.is_empty() {
+                    self.noise = line;
+                }
+            }
+            if self.read.len() > LINE_MAX {
+                return Err(Error::other("the worker said a line without end"));
+            }
+            let mut poll = libc::pollfd { fd: self.from.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            // SAFETY: one struct, as it says.
+            let ready = unsafe { libc::poll(&mut poll, 1, left.as_millis().clamp(1, 60_000) as i32) };
+            if ready < 0 && Error::last_os_error().kind() != ErrorKind::Interrupted {
+                return Err(Error::last_os_error());
+            }
+            if ready <= 0 {
+                continue;
+            }
+            let mut chunk = [0; 16 << 10];
+            match self.from.read(&mut chunk)? {
+                0 => return Ok(None),
+                got => self.read.extend_from_slice(&chunk[..got]),
             }
         }
-        // SAFETY: asks for a signal when the parent dies, so that no spinning process is left behind.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        Ok(())
-    };
-    // SAFETY: the closure allocates nothing and calls only async-signal-safe functions.
-    unsafe { command.pre_exec(keep) };
-    command.spawn().map_err(|cause| format!("start the second process: {cause}").into())
-}
-
-/// The test that a test executable runs as the second process.
-pub(crate) const CHILD_TEST: &str = "tests::second_process";
-
-/// The whole of the second process, if this is it: gives its exit code, and `None` in any other process. Call it first
-/// in `main`.
-pub fn child_main() -> Option<i32> {
-    let assignment = std::env::var(VARIABLE).ok()?;
-    match follow(&assignment) {
-        Ok(()) => Some(0),
-        Err(cause) => {
-            eprintln!("ramway bench, second process: {cause}");
-            Some(1)
-        }
     }
 }
 
-fn follow(assignment: &str) -> Result<()> {
-    let assignment: Assignment = serde_json::from_str(assignment)?;
-    let _pinned = Pinned::to(assignment.cpu);
-    let mut control = Control::inherited(assignment.control)?;
-    let outcome = follow_all(&assignment, &mut control);
-    if outcome.is_err() {
-        control.failed();
-    }
-    outcome
-}
-
-fn follow_all(assignment: &Assignment, control: &mut Control) -> Result<()> {
-    let mut ends = Vec::new();
-    for (name, copied, ticket) in &assignment.channels {
-        ends.push(mechanism::find(name, *copied)?.join(ticket).map_err(|cause| format!("{name}: {cause}"))?);
-    }
-    while let Some(case) = control.next() {
-        let burst = &assignment.cases[case].burst;
-        control.ready();
-        ends[assignment.channel_of[case]]
-            .follow(burst, control)
-            .map_err(|cause| format!("{}: {cause}", assignment.cases[case].label()))?;
-        control.done();
-    }
-    Ok(())
-}
+/// Far beyond any outcome.
+const LINE_MAX: usize = 64 << 20;

@@ -1,171 +1,424 @@
-//! What is measured: every row of the report, and how much of it makes one burst.
+//! What is measured: groups of rows that are compared with each other, and who takes part.
 
-use crate::channel::Burst;
+use crate::case::{Burst, Mode, Test};
+use crate::report::Group;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
-/// What is timed.
+/// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Test {
-    /// A message there and its echo back.
-    Rtt,
-    /// A stream of messages, filled by one side and read by the other: time per message.
-    OneWay,
-    /// From just before the wake-up call to the sleeper running.
-    Wake,
-    /// Processor time of a receiver that waits. Not a row: see [`Bar`](crate::Bar).
-    Idle,
+pub enum Plan {
+    /// Under a minute: the groups that the bars need.
+    Quick,
+    /// A few minutes: every kind of group.
+    Standard,
+    /// Everything: the largest messages and areas too, and enough round trips to find a rare lost wake-up.
+    Full,
 }
 
-/// How the sides wait (`rtt`, `wake`) or publish (`one_way`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Mode {
-    /// Polling, never asleep.
-    Spin,
-    /// Asleep at once.
-    Block,
-    /// Polling for a while, then asleep: what a user gets by default.
-    Hybrid,
-    /// Every message is published by itself, and released by itself.
-    Each,
-    /// Several messages are published together, and what is there is released together.
-    Batch,
+impl Plan {
+    /// As the command line spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Standard => "standard",
+            Self::Full => "full",
+        }
+    }
 }
 
-/// A row to be.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Case {
-    pub(crate) mechanism: String,
-    /// Whether the payload is copied on its way from where the sender wrote it to where the receiver reads it.
-    pub(crate) copied: bool,
-    /// Bytes of buffering between the two sides.
-    pub(crate) capacity: u64,
+/// A group, and how it is measured.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupPlan {
+    /// As the report has it; `rounds` is filled in by the run.
+    pub(crate) group: Group,
+    /// What every candidate does at a stretch. The run scales `count` to a few milliseconds.
     pub(crate) burst: Burst,
+    /// What a candidate does that cannot do `burst`: the first of these that it can. A signal carries no bytes, a
+    /// kernel's file sleeps where others would poll.
+    pub(crate) others: Vec<Burst>,
+    /// Mechanisms that take part if they can. What is not there (a peer that was never built) is no row.
+    pub(crate) candidates: Vec<Candidate>,
+    /// How long the rounds go on, the warm-up included.
+    pub(crate) budget: Duration,
+    /// Operations of each row that must count, however long that takes; 0: as many as there is time for.
+    pub(crate) at_least: u64,
+    /// Whether the two processors are exchanged.
+    pub(crate) swapped: bool,
 }
 
-impl Case {
-    /// `mechanism/test/size/mode`, for filters and progress.
-    pub(crate) fn label(&self) -> String {
-        let copied = if self.copied { "/copied" } else { "" };
-        format!("{}/{}/{}/{}{copied}", self.mechanism, self.burst.test.name(), self.burst.size, self.burst.mode.name())
+/// A mechanism of a group.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// Its name.
+    pub(crate) mechanism: String,
+    /// Bytes of buffering.
+    pub(crate) capacity: u64,
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Who carries bytes there and back, or one way. Each says itself which of it it can.
+const CARRIERS: &str = "\
+    ring bus bus-c bus-tokio ring-copy ring-disk \
+    hand-ring mutex-ring uring-futex shm-by-hand seq-cst \
+    pipe uds uds-epoll seqpacket tcp mqueue";
+/// Other libraries that do.
+pub(crate) const PEERS: &str = "\
+    tachyon tachyon-default iceoryx2 ipc-ring ipmpsc ipc-channel zmq tonic redis rtrb";
+/// Who carries nothing but that something happened.
+const SIGNALS: &str = "raw-flag futex region eventfd";
+/// Who sleeps until something happens, for the groups that take long for each of them.
+const SLEEPERS: &str = "ring bus region futex hand-ring uds pipe tachyon iceoryx2";
+/// One process that goes over memory.
+const MEMORY: &str = "private private-huge region-map region-huge";
+
+/// The groups of a plan, in the order in which they are measured.
+pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
+    let standard = plan != Plan::Quick;
+    let full = plan == Plan::Full;
+    let mut groups = round_trips(standard);
+    groups.extend(streams(standard, full));
+    groups.extend(waits(standard));
+    groups.push(pauses(plan));
+    if standard {
+        groups.extend(labour());
     }
+    groups.extend(access("100M", 100 * MIB, standard));
+    if full {
+        groups.extend(access("1G", GIB, true));
+    }
+    for group in &mut groups {
+        group.budget = match plan {
+            Plan::Quick => Duration::from_millis(1800),
+            Plan::Standard => Duration::from_secs(6),
+            Plan::Full => Duration::from_secs(20),
+        };
+    }
+    groups
 }
 
-impl Test {
-    /// As the report spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rtt => "rtt",
-            Self::OneWay => "one_way",
-            Self::Wake => "wake",
-            Self::Idle => "idle",
+/// Every group twice, the second time with the two processors exchanged.
+pub(crate) fn both_orders(groups: Vec<GroupPlan>) -> Vec<GroupPlan> {
+    let twice = groups.into_iter().flat_map(|group| {
+        let mut swapped = group.clone();
+        swapped.swapped = true;
+        swapped.group.id.push_str("-swapped");
+        swapped.group.title.push_str(", processors exchanged");
+        [group, swapped]
+    });
+    twice.collect()
+}
+
+/// What `make demo` shows, for `time` in total.
+pub(crate) fn demo(time: Duration) -> Vec<GroupPlan> {
+    let stream = |size, mode| of(Test::OneWay, mode, size);
+    let rtt = of(Test::Rtt, Mode::Spin, 32);
+    let mut groups = vec![
+        group("rtt-spin", "round trip, 32 B", rtt).or(Burst { mode: Mode::Block, group: 1, ..rtt }),
+        group("one-way-32-each", "32 B, one by one", stream(32, Mode::Each)),
+        group("one-way-32-batch", "32 B, 32 together", stream(32, Mode::Batch)),
+        group("one-way-64K-each", "64 KiB, one by one", stream(64 << 10, Mode::Each)),
+    ];
+    let count = groups.len() as u32;
+    for group in &mut groups {
+        *group = group.clone().among("bus uds pipe");
+        group.budget = time / count;
+    }
+    groups
+}
+
+fn round_trips(standard: bool) -> Vec<GroupPlan> {
+    let spin = group("rtt-spin", "round trip, 32 B (signals: 0 B), both sides polling", of(Test::Rtt, Mode::Spin, 32));
+    let hybrid = group(
+        "rtt-hybrid",
+        "round trip, 32 B (signals: 0 B), polling a while, then asleep",
+        of(Test::Rtt, Mode::Hybrid, 32),
+    );
+    let block = group("rtt-block", "round trip, 32 B (signals: 0 B), asleep at once", of(Test::Rtt, Mode::Block, 32));
+    let carriers = |group: GroupPlan, floor| group.or_signal().among(CARRIERS).among(PEERS).among(SIGNALS).floor(floor);
+    let mut groups = vec![carriers(spin, "raw-flag")];
+    if standard {
+        groups.push(carriers(hybrid, "hand-ring"));
+    }
+    groups.push(carriers(block, "futex"));
+    groups
+}
+
+fn streams(standard: bool, full: bool) -> Vec<GroupPlan> {
+    let sizes: &[(usize, &str, &str, bool)] = &[
+        (32, "32", "32 B", true),
+        (256, "256", "256 B", standard),
+        (1 << 10, "1K", "1 KiB", standard),
+        (4 << 10, "4K", "4 KiB", standard),
+        (64 << 10, "64K", "64 KiB", true),
+        (1 << 20, "1M", "1 MiB", true),
+        (64 << 20, "64M", "64 MiB", full),
+    ];
+    let stream = |size: usize, mode: Mode, id: &str, title: String| {
+        // Handing over a pointer is worth a thread's while for large buffers only.
+        let scale = if size < 4 << 10 { "memcpy" } else { "memcpy pointer" };
+        let ceiling = if mode == Mode::Each { "memcpy" } else { "hand-ring" };
+        group(id, &title, of(Test::OneWay, mode, size))
+            .among(CARRIERS)
+            .among(PEERS)
+            .among(scale)
+            .capacity(capacity_for(size))
+            .floor("hand-ring")
+            .ceiling(ceiling)
+    };
+    let mut groups = Vec::new();
+    for &(size, id, shown, wanted) in sizes {
+        if wanted {
+            let title = format!("one way, {shown}, every message visible at once");
+            groups.push(stream(size, Mode::Each, &format!("one-way-{id}-each"), title));
         }
     }
-}
-
-impl Mode {
-    /// As the report spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Spin => "spin",
-            Self::Block => "block",
-            Self::Hybrid => "hybrid",
-            Self::Each => "each",
-            Self::Batch => "batch",
-        }
+    for (size, id, shown) in [(32, "32", "32 B"), (256, "256", "256 B"), (1 << 10, "1K", "1 KiB")] {
+        let title = format!("one way, {shown}, {BATCH} published together");
+        groups.push(stream(size, Mode::Batch, &format!("one-way-{id}-batch"), title));
     }
+    let title = "one way, 1 MiB through 64 MiB: a capacity beyond the cache".to_owned();
+    groups.push(stream(1 << 20, Mode::Each, "one-way-1M-in-64M", title).capacity(64 * MIB));
+    if standard {
+        let title = "one way, 2 to 4 KiB mixed, order and checksum verified".to_owned();
+        let mut mixed = stream(4 << 10, Mode::Each, "one-way-mixed", title);
+        mixed.burst.smallest = 2 << 10;
+        groups.push(mixed);
+    }
+    groups
 }
 
-/// Room for 8 messages of the largest size, so that all of it stays in a cache.
-const LARGE: u64 = 8 << 20;
-const SMALL: u64 = 1 << 20;
+/// A receiver that waits for what comes now and then.
+fn waits(standard: bool) -> Vec<GroupPlan> {
+    let every = |mode, gap_ns| Burst { gap_ns, ..of(Test::Paced, mode, 32) };
+    let wake = group("wake", "from the call that wakes to the sleeper running", of(Test::Wake, Mode::Block, 32));
+    let mut groups = vec![
+        wake.or_signal().among(CARRIERS).among(PEERS).among(SIGNALS).floor("futex"),
+        group("paced-50us", "messages 50 µs apart, receiver polling a while, then asleep", every(Mode::Hybrid, 50_000))
+            .or_signal()
+            .or_asleep()
+            .among(SLEEPERS)
+            .floor("hand-ring"),
+        group(
+            "paced-1ms",
+            "messages 1 ms apart, receiver polling a while, then asleep",
+            every(Mode::Hybrid, 1_000_000),
+        )
+        .or_signal()
+        .or_asleep()
+        .among(SLEEPERS)
+        .floor("hand-ring"),
+        group("paced-1ms-block", "messages 1 ms apart, receiver asleep", every(Mode::Block, 1_000_000))
+            .or_signal()
+            .among(SLEEPERS)
+            .floor("futex"),
+    ];
+    if standard {
+        let bursts = Burst { gap_ns: 1_000_000, batch: BATCH, ..of(Test::Bursty, Mode::Hybrid, 256) };
+        let title = format!("{BATCH} messages of 256 B at once, every 1 ms");
+        groups.push(group("bursty", &title, bursts).or_asleep().among(SLEEPERS).floor("hand-ring"));
+    }
+    groups
+}
 
-/// The one-way sizes.
-pub(crate) const SIZES: [usize; 5] = [32, 256, 1024, 64 << 10, 1 << 20];
+/// Both sides busy for a random time between two messages: whoever is about to sleep is easily overlooked.
+fn pauses(plan: Plan) -> GroupPlan {
+    let (at_least, among): (u64, &str) = match plan {
+        Plan::Quick => (0, "ring bus region futex tachyon"),
+        Plan::Standard => (2_000, SLEEPERS),
+        Plan::Full => (100_000, "ring bus region futex uds tachyon"),
+    };
+    let burst = Burst { gap_ns: 1_000_000, ..of(Test::Pauses, Mode::Hybrid, 32) };
+    let title = "round trips after random pauses of up to 1 ms: a lost wake-up takes over 20 ms";
+    let group = group("pauses", title, burst).or_signal().or_asleep().among(among).floor("futex");
+    GroupPlan { at_least, ..group }
+}
 
+/// A receiver that has something to do with each message.
+fn labour() -> Vec<GroupPlan> {
+    let kinds = [("work-1us", "1 µs", 1_000), ("work-10us", "10 µs", 10_000), ("work-1ms", "1 ms", 1_000_000)];
+    let groups = kinds.map(|(id, shown, work_ns)| {
+        let burst = Burst { work_ns, group: 1, ..of(Test::OneWay, Mode::Hybrid, 256) };
+        let title = format!("one way, 256 B, the receiver works {shown} on each");
+        group(id, &title, burst).or_asleep().among(CARRIERS).among(PEERS).floor("hand-ring")
+    });
+    groups.into()
+}
+
+fn access(id: &str, bytes: u64, all: bool) -> Vec<GroupPlan> {
+    let kinds = [
+        ("read", Test::SequentialRead, "read from the first word to the last"),
+        ("write", Test::SequentialWrite, "written from the first word to the last"),
+        ("random", Test::RandomRead, "one word of each 4 KiB, read at random"),
+    ];
+    let groups = kinds.into_iter().filter(|(kind, ..)| all || *kind == "read").map(|(kind, test, title)| {
+        let shown = if bytes == GIB { "1 GiB".into() } else { format!("{} MiB", bytes / MIB) };
+        let burst = Burst { count: 1, ..of(test, Mode::Spin, bytes as usize) };
+        group(&format!("access-{id}-{kind}"), &format!("{shown}: {title}"), burst)
+            .among(MEMORY)
+            .capacity(bytes)
+            .floor("private")
+    });
+    groups.collect()
+}
+
+/// Messages that are published together.
+const BATCH: u32 = 32;
+
+/// Room for a stream: all of it in a cache where that can be, never less than four messages.
 fn capacity_for(size: usize) -> u64 {
-    if size > 1024 { LARGE } else { SMALL }
+    match size as u64 {
+        ..=KIB => MIB,
+        ..=MIB => 8 * MIB,
+        size => 4 * size,
+    }
 }
 
-fn case(mechanism: &str, copied: bool, test: Test, size: usize, mode: Mode) -> Case {
-    let in_kernel = matches!(mechanism, "pipe" | "uds");
-    let count = match test {
-        // A round trip without sleep is 0.1 to 0.4 µs, with sleep 10 to 100 µs.
-        Test::Rtt if mode == Mode::Spin => 1000,
-        Test::Rtt | Test::Wake => 20,
-        Test::OneWay if in_kernel => (8 << 20) / (size as u32 + 4096),
-        Test::OneWay => ((8 << 20) / (size as u32 + 256)).clamp(16, 20_000),
-        Test::Idle => 1,
+/// A burst with as many operations to a sample as keep the time stamps cheap.
+fn of(test: Test, mode: Mode, size: usize) -> Burst {
+    let (count, group) = match (test, mode) {
+        // The counter of some machines ticks every 10 ns only.
+        (Test::Rtt, Mode::Spin) => (1000, 10),
+        (Test::OneWay, _) => match size {
+            ..=256 => (4096, 256),
+            257..=1024 => (1024, 64),
+            1025..=4096 => (512, 16),
+            4097..=65536 => (64, 4),
+            ..=1_048_576 => (8, 1),
+            _ => (4, 1),
+        },
+        _ => (20, 1),
     };
-    let batch = match mode {
-        // 32, but no more than a quarter of the ring: else the batch is cut by a full ring.
-        Mode::Batch => (capacity_for(size) / 4 / (size as u64 + 16)).clamp(1, 32) as u32,
-        _ => 1,
-    };
-    let group = if test == Test::Rtt && mode == Mode::Spin { 10 } else { 1 };
-    let burst = Burst { test, mode, size, count, group, batch };
-    Case { mechanism: mechanism.to_owned(), copied, capacity: capacity_for(size), burst }
+    let batch = if mode == Mode::Batch { BATCH } else { 1 };
+    Burst { group, batch, ..Burst::new(test, mode, size, count) }
 }
 
-/// Everything that the report holds.
-pub(crate) fn all() -> Vec<Case> {
-    use Mode::{Batch, Block, Each, Hybrid, Spin};
-    use Test::{OneWay, Rtt, Wake};
-    let mut cases = vec![case("raw-flag", false, Rtt, 8, Spin)];
-    for mode in [Spin, Hybrid, Block] {
-        cases.push(case("ring", false, Rtt, 32, mode));
-        cases.push(case("bus", false, Rtt, 32, mode));
-    }
-    cases.push(case("futex", false, Rtt, 0, Block));
-    cases.push(case("region", false, Rtt, 0, Block));
-    cases.push(case("pipe", true, Rtt, 32, Block));
-    cases.push(case("uds", true, Rtt, 32, Block));
+fn group(id: &str, title: &str, burst: Burst) -> GroupPlan {
+    let Burst { test, mode, size, gap_ns, work_ns, .. } = burst;
+    let group = Group {
+        id: id.into(),
+        title: title.into(),
+        test,
+        mode,
+        size,
+        capacity: MIB,
+        gap_ns,
+        work_ns,
+        floor: None,
+        ceiling: None,
+        rounds: 0,
+    };
+    let (others, candidates, budget) = (Vec::new(), Vec::new(), Duration::ZERO);
+    GroupPlan { group, burst, others, candidates, budget, at_least: 0, swapped: false }
+}
 
-    cases.push(case("futex", false, Wake, 0, Block));
-    cases.push(case("region", false, Wake, 0, Block));
-    for (mechanism, copied) in [("ring", false), ("bus", false), ("pipe", true), ("uds", true)] {
-        cases.push(case(mechanism, copied, Wake, 32, Block));
+impl GroupPlan {
+    /// Candidates that carry no bytes do the same without them.
+    fn or_signal(self) -> Self {
+        let signal = Burst { size: 0, smallest: 0, ..self.burst };
+        self.or(signal)
     }
 
-    cases.push(case("seq-cst", false, OneWay, 32, Each));
-    for size in SIZES {
-        for mode in [Each, Batch] {
-            cases.push(case("ring", false, OneWay, size, mode));
-            cases.push(case("bus", false, OneWay, size, mode));
+    /// Candidates that cannot poll sleep.
+    fn or_asleep(self) -> Self {
+        let asleep = Burst { mode: Mode::Block, ..self.burst };
+        let signal = Burst { size: 0, smallest: 0, ..asleep };
+        let signals = self.others.iter().any(|other| other.size == 0);
+        let this = self.or(asleep);
+        if signals { this.or(signal) } else { this }
+    }
+
+    fn or(mut self, other: Burst) -> Self {
+        self.others.push(other);
+        self
+    }
+
+    fn among(mut self, names: &str) -> Self {
+        let capacity = self.group.capacity;
+        let candidates = names.split_whitespace().map(|name| Candidate { mechanism: name.into(), capacity });
+        self.candidates.extend(candidates);
+        self
+    }
+
+    fn capacity(mut self, capacity: u64) -> Self {
+        self.group.capacity = capacity;
+        for candidate in &mut self.candidates {
+            candidate.capacity = capacity;
         }
-        cases.push(case("ring", true, OneWay, size, Each));
-        for mechanism in ["pipe", "uds"] {
-            cases.push(case(mechanism, true, OneWay, size, Each));
-            if size <= 1024 {
-                cases.push(case(mechanism, true, OneWay, size, Batch));
+        self
+    }
+
+    fn floor(mut self, name: &str) -> Self {
+        self.group.floor = Some(name.into());
+        self
+    }
+
+    fn ceiling(mut self, name: &str) -> Self {
+        self.group.ceiling = Some(name.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn each_plan_holds_the_smaller_one() {
+        let ids = |plan| groups(plan).into_iter().map(|group| group.group.id).collect::<Vec<_>>();
+        let [quick, standard, full] = [Plan::Quick, Plan::Standard, Plan::Full].map(ids);
+        assert!(quick.iter().all(|id| standard.contains(id)) && standard.iter().all(|id| full.contains(id)));
+        assert_eq!(full.iter().collect::<HashSet<_>>().len(), full.len(), "an id is there twice");
+        for id in ["one-way-64M-each", "access-1G-random", "pauses"] {
+            assert!(full.iter().any(|known| known == id), "{id}");
+        }
+        assert!(!quick.iter().any(|id| id.contains("64M-each") || id.contains("1G")));
+    }
+
+    #[test]
+    fn bursts_and_groups_fit_together() {
+        for GroupPlan { group, burst, others, candidates, .. } in groups(Plan::Full) {
+            let names: HashSet<_> = candidates.iter().map(|candidate| &candidate.mechanism).collect();
+            assert_eq!(names.len(), candidates.len(), "{}: a candidate is there twice", group.id);
+            for other in [&group.floor, &group.ceiling].into_iter().flatten() {
+                assert!(names.contains(other), "{}: {other} takes no part", group.id);
             }
-        }
-        if size > 1024 {
-            cases.push(case("pointer", false, OneWay, size, Each));
-            cases.push(case("memcpy", true, OneWay, size, Each));
+            for burst in others.iter().chain([&burst]) {
+                assert!(burst.size % 8 == 0 && burst.smallest <= burst.size && burst.count > 0);
+                assert_eq!(burst.count % u64::from(burst.group), 0, "{}", group.id);
+            }
+            let access = group.id.starts_with("access");
+            let together = u64::from(burst.batch) * (group.size as u64 + 16);
+            assert!(access || together <= group.capacity / 2, "{}: no room for two", group.id);
         }
     }
-    cases
-}
 
-/// What `make demo` shows.
-pub(crate) fn demo() -> Vec<Case> {
-    use Mode::{Batch, Block, Each, Spin};
-    use Test::{OneWay, Rtt};
-    let mut cases = Vec::new();
-    for (mechanism, copied, mode) in [("bus", false, Spin), ("uds", true, Block), ("pipe", true, Block)] {
-        cases.push(case(mechanism, copied, Rtt, 32, mode));
-        cases.push(case(mechanism, copied, OneWay, 32, Each));
-        cases.push(case(mechanism, copied, OneWay, 32, Batch));
-        cases.push(case(mechanism, copied, OneWay, 64 << 10, Each));
+    #[test]
+    fn every_bar_has_its_groups_in_the_quick_plan() {
+        // A bar that nothing can ever be measured for would look like one whose peer is missing.
+        let rows = groups(Plan::Quick).into_iter().flat_map(|group| {
+            let id = group.group.id;
+            group.candidates.into_iter().map(move |candidate| format!("{id}/{}", candidate.mechanism))
+        });
+        let rows: HashSet<String> = rows.collect();
+        for bar in crate::bars::bars(&crate::sample::report(Vec::new())) {
+            let needs = bar.measured.strip_prefix("not measured: needs ").expect("nothing was measured");
+            let row = needs.split(' ').next().expect("a word");
+            assert!(rows.contains(row), "{}: {row}", bar.what);
+        }
     }
-    cases
-}
 
-/// A receiver that waits by the default policy.
-pub(crate) fn idle() -> Case {
-    case("ring", false, Test::Idle, 32, Mode::Hybrid)
+    #[test]
+    fn both_orders_double_every_group() {
+        let groups = both_orders(groups(Plan::Quick));
+        let swapped = groups.iter().filter(|group| group.swapped).count();
+        assert_eq!(swapped * 2, groups.len());
+        assert!(groups.iter().all(|group| group.swapped == group.group.id.ends_with("-swapped")));
+    }
 }

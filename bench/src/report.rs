@@ -1,134 +1,188 @@
-//! What a run says, as JSON and as text.
+//! What a run says: the data, which is also the JSON. `text.rs` prints it, `page/` draws it.
 
+use crate::case::{Mode, Test};
+use crate::channel::{About, Kind};
 use crate::machine::Machine;
-use crate::plan::{Mode, Test};
-use serde::Serialize;
-use std::fmt;
+use serde::{Deserialize, Serialize};
+
+/// Of this JSON; raised when a field changes its meaning or goes.
+pub const SCHEMA: u32 = 1;
 
 /// A whole run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Seconds since 1970, UTC, when it began.
+    pub began: u64,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// The command line's words that chose what and how to measure.
+    pub settings: Settings,
     /// What it ran on.
     pub machine: Machine,
-    /// One for each mechanism, test, size and mode.
+    /// Rows that are compared with each other, in the order in which they were measured.
+    pub groups: Vec<Group>,
+    /// One for each candidate of each group.
     pub rows: Vec<Row>,
-    /// What the project promises, and whether this run kept it.
+    /// What the project aims at, and whether this run reached it.
     pub bars: Vec<Bar>,
+}
+
+/// How it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// `quick`, `standard` or `full`.
+    pub plan: String,
+    /// Where the two processes were pinned to, the leading one first; `None`: left to the scheduler.
+    pub cpus: [Option<usize>; 2],
+    /// Whether SCHED_FIFO and locked memory were asked for.
+    pub realtime: bool,
+    /// What had to be in a row's name, if anything.
+    pub only: Vec<String>,
+}
+
+/// Rows that were measured in the same rounds, and may be compared.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Group {
+    /// `rtt-spin`, `one-way-32-each`, ….
+    pub id: String,
+    /// For people: "round trip, 32 B, both sides polling".
+    pub title: String,
+    /// What is timed.
+    pub test: Test,
+    /// How the sides wait or publish.
+    pub mode: Mode,
+    /// Bytes of a message, the largest if they differ.
+    pub size: usize,
+    /// Bytes of buffering that candidates were asked to have.
+    pub capacity: u64,
+    /// Nanoseconds between messages or bursts; 0 where that is no part of it.
+    pub gap_ns: u64,
+    /// Nanoseconds of work per message; 0 where that is no part of it.
+    pub work_ns: u64,
+    /// The mechanism that costs least, for `ratio_to_floor`.
+    pub floor: Option<String>,
+    /// The mechanism that carries most, for `ratio_to_ceiling`.
+    pub ceiling: Option<String>,
     /// How often every row was measured, the warm-up not counted.
     pub rounds: u32,
 }
 
-/// The figures of one candidate.
-#[derive(Clone, Debug, Serialize)]
+/// The figures of one candidate of one group.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Row {
-    /// `raw-flag`, `ring`, `bus`, `region`, `futex`, `pipe`, `uds`, `seq-cst`, `pointer` or `memcpy`.
-    pub mechanism: &'static str,
-    /// What was timed.
-    pub test: Test,
-    /// Bytes of payload; 0 where nothing but the wake-up is carried.
-    pub size: usize,
-    /// How the sides wait or publish.
-    pub mode: Mode,
-    /// Median. Of single wake-ups and round trips (`spin`: of ten in a row, divided by ten); in `one_way`, of a burst's time divided by its messages.
-    pub p50_ns: f64,
-    /// 99th percentile of the same.
-    pub p99_ns: f64,
-    /// 99.9th percentile of the same.
-    pub p999_ns: f64,
-    /// The smallest of the same.
-    pub min_ns: f64,
-    /// At the median: messages, or round trips. `None` for wake-ups.
-    pub msgs_per_s: Option<f64>,
-    /// Payload at that rate, one direction. `None` where none is carried.
-    pub bytes_per_s: Option<f64>,
-    /// Whether the payload is copied between where the sender writes it and where the receiver reads it.
-    pub copied: bool,
-    /// Messages that are published together.
-    pub batch: u32,
-    /// How many values the percentiles are of.
-    pub samples: u64,
-    /// The row of this run that `ratio` compares with, as `mechanism/test/size/mode`.
-    pub versus: Option<String>,
-    /// Time of this row divided by the time of that one: the median of the ratios within each round.
-    pub ratio: Option<f64>,
+    /// `group/mechanism`.
+    pub id: String,
+    /// The group's id.
+    pub group: String,
+    /// What was measured.
+    #[serde(flatten)]
+    pub about: About,
+    /// Why there are no figures; `None` if there are.
+    pub failure: Option<String>,
+    /// The figures; `None` if it failed.
+    pub figures: Option<Figures>,
 }
 
-/// A promise and how it was kept.
-#[derive(Clone, Debug, Serialize)]
+/// Both processes: the leading one (which sends) first.
+pub type Both<T> = [T; 2];
+
+/// What one row measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Figures {
+    /// Messages, round trips, wake-ups or passes that counted.
+    pub operations: u64,
+    /// Median over the rounds of operations divided by the time they took. For tests with a gap, that is the gap.
+    pub ops_per_s: f64,
+    /// Of the best round.
+    pub ops_per_s_best: f64,
+    /// Payload at the median rate, one direction, in MiB; `None` where none is carried.
+    pub mib_per_s: Option<f64>,
+    /// Nanoseconds of one operation.
+    pub ns: Percentiles,
+    /// `(percentile, ns)` from 0 to 100 for the curves: denser towards 100; at most 120 points.
+    pub curve: Vec<(f64, f64)>,
+    /// The median of each round in ns, in the order of rounds. A round is the same moment in all rows of a group.
+    pub rounds_ns: Vec<f64>,
+    /// Half the distance between the quartiles of `rounds_ns`, divided by their median: the noise.
+    pub spread: f64,
+    /// Time divided by the floor's time: the median of the ratios within each round.
+    pub ratio_to_floor: Option<f64>,
+    /// Rate divided by the ceiling's rate: the same.
+    pub ratio_to_ceiling: Option<f64>,
+    /// Processor time in percent of one processor.
+    pub cpu_percent: Both<f64>,
+    /// The most memory that was resident during a burst, in bytes.
+    pub peak_rss: Both<u64>,
+    /// Of which shared memory.
+    pub shared: Both<u64>,
+    /// Voluntary and involuntary, per operation.
+    pub context_switches: Both<f64>,
+    /// Per operation, counted in bursts of their own; `None` where that is not allowed.
+    pub syscalls: Option<Both<f64>>,
+    /// Per operation; `None` if the program does not count.
+    pub allocations: Option<Both<f64>>,
+    /// Operations that took longer than 20 ms.
+    pub stalls: u64,
+    /// Parts of an operation, where the mechanism says: nanoseconds by name ("lock", "condition wait", …).
+    pub parts: Vec<(String, f64)>,
+}
+
+/// From a histogram with three digits. `None` where there were too few samples: a percentile needs ten beyond it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Percentiles {
+    /// How many values; of `group` operations each.
+    pub samples: u64,
+    /// The smallest.
+    pub min: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// 99.99th percentile.
+    pub p9999: Option<f64>,
+    /// The largest.
+    pub max: f64,
+}
+
+/// An aim and how near this run came.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Bar {
     /// What is compared.
-    pub what: &'static str,
+    pub what: String,
     /// What must hold.
-    pub bar: &'static str,
-    /// What was measured, in the bar's unit.
+    pub bar: String,
+    /// What was measured, in the bar's unit; what was not measured, if something lacks.
     pub measured: String,
-    /// Whether it holds.
-    pub met: bool,
+    /// Whether it holds; `None` if it was not measured.
+    pub met: Option<bool>,
 }
 
-/// A number with three significant digits and a unit prefix.
-pub(crate) fn rate(per_second: f64, unit: &str) -> String {
-    let (value, prefix) = match per_second {
-        v if v >= 1e9 => (v / 1e9, "G"),
-        v if v >= 1e6 => (v / 1e6, "M"),
-        v if v >= 1e3 => (v / 1e3, "k"),
-        v => (v, ""),
-    };
-    format!("{} {prefix}{unit}", three(value))
-}
-
-/// A duration in nanoseconds or microseconds with three significant digits.
-pub(crate) fn duration(ns: f64) -> String {
-    if ns >= 10_000.0 { format!("{} µs", three(ns / 1000.0)) } else { format!("{} ns", three(ns)) }
-}
-
-fn three(value: f64) -> String {
-    if value < 10.0 {
-        format!("{value:.2}")
-    } else if value < 100.0 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.0}")
+impl Row {
+    /// A row that says why it has no figures.
+    pub fn failed(group: &str, about: About, why: String) -> Self {
+        let id = format!("{group}/{}", about.name);
+        Self { id, group: group.into(), about, failure: Some(why), figures: None }
     }
-}
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { cpu, kernel, pinned, load, .. } = &self.machine;
-        writeln!(f, "{cpu} · Linux {kernel} · processors {} and {} · load {load:.1}", pinned[0], pinned[1])?;
-        writeln!(f, "{} rounds, every row once in each", self.rounds)?;
-        for (test, title) in [(Test::Rtt, "round trip"), (Test::Wake, "wake-up"), (Test::OneWay, "one way")] {
-            let rows: Vec<_> = self.rows.iter().filter(|row| row.test == test).collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let [size, mode, min, median] = ["bytes", "mode", "min", "median"];
-            write!(f, "\n{title:<12}{size:>8} {mode:<7}{min:>10}{median:>10}{:>10}{:>10}", "99 %", "99.9 %")?;
-            writeln!(f, "{:>15}{:>11}  ratio", "rate", "")?;
-            for row in rows {
-                let name = if row.copied && row.mechanism == "ring" { "ring (copy)" } else { row.mechanism };
-                write!(f, "{name:<12}{:>8} {:<7}", row.size, row.mode.name())?;
-                for ns in [row.min_ns, row.p50_ns, row.p99_ns, row.p999_ns] {
-                    write!(f, "{:>10}", duration(ns))?;
-                }
-                write!(f, "{:>15}", row.msgs_per_s.map_or(String::new(), |r| rate(r, "msg/s")))?;
-                write!(f, "{:>11}", row.bytes_per_s.map_or(String::new(), |r| rate(r, "B/s")))?;
-                match (&row.versus, row.ratio) {
-                    (Some(versus), Some(ratio)) => writeln!(f, "  {ratio:.2} × {versus}")?,
-                    _ => writeln!(f)?,
-                }
-            }
-        }
-        if !self.bars.is_empty() {
-            writeln!(f)?;
-        }
-        for bar in &self.bars {
-            let verdict = if bar.met { "met   " } else { "MISSED" };
-            writeln!(f, "{verdict}  {}: {} (bar: {})", bar.what, bar.measured, bar.bar)?;
-        }
-        Ok(())
+    /// Whether this is one of Ramway's own.
+    pub fn is_ramway(&self) -> bool {
+        self.about.kind == Kind::Ramway
     }
 }

@@ -1,34 +1,122 @@
-//! A run: rounds, in each of which every row is measured once, in another order.
+//! A run: group after group, and in each of them rounds, in which every row is measured once, in another order.
 
 use crate::Result;
-use crate::machine::{Machine, two_cpus};
-use crate::pair::Pair;
-use crate::plan::{self, Case, Mode, Test};
-use crate::report::{Bar, Report, Row, rate};
-use crate::stats::Series;
-use std::time::{Duration, Instant};
+use crate::bars;
+use crate::clock;
+use crate::machine::{self, Machine};
+use crate::pair::Conditions;
+use crate::place;
+use crate::plan::{self, GroupPlan, Plan};
+use crate::programs::{self, Known};
+use crate::report::{Report, SCHEMA, Settings};
+use crate::rounds::{Clockwork, measure};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long and what to measure.
+/// Where the two processes run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Placement {
+    /// The leading process on the first processor that is allowed, the following one on the second.
+    Pinned,
+    /// The other way round.
+    Swapped,
+    /// Wherever the scheduler puts them.
+    Unpinned,
+}
+
+/// What to measure, and how.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// How long the rounds go on; at least two rounds are made.
-    pub rounds_for: Duration,
-    /// How long a receiver waits for its use of the processor to be measured; zero leaves that out.
-    pub idle_for: Duration,
-    /// Only rows whose `mechanism/test/size/mode` contains this.
-    pub filter: Option<String>,
+    /// How much.
+    pub plan: Plan,
+    /// Only rows whose name `group/mechanism` contains one of these; all if there are none.
+    pub only: Vec<String>,
+    /// Where the two processes run.
+    pub placement: Placement,
+    /// The processors to use, the leading process's first; `None`: the first two that are allowed.
+    pub cpus: Option<[usize; 2]>,
+    /// Every group a second time with the processors exchanged.
+    pub both_orders: bool,
+    /// SCHED_FIFO and locked memory in both processes.
+    pub realtime: bool,
+    /// Seconds for each group, instead of the plan's.
+    pub group_time: Option<Duration>,
+    /// Rounds that count in each group, instead of as many as there is time for.
+    pub rounds: Option<u32>,
+    /// The directory of the peers' manifests; `None`: RAMWAY_BENCH_PEERS, else `bench-peers` near this program.
+    pub peers: Option<PathBuf>,
+    /// Where finished groups are kept, to go on from there after an interruption.
+    pub state: Option<PathBuf>,
+    /// How long a pair of processes may take beyond what is expected of it.
+    pub patience: Duration,
+    /// Set from outside (a signal's handler) to end the run; looked at between bursts.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 impl Options {
-    /// Under 30 seconds.
-    pub fn quick() -> Self {
-        Self { rounds_for: Duration::from_secs(15), idle_for: Duration::from_secs(10), filter: None }
+    /// Everything of this plan.
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            only: Vec::new(),
+            placement: Placement::Pinned,
+            cpus: None,
+            both_orders: false,
+            realtime: false,
+            group_time: None,
+            rounds: None,
+            peers: None,
+            state: None,
+            patience: Duration::from_secs(60),
+            interrupted: Arc::default(),
+        }
     }
 
-    /// Under 5 minutes.
+    /// Under a minute.
+    pub fn quick() -> Self {
+        Self::new(Plan::Quick)
+    }
+
+    /// Everything.
     pub fn full() -> Self {
-        Self { rounds_for: Duration::from_secs(180), ..Self::quick() }
+        Self::new(Plan::Full)
+    }
+
+    pub(crate) fn cpus(&self) -> [Option<usize>; 2] {
+        let [first, second] = self.two_cpus();
+        match self.placement {
+            Placement::Pinned => [Some(first), Some(second)],
+            Placement::Swapped => [Some(second), Some(first)],
+            Placement::Unpinned => [None, None],
+        }
+    }
+
+    fn two_cpus(&self) -> [usize; 2] {
+        self.cpus.unwrap_or_else(machine::two_cpus)
+    }
+
+    pub(crate) fn conditions(&self, swapped: bool) -> Conditions {
+        let [lead, follow] = self.cpus();
+        let cpus = if swapped { [follow, lead] } else { [lead, follow] };
+        Conditions { cpus, realtime: self.realtime, patience: self.patience }
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            plan: self.plan.name().to_owned(),
+            cpus: self.cpus(),
+            realtime: self.realtime,
+            only: self.only.clone(),
+        }
+    }
+
+    pub(crate) fn check_interrupted(&self) -> Result<()> {
+        // Relaxed: nothing else is told by it.
+        if self.interrupted.load(Ordering::Relaxed) { Err("interrupted".into()) } else { Ok(()) }
     }
 }
 
@@ -44,168 +132,82 @@ pub struct Progress {
     pub label: String,
 }
 
-/// Measures. Blocks for as long as the options say, and pins the calling thread to one processor meanwhile.
+/// Measures. Blocks for as long as the plan says.
 ///
 /// # Errors
-/// The second process could not be started (the program must call [`child_main`](crate::child_main) first in its
-/// `main`), failed or died; or a mechanism is not to be had on this machine.
+/// Nothing matches; the settings are not allowed here; or it was interrupted. A mechanism that fails is a row that says
+/// so.
 pub fn run(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Report> {
-    let mut cases = plan::all();
-    if let Some(filter) = &options.filter {
-        cases.retain(|case| case.label().contains(filter.as_str()));
-        if cases.is_empty() {
-            return Err(format!("no row matches {filter:?}: rows are named mechanism/test/size/mode").into());
-        }
-    }
-    let measured = cases.len();
-    let idle = !options.idle_for.is_zero() && options.filter.is_none();
-    if idle {
-        cases.push(plan::idle());
-    }
-    let idle_for = if idle { options.idle_for } else { Duration::ZERO };
-
-    let machine = Machine::look(two_cpus());
-    let mut pair = Pair::start(&cases)?;
-    let total = (options.rounds_for + idle_for).as_millis() as u64;
-    let mut report =
-        |done: Duration, label: String| progress(&Progress { done: done.as_millis() as u64, total, label });
-
-    let (series, rounds) = measure(&mut pair, measured, options.rounds_for, &mut report)?;
-    let idle_share = if idle {
-        let began = Instant::now();
-        let wait = || {
-            while began.elapsed() < idle_for {
-                report(options.rounds_for + began.elapsed(), "a receiver that waits".to_owned());
-                std::thread::sleep(Duration::from_millis(100).min(idle_for));
-            }
-        };
-        let (used_ns, _) = pair.burst_after(measured, wait)?;
-        Some(used_ns.first().copied().unwrap_or(0) as f64 / began.elapsed().as_nanos() as f64)
-    } else {
-        None
-    };
-    report(Duration::from_millis(total), "done".to_owned());
-    pair.stop()?;
-
-    let rows = cases.iter().zip(&series).map(|(case, one)| row(case, one, &cases, &series)).collect();
-    Ok(Report { machine, rows, bars: bars(&cases, &series, idle_share, idle_for), rounds })
+    let groups = plan::groups(options.plan);
+    let groups = if options.both_orders { plan::both_orders(groups) } else { groups };
+    run_groups(options, groups, progress)
 }
 
-/// Rounds over the first `measured` cases until the time is up.
-pub(crate) fn measure(
-    pair: &mut Pair,
-    measured: usize,
-    duration: Duration,
-    report: &mut dyn FnMut(Duration, String),
-) -> Result<(Vec<Series>, u32)> {
-    let mut series: Vec<_> = (0..measured).map(|_| Series::new()).collect();
-    let mut order: Vec<usize> = (0..measured).collect();
-    let mut random = 0x9E37_79B9_7F4A_7C15u64;
+/// The groups of which something is wanted, with the candidates that are wanted and known.
+fn chosen(options: &Options, groups: Vec<GroupPlan>, known: &[Known]) -> Result<Vec<GroupPlan>> {
+    let wanted = |group: &str, mechanism: &str| {
+        let id = format!("{group}/{mechanism}");
+        options.only.is_empty() || options.only.iter().any(|part| id.contains(part.as_str()))
+    };
+    let mut groups = groups;
+    for plan in &mut groups {
+        let GroupPlan { group, candidates, .. } = plan;
+        candidates.retain(|candidate| {
+            wanted(&group.id, &candidate.mechanism) && known.iter().any(|k| k.about.name == candidate.mechanism)
+        });
+        if let Some(time) = options.group_time {
+            plan.budget = time;
+        }
+    }
+    groups.retain(|plan| !plan.candidates.is_empty());
+    if groups.is_empty() {
+        return Err(format!("no row matches {}: rows are named group/mechanism", options.only.join(", ")).into());
+    }
+    Ok(groups)
+}
+
+/// The same with groups of one's own.
+pub(crate) fn run_groups(
+    options: &Options,
+    groups: Vec<GroupPlan>,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Report> {
+    let known = programs::all(options.peers.as_deref())?;
+    let groups = chosen(options, groups, &known)?;
+    if options.realtime {
+        machine::may_be_realtime(options.cpus())?;
+    }
+    place::remove_stale();
     let began = Instant::now();
-    let mut rounds = 0;
-    loop {
-        // Another order in each round, so that no row is always after the same other.
-        for i in (1..measured).rev() {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            order.swap(i, (random >> 33) as usize % (i + 1));
-        }
-        // The first round, and the first 5 % of the time, warm up.
-        let counts = rounds > 0 || began.elapsed() > duration / 20;
-        for &case in &order {
-            let (ticks, operations) = pair.burst(case)?;
-            if counts {
-                series[case].add(ticks, operations);
-            }
-        }
-        rounds += u32::from(counts);
-        if rounds >= 1 && began.elapsed() >= duration {
-            return Ok((series, rounds));
-        }
-        let label = if counts { format!("round {rounds}") } else { "warm-up".to_owned() };
-        report(began.elapsed().min(duration), label);
-    }
-}
-
-fn find(cases: &[Case], mechanism: &str, test: Test, size: usize, mode: Mode) -> Option<usize> {
-    // Of two rows that differ in copying, the one that does not copy comes first.
-    let is = |case: &Case| {
-        case.mechanism == mechanism && (case.burst.test, case.burst.size, case.burst.mode) == (test, size, mode)
+    let mut report = Report {
+        schema: SCHEMA,
+        began: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        seconds: 0.0,
+        settings: options.settings(),
+        machine: Machine::look(options.two_cpus()),
+        groups: Vec::new(),
+        rows: Vec::new(),
+        bars: Vec::new(),
     };
-    cases.iter().position(is)
-}
-
-/// The row that a row is best compared with: the least that its kind of work can cost.
-fn floor_of(case: &Case, cases: &[Case]) -> Option<usize> {
-    let size = case.burst.size;
-    match (case.burst.test, case.burst.mode) {
-        (Test::Rtt, Mode::Spin) => find(cases, "raw-flag", Test::Rtt, 8, Mode::Spin),
-        (Test::Rtt, _) => find(cases, "futex", Test::Rtt, 0, Mode::Block),
-        (Test::Wake, _) => find(cases, "futex", Test::Wake, 0, Mode::Block),
-        (Test::OneWay, _) if size == 32 => find(cases, "seq-cst", Test::OneWay, 32, Mode::Each),
-        (Test::OneWay, _) => find(cases, "pointer", Test::OneWay, size, Mode::Each),
-        (Test::Idle, _) => None,
+    // Measured here once, while nothing else runs.
+    clock::rate();
+    let total: Duration = groups.iter().map(|plan| plan.budget).sum();
+    let mut before = Duration::ZERO;
+    for plan in &groups {
+        let mut show = |done: Duration, label: &str| {
+            let done = (before + done.min(plan.budget)).as_millis() as u64;
+            let label = format!("{}: {label}", plan.group.id);
+            progress(&Progress { done, total: total.as_millis() as u64, label });
+        };
+        let clockwork = Clockwork { options, conditions: options.conditions(plan.swapped), known: &known };
+        let (group, rows) = measure(&clockwork, plan, &mut show)?;
+        report.groups.push(group);
+        report.rows.extend(rows);
+        before += plan.budget;
     }
-}
-
-fn row(case: &Case, series: &Series, cases: &[Case], all: &[Series]) -> Row {
-    let crate::channel::Burst { test, mode, size, batch, .. } = case.burst;
-    let p50_ns = series.quantile_ns(0.5);
-    let msgs_per_s = (test != Test::Wake).then_some(1e9 / p50_ns);
-    let floor = floor_of(case, cases).filter(|&floor| cases[floor].label() != case.label());
-    Row {
-        mechanism: crate::mechanism::name(&case.mechanism),
-        test,
-        size,
-        mode,
-        p50_ns,
-        p99_ns: series.quantile_ns(0.99),
-        p999_ns: series.quantile_ns(0.999),
-        min_ns: series.min_ns(),
-        msgs_per_s,
-        bytes_per_s: msgs_per_s.filter(|_| size > 0).map(|rate| rate * size as f64),
-        copied: case.copied,
-        batch,
-        samples: series.samples(),
-        versus: floor.map(|floor| cases[floor].label()),
-        ratio: floor.map(|floor| series.ratio_to(&all[floor])).filter(|ratio| ratio.is_finite()),
-    }
-}
-
-fn bars(cases: &[Case], series: &[Series], idle_share: Option<f64>, idle_for: Duration) -> Vec<Bar> {
-    let get = |mechanism, test, size, mode| find(cases, mechanism, test, size, mode).map(|at| &series[at]);
-    let mut bars = Vec::new();
-    let mut add = |what, bar, measured, met| bars.push(Bar { what, bar, measured, met });
-
-    if let (Some(ring), Some(flag)) =
-        (get("ring", Test::Rtt, 32, Mode::Spin), get("raw-flag", Test::Rtt, 8, Mode::Spin))
-    {
-        let ratio = ring.ratio_to(flag);
-        add("ring round trip, 32 B, spinning", "≤ 1.00 × the raw flag's", format!("{ratio:.2} ×"), ratio <= 1.0);
-    }
-    if let (Some(ring), Some(seq_cst)) =
-        (get("ring", Test::OneWay, 32, Mode::Batch), get("seq-cst", Test::OneWay, 32, Mode::Each))
-    {
-        let (times, per_s) = (seq_cst.ratio_to(ring), 1e9 / ring.quantile_ns(0.5));
-        let measured = format!("{times:.1} ×, {}", rate(per_s, "msg/s"));
-        let bar = "≥ 8 × per-message seq_cst publishing, or ≥ 80 M msg/s";
-        add("ring one way, 32 B, batched", bar, measured, times >= 8.0 || per_s >= 80e6);
-    }
-    if let (Some(ring), Some(pointer)) =
-        (get("ring", Test::OneWay, 1 << 20, Mode::Each), get("pointer", Test::OneWay, 1 << 20, Mode::Each))
-    {
-        let times = pointer.ratio_to(ring);
-        let bar = "≥ 0.90 × the rate of handing a pointer to another thread";
-        add("ring one way, 1 MiB, filled in place and summed", bar, format!("{times:.2} ×"), times >= 0.9);
-    }
-    if let (Some(ring), Some(futex)) =
-        (get("ring", Test::Wake, 32, Mode::Block), get("futex", Test::Wake, 0, Mode::Block))
-    {
-        let ratio = ring.ratio_to(futex);
-        add("wake-up of a sleeping receiver", "≤ 1.10 × bare FUTEX_WAKE", format!("{ratio:.2} ×"), ratio <= 1.1);
-    }
-    if let Some(share) = idle_share {
-        let measured = format!("{:.3} % of a processor over {} s", share * 100.0, idle_for.as_secs());
-        add("a receiver that waits", "< 0.5 % of a processor", measured, share < 0.005);
-    }
-    bars
+    let total = total.as_millis() as u64;
+    progress(&Progress { done: total, total, label: "done".to_owned() });
+    report.seconds = began.elapsed().as_secs_f64();
+    report.bars = bars::bars(&report);
+    Ok(report)
 }

@@ -1,54 +1,194 @@
-//! Figures of one row: a histogram of everything, and one value for each round to compare rows by.
+//! Figures of one row: a histogram of everything, and values of each round to compare rows by.
 
-use crate::clock;
+use crate::case::{Burst, Test};
+use crate::report::{Both, Figures, Percentiles};
+use crate::worker::Outcome;
 use hdrhistogram::Histogram;
 
+/// An operation that takes longer has waited for a wake-up that never came, or for a scheduler that was elsewhere.
+const STALL_PS: u64 = 20_000_000_000;
+/// How many samples must lie beyond a percentile for it to be one.
+const BEYOND: f64 = 10.0;
+
+/// What the bursts of a row have measured so far.
 pub(crate) struct Series {
     /// Picoseconds, three significant digits.
     histogram: Histogram<u64>,
-    /// The smallest, apart: the histogram rounds.
+    /// The extremes and the sum, apart: the histogram rounds.
     min_ps: f64,
-    /// The median of each round in picoseconds; NaN for a round without samples.
-    rounds: Vec<f64>,
+    max_ps: f64,
+    sum_ps: f64,
+    /// Nanoseconds of an operation: the median of each round.
+    pub(crate) rounds_ns: Vec<f64>,
+    /// Operations a second in each round.
+    rates: Vec<f64>,
+    pub(crate) operations: u64,
+    elapsed_ns: f64,
+    cpu_ns: Both<u64>,
+    peak_rss: Both<u64>,
+    shared: Both<u64>,
+    context_switches: Both<u64>,
+    allocations: Option<Both<u64>>,
+    stalls: u64,
+    parts: Vec<(String, f64)>,
+    pub(crate) syscalls: Option<Both<f64>>,
 }
 
 impl Series {
     pub(crate) fn new() -> Self {
         // 100 s, so that a burst that lost its processor is still counted where it belongs.
         let histogram = Histogram::new_with_max(100_000_000_000_000, 3).expect("constant bounds that are valid");
-        Self { histogram, min_ps: f64::INFINITY, rounds: Vec::new() }
+        Self {
+            histogram,
+            min_ps: f64::INFINITY,
+            max_ps: 0.0,
+            sum_ps: 0.0,
+            rounds_ns: Vec::new(),
+            rates: Vec::new(),
+            operations: 0,
+            elapsed_ns: 0.0,
+            cpu_ns: [0; 2],
+            peak_rss: [0; 2],
+            shared: [0; 2],
+            context_switches: [0; 2],
+            allocations: Some([0; 2]),
+            stalls: 0,
+            parts: Vec::new(),
+            syscalls: None,
+        }
     }
 
-    /// Adds a round: the ticks of each operation, or of a whole burst of `operations`.
-    pub(crate) fn add(&mut self, mut ticks: Vec<u64>, operations: u32) {
-        for &t in &ticks {
-            let ps = clock::ps(t) / f64::from(operations);
+    /// Adds a round.
+    pub(crate) fn add(&mut self, burst: &Burst, outcome: &Outcome) {
+        let operations = outcome.operations.max(1);
+        let whole = outcome.elapsed_ps as f64 / operations as f64;
+        let group = f64::from(burst.group.max(1));
+        let mut samples: Vec<f64> = outcome.samples_ps.iter().map(|&ps| ps as f64 / group).collect();
+        self.stalls += outcome.samples_ps.iter().filter(|&&ps| ps > STALL_PS).count() as u64;
+        if samples.is_empty() {
+            samples.push(whole);
+        }
+        for &ps in &samples {
             self.min_ps = self.min_ps.min(ps);
+            self.max_ps = self.max_ps.max(ps);
+            self.sum_ps += ps;
             self.histogram.saturating_record((ps as u64).max(1));
         }
-        ticks.sort_unstable();
-        let middle = ticks.get(ticks.len() / 2).map_or(f64::NAN, |&t| clock::ps(t) / f64::from(operations));
-        self.rounds.push(middle);
+        // A stream's time is that of the whole of it; elsewhere what lies between two operations is no part of them.
+        let round = if is_rate(burst.test) { whole } else { median(&mut samples) };
+        self.rounds_ns.push(round / 1000.0);
+        self.rates.push(1e12 / whole);
+        self.operations += operations;
+        self.elapsed_ns += outcome.elapsed_ps as f64 / 1000.0;
+        for side in 0..2 {
+            self.cpu_ns[side] += outcome.cpu_ns[side];
+            self.context_switches[side] += outcome.context_switches[side];
+            self.peak_rss[side] = self.peak_rss[side].max(outcome.peak_rss[side]);
+            self.shared[side] = self.shared[side].max(outcome.shared[side]);
+        }
+        self.allocations = self.allocations.zip(outcome.allocations).map(|(a, b)| [a[0] + b[0], a[1] + b[1]]);
+        for (name, ps) in &outcome.parts {
+            let ns = *ps as f64 / 1000.0;
+            match self.parts.iter_mut().find(|(known, _)| known == name) {
+                Some((_, sum)) => *sum += ns,
+                None => self.parts.push((name.clone(), ns)),
+            }
+        }
     }
 
-    pub(crate) fn quantile_ns(&self, quantile: f64) -> f64 {
-        self.histogram.value_at_quantile(quantile) as f64 / 1000.0
-    }
-
-    pub(crate) fn min_ns(&self) -> f64 {
-        self.min_ps / 1000.0
-    }
-
-    pub(crate) fn samples(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    /// How many times as long as `other` this takes: the median of the ratios within each round, because what disturbs a
-    /// round disturbs both.
-    pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
-        let pairs = self.rounds.iter().zip(&other.rounds);
+    /// The median of this row's times divided by another's, within each round, because what disturbs a round disturbs
+    /// both.
+    pub(crate) fn ratio_to(&self, other: &Self) -> Option<f64> {
+        let pairs = self.rounds_ns.iter().zip(&other.rounds_ns);
         let mut ratios: Vec<f64> = pairs.map(|(a, b)| a / b).filter(|ratio| ratio.is_finite()).collect();
-        ratios.sort_unstable_by(f64::total_cmp);
-        ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+        (!ratios.is_empty()).then(|| median(&mut ratios))
     }
+
+    pub(crate) fn figures(&self, burst: &Burst) -> Figures {
+        let mut rates = self.rates.clone();
+        let ops_per_s = median(&mut rates);
+        let ops = self.operations.max(1) as f64;
+        let per_op = |both: Both<u64>| both.map(|count| count as f64 / ops);
+        let bytes = (burst.size + burst.smallest) as f64 / 2.0;
+        let carries = burst.size > 0 && burst.test != Test::RandomRead;
+        Figures {
+            operations: self.operations,
+            ops_per_s,
+            ops_per_s_best: self.rates.iter().copied().fold(0.0, f64::max),
+            mib_per_s: carries.then_some(ops_per_s * bytes / f64::from(1 << 20)),
+            ns: self.percentiles(),
+            curve: self.curve(),
+            rounds_ns: self.rounds_ns.clone(),
+            spread: spread(&self.rounds_ns),
+            ratio_to_floor: None,
+            ratio_to_ceiling: None,
+            cpu_percent: self.cpu_ns.map(|ns| 100.0 * ns as f64 / self.elapsed_ns.max(1.0)),
+            peak_rss: self.peak_rss,
+            shared: self.shared,
+            context_switches: per_op(self.context_switches),
+            syscalls: self.syscalls,
+            allocations: self.allocations.map(per_op),
+            stalls: self.stalls,
+            parts: self.parts.iter().map(|(name, ns)| (name.clone(), ns / ops)).collect(),
+        }
+    }
+
+    fn percentiles(&self) -> Percentiles {
+        let samples = self.histogram.len();
+        let at = |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / 1000.0;
+        let known = |quantile: f64| (samples as f64 * (1.0 - quantile) >= BEYOND - 1e-6).then(|| at(quantile));
+        Percentiles {
+            samples,
+            min: self.min_ps / 1000.0,
+            mean: self.sum_ps / samples.max(1) as f64 / 1000.0,
+            p50: at(0.5),
+            p90: known(0.9),
+            p95: known(0.95),
+            p99: known(0.99),
+            p999: known(0.999),
+            p9999: known(0.9999),
+            max: self.max_ps / 1000.0,
+        }
+    }
+
+    /// Twenty points for each nine.
+    fn curve(&self) -> Vec<(f64, f64)> {
+        let samples = self.histogram.len() as f64;
+        let mut curve = vec![(0.0, self.min_ps / 1000.0)];
+        for step in 1..=100 {
+            let beyond = 10f64.powf(-f64::from(step) / 20.0);
+            if samples * beyond < 1.0 {
+                break;
+            }
+            curve.push((100.0 * (1.0 - beyond), self.histogram.value_at_quantile(1.0 - beyond) as f64 / 1000.0));
+        }
+        curve.push((100.0, self.max_ps / 1000.0));
+        curve
+    }
+}
+
+/// Whether a row of this test is a rate: how long all operations took, divided by their number.
+pub(crate) fn is_rate(test: Test) -> bool {
+    matches!(test, Test::OneWay | Test::SequentialRead | Test::SequentialWrite | Test::RandomRead)
+}
+
+/// Of the values, which it sorts; NaN of none.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+fn quantile(values: &mut [f64], quantile: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
+    let at = last as f64 * quantile;
+    let (low, high) = (values[at.floor() as usize], values[at.ceil() as usize]);
+    low + (high - low) * at.fract()
+}
+
+/// Half the distance between the quartiles, divided by the median.
+pub(crate) fn spread(rounds: &[f64]) -> f64 {
+    let mut rounds = rounds.to_vec();
+    let middle = median(&mut rounds);
+    let spread = (quantile(&mut rounds, 0.75) - quantile(&mut rounds, 0.25)) / 2.0 / middle;
+    if spread.is_finite() { spread } else { 0.0 }
 }

@@ -1,5 +1,6 @@
 //! A report as tables for a terminal.
 
+use crate::case::Test;
 use crate::report::{Bar, Figures, Group, Report, Row};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::{self, Write};
@@ -67,19 +68,33 @@ fn write(out: &mut String, report: &Report, width: usize) -> fmt::Result {
 /// The fastest first.
 fn rows_of<'a>(report: &'a Report, group: &Group) -> Vec<&'a Row> {
     let mut rows: Vec<&Row> = report.rows.iter().filter(|row| row.group == group.id).collect();
-    let time = |row: &Row| row.figures.as_ref().map_or(f64::INFINITY, |figures| figures.ns.p50);
+    let time = |row: &Row| match &row.figures {
+        // A stream's samples are what one receiver's look finds; the whole says how fast it is.
+        Some(figures) if group.test == Test::OneWay => 1.0 / figures.ops_per_s,
+        Some(figures) => figures.ns.p50,
+        None => f64::INFINITY,
+    };
     rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
     rows
 }
 
 fn write_machine(out: &mut String, report: &Report, width: usize) -> fmt::Result {
-    let crate::machine::Machine { cpu, cpus, kernel, virtualized, load, ramway, .. } = &report.machine;
+    let machine = &report.machine;
     let settings = &report.settings;
-    let pinned = match settings.cpus {
-        [Some(lead), Some(follow)] => format!("{lead} sends, {follow} receives"),
-        _ => "left to the scheduler".into(),
+    let mut pinned = match settings.cpus {
+        [Some(lead), Some(follow)] => format!("processor {lead} sends, {follow} receives"),
+        _ => "where they run is left to the scheduler".into(),
     };
-    let machine = if *virtualized { "a virtual machine" } else { "not virtualized" };
+    if machine.same_core == Some(true) {
+        pinned.push_str(" (threads of one core)");
+    }
+    let memory = match machine.memory {
+        0 => String::new(),
+        bytes => format!(", {:.1} GiB of memory", bytes as f64 / f64::from(1 << 30)),
+    };
+    let virtual_or_not = if machine.virtualized { "a virtual machine" } else { "not virtualized" };
+    let governor = machine.governor.as_ref().map_or(String::new(), |name| format!(", governor {name}"));
+    let rustc = machine.rustc.as_ref().map_or(String::new(), |version| format!(", {version}"));
     let mut plan = settings.plan.clone();
     if !settings.only.is_empty() {
         write!(plan, ", only {}", settings.only.join(", "))?;
@@ -89,11 +104,18 @@ fn write_machine(out: &mut String, report: &Report, width: usize) -> fmt::Result
     }
     let began = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(report.began));
     let mut lines = vec![
-        ("processor", cpu.clone()),
-        ("processors", format!("{cpus} allowed; {pinned}")),
-        ("system", format!("Linux {kernel}, {machine}, load {load:.1} before")),
-        ("ramway", ramway.clone()),
-        ("run", format!("{plan}; {}, {:.0} s", began, report.seconds)),
+        ("processor", machine.cpu.clone()),
+        ("pinned", format!("{} allowed; {pinned}", machine.cpus)),
+        ("system", format!("Linux {}, {virtual_or_not}{governor}{memory}", machine.kernel)),
+        (
+            "load",
+            format!(
+                "{:.2} before; huge pages {}, shared {}",
+                machine.load, machine.huge_pages[0], machine.huge_pages[1]
+            ),
+        ),
+        ("ramway", format!("{}{rustc}, {}", machine.ramway, machine.libc)),
+        ("run", format!("{plan}; {began}, {:.0} s", report.seconds)),
     ];
     let peers = peers(report);
     if !peers.is_empty() {

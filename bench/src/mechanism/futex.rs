@@ -2,86 +2,79 @@
 
 use crate::Result;
 use crate::area::{Area, futex_wait, futex_wake};
-use crate::channel::{Burst, End, Mechanism, Prepared};
-use crate::clock;
-use crate::control::Control;
-use crate::plan::Test;
-use std::sync::atomic::AtomicU32;
+use crate::case::{Burst, Mode, Test};
+use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
 
 const LENGTH: usize = 4096;
+const THERE: usize = 1024;
+const BACK: usize = 2048;
 
 pub(crate) struct Futex;
 
 struct Words {
     area: Area,
-    turn: u32,
+    /// Where this side's word is, and the other's.
+    mine: usize,
+    theirs: usize,
+    posted: u32,
+    seen: u32,
+}
+
+impl Words {
+    fn new(area: Area, mine: usize, theirs: usize) -> Box<dyn End> {
+        Box::new(Self { area, mine, theirs, posted: 0, seen: 0 })
+    }
+}
+
+/// What a signal that sleeps at once, carries no bytes and is only ever answered or waited for can do.
+pub(super) fn can_signal(burst: &Burst) -> bool {
+    let one_by_one = matches!(burst.test, Test::Rtt | Test::Wake | Test::Paced | Test::Pauses | Test::Idle);
+    one_by_one && burst.mode == Mode::Block && burst.size == 0
 }
 
 impl Mechanism for Futex {
-    fn name(&self) -> &'static str {
-        "futex"
+    fn about(&self) -> About {
+        let what = "a word in shared memory and FUTEX_WAKE, nothing else: the floor of a wake-up";
+        About::new("futex", Kind::ByHand, false, what)
     }
 
-    fn prepare(&self, _directory: &str, _capacity: u64) -> Result<Prepared> {
+    fn can(&self, burst: &Burst) -> bool {
+        can_signal(burst)
+    }
+
+    fn prepare(&self, _setup: &Setup) -> Result<Prepared> {
         let area = Area::new(LENGTH)?;
         let fd = area.fd();
-        let finish = Box::new(move || Ok(Box::new(Words { area, turn: 0 }) as Box<dyn End>));
-        Ok(Prepared { ticket: fd.to_string(), inherit: vec![fd], finish })
+        Ok(Prepared::new(fd.to_string(), move || Ok(Words::new(area, THERE, BACK))).inherit(vec![fd]))
     }
 
-    fn join(&self, ticket: &str) -> Result<Box<dyn End>> {
-        Ok(Box::new(Words { area: Area::inherited(ticket.parse()?, LENGTH)?, turn: 0 }))
-    }
-}
-
-fn post(word: &AtomicU32, turn: u32) {
-    // SeqCst: before the kernel looks for sleepers.
-    word.store(turn, SeqCst);
-    futex_wake(word);
-}
-
-fn sleep_until(word: &AtomicU32, turn: u32) {
-    while word.load(Acquire) != turn {
-        futex_wait(word, turn - 1);
+    fn join(&self, _setup: &Setup, ticket: &str) -> Result<Box<dyn End>> {
+        Ok(Words::new(Area::inherited(ticket.parse()?, LENGTH)?, BACK, THERE))
     }
 }
 
-impl End for Words {
-    fn lead(&mut self, burst: &Burst, control: &Control, ticks: &mut Vec<u64>) -> Result<()> {
-        let (mine, theirs) = (self.area.half_word(1024), self.area.half_word(2048));
-        let mut last = clock::now();
-        for n in 0..burst.count {
-            self.turn += 1;
-            if burst.test == Test::Wake {
-                control.let_sleep(n + 1)?;
-                post(mine, self.turn);
-            } else {
-                post(mine, self.turn);
-                sleep_until(theirs, self.turn);
-                let now = clock::now();
-                ticks.push(now - last);
-                last = now;
-            }
-        }
+impl Channel for Words {
+    fn configure(&mut self, _mode: Mode) -> Result<()> {
         Ok(())
     }
 
-    fn follow(&mut self, burst: &Burst, control: &Control) -> Result<()> {
-        let (theirs, mine) = (self.area.half_word(1024), self.area.half_word(2048));
-        for n in 0..burst.count {
-            self.turn += 1;
-            if burst.test == Test::Wake {
-                control.arm(n + 1);
-                sleep_until(theirs, self.turn);
-                control.woken();
-                // Keeps the two words equal: a round trip may come next.
-                mine.store(self.turn, SeqCst);
-            } else {
-                sleep_until(theirs, self.turn);
-                post(mine, self.turn);
-            }
-        }
+    fn send(&mut self, _size: usize, _flush: bool, _fill: impl FnOnce(&mut [u8])) -> Result<()> {
+        self.posted = self.posted.wrapping_add(1);
+        let word = self.area.half_word(self.mine);
+        // SeqCst: before the kernel looks for sleepers.
+        word.store(self.posted, SeqCst);
+        futex_wake(word);
         Ok(())
+    }
+
+    fn receive(&mut self, _size: usize, _max: u32, _read: impl FnMut(&[u8])) -> Result<u32> {
+        let word = self.area.half_word(self.theirs);
+        // Acquire, as in any hand-off that carries something. Posts that came while nobody looked count as well.
+        while word.load(Acquire) == self.seen {
+            futex_wait(word, self.seen);
+        }
+        self.seen = self.seen.wrapping_add(1);
+        Ok(1)
     }
 }

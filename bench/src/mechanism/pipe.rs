@@ -1,8 +1,8 @@
 //! Two kernel pipes, one each way.
 
 use crate::Result;
-use crate::channel::{Channel, End, Mechanism, Prepared};
-use crate::plan::Mode;
+use crate::case::{Burst, Mode, Test};
+use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
 use std::fs::File;
 use std::io::{Error, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,19 +15,20 @@ pub(super) struct Stream {
     reader: File,
     /// Written and not yet flushed.
     out: Vec<u8>,
-    /// Read and not yet handed out: from `next` to `end`.
+    /// Read and not yet handed out: from `next` to `end`. Room for a message that is not complete and one read more.
     input: Vec<u8>,
     next: usize,
     end: usize,
 }
 
-/// What one `read` asks for: the largest message, or many small ones.
+/// What one `read` asks for: a large message's part, or many small ones.
 const READ: usize = 1 << 20;
 
 impl Stream {
-    pub(super) fn new(writer: OwnedFd, reader: OwnedFd) -> Self {
+    pub(super) fn new(writer: OwnedFd, reader: OwnedFd, setup: &Setup) -> Self {
         let (writer, reader) = (File::from(writer), File::from(reader));
-        Self { writer, reader, out: Vec::new(), input: vec![0; 2 * READ], next: 0, end: 0 }
+        let input = vec![0; setup.largest + READ];
+        Self { writer, reader, out: Vec::with_capacity(setup.largest.max(READ)), input, next: 0, end: 0 }
     }
 }
 
@@ -51,33 +52,46 @@ pub(super) fn inherited(ticket: &str) -> Result<Vec<OwnedFd>> {
     ticket.split(',').map(|fd| Ok(unsafe { OwnedFd::from_raw_fd(fd.parse()?) })).collect()
 }
 
+/// What messages through the kernel can do: nobody polls.
+pub(super) fn can_stream(burst: &Burst) -> bool {
+    let memory = matches!(burst.test, Test::SequentialRead | Test::SequentialWrite | Test::RandomRead);
+    burst.size > 0 && !memory && !matches!(burst.mode, Mode::Spin | Mode::Hybrid)
+}
+
 impl Mechanism for Pipes {
-    fn name(&self) -> &'static str {
-        "pipe"
+    fn about(&self) -> About {
+        About::new("pipe", Kind::Kernel, true, "two pipes of 1 MiB")
     }
 
-    fn prepare(&self, _directory: &str, _capacity: u64) -> Result<Prepared> {
+    fn can(&self, burst: &Burst) -> bool {
+        can_stream(burst)
+    }
+
+    fn prepare(&self, setup: &Setup) -> Result<Prepared> {
         let (there_read, there_write) = pipe()?;
         let (back_read, back_write) = pipe()?;
         let inherit = vec![there_read.as_raw_fd(), back_write.as_raw_fd()];
         let ticket = format!("{},{}", inherit[0], inherit[1]);
+        let end = Stream::new(there_write, back_read, setup);
         let finish = move || {
             // The child has its own copies; with these open its death would go unnoticed.
             drop((there_read, back_write));
-            Ok(Box::new(Stream::new(there_write, back_read)) as Box<dyn End>)
+            Ok(Box::new(end) as Box<dyn End>)
         };
-        Ok(Prepared { ticket, inherit, finish: Box::new(finish) })
+        Ok(Prepared::new(ticket, finish).inherit(inherit))
     }
 
-    fn join(&self, ticket: &str) -> Result<Box<dyn End>> {
+    fn join(&self, setup: &Setup, ticket: &str) -> Result<Box<dyn End>> {
         let mut fds = inherited(ticket)?.into_iter();
         let (reader, writer) = (fds.next().ok_or("no reader")?, fds.next().ok_or("no writer")?);
-        Ok(Box::new(Stream::new(writer, reader)))
+        Ok(Box::new(Stream::new(writer, reader, setup)))
     }
 }
 
 impl Channel for Stream {
-    fn configure(&mut self, _mode: Mode) {}
+    fn configure(&mut self, _mode: Mode) -> Result<()> {
+        Ok(())
+    }
 
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
         let at = self.out.len();

@@ -3,10 +3,11 @@
 
 use super::memcpy::Bystander;
 use crate::Result;
-use crate::channel::{Burst, End, Mechanism, Prepared, fill, sum, verify};
+use crate::case::{Burst, Mode, Test};
+use crate::channel::{About, End, Kind, Mechanism, Prepared, Setup, fill, sum, verify};
 use crate::clock;
 use crate::control::Control;
-use crate::machine::{Pinned, two_cpus};
+use crate::machine::Pinned;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 use std::time::Duration;
@@ -16,21 +17,37 @@ pub(crate) struct Pointer;
 struct Pool {
     memory: Vec<u64>,
     /// Where the reading thread runs: where the following process does, for every other mechanism.
-    reader_cpu: usize,
+    reader_cpu: Option<usize>,
 }
 
 impl Mechanism for Pointer {
-    fn name(&self) -> &'static str {
-        "pointer"
+    fn about(&self) -> About {
+        About::new(
+            "pointer",
+            Kind::ByHand,
+            false,
+            "two threads that hand over pointers to as many buffers as the ring has room for: the ceiling of a stream",
+        )
     }
 
-    fn prepare(&self, _directory: &str, capacity: u64) -> Result<Prepared> {
-        let [_, reader_cpu] = two_cpus();
-        let finish = move || Ok(Box::new(Pool { memory: vec![1; capacity as usize / 8], reader_cpu }) as Box<dyn End>);
-        Ok(Prepared { ticket: String::new(), inherit: vec![], finish: Box::new(finish) })
+    fn can(&self, burst: &Burst) -> bool {
+        burst.test == Test::OneWay
+            && burst.size > 0
+            && burst.work_ns == 0
+            && burst.size == burst.smallest
+            && burst.mode == Mode::Each
     }
 
-    fn join(&self, _ticket: &str) -> Result<Box<dyn End>> {
+    fn prepare(&self, setup: &Setup) -> Result<Prepared> {
+        let (reader_cpu, words) = (setup.cpus[1], setup.capacity as usize / 8);
+        if words * 8 < setup.largest {
+            return Err("the message does not fit".into());
+        }
+        let finish = move || Ok(Box::new(Pool { memory: vec![1; words], reader_cpu }) as Box<dyn End>);
+        Ok(Prepared::new(String::new(), finish))
+    }
+
+    fn join(&self, _setup: &Setup, _ticket: &str) -> Result<Box<dyn End>> {
         Ok(Box::new(Bystander))
     }
 }
@@ -40,8 +57,8 @@ impl Mechanism for Pointer {
 struct Line<T>(T);
 
 impl End for Pool {
-    fn lead(&mut self, burst: &Burst, _control: &Control, ticks: &mut Vec<u64>) -> Result<()> {
-        let (size, count) = (burst.size, u64::from(burst.count));
+    fn lead(&mut self, burst: &Burst, control: &Control, samples: &mut Vec<u64>) -> Result<()> {
+        let Burst { size, count, group, .. } = *burst;
         let buffers = self.memory.len() * 8 / size;
         let start = self.memory.as_mut_ptr().cast::<u8>();
         // A buffer's pointer is in its cell while it is full, null while it is free.
@@ -50,11 +67,13 @@ impl End for Pool {
         let (ready, done, total) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         // The following process spins for a while before it leaves this processor to the thread.
         std::thread::sleep(Duration::from_micros(200));
-        let elapsed = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             scope.spawn(|| {
                 let _pinned = Pinned::to(reader_cpu);
                 ready.store(1, Release);
                 let mut sum_of_all = 0u64;
+                let mut left = group;
+                let mut last = clock::now();
                 for n in 0..count {
                     let cell = &cells[n as usize % buffers].0;
                     let buffer = await_pointer(cell, |buffer| !buffer.is_null());
@@ -62,6 +81,13 @@ impl End for Pool {
                     // cell is null again.
                     sum_of_all = sum_of_all.wrapping_add(sum(unsafe { std::slice::from_raw_parts(buffer, size) }));
                     cell.store(std::ptr::null_mut(), Release);
+                    left -= 1;
+                    if left == 0 {
+                        left = group;
+                        let now = clock::now();
+                        samples.push(now - last);
+                        last = now;
+                    }
                 }
                 total.store(sum_of_all, Relaxed);
                 done.store(1, Release);
@@ -69,7 +95,7 @@ impl End for Pool {
             while ready.load(Acquire) == 0 {
                 std::hint::spin_loop();
             }
-            let begin = clock::now();
+            control.begin();
             for n in 0..count {
                 let index = n as usize % buffers;
                 let cell = &cells[index].0;
@@ -84,10 +110,9 @@ impl End for Pool {
             while done.load(Acquire) == 0 {
                 std::hint::spin_loop();
             }
-            clock::now() - begin
+            control.end();
         });
-        ticks.push(elapsed);
-        verify(total.into_inner(), size, burst.count)
+        verify(total.into_inner(), size, count)
     }
 
     fn follow(&mut self, _burst: &Burst, _control: &Control) -> Result<()> {

@@ -2,36 +2,51 @@
 
 use crate::Result;
 use crate::area::Area;
-use crate::channel::{Burst, End, Mechanism, Prepared};
-use crate::clock;
-use crate::control::Control;
+use crate::case::{Burst, Mode, Test};
+use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 const LENGTH: usize = 4096;
+const THERE: usize = 1024;
+const BACK: usize = 2048;
 
 pub(crate) struct RawFlag;
 
 struct Flags {
     area: Area,
-    /// Both sides count alike, so that no burst sees an earlier one's value.
-    turn: u64,
+    /// Where this side's word is, and the other's.
+    mine: usize,
+    theirs: usize,
+    /// How often each was raised, so that no burst sees an earlier one's value.
+    raised: u64,
+    seen: u64,
+}
+
+impl Flags {
+    fn new(area: Area, mine: usize, theirs: usize) -> Box<dyn End> {
+        Box::new(Self { area, mine, theirs, raised: 0, seen: 0 })
+    }
 }
 
 impl Mechanism for RawFlag {
-    fn name(&self) -> &'static str {
-        "raw-flag"
+    fn about(&self) -> About {
+        let what = "one word each way, each alone in its line, polled with one PAUSE: the floor of a round trip";
+        About::new("raw-flag", Kind::ByHand, false, what)
     }
 
-    fn prepare(&self, _directory: &str, _capacity: u64) -> Result<Prepared> {
+    fn can(&self, burst: &Burst) -> bool {
+        burst.test == Test::Rtt && burst.mode == Mode::Spin && burst.size == 0
+    }
+
+    fn prepare(&self, _setup: &Setup) -> Result<Prepared> {
         let area = Area::new(LENGTH)?;
         let fd = area.fd();
-        let finish = Box::new(move || Ok(Box::new(Flags { area, turn: 0 }) as Box<dyn End>));
-        Ok(Prepared { ticket: fd.to_string(), inherit: vec![fd], finish })
+        Ok(Prepared::new(fd.to_string(), move || Ok(Flags::new(area, THERE, BACK))).inherit(vec![fd]))
     }
 
-    fn join(&self, ticket: &str) -> Result<Box<dyn End>> {
-        Ok(Box::new(Flags { area: Area::inherited(ticket.parse()?, LENGTH)?, turn: 0 }))
+    fn join(&self, _setup: &Setup, ticket: &str) -> Result<Box<dyn End>> {
+        Ok(Flags::new(Area::inherited(ticket.parse()?, LENGTH)?, BACK, THERE))
     }
 }
 
@@ -56,32 +71,22 @@ pub(super) fn await_value(word: &AtomicU64, value: u64) -> Result<()> {
     Ok(())
 }
 
-impl End for Flags {
-    #[inline(never)]
-    fn lead(&mut self, burst: &Burst, _control: &Control, ticks: &mut Vec<u64>) -> Result<()> {
-        let (mine, theirs) = (self.area.word(1024), self.area.word(2048));
-        let mut last = clock::now();
-        for n in 0..burst.count {
-            self.turn += 1;
-            mine.store(self.turn, Release);
-            await_value(theirs, self.turn)?;
-            if (n + 1) % burst.group == 0 {
-                let now = clock::now();
-                ticks.push(now - last);
-                last = now;
-            }
-        }
+impl Channel for Flags {
+    fn configure(&mut self, _mode: Mode) -> Result<()> {
         Ok(())
     }
 
-    #[inline(never)]
-    fn follow(&mut self, burst: &Burst, _control: &Control) -> Result<()> {
-        let (theirs, mine) = (self.area.word(1024), self.area.word(2048));
-        for _ in 0..burst.count {
-            self.turn += 1;
-            await_value(theirs, self.turn)?;
-            mine.store(self.turn, Release);
-        }
+    #[inline(always)]
+    fn send(&mut self, _size: usize, _flush: bool, _fill: impl FnOnce(&mut [u8])) -> Result<()> {
+        self.raised += 1;
+        self.area.word(self.mine).store(self.raised, Release);
         Ok(())
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, _size: usize, _max: u32, _read: impl FnMut(&[u8])) -> Result<u32> {
+        self.seen += 1;
+        await_value(self.area.word(self.theirs), self.seen)?;
+        Ok(1)
     }
 }

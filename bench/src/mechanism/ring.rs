@@ -1,45 +1,87 @@
 //! Two of Ramway's rings, one each way.
 
 use crate::Result;
-use crate::channel::{Channel, End, Mechanism, Prepared};
-use crate::plan::Mode;
+use crate::case::{Burst, Mode, Test};
+use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
 use ramway::{Receiver, Ring, Sender, WaitPolicy};
+use std::path::Path;
 
-/// `copy`: by `send` from a buffer of the sender's own, else written in place by `reserve` and `commit`.
-pub(crate) struct Rings {
-    pub(crate) copy: bool,
-}
+/// Written in place with `reserve` and `commit`, read in place.
+pub(crate) struct Rings;
+
+/// The same by `send` from a buffer of the sender's own.
+pub(crate) struct CopyingRings;
 
 pub(super) struct Halves {
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
-    /// Where messages are written before they are copied; empty if they are not.
-    pub(super) buffer: Vec<u8>,
-    pub(super) copy: bool,
+}
+
+struct CopyingHalves {
+    halves: Halves,
+    /// Where messages are written before they are copied.
+    buffer: Vec<u8>,
+}
+
+/// What a channel of Ramway's can do.
+pub(super) fn can(burst: &Burst) -> bool {
+    let memory = matches!(burst.test, Test::SequentialRead | Test::SequentialWrite | Test::RandomRead);
+    burst.size > 0 && !memory
+}
+
+/// Rings of the leading process, below this directory.
+pub(super) fn create(directory: &Path, capacity: u64, disk: bool) -> Result<Halves> {
+    let ring = |name| Ring::create(directory.join(name)).capacity(capacity).allow_disk(disk);
+    Ok(Halves { sender: ring("there").sender()?, receiver: ring("back").receiver()? })
+}
+
+/// The same rings in the following one.
+pub(super) fn open(directory: &Path, disk: bool) -> Result<Halves> {
+    let ring = |name| Ring::open(directory.join(name)).allow_disk(disk);
+    Ok(Halves { receiver: ring("there").receiver()?, sender: ring("back").sender()? })
 }
 
 impl Mechanism for Rings {
-    fn name(&self) -> &'static str {
-        "ring"
+    fn about(&self) -> About {
+        About::new("ring", Kind::Ramway, false, "two named rings, written and read in place")
     }
 
-    fn prepare(&self, directory: &str, capacity: u64) -> Result<Prepared> {
-        let sender = Ring::create(format!("{directory}/there")).capacity(capacity).sender()?;
-        let receiver = Ring::create(format!("{directory}/back")).capacity(capacity).receiver()?;
-        let copy = self.copy;
-        let finish = move || Ok(Box::new(Halves { sender, receiver, buffer: Vec::new(), copy }) as Box<dyn End>);
-        Ok(Prepared { ticket: directory.to_owned(), inherit: vec![], finish: Box::new(finish) })
+    fn can(&self, burst: &Burst) -> bool {
+        can(burst)
     }
 
-    fn join(&self, ticket: &str) -> Result<Box<dyn End>> {
-        let receiver = Ring::open(format!("{ticket}/there")).receiver()?;
-        let sender = Ring::open(format!("{ticket}/back")).sender()?;
-        Ok(Box::new(Halves { sender, receiver, buffer: Vec::new(), copy: self.copy }))
+    fn prepare(&self, setup: &Setup) -> Result<Prepared> {
+        let halves = create(&setup.directory, setup.capacity, false)?;
+        Ok(Prepared::new("", move || Ok(Box::new(halves) as Box<dyn End>)))
+    }
+
+    fn join(&self, setup: &Setup, _ticket: &str) -> Result<Box<dyn End>> {
+        Ok(Box::new(open(&setup.directory, false)?))
+    }
+}
+
+impl Mechanism for CopyingRings {
+    fn about(&self) -> About {
+        About::new("ring-copy", Kind::Ramway, true, "the same, by `send` from the sender's own buffer")
+    }
+
+    fn can(&self, burst: &Burst) -> bool {
+        can(burst) && burst.mode != Mode::Batch
+    }
+
+    fn prepare(&self, setup: &Setup) -> Result<Prepared> {
+        let end =
+            CopyingHalves { halves: create(&setup.directory, setup.capacity, false)?, buffer: vec![0; setup.largest] };
+        Ok(Prepared::new("", move || Ok(Box::new(end) as Box<dyn End>)))
+    }
+
+    fn join(&self, setup: &Setup, _ticket: &str) -> Result<Box<dyn End>> {
+        Ok(Box::new(CopyingHalves { halves: open(&setup.directory, false)?, buffer: vec![0; setup.largest] }))
     }
 }
 
 impl Channel for Halves {
-    fn configure(&mut self, mode: Mode) {
+    fn configure(&mut self, mode: Mode) -> Result<()> {
         let policy = match mode {
             Mode::Spin | Mode::Each | Mode::Batch => WaitPolicy::Spin,
             Mode::Hybrid => WaitPolicy::Hybrid,
@@ -47,18 +89,17 @@ impl Channel for Halves {
         };
         self.sender.set_wait_policy(policy);
         self.receiver.set_wait_policy(policy);
+        Ok(())
     }
 
     #[inline(always)]
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        if self.copy {
-            self.buffer.resize(size, 0);
-            fill(&mut self.buffer);
-            self.sender.send(0, &self.buffer)?;
+        let mut slot = self.sender.reserve(size)?;
+        fill(&mut slot);
+        if flush {
+            slot.commit(size)?
         } else {
-            let mut slot = self.sender.reserve(size)?;
-            fill(&mut slot);
-            if flush { slot.commit(size)? } else { slot.commit_unflushed(size)? }
+            slot.commit_unflushed(size)?
         }
         Ok(())
     }
@@ -78,5 +119,23 @@ impl Channel for Halves {
             count += 1;
         }
         Ok(count)
+    }
+}
+
+impl Channel for CopyingHalves {
+    fn configure(&mut self, mode: Mode) -> Result<()> {
+        self.halves.configure(mode)
+    }
+
+    #[inline(always)]
+    fn send(&mut self, size: usize, _flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
+        let message = &mut self.buffer[..size];
+        fill(message);
+        Ok(self.halves.sender.send(0, message)?)
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, size: usize, max: u32, read: impl FnMut(&[u8])) -> Result<u32> {
+        self.halves.receive(size, max, read)
     }
 }

@@ -1,14 +1,15 @@
 //! A Unix stream socket pair.
 
-use super::pipe::{Stream, inherited};
+use super::pipe::{Stream, can_stream, inherited};
 use crate::Result;
-use crate::channel::{End, Mechanism, Prepared};
+use crate::case::Burst;
+use crate::channel::{About, End, Kind, Mechanism, Prepared, Setup};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 pub(crate) struct Sockets;
 
-fn stream(socket: OwnedFd) -> Result<Box<dyn End>> {
+fn stream(socket: OwnedFd, setup: &Setup) -> Result<Box<dyn End>> {
     let size: libc::c_int = 1 << 20;
     for option in [libc::SO_SNDBUF, libc::SO_RCVBUF] {
         // SAFETY: reads an int of the length that is passed. The kernel cuts the size to its limit.
@@ -17,26 +18,31 @@ fn stream(socket: OwnedFd) -> Result<Box<dyn End>> {
             libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const size).cast(), length);
         }
     }
-    Ok(Box::new(Stream::new(socket.try_clone()?, socket)))
+    Ok(Box::new(Stream::new(socket.try_clone()?, socket, setup)))
 }
 
 impl Mechanism for Sockets {
-    fn name(&self) -> &'static str {
-        "uds"
+    fn about(&self) -> About {
+        About::new("uds", Kind::Kernel, true, "a Unix stream socket pair")
     }
 
-    fn prepare(&self, _directory: &str, _capacity: u64) -> Result<Prepared> {
+    fn can(&self, burst: &Burst) -> bool {
+        can_stream(burst)
+    }
+
+    fn prepare(&self, setup: &Setup) -> Result<Prepared> {
         let (mine, theirs) = UnixStream::pair()?;
         let inherit = vec![theirs.as_raw_fd()];
         let ticket = inherit[0].to_string();
+        let end = stream(mine.into(), setup)?;
         let finish = move || {
             drop(theirs);
-            stream(mine.into())
+            Ok(end)
         };
-        Ok(Prepared { ticket, inherit, finish: Box::new(finish) })
+        Ok(Prepared::new(ticket, finish).inherit(inherit))
     }
 
-    fn join(&self, ticket: &str) -> Result<Box<dyn End>> {
-        stream(inherited(ticket)?.pop().ok_or("no socket")?)
+    fn join(&self, setup: &Setup, ticket: &str) -> Result<Box<dyn End>> {
+        stream(inherited(ticket)?.pop().ok_or("no socket")?, setup)
     }
 }

@@ -1,0 +1,120 @@
+//! What one burst is: the words that the plan, both processes and the report share.
+
+use serde::{Deserialize, Serialize};
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Test {
+    /// A message there and its echo back; the next one goes when the echo is there.
+    Rtt,
+    /// A stream of messages, filled by one side and read by the other.
+    OneWay,
+    /// From just before the wake-up call to the sleeper running.
+    Wake,
+    /// Messages at fixed times, `gap_ns` apart: from the time a message was due to the receiver having read it.
+    Paced,
+    /// `batch` messages at once every `gap_ns`: from the time the burst was due to the receiver having read a message.
+    Bursty,
+    /// Round trips after random pauses of up to `gap_ns`: what is long is a lost wake-up.
+    Pauses,
+    /// Processor time of a receiver that waits.
+    Idle,
+    /// `size` bytes of memory, read word by word from the first to the last.
+    SequentialRead,
+    /// The same, written.
+    SequentialWrite,
+    /// One word of each 4 KiB of `size` bytes, in an order that no prefetcher foresees.
+    RandomRead,
+}
+
+/// How the sides wait (`rtt`, `wake`, `paced`, …) or publish (`one-way`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Mode {
+    /// Polling, never asleep.
+    Spin,
+    /// Asleep at once.
+    Block,
+    /// Polling for a while, then asleep: what a user gets by default.
+    Hybrid,
+    /// Every message is published by itself, and released by itself. Sides that can poll do.
+    Each,
+    /// Several messages are published together, and what is there is released together. Sides that can poll do.
+    Batch,
+}
+
+/// How much to do at a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Burst {
+    /// What is timed.
+    pub test: Test,
+    /// How the sides wait or publish.
+    pub mode: Mode,
+    /// Bytes of a message, the largest if they differ; a multiple of 8; 0 where nothing but a signal is carried.
+    pub size: usize,
+    /// Bytes of the smallest message; `size` unless they differ.
+    pub smallest: usize,
+    /// Messages, round trips, wake-ups or passes.
+    pub count: u64,
+    /// Operations that one sample stands for: the counter of some machines ticks every 10 ns only.
+    pub group: u32,
+    /// Messages that are published together; 1 unless the mode is `batch` or the test `bursty`.
+    pub batch: u32,
+    /// Nanoseconds between two messages (`paced`), bursts (`bursty`), or at most between round trips (`pauses`).
+    pub gap_ns: u64,
+    /// Nanoseconds that the receiver works on each message, by looking at the clock.
+    pub work_ns: u64,
+}
+
+impl Burst {
+    /// One of each by default: no gap, no work, nothing together.
+    pub fn new(test: Test, mode: Mode, size: usize, count: u64) -> Self {
+        Self { test, mode, size, smallest: size, count, group: 1, batch: 1, gap_ns: 0, work_ns: 0 }
+    }
+
+    /// Bytes of message `n`: both sides know.
+    #[inline(always)]
+    pub fn size_of(&self, n: u64) -> usize {
+        if self.smallest == self.size {
+            return self.size;
+        }
+        // Multiplicative hashing: the high bits are as good as random.
+        let random = (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;
+        self.smallest + random % ((self.size - self.smallest) / 8 + 1) * 8
+    }
+}
+
+impl Test {
+    /// As the report spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rtt => "rtt",
+            Self::OneWay => "one-way",
+            Self::Wake => "wake",
+            Self::Paced => "paced",
+            Self::Bursty => "bursty",
+            Self::Pauses => "pauses",
+            Self::Idle => "idle",
+            Self::SequentialRead => "sequential-read",
+            Self::SequentialWrite => "sequential-write",
+            Self::RandomRead => "random-read",
+        }
+    }
+}
+
+impl Mode {
+    /// As the report spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spin => "spin",
+            Self::Block => "block",
+            Self::Hybrid => "hybrid",
+            Self::Each => "each",
+            Self::Batch => "batch",
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What can be measured, for whoever has to choose.
+
+use crate::Result;
+use crate::channel::{About, Kind};
+use crate::plan::{self, Plan};
+use crate::programs;
+use serde::Serialize;
+use std::path::Path;
+
+/// Groups, and the mechanisms that they compare.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Catalogue {
+    /// In the order in which they are measured.
+    pub groups: Vec<Listed>,
+    /// What is built in first.
+    pub mechanisms: Vec<Available>,
+}
+
+/// A group that a run may hold.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Listed {
+    /// As in the report.
+    pub id: String,
+    /// For people.
+    pub title: String,
+    /// The smallest plan that holds it.
+    pub plan: Plan,
+    /// Who takes part if it can.
+    pub candidates: Vec<String>,
+}
+
+/// A mechanism, and whether it can be measured here.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Available {
+    /// What it is.
+    pub about: About,
+    /// Why it cannot be measured; `None` if it can.
+    pub missing: Option<String>,
+}
+
+/// Everything, with the peers of `peers` (see [`Options`](crate::Options)).
+///
+/// # Errors
+/// The directory is not there, or a manifest in it cannot be read.
+pub fn catalogue(peers: Option<&Path>) -> Result<Catalogue> {
+    let mut groups: Vec<Listed> = Vec::new();
+    for plan in [Plan::Full, Plan::Standard, Plan::Quick] {
+        for planned in plan::groups(plan) {
+            match groups.iter_mut().find(|known| known.id == planned.group.id) {
+                Some(known) => known.plan = plan,
+                None => {
+                    let candidates = planned.candidates.into_iter().map(|candidate| candidate.mechanism).collect();
+                    groups.push(Listed { id: planned.group.id, title: planned.group.title, plan, candidates });
+                }
+            }
+        }
+    }
+    let known = programs::all(peers)?.into_iter();
+    let mut mechanisms: Vec<Available> =
+        known.map(|known| Available { about: known.about, missing: known.command.err() }).collect();
+    for name in plan::PEERS.split_whitespace() {
+        if mechanisms.iter().all(|known| known.about.name != name) {
+            let about = About::new(name, Kind::Peer, true, "another library");
+            mechanisms.push(Available { about, missing: Some("not built (make bench-peers)".into()) });
+        }
+    }
+    Ok(Catalogue { groups, mechanisms })
+}
+
+impl Catalogue {
+    /// The ids of all rows that there may be, each with the smallest plan that holds it.
+    pub fn rows(&self) -> impl Iterator<Item = (String, Plan)> {
+        let of = |group: &Listed| {
+            let (id, plan) = (group.id.clone(), group.plan);
+            group.candidates.clone().into_iter().map(move |name| (format!("{id}/{name}"), plan))
+        };
+        self.groups.iter().flat_map(of)
+    }
+}

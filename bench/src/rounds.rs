@@ -1,0 +1,194 @@
+//! One group: its pairs of processes, its rounds, its rows.
+
+use crate::Result;
+use crate::case::{Burst, Mode, Test};
+use crate::channel::About;
+use crate::control::SAMPLES_MAX;
+use crate::pair::{Conditions, Pair};
+use crate::plan::{Candidate, GroupPlan};
+use crate::programs::Known;
+use crate::report::{Figures, Group, Row};
+use crate::run::Options;
+use crate::stats::{Series, is_rate};
+use crate::worker::Outcome;
+use std::time::{Duration, Instant};
+
+/// At least so many rounds count, however long they take.
+const ROUNDS: u32 = 5;
+/// What a burst aims at: long beside what surrounds it, short beside the moods of the machine.
+const BURST_PS: f64 = 3e9;
+
+/// What a group needs of its run.
+pub(crate) struct Clockwork<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) conditions: Conditions,
+    pub(crate) known: &'a [Known],
+}
+
+/// A row in the making.
+struct Contender {
+    about: About,
+    burst: Burst,
+    series: Series,
+    state: State,
+}
+
+enum State {
+    Runs(Pair),
+    /// Through; its figures are in the series.
+    Done,
+    Failed(String),
+}
+
+/// Measures a group.
+pub(crate) fn measure(
+    clockwork: &Clockwork<'_>,
+    plan: &GroupPlan,
+    progress: &mut dyn FnMut(Duration, &str),
+) -> Result<(Group, Vec<Row>)> {
+    let mut contenders = Vec::new();
+    for candidate in &plan.candidates {
+        clockwork.options.check_interrupted()?;
+        progress(Duration::ZERO, &candidate.mechanism);
+        contenders.extend(clockwork.start(plan, candidate));
+    }
+    let rounds = clockwork.rounds(plan, &mut contenders, progress)?;
+    for contender in &mut contenders {
+        contender.stop();
+    }
+    let group = Group { rounds, ..plan.group.clone() };
+    let rows = contenders.iter().map(|contender| contender.row(&group, &contenders)).collect();
+    Ok((group, rows))
+}
+
+impl Clockwork<'_> {
+    /// The candidate's pair; `None` if it cannot do what the group does.
+    fn start(&self, plan: &GroupPlan, candidate: &Candidate) -> Option<Contender> {
+        let known = self.known.iter().find(|known| known.about.name == candidate.mechanism)?;
+        let contender = |burst, state| Contender { about: known.about.clone(), burst, series: Series::new(), state };
+        let command = match &known.command {
+            Ok(command) => command,
+            Err(why) => return Some(contender(plan.burst, State::Failed(why.clone()))),
+        };
+        for burst in std::iter::once(plan.burst).chain(plan.others.iter().copied()) {
+            if !known.can(&burst) {
+                continue;
+            }
+            match Pair::start(command, &candidate.mechanism, candidate.capacity, &burst, &self.conditions) {
+                Ok(Some(pair)) => return Some(contender(burst, State::Runs(pair))),
+                Ok(None) => {}
+                Err(cause) => return Some(contender(burst, State::Failed(cause.to_string()))),
+            }
+        }
+        None
+    }
+
+    /// Gives the number of rounds that count.
+    fn rounds(
+        &self,
+        plan: &GroupPlan,
+        contenders: &mut [Contender],
+        progress: &mut dyn FnMut(Duration, &str),
+    ) -> Result<u32> {
+        let mut order: Vec<usize> = (0..contenders.len()).collect();
+        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let began = Instant::now();
+        let (mut rounds, mut warm) = (0, false);
+        loop {
+            // Another order in each round, so that no row is always after the same other.
+            for i in (1..order.len()).rev() {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                order.swap(i, (random >> 33) as usize % (i + 1));
+            }
+            for &at in &order {
+                self.options.check_interrupted()?;
+                contenders[at].burst(warm);
+            }
+            rounds += u32::from(warm);
+            // The first round, and the first tenth of the time, warm up.
+            warm |= began.elapsed() >= plan.budget / 10;
+            progress(began.elapsed(), &format!("round {rounds}"));
+            let all_failed = contenders.iter().all(|contender| matches!(contender.state, State::Failed(_)));
+            let done = match self.options.rounds {
+                Some(wanted) => rounds >= wanted,
+                None => rounds >= ROUNDS && began.elapsed() >= plan.budget,
+            };
+            if all_failed || done && enough(contenders, plan.at_least) {
+                return Ok(rounds);
+            }
+        }
+    }
+}
+
+/// Whether every row that still runs has so many operations that count.
+fn enough(contenders: &[Contender], least: u64) -> bool {
+    let runs = |contender: &&Contender| matches!(contender.state, State::Runs(_));
+    contenders.iter().filter(runs).all(|contender| contender.series.operations >= least)
+}
+
+impl Contender {
+    /// One burst, which counts or finds out how long a burst must be.
+    fn burst(&mut self, counts: bool) {
+        let State::Runs(pair) = &mut self.state else { return };
+        let expected = Duration::from_nanos(self.burst.gap_ns.saturating_mul(self.burst.count));
+        match pair.burst(&self.burst, expected) {
+            Ok(outcome) if counts => self.series.add(&self.burst, &outcome),
+            Ok(outcome) => self.burst = scaled(&self.burst, &outcome, BURST_PS),
+            Err(cause) => self.state = State::Failed(cause.to_string()),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Done) {
+            State::Runs(pair) => pair.stop().map_or_else(|cause| State::Failed(cause.to_string()), |()| State::Done),
+            other => other,
+        };
+    }
+
+    fn row(&self, group: &Group, all: &[Self]) -> Row {
+        match &self.state {
+            State::Failed(why) => Row::failed(&group.id, self.about.clone(), why.clone()),
+            _ => Row {
+                id: format!("{}/{}", group.id, self.about.name),
+                group: group.id.clone(),
+                about: self.about.clone(),
+                failure: None,
+                figures: Some(self.figures(group, all)),
+            },
+        }
+    }
+
+    fn figures(&self, group: &Group, all: &[Self]) -> Figures {
+        let mut figures = self.series.figures(&self.burst);
+        let series = |name: &Option<String>| {
+            let name = name.as_deref().filter(|&name| name != self.about.name)?;
+            all.iter().find(|other| other.about.name == name).map(|other| &other.series)
+        };
+        figures.ratio_to_floor = series(&group.floor).and_then(|floor| self.series.ratio_to(floor));
+        figures.ratio_to_ceiling = series(&group.ceiling).and_then(|ceiling| ceiling.ratio_to(&self.series));
+        figures
+    }
+}
+
+/// The same burst with as many operations as fit into a time, by what it took.
+pub(crate) fn scaled(burst: &Burst, outcome: &Outcome, aim_ps: f64) -> Burst {
+    if burst.test == Test::Idle {
+        return *burst;
+    }
+    let each_ps = (outcome.elapsed_ps as f64 / outcome.operations.max(1) as f64).max(1.0);
+    let together = u64::from(burst.batch.max(1));
+    let least = match burst.test {
+        Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => 1,
+        Test::Paced | Test::Pauses | Test::Wake => 10,
+        Test::Bursty => 4 * together,
+        _ => 3.max(if burst.mode == Mode::Batch { 4 * together } else { 0 }),
+    };
+    let count = ((aim_ps / each_ps) as u64).max(least).next_multiple_of(together);
+    let mut group = u64::from(burst.group.max(1));
+    if is_rate(burst.test) {
+        // A microsecond at least, and no more samples than tell something.
+        group = group.max((1e6 / each_ps).ceil() as u64).max(count / 1000).next_multiple_of(together);
+    }
+    group = group.max(count.div_ceil(SAMPLES_MAX));
+    Burst { count, group: group.min(u64::from(u32::MAX)) as u32, ..*burst }
+}
