@@ -47,11 +47,11 @@ need_cargo() {
     return 1
 }
 
-# Installs the Debian packages of the commands that the tests need and that are not there. Sets $installed and
-# $still_missing; needs root or a sudo that asks nothing.
+# Installs the Debian packages of the commands that the tests (or whoever sets $needed) need and that are not there. Sets
+# $installed and $still_missing; needs root or a sudo that asks nothing.
 install_missing() {
     installed="all there" still_missing= wanted=
-    for pair in cc:gcc c++:g++ cmake:cmake pkg-config:pkg-config; do
+    for pair in ${needed:-cc:gcc c++:g++ cmake:cmake pkg-config:pkg-config node:nodejs npm:npm chromium:chromium}; do
         have "${pair%%:*}" || wanted="$wanted ${pair#*:}"
     done
     [ -n "$wanted" ] || return 0
@@ -65,6 +65,14 @@ install_missing() {
     # shellcheck disable=SC2086
     run_logged "apt-update" $as_root apt-get update -q || true
     # shellcheck disable=SC2086
-    run_logged "apt-install" $as_root apt-get install -q -y --no-install-recommends $wanted || return 1
+    if ! run_logged "apt-install" $as_root apt-get install -q -y --no-install-recommends $wanted; then
+        # One package that this system does not have must not keep the others away.
+        still_missing=
+        for package in $wanted; do
+            run_logged "apt-install-$package" $as_root apt-get install -q -y --no-install-recommends "$package" ||
+                still_missing="$still_missing $package"
+        done
+        [ -z "$still_missing" ] || return 1
+    fi
     installed="installed$wanted" still_missing=
 }

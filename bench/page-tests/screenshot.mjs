@@ -17,6 +17,8 @@ const found = await page.evaluate(() => {
   for (const chart of document.querySelectorAll("#overview .chart:not([data-chart=throughput])")) chart.hidden = true;
   for (const node of document.querySelectorAll("aside, #theme")) node.hidden = true;
   document.querySelector(".layout").style.display = "block";
+  document.querySelector("main").style.paddingBottom = "0";
+  for (const section of keep) section.style.marginBottom = "1.5rem";
   for (const row of [...group.querySelectorAll("table.figures tbody tr")].slice(14)) row.hidden = true;
   dispatchEvent(new Event("resize"));
   return document.querySelectorAll("#overview canvas").length > 0 && group.querySelector("canvas") !== null;

@@ -111,18 +111,21 @@ pub(super) fn settings(settings: &Settings) -> String {
 }
 
 /// The fields of a machine that have a better name than their own, in the order of the box.
-const FIELDS: [(&str, &str); 12] = [
+const FIELDS: [(&str, &str); 15] = [
     ("cpu", "Processor"),
     ("cpus", "Processors to use"),
     ("pinned", "Measured on"),
-    ("caches", "Caches"),
+    ("same_core", "Both in one core"),
     ("memory", "Memory"),
     ("kernel", "Kernel"),
     ("virtualized", "Virtual machine"),
-    ("governor", "Frequency governor"),
-    ("huge_pages", "Huge pages"),
-    ("transparent_huge_pages", "Transparent huge pages"),
     ("load", "Load before"),
+    ("governor", "Frequency governor"),
+    ("turbo", "Turbo"),
+    ("huge_pages", "Huge pages: memory, shared"),
+    ("time_source", "Clock"),
+    ("libc", "C library"),
+    ("rustc", "Compiler"),
     ("ramway", "Ramway"),
 ];
 
