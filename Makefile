@@ -7,10 +7,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export MAKE SKIP_LINT
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test conformance lint doc bench loom miri tsan fuzz build install clean
+.PHONY: help demo test conformance lint doc bench bench-peers loom miri tsan fuzz build install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 need-cargo:
 	@command -v cargo >/dev/null || { echo 'cargo is not on the PATH. Ramway is built with Rust 1.88 or later: https://rustup.rs'; exit 1; }
@@ -39,8 +39,12 @@ doc: need-cargo ## the API's pages, and the book where mdbook is installed
 	@if command -v mdbook >/dev/null; then echo '==> book'; mdbook build docs --dest-dir "$(abspath $(TARGET))/book" && echo '    $(TARGET)/book/index.html'; \
 	 else echo '==> book: skipped, mdbook is not installed (cargo install mdbook); the pages are plain Markdown in docs/'; fi
 
-bench: build ## the figures of README's table, in one interleaved run
+bench: build ## every mechanism of this machine in one table (ARGS='--quick', ARGS='--html run.html', ...; `ramway bench --help`)
+	@$(MAKE) --no-print-directory -C capi build
 	@$(TARGET)/release/ramway bench $(ARGS)
+
+bench-peers: need-cargo ## builds the other libraries that bench compares with, as far as they build
+	@sh scripts/bench-peers.sh $(PEERS)
 
 loom: ## the models of the ring and of the sleep protocol
 	@sh scripts/loom.sh

@@ -1,0 +1,56 @@
+//! `make -C bench/peers test`: every peer that was built, in every group that it can, for one round. Each message is
+//! verified by the loops themselves; here it is said who failed. No figure is looked at.
+
+use ramway_bench::{Options, Plan, run};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const PEERS: [&str; 9] =
+    ["tachyon", "iceoryx2", "ipc-ring", "ipmpsc", "ipc-channel", "zmq", "tonic", "redis", "rtrb"];
+
+fn main() -> Result<ExitCode, ramway_bench::Failure> {
+    if let Some(code) = ramway_bench::child_main_builtin() {
+        std::process::exit(code);
+    }
+    let mut arguments = std::env::args().skip(1);
+    let manifests = arguments.next().ok_or("the directory of the manifests, and PEER... if not all")?;
+    let mut wanted: Vec<String> = arguments.collect();
+    if wanted.is_empty() {
+        wanted = PEERS.map(String::from).into();
+    }
+    let (mut passed, mut failed) = (0, 0);
+    for peer in wanted {
+        // 64 MiB belong to the largest plan only; most of the rest of that would take long.
+        let runs = [(Plan::Standard, format!("/{peer}")), (Plan::Full, format!("one-way-64M-each/{peer}"))];
+        for (plan, only) in runs {
+            let mut options = Options::new(plan);
+            options.only = vec![only];
+            options.peers = Some((&manifests).into());
+            options.rounds = Some(1);
+            options.group_time = Some(Duration::from_millis(200));
+            // What takes longer than this beside other work hangs.
+            options.patience = Duration::from_secs(20);
+            let rows = match run(&options, &mut |_| {}) {
+                Ok(report) => report.rows,
+                // It takes part in none of these.
+                Err(_) if plan == Plan::Full => continue,
+                Err(error) => {
+                    println!("{peer}: {error}");
+                    failed += 1;
+                    continue;
+                }
+            };
+            for row in rows {
+                match &row.failure {
+                    None => passed += 1,
+                    Some(why) => {
+                        println!("{}: {why}", row.id);
+                        failed += 1;
+                    }
+                }
+            }
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
