@@ -116,10 +116,11 @@ struct Whole {
 }
 
 fn measure(time: Duration, interrupt: &Interrupt) -> Outcome<ramway_bench::Demo> {
+    let options = ramway_bench::Options::quick();
+    interrupt.also(&options.interrupted)?;
     let meter = Meter::new();
-    let measured = ramway_bench::demo_table(time, &mut |progress| meter.show(progress));
+    let measured = ramway_bench::demo_table(time, &options, &mut |progress| meter.show(progress));
     meter.clear();
-    // Ctrl-C ends the second process, which looks like a failure of the measurement.
     interrupt.check()?;
     measured.map_err(|error| Failure::error(format!("cannot measure: {error}")))
 }

@@ -44,6 +44,15 @@ impl Interrupt {
         Ok(Self { signal, pipe: Arc::new(pipe) })
     }
 
+    /// Sets this too when a signal comes, for whoever cannot ask.
+    pub fn also(&self, flag: &Arc<AtomicBool>) -> Outcome {
+        for number in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(number, Arc::clone(flag))
+                .map_err(|error| Failure::io(&error, "cannot watch for Ctrl-C"))?;
+        }
+        Ok(())
+    }
+
     /// Fails with 130 (or 143) once a signal came.
     pub fn check(&self) -> Outcome {
         // Relaxed: the number is all that the handler tells.

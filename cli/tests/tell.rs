@@ -181,14 +181,3 @@ fn progress_is_shown_on_a_terminal_only() {
     assert!(said[..count].contains(&0x1b));
     drop(held);
 }
-
-#[test]
-fn the_bench_measures_one_row() {
-    let place = Place::new();
-    let output = place.run(&["bench", "--json", "--filter", "pipe/rtt", "--time", "100ms"]);
-    assert_done(&output);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = report["rows"].as_array().unwrap();
-    assert!(!rows.is_empty() && rows.iter().all(|row| row["mechanism"] == "pipe" && row["test"] == "rtt"));
-    assert_failed(&place.run(&["bench", "--filter", "no such row"]), 1, "no row matches");
-}
