@@ -174,6 +174,16 @@ struct Listener {
     handle: Handle,
 }
 
+impl Listener {
+    /// The one connection, after which nobody listens any more.
+    fn accept(self) -> Result<Box<dyn End>> {
+        let mut bus = null_mut();
+        // SAFETY: a listener that lives, and a place for the bus.
+        self.api.check(unsafe { (self.api.accept)(self.handle, PATIENCE_NS, &mut bus) })?;
+        Halves::open(self.api, bus)
+    }
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
         // SAFETY: nobody uses it after this.
@@ -215,13 +225,7 @@ impl Mechanism for BusC {
         // SAFETY: a string, options and a place for the handle, all of which outlive the call.
         api.check(unsafe { (api.bind)(name.as_ptr(), &options(setup.capacity), &mut handle) })?;
         let listener = Listener { api, handle };
-        let finish = move || {
-            let mut bus = null_mut();
-            // SAFETY: a listener that lives, and a place for the bus.
-            api.check(unsafe { (api.accept)(listener.handle, PATIENCE_NS, &mut bus) })?;
-            Halves::open(api, bus)
-        };
-        Ok(Prepared::new(path, finish))
+        Ok(Prepared::new(path, move || listener.accept()))
     }
 
     fn join(&self, _setup: &Setup, ticket: &str) -> Result<Box<dyn End>> {
