@@ -136,26 +136,31 @@ impl Control {
             unsafe { self.area.bytes(at, PART).write_bytes(0, PART) };
         }
         self.announce(&text)?;
-        let (ready, burst) = (self.area.half_word(READY), self.burst);
-        // Acquire, here and below: pairs with the other side's release store of the same word.
-        spin_until(|| matches!(ready.load(Acquire), n if n == burst || n == FAILED))
+        self.wait_for(READY)
     }
 
     /// Leader: waits for the follower to be through.
     pub(crate) fn finish(&self) -> Result<()> {
-        let done = self.area.half_word(DONE);
+        self.wait_for(DONE)
+    }
+
+    /// Leader: until the follower has put the burst's number there. Polls for a while, and then sleeps: a follower that
+    /// is traced, or that has much left to read, has the processor to itself.
+    fn wait_for(&self, offset: usize) -> Result<()> {
+        let word = self.area.half_word(offset);
         let began = Instant::now();
         for _ in 0..10_000 {
-            if done.load(Acquire) == self.burst {
-                break;
+            // Acquire, here and below: pairs with the other side's store of the same word.
+            if word.load(Acquire) == self.burst {
+                return Ok(());
             }
             std::hint::spin_loop();
         }
         loop {
-            match done.load(Acquire) {
+            match word.load(Acquire) {
                 at if at == self.burst => return Ok(()),
                 FAILED => return Err("the second process failed".into()),
-                at => futex_wait(done, at),
+                at => futex_wait(word, at),
             }
             if began.elapsed() > PATIENCE {
                 return Err("the second process hangs".into());
@@ -226,7 +231,15 @@ impl Control {
     }
 
     pub(crate) fn ready(&self) {
-        self.area.half_word(READY).store(self.burst, Release);
+        self.tell(READY, self.burst);
+    }
+
+    /// Follower: stores this and wakes a leader that sleeps there.
+    fn tell(&self, offset: usize, value: u32) {
+        let word = self.area.half_word(offset);
+        // SeqCst: before the wake-up, as in `announce`.
+        word.store(value, SeqCst);
+        futex_wake(word);
     }
 
     /// Follower: hands over what [`end`](Self::end) has noted.
@@ -235,15 +248,12 @@ impl Control {
         for (i, word) in self.used.get().to_words().into_iter().enumerate() {
             self.area.word(ENDED + 8 + i * 8).store(word, Relaxed);
         }
-        // SeqCst: before the wake-up, as in `announce`.
-        self.area.half_word(DONE).store(self.burst, SeqCst);
-        futex_wake(self.area.half_word(DONE));
+        self.tell(DONE, self.burst);
     }
 
     pub(crate) fn failed(&self) {
-        self.area.half_word(READY).store(FAILED, Release);
-        self.area.half_word(DONE).store(FAILED, SeqCst);
-        futex_wake(self.area.half_word(DONE));
+        self.tell(READY, FAILED);
+        self.tell(DONE, FAILED);
     }
 
     /// Follower: "I am about to sleep for the n-th time in this burst."

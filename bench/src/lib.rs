@@ -37,11 +37,13 @@ mod place;
 mod plan;
 mod programs;
 mod report;
+mod resume;
 mod rounds;
 mod run;
 #[cfg(test)]
 mod sample;
 mod stats;
+mod syscalls;
 #[cfg(test)]
 mod tests;
 mod text;

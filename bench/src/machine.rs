@@ -75,7 +75,7 @@ impl Machine {
             libc: libc_version(),
             time_source: clock::source().to_owned(),
             ramway: env!("CARGO_PKG_VERSION").to_owned(),
-            rustc: option_env!("RUSTC_VERSION").map(str::to_owned),
+            rustc: option_env!("RAMWAY_BENCH_RUSTC").map(str::to_owned),
         }
     }
 }
@@ -147,6 +147,15 @@ pub(crate) fn settle(cpu: Option<usize>, realtime: bool) -> Result<()> {
         std::mem::forget(Pinned::to(Some(cpu)));
     }
     if realtime { become_realtime() } else { Ok(()) }
+}
+
+/// Whether these processors can be pinned to.
+pub(crate) fn may_use(cpus: [Option<usize>; 2]) -> Result<()> {
+    let allowed = allowed();
+    match cpus.into_iter().flatten().find(|cpu| !allowed.contains(cpu)) {
+        Some(cpu) => Err(format!("processor {cpu} is not among those that are allowed: {allowed:?}").into()),
+        None => Ok(()),
+    }
 }
 
 /// Fails early where [`settle`] would fail in every process.

@@ -157,9 +157,7 @@ impl Pair {
         let from = len.saturating_sub(text.len() as u64);
         let got = self.said.read_at(&mut text, from).unwrap_or(0);
         let text = String::from_utf8_lossy(&text[..got]);
-        let notes = |line: &&str| line.trim().is_empty() || line.starts_with("note: ") || line.starts_with("stack ");
-        let mut lines = text.lines().rev().filter(|line| !notes(line)).map(str::trim);
-        let last = lines.next().or(Some(self.output.noise.as_str()).filter(|noise| !noise.is_empty()));
+        let last = last_words(&text).or(Some(self.output.noise.as_str()).filter(|noise| !noise.is_empty()));
         match last {
             Some(last) if !why.contains(last) => format!("{why}: {}", shortened(last)).into(),
             _ => why.into(),
@@ -185,6 +183,13 @@ impl Drop for Pair {
         unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
         let _ = self.child.wait();
     }
+}
+
+/// What a process that ended said last: the message of a panic, else its last line.
+fn last_words(text: &str) -> Option<&str> {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let panic = lines.clone().skip_while(|line| !line.contains(" panicked at ")).nth(1);
+    panic.or_else(|| lines.rfind(|line| !line.starts_with("note: ")))
 }
 
 fn unexpected(answer: &Answer) -> crate::Failure {

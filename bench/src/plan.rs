@@ -94,7 +94,7 @@ pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
     }
     for group in &mut groups {
         group.budget = match plan {
-            Plan::Quick => Duration::from_millis(1800),
+            Plan::Quick => Duration::from_millis(1500),
             Plan::Standard => Duration::from_secs(6),
             Plan::Full => Duration::from_secs(20),
         };
@@ -274,7 +274,7 @@ const BATCH: u32 = 32;
 fn capacity_for(size: usize) -> u64 {
     match size as u64 {
         ..=KIB => MIB,
-        ..=MIB => 8 * MIB,
+        1025..=MIB => 8 * MIB,
         size => 4 * size,
     }
 }
@@ -289,7 +289,7 @@ fn of(test: Test, mode: Mode, size: usize) -> Burst {
             257..=1024 => (1024, 64),
             1025..=4096 => (512, 16),
             4097..=65536 => (64, 4),
-            ..=1_048_576 => (8, 1),
+            65537..=1_048_576 => (8, 1),
             _ => (4, 1),
         },
         _ => (20, 1),

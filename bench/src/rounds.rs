@@ -7,9 +7,10 @@ use crate::control::SAMPLES_MAX;
 use crate::pair::{Conditions, Pair};
 use crate::plan::{Candidate, GroupPlan};
 use crate::programs::Known;
-use crate::report::{Figures, Group, Row};
+use crate::report::{Both, Figures, Group, Row};
 use crate::run::Options;
 use crate::stats::{Series, is_rate};
+use crate::syscalls;
 use crate::worker::Outcome;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,9 @@ use std::time::{Duration, Instant};
 const ROUNDS: u32 = 5;
 /// What a burst aims at: long beside what surrounds it, short beside the moods of the machine.
 const BURST_PS: f64 = 3e9;
+
+/// What a burst whose system calls are counted would take if they were not.
+const TRACED_NS: f64 = 2e6;
 
 /// What a group needs of its run.
 pub(crate) struct Clockwork<'a> {
@@ -54,6 +58,8 @@ pub(crate) fn measure(
     }
     let rounds = clockwork.rounds(plan, &mut contenders, progress)?;
     for contender in &mut contenders {
+        clockwork.options.check_interrupted()?;
+        contender.count_syscalls();
         contender.stop();
     }
     let group = Group { rounds, ..plan.group.clone() };
@@ -138,6 +144,28 @@ impl Contender {
         }
     }
 
+    /// In bursts of their own, because who is traced is slow.
+    fn count_syscalls(&mut self) {
+        let memory = matches!(self.burst.test, Test::SequentialRead | Test::SequentialWrite | Test::RandomRead);
+        if memory || self.burst.test == Test::Idle {
+            return;
+        }
+        let State::Runs(pair) = &mut self.state else { return };
+        // Few at first: a traced system call takes a hundred times as long.
+        let each_ns = self.series.each_ns().max(1.0);
+        let few = ((TRACED_NS / each_ns) as u64).clamp(2, 64);
+        let mut counted = traced(pair, &self.burst, few);
+        if matches!(counted, Ok(Some(counts)) if counts.iter().all(|&count| count < 0.5)) {
+            // None or hardly any: with more operations, one by chance weighs less.
+            counted = traced(pair, &self.burst, ((5.0 * TRACED_NS / each_ns) as u64).clamp(few, 50_000));
+        }
+        match counted {
+            Ok(counted) => self.series.syscalls = counted,
+            // The pair is of no use any more, but what it measured before stands.
+            Err(_) => self.state = State::Done,
+        }
+    }
+
     fn stop(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Done) {
             State::Runs(pair) => pair.stop().map_or_else(|cause| State::Failed(cause.to_string()), |()| State::Done),
@@ -168,6 +196,24 @@ impl Contender {
         figures.ratio_to_ceiling = series(&group.ceiling).and_then(|ceiling| ceiling.ratio_to(&self.series));
         figures
     }
+}
+
+/// System calls per operation: what twice as many operations make more, so that what surrounds a burst is none of them.
+fn traced(pair: &mut Pair, burst: &Burst, count: u64) -> Result<Option<Both<f64>>> {
+    let count = count.next_multiple_of(u64::from(burst.batch.max(1)));
+    let [leading, following, ..] = pair.pids[..] else { return Ok(None) };
+    let mut counts = [[0; 2]; 2];
+    for (times, counts) in (1..).zip(&mut counts) {
+        let group = (times * count).div_ceil(1000).max(u64::from(burst.group)) as u32;
+        let burst = Burst { count: times * count, group, ..*burst };
+        let expected = Duration::from_nanos(burst.gap_ns.saturating_mul(burst.count));
+        match syscalls::during([leading, following], || pair.burst(&burst, expected).map(|_| ()))? {
+            Some(both) => *counts = both,
+            None => return Ok(None),
+        }
+    }
+    let per_op = |side: usize| counts[1][side].saturating_sub(counts[0][side]) as f64 / count as f64;
+    Ok(Some([per_op(0), per_op(1)]))
 }
 
 /// The same burst with as many operations as fit into a time, by what it took.

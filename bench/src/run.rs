@@ -9,11 +9,12 @@ use crate::place;
 use crate::plan::{self, GroupPlan, Plan};
 use crate::programs::{self, Known};
 use crate::report::{Report, SCHEMA, Settings};
+use crate::resume::Resume;
 use crate::rounds::{Clockwork, measure};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Where the two processes run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +147,8 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Rep
 /// The groups of which something is wanted, with the candidates that are wanted and known.
 fn chosen(options: &Options, groups: Vec<GroupPlan>, known: &[Known]) -> Result<Vec<GroupPlan>> {
     let wanted = |group: &str, mechanism: &str| {
-        let id = format!("{group}/{mechanism}");
+        // A group that is measured in both orders is wanted in both or in none.
+        let id = format!("{}/{mechanism}", group.strip_suffix("-swapped").unwrap_or(group));
         options.only.is_empty() || options.only.iter().any(|part| id.contains(part.as_str()))
     };
     let mut groups = groups;
@@ -177,14 +179,15 @@ pub(crate) fn run_groups(
     if options.realtime {
         machine::may_be_realtime(options.cpus())?;
     }
+    machine::may_use(options.cpus())?;
     place::remove_stale();
-    let began = Instant::now();
+    let mut resume = Resume::open(options, Machine::look(options.two_cpus()))?;
     let mut report = Report {
         schema: SCHEMA,
-        began: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        began: resume.began(),
         seconds: 0.0,
         settings: options.settings(),
-        machine: Machine::look(options.two_cpus()),
+        machine: resume.machine().clone(),
         groups: Vec::new(),
         rows: Vec::new(),
         bars: Vec::new(),
@@ -200,14 +203,23 @@ pub(crate) fn run_groups(
             progress(&Progress { done, total: total.as_millis() as u64, label });
         };
         let clockwork = Clockwork { options, conditions: options.conditions(plan.swapped), known: &known };
-        let (group, rows) = measure(&clockwork, plan, &mut show)?;
+        let (group, rows) = match resume.finished(&plan.group.id) {
+            Some(finished) => finished,
+            None => {
+                let began = Instant::now();
+                let (group, rows) = measure(&clockwork, plan, &mut show)?;
+                resume.add(&group, &rows, began.elapsed().as_secs_f64())?;
+                (group, rows)
+            }
+        };
         report.groups.push(group);
         report.rows.extend(rows);
         before += plan.budget;
     }
     let total = total.as_millis() as u64;
     progress(&Progress { done: total, total, label: "done".to_owned() });
-    report.seconds = began.elapsed().as_secs_f64();
+    report.seconds = resume.seconds();
     report.bars = bars::bars(&report);
+    resume.close()?;
     Ok(report)
 }

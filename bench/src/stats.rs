@@ -104,6 +104,11 @@ impl Series {
         (!ratios.is_empty()).then(|| median(&mut ratios))
     }
 
+    /// Nanoseconds of an operation, with what lies between two of them.
+    pub(crate) fn each_ns(&self) -> f64 {
+        self.elapsed_ns / self.operations.max(1) as f64
+    }
+
     pub(crate) fn figures(&self, burst: &Burst) -> Figures {
         let mut rates = self.rates.clone();
         let ops_per_s = median(&mut rates);
@@ -191,4 +196,80 @@ pub(crate) fn spread(rounds: &[f64]) -> f64 {
     let middle = median(&mut rounds);
     let spread = (quantile(&mut rounds, 0.75) - quantile(&mut rounds, 0.25)) / 2.0 / middle;
     if spread.is_finite() { spread } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Mode;
+
+    fn outcome(samples_ps: Vec<u64>, elapsed_ps: u64, operations: u64) -> Outcome {
+        Outcome {
+            elapsed_ps,
+            operations,
+            samples_ps,
+            cpu_ns: [elapsed_ps / 1000, elapsed_ps / 2000],
+            peak_rss: [10, 20],
+            shared: [1, 2],
+            context_switches: [operations, 0],
+            allocations: None,
+            parts: vec![("lock".into(), 1000 * operations)],
+        }
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_beyond_it() {
+        let burst = Burst::new(Test::Rtt, Mode::Spin, 32, 100);
+        let mut series = Series::new();
+        series.add(&burst, &outcome((1..=100).map(|n| n * 1_000_000).collect(), 5_050_000_000, 100));
+        let figures = series.figures(&burst);
+        let ns = figures.ns;
+        assert_eq!((ns.samples, ns.min, ns.max, ns.mean), (100, 1000.0, 100_000.0, 50_500.0));
+        assert!(ns.p90.is_some_and(|p90| (p90 - 90_000.0).abs() < 100.0));
+        assert!(ns.p95.is_none() && ns.p99.is_none() && ns.p9999.is_none());
+        assert_eq!(figures.cpu_percent, [100.0, 50.0]);
+        assert_eq!((figures.context_switches, figures.allocations), ([1.0, 0.0], None));
+        assert_eq!(figures.parts, [("lock".to_owned(), 1.0)]);
+        assert!((figures.rounds_ns[0] - 50_500.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_stream_is_measured_as_a_whole() {
+        let burst = Burst { group: 10, ..Burst::new(Test::OneWay, Mode::Each, 1 << 20, 100) };
+        let mut series = Series::new();
+        // Ten samples of ten messages; the first message's way is in the elapsed time only.
+        series.add(&burst, &outcome(vec![10_000_000; 10], 200_000_000, 100));
+        let figures = series.figures(&burst);
+        assert_eq!((figures.rounds_ns.as_slice(), figures.ns.min), ([2000.0].as_slice(), 1000.0));
+        assert_eq!((figures.ops_per_s, figures.mib_per_s), (500_000.0, Some(500_000.0)));
+    }
+
+    #[test]
+    fn stalls_and_curves() {
+        let burst = Burst::new(Test::Pauses, Mode::Hybrid, 32, 100_000);
+        let mut samples = vec![1_000_000; 99_999];
+        samples.push(30_000_000_000);
+        let mut series = Series::new();
+        series.add(&burst, &outcome(samples, 1_000_000_000_000, 100_000));
+        let figures = series.figures(&burst);
+        assert_eq!(figures.stalls, 1);
+        assert!(figures.curve.len() <= 120 && figures.ns.p9999.is_some());
+        assert!(figures.curve.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1));
+    }
+
+    #[test]
+    fn ratios_are_those_within_rounds() {
+        let burst = Burst::new(Test::Rtt, Mode::Spin, 32, 1);
+        let series = |rounds: [u64; 3]| {
+            let mut series = Series::new();
+            rounds.into_iter().for_each(|ns| series.add(&burst, &outcome(vec![ns * 1000], ns * 1000, 1)));
+            series
+        };
+        // The machine was four times as slow in the second round, for both.
+        let (a, b) = (series([100, 400, 100]), series([200, 800, 210]));
+        assert_eq!(b.ratio_to(&a), Some(2.0));
+        assert_eq!(Series::new().ratio_to(&a), None);
+        assert_eq!(spread(&[100.0, 100.0, 100.0]), 0.0);
+        assert!((spread(&[90.0, 100.0, 110.0, 100.0, 100.0]) - 0.0).abs() < 0.06);
+    }
 }

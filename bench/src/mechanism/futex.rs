@@ -22,7 +22,7 @@ struct Words {
 }
 
 impl Words {
-    fn new(area: Area, mine: usize, theirs: usize) -> Box<dyn End> {
+    fn boxed(area: Area, mine: usize, theirs: usize) -> Box<dyn End> {
         Box::new(Self { area, mine, theirs, posted: 0, seen: 0 })
     }
 }
@@ -46,11 +46,11 @@ impl Mechanism for Futex {
     fn prepare(&self, _setup: &Setup) -> Result<Prepared> {
         let area = Area::new(LENGTH)?;
         let fd = area.fd();
-        Ok(Prepared::new(fd.to_string(), move || Ok(Words::new(area, THERE, BACK))).inherit(vec![fd]))
+        Ok(Prepared::new(fd.to_string(), move || Ok(Words::boxed(area, THERE, BACK))).inherit(vec![fd]))
     }
 
     fn join(&self, _setup: &Setup, ticket: &str) -> Result<Box<dyn End>> {
-        Ok(Words::new(Area::inherited(ticket.parse()?, LENGTH)?, BACK, THERE))
+        Ok(Words::boxed(Area::inherited(ticket.parse()?, LENGTH)?, BACK, THERE))
     }
 }
 

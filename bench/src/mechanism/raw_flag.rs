@@ -24,7 +24,7 @@ struct Flags {
 }
 
 impl Flags {
-    fn new(area: Area, mine: usize, theirs: usize) -> Box<dyn End> {
+    fn boxed(area: Area, mine: usize, theirs: usize) -> Box<dyn End> {
         Box::new(Self { area, mine, theirs, raised: 0, seen: 0 })
     }
 }
@@ -42,11 +42,11 @@ impl Mechanism for RawFlag {
     fn prepare(&self, _setup: &Setup) -> Result<Prepared> {
         let area = Area::new(LENGTH)?;
         let fd = area.fd();
-        Ok(Prepared::new(fd.to_string(), move || Ok(Flags::new(area, THERE, BACK))).inherit(vec![fd]))
+        Ok(Prepared::new(fd.to_string(), move || Ok(Flags::boxed(area, THERE, BACK))).inherit(vec![fd]))
     }
 
     fn join(&self, _setup: &Setup, ticket: &str) -> Result<Box<dyn End>> {
-        Ok(Flags::new(Area::inherited(ticket.parse()?, LENGTH)?, BACK, THERE))
+        Ok(Flags::boxed(Area::inherited(ticket.parse()?, LENGTH)?, BACK, THERE))
     }
 }
 

@@ -1,6 +1,9 @@
 //! What is carried, and what happens when something goes wrong; never how fast.
 
+mod faults;
+mod loops;
 mod mechanisms;
+mod runs;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,3 +23,13 @@ fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// An empty directory of this test's own.
+fn directory(name: &str) -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("ramway-test-bench-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&path).expect("create");
+    path
+}
+
+#[global_allocator]
+static ALLOCATOR: crate::CountingAllocator = crate::CountingAllocator;

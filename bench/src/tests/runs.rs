@@ -1,0 +1,172 @@
+//! Whole runs: what is kept, what is counted.
+
+use super::{alone, directory};
+use crate::pair::Pair;
+use crate::plan::GroupPlan;
+use crate::run::run_groups;
+use crate::*;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+fn groups(ids: &[&str], names: &[&str]) -> Vec<GroupPlan> {
+    let mut groups = plan::groups(Plan::Quick);
+    groups.retain(|plan| ids.contains(&plan.group.id.as_str()));
+    for plan in &mut groups {
+        plan.candidates.retain(|candidate| names.contains(&candidate.mechanism.as_str()));
+        plan.budget = Duration::from_millis(50);
+    }
+    assert_eq!(groups.len(), ids.len());
+    groups
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_was() {
+    let _alone = alone();
+    let place = directory("resume");
+    let state = place.join("state.json");
+    let groups = || groups(&["rtt-spin", "one-way-32-each"], &["ring", "pipe"]);
+    let mut options = Options::quick();
+    options.state = Some(state.clone());
+    let interrupted = options.interrupted.clone();
+    let mut interrupt = |progress: &Progress| {
+        if progress.label.starts_with("one-way-32-each") {
+            interrupted.store(true, Ordering::Relaxed);
+        }
+    };
+    let error = run_groups(&options, groups(), &mut interrupt).expect_err("interrupted");
+    assert!(error.to_string().contains("interrupted"), "{error}");
+    options.interrupted.store(false, Ordering::Relaxed);
+    let kept: serde_json::Value = serde_json::from_slice(&std::fs::read(&state).expect("kept")).expect("JSON");
+    let first = &kept["finished"][0];
+    assert_eq!((first["group"]["id"].as_str(), kept["finished"].as_array().map(Vec::len)), (Some("rtt-spin"), Some(1)));
+
+    // Not with other settings, and the old run is left as it was.
+    let mut other = options.clone();
+    other.plan = Plan::Full;
+    let error = run_groups(&other, groups(), &mut |_| {}).expect_err("another plan").to_string();
+    assert!(error.contains("plan was \"quick\", not \"full\"") && error.contains("state.json"), "{error}");
+    let mut other = options.clone();
+    other.placement = Placement::Unpinned;
+    let error = run_groups(&other, groups(), &mut |_| {}).expect_err("another placement").to_string();
+    assert!(error.contains("processors was"), "{error}");
+
+    let mut labels = Vec::new();
+    let report = run_groups(&options, groups(), &mut |progress| labels.push(progress.label.clone())).expect("the rest");
+    assert!(!labels.iter().any(|label| label.starts_with("rtt-spin")), "{labels:?}");
+    assert_eq!(report.groups.len(), 2);
+    let rounds = |value: &serde_json::Value| value["figures"]["rounds_ns"].clone();
+    let again = serde_json::to_value(&report.rows[0]).expect("JSON");
+    assert_eq!(rounds(&again), rounds(&first["rows"][0]));
+    assert!(report.rows.iter().all(|row| row.failure.is_none()), "{:?}", report.rows);
+    assert!(!state.exists(), "a complete run leaves no state");
+
+    std::fs::write(&state, "not a state").expect("write");
+    let error = run_groups(&options, groups(), &mut |_| {}).expect_err("no state").to_string();
+    assert!(error.contains("no state of a run"), "{error}");
+    std::fs::remove_dir_all(place).expect("remove");
+}
+
+#[test]
+fn figures_are_complete_and_are_json() {
+    let _alone = alone();
+    let report = run_groups(&Options::quick(), groups(&["rtt-spin"], &["raw-flag", "ring"]), &mut |_| {}).expect("run");
+    let json = serde_json::to_string(&report).expect("JSON");
+    let back: Report = serde_json::from_str(&json).expect("the same report");
+    assert_eq!(serde_json::to_string(&back).expect("JSON"), json);
+    let ring = report.rows.iter().find(|row| row.about.name == "ring").and_then(|row| row.figures.as_ref());
+    let ring = ring.expect("figures");
+    assert!(ring.ratio_to_floor.is_some_and(|ratio| ratio > 0.0));
+    assert!(ring.rounds_ns.len() >= 5 && ring.rounds_ns.len() == report.groups[0].rounds as usize);
+    assert!(ring.curve.len() <= 120 && ring.curve.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1));
+    assert!(ring.ns.min <= ring.ns.p50 && ring.ns.p50 <= ring.ns.max && ring.ns.mean > 0.0);
+    assert!(ring.cpu_percent.iter().all(|&percent| percent > 0.0));
+    assert!(ring.peak_rss.iter().zip(ring.shared).all(|(&all, shared)| all > shared && shared > 0));
+    // A ring that polls allocates nothing and asks the kernel for nothing, in either process.
+    assert_eq!(ring.allocations, Some([0.0; 2]));
+    if let Some(calls) = ring.syscalls {
+        assert!(calls.iter().all(|&calls| calls < 0.05), "{calls:?}");
+    }
+}
+
+#[test]
+fn a_pipe_costs_a_call_for_each_message() {
+    let _alone = alone();
+    let mut groups = groups(&["one-way-32-each"], &["pipe"]);
+    groups[0].burst.group = 1;
+    let report = run_groups(&Options::quick(), groups, &mut |_| {}).expect("run");
+    let pipe = report.rows[0].figures.as_ref().expect("figures");
+    // One `write` for each; a `read` takes what is there. Where tracing is not allowed, nothing is said.
+    if let Some([sends, receives]) = pipe.syscalls {
+        assert!((0.9..1.5).contains(&sends) && receives < 2.5, "{sends} {receives}");
+    }
+}
+
+#[test]
+fn counting_leaves_nobody_stopped() {
+    let _alone = alone();
+    let known = programs::all(None).expect("programs").into_iter().find(|known| known.about.name == "pipe");
+    let command = known.expect("known").command.expect("a program");
+    let burst = Burst::new(Test::Rtt, Mode::Block, 32, 20);
+    let conditions = Options::quick().conditions(false);
+    let mut pair = Pair::start(&command, "pipe", 4096, &burst, &conditions).expect("start").expect("can");
+    let pids = [pair.pids[0], pair.pids[1]];
+    let stopped = || {
+        let state = |pid| std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+        pids.into_iter().map(state).any(|status| status.lines().any(|l| l.starts_with("State:\tt")))
+    };
+    // The traced burst fails half way.
+    let outcome = syscalls::during(pids, || Err("gave up".into()));
+    // Where tracing is refused, nothing was begun.
+    assert!(outcome.is_err() || matches!(outcome, Ok(None)));
+    assert!(!stopped());
+    // And a traced process can be measured again.
+    let counted = syscalls::during(pids, || pair.burst(&burst, Duration::ZERO).map(|_| ())).expect("a burst");
+    if let Some(counted) = counted {
+        assert!(counted.iter().all(|&calls| calls >= 40), "{counted:?}");
+    }
+    assert!(!stopped());
+    assert_eq!(pair.burst(&burst, Duration::ZERO).expect("a burst").operations, 20);
+    pair.stop().expect("stop");
+}
+
+#[test]
+fn what_cannot_be_measured_says_so() {
+    let mut options = Options::quick();
+    options.only = vec!["carrier-pigeon".into()];
+    let error = run(&options, &mut |_| {}).expect_err("no such row").to_string();
+    assert!(error.contains("carrier-pigeon"), "{error}");
+    let mut options = Options::quick();
+    options.cpus = Some([0, 1023]);
+    let error = run(&options, &mut |_| {}).expect_err("no such processor").to_string();
+    assert!(error.contains("processor 1023"), "{error}");
+    let mut options = Options::quick();
+    options.peers = Some("/nonexistent/peers".into());
+    assert!(run(&options, &mut |_| {}).expect_err("no directory").to_string().contains("/nonexistent/peers"));
+    if let Err(refused) = machine::may_be_realtime([Some(0), Some(1)]) {
+        let text = refused.to_string();
+        assert!(text.contains("ulimit") || text.contains("two processors"), "{text}");
+    }
+}
+
+#[test]
+fn what_killed_runs_left_is_removed() {
+    let _alone = alone();
+    let mut child = std::process::Command::new("true").spawn().expect("start");
+    let dead = child.id();
+    child.wait().expect("wait");
+    let base = place::memory();
+    let [stale, mine, other] = [
+        format!("ramway-bench-{dead}-7"),
+        format!("ramway-bench-{}-x", std::process::id()),
+        format!("ramway-bench-keep{dead}"),
+    ]
+    .map(|name| base.join(name));
+    for directory in [&stale, &mine, &other] {
+        std::fs::create_dir_all(directory.join("inside")).expect("create");
+    }
+    place::remove_stale();
+    assert_eq!([stale.exists(), mine.exists(), other.exists()], [false, true, true]);
+    for directory in [mine, other] {
+        std::fs::remove_dir_all(directory).expect("remove");
+    }
+}
