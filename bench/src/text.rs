@@ -88,6 +88,9 @@ fn write_machine(out: &mut String, report: &Report, width: usize) -> fmt::Result
     if machine.same_core == Some(true) {
         pinned.push_str(" (threads of one core)");
     }
+    if machine.cpus < 2 {
+        pinned.push_str(" (one processor: the two processes take turns, and what polls waits for the scheduler)");
+    }
     let memory = match machine.memory {
         0 => String::new(),
         bytes => format!(", {:.1} GiB of memory", bytes as f64 / f64::from(1 << 30)),
@@ -266,7 +269,7 @@ fn per_op(count: f64) -> String {
 }
 
 fn ratio(ratio: f64) -> String {
-    three(ratio)
+    if ratio < 0.005 { "<.01".into() } else { three(ratio) }
 }
 
 /// A number with three significant digits and a unit prefix.

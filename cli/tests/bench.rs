@@ -255,6 +255,7 @@ fn files_that_cannot_be_written_or_read_are_found_out_first() {
         assert_failed(&run(&place, &["--full", option, "/"]), 1, "cannot write /");
     }
     assert_failed(&run(&place, &["--full", "--compare", "/no/such/file"]), 6, "/no/such/file");
+    assert_failed(&run(&place, &["--full", "--resume", "/no/such/directory/file"]), 6, "cannot write /no/such");
     for (text, said) in [("{", "not JSON"), ("{}", "no `schema`"), (r#"{"schema": 77}"#, "schema 77")] {
         let file = place.file("wrong.json", text.as_bytes());
         assert_failed(&run(&place, &["--full", "--compare", &file]), 1, said);
@@ -264,6 +265,42 @@ fn files_that_cannot_be_written_or_read_are_found_out_first() {
     assert_done(&measure(&place, &["--json", "/dev/null"]));
     assert!(!Path::new("/dev/null").is_file());
     assert_eq!(files(&place), ["wrong.json"]);
+}
+
+#[test]
+fn progress_is_shown_on_a_terminal_only() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let place = Place::new();
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = || std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
+    // Held open until the end, so that what was said stays readable.
+    let held = terminal();
+    let mut command = bench(&place, &["--quick", "--time", "1s", "--only", "rtt-block/pipe"]);
+    let output = finish(command.env("TERM", "xterm").stderr(terminal()).spawn().unwrap());
+    assert_eq!(output.status.code(), Some(0));
+    let mut said = [0; 4096];
+    let count = rustix::io::read(&master, &mut said).unwrap();
+    let said = String::from_utf8_lossy(&said[..count]).into_owned();
+    assert!(said.contains("ETA") && said.contains("rtt-block"), "{said}");
+    // Not beside the tables, which may go to a file.
+    assert!(!stdout(&output).contains("ETA"));
+    drop(held);
+}
+
+#[test]
+fn a_closed_output_is_no_reason_to_panic() {
+    let place = Place::new();
+    let json = path(&place, "run.json");
+    assert_done(&measure(&place, &["--json", &json]));
+    for args in [&["--list"][..], &["--from", &json], &["--from", &json, "--json"], &["--help"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = finish(bench(&place, args).stdout(writer).spawn().unwrap());
+        assert_eq!(told(&output), (Some(0), String::new()), "{args:?}");
+    }
 }
 
 /// A report as it was written, with every time of the rows of `mechanism` multiplied.
@@ -332,14 +369,9 @@ fn a_bar_that_is_missed_fails_the_check() {
 /// A run that is interrupted as soon as it has kept a group, and one that goes on from there.
 fn interrupted_by(number: Signal, expected: Option<i32>) {
     let place = Place::new();
-    let kept = path(&place, "run.part");
-    let json = path(&place, "run.json");
-    let short =
-        ["--quick", "--only", "rtt-block/pipe", "wake/pipe", "--time", "300ms", "--resume", &kept, "--json", &json];
-    // The second group goes on until somebody ends it.
-    let long =
-        ["--quick", "--only", "rtt-block/pipe", "wake/pipe", "--rounds", "100", "--resume", &kept, "--json", &json];
-    let mut child = bench(&place, &long).spawn().unwrap();
+    let (kept, json) = (path(&place, "run.part"), path(&place, "run.json"));
+    let args = ["--quick", "--only", "rtt-block/pipe", "wake/pipe", "--time", "3s", "--resume", &kept, "--json", &json];
+    let mut child = bench(&place, &args).spawn().unwrap();
     until("a group is kept", || std::fs::metadata(&kept).is_ok_and(|file| file.len() > 0));
     let children = descendants(child.id());
     signal(&child, number);
@@ -347,13 +379,17 @@ fn interrupted_by(number: Signal, expected: Option<i32>) {
     assert_eq!(status.code(), expected, "{}", told(&child.wait_with_output().unwrap()).1);
     until("its processes are gone", || children.iter().all(|pid| !pid.exists()));
     assert!(!Path::new(&json).exists(), "no report of half a run");
-    assert!(std::fs::metadata(&kept).is_ok());
+    let kept_rows = json_of(&std::fs::read(&kept).unwrap())["finished"][0]["rows"].clone();
 
-    let output = run(&place, &short);
-    // Other settings are other figures: it says so, or it goes on.
-    let output = if output.status.success() { output } else { run(&place, &long) };
-    assert_done(&output);
-    assert_eq!(ids(&json_of(&std::fs::read(&json).unwrap())), ["rtt-block/pipe", "wake/pipe"]);
+    assert_failed(&run(&place, &[&args[..], &["--swap"]].concat()), 1, "another run's state");
+    assert_done(&run(&place, &args));
+    let report = json_of(&std::fs::read(&json).unwrap());
+    assert_eq!(ids(&report), ["rtt-block/pipe", "wake/pipe"]);
+    let rounds = |rows: &Value| rows[0]["figures"]["rounds_ns"].as_array().unwrap().len();
+    assert_eq!(rounds(&report["rows"]), rounds(&kept_rows), "the first group was not measured again");
+    let left: Vec<_> = files(&place).into_iter().filter(|name| name.starts_with('.')).collect();
+    // Whoever is killed cannot remove what is half written.
+    assert!(left.len() <= usize::from(number == Signal::KILL), "{left:?}");
 }
 
 /// The processes below this one, as places in /proc.

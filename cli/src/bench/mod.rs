@@ -35,6 +35,7 @@ wrong; 130 interrupted (what was measured by then is in --resume's FILE).
 Environment:
   RAMWAY_BENCH_PEERS  where `make bench-peers` put the other libraries
   RAMWAY_BENCH_DISK   a directory on a disk, for ring-disk
+  RAMWAY_LIB          libramway.so, for bus-c
 
 Examples:
   ramway bench --quick

@@ -20,6 +20,10 @@ pub fn run(suite: &Suite) -> Outcome {
     let to_stdout = suite.json.as_deref().is_some_and(|path| path == Path::new("-"));
     let json = suite.json.as_deref().filter(|_| !to_stdout).map(Pending::new).transpose()?;
     let html = suite.html.as_deref().map(Pending::new).transpose()?;
+    if let Some(path) = &suite.resume {
+        // Only tried: the library writes it, group after group.
+        drop(Pending::new(path)?);
+    }
     let report = match &suite.from {
         Some(path) => read(path)?,
         None => measure(suite)?,
