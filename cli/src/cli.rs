@@ -80,7 +80,7 @@ pub enum Command {
     /// Remove what dead processes left
     Clean(clean::Args),
     /// Measure latency and throughput on this machine
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
     /// Stream a real file between two processes, compare the digests, and measure
     Demo(demo::Args),
     /// Say what this machine can do for Ramway, what it cannot, and how to mend that

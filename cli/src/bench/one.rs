@@ -126,7 +126,7 @@ fn checked(args: &Args) -> Outcome<One> {
     if args.size == 0 {
         return Err(wrong("--size 0 leaves nothing to send: a message is at least 8 bytes"));
     }
-    if args.size % 8 != 0 {
+    if !args.size.is_multiple_of(8) {
         let near = args.size.next_multiple_of(8);
         return Err(wrong(format!(
             "--size {} is not a multiple of 8 (messages are made of 64-bit words): {near}?",
