@@ -165,12 +165,13 @@ fn read_some(words: &[u64], order: &[u32]) -> u64 {
 }
 
 impl End for Words {
-    fn lead(&mut self, burst: &Burst, _control: &Control, samples: &mut Vec<u64>) -> Result<()> {
+    fn lead(&mut self, burst: &Burst, control: &Control, samples: &mut Vec<u64>) -> Result<()> {
         let order = std::mem::take(&mut self.order);
         let words = self.words();
         let read_all = sum_of(words.len() * WORD, 0);
         let read_random = order.iter().fold(0u64, |sum, at| sum.wrapping_add(u64::from(*at)));
         let mut right = true;
+        control.begin();
         for pass in 0..burst.count {
             let begin = clock::now();
             match burst.test {
@@ -180,6 +181,7 @@ impl End for Words {
             }
             samples.push(clock::now() - begin);
         }
+        control.end();
         if burst.test == Test::SequentialWrite {
             right = read(words) == sum_of(words.len() * WORD, burst.count.saturating_sub(1));
             // As the other tests expect it.
@@ -212,11 +214,17 @@ impl Mechanism for Access {
     fn prepare(&self, setup: &Setup) -> Result<Prepared> {
         let length = setup.largest;
         let name = setup.directory.join("access");
+        let region = |huge| -> Result<Memory> {
+            let region = Region::builder().huge_pages(huge).create(&name, length as u64)?;
+            // Nobody else opens it, and a run that is killed leaves no gigabyte behind.
+            std::fs::remove_file(&name)?;
+            Ok(Memory::Region(region))
+        };
         let memory = match self {
             Self::Private => Memory::Private(Anonymous::small(length)?),
             Self::PrivateHuge => Memory::Private(Anonymous::huge(length)?),
-            Self::Region => Memory::Region(Region::create(name, length as u64)?),
-            Self::RegionHuge => Memory::Region(Region::builder().huge_pages(true).create(name, length as u64)?),
+            Self::Region => region(false)?,
+            Self::RegionHuge => region(true)?,
         };
         Ok(Prepared::new("", move || Ok(Box::new(Words::new(memory, length)) as Box<dyn End>)))
     }

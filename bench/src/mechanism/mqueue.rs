@@ -97,7 +97,7 @@ impl Mechanism for Queues {
         there.unlink();
         back.unlink();
         let (out, input) = (Queue::create(&there, setup)?, Queue::create(&back, setup)?);
-        let (output, buffer) = (Vec::new(), vec![0; setup.largest.max(8)]);
+        let [output, buffer] = buffers(setup);
         let ends = Ends { out, input, output, buffer, _names: Some([there, back]) };
         Ok(Prepared::new(ticket, move || Ok(Box::new(ends) as Box<dyn End>)))
     }
@@ -107,8 +107,14 @@ impl Mechanism for Queues {
         let (input, out) = (Queue::open(&there)?, Queue::open(&back)?);
         // Dropped here, the names go before anything can be killed with them in place.
         drop([there, back]);
-        Ok(Box::new(Ends { out, input, output: Vec::new(), buffer: vec![0; setup.largest.max(8)], _names: None }))
+        let [output, buffer] = buffers(setup);
+        Ok(Box::new(Ends { out, input, output, buffer, _names: None }))
     }
+}
+
+/// For what is sent and what is received. A queue's longest message has to fit.
+fn buffers(setup: &Setup) -> [Vec<u8>; 2] {
+    [(); 2].map(|()| vec![0; setup.largest.max(8)])
 }
 
 fn names(ticket: &str) -> Result<[Name; 2]> {
@@ -122,8 +128,7 @@ impl Channel for Ends {
     }
 
     fn send(&mut self, size: usize, _flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        self.output.resize(size, 0);
-        fill(&mut self.output);
+        fill(&mut self.output[..size]);
         // SAFETY: so many bytes of the buffer.
         match unsafe { libc::mq_send(self.out.0, self.output.as_ptr().cast(), size, 0) } {
             0 => Ok(()),

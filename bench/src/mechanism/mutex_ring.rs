@@ -2,7 +2,7 @@
 //! Messages are copied in and out under the lock; several that go together take it once. Where the time goes is measured
 //! apart: taking and giving the lock, waiting for a condition, notifying, copying.
 
-use super::pipe::can_stream;
+use super::pipe::{Pending, can_stream};
 use crate::area::Area;
 use crate::case::{Burst, Mode, Test};
 use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
@@ -185,8 +185,8 @@ impl Shared {
 struct Ends {
     out: Shared,
     input: Shared,
-    /// Messages with their lengths, not yet flushed.
-    output: Vec<u8>,
+    /// Messages with their lengths.
+    output: Pending,
     buffer: Vec<u8>,
     split: Split,
 }
@@ -224,15 +224,15 @@ impl Channel for Ends {
     }
 
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        let at = self.output.len();
-        self.output.resize(at + HEADER + size, 0);
-        self.output[at..at + HEADER].copy_from_slice(&(size as u64).to_ne_bytes());
-        fill(&mut self.output[at + HEADER..]);
+        let (header, message) = self.output.add(HEADER + size).split_at_mut(HEADER);
+        header.copy_from_slice(&(size as u64).to_ne_bytes());
+        fill(message);
         if !flush {
             return Ok(());
         }
         let Self { out, output, split, .. } = self;
-        if output.len() > out.capacity {
+        let bytes = output.bytes();
+        if bytes.len() > out.capacity {
             return Err("the messages do not fit into the ring together".into());
         }
         split.start();
@@ -240,14 +240,14 @@ impl Channel for Ends {
         split.was(Part::Lock);
         let tail = loop {
             let (tail, head) = out.positions();
-            if output.len() as u64 <= out.capacity as u64 - (tail - head) {
+            if bytes.len() as u64 <= out.capacity as u64 - (tail - head) {
                 break tail;
             }
             out.wait(DRAINED)?;
             split.was(Part::Condition);
         };
-        out.put(tail, output);
-        out.area.word(TAIL).store(tail + output.len() as u64, Relaxed);
+        out.put(tail, bytes);
+        out.area.word(TAIL).store(tail + bytes.len() as u64, Relaxed);
         split.was(Part::Copy);
         out.unlock();
         split.was(Part::Lock);
@@ -309,7 +309,7 @@ const TIMED_MAX: u64 = 500;
 
 impl Timed {
     fn new(out: Shared, input: Shared) -> Self {
-        let (output, buffer, split) = (Vec::new(), Vec::new(), Split::default());
+        let (output, buffer, split) = (Pending::default(), Vec::new(), Split::default());
         Self { ends: Ends { out, input, output, buffer, split } }
     }
 

@@ -13,12 +13,39 @@ pub(crate) struct Pipes;
 pub(super) struct Stream {
     writer: File,
     reader: File,
-    /// Written and not yet flushed.
-    out: Vec<u8>,
+    out: Pending,
     /// Read and not yet handed out: from `next` to `end`. Room for a message that is not complete and one read more.
     input: Vec<u8>,
     next: usize,
     end: usize,
+}
+
+/// Bytes that are written and not yet flushed. The buffer is filled with zeros only when it grows.
+#[derive(Default)]
+pub(super) struct Pending {
+    buffer: Vec<u8>,
+    len: usize,
+}
+
+impl Pending {
+    /// So many bytes more, to be written.
+    #[inline(always)]
+    pub(super) fn add(&mut self, size: usize) -> &mut [u8] {
+        let begin = self.len;
+        self.len += size;
+        if self.len > self.buffer.len() {
+            self.buffer.resize(self.len, 0);
+        }
+        &mut self.buffer[begin..self.len]
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
 }
 
 /// What one `read` asks for: a large message's part, or many small ones.
@@ -28,7 +55,7 @@ impl Stream {
     pub(super) fn new(writer: OwnedFd, reader: OwnedFd, setup: &Setup) -> Self {
         let (writer, reader) = (File::from(writer), File::from(reader));
         let input = vec![0; setup.largest + READ];
-        Self { writer, reader, out: Vec::with_capacity(setup.largest.max(READ)), input, next: 0, end: 0 }
+        Self { writer, reader, out: Pending::default(), input, next: 0, end: 0 }
     }
 }
 
@@ -94,11 +121,9 @@ impl Channel for Stream {
     }
 
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        let at = self.out.len();
-        self.out.resize(at + size, 0);
-        fill(&mut self.out[at..]);
+        fill(self.out.add(size));
         if flush {
-            self.writer.write_all(&self.out)?;
+            self.writer.write_all(self.out.bytes())?;
             self.out.clear();
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! A Unix SOCK_SEQPACKET pair: message boundaries are the kernel's. Several messages go in one `sendmmsg`.
 
-use super::pipe::{can_stream, inherited};
+use super::pipe::{Pending, can_stream, inherited};
+use super::uds::enlarge;
 use crate::Result;
 use crate::case::{Burst, Mode};
 use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
@@ -13,8 +14,8 @@ pub(crate) struct Packets;
 
 struct Packet {
     socket: OwnedFd,
-    /// Written and not yet flushed, one message after the other, and where each ends.
-    out: Vec<u8>,
+    /// One message after the other, and where each ends.
+    out: Pending,
     ends: Vec<usize>,
     input: Vec<u8>,
     headers: Vec<libc::mmsghdr>,
@@ -39,16 +40,6 @@ fn pair() -> Result<(OwnedFd, OwnedFd)> {
     Ok((one, other))
 }
 
-/// Asks for buffers of 1 MiB, of which an unprivileged process gets what net.core.wmem_max allows.
-pub(super) fn enlarge(socket: &OwnedFd) {
-    let size: libc::c_int = 1 << 20;
-    let length = size_of_val(&size) as libc::socklen_t;
-    for option in [libc::SO_SNDBUF, libc::SO_RCVBUF] {
-        // SAFETY: reads an int of the length that is passed. The kernel cuts the size to its limit.
-        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const size).cast(), length) };
-    }
-}
-
 /// The longest message: it has to fit into the send buffer, of which the kernel needs a few bytes for itself.
 fn longest() -> usize {
     static LONGEST: OnceLock<usize> = OnceLock::new();
@@ -67,7 +58,7 @@ fn longest() -> usize {
 
 impl Packet {
     fn open(socket: OwnedFd) -> Box<dyn End> {
-        let (out, ends, input) = (Vec::new(), Vec::new(), Vec::new());
+        let (out, ends, input) = (Pending::default(), Vec::new(), Vec::new());
         Box::new(Self { socket, out, ends, input, headers: Vec::new(), parts: Vec::new() })
     }
 
@@ -93,11 +84,12 @@ impl Packet {
     fn flush(&mut self) -> Result<()> {
         let fd = self.socket.as_raw_fd();
         if self.ends.len() == 1 {
+            let bytes = self.out.bytes();
             // SAFETY: the buffer outlives the call.
-            let sent = unsafe { libc::send(fd, self.out.as_ptr().cast(), self.out.len(), libc::MSG_NOSIGNAL) };
+            let sent = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
             check(sent)?;
         } else {
-            let (start, ends) = (self.out.as_mut_ptr(), std::mem::take(&mut self.ends));
+            let (start, ends) = (self.out.bytes().as_ptr().cast_mut(), std::mem::take(&mut self.ends));
             let begins = std::iter::once(0).chain(ends.iter().copied());
             self.point_at(start, ends.iter().zip(begins).map(|(end, begin)| end - begin));
             self.ends = ends;
@@ -162,10 +154,8 @@ impl Channel for Packet {
     }
 
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        let at = self.out.len();
-        self.out.resize(at + size, 0);
-        fill(&mut self.out[at..]);
-        self.ends.push(at + size);
+        fill(self.out.add(size));
+        self.ends.push(self.out.bytes().len());
         if flush { self.flush() } else { Ok(()) }
     }
 

@@ -9,15 +9,18 @@ use std::os::unix::net::UnixStream;
 
 pub(crate) struct Sockets;
 
-fn stream(socket: OwnedFd, setup: &Setup) -> Result<Box<dyn End>> {
+/// Asks for buffers of 1 MiB, of which an unprivileged process gets what net.core.wmem_max allows.
+pub(super) fn enlarge(socket: &OwnedFd) {
     let size: libc::c_int = 1 << 20;
+    let length = size_of_val(&size) as libc::socklen_t;
     for option in [libc::SO_SNDBUF, libc::SO_RCVBUF] {
         // SAFETY: reads an int of the length that is passed. The kernel cuts the size to its limit.
-        unsafe {
-            let length = size_of_val(&size) as libc::socklen_t;
-            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const size).cast(), length);
-        }
+        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const size).cast(), length) };
     }
+}
+
+fn stream(socket: OwnedFd, setup: &Setup) -> Result<Box<dyn End>> {
+    enlarge(&socket);
     Ok(Box::new(Stream::new(socket.try_clone()?, socket, setup)))
 }
 

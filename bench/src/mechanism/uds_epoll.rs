@@ -1,8 +1,8 @@
 //! A Unix stream socket pair as an event loop uses it: non-blocking, edge-triggered epoll at both ends. A read or write
 //! that did less than was asked has exhausted the socket, so the next thing is `epoll_wait`, not a call that fails.
 
-use super::pipe::{can_stream, inherited};
-use super::seqpacket::enlarge;
+use super::pipe::{Pending, can_stream, inherited};
+use super::uds::enlarge;
 use crate::Result;
 use crate::case::{Burst, Mode};
 use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
@@ -23,8 +23,7 @@ struct Stream {
     /// Whether the socket has not yet said that it has nothing, or no room.
     readable: bool,
     writable: bool,
-    /// Written and not yet flushed.
-    out: Vec<u8>,
+    out: Pending,
     /// Read and not yet handed out: from `next` to `end`.
     input: Vec<u8>,
     next: usize,
@@ -51,7 +50,7 @@ impl Stream {
         if added != 0 {
             return Err(Error::last_os_error().into());
         }
-        let (out, input) = (Vec::new(), vec![0; 2 * READ]);
+        let (out, input) = (Pending::default(), vec![0; 2 * READ]);
         Ok(Box::new(Self { socket, epoll, readable: false, writable: true, out, input, next: 0, end: 0 }))
     }
 
@@ -74,12 +73,12 @@ impl Stream {
 
     fn flush(&mut self) -> Result<()> {
         let mut sent = 0;
-        while sent < self.out.len() {
+        while sent < self.out.bytes().len() {
             if !self.writable {
                 self.wait()?;
                 continue;
             }
-            let rest = &self.out[sent..];
+            let rest = &self.out.bytes()[sent..];
             // SAFETY: so many bytes of the buffer.
             let more =
                 unsafe { libc::send(self.socket.as_raw_fd(), rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
@@ -150,9 +149,7 @@ impl Channel for Stream {
     }
 
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        let at = self.out.len();
-        self.out.resize(at + size, 0);
-        fill(&mut self.out[at..]);
+        fill(self.out.add(size));
         if flush { self.flush() } else { Ok(()) }
     }
 
