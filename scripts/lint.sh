@@ -19,6 +19,18 @@ step "clippy" cargo clippy $locked --workspace --all-targets --all-features -- -
 # Without the optional features the core must be free of warnings too.
 step "clippy (core, no features)" cargo clippy $locked -p ramway --no-default-features -- -D warnings
 
+# The peers' workspace is built by nobody here, but its lock file must follow what the benchmark depends on. Nothing is
+# downloaded but the registry's index, and where that cannot be had nothing is said.
+say "lock file of bench/peers"
+if run_logged "lock file of bench-peers" cargo update --workspace --locked --manifest-path bench/peers/Cargo.toml; then
+    ok ""
+elif grep -q 'because --locked was passed' "$log"; then
+    failures=$((failures + 1))
+    bad "is out of date: cargo update --workspace --manifest-path bench/peers/Cargo.toml"
+else
+    note "not checked: the registry cannot be reached"
+fi
+
 # Other systems, as far as compiling says anything. Their standard libraries are fetched where rustup can.
 for other in aarch64-unknown-linux-gnu aarch64-apple-darwin; do
     case $other in *-darwin) [ -d core/src/sys/macos ] || continue ;; esac
