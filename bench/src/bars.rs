@@ -42,6 +42,9 @@ pub(crate) fn bars(report: &Report) -> Vec<Bar> {
     }));
     bars.push(run.time("region: notify to wait, both polling", spin, "region", "raw-flag", 1.0));
     bars.push(run.time("region: notify to wait, asleep", "wake", "region", "futex", 1.05));
+    bars.push(run.below("ring: a receiver that waits", "idle", "ring", "< 0.5 % CPU", |figures| {
+        (format!("{:.3} % CPU", figures.cpu_percent[1]), figures.cpu_percent[1] < 0.5)
+    }));
     bars.push(run.none("ring: system calls a message", |figures| figures.syscalls));
     bars.push(run.none("ring: allocations a message", |figures| figures.allocations));
     bars

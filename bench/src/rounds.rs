@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const ROUNDS: u32 = 5;
 /// What a burst aims at: long beside what surrounds it, short beside the moods of the machine.
 const BURST_PS: f64 = 3e9;
+/// The same where a number of operations is wanted, not a number of rounds.
+const LONG_BURST_PS: f64 = 300e9;
 
 /// What a burst whose system calls are counted would take if they were not.
 const TRACED_NS: f64 = 2e6;
@@ -98,6 +100,7 @@ impl Clockwork<'_> {
     ) -> Result<u32> {
         let mut order: Vec<usize> = (0..contenders.len()).collect();
         let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let aim_ps = if plan.at_least > 0 { LONG_BURST_PS } else { BURST_PS };
         let began = Instant::now();
         let (mut rounds, mut warm) = (0, false);
         loop {
@@ -108,7 +111,7 @@ impl Clockwork<'_> {
             }
             for &at in &order {
                 self.options.check_interrupted()?;
-                contenders[at].burst(warm);
+                contenders[at].burst(warm, aim_ps);
             }
             rounds += u32::from(warm);
             // The first round, and the first tenth of the time, warm up.
@@ -134,12 +137,12 @@ fn enough(contenders: &[Contender], least: u64) -> bool {
 
 impl Contender {
     /// One burst, which counts or finds out how long a burst must be.
-    fn burst(&mut self, counts: bool) {
+    fn burst(&mut self, counts: bool, aim_ps: f64) {
         let State::Runs(pair) = &mut self.state else { return };
         let expected = Duration::from_nanos(self.burst.gap_ns.saturating_mul(self.burst.count));
         match pair.burst(&self.burst, expected) {
             Ok(outcome) if counts => self.series.add(&self.burst, &outcome),
-            Ok(outcome) => self.burst = scaled(&self.burst, &outcome, BURST_PS),
+            Ok(outcome) => self.burst = scaled(&self.burst, &outcome, aim_ps),
             Err(cause) => self.state = State::Failed(cause.to_string()),
         }
     }

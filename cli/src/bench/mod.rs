@@ -71,7 +71,7 @@ struct Suite {
     /// Only rows whose GROUP/MECHANISM contains one of these
     #[arg(long, value_name = "TEXT", num_args = 1.., value_delimiter = ',')]
     only: Vec<String>,
-    /// The groups that the bars need, under a minute
+    /// The groups that nearly all bars need, under a minute
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// Every group, the largest messages and 100,000 random pauses too
