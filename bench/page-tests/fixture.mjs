@@ -97,7 +97,7 @@ export function fixture({ hostile = false, small = false } = {}) {
     MECHANISMS.filter(([, , , rtt]) => rtt).map(([name, kind, copied, rtt, , , version]) => [name, kind, copied, version, figures(rtt / 1.7, 32, next, { set: { ops_per_s: 20000, stalls: name === "tachyon" ? 23 : 0 } })]));
   for (const [test, word] of [["sequential-read", "read"], ["sequential-write", "write"], ["random-read", "random"]])
     for (const [size, text] of [[100e6, "100M"], [1e9, "1G"]])
-      add({ id: `access-${text}-${word}`, title: `memory access, ${text}B, ${test.replace("-", " ")}`, test, mode: "each", size, capacity: size, ceiling: "private" },
+      add({ id: `access-${text}-${word}`, title: `memory access, ${text}B, ${test.replace("-", " ")}`, test, mode: "each", size, capacity: size, floor: "private" },
         ACCESS.map(([name, speed]) => [name, name.startsWith("region") ? "ramway" : "by-hand", false, null,
           name === "region-huge" && text === "1G" ? "huge pages: Unsupported: vm.nr_hugepages is 0" : figures(size / (test === "random-read" ? 300 : 11) / speed / (0.98 + next() * 0.04), size, next, { tail: 0.01 })]));
 

@@ -3,7 +3,6 @@
 
 const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "down"];
 const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3], [14, 5]];
-const ROW = 38; // pixels of a row, where each group has one
 const charts = [];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -73,18 +72,19 @@ function markers(shape, radius, shift) {
   });
 }
 
-// Places for an axis' lines on a logarithmic scale: decades, and steps between them where there are few.
-function ticks(min, max) {
+// Places for an axis' lines on a logarithmic scale: 1, 10 and 100 of each unit, and steps between where there are few.
+// `step` is what leads from a unit to the next: 1000, or 1024 for bytes.
+function ticks(min, max, step = 1000) {
   const decades = Math.log10(max / min);
-  const steps = decades <= 1.2 ? [1, 1.5, 2, 3, 4, 5, 7] : decades <= 3 ? [1, 2, 5] : [1];
-  const stride = decades > 9 ? 2 : 1;
+  const between = decades <= 1.2 ? [1, 1.5, 2, 3, 4, 5, 7] : decades <= 3 ? [1, 2, 5] : [1];
   const out = [];
-  for (let e = Math.floor(Math.log10(min)); e <= Math.ceil(Math.log10(max)); e += stride)
-    for (const step of steps) {
-      const value = Number(`${step}e${e}`);
-      if (value >= min * .999 && value <= max * 1.001) out.push(value);
-    }
-  return out;
+  for (let unit = Math.floor(Math.log(min) / Math.log(step)) - 1; step ** unit <= max; unit++)
+    for (const decade of [1, 10, 100])
+      for (const n of between) {
+        const value = n * decade * step ** unit;
+        if (value >= min * .999 && value <= max * 1.001) out.push(value);
+      }
+  return out.length > 10 && between.length === 1 ? out.filter((v, i) => i % 2 === 0) : out;
 }
 
 // The range of logarithmic data, a little wider than it.
@@ -97,7 +97,7 @@ function around(values) {
 }
 
 // spec: { title, note, names, xs, series: Map(name -> values along xs), xTicks, xLabel(x), xTitle, yText(y), yTitle,
-//   xLog, lines, sideways, marked(indices to mark), stops(indices for the keyboard), shown: names, reference: y }
+//   xLog, lines, sideways, yStep(1024 for bytes), marked(indices to mark), stops(indices for the keyboard), shown: names, reference: y }
 class Chart {
   constructor(box, spec) {
     this.box = box;
@@ -140,13 +140,18 @@ class Chart {
 
   height() {
     const { sideways, xs } = this.spec;
-    return sideways ? 74 + ROW * xs.length : this.plot.clientWidth < 520 ? 280 : 340;
+    return sideways ? 74 + this.row() * xs.length : this.plot.clientWidth < 520 ? 280 : 340;
+  }
+
+  // Pixels of a group's row.
+  row() {
+    return this.spec.xs.length > 12 ? 32 : 40;
   }
 
   // Where a mechanism's marker lies inside its row, so that equal values do not cover each other.
   shift(name) {
     const names = this.spec.names.filter((name) => this.visible(name));
-    return ((names.indexOf(name) + .5) / names.length - .5) * ROW * .62;
+    return ((names.indexOf(name) + .5) / names.length - .5) * this.row() * .62;
   }
 
   draw() {
@@ -176,7 +181,7 @@ class Chart {
     const y = {
       ...axis, scale: "y", side: spec.sideways ? 2 : 3, grid: { stroke: grid, width: 1, filter: (u, s) => s },
       label: narrow && !spec.sideways ? undefined : spec.yTitle, space: 0,
-      splits: (u, i, min, max) => ticks(min, max),
+      splits: (u, i, min, max) => ticks(min, max, spec.yStep),
       values: (u, splits) => {
         const texts = splits.map((v) => spec.yText(v));
         if (!spec.sideways) return texts;

@@ -35,11 +35,16 @@ const size = (v) => scaled(v, 1024, ["B", "KiB", "MiB", "GiB"]);
 const times = (v, exact) => `${exact ? digits(v) : Number(v.toPrecision(3))} ×`;
 
 // Which series a chart begins with: no more than can be told apart. Ramway's own, the floor and the ceiling, what
-// everyone knows, and the best of the rest, in the order that is given (best first).
+// everyone knows, and the best of the rest, in the order that is given (best first); a variant (ring-copy of ring) after
+// all that is none.
 function firstShown(names, also = []) {
-  const own = names.filter((name) => kinds.get(name) === "ramway").slice(0, 3);
-  const wanted = new Set([...own, ...also.filter((name) => names.includes(name)), ...["pipe", "uds"].filter((name) => names.includes(name))]);
-  for (const kind of ["peer", "by-hand", "kernel"]) for (const name of names) if (wanted.size < 10 && kinds.get(name) === kind) wanted.add(name);
+  const variant = (name) => names.some((other) => name.startsWith(`${other}-`));
+  const wanted = new Set([...also, "pipe", "uds"].filter((name) => names.includes(name)));
+  for (const [kind, most] of [["ramway", 3], ["peer", 10], ["by-hand", 10], ["kernel", 10]]) {
+    const of = names.filter((name) => kinds.get(name) === kind && !wanted.has(name));
+    const ranked = [...of.filter((name) => !variant(name)), ...of.filter(variant)].slice(0, most);
+    for (const name of ranked) if (wanted.size < 10) wanted.add(name);
+  }
   return names.filter((name) => wanted.has(name));
 }
 
@@ -51,6 +56,8 @@ function dress() {
     for (const name of firstShown(names, [group.floor, group.ceiling])) shown.set(name, shown.get(name) + 1);
   }
   const ranked = [...order].sort((a, b) => shown.get(b) - shown.get(a));
+  const own = ranked.findIndex((name) => kinds.get(name) === "ramway");
+  if (own > 0) ranked.unshift(...ranked.splice(own, 1));
   return new Map(order.map((name) => [name, look(ranked.indexOf(name))]));
 }
 
@@ -116,7 +123,7 @@ function throughput(box) {
     if (modes.length > 1) controls.append(choice("Published", "mode", modes, mode, (key) => set(() => { mode = key; })));
     const made = new Chart(box, {
       title: "Throughput against message size", controls: [controls], names, xs, series, xTicks: xs, xRange: [xs[0] / 1.5, xs[xs.length - 1] * 1.5],
-      xLabel: size, xText: size, xTitle: "message size", yText: what === "ops" ? rate : mib, yTitle: what === "ops" ? "messages per second" : "payload",
+      xLabel: size, xText: size, xTitle: "message size", yText: what === "ops" ? rate : mib, yStep: what === "ops" ? 1000 : 1024, yTitle: what === "ops" ? "messages per second" : "payload",
       xLog: true, lines: true, shown: firstShown(names, of.flatMap((group) => [group.floor, group.ceiling])), stops: [...xs.keys()],
       marked: (values) => [...values.keys()].filter((i) => values[i] != null), descending: true,
     });
@@ -143,14 +150,18 @@ const access = (group) => ["sequential-read", "sequential-write", "random-read"]
 const makers = {
   latency,
   throughput,
-  floor: (box) => dots(box, report.groups.filter((group) => group.floor && !access(group)), (f) => f.ratio_to_floor, {
+  // A group that has a ceiling is in that chart.
+  floor: (box) => dots(box, report.groups.filter((group) => group.floor && !group.ceiling && !access(group)), (f) => f.ratio_to_floor, {
     title: "Time, relative to the floor", note: "1 × is the cheapest thing that could do it; further right is slower.", yText: times, yTitle: "times as long as the floor", reference: 1,
   }),
   ceiling: (box) => dots(box, report.groups.filter((group) => group.ceiling && !access(group)), (f) => f.ratio_to_ceiling, {
     title: "Rate, relative to the ceiling", note: "1 × is the most this machine can carry; further right is faster.", yText: times, yTitle: "share of the ceiling's rate", reference: 1, descending: true,
   }),
-  access: (box) => dots(box, report.groups.filter(access), (f, group) => f.mib_per_s ?? group.size / 1048576 * f.ops_per_s, {
-    title: "Region access", note: "The same loops over a mapped region and over private memory.", yText: mib, yTitle: "MiB of memory gone through per second", descending: true,
+  access: (box) => dots(box, report.groups.filter(access), (f, group) => {
+    const floor = rowsOf(group).find((row) => row.name === group.floor);
+    return f.ratio_to_floor ?? (floor && f.ns.p50 / floor.figures.ns.p50);
+  }, {
+    title: "Region access, relative to private memory", note: "The time of the same loop: at 1 × the mapping costs nothing; further left is faster.", yText: times, yTitle: "times as long", reference: 1,
   }),
 };
 

@@ -189,13 +189,13 @@ pub(super) fn group(report: &Report, group: &Group) -> String {
     }
     out.push_str("</tr></thead><tbody>");
     for row in rows {
-        write_row(&mut out, row, &columns);
+        write_row(&mut out, row, group, &columns);
     }
     out.push_str("</tbody></table></div>");
     out
 }
 
-fn write_row(out: &mut String, row: &Row, columns: &[&Column]) {
+fn write_row(out: &mut String, row: &Row, group: &Group, columns: &[&Column]) {
     let about = &row.about;
     let failed = if row.figures.is_none() { " failed" } else { "" };
     let _ = write!(
@@ -216,6 +216,13 @@ fn write_row(out: &mut String, row: &Row, columns: &[&Column]) {
                 let class = if column.main { "" } else { " class=\"more\"" };
                 let _ = match (column.cell)(figures) {
                     Some(cell) => write!(out, "<td data-v=\"{}\"{class}>{}</td>", cell.sort, cell.html),
+                    // Nothing is compared with itself.
+                    None if column.key == "floor" && group.floor.as_deref() == Some(&about.name) => {
+                        write!(out, "<td data-v=\"1\"{class}>floor</td>")
+                    }
+                    None if column.key == "ceiling" && group.ceiling.as_deref() == Some(&about.name) => {
+                        write!(out, "<td data-v=\"1\"{class}>ceiling</td>")
+                    }
                     None => write!(out, "<td{class}><span title=\"not measured\">–</span></td>"),
                 };
             }
