@@ -22,7 +22,7 @@ const COLUMNS: [Column; 12] = [
     Column { head: "p99.9", goes: 6, cell: |_, figures| figures.ns.p999.map_or_else(none, duration) },
     Column { head: "rate", goes: 0, cell: |_, figures| rate(figures.ops_per_s, "/s") },
     Column { head: "MiB/s", goes: 4, cell: |_, figures| figures.mib_per_s.map_or_else(none, three) },
-    Column { head: "CPU %", goes: 5, cell: |_, figures| both(figures.cpu_percent, |percent| format!("{percent:.0}")) },
+    Column { head: "CPU %", goes: 5, cell: |_, figures| both(figures.cpu_percent, percent) },
     Column { head: "calls/op", goes: 2, cell: |_, figures| figures.syscalls.map_or_else(none, |n| both(n, per_op)) },
     Column { head: "copied", goes: 1, cell: |row, _| if row.about.copied { "yes" } else { "no" }.into() },
     Column { head: "×floor", goes: 7, cell: |_, figures| figures.ratio_to_floor.map_or_else(none, ratio) },
@@ -256,6 +256,11 @@ fn none() -> String {
 
 fn both(values: [f64; 2], show: fn(f64) -> String) -> String {
     format!("{} {}", show(values[0]), show(values[1]))
+}
+
+/// Of one processor.
+fn percent(percent: f64) -> String {
+    if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
 }
 
 /// What there is of something in one operation: none at all is `0`, hardly any is not.

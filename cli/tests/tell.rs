@@ -4,7 +4,7 @@ mod common;
 
 use std::process::{Command, Stdio};
 
-use common::{Place, assert_done, assert_failed, finish, noise, told};
+use common::{Place, assert_done, assert_failed, finish, heard, noise, told};
 use serde_json::Value;
 
 #[test]
@@ -167,17 +167,12 @@ fn progress_is_shown_on_a_terminal_only() {
     let mut command = place.ramway(["send", "box", &input]);
     let sent = finish(command.env("TERM", "xterm").stderr(terminal()).spawn().unwrap());
     assert_eq!(sent.status.code(), Some(0));
-    let mut said = [0; 4096];
-    let count = rustix::io::read(&master, &mut said).unwrap();
-    let said = String::from_utf8_lossy(&said[..count]).into_owned();
-    assert!(said.contains("sent 97.7 KiB in 1 message(s)"), "{said}");
+    heard(&master, "sent 97.7 KiB in 1 message(s)");
     // `--quiet` says nothing there, and the doctor is coloured.
     assert_done(&place.run(&["recv", "--quiet", "box", "/dev/null"]));
     let mut command = place.ramway(["doctor"]);
     command.env("TERM", "xterm").env_remove("NO_COLOR").stdout(terminal());
     finish(command.spawn().unwrap());
-    let mut said = [0; 4096];
-    let count = rustix::io::read(&master, &mut said).unwrap();
-    assert!(said[..count].contains(&0x1b));
+    heard(&master, "\x1b[3");
     drop(held);
 }

@@ -177,3 +177,21 @@ pub fn assert_failed(output: &Output, code: i32, said: &str) {
 pub fn assert_done(output: &Output) {
     assert_eq!(told(output), (Some(0), String::new()));
 }
+
+/// What was said on a pseudo terminal, at least until this was: the kernel hands it on when it likes, not at once.
+#[track_caller]
+pub fn heard(master: &impl std::os::fd::AsFd, what: &str) -> String {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let (mut said, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&said);
+        if text.contains(what) {
+            return text.into_owned();
+        }
+        let wait = Timespec { tv_sec: DEADLINE.as_secs() as _, tv_nsec: 0 };
+        let ready = poll(&mut [PollFd::new(master, PollFlags::IN)], Some(&wait)).unwrap();
+        assert!(ready > 0, "expected `{what}` in: {text}");
+        let count = rustix::io::read(master, &mut part).unwrap();
+        said.extend_from_slice(&part[..count]);
+    }
+}
