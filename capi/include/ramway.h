@@ -116,7 +116,7 @@
  * The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
  * library for everything: right, but slower. Raised with every change of the fields or of their meaning.
  */
-#define RAMWAY_INLINE_LAYOUT 1381452033
+#define RAMWAY_INLINE_LAYOUT 1381452034
 
 /**
  * What a call returns: 0 for success, else one of the error numbers that all of Ramway's languages share. New

@@ -35,7 +35,7 @@ extern "C" {
 #define RAMWAY_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* The private state below is that of a library whose RAMWAY_INLINE_LAYOUT is this number. */
-#define RAMWAY_INLINE_KNOWS 0x52574901
+#define RAMWAY_INLINE_KNOWS 0x52574902
 RAMWAY_STATIC_ASSERT(RAMWAY_INLINE_KNOWS == RAMWAY_INLINE_LAYOUT, "ramway.h and ramway_inline.h are not of one version");
 
 /* ---- the words that both processes share: docs/ABI.md, section 3 ---- */
@@ -80,8 +80,8 @@ struct ramway_producer {
     uint8_t *data;       /* mapped twice back to back: 2 * capacity bytes */
     uint64_t capacity;   /* a power of two */
     uint64_t max_len;    /* of a payload */
-    uint64_t tail;       /* end of the last committed frame: published <= tail, tail - head <= capacity, wrapping */
-    uint64_t published;  /* what the shared tail holds */
+    uint64_t tail;       /* end of the last committed frame: tail - head <= capacity, wrapping */
+    uint64_t unflushed;  /* what the shared tail holds while frames are committed and not published, else ALL_FLUSHED */
     uint64_t head;       /* the shared head as last seen: never ahead of the real one */
     uint64_t slot;       /* bytes reserved by the open slot, or RAMWAY_NO_SLOT */
     uint64_t tag;        /* of the last committed frame */
@@ -129,7 +129,7 @@ RAMWAY_AT(ramway_producer, data, 8);
 RAMWAY_AT(ramway_producer, capacity, 16);
 RAMWAY_AT(ramway_producer, max_len, 24);
 RAMWAY_AT(ramway_producer, tail, 32);
-RAMWAY_AT(ramway_producer, published, 40);
+RAMWAY_AT(ramway_producer, unflushed, 40);
 RAMWAY_AT(ramway_producer, head, 48);
 RAMWAY_AT(ramway_producer, slot, 56);
 RAMWAY_AT(ramway_producer, tag, 64);
@@ -159,6 +159,7 @@ RAMWAY_STATIC_ASSERT(sizeof(struct ramway_ring_block) == 640, "ramway_ring_block
 RAMWAY_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "version 1 of the format is little-endian");
 
 #define RAMWAY_NO_SLOT UINT64_MAX
+#define RAMWAY_ALL_FLUSHED 1u /* no position: those are multiples of 16 */
 #define RAMWAY_FRAME_HEADER 16u
 #define RAMWAY_MESSAGE_MAX ((UINT64_C(1) << 31) - 17)
 #define RAMWAY_TYPE_ID_RESERVED 0xFFFF0000u
@@ -193,39 +194,65 @@ static inline uint64_t ramway_inline_frame_size(uint64_t len, uint32_t align) {
     return (RAMWAY_FRAME_HEADER + len + mask) & ~mask;
 }
 
+/* Asks for the line at `address`, to write to it: a hint, which no address makes fault. `PREFETCHW` is in every x86-64
+ * processor of AMD's, and a prefetch or a NOP in every one of Intel's; the builtin would ask for a line to read. */
+static inline void ramway_inline_want_to_write(const uint8_t *address) {
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*address));
+#else
+    __builtin_prefetch(address, 1, 3);
+#endif
+}
+
+/* Where a payload of `len` bytes goes; NULL if the library is to be asked. Nothing has changed. */
+static inline uint8_t *ramway_inline_room(struct ramway_producer *hot, size_t len) {
+    /* Relaxed: flags that changed are a hint that something is to be looked into; the library looks properly. */
+    if (RAMWAY_LIKELY(hot != NULL && hot->slot == RAMWAY_NO_SLOT && len <= hot->max_len &&
+                      __atomic_load_n(&hot->block->consumer.flags, __ATOMIC_RELAXED) == hot->peer_flags) &&
+        RAMWAY_LIKELY(ramway_inline_frame_size(len, hot->align) <= hot->capacity - (hot->tail - hot->head))) {
+        /* The mirrored mapping: a frame that begins below `capacity` is contiguous. */
+        uint8_t *to = hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER;
+        /* What will be written a few messages from now: the other processor has those lines, and a sender that only
+         * stores waits for as many of them at a time as its store buffer holds. */
+        ramway_inline_want_to_write(to + 256);
+        if (len > 64) {
+            ramway_inline_want_to_write(to + 320);
+            ramway_inline_want_to_write(to + 384);
+            ramway_inline_want_to_write(to + 448);
+        }
+        return to;
+    }
+    return NULL;
+}
+
 /* ramway_reserve */
 static inline ramway_status ramway_inline_reserve(ramway_sender *sender, size_t len, int64_t timeout_ns, void **out) {
     struct ramway_producer *hot = ramway_inline_producer(sender);
-    /* Relaxed: flags that changed are a hint that something is to be looked into; the library looks properly. */
-    if (RAMWAY_LIKELY(hot != NULL && out != NULL && hot->slot == RAMWAY_NO_SLOT && len <= hot->max_len &&
-                      __atomic_load_n(&hot->block->consumer.flags, __ATOMIC_RELAXED) == hot->peer_flags)) {
-        uint64_t size = ramway_inline_frame_size(len, hot->align);
-        if (RAMWAY_LIKELY(size <= hot->capacity - (hot->tail - hot->head))) {
-            hot->slot = len;
-            /* The mirrored mapping: a frame that begins below `capacity` is contiguous. */
-            *out = hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER;
-            return RAMWAY_OK;
-        }
+    uint8_t *to = out != NULL ? ramway_inline_room(hot, len) : NULL;
+    if (RAMWAY_LIKELY(to != NULL)) {
+        hot->slot = len;
+        *out = to;
+        return RAMWAY_OK;
     }
     /* No room by the cached head: the library loads the shared one, checks it, and waits if it may. */
     return ramway_reserve(sender, len, timeout_ns, out);
 }
 
-/* Publishes everything that is committed, and wakes the receiver if it says that it sleeps. */
-static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct ramway_producer *hot) {
+/* Publishes everything that is committed, the last of it with this tag, and wakes the receiver if it says that it
+ * sleeps. */
+static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct ramway_producer *hot, uint64_t tag) {
     struct ramway_ring_block *block = hot->block;
-    if (hot->tag != 0) {
+    if (tag != 0) {
         struct ramway_mark *mark = &block->tail.marks[hot->mark & 1];
         /* Relaxed: only a later producer reads marks, after the role's lock has passed to it. They go before `tail`
          * (release, below): a kill in between leaves this mark not matching `tail`. */
         __atomic_store_n(&mark->end, hot->tail, __ATOMIC_RELAXED);
-        __atomic_store_n(&mark->tag, hot->tag, __ATOMIC_RELAXED);
+        __atomic_store_n(&mark->tag, tag, __ATOMIC_RELAXED);
         hot->mark ^= 1;
     }
     /* Release: forbids the stores of the frames, headers and payloads, to sink below the position that uncovers them.
      * Pairs with the receiver's acquire load of `tail`. */
     __atomic_store_n(&block->tail.tail, hot->tail, __ATOMIC_RELEASE);
-    hot->published = hot->tail;
     if (RAMWAY_LIKELY(hot->plain != 0)) {
         /* Forbids the compiler to move the two loads below above the store of `tail`. The processor may still do so;
          * the sleeper's membarrier, between its store to `wait` and its second look at `tail`, undoes that. */
@@ -243,41 +270,57 @@ static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct 
     return RAMWAY_OK;
 }
 
-/* Makes the first `len` bytes of the open slot a message; 0 if that cannot be (the library then says why). */
-static inline int ramway_inline_frame(struct ramway_producer *hot, size_t len, uint32_t type_id, uint64_t tag) {
-    uint8_t *header;
-    uint64_t word;
-    if (RAMWAY_UNLIKELY(hot == NULL || hot->slot == RAMWAY_NO_SLOT || len > hot->slot ||
-                        type_id >= RAMWAY_TYPE_ID_RESERVED)) {
-        return 0;
-    }
-    header = hot->data + (hot->tail & (hot->capacity - 1));
-    word = (uint64_t)len | (uint64_t)type_id << 32;
+/* Makes `len` bytes from `to`, where ramway_inline_room found room for them, a message, and publishes it if asked to:
+ * then with as few private stores as can be, because they take places in the store buffer. */
+static inline ramway_status ramway_inline_frame(ramway_sender *sender, struct ramway_producer *hot, uint8_t *to,
+                                                size_t len, uint32_t type_id, uint64_t tag, int flush) {
+    uint64_t word = (uint64_t)len | (uint64_t)type_id << 32;
     /* Plain stores: nobody reads them before `tail` is published with release. */
-    memcpy(header, &word, sizeof word);
-    memcpy(header + sizeof word, &tag, sizeof tag);
-    hot->slot = RAMWAY_NO_SLOT;
-    hot->tag = tag;
+    memcpy(to - RAMWAY_FRAME_HEADER, &word, sizeof word);
+    memcpy(to - sizeof tag, &tag, sizeof tag);
+    if (flush) {
+        if (RAMWAY_UNLIKELY(hot->unflushed != RAMWAY_ALL_FLUSHED)) {
+            hot->unflushed = RAMWAY_ALL_FLUSHED;
+        }
+        hot->tail += ramway_inline_frame_size(len, hot->align);
+        return ramway_inline_publish(sender, hot, tag);
+    }
+    if (RAMWAY_UNLIKELY(hot->unflushed == RAMWAY_ALL_FLUSHED)) {
+        hot->unflushed = hot->tail;
+    }
+    if (hot->tag != tag) {
+        hot->tag = tag;
+    }
     hot->tail += ramway_inline_frame_size(len, hot->align);
-    return 1;
+    return RAMWAY_OK;
+}
+
+/* Whether the first `len` bytes of the open slot can be made a message; if not, the library says why. */
+static inline int ramway_inline_may_commit(struct ramway_producer *hot, size_t len, uint32_t type_id) {
+    return hot != NULL && hot->slot != RAMWAY_NO_SLOT && len <= hot->slot && type_id < RAMWAY_TYPE_ID_RESERVED;
 }
 
 /* ramway_commit */
 static inline ramway_status ramway_inline_commit(ramway_sender *sender, size_t len, uint32_t type_id, uint64_t tag) {
     struct ramway_producer *hot = ramway_inline_producer(sender);
-    if (RAMWAY_UNLIKELY(!ramway_inline_frame(hot, len, type_id, tag))) {
+    if (RAMWAY_UNLIKELY(!ramway_inline_may_commit(hot, len, type_id))) {
         return ramway_commit(sender, len, type_id, tag);
     }
-    return ramway_inline_publish(sender, hot);
+    hot->slot = RAMWAY_NO_SLOT;
+    return ramway_inline_frame(sender, hot, hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER, len,
+                               type_id, tag, 1);
 }
 
 /* ramway_commit_unflushed */
 static inline ramway_status ramway_inline_commit_unflushed(ramway_sender *sender, size_t len, uint32_t type_id,
                                                            uint64_t tag) {
-    if (RAMWAY_UNLIKELY(!ramway_inline_frame(ramway_inline_producer(sender), len, type_id, tag))) {
+    struct ramway_producer *hot = ramway_inline_producer(sender);
+    if (RAMWAY_UNLIKELY(!ramway_inline_may_commit(hot, len, type_id))) {
         return ramway_commit_unflushed(sender, len, type_id, tag);
     }
-    return RAMWAY_OK;
+    hot->slot = RAMWAY_NO_SLOT;
+    return ramway_inline_frame(sender, hot, hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER, len,
+                               type_id, tag, 0);
 }
 
 /* ramway_flush */
@@ -286,7 +329,11 @@ static inline ramway_status ramway_inline_flush(ramway_sender *sender) {
     if (RAMWAY_UNLIKELY(hot == NULL)) {
         return ramway_flush(sender);
     }
-    return hot->tail == hot->published ? RAMWAY_OK : ramway_inline_publish(sender, hot);
+    if (hot->unflushed == RAMWAY_ALL_FLUSHED) {
+        return RAMWAY_OK;
+    }
+    hot->unflushed = RAMWAY_ALL_FLUSHED;
+    return ramway_inline_publish(sender, hot, hot->tag);
 }
 
 /* ramway_abort */
@@ -302,19 +349,15 @@ static inline ramway_status ramway_inline_abort(ramway_sender *sender) {
 /* ramway_send */
 static inline ramway_status ramway_inline_send(ramway_sender *sender, uint32_t type_id, uint64_t tag, const void *data,
                                                size_t len, int64_t timeout_ns) {
-    void *to;
-    ramway_status status;
-    if (RAMWAY_UNLIKELY((data == NULL && len != 0) || type_id >= RAMWAY_TYPE_ID_RESERVED)) {
+    struct ramway_producer *hot = ramway_inline_producer(sender);
+    uint8_t *to = ramway_inline_room(hot, len);
+    if (RAMWAY_UNLIKELY(to == NULL || (data == NULL && len != 0) || type_id >= RAMWAY_TYPE_ID_RESERVED)) {
         return ramway_send(sender, type_id, tag, data, len, timeout_ns);
-    }
-    status = ramway_inline_reserve(sender, len, timeout_ns, &to);
-    if (RAMWAY_UNLIKELY(status != RAMWAY_OK)) {
-        return status;
     }
     if (len != 0) {
         memcpy(to, data, len);
     }
-    return ramway_inline_commit(sender, len, type_id, tag);
+    return ramway_inline_frame(sender, hot, to, len, type_id, tag, 1);
 }
 
 /* Loads the shared tail; 1 if frames are there now. 0 also for a tail that cannot be: the library looks again and says

@@ -6,7 +6,7 @@ use crate::status::{guard_hot, ramway_status};
 
 /// The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
 /// library for everything: right, but slower. Raised with every change of the fields or of their meaning.
-pub const RAMWAY_INLINE_LAYOUT: u32 = 0x52_57_49_01;
+pub const RAMWAY_INLINE_LAYOUT: u32 = 0x52_57_49_02;
 
 /// The fields of a type are where the header's mirror has them: the same numbers stand there as `RAMWAY_AT(...)`, and
 /// a test compares the two lists.
@@ -23,7 +23,7 @@ macro_rules! pinned {
 pinned!(SENDER, SenderHandle as "ramway_inline_sender": hot = 0, layout = 8);
 pinned!(RECEIVER, ReceiverHandle as "ramway_inline_receiver": hot = 0, layout = 8);
 pinned!(PRODUCER, ramway_core::ring::producer::Producer as "ramway_producer":
-    block = 0, data = 8, capacity = 16, max_len = 24, tail = 32, published = 40, head = 48, slot = 56, tag = 64,
+    block = 0, data = 8, capacity = 16, max_len = 24, tail = 32, unflushed = 40, head = 48, slot = 56, tag = 64,
     align = 72, state = 76, peer_flags = 80, plain = 84, mark = 88);
 pinned!(CONSUMER, ramway_core::ring::consumer::Consumer as "ramway_consumer":
     block = 0, data = 8, capacity = 16, head = 24, released = 32, tail = 40, align = 48, state = 52,
@@ -88,7 +88,7 @@ mod tests {
             .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
         assert_eq!(
             (RAMWAY_INLINE_LAYOUT, hash),
-            (0x52_57_49_01, 0x5c82_022e_06e2_053f),
+            (0x52_57_49_02, 0x13d5_762e_8992_0e9f),
             "the private state has changed: raise RAMWAY_INLINE_LAYOUT, here and in the header, and put both here"
         );
     }

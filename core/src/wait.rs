@@ -20,16 +20,19 @@ pub(crate) const ROUND: Duration = Duration::from_millis(100);
 /// The longest sleep where the waker does not fence and we cannot make it: the wake-up may be missed, so it is short.
 const UNORDERED_ROUND: Duration = Duration::from_millis(1);
 
-/// Looks at the shared word before sleeping, at most: 2,000 × 25 ns of PAUSE = 50 µs, about what a sleep costs. Rare
-/// enough for a look at the clock and the deadline in between.
-pub(crate) const SPIN_MAX: u32 = 2_000;
+/// Looks at the shared word before sleeping, at most: 3,000 × 25 ns of PAUSE = 75 µs, about what a sleep and the
+/// wake-up from it cost. With 2,000 a stream of a message every 50 µs was slept through, each time (docs/adr/0018).
+pub(crate) const SPIN_MAX: u32 = 3_000;
 pub(crate) const SPIN_MIN: u32 = 32;
+/// Looks of a side that never sleeps between two looks at the clock, the deadline and the peer: 50 µs.
+pub(crate) const SPIN_ROUND: u32 = 2_000;
 /// Looks of a receiver before it enters the general wait: 32 × 25 ns, more than a round trip takes.
 pub(crate) const NEAR_LOOKS: u32 = 32;
 /// PAUSEs before the first look of a wait; one between the later ones.
 const FIRST_PAUSE: u32 = 3;
-/// A sleep that was shorter than this would have been better spent spinning.
-pub(crate) const SHORT_SLEEP: Duration = Duration::from_micros(60);
+/// A wait that was over before this, the spinning and the 25 to 40 µs of the wake-up included, would have been better
+/// spent spinning to the end.
+pub(crate) const SHORT_WAIT: Duration = Duration::from_micros(110);
 
 /// How a blocking call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -38,7 +41,7 @@ pub enum WaitPolicy {
     /// Never sleep: the shortest latency, for one whole CPU. Lets others run on it every 50 µs, and between any two
     /// looks if there is only one.
     Spin = 0,
-    /// Spin for up to 50 µs, less where waits have been long, then sleep. Sleeps at once on a machine with one CPU.
+    /// Spin for up to 75 µs, less where waits have been long, then sleep. Sleeps at once on a machine with one CPU.
     #[default]
     Hybrid = 1,
     /// Sleep at once: the least CPU time.
@@ -129,16 +132,19 @@ impl Waiting {
         mut ready: impl FnMut() -> Result<bool>,
         mut ended: impl FnMut(bool) -> Result<()>,
     ) -> Result<()> {
+        let started = Instant::now();
         if self.spin(deadline, &mut ready, &mut ended)? {
             return Ok(());
         }
         if let Some(readiness) = self.readiness.take() {
             let outcome = self.until_readable(&readiness, mine, peer, deadline, &mut ready, &mut ended);
+            if outcome.is_ok() {
+                self.adapt(started);
+            }
             self.readiness = Some(readiness);
             return outcome;
         }
         let mut look_at_peer = self.suspect;
-        let slept = Instant::now();
         let mut first = true;
         loop {
             let longest = if first || keep(Step::Rearm) { self.arm(mine, peer) } else { ROUND };
@@ -171,7 +177,7 @@ impl Waiting {
                 other => other,
             };
             disarm(mine);
-            self.adapt(slept);
+            self.adapt(started);
             return outcome.map(|_| ());
         }
     }
@@ -188,10 +194,8 @@ impl Waiting {
         ended: &mut impl FnMut(bool) -> Result<()>,
     ) -> Result<()> {
         let mut look_at_peer = self.suspect;
-        let slept = Instant::now();
         loop {
             if self.rearm_with(readiness, mine, peer, ready, ended, look_at_peer)? {
-                self.adapt(slept);
                 return Ok(());
             }
             let Some(left) = deadline.left() else { return Err(ErrorKind::TimedOut.into()) };
@@ -204,7 +208,6 @@ impl Waiting {
             }
             // Without consuming it: readable is what it is to be now. Only sleeping needs to be armed for.
             if wake == futex::Wake::Woken && ready()? {
-                self.adapt(slept);
                 return Ok(());
             }
             look_at_peer = wake.is_a_moment_to_look();
@@ -311,7 +314,7 @@ impl Waiting {
         let alone = clock::cpus_online() == 1;
         if !alone {
             first_pause();
-            let looks = if self.policy == WaitPolicy::Hybrid { self.budget } else { SPIN_MAX };
+            let looks = if self.policy == WaitPolicy::Hybrid { self.budget } else { SPIN_ROUND };
             if poll(looks, ready)? {
                 self.budget = (self.budget * 2).min(SPIN_MAX);
                 return Ok(true);
@@ -333,7 +336,7 @@ impl Waiting {
             if deadline.left().is_none() {
                 return Err(Error::from(ErrorKind::TimedOut));
             }
-            if !alone && poll(SPIN_MAX, ready)? {
+            if !alone && poll(SPIN_ROUND, ready)? {
                 return Ok(true);
             }
             // Also where there are more CPUs: the peer may be bound to this one (a container of one CPU), and would not
@@ -342,8 +345,8 @@ impl Waiting {
         }
     }
 
-    fn adapt(&mut self, slept: Instant) {
-        self.budget = if slept.elapsed() < SHORT_SLEEP {
+    fn adapt(&mut self, started: Instant) {
+        self.budget = if started.elapsed() < SHORT_WAIT {
             (self.budget * 2).min(SPIN_MAX)
         } else {
             (self.budget / 2).max(SPIN_MIN)

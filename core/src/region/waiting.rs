@@ -9,7 +9,7 @@ use crate::sync::{Ordering, spin_hint};
 use crate::sys::clock;
 #[cfg(not(test))]
 use crate::wait::ROUND;
-use crate::wait::{Deadline, SHORT_SLEEP, SPIN_MAX, SPIN_MIN, WaitPolicy};
+use crate::wait::{Deadline, SHORT_WAIT, SPIN_MAX, SPIN_MIN, SPIN_ROUND, WaitPolicy};
 
 /// In this module's own tests no round comes to the rescue of a lost wake-up.
 #[cfg(test)]
@@ -182,7 +182,7 @@ impl Region {
                 let mut next_look = clock::coarse_ns() + ROUND.as_nanos() as u64;
                 loop {
                     // 2,000 looks are 50 µs: rare enough for a clock, often enough for a deadline.
-                    for _ in 0..if alone { 1 } else { SPIN_MAX } {
+                    for _ in 0..if alone { 1 } else { SPIN_ROUND } {
                         if let Some(now) = changed() {
                             return Some(now);
                         }
@@ -204,10 +204,12 @@ impl Region {
         }
     }
 
-    /// A sleep that was short would have been better spent spinning.
+    /// A wait that was short would have been better spent spinning.
     fn adapt(&self, started: Instant) {
         let budget = self.budget.load(Ordering::Relaxed);
-        let short = started.elapsed() < SHORT_SLEEP;
+        // The time before `started` by the looks, so that a wait which ends while it spins has read no clock.
+        let spun = Duration::from_nanos(25) * budget;
+        let short = started.elapsed() + spun < SHORT_WAIT;
         let next = if short { (budget * 2).min(SPIN_MAX) } else { (budget / 2).max(SPIN_MIN) };
         self.budget.store(next, Ordering::Relaxed);
     }

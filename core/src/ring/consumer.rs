@@ -50,6 +50,17 @@ pub struct Consumer {
     pub can: u32,
 }
 
+/// Copies of a [`Consumer`]'s fields of the same names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    data: *const u8,
+    /// `capacity - 1`.
+    mask: u64,
+    align: u32,
+    head: u64,
+    tail: u64,
+}
+
 impl Consumer {
     /// Takes the role over: reads and checks the positions that the last holder left, and goes on at `head`.
     ///
@@ -118,42 +129,78 @@ impl Consumer {
     /// The next frame, lent out until [`release`](Self::release); `None` if nothing more is published.
     #[inline(always)]
     pub fn next_frame(&mut self) -> Result<Option<Frame>, ErrorKind> {
-        self.check()?;
-        if self.head == self.tail && !self.refresh()? {
-            return Ok(None);
+        let mut cursor = self.cursor();
+        self.next_frame_at(&mut cursor)
+    }
+
+    /// Copies of what the next frame is found by.
+    #[inline(always)]
+    pub(crate) fn cursor(&self) -> Cursor {
+        Cursor { data: self.data, mask: self.capacity - 1, align: self.align, head: self.head, tail: self.tail }
+    }
+
+    /// [`next_frame`](Self::next_frame) by a cursor that was taken, or used here last, since anything else was called.
+    #[inline(always)]
+    pub(crate) fn next_frame_at(&mut self, cursor: &mut Cursor) -> Result<Option<Frame>, ErrorKind> {
+        if cursor.head == cursor.tail {
+            self.check()?;
+            if !self.refresh()? {
+                return Ok(None);
+            }
+            cursor.tail = self.tail;
         }
-        let at = (self.head & (self.capacity - 1)) as usize;
+        self.frame_at(cursor).map(Some)
+    }
+
+    /// The next frame, where [`has_cached_frame`](Self::has_cached_frame).
+    #[inline(always)]
+    pub(crate) fn cached_frame(&mut self) -> Result<Frame, ErrorKind> {
+        let mut cursor = self.cursor();
+        self.frame_at(&mut cursor)
+    }
+
+    #[inline(always)]
+    fn frame_at(&mut self, cursor: &mut Cursor) -> Result<Frame, ErrorKind> {
+        self.check()?;
+        let at = (cursor.head & cursor.mask) as usize;
         // SAFETY: a frame's first 16 bytes are within the published bytes (`tail - head` is a positive multiple of
         // `align`, so at least 16), which lie within the mapping; `at` is aligned to 16. Volatile: each number is
         // read exactly once, so that a peer that rewrites it cannot pass the check with one value and be used with
         // another.
         let (word, tag) = unsafe {
-            let header = self.data.add(at);
+            let header = cursor.data.add(at);
             (header.cast::<u64>().read_volatile(), header.add(8).cast::<u64>().read_volatile())
         };
         let (word, tag) = (u64::from_le(word), u64::from_le(tag));
         let len = word & 0xFFFF_FFFF;
-        let size = frame_size(len, self.align);
-        if size > self.tail.wrapping_sub(self.head) || len > MESSAGE_MAX {
+        let size = frame_size(len, cursor.align);
+        if size > cursor.tail.wrapping_sub(cursor.head) || len > MESSAGE_MAX {
             return Err(self.die(ErrorKind::Corrupt));
         }
-        self.head = self.head.wrapping_add(size);
+        cursor.head = cursor.head.wrapping_add(size);
+        self.head = cursor.head;
         // SAFETY: `16 + len <= size <= tail - head <= capacity` (checked above), so the payload ends within the
         // mirrored 2 × capacity bytes.
-        let data = unsafe { self.data.add(at + FRAME_HEADER as usize) };
-        Ok(Some(Frame { data, len: len as usize, type_id: (word >> 32) as u32, tag }))
+        let data = unsafe { cursor.data.add(at + FRAME_HEADER as usize) };
+        Ok(Frame { data, len: len as usize, type_id: (word >> 32) as u32, tag })
+    }
+
+    /// Whether a frame is there by the cached position.
+    #[inline(always)]
+    pub(crate) fn has_cached_frame(&self) -> bool {
+        self.head != self.tail
     }
 
     /// Whether a frame is there, after a look at the shared position if the cached one says no.
     #[inline(always)]
     pub(crate) fn has_frame(&mut self) -> Result<bool, ErrorKind> {
-        if self.head != self.tail { Ok(true) } else { self.refresh() }
+        if self.has_cached_frame() { Ok(true) } else { self.refresh() }
     }
 
     /// Reads `tail` again; true if it moved. The producer's position is checked here, once, before it is believed: it
     /// may only move forward, up to `released + capacity`, in whole alignment steps.
     #[inline(always)]
-    fn refresh(&mut self) -> Result<bool, ErrorKind> {
+    pub(crate) fn refresh(&mut self) -> Result<bool, ErrorKind> {
         // Acquire: the frames up to `tail` are visible after this load.
         let tail = self.shared().tail.tail.load(ordered(Step::Look, Ordering::Acquire));
         if tail == self.tail {
@@ -179,29 +226,47 @@ impl Consumer {
     /// true before this side can find the ring empty, and close wakes regardless.)
     #[inline(always)]
     pub fn release(&mut self) {
-        if self.head == self.released || self.check().is_err() {
-            return;
-        }
-        // Release: our reads of the frames go before the position that lets the producer overwrite them.
-        self.shared().head.head.store(self.head, ordered(Step::Publish, Ordering::Release));
-        self.released = self.head;
-        // By the cached tail, which may be behind: then this says "free" too often, never too rarely.
-        if self.tail.wrapping_sub(self.head) <= self.capacity - self.capacity / 4 {
-            self.wake_producer();
+        if self.head != self.released {
+            self.release_lent();
         }
     }
 
+    /// [`release`](Self::release) where frames are known to be lent out.
     #[inline(always)]
-    fn wake_producer(&mut self) {
+    pub(crate) fn release_lent(&mut self) {
+        if self.check().is_err() {
+            return;
+        }
+        let head = self.head;
+        // Release: our reads of the frames go before the position that lets the producer overwrite them.
+        self.shared().head.head.store(head, ordered(Step::Publish, Ordering::Release));
+        self.released = head;
         if self.plain != 0 {
-            // As in `Producer::wake_consumer`.
+            // As in `Producer::wake_consumer`: keeps the compiler from moving the loads below above the store.
             compiler_fence(Ordering::SeqCst);
-        } else if keep(Step::WakerFence) {
+            let peer = self.peer();
+            // Relaxed: ordered by the compiler here and by the sleeper's membarrier.
+            if peer.wait.load(Ordering::Relaxed) == 0 && peer.flags.load(Ordering::Relaxed) == self.peer_flags {
+                return;
+            }
+        }
+        self.wake_producer();
+    }
+
+    /// What follows a release that needs a fence, or whose producer waits or has new flags.
+    #[cold]
+    #[inline(never)]
+    fn wake_producer(&mut self) {
+        // By the cached tail, which may be behind: then this says "free" too often, never too rarely.
+        if self.tail.wrapping_sub(self.head) > self.capacity - self.capacity / 4 {
+            return;
+        }
+        if self.plain == 0 && keep(Step::WakerFence) {
             // SeqCst: forbids store(head) … load(wait) to pass each other; pairs with the sleeper's fence.
             fence(Ordering::SeqCst);
         }
         let peer = self.peer();
-        // Relaxed: ordered by the fence above.
+        // Relaxed: ordered by the fence above, or by the sleeper's membarrier.
         if peer.wait.load(Ordering::Relaxed) != 0 || peer.flags.load(Ordering::Relaxed) != self.peer_flags {
             self.wake_slow();
         }

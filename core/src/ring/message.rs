@@ -1,7 +1,7 @@
 //! What a receiver gives out: views of the shared memory, one at a time or in batches, and copies.
 
 use super::Receiver;
-use super::consumer::{Consumer, Frame};
+use super::consumer::{Consumer, Cursor, Frame};
 use crate::{Error, ErrorKind, Result};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ pub struct Meta {
 #[derive(Debug)]
 pub struct Message<'a> {
     pub(super) frame: Frame,
-    pub(super) receiver: &'a mut Receiver,
+    pub(super) hot: &'a mut Consumer,
 }
 
 // SAFETY: a message is a unique borrow of a receiver, which may move between threads.
@@ -113,14 +113,14 @@ impl Message<'_> {
 impl Drop for Message<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.receiver.inner.hot.release();
+        self.hot.release_lent();
     }
 }
 
 /// Several messages, given back together when dropped.
 #[derive(Debug)]
 pub struct Batch<'a> {
-    pub(super) receiver: &'a mut Receiver,
+    pub(super) hot: &'a mut Consumer,
     pub(super) first: Option<Frame>,
     pub(super) left: usize,
 }
@@ -132,14 +132,14 @@ impl Batch<'_> {
     /// The messages, each once: those that are there when the iterator asks, up to the batch's maximum.
     #[inline(always)]
     pub fn iter(&mut self) -> BatchIter<'_> {
-        BatchIter { hot: &mut self.receiver.inner.hot, first: &mut self.first, left: &mut self.left }
+        BatchIter { seen: self.hot.cursor(), hot: self.hot, first: &mut self.first, left: &mut self.left }
     }
 }
 
 impl Drop for Batch<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.receiver.inner.hot.release();
+        self.hot.release();
     }
 }
 
@@ -147,6 +147,9 @@ impl Drop for Batch<'_> {
 #[derive(Debug)]
 pub struct BatchIter<'b> {
     hot: &'b mut Consumer,
+    /// Where `hot` is: beside the borrow, so that the compiler keeps it in registers from message to message. What it
+    /// reads through pointers could otherwise be `hot` itself, for all it knows.
+    seen: Cursor,
     first: &'b mut Option<Frame>,
     left: &'b mut usize,
 }
@@ -165,7 +168,7 @@ impl<'b> Iterator for BatchIter<'b> {
             // An error ends the batch and stays in the handle's state: the next call returns it.
             None => {
                 *self.left -= 1;
-                self.hot.next_frame().ok().flatten()?
+                self.hot.next_frame_at(&mut self.seen).ok().flatten()?
             }
         };
         Some(MessageView { frame, batch: PhantomData })

@@ -6,14 +6,33 @@ use crate::layout::{
     FRAME_HEADER, ROLE_CAN, ROLE_CLOSED, ROLE_PLAIN, RingBlock, RoleLine, first_position, frame_size, max_message_len,
     positions_agree,
 };
-use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
+use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered, want_to_write};
 use crate::wait;
 
 /// [`Producer::slot`] while no slot is open.
 pub const NO_SLOT: u64 = u64::MAX;
 
+/// [`Producer::unflushed`] while everything that is committed is published. No position, as [`NO_MARK`].
+pub const ALL_FLUSHED: u64 = 1;
+
 /// No frame ends here: positions are multiples of 16.
 const NO_MARK: u64 = 1;
+
+/// How far before it is written to a line is asked for, in bytes.
+const AHEAD: usize = 256;
+
+/// Asks for a line of what will be written a few messages after this payload, or for four where frames are longer than
+/// a line: the consumer's processor has them, and a sender that only stores waits for as many of them at a time as its
+/// store buffer holds (docs/adr/0018). What of that is still unread is in this processor's cache anyway.
+#[inline(always)]
+fn ask_ahead(payload: *mut u8, len: u64) {
+    want_to_write(payload.wrapping_add(AHEAD));
+    if len > 64 {
+        want_to_write(payload.wrapping_add(AHEAD + 64));
+        want_to_write(payload.wrapping_add(AHEAD + 128));
+        want_to_write(payload.wrapping_add(AHEAD + 192));
+    }
+}
 
 /// A producer's private state. `repr(C)`, because `ramway_inline.h` runs the hot path over the same fields; the
 /// layout is private to one build of the library and not part of the format.
@@ -29,13 +48,15 @@ pub struct Producer {
     /// The longest payload that ever fits. Never changes.
     pub max_len: u64,
     /// End of the last committed frame, flushed or not.
-    /// Invariant: `published <= tail`, and `tail - head <= capacity`, wrapping.
+    /// Invariant: `tail - head <= capacity`, wrapping.
     pub tail: u64,
-    /// What the shared `tail` holds.
-    pub published: u64,
+    /// Where the first frame begins that is committed but not published, which is what the shared `tail` holds; else
+    /// [`ALL_FLUSHED`]: so a message that is published at once needs no store here (see `frame`).
+    pub unflushed: u64,
     /// The shared `head` as last seen; can be stale, never ahead of the real one.
     pub head: u64,
-    /// Payload bytes reserved by the open slot, or [`NO_SLOT`].
+    /// Payload bytes reserved by the open slot of a binding, or [`NO_SLOT`]. A Rust [`Slot`](super::Slot) knows its
+    /// own and leaves this alone.
     pub slot: u64,
     /// Tag of the last committed frame, for the mark.
     pub tag: u64,
@@ -94,7 +115,7 @@ impl Producer {
             capacity,
             max_len: max_message_len(capacity),
             tail,
-            published: tail,
+            unflushed: ALL_FLUSHED,
             head,
             slot: NO_SLOT,
             tag: 0,
@@ -155,11 +176,24 @@ impl Producer {
         if size > self.capacity - self.tail.wrapping_sub(self.head) && !self.refresh(size)? {
             return Err(ErrorKind::Full);
         }
-        self.slot = len;
+        let to = self.payload();
+        ask_ahead(to, len);
+        Ok(to)
+    }
+
+    /// Where the payload of the next frame begins.
+    #[inline(always)]
+    pub(crate) fn payload(&self) -> *mut u8 {
         let at = self.tail & (self.capacity - 1);
-        // SAFETY: `at < capacity` and `16 + len <= size <= capacity`, so the frame ends within the mirrored 2 ×
-        // capacity bytes.
-        Ok(unsafe { self.data.add((at + FRAME_HEADER) as usize) })
+        // SAFETY: `at < capacity` and `at + 16 <= capacity`, because both are multiples of 16; so this is within the
+        // mirrored 2 × capacity bytes.
+        unsafe { self.data.add((at + FRAME_HEADER) as usize) }
+    }
+
+    /// What the shared `tail` holds.
+    #[inline(always)]
+    pub(crate) fn published(&self) -> u64 {
+        if self.unflushed == ALL_FLUSHED { self.tail } else { self.unflushed }
     }
 
     /// Reads `head` again; true if a frame of `size` bytes fits now. If not, flushes.
@@ -179,53 +213,81 @@ impl Producer {
         // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
         let head = self.shared().head.head.load(ordered(Step::Look, Ordering::Acquire));
         let moved = head.wrapping_sub(self.head);
-        if moved > self.published.wrapping_sub(self.head) || moved & (self.align as u64 - 1) != 0 {
+        if moved > self.published().wrapping_sub(self.head) || moved & (self.align as u64 - 1) != 0 {
             return Err(self.die(ErrorKind::Corrupt));
         }
         self.head = head;
         Ok(size <= self.capacity - self.tail.wrapping_sub(head))
     }
 
-    /// Makes the first `len` bytes of the open slot a message, not yet visible to the consumer.
+    /// Makes the `len` bytes from `to` a message. It is visible to the consumer after the next [`publish`](Self::publish),
+    /// or with `flush` at once: then with one private store less, and a sender whose stores miss the cache is limited
+    /// by how many of them its store buffer holds (docs/adr/0018).
+    ///
+    /// # Safety
+    /// `to` is what [`try_reserve`](Self::try_reserve) returned last, for at least `len` bytes, and nothing was
+    /// committed since.
     #[inline(always)]
-    pub fn commit_unflushed(&mut self, len: u64, type_id: u32, tag: u64) -> Result<(), ErrorKind> {
+    pub unsafe fn frame(
+        &mut self,
+        to: *mut u8,
+        len: u64,
+        type_id: u32,
+        tag: u64,
+        flush: bool,
+    ) -> Result<(), ErrorKind> {
         self.check()?;
-        if self.slot == NO_SLOT || len > self.slot {
-            return Err(ErrorKind::InvalidArgument);
-        }
-        let at = self.tail & (self.capacity - 1);
-        // SAFETY: the open slot holds the 16 header bytes at `tail`, inside the mapping and aligned to 16. Plain
+        // SAFETY: before a payload stand its frame's 16 header bytes, inside the mapping and aligned to 16. Plain
         // stores: nobody reads them before `tail` is published with Release.
         unsafe {
-            let header = self.data.add(at as usize);
+            let header = to.sub(FRAME_HEADER as usize);
             header.cast::<u64>().write((len | (type_id as u64) << 32).to_le());
             header.add(8).cast::<u64>().write(tag.to_le());
         }
-        self.slot = NO_SLOT;
-        self.tag = tag;
-        self.tail = self.tail.wrapping_add(frame_size(len, self.align));
+        let tail = self.tail.wrapping_add(frame_size(len, self.align));
+        if flush {
+            if self.unflushed != ALL_FLUSHED {
+                self.unflushed = ALL_FLUSHED;
+            }
+            self.tail = tail;
+            self.uncover(tail, tag);
+        } else {
+            if self.unflushed == ALL_FLUSHED {
+                self.unflushed = self.tail;
+            }
+            if self.tag != tag {
+                self.tag = tag;
+            }
+            self.tail = tail;
+        }
         Ok(())
     }
 
     /// Makes everything committed visible, and wakes the consumer if it says it sleeps.
     #[inline(always)]
     pub fn publish(&mut self) {
-        if self.tail == self.published || self.check().is_err() {
+        if self.unflushed == ALL_FLUSHED || self.check().is_err() {
             return;
         }
+        self.unflushed = ALL_FLUSHED;
+        self.uncover(self.tail, self.tag);
+    }
+
+    /// Publishes `tail`, where a frame with this tag ends.
+    #[inline(always)]
+    fn uncover(&mut self, tail: u64, tag: u64) {
         let shared = self.shared();
         // Only for a tag: the two stores are 12 to 19 % of a 32-byte message (docs/adr/0001), and no mark says "0".
-        if self.tag != 0 {
+        if tag != 0 {
             let mark = &shared.tail.marks[(self.mark & 1) as usize];
             // Relaxed: only a later producer reads marks, after the role lock has passed to it. A kill between any two
             // of these stores leaves this mark not matching `tail`, and the other one matching if it did.
-            mark.end.store(self.tail, Ordering::Relaxed);
-            mark.tag.store(self.tag, Ordering::Relaxed);
+            mark.end.store(tail, Ordering::Relaxed);
+            mark.tag.store(tag, Ordering::Relaxed);
             self.mark ^= 1;
         }
         // Release: the frames, headers and payloads, go before the position that uncovers them.
-        shared.tail.tail.store(self.tail, ordered(Step::Publish, Ordering::Release));
-        self.published = self.tail;
+        shared.tail.tail.store(tail, ordered(Step::Publish, Ordering::Release));
         self.wake_consumer();
     }
 
@@ -268,19 +330,13 @@ impl Producer {
         }
     }
 
-    /// The slot is given up; nothing of it remains.
-    #[inline(always)]
-    pub fn abort(&mut self) {
-        self.slot = NO_SLOT;
-    }
-
     /// The tag of the last published frame, also one that an earlier producer published; `None` before the first.
     pub fn last_tag(&self) -> Option<u64> {
-        if self.published == first_position(self.align) {
+        if self.published() == first_position(self.align) {
             return None;
         }
         // Relaxed: see `publish`.
-        let ours = |m: &&crate::layout::Mark| m.end.load(Ordering::Relaxed) == self.published;
+        let ours = |m: &&crate::layout::Mark| m.end.load(Ordering::Relaxed) == self.published();
         Some(self.shared().tail.marks.iter().find(ours).map_or(0, |m| m.tag.load(Ordering::Relaxed)))
     }
 

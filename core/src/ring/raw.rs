@@ -26,17 +26,28 @@ impl RawSender<'_> {
         if hot.slot != NO_SLOT && hot.check().is_ok() {
             return Err(Error::new(ErrorKind::Busy, "a slot of this sender is open: commit it or abort it first"));
         }
-        self.sender.reserve_raw(len, patience)
+        let to = self.sender.reserve_raw(len, patience)?;
+        self.sender.inner().hot.slot = len as u64;
+        Ok(to)
     }
 
     /// Makes the open slot a message. Any type id: Ramway's own frames are made by bindings.
     pub fn commit(&mut self, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
-        self.sender.commit_raw(len, type_id, tag, flush)
+        let hot = &mut self.sender.inner().hot;
+        hot.check().map_err(super::fail)?;
+        if hot.slot == NO_SLOT || len as u64 > hot.slot {
+            return Err(super::slot::too_long(len));
+        }
+        hot.slot = NO_SLOT;
+        let to = hot.payload();
+        // SAFETY: a slot is open, so `try_reserve` found room for it at `tail`, where it still is: only a commit moves
+        // `tail`, and closes the slot.
+        unsafe { self.sender.commit_raw(to, len, type_id, tag, flush) }
     }
 
     /// Gives the open slot up.
     pub fn abort(&mut self) {
-        self.sender.inner().hot.abort();
+        self.sender.inner().hot.slot = NO_SLOT;
     }
 
     /// The slow half of a publish that the caller did itself: looks at the consumer's flags and wakes it.
@@ -64,7 +75,7 @@ impl RawReceiver<'_> {
         if hot.is_lent() && hot.check().is_ok() {
             return Err(Error::new(ErrorKind::Busy, "messages of this receiver are lent out: release them first"));
         }
-        self.receiver.recv_raw(patience)
+        self.receiver.inner().recv(patience)
     }
 
     /// One more frame of a batch, if there is one now; may be called while frames are lent out.

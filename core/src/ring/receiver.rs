@@ -266,10 +266,11 @@ impl Receiver {
 
     #[inline(always)]
     fn message(&mut self, patience: Patience) -> Result<Message<'_>> {
+        let inner = &mut *self.inner;
         // Of a message that was forgotten (`mem::forget`): its borrow has ended all the same.
-        self.inner.hot.release();
-        let frame = self.recv_raw(patience)?;
-        Ok(Message { frame, receiver: self })
+        inner.hot.release();
+        let frame = inner.recv(patience)?;
+        Ok(Message { frame, hot: &mut inner.hot })
     }
 
     #[inline(always)]
@@ -277,14 +278,16 @@ impl Receiver {
         if max == 0 {
             return Err(Error::new(ErrorKind::InvalidArgument, "a batch of at most 0 messages: ask for at least 1"));
         }
-        self.inner.hot.release();
-        let first = self.recv_raw(patience)?;
-        Ok(Batch { receiver: self, first: Some(first), left: max - 1 })
+        let inner = &mut *self.inner;
+        inner.hot.release();
+        let first = inner.recv(patience)?;
+        Ok(Batch { hot: &mut inner.hot, first: Some(first), left: max - 1 })
     }
 
     fn copy(&mut self, buffer: &mut Vec<u8>, patience: Patience) -> Result<Meta> {
-        self.inner.hot.release();
-        let frame = self.recv_raw(patience)?;
+        let inner = &mut *self.inner;
+        inner.hot.release();
+        let frame = inner.recv(patience)?;
         buffer.clear();
         // At most what is published, so at most the capacity, whatever the peer wrote.
         buffer.reserve(frame.len);
@@ -294,53 +297,8 @@ impl Receiver {
             buffer.as_mut_ptr().copy_from_nonoverlapping(frame.data, frame.len);
             buffer.set_len(frame.len);
         }
-        self.inner.hot.release();
+        inner.hot.release();
         Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
-    }
-
-    /// The next frame; without patience, no wait.
-    #[inline(always)]
-    pub(crate) fn recv_raw(&mut self, patience: Patience) -> Result<Frame> {
-        let mut next = self.inner.hot.next_frame();
-        if matches!(next, Ok(None)) && patience != Patience::None && self.inner.waiting.polls() {
-            // The first looks of the wait, here rather than in `recv_slow`: an answer that comes within a microsecond
-            // does not pay for getting there and back (a round trip of 1.33 instead of 1.63 × the raw flag's,
-            // docs/adr/0016).
-            wait::first_pause();
-            for _ in 0..NEAR_LOOKS {
-                next = self.inner.hot.next_frame();
-                if !matches!(next, Ok(None)) {
-                    break;
-                }
-                spin_hint();
-            }
-        }
-        match next {
-            Ok(Some(frame)) => Ok(frame),
-            Ok(None) => self.recv_slow(patience),
-            Err(kind) => Err(fail(kind)),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn recv_slow(&mut self, patience: Patience) -> Result<Frame> {
-        let inner = &mut *self.inner;
-        let outcome = match patience.deadline() {
-            Some(deadline) => inner.wait_for_frame(deadline),
-            None => inner.look_for_end(),
-        };
-        if let Err(end) = outcome {
-            return Err(inner.ended(end));
-        }
-        if !keep(Step::LastLook) && patience == Patience::None {
-            return Err(ErrorKind::Empty.into());
-        }
-        match inner.hot.next_frame() {
-            Ok(Some(frame)) => Ok(frame),
-            Ok(None) => Err(ErrorKind::Empty.into()),
-            Err(kind) => Err(fail(kind)),
-        }
     }
 
     /// Whether [`try_recv`](Self::try_recv) would give a message; the same errors if not.
@@ -368,6 +326,59 @@ impl Receiver {
 }
 
 impl Inner {
+    /// The next frame; without patience, no wait.
+    ///
+    /// What is not inlined returns no frame. One that came through memory in one case and in registers in the other
+    /// would go through memory in both, by loads that are wider than the stores before them: the processor cannot
+    /// forward those, which costs 10 to 15 ns (docs/adr/0018).
+    #[inline(always)]
+    pub(crate) fn recv(&mut self, patience: Patience) -> Result<Frame> {
+        if !self.hot.has_cached_frame() {
+            self.look(patience)?;
+        }
+        self.hot.cached_frame().map_err(fail)
+    }
+
+    /// Gives `Ok` once a frame is there.
+    #[inline(always)]
+    fn look(&mut self, patience: Patience) -> Result<()> {
+        let mut there = self.hot.refresh();
+        if matches!(there, Ok(false)) && patience != Patience::None && self.waiting.polls() {
+            // The first looks of the wait, here rather than in `recv_slow`: an answer that comes within a microsecond
+            // does not pay for getting there and back (a round trip of 1.33 instead of 1.63 × the raw flag's,
+            // docs/adr/0016).
+            wait::first_pause();
+            let mut looks = NEAR_LOOKS;
+            while looks != 0 {
+                there = self.hot.refresh();
+                if !matches!(there, Ok(false)) {
+                    break;
+                }
+                spin_hint();
+                // Or the loop is unrolled 32 times, 1 KiB at every place where a message is received.
+                looks = std::hint::black_box(looks - 1);
+            }
+        }
+        if matches!(there, Ok(true)) { Ok(()) } else { self.recv_slow(patience) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn recv_slow(&mut self, patience: Patience) -> Result<()> {
+        self.hot.check().map_err(fail)?;
+        let outcome = match patience.deadline() {
+            Some(deadline) => self.wait_for_frame(deadline),
+            None => self.look_for_end(),
+        };
+        if let Err(end) = outcome {
+            return Err(self.ended(end));
+        }
+        if !keep(Step::LastLook) && patience == Patience::None {
+            return Err(ErrorKind::Empty.into());
+        }
+        if self.hot.has_frame().map_err(fail)? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
+    }
+
     /// Blocks until a frame is there.
     fn wait_for_frame(&mut self, deadline: Deadline) -> Result<()> {
         let Self { hot, waiting, attachment, old_close, .. } = self;

@@ -120,7 +120,8 @@ impl Sender {
     pub fn send_vectored(&mut self, type_id: u32, tag: u64, pieces: &[IoSlice<'_>]) -> Result<()> {
         user_type_id(type_id)?;
         let total = pieces.iter().try_fold(0usize, |sum, p| sum.checked_add(p.len())).unwrap_or(usize::MAX);
-        let mut to = self.reserve_raw(total, Patience::Forever)?;
+        let first = self.reserve_raw(total, Patience::Forever)?;
+        let mut to = first;
         for piece in pieces {
             // SAFETY: `to` walks through the `total` reserved bytes, which no one else reads or writes before commit.
             unsafe {
@@ -128,7 +129,8 @@ impl Sender {
                 to = to.add(piece.len());
             }
         }
-        self.commit_raw(total, type_id, tag, true)
+        // SAFETY: `first` is what was reserved, for `total` bytes.
+        unsafe { self.commit_raw(first, total, type_id, tag, true) }
     }
 
     /// Sends many messages and publishes them together, or earlier when the ring fills up: then it waits for room.
@@ -144,8 +146,10 @@ impl Sender {
             let payload = message.as_ref();
             let one = self.reserve_raw(payload.len(), Patience::Forever).and_then(|to| {
                 // SAFETY: as in `put`.
-                unsafe { to.copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
-                self.commit_raw(payload.len(), type_id, 0, false)
+                unsafe {
+                    to.copy_from_nonoverlapping(payload.as_ptr(), payload.len());
+                    self.commit_raw(to, payload.len(), type_id, 0, false)
+                }
             });
             match one {
                 Ok(()) => sent += 1,
@@ -319,7 +323,6 @@ impl Sender {
     /// On a [pair](crate::Ring::pair) this is [`close`](Self::close), because there only a close tells.
     pub fn abandon(mut self) {
         let Inner { hot, attachment, .. } = &mut *self.inner;
-        hot.abort();
         hot.publish();
         self.abandoned = !matches!(attachment.link, Link::None);
     }
@@ -329,9 +332,11 @@ impl Sender {
         user_type_id(type_id)?;
         let to = self.reserve_raw(payload.len(), patience)?;
         // SAFETY: `to` has room for `payload.len()` bytes that no one else reads or writes before commit; `payload`
-        // cannot overlap them, as nothing hands out a `&[u8]` into unreserved space.
-        unsafe { to.copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
-        self.commit_raw(payload.len(), type_id, tag, true)
+        // cannot overlap them, as nothing hands out a `&[u8]` into unreserved space. `to` was reserved last.
+        unsafe {
+            to.copy_from_nonoverlapping(payload.as_ptr(), payload.len());
+            self.commit_raw(to, payload.len(), type_id, tag, true)
+        }
     }
 
     #[inline(always)]
@@ -343,23 +348,25 @@ impl Sender {
     /// The slot's payload; without patience, no wait.
     #[inline(always)]
     pub(crate) fn reserve_raw(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
-        match self.inner.hot.try_reserve(len as u64) {
-            Ok(to) => Ok(to),
-            Err(kind) => self.reserve_slow(len, patience, kind),
+        loop {
+            match self.inner.hot.try_reserve(len as u64) {
+                Ok(to) => return Ok(to),
+                Err(kind) => self.reserve_slow(len, patience, kind)?,
+            }
         }
     }
 
+    /// Gives `Ok` once there is room; why it returns no address: see `Inner::recv` of the receiver.
     #[cold]
     #[inline(never)]
-    fn reserve_slow(&mut self, len: usize, patience: Patience, kind: ErrorKind) -> Result<*mut u8> {
+    fn reserve_slow(&mut self, len: usize, patience: Patience, kind: ErrorKind) -> Result<()> {
         match (kind, patience.deadline()) {
-            (ErrorKind::Full, Some(deadline)) => {
-                self.wait_for_room(len as u64, Some(deadline))?;
-                self.inner.hot.try_reserve(len as u64).map_err(fail)
-            }
+            (ErrorKind::Full, Some(deadline)) => self.wait_for_room(len as u64, Some(deadline)),
             (ErrorKind::Full, None) if self.inner.waiting.readiness.is_some() => {
                 self.wait_for_room(len as u64, None)?;
-                self.inner.hot.try_reserve(len as u64).map_err(fail)
+                // It was armed after the look that found no room. Room that has come since is a success, and else
+                // this is the answer.
+                self.inner.hot.try_reserve(len as u64).map(|_| ()).map_err(fail)
             }
             (ErrorKind::TooLarge, _) => Err(Error::new(
                 ErrorKind::TooLarge,
@@ -418,16 +425,21 @@ impl Sender {
         outcome
     }
 
+    /// Makes `len` bytes from `to` a message.
+    ///
+    /// # Safety
+    /// As for [`Producer::frame`].
     #[inline(always)]
-    pub(crate) fn commit_raw(&mut self, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
-        let hot = &mut self.inner.hot;
-        if let Err(kind) = hot.commit_unflushed(len as u64, type_id, tag) {
-            return Err(commit_failed(kind, len));
-        }
-        if flush {
-            hot.publish();
-        }
-        Ok(())
+    pub(crate) unsafe fn commit_raw(
+        &mut self,
+        to: *mut u8,
+        len: usize,
+        type_id: u32,
+        tag: u64,
+        flush: bool,
+    ) -> Result<()> {
+        // SAFETY: the caller vouches for `to` and `len`.
+        unsafe { self.inner.hot.frame(to, len as u64, type_id, tag, flush) }.map_err(fail)
     }
 
     fn block(&self) -> &crate::layout::RingBlock {
@@ -452,7 +464,6 @@ impl Drop for Sender {
         if attachment.fork.is_detached() {
             return;
         }
-        hot.abort();
         hot.publish();
         if self.abandoned {
             return;
@@ -464,15 +475,6 @@ impl Drop for Sender {
 #[inline(always)]
 pub(super) fn user_type_id(type_id: u32) -> Result<()> {
     if type_id >= TYPE_ID_RESERVED { Err(reserved(type_id)) } else { Ok(()) }
-}
-
-#[cold]
-fn commit_failed(kind: ErrorKind, len: usize) -> Error {
-    if kind == ErrorKind::InvalidArgument {
-        let text = format!("committed {len} bytes of a slot that has room for fewer (or none is open)");
-        return Error::new(kind, text);
-    }
-    fail(kind)
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 
 use super::Sender;
 use super::sender::user_type_id;
-use crate::Result;
+use crate::{Error, ErrorKind, Result};
 use std::ops::{Deref, DerefMut};
 
 /// Room for one message, written in place. Holds whatever an earlier message left there.
@@ -39,16 +39,24 @@ impl Slot<'_> {
     /// type id) aborts the slot.
     #[inline(always)]
     pub fn commit(self, len: usize) -> Result<()> {
-        user_type_id(self.type_id)?;
-        self.sender.commit_raw(len, self.type_id, self.tag, true)
+        self.commit_with(len, true)
     }
 
     /// Like [`commit`](Self::commit), but visible only after [`Sender::flush`], the next flushed message, or when
     /// the sender has to wait, finds the ring full, or closes.
     #[inline(always)]
     pub fn commit_unflushed(self, len: usize) -> Result<()> {
+        self.commit_with(len, false)
+    }
+
+    #[inline(always)]
+    fn commit_with(self, len: usize, flush: bool) -> Result<()> {
         user_type_id(self.type_id)?;
-        self.sender.commit_raw(len, self.type_id, self.tag, false)
+        if len > self.len {
+            return Err(too_long(len));
+        }
+        // SAFETY: `data` is what the sender reserved last, `self.len` bytes: it has been borrowed since.
+        unsafe { self.sender.commit_raw(self.data, len, self.type_id, self.tag, flush) }
     }
 }
 
@@ -69,10 +77,14 @@ impl DerefMut for Slot<'_> {
     }
 }
 
+/// Nothing to do: a reservation is no more than a borrow. Here so that `drop(slot)` reads, and lints, as giving it up.
 impl Drop for Slot<'_> {
     #[inline(always)]
-    fn drop(&mut self) {
-        // After a commit there is no slot any more and this changes nothing.
-        self.sender.inner.hot.abort();
-    }
+    fn drop(&mut self) {}
+}
+
+#[cold]
+pub(super) fn too_long(len: usize) -> Error {
+    let text = format!("committed {len} bytes of a slot that has room for fewer (or none is open)");
+    Error::new(ErrorKind::InvalidArgument, text)
 }

@@ -57,9 +57,11 @@ impl Memory {
 /// Sends one message of `len` bytes that say `value`.
 fn send(tx: &mut Producer, len: usize, value: u64) -> Result<(), ErrorKind> {
     let to = tx.try_reserve(len as u64)?;
-    // SAFETY: reserved.
-    unsafe { to.write_bytes(value as u8, len) };
-    tx.commit_unflushed(len as u64, value as u32, value)?;
+    // SAFETY: reserved just now. By turns in one step and in two.
+    unsafe {
+        to.write_bytes(value as u8, len);
+        tx.frame(to, len as u64, value as u32, value, value.is_multiple_of(2))?;
+    }
     tx.publish();
     Ok(())
 }
