@@ -95,6 +95,8 @@ export function fixture({ hostile = false, small = false } = {}) {
       .map(([name, kind, copied, version, p50]) => [name, kind, copied, version, figures(p50, 0, next, { tail: 0.02, set: { syscalls: null, context_switches: [0, 1] } })]));
   add({ id: "paced-50us", title: "messages 50 µs apart, polling, then sleeping", test: "paced", mode: "hybrid", gap_ns: 50000, floor: "hand-ring" },
     MECHANISMS.filter(([, , , rtt]) => rtt).map(([name, kind, copied, rtt, , , version]) => [name, kind, copied, version, figures(rtt / 1.7, 32, next, { set: { ops_per_s: 20000, stalls: name === "tachyon" ? 23 : 0 } })]));
+  add({ id: "idle", title: "a receiver that waits", test: "idle", mode: "hybrid" },
+    [["ring", "ramway", 0.1], ["tachyon", "peer", 26], ["uds", "kernel", 0.01]].map(([name, kind, percent]) => [name, kind, true, null, figures(1e9, 0, next, { set: { cpu_percent: [0, percent] } })]));
   for (const [test, word] of [["sequential-read", "read"], ["sequential-write", "write"], ["random-read", "random"]])
     for (const [size, text] of [[100e6, "100M"], [1e9, "1G"]])
       add({ id: `access-${text}-${word}`, title: `memory access, ${text}B, ${test.replace("-", " ")}`, test, mode: "each", size, capacity: size, floor: "private" },

@@ -7,6 +7,7 @@ mod table;
 mod tests;
 mod words;
 
+use crate::case::Test;
 use crate::channel::{About, Kind};
 use crate::report::Report;
 use format::{date, duration, escape, script_json};
@@ -157,15 +158,19 @@ fn groups(report: &Report) -> String {
         let _ = write!(
             out,
             "<section class=\"group\" id=\"{anchor}\" aria-labelledby=\"{anchor}-h\"><h2 id=\"{anchor}-h\">{title}</h2>\
-             <p>{sentence}</p><p class=\"quiet\">{around}</p>{table}{parts}<div class=\"chart\" data-chart=\"latency\" \
-             data-group=\"{id}\"></div></section>",
+             <p>{sentence}</p><p class=\"quiet\">{around}</p>{table}{parts}{chart}</section>",
             anchor = anchor(&group.id),
             title = escape(&group.title),
             sentence = escape(&words::sentence(group)),
             around = words::circumstances(group),
             table = table::group(report, group),
             parts = table::parts(report, group),
-            id = escape(&group.id),
+            // The time of a wait is what was asked for: no distribution of the mechanism's.
+            chart = if group.test == Test::Idle {
+                String::new()
+            } else {
+                format!("<div class=\"chart\" data-chart=\"latency\" data-group=\"{}\"></div>", escape(&group.id))
+            },
         );
     }
     out

@@ -2,6 +2,7 @@
 
 use super::format::{self, Quantity, digits, escape};
 use super::words;
+use crate::case::Test;
 use crate::report::{Both, Figures, Group, Report, Row};
 use std::fmt::Write;
 
@@ -141,7 +142,11 @@ pub(super) fn ordered<'a>(report: &'a Report, group: &Group) -> Vec<&'a Row> {
     let mut rows: Vec<&Row> = report.rows.iter().filter(|row| row.group == group.id).collect();
     let value = |row: &Row| {
         let figures = row.figures.as_ref()?;
-        Some(if by_rate(group) { -figures.ops_per_s } else { figures.ns.p50 })
+        Some(match primary(group) {
+            "ops" => -figures.ops_per_s,
+            "cpu" => figures.cpu_percent.iter().sum(),
+            _ => figures.ns.p50,
+        })
     };
     rows.sort_by(|a, b| match (value(a), value(b)) {
         (Some(a), Some(b)) => a.total_cmp(&b),
@@ -150,9 +155,14 @@ pub(super) fn ordered<'a>(report: &'a Report, group: &Group) -> Vec<&'a Row> {
     rows
 }
 
-/// Streams and passes are compared by their rate, everything else by its median.
-fn by_rate(group: &Group) -> bool {
-    matches!(words::family(group.test), "One way" | "Memory access")
+/// The column by which a group's rows are in order: streams and passes are compared by their rate, a receiver that waits
+/// by its processor time, everything else by its median.
+fn primary(group: &Group) -> &'static str {
+    match words::family(group.test) {
+        _ if group.test == Test::Idle => "cpu",
+        "One way" | "Memory access" => "ops",
+        _ => "p50",
+    }
 }
 
 /// A group's table.
@@ -161,7 +171,7 @@ pub(super) fn group(report: &Report, group: &Group) -> String {
     let cells =
         |column: &Column| rows.iter().any(|row| row.figures.as_ref().is_some_and(|f| (column.cell)(f).is_some()));
     let columns: Vec<&Column> = COLUMNS.iter().filter(|column| !column.optional || cells(column)).collect();
-    let first = if by_rate(group) { "ops" } else { "p50" };
+    let first = primary(group);
 
     let mut out = String::new();
     let _ = write!(
