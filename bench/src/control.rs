@@ -29,6 +29,8 @@ const SENT: usize = 512;
 const COUNT: usize = 640;
 /// When the follower was through, and what it used.
 const ENDED: usize = 768;
+/// The number of the burst that has begun.
+const GO: usize = 896;
 /// Eight parts for each side: 24 bytes of name and a word of ticks.
 const PARTS: usize = 1024;
 const PARTS_MAX: usize = 8;
@@ -139,13 +141,27 @@ impl Control {
         self.wait_for(READY)
     }
 
+    /// Leader: what is measured begins on both sides.
+    pub(crate) fn go(&self) {
+        self.begin();
+        self.tell(GO, self.burst);
+    }
+
+    /// Follower: waits for [`go`](Self::go), so that nothing is counted that the leader does not measure.
+    pub(crate) fn ready(&self) -> Result<()> {
+        self.tell(READY, self.burst);
+        self.wait_for(GO)?;
+        self.begin();
+        Ok(())
+    }
+
     /// Leader: waits for the follower to be through.
     pub(crate) fn finish(&self) -> Result<()> {
         self.wait_for(DONE)
     }
 
-    /// Leader: until the follower has put the burst's number there. Polls for a while, and then sleeps: a follower that
-    /// is traced, or that has much left to read, has the processor to itself.
+    /// Until the other process has put the burst's number there. Polls for a while, and then sleeps: one that is traced,
+    /// or that has much left to read, may need the processor.
     fn wait_for(&self, offset: usize) -> Result<()> {
         let word = self.area.half_word(offset);
         let began = Instant::now();
@@ -163,7 +179,7 @@ impl Control {
                 at => futex_wait(word, at),
             }
             if began.elapsed() > PATIENCE {
-                return Err("the second process hangs".into());
+                return Err("the other process hangs".into());
             }
         }
     }
@@ -230,11 +246,7 @@ impl Control {
         Ok(Some(serde_json::from_slice(text)?))
     }
 
-    pub(crate) fn ready(&self) {
-        self.tell(READY, self.burst);
-    }
-
-    /// Follower: stores this and wakes a leader that sleeps there.
+    /// Stores this and wakes the other process if it sleeps there.
     fn tell(&self, offset: usize, value: u32) {
         let word = self.area.half_word(offset);
         // SeqCst: before the wake-up, as in `announce`.
@@ -308,13 +320,13 @@ impl Control {
     }
 }
 
-/// For waits outside of what is measured: gives the processor away now and then.
+/// For waits outside of what is measured: gives the processor away every few milliseconds.
 pub(crate) fn spin_until(condition: impl Fn() -> bool) -> Result<()> {
     let began = Instant::now();
     let mut tries = 0u32;
     while !condition() {
         tries = tries.wrapping_add(1);
-        if tries.is_multiple_of(4096) {
+        if tries.is_multiple_of(1 << 16) {
             std::thread::yield_now();
             if began.elapsed() > PATIENCE {
                 return Err("the other process hangs".into());

@@ -5,7 +5,7 @@ use crate::case::{Burst, Mode, Test};
 use crate::pair::Pair;
 use crate::programs;
 use crate::report::{Both, Percentiles};
-use crate::rounds::scaled;
+use crate::rounds::{each_ps, scaled};
 use crate::run::{Options, Progress};
 use crate::stats::Series;
 use serde::Serialize;
@@ -105,7 +105,7 @@ pub fn run_one(one: &One, options: &Options, progress: &mut dyn FnMut(&Progress)
             left -= now.count;
         } else {
             // A tenth of it may warm up, unless that is hardly anything.
-            let longer = scaled(&burst, &outcome, BURST_PS);
+            let longer = scaled(&burst, each_ps(&burst, &outcome), BURST_PS);
             warm = longer.count >= messages / 10 || longer.count <= burst.count * 2;
             burst = longer;
         }

@@ -3,13 +3,14 @@
 use crate::Result;
 use crate::case::{Burst, Mode, Test};
 use crate::channel::About;
+use crate::clock;
 use crate::control::SAMPLES_MAX;
 use crate::pair::{Conditions, Pair};
 use crate::plan::{Candidate, GroupPlan};
 use crate::programs::Known;
 use crate::report::{Both, Figures, Group, Row};
 use crate::run::Options;
-use crate::stats::{Series, is_rate};
+use crate::stats::{Series, is_rate, median};
 use crate::syscalls;
 use crate::worker::Outcome;
 use std::time::{Duration, Instant};
@@ -37,6 +38,10 @@ struct Contender {
     burst: Burst,
     series: Series,
     state: State,
+    /// Bytes that the warm-up has carried.
+    moved: u64,
+    /// Picoseconds of an operation in the warm-up's best burst.
+    fastest_ps: f64,
 }
 
 enum State {
@@ -73,7 +78,10 @@ impl Clockwork<'_> {
     /// The candidate's pair; `None` if it cannot do what the group does.
     fn start(&self, plan: &GroupPlan, candidate: &Candidate) -> Option<Contender> {
         let known = self.known.iter().find(|known| known.about.name == candidate.mechanism)?;
-        let contender = |burst, state| Contender { about: known.about.clone(), burst, series: Series::new(), state };
+        let contender = |burst, state| {
+            let (about, series) = (known.about.clone(), Series::new());
+            Contender { about, burst, series, state, moved: 0, fastest_ps: f64::INFINITY }
+        };
         let command = match &known.command {
             Ok(command) => command,
             Err(why) => return Some(contender(plan.burst, State::Failed(why.clone()))),
@@ -99,10 +107,10 @@ impl Clockwork<'_> {
         progress: &mut dyn FnMut(Duration, &str),
     ) -> Result<u32> {
         let mut order: Vec<usize> = (0..contenders.len()).collect();
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut random = clock::now();
         let aim_ps = if plan.at_least > 0 { LONG_BURST_PS } else { BURST_PS };
         let began = Instant::now();
-        let (mut rounds, mut warm) = (0, false);
+        let (mut rounds, mut warm_ups, mut warm) = (0, 0, false);
         loop {
             // Another order in each round, so that no row is always after the same other.
             for i in (1..order.len()).rev() {
@@ -113,9 +121,16 @@ impl Clockwork<'_> {
                 self.options.check_interrupted()?;
                 contenders[at].burst(warm, aim_ps);
             }
-            rounds += u32::from(warm);
-            // The first round, and the first tenth of the time, warm up.
-            warm |= began.elapsed() >= plan.budget / 10;
+            if warm {
+                rounds += 1;
+            } else {
+                warm_ups += 1;
+                // Two rounds, of which the first is a guess, and a tenth of the time. Longer for a buffer that was not
+                // yet full once, whose pages nobody has touched, but then others must not have all of the time either.
+                let new = contenders.iter().any(|contender| contender.is_new(plan.group.capacity));
+                let until = if new { plan.budget / 3 } else { plan.budget / 10 };
+                warm = warm_ups >= 2 && began.elapsed() >= until;
+            }
             progress(began.elapsed(), &format!("round {rounds}"));
             let all_failed = contenders.iter().all(|contender| matches!(contender.state, State::Failed(_)));
             let done = match self.options.rounds {
@@ -142,9 +157,21 @@ impl Contender {
         let expected = Duration::from_nanos(self.burst.gap_ns.saturating_mul(self.burst.count));
         match pair.burst(&self.burst, expected) {
             Ok(outcome) if counts => self.series.add(&self.burst, &outcome),
-            Ok(outcome) => self.burst = scaled(&self.burst, &outcome, aim_ps),
+            Ok(outcome) => {
+                self.moved += outcome.operations * self.burst.size as u64;
+                let now_ps = each_ps(&self.burst, &outcome);
+                self.fastest_ps = self.fastest_ps.min(now_ps);
+                // By what was not disturbed, unless that is far from what happens now.
+                self.burst = scaled(&self.burst, self.fastest_ps.max(now_ps / 8.0), aim_ps);
+            }
             Err(cause) => self.state = State::Failed(cause.to_string()),
         }
+    }
+
+    /// Whether a stream has not yet gone once through a buffer of this size.
+    fn is_new(&self, capacity: u64) -> bool {
+        let runs = matches!(self.state, State::Runs(_));
+        runs && self.burst.test == Test::OneWay && self.moved < capacity
     }
 
     /// In bursts of their own, because who is traced is slow.
@@ -219,12 +246,24 @@ fn traced(pair: &mut Pair, burst: &Burst, count: u64) -> Result<Option<Both<f64>
     Ok(Some([per_op(0), per_op(1)]))
 }
 
-/// The same burst with as many operations as fit into a time, by what it took.
-pub(crate) fn scaled(burst: &Burst, outcome: &Outcome, aim_ps: f64) -> Burst {
+/// What an operation took, in picoseconds.
+pub(crate) fn each_ps(burst: &Burst, outcome: &Outcome) -> f64 {
+    let whole = outcome.elapsed_ps as f64 / outcome.operations.max(1) as f64;
+    if burst.test != Test::Rtt || outcome.samples_ps.is_empty() {
+        return whole;
+    }
+    // A burst that lost its processor for a while is no slower for that.
+    let group = f64::from(burst.group.max(1));
+    let mut samples: Vec<f64> = outcome.samples_ps.iter().map(|&ps| ps as f64 / group).collect();
+    median(&mut samples)
+}
+
+/// The same burst with as many operations as fit into a time.
+pub(crate) fn scaled(burst: &Burst, each_ps: f64, aim_ps: f64) -> Burst {
     if burst.test == Test::Idle {
         return *burst;
     }
-    let each_ps = (outcome.elapsed_ps as f64 / outcome.operations.max(1) as f64).max(1.0);
+    let each_ps = each_ps.max(1.0);
     let together = u64::from(burst.batch.max(1));
     let least = match burst.test {
         Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => 1,
@@ -240,4 +279,28 @@ pub(crate) fn scaled(burst: &Burst, outcome: &Outcome, aim_ps: f64) -> Burst {
     }
     group = group.max(count.div_ceil(SAMPLES_MAX));
     Burst { count, group: group.min(u64::from(u32::MAX)) as u32, ..*burst }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_takes_about_as_long_as_it_should() {
+        let rtt = Burst { group: 10, ..Burst::new(Test::Rtt, Mode::Spin, 32, 100) };
+        let scaled_to = |burst: &Burst, each_ns: f64| scaled(burst, each_ns * 1000.0, BURST_PS);
+        assert_eq!((scaled_to(&rtt, 100.0).count, scaled_to(&rtt, 100.0).group), (30_000, 10));
+        // Not fewer than three, however long they take; whole batches, and whole batches to a sample.
+        let large = Burst::new(Test::OneWay, Mode::Each, 64 << 20, 4);
+        assert_eq!((scaled_to(&large, 1e8).count, scaled_to(&large, 1e8).group), (3, 1));
+        let batch = Burst { batch: 32, ..Burst::new(Test::OneWay, Mode::Batch, 32, 320) };
+        for each_ns in [0.5, 3.0, 77.0, 1e6] {
+            let burst = scaled_to(&batch, each_ns);
+            assert!(burst.count % 32 == 0 && burst.group % 32 == 0 && burst.count >= 4 * 32, "{burst:?}");
+            assert!(burst.count / u64::from(burst.group) <= SAMPLES_MAX, "{burst:?}");
+        }
+        let idle = Burst::new(Test::Idle, Mode::Hybrid, 32, 1);
+        assert_eq!(scaled_to(&idle, 1e9), idle);
+        assert_eq!(scaled_to(&Burst::new(Test::SequentialRead, Mode::Each, 1 << 30, 1), 1e8).count, 1);
+    }
 }

@@ -45,7 +45,6 @@ pub(crate) struct Usage {
 
 impl Usage {
     pub(crate) fn begin() -> Self {
-        forget_peak();
         Self {
             context_switches: context_switches(),
             // Relaxed: the burst's allocations are this process's own.
@@ -82,7 +81,7 @@ fn context_switches() -> u64 {
 
 /// Sets the peak of the resident memory back to what is resident now. Where the kernel refuses, the peak is that of the
 /// process's life.
-fn forget_peak() {
+pub(crate) fn forget_peak() {
     static FILE: OnceLock<Option<File>> = OnceLock::new();
     let file = FILE.get_or_init(|| OpenOptions::new().write(true).open("/proc/self/clear_refs").ok());
     if let Some(mut file) = file.as_ref() {

@@ -18,7 +18,7 @@ use crate::case::Burst;
 use crate::channel::{End, Mechanism, Prepared, Setup};
 use crate::control::{Control, SAMPLES_MAX};
 use crate::usage::{Others, Used};
-use crate::{Result, clock, machine};
+use crate::{Result, clock, machine, usage};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
 use std::os::fd::RawFd;
@@ -213,9 +213,10 @@ impl Pair {
         let samples = burst.count / u64::from(burst.group.max(1)) + 1;
         self.samples.clear();
         self.samples.reserve(samples.min(1 << 24) as usize);
+        usage::forget_peak();
         self.control.start(burst)?;
         let others = Others::begin(&self.others);
-        self.control.begin();
+        self.control.go();
         self.end.lead(burst, &self.control, &mut self.samples)?;
         self.control.end();
         self.control.finish()?;
@@ -341,8 +342,8 @@ fn follow_all(mechanisms: &[&dyn Mechanism], order: &Follow, control: &mut Contr
         if burst.count / u64::from(burst.group.max(1)) > SAMPLES_MAX {
             return Err(format!("more than {SAMPLES_MAX} samples in one burst").into());
         }
-        control.begin();
-        control.ready();
+        usage::forget_peak();
+        control.ready()?;
         end.follow(&burst, control)?;
         control.end();
         control.done();
