@@ -163,6 +163,11 @@ fn write_group(out: &mut String, group: &Group, rows: &[&Row], gone: u8, width: 
         if row.figures.as_ref().is_some_and(|figures| !figures.parts.is_empty()) {
             writeln!(out)?;
         }
+        let late = row.figures.as_ref().filter(|figures| group.test == Test::Pauses && figures.stalls > 0);
+        if let Some(figures) = late {
+            let (name, stalls, of) = (&row.about.name, figures.stalls, figures.operations);
+            writeln!(out, "{}", wrapped(&format!("  {name}: {stalls} of {of} round trips took over 20 ms"), width))?;
+        }
         if let Some(why) = &row.failure {
             let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
             writeln!(out, "{}", wrapped(&format!("  {}: {why}", row.about.name), width))?;
@@ -339,10 +344,20 @@ mod tests {
         }
         assert!(text.contains("  tachyon: did not build: no clang on the PATH of this machine\n"), "{text}");
         assert!(text.contains("  mutex-ring: lock 20.0 ns, copy 3.50 ns\n"), "{text}");
-        assert!(text.contains("1 met") || text.contains("met,"), "{text}");
+        assert!(text.contains("Bars: 2 met, 2 missed, "), "{text}");
         // The fastest comes first.
         let at = |name: &str| text.find(&format!("\n{name}")).expect("a row");
         assert!(at("  raw-flag*") < at("  ring ") && at("  ring ") < at("  tachyon "));
+    }
+
+    #[test]
+    fn lost_wake_ups_are_said() {
+        let mut lost = row("pauses", "ring", figures(&[100.0; 5]));
+        lost.figures.as_mut().expect("figures").stalls = 7;
+        let mut run = report(vec![lost]);
+        assert!(!text(&run, 120).contains("took over 20 ms"));
+        run.groups[0].test = Test::Pauses;
+        assert!(text(&run, 120).contains("  ring: 7 of 1000000 round trips took over 20 ms\n"));
     }
 
     #[test]

@@ -33,9 +33,14 @@ pub fn check_only(only: &[String], plan: Plan, catalogue: &Catalogue) -> Outcome
         Plan::Standard => 1,
         _ => 2,
     };
+    let (mut something, mut lacks) = (false, None);
     for text in only {
         let rows: Vec<_> = catalogue.rows().filter(|(id, _)| id.contains(text.as_str())).collect();
-        if rows.iter().any(|(_, least)| order(*least) <= order(plan)) {
+        let held: Vec<_> = rows.iter().filter(|(_, least)| order(*least) <= order(plan)).collect();
+        let missing: Vec<_> = held.iter().filter_map(|(id, _)| missing(id, catalogue)).collect();
+        something |= missing.len() < held.len();
+        if !held.is_empty() {
+            lacks = lacks.or(missing.into_iter().next());
             continue;
         }
         let said = match rows.first() {
@@ -52,7 +57,18 @@ pub fn check_only(only: &[String], plan: Plan, catalogue: &Catalogue) -> Outcome
         };
         return Err(Failure::new(USAGE, said));
     }
-    Ok(())
+    match lacks {
+        // A peer that is missing beside others that are not is a row that says so, or none.
+        Some(said) if !something => Err(Failure::error(format!("nothing to measure: {said}"))),
+        _ => Ok(()),
+    }
+}
+
+/// Why the mechanism of a row cannot be measured, if it cannot.
+fn missing(row: &str, catalogue: &Catalogue) -> Option<String> {
+    let (_, name) = row.split_once('/')?;
+    let one = catalogue.mechanisms.iter().find(|one| one.about.name == name)?;
+    Some(format!("{name}: {}", one.missing.as_deref()?.lines().next().unwrap_or_default()))
 }
 
 /// `; did you mean …?`, if something is much like it.
