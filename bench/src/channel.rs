@@ -169,8 +169,9 @@ pub fn fill(bytes: &mut [u8], seed: u64) {
 
 #[inline(always)]
 fn fill_words(bytes: &mut [u8], seed: u64) {
-    for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
-        word.copy_from_slice(&seed.wrapping_add(i as u64).to_ne_bytes());
+    // As arrays: `copy_from_slice` is a call where the program is not linked as a whole.
+    for (i, word) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
+        *word = seed.wrapping_add(i as u64).to_ne_bytes();
     }
 }
 
@@ -185,8 +186,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
 
 #[inline(always)]
 fn sum_words(bytes: &[u8]) -> u64 {
-    let word = |chunk: &[u8]| u64::from_ne_bytes(chunk.try_into().expect("8 bytes"));
-    bytes.chunks_exact(8).fold(0, |sum, chunk| sum.wrapping_add(word(chunk)))
+    bytes.as_chunks().0.iter().fold(0, |sum, word| sum.wrapping_add(u64::from_ne_bytes(*word)))
 }
 
 /// The sum of a message of `size` bytes that [`fill`] wrote with this seed.

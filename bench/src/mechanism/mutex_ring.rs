@@ -224,8 +224,9 @@ impl Channel for Ends {
     }
 
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        let (header, message) = self.output.add(HEADER + size).split_at_mut(HEADER);
-        header.copy_from_slice(&(size as u64).to_ne_bytes());
+        let bytes = self.output.add(HEADER + size);
+        let (header, message) = bytes.split_first_chunk_mut::<HEADER>().expect("room for a header");
+        *header = (size as u64).to_ne_bytes();
         fill(message);
         if !flush {
             return Ok(());
