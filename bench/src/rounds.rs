@@ -187,7 +187,7 @@ impl Contender {
         let mut counted = traced(pair, &self.burst, few);
         if matches!(counted, Ok(Some(counts)) if counts.iter().all(|&count| count < 0.5)) {
             // None or hardly any: with more operations, one by chance weighs less.
-            counted = traced(pair, &self.burst, ((5.0 * TRACED_NS / each_ns) as u64).clamp(few, 50_000));
+            counted = traced(pair, &self.burst, ((2.0 * TRACED_NS / each_ns) as u64).clamp(few, 50_000));
         }
         match counted {
             Ok(counted) => self.series.syscalls = counted,
@@ -229,20 +229,26 @@ impl Contender {
 }
 
 /// System calls per operation: what twice as many operations make more, so that what surrounds a burst is none of them.
+/// The least of three bursts: a side that polls gives its processor away when the other one has lost its own.
 fn traced(pair: &mut Pair, burst: &Burst, count: u64) -> Result<Option<Both<f64>>> {
     let count = count.next_multiple_of(u64::from(burst.batch.max(1)));
     let [leading, following, ..] = pair.pids[..] else { return Ok(None) };
-    let mut counts = [[0; 2]; 2];
-    for (times, counts) in (1..).zip(&mut counts) {
-        let group = (times * count).div_ceil(1000).max(u64::from(burst.group)) as u32;
-        let burst = Burst { count: times * count, group, ..*burst };
-        let expected = Duration::from_nanos(burst.gap_ns.saturating_mul(burst.count));
-        match syscalls::during([leading, following], || pair.burst(&burst, expected).map(|_| ()))? {
-            Some(both) => *counts = both,
-            None => return Ok(None),
+    let mut least = [[u64::MAX; 2]; 2];
+    for _ in 0..3 {
+        for (times, least) in (1..).zip(&mut least) {
+            let group = (times * count).div_ceil(1000).max(u64::from(burst.group)) as u32;
+            let burst = Burst { count: times * count, group, ..*burst };
+            let expected = Duration::from_nanos(burst.gap_ns.saturating_mul(burst.count));
+            match syscalls::during([leading, following], || pair.burst(&burst, expected).map(|_| ()))? {
+                Some(both) => *least = [least[0].min(both[0]), least[1].min(both[1])],
+                None => return Ok(None),
+            }
+        }
+        if least[0].iter().zip(least[1]).all(|(&once, twice)| twice <= once + 2) {
+            break;
         }
     }
-    let per_op = |side: usize| counts[1][side].saturating_sub(counts[0][side]) as f64 / count as f64;
+    let per_op = |side: usize| least[1][side].saturating_sub(least[0][side]) as f64 / count as f64;
     Ok(Some([per_op(0), per_op(1)]))
 }
 
