@@ -244,6 +244,7 @@ fn bad_input_is_found_before_anything_is_measured() {
         assert_failed(&run(&place, &args), 2, said);
     }
     assert_failed(&run(&place, &["--only", "rtt-spin/tachyon"]), 1, "tachyon: not built (make bench-peers)");
+    assert_failed(&run(&place, &["--only", "rtt-block/raw-flag"]), 1, "nothing was measured");
     // What it cannot do is found out by asking it.
     assert_failed(&run(&place, &["run", "--mechanism", "futex", "--messages", "5"]), 1, "futex cannot do one-way");
 }

@@ -100,7 +100,11 @@ fn measure(suite: &Suite) -> Outcome<Report> {
     let report = ramway_bench::run(&options, &mut |progress| meter.show(progress));
     meter.clear();
     interrupt.check()?;
-    report.map_err(cannot)
+    let report = report.map_err(cannot)?;
+    if report.rows.is_empty() {
+        return Err(Failure::error("nothing was measured: no mechanism of the rows that --only names can do that"));
+    }
+    Ok(report)
 }
 
 fn read(path: &Path) -> Outcome<Report> {
