@@ -64,7 +64,9 @@ impl Series {
         let whole = outcome.elapsed_ps as f64 / operations as f64;
         let group = f64::from(burst.group.max(1));
         let mut samples: Vec<f64> = outcome.samples_ps.iter().map(|&ps| ps as f64 / group).collect();
-        self.stalls += outcome.samples_ps.iter().filter(|&&ps| ps > STALL_PS).count() as u64;
+        if !is_rate(burst.test) {
+            self.stalls += outcome.samples_ps.iter().filter(|&&ps| ps > STALL_PS).count() as u64;
+        }
         if samples.is_empty() {
             samples.push(whole);
         }

@@ -4,9 +4,9 @@
 //!
 //! - `{"list": null}`: print one JSON array of [`About`](crate::About)s on a line and exit with 0.
 //! - `{"lead": {"protocol": 1, "mechanism", "setup", "burst", "ps_per_tick"}}`: be the leading process of a pair, start the
-//!   following one (how is the program's own business), and open the mechanism in both as [`Setup`](crate::Setup) says.
+//!   following one (how is the program's own business), and open the mechanism in both as [`Setup`] says.
 //!   Answer on standard output with one line: `{"ready": {"pids": [leading, following, …]}}`, or `{"cannot": null}` if the
-//!   mechanism cannot do this [`Burst`](crate::Burst), or `{"failed": "why"}`. Then each line `{"burst": Burst}` on
+//!   mechanism cannot do this [`Burst`], or `{"failed": "why"}`. Then each line `{"burst": Burst}` on
 //!   standard input is answered by one line `{"outcome": Outcome}` or `{"failed": "why"}`; `{"quit": null}` or the end of
 //!   the input ends both processes. Between two bursts both sleep.
 //!
