@@ -92,6 +92,14 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, &timeout) };
 }
 
+/// The same without a time-out: for a process that is killed with the one that would wake it, and that must not disturb
+/// others by waking up for nothing.
+pub(crate) fn futex_wait_untimed(word: &AtomicU32, expected: u32) {
+    let never = std::ptr::null::<libc::timespec>();
+    // SAFETY: the word outlives the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, never) };
+}
+
 /// FUTEX_WAKE of everybody.
 pub(crate) fn futex_wake(word: &AtomicU32) {
     // SAFETY: the kernel uses the address of the word only.

@@ -1,7 +1,7 @@
 //! The page by which the leading process tells the following one what comes next, and hears what it measured.
 
-use crate::area::{Area, futex_wait, futex_wake};
-use crate::case::Burst;
+use crate::area::{Area, futex_wait, futex_wait_untimed, futex_wake};
+use crate::case::{Burst, Test};
 use crate::usage::{Usage, Used};
 use crate::{Result, clock};
 use std::cell::Cell;
@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 
 /// Samples that the following process can hand over after one burst.
 pub(crate) const SAMPLES_MAX: u64 = 1 << 14;
+/// The most samples of one burst: where the leading process takes them, they need not fit here.
+pub(crate) fn samples_max(test: Test) -> u64 {
+    if matches!(test, Test::Rtt | Test::Pauses) { 16 * SAMPLES_MAX } else { SAMPLES_MAX }
+}
 const SAMPLES: usize = 4096;
 const LENGTH: usize = SAMPLES + SAMPLES_MAX as usize * 8;
 
@@ -234,7 +238,7 @@ impl Control {
             std::hint::spin_loop();
         }
         while word.load(Acquire) == self.burst {
-            futex_wait(word, self.burst);
+            futex_wait_untimed(word, self.burst);
         }
         self.burst = word.load(Acquire);
         let len = self.area.word(TEXT).load(Relaxed) as usize;
