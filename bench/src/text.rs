@@ -85,11 +85,10 @@ fn write_machine(out: &mut String, report: &Report, width: usize) -> fmt::Result
         [Some(lead), Some(follow)] => format!("processor {lead} sends, {follow} receives"),
         _ => "where they run is left to the scheduler".into(),
     };
-    if machine.same_core == Some(true) {
-        pinned.push_str(" (threads of one core)");
-    }
     if machine.cpus < 2 {
-        pinned.push_str(" (one processor: the two processes take turns, and what polls waits for the scheduler)");
+        pinned = "one processor: the two processes take turns, and what polls waits for the scheduler".into();
+    } else if machine.same_core == Some(true) {
+        pinned.push_str(" (threads of one core)");
     }
     let memory = match machine.memory {
         0 => String::new(),
