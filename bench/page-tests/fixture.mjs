@@ -35,7 +35,7 @@ function percentiles(p50, tail, next) {
   const curve = PERCENTILES.map((p) => [p, at(p)]).concat([[100, max]]);
   for (let i = 1; i < curve.length; i++) curve[i][1] = Math.max(curve[i][1], curve[i - 1][1]);
   const value = (p) => curve.find(([q]) => q === p)[1];
-  return { curve, ns: { samples, min: at(0), mean: at(58), p50: value(50), p90: value(90), p95: value(95), p99: value(99), p999: value(99.9), p9999: value(99.99), max } };
+  return { curve, ns: { samples, group: 10, min: at(0), mean: at(58), p50: value(50), p90: value(90), p95: value(95), p99: value(99), p999: value(99.9), p9999: value(99.99), max } };
 }
 
 function figures(p50, size, next, more = {}) {

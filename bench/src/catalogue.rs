@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::channel::{About, Kind};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Only, Plan};
 use crate::programs;
 use serde::Serialize;
 use std::path::Path;
@@ -78,5 +78,13 @@ impl Catalogue {
             group.candidates.clone().into_iter().map(move |name| (format!("{id}/{name}"), plan))
         };
         self.groups.iter().flat_map(of)
+    }
+
+    /// Those of them that `text` means in [`Options::only`](crate::Options::only).
+    pub fn meant(&self, text: &str) -> Vec<(String, Plan)> {
+        let texts = [text.to_owned()];
+        let only = Only::new(&texts);
+        let means = |id: &str| id.split_once('/').is_some_and(|(group, mechanism)| only.means(group, mechanism));
+        self.rows().filter(|(id, _)| means(id)).collect()
     }
 }

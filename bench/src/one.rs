@@ -3,7 +3,8 @@
 use crate::Result;
 use crate::case::{Burst, Mode, Test};
 use crate::pair::Pair;
-use crate::programs;
+use crate::plan;
+use crate::programs::{self, Known};
 use crate::report::{Both, Percentiles};
 use crate::rounds::{each_ps, scaled};
 use crate::run::{Options, Progress};
@@ -72,6 +73,28 @@ const BURST_PS: f64 = 300e9;
 /// Operations of the first burst, which finds out how long one takes.
 const FIRST: u64 = 100;
 
+/// What else this mechanism can be asked for.
+fn instead(known: &Known, burst: &Burst) -> String {
+    let all = [
+        (Test::OneWay, [Mode::Each, Mode::Batch, Mode::Block, Mode::Hybrid].as_slice()),
+        (Test::Rtt, &[Mode::Spin, Mode::Hybrid, Mode::Block]),
+        (Test::Wake, &[Mode::Block]),
+    ];
+    for size in [burst.size, 32, 0] {
+        let can = |test, mode| known.can(&Burst { test, mode, size, smallest: size, ..*burst });
+        let tests = all.iter().filter_map(|&(test, modes)| {
+            let modes: Vec<_> = modes.iter().filter(|&&mode| can(test, mode)).map(|mode| mode.name()).collect();
+            (!modes.is_empty()).then(|| format!("{} {}", test.name(), modes.join(" or ")))
+        });
+        let tests: Vec<_> = tests.collect();
+        if !tests.is_empty() {
+            let of = if size == burst.size { String::new() } else { format!(" with messages of {size} B") };
+            return format!("; it can do {}{of}", tests.join(", "));
+        }
+    }
+    "; it carries nothing that could be measured by hand".to_owned()
+}
+
 /// Measures one row. The plan and the choice of rows in `options` do not matter here.
 ///
 /// # Errors
@@ -80,10 +103,16 @@ pub fn run_one(one: &One, options: &Options, progress: &mut dyn FnMut(&Progress)
     let name = &one.mechanism;
     let known = programs::all(options.peers.as_deref())?;
     let known = known.into_iter().find(|known| known.about.name == *name);
-    let known = known.ok_or_else(|| format!("no mechanism is called {name}"))?;
+    let known = known.ok_or_else(|| match plan::PEERS.split_whitespace().any(|peer| peer == name) {
+        true => format!("{name} was not built (make bench-peers)"),
+        false => format!("no mechanism is called {name}"),
+    })?;
     let command = known.command.clone()?;
     let Burst { test, mode, size, count: messages, batch, .. } = one.burst;
-    let cannot = || format!("{name} cannot do {} {} with messages of {size} B", test.name(), mode.name());
+    let cannot = || {
+        let can = if known.builtin { instead(&known, &one.burst) } else { String::new() };
+        format!("{name} cannot do {} {} with messages of {size} B{can}", test.name(), mode.name())
+    };
     if !known.can(&one.burst) {
         return Err(cannot().into());
     }
@@ -112,7 +141,7 @@ pub fn run_one(one: &One, options: &Options, progress: &mut dyn FnMut(&Progress)
         progress(&Progress { done: messages - left, total: messages, label: name.clone() });
     }
     pair.stop()?;
-    let figures = series.figures(&one.burst);
+    let figures = series.figures(&burst);
     let msgs_per_s = messages as f64 / seconds;
     Ok(Single {
         mechanism: name.clone(),

@@ -1,8 +1,9 @@
 //! Directories that a pair uses and that go with it, in memory and on a disk.
 
 use crate::Result;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -40,9 +41,9 @@ impl Drop for Directory {
 }
 
 /// Whether nobody else has it locked; locked then.
-fn lock_now(directory: &File) -> bool {
-    // SAFETY: a descriptor that is open for as long as `directory` lives.
-    unsafe { libc::flock(directory.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+fn lock_now(file: &File) -> bool {
+    // SAFETY: a descriptor that is open for as long as `file` lives.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
 /// Where directories in memory are made.
@@ -74,8 +75,8 @@ fn in_memory(place: &Path) -> bool {
     matches!(kind, libc::TMPFS_MAGIC) || kind as u64 == 0x8584_58F6
 }
 
-/// Removes what runs that were killed have left behind: directories of ours that nobody has locked, of processes that do
-/// not exist (so that one that is about to lock its directory keeps it).
+/// Removes what runs that were killed have left behind: directories and files of ours that nobody has locked, of processes
+/// that do not exist (so that one that is about to lock its directory keeps it).
 pub(crate) fn remove_stale() {
     for base in [memory(), disk()] {
         for entry in fs::read_dir(base).into_iter().flatten().flatten() {
@@ -84,11 +85,17 @@ pub(crate) fn remove_stale() {
             let Some(pid) = pid else { continue };
             // SAFETY: signal 0 is never delivered.
             let lives = unsafe { libc::kill(pid, 0) } == 0 || errno() == libc::EPERM;
-            if !lives && File::open(entry.path()).is_ok_and(|directory| lock_now(&directory)) {
-                let _ = fs::remove_dir_all(entry.path());
+            if !lives && open(&entry.path()).is_ok_and(|file| lock_now(&file)) {
+                // What cannot be removed is another user's. A file is a shared memory object of `shm-by-hand`.
+                let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
             }
         }
     }
+}
+
+/// Of anybody's: a link is not followed, and a pipe is not waited for.
+fn open(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
 fn errno() -> i32 {

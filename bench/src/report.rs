@@ -138,8 +138,11 @@ pub struct Figures {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Percentiles {
-    /// How many values; of `group` operations each.
+    /// How many values.
     pub samples: u64,
+    /// Operations that one value is the mean of: more than one where reading the clock for each would be a part of what
+    /// is measured. The far end is that much flatter.
+    pub group: u32,
     /// The smallest.
     pub min: f64,
     /// The arithmetic mean.

@@ -96,15 +96,16 @@ impl Resume {
 
 fn chosen(options: &Options) -> BTreeMap<String, String> {
     let settings = options.settings();
+    let processor = |cpu: Option<usize>| cpu.map_or("any".to_owned(), |cpu| cpu.to_string());
     let all = [
         ("plan", settings.plan),
-        ("processors", format!("{:?}", settings.cpus)),
+        ("processors", settings.cpus.map(processor).join(",")),
         ("both orders", options.both_orders.to_string()),
         ("real time", settings.realtime.to_string()),
         ("rows", settings.only.join(", ")),
-        ("time for a group", format!("{:?}", options.group_time)),
-        ("rounds", format!("{:?}", options.rounds)),
-        ("directory of peers", format!("{:?}", options.peers)),
+        ("time for a group", options.group_time.map_or("the plan's".to_owned(), |time| format!("{time:?}"))),
+        ("rounds", options.rounds.map_or("as many as fit".to_owned(), |rounds| rounds.to_string())),
+        ("directory of peers", options.peers.as_ref().map_or(String::new(), |peers| peers.display().to_string())),
     ];
     all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::case::{Burst, Mode, Test};
 use crate::channel::About;
 use crate::clock;
-use crate::control::SAMPLES_MAX;
+use crate::control::samples_max;
 use crate::pair::{Conditions, Pair};
 use crate::plan::{Candidate, GroupPlan};
 use crate::programs::Known;
@@ -283,7 +283,7 @@ pub(crate) fn scaled(burst: &Burst, each_ps: f64, aim_ps: f64) -> Burst {
         // A microsecond at least, and no more samples than tell something.
         group = group.max((1e6 / each_ps).ceil() as u64).max(count / 1000).next_multiple_of(together);
     }
-    group = group.max(count.div_ceil(SAMPLES_MAX));
+    group = group.max(count.div_ceil(samples_max(burst.test)));
     Burst { count, group: group.min(u64::from(u32::MAX)) as u32, ..*burst }
 }
 
@@ -303,7 +303,7 @@ mod tests {
         for each_ns in [0.5, 3.0, 77.0, 1e6] {
             let burst = scaled_to(&batch, each_ns);
             assert!(burst.count % 32 == 0 && burst.group % 32 == 0 && burst.count >= 4 * 32, "{burst:?}");
-            assert!(burst.count / u64::from(burst.group) <= SAMPLES_MAX, "{burst:?}");
+            assert!(burst.count / u64::from(burst.group) <= samples_max(burst.test), "{burst:?}");
         }
         let idle = Burst::new(Test::Idle, Mode::Hybrid, 32, 1);
         assert_eq!(scaled_to(&idle, 1e9), idle);

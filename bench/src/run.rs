@@ -6,7 +6,7 @@ use crate::clock;
 use crate::machine::{self, Machine};
 use crate::pair::Conditions;
 use crate::place;
-use crate::plan::{self, GroupPlan, Plan};
+use crate::plan::{self, GroupPlan, Only, Plan};
 use crate::programs::{self, Known};
 use crate::report::{Report, SCHEMA, Settings};
 use crate::resume::Resume;
@@ -34,7 +34,8 @@ pub enum Placement {
 pub struct Options {
     /// How much.
     pub plan: Plan,
-    /// Only rows whose name `group/mechanism` contains one of these; all if there are none.
+    /// Only rows that one of these means: a group, a mechanism, `group/mechanism`, or a part of that; all if there are
+    /// none.
     pub only: Vec<String>,
     /// Where the two processes run.
     pub placement: Placement,
@@ -146,10 +147,10 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Rep
 
 /// The groups of which something is wanted, with the candidates that are wanted and known.
 fn chosen(options: &Options, groups: Vec<GroupPlan>, known: &[Known]) -> Result<Vec<GroupPlan>> {
+    let only = Only::new(&options.only);
     let wanted = |group: &str, mechanism: &str| {
         // A group that is measured in both orders is wanted in both or in none.
-        let id = format!("{}/{mechanism}", group.strip_suffix("-swapped").unwrap_or(group));
-        options.only.is_empty() || options.only.iter().any(|part| id.contains(part.as_str()))
+        options.only.is_empty() || only.means(group.strip_suffix("-swapped").unwrap_or(group), mechanism)
     };
     let mut groups = groups;
     for plan in &mut groups {
@@ -212,8 +213,11 @@ pub(crate) fn run_groups(
                 (group, rows)
             }
         };
-        report.groups.push(group);
-        report.rows.extend(rows);
+        // Of those that are wanted, none may be able to do what the group does.
+        if !rows.is_empty() {
+            report.groups.push(group);
+            report.rows.extend(rows);
+        }
         before += plan.budget;
     }
     let total = total.as_millis() as u64;

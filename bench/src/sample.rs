@@ -10,6 +10,7 @@ pub(crate) fn figures(rounds: &[f64]) -> Figures {
     let at = |factor: f64| Some(middle * factor);
     let ns = Percentiles {
         samples: 100_000,
+        group: 10,
         min: middle * 0.9,
         mean: middle * 1.05,
         p50: middle,

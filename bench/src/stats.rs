@@ -123,7 +123,7 @@ impl Series {
             ops_per_s,
             ops_per_s_best: self.rates.iter().copied().fold(0.0, f64::max),
             mib_per_s: carries.then_some(ops_per_s * bytes / f64::from(1 << 20)),
-            ns: self.percentiles(),
+            ns: self.percentiles(burst.group.max(1)),
             curve: self.curve(),
             rounds_ns: self.rounds_ns.clone(),
             spread: spread(&self.rounds_ns),
@@ -140,12 +140,13 @@ impl Series {
         }
     }
 
-    fn percentiles(&self) -> Percentiles {
+    fn percentiles(&self, group: u32) -> Percentiles {
         let samples = self.histogram.len();
         let at = |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / 1000.0;
         let known = |quantile: f64| (samples as f64 * (1.0 - quantile) >= BEYOND - 1e-6).then(|| at(quantile));
         Percentiles {
             samples,
+            group,
             min: self.min_ps / 1000.0,
             mean: self.sum_ps / samples.max(1) as f64 / 1000.0,
             p50: at(0.5),

@@ -16,7 +16,7 @@
 
 use crate::case::Burst;
 use crate::channel::{End, Mechanism, Prepared, Setup};
-use crate::control::{Control, SAMPLES_MAX};
+use crate::control::{Control, samples_max};
 use crate::usage::{Others, Used};
 use crate::{Result, clock, machine, usage};
 use serde::{Deserialize, Serialize};
@@ -339,8 +339,9 @@ fn follow_all(mechanisms: &[&dyn Mechanism], order: &Follow, control: &mut Contr
     machine::settle(order.setup.cpus[1], order.setup.realtime)?;
     let mut end = find(mechanisms, &order.mechanism)?.join(&order.setup, &order.ticket)?;
     while let Some(burst) = control.next()? {
-        if burst.count / u64::from(burst.group.max(1)) > SAMPLES_MAX {
-            return Err(format!("more than {SAMPLES_MAX} samples in one burst").into());
+        let most = samples_max(burst.test);
+        if burst.count / u64::from(burst.group.max(1)) > most {
+            return Err(format!("more than {most} samples in one burst").into());
         }
         usage::forget_peak();
         control.ready()?;

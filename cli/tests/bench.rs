@@ -201,6 +201,8 @@ fn one_row_by_hand() {
     let line = json_of(&output.stdout);
     assert_eq!((line["test"].as_str(), line["mode"].as_str()), (Some("rtt"), Some("block")));
     assert_eq!(line["messages"], 33);
+    let args = ["run", "--mechanism", "eventfd", "--test", "rtt", "--mode", "block", "--size", "0", "--messages", "20"];
+    assert_done(&run(&place, &args));
     let args = ["run", "--mechanism", "pipe", "--mode", "batch", "--batch", "7", "--messages", "100", "--json"];
     assert_eq!(json_of(&run(&place, &args).stdout)["batch"], 7);
 }
@@ -228,10 +230,10 @@ fn bad_input_is_found_before_anything_is_measured() {
         (words(&["--time", "0"]), "nothing to measure"),
         (words(&["--rounds", "4"]), "5"),
         (words(&["--filter", "ring"]), "--filter"),
+        (words(&["--html", "-"]), "a file's name"),
         (words(&["run", "--messages", "5"]), "--mechanism"),
         (words(&["run", "--mechanism", "pipes", "--messages", "5"]), "did you mean `pipe`"),
         (of_run(&["--messages", "0"]), "--messages 0"),
-        (of_run(&["--messages", "5", "--size", "0"]), "--size 0"),
         (of_run(&["--messages", "5", "--size", "12"]), "not a multiple of 8"),
         (of_run(&["--messages", "5", "--size", "2M", "--capacity", "1M"]), "does not fit"),
         (of_run(&["--messages", "5", "--size", "huge"]), "not a size"),
@@ -247,6 +249,10 @@ fn bad_input_is_found_before_anything_is_measured() {
     assert_failed(&run(&place, &["--only", "rtt-block/raw-flag"]), 1, "nothing was measured");
     // What it cannot do is found out by asking it.
     assert_failed(&run(&place, &["run", "--mechanism", "futex", "--messages", "5"]), 1, "futex cannot do one-way");
+    let pipe = of_run(&["--messages", "5", "--size", "0"]);
+    let pipe: Vec<&str> = pipe.iter().map(String::as_str).collect();
+    assert_failed(&run(&place, &pipe), 1, "it can do one-way each or batch or block");
+    assert_failed(&run(&place, &["run", "--mechanism", "tachyon", "--messages", "5"]), 1, "make bench-peers");
 }
 
 #[test]

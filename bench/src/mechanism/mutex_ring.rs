@@ -305,8 +305,14 @@ struct Timed {
     ends: Ends,
 }
 
-/// At most so many.
-const TIMED_MAX: u64 = 500;
+/// How many: the same before a long burst and a short one, because system calls are counted by the difference of two.
+fn timed(burst: &Burst) -> u64 {
+    match burst.test {
+        _ if burst.size > 4096 || burst.work_ns > 0 => 4,
+        Test::OneWay => 512,
+        _ => 64,
+    }
+}
 
 impl Timed {
     fn new(out: Shared, input: Shared) -> Self {
@@ -324,13 +330,13 @@ impl Timed {
         if !matches!(burst.test, Test::Rtt | Test::OneWay) {
             return Ok(());
         }
-        let count = burst.count.min(TIMED_MAX);
+        let count = timed(burst);
         self.ends.split = Split { on: true, ..Split::default() };
         // A group that never ends: no samples.
         run(&mut self.ends, &Burst { count, group: u32::MAX, ..*burst })?;
         for (name, ticks) in PARTS.into_iter().zip(self.ends.split.ticks) {
             // The report divides by the burst's operations.
-            control.part(name, (u128::from(ticks) * u128::from(burst.count) / u128::from(count.max(1))) as u64);
+            control.part(name, (u128::from(ticks) * u128::from(burst.count) / u128::from(count)) as u64);
         }
         self.ends.split.on = false;
         control.begin();

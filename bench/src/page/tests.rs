@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 fn figures(p50: f64) -> Value {
     json!({
         "operations": 1000, "ops_per_s": 1e9 / p50, "ops_per_s_best": 1e9 / p50, "mib_per_s": null,
-        "ns": {"samples": 100, "min": p50, "mean": p50, "p50": p50, "p90": p50, "p95": null, "p99": null, "p999": null,
+        "ns": {"samples": 100, "group": 10, "min": p50, "mean": p50, "p50": p50, "p90": p50, "p95": null, "p99": null, "p999": null,
             "p9999": null, "max": p50 * 2.0},
         "curve": [[0.0, p50 * 0.123_456_7], [50.0, p50], [100.0, p50 * 2.0]], "rounds_ns": [p50], "spread": 0.01,
         "ratio_to_floor": null, "ratio_to_ceiling": null, "cpu_percent": [100.0, 0.4], "peak_rss": [1_048_576, 2_097_152],

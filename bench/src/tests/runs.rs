@@ -48,7 +48,7 @@ fn an_interrupted_run_goes_on_where_it_was() {
     let mut other = options.clone();
     other.placement = Placement::Unpinned;
     let error = run_groups(&other, groups(), &mut |_| {}).expect_err("another placement").to_string();
-    assert!(error.contains("processors was"), "{error}");
+    assert!(error.contains("processors was") && error.contains("not \"any,any\""), "{error}");
 
     let mut labels = Vec::new();
     let report = run_groups(&options, groups(), &mut |progress| labels.push(progress.label.clone())).expect("the rest");
@@ -165,8 +165,10 @@ fn what_killed_runs_left_is_removed() {
     for directory in [&stale, &mine, &other] {
         std::fs::create_dir_all(directory.join("inside")).expect("create");
     }
+    let file = base.join(format!("ramway-bench-{dead}"));
+    std::fs::write(&file, "a shared memory object").expect("write");
     place::remove_stale();
-    assert_eq!([stale.exists(), mine.exists(), other.exists()], [false, true, true]);
+    assert_eq!([stale.exists(), file.exists(), mine.exists(), other.exists()], [false, false, true, true]);
     for directory in [mine, other] {
         std::fs::remove_dir_all(directory).expect("remove");
     }

@@ -68,7 +68,7 @@ struct Suite {
     /// Say which groups and mechanisms there are, and measure nothing
     #[arg(long)]
     list: bool,
-    /// Only rows whose GROUP/MECHANISM contains one of these
+    /// Only these rows: a GROUP, a MECHANISM, a GROUP/MECHANISM, or all whose name contains TEXT
     #[arg(long, value_name = "TEXT", num_args = 1.., value_delimiter = ',')]
     only: Vec<String>,
     /// The groups that nearly all bars need, under a minute

@@ -35,7 +35,7 @@ pub fn check_only(only: &[String], plan: Plan, catalogue: &Catalogue) -> Outcome
     };
     let (mut something, mut lacks) = (false, None);
     for text in only {
-        let rows: Vec<_> = catalogue.rows().filter(|(id, _)| id.contains(text.as_str())).collect();
+        let rows = catalogue.meant(text);
         let held: Vec<_> = rows.iter().filter(|(_, least)| order(*least) <= order(plan)).collect();
         let missing: Vec<_> = held.iter().filter_map(|(id, _)| missing(id, catalogue)).collect();
         something |= missing.len() < held.len();

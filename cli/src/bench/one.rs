@@ -36,7 +36,7 @@ pub struct Args {
     /// Which mechanism (`ramway bench --list` has them)
     #[arg(long, value_name = "NAME")]
     mechanism: String,
-    /// Bytes of a message; a multiple of 8
+    /// Bytes of a message; a multiple of 8, and 0 for mechanisms that carry a signal only
     #[arg(long, value_name = "SIZE", default_value = "32", value_parser = parse_size)]
     size: u64,
     /// Bytes of buffering between the two sides [default: 1M, or room for eight messages]
@@ -123,9 +123,6 @@ fn checked(args: &Args) -> Outcome<One> {
     if args.batch.is_some() && mode != Mode::Batch {
         return Err(wrong("--batch needs --mode batch"));
     }
-    if args.size == 0 {
-        return Err(wrong("--size 0 leaves nothing to send: a message is at least 8 bytes"));
-    }
     if !args.size.is_multiple_of(8) {
         let near = args.size.next_multiple_of(8);
         return Err(wrong(format!(
@@ -166,12 +163,15 @@ fn text(single: &Single) -> String {
         _ => "messages",
     };
     let payload = single.mib_per_s.map_or(String::new(), |rate| format!(", {rate:.0} MiB/s"));
+    let time = match single.seconds {
+        seconds if seconds < 0.1 => format!("{:.3} ms", seconds * 1e3),
+        seconds => format!("{seconds:.3} s"),
+    };
     format!(
-        "{}: {} {what} of {} in {:.3} s, {:.0} /s{payload}; p50 {:.1} ns\n",
+        "{}: {} {what} of {} in {time}, {:.0} /s{payload}; p50 {:.1} ns\n",
         single.mechanism,
         single.messages,
         size(single.size as u64),
-        single.seconds,
         single.msgs_per_s,
         single.ns.p50
     )

@@ -19,6 +19,9 @@ pub fn run(suite: &Suite) -> Outcome {
     let old = suite.compare.as_deref().map(read).transpose()?;
     let to_stdout = suite.json.as_deref().is_some_and(|path| path == Path::new("-"));
     let json = suite.json.as_deref().filter(|_| !to_stdout).map(Pending::new).transpose()?;
+    if suite.html.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::new(USAGE, "--html needs a file's name: a page is nothing for standard output"));
+    }
     let html = suite.html.as_deref().map(Pending::new).transpose()?;
     if let Some(path) = &suite.resume {
         // Only tried: the library writes it, group after group.
