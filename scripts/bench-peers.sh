@@ -63,16 +63,27 @@ last_error() {
         tail -n 1 | sed 's/^ *//' | cut -c 1-300
 }
 
+# Tachyon's compiler serves the other C++ (libzmq) as well.
+if modern_clang; then export CC="$clang_c" CXX="$clang_cxx"; fi
+cargo_build() { cargo build $locked --release --manifest-path bench/peers/Cargo.toml "$@"; }
+
+# All at once, so that what they share is built once. If that fails, each by itself says which and why.
+together=no
+if [ $# -eq 0 ]; then
+    say "all peers (minutes, the first time)"
+    if run_logged "peers" cargo_build --keep-going --workspace --exclude check; then
+        together=yes
+        ok ""
+    else
+        note "not all of them can be built; each by itself:"
+    fi
+fi
+
 built=0 not_built=0
 build_peer() { # DIRECTORY LIBRARY WHAT
     say "$1"
     version=$(version_of "$2")
-    if [ "$1" = tachyon ] && modern_clang; then
-        run_logged "peer $1" env CC="$clang_c" CXX="$clang_cxx" \
-            cargo build $locked --release --manifest-path bench/peers/Cargo.toml -p "peer-$2"
-    else
-        run_logged "peer $1" cargo build $locked --release --manifest-path bench/peers/Cargo.toml -p "peer-$2"
-    fi
+    [ $together = yes ] || run_logged "peer $1" cargo_build -p "peer-$2"
     rc=$?
     command=null failure=null
     if [ "$rc" -eq 0 ]; then
