@@ -83,9 +83,7 @@ pub(crate) fn remove_stale() {
             let name = entry.file_name();
             let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<i32>().ok());
             let Some(pid) = pid else { continue };
-            // SAFETY: signal 0 is never delivered.
-            let lives = unsafe { libc::kill(pid, 0) } == 0 || errno() == libc::EPERM;
-            if !lives && open(&entry.path()).is_ok_and(|file| lock_now(&file)) {
+            if !lives(pid) && open(&entry.path()).is_ok_and(|file| lock_now(&file)) {
                 // What cannot be removed is another user's. A file is a shared memory object of `shm-by-hand`.
                 let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
             }
@@ -98,6 +96,9 @@ fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
-fn errno() -> i32 {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+/// Whether a process is there that has not ended: one whose end nobody has asked about is none.
+fn lives(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // After the name, which may hold anything, comes the state.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

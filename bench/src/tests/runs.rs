@@ -152,24 +152,27 @@ fn what_cannot_be_measured_says_so() {
 #[test]
 fn what_killed_runs_left_is_removed() {
     let _alone = alone();
-    let mut child = std::process::Command::new("true").spawn().expect("start");
-    let dead = child.id();
-    child.wait().expect("wait");
+    // One has ended and is gone, of the other one nobody has asked yet how it ended.
+    let mut children = ["true", "true"].map(|program| std::process::Command::new(program).spawn().expect("start"));
+    let [gone, ended] = children.each_ref().map(std::process::Child::id);
+    children[0].wait().expect("wait");
+    let stat = || std::fs::read_to_string(format!("/proc/{ended}/stat")).expect("a process");
+    while !stat().contains(") Z ") {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let base = place::memory();
-    let [stale, mine, other] = [
-        format!("ramway-bench-{dead}-7"),
-        format!("ramway-bench-{}-x", std::process::id()),
-        format!("ramway-bench-keep{dead}"),
-    ]
-    .map(|name| base.join(name));
-    for directory in [&stale, &mine, &other] {
+    let stale = [gone, ended].map(|pid| base.join(format!("ramway-bench-{pid}-7")));
+    let file = base.join(format!("ramway-bench-{gone}"));
+    let kept = [format!("{}-x", std::process::id()), format!("keep{gone}")];
+    let kept = kept.map(|name| base.join(format!("ramway-bench-{name}")));
+    for directory in stale.iter().chain(&kept) {
         std::fs::create_dir_all(directory.join("inside")).expect("create");
     }
-    let file = base.join(format!("ramway-bench-{dead}"));
     std::fs::write(&file, "a shared memory object").expect("write");
     place::remove_stale();
-    assert_eq!([stale.exists(), file.exists(), mine.exists(), other.exists()], [false, false, true, true]);
-    for directory in [mine, other] {
-        std::fs::remove_dir_all(directory).expect("remove");
+    children[1].wait().expect("wait");
+    assert!(!stale[0].exists() && !stale[1].exists() && !file.exists());
+    for directory in kept {
+        std::fs::remove_dir_all(directory).expect("kept");
     }
 }
