@@ -82,7 +82,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use ready::Readiness;
 #[cfg(not(loom))]
 pub use region::{Region, RegionBuilder};
-pub use ring::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, Sender, Slot};
+pub use ring::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, SendBatch, Sender, Slot};
 #[cfg(not(loom))]
 pub use ring::{Ring, RingBuilder};
 #[cfg(not(loom))]

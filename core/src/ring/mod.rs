@@ -5,12 +5,14 @@ mod builder;
 // For the C ABI and the bindings; not part of the stable API.
 #[doc(hidden)]
 pub mod consumer;
+mod frame;
 mod message;
 #[doc(hidden)]
 pub mod producer;
 #[doc(hidden)]
 pub mod raw;
 mod receiver;
+mod send_batch;
 mod sender;
 mod slot;
 #[cfg(all(test, not(loom)))]
@@ -22,6 +24,7 @@ mod unnamed;
 pub use builder::{Ring, RingBuilder};
 pub use message::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage};
 pub use receiver::Receiver;
+pub use send_batch::SendBatch;
 pub use sender::Sender;
 pub use slot::Slot;
 

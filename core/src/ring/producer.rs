@@ -1,12 +1,13 @@
 //! The producer's half of the ring protocol, over a header block and a mirrored data area that somebody else has
 //! mapped and validated. No system call but the wake-up of a consumer that says it waits.
 
+use super::frame::{ask_ahead, write_header};
 use crate::ErrorKind;
 use crate::layout::{
     FRAME_HEADER, ROLE_CAN, ROLE_CLOSED, ROLE_PLAIN, RingBlock, RoleLine, first_position, frame_size, max_message_len,
     positions_agree,
 };
-use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered, want_to_write};
+use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
 use crate::wait;
 
 /// [`Producer::slot`] while no slot is open.
@@ -17,22 +18,6 @@ pub const ALL_FLUSHED: u64 = 1;
 
 /// No frame ends here: positions are multiples of 16.
 const NO_MARK: u64 = 1;
-
-/// How far before it is written to a line is asked for, in bytes.
-const AHEAD: usize = 256;
-
-/// Asks for a line of what will be written a few messages after this payload, or for four where frames are longer than
-/// a line: the consumer's processor has them, and a sender that only stores waits for as many of them at a time as its
-/// store buffer holds (docs/adr/0018). What of that is still unread is in this processor's cache anyway.
-#[inline(always)]
-fn ask_ahead(payload: *mut u8, len: u64) {
-    want_to_write(payload.wrapping_add(AHEAD));
-    if len > 64 {
-        want_to_write(payload.wrapping_add(AHEAD + 64));
-        want_to_write(payload.wrapping_add(AHEAD + 128));
-        want_to_write(payload.wrapping_add(AHEAD + 192));
-    }
-}
 
 /// A producer's private state. `repr(C)`, because `ramway_inline.h` runs the hot path over the same fields; the
 /// layout is private to one build of the library and not part of the format.
@@ -58,7 +43,7 @@ pub struct Producer {
     /// Payload bytes reserved by the open slot of a binding, or [`NO_SLOT`]. A Rust [`Slot`](super::Slot) knows its
     /// own and leaves this alone.
     pub slot: u64,
-    /// Tag of the last committed frame, for the mark.
+    /// Tag of the last frame that was committed unflushed, for the mark.
     pub tag: u64,
     /// Payload alignment, 16 to 4096. Never changes.
     pub align: u32,
@@ -190,6 +175,28 @@ impl Producer {
         unsafe { self.data.add((at + FRAME_HEADER) as usize) }
     }
 
+    /// Whether [`try_reserve`](Self::try_reserve) has something else to look at than the room.
+    #[inline(always)]
+    pub(super) fn has_news(&self) -> bool {
+        // Relaxed: as in `try_reserve`.
+        self.check().is_err() || self.peer().flags.load(Ordering::Relaxed) != self.peer_flags
+    }
+
+    /// Goes on where a [`SendBatch`](super::SendBatch) is: at `tail`, after a frame with this tag. Nothing of it is
+    /// published yet.
+    #[inline(always)]
+    pub(super) fn take_over(&mut self, tail: u64, tag: u64) {
+        if tail == self.tail {
+            return;
+        }
+        if self.unflushed == ALL_FLUSHED {
+            self.unflushed = self.tail;
+        }
+        self.tail = tail;
+        self.tag = tag;
+        self.slot = NO_SLOT;
+    }
+
     /// What the shared `tail` holds.
     #[inline(always)]
     pub(crate) fn published(&self) -> u64 {
@@ -237,12 +244,11 @@ impl Producer {
         flush: bool,
     ) -> Result<(), ErrorKind> {
         self.check()?;
-        // SAFETY: before a payload stand its frame's 16 header bytes, inside the mapping and aligned to 16. Plain
-        // stores: nobody reads them before `tail` is published with Release.
-        unsafe {
-            let header = to.sub(FRAME_HEADER as usize);
-            header.cast::<u64>().write((len | (type_id as u64) << 32).to_le());
-            header.add(8).cast::<u64>().write(tag.to_le());
+        // SAFETY: the caller vouches for `to`.
+        unsafe { write_header(to, len, type_id, tag) };
+        // A binding's slot, opened where this message is now.
+        if self.slot != NO_SLOT {
+            self.slot = NO_SLOT;
         }
         let tail = self.tail.wrapping_add(frame_size(len, self.align));
         if flush {

@@ -348,8 +348,47 @@ impl Sender {
     /// The slot's payload; without patience, no wait.
     #[inline(always)]
     pub(crate) fn reserve_raw(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
+        self.inner.reserve(len, patience)
+    }
+
+    /// Makes `len` bytes from `to` a message.
+    ///
+    /// # Safety
+    /// As for [`Producer::frame`].
+    #[inline(always)]
+    pub(crate) unsafe fn commit_raw(
+        &mut self,
+        to: *mut u8,
+        len: usize,
+        type_id: u32,
+        tag: u64,
+        flush: bool,
+    ) -> Result<()> {
+        // SAFETY: the caller vouches for `to` and `len`.
+        unsafe { self.inner.hot.frame(to, len as u64, type_id, tag, flush) }.map_err(fail)
+    }
+
+    fn block(&self) -> &crate::layout::RingBlock {
+        // SAFETY: the attachment keeps the header page mapped.
+        unsafe { &*self.inner.hot.block }
+    }
+
+    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
+    pub fn raw(&mut self) -> super::raw::RawSender<'_> {
+        super::raw::RawSender { sender: self }
+    }
+
+    pub(crate) fn inner(&mut self) -> &mut Inner {
+        &mut self.inner
+    }
+}
+
+impl Inner {
+    /// The slot's payload; without patience, no wait.
+    #[inline(always)]
+    pub(super) fn reserve(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
         loop {
-            match self.inner.hot.try_reserve(len as u64) {
+            match self.hot.try_reserve(len as u64) {
                 Ok(to) => return Ok(to),
                 Err(kind) => self.reserve_slow(len, patience, kind)?,
             }
@@ -362,19 +401,18 @@ impl Sender {
     fn reserve_slow(&mut self, len: usize, patience: Patience, kind: ErrorKind) -> Result<()> {
         match (kind, patience.deadline()) {
             (ErrorKind::Full, Some(deadline)) => self.wait_for_room(len as u64, Some(deadline)),
-            (ErrorKind::Full, None) if self.inner.waiting.readiness.is_some() => {
+            (ErrorKind::Full, None) if self.waiting.readiness.is_some() => {
                 self.wait_for_room(len as u64, None)?;
                 // It was armed after the look that found no room. Room that has come since is a success, and else
                 // this is the answer.
-                self.inner.hot.try_reserve(len as u64).map(|_| ()).map_err(fail)
+                self.hot.try_reserve(len as u64).map(|_| ()).map_err(fail)
             }
             (ErrorKind::TooLarge, _) => Err(Error::new(
                 ErrorKind::TooLarge,
                 format!(
                     "a message of {len} bytes can never fit: this ring of {} bytes takes at most {}; create it with \
                      a larger capacity or cut the message",
-                    self.capacity(),
-                    self.max_message_len()
+                    self.hot.capacity, self.hot.max_len
                 ),
             )),
             (kind, _) => Err(fail(kind)),
@@ -383,7 +421,7 @@ impl Sender {
 
     /// Blocks until a payload of `len` bytes fits; without a deadline it only arms the readiness descriptor.
     fn wait_for_room(&mut self, len: u64, deadline: Option<Deadline>) -> Result<()> {
-        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
+        let Self { hot, waiting, attachment, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
         let size = frame_size(len, hot.align);
         let link = &attachment.link;
@@ -423,37 +461,6 @@ impl Sender {
             hot.die(end.kind());
         }
         outcome
-    }
-
-    /// Makes `len` bytes from `to` a message.
-    ///
-    /// # Safety
-    /// As for [`Producer::frame`].
-    #[inline(always)]
-    pub(crate) unsafe fn commit_raw(
-        &mut self,
-        to: *mut u8,
-        len: usize,
-        type_id: u32,
-        tag: u64,
-        flush: bool,
-    ) -> Result<()> {
-        // SAFETY: the caller vouches for `to` and `len`.
-        unsafe { self.inner.hot.frame(to, len as u64, type_id, tag, flush) }.map_err(fail)
-    }
-
-    fn block(&self) -> &crate::layout::RingBlock {
-        // SAFETY: the attachment keeps the header page mapped.
-        unsafe { &*self.inner.hot.block }
-    }
-
-    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
-    pub fn raw(&mut self) -> super::raw::RawSender<'_> {
-        super::raw::RawSender { sender: self }
-    }
-
-    pub(crate) fn inner(&mut self) -> &mut Inner {
-        &mut self.inner
     }
 }
 
