@@ -71,6 +71,23 @@ fn a_dropped_slot_leaves_nothing_and_a_short_commit_shortens() {
     assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Empty);
 }
 
+/// What language bindings build on: a slot that they left open while they sent in another way.
+#[test]
+fn a_raw_slot_is_no_room_once_the_ring_is_full() {
+    use ramway::ring::raw::Patience;
+    let (mut tx, mut rx) = pair();
+    tx.raw().reserve(2000, Patience::None).unwrap();
+    let mut sent = 0;
+    while tx.try_send(0, &[1; 1000]).is_ok() {
+        sent += 1;
+    }
+    assert_eq!(tx.raw().commit(2000, 0, 0, true).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    for _ in 0..sent {
+        assert_eq!(*rx.try_recv().unwrap(), [1; 1000]);
+    }
+    assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Empty);
+}
+
 #[test]
 fn unflushed_messages_appear_at_flush_at_full_and_at_close() {
     let (mut tx, mut rx) = pair();

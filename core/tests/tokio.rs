@@ -229,6 +229,24 @@ async fn handles_leave_the_runtime_while_they_wait() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn a_receiver_that_is_dead_says_so_and_does_not_wait() {
+    use ramway::layout::{BLOCK_OFFSETS, RingBlock, TailLine};
+    use std::os::unix::fs::FileExt;
+    let name = name("dead");
+    let _tx = Ring::create(&name).capacity(4096).sender().unwrap();
+    let mut rx = AsyncReceiver::new(Ring::open(&name).receiver().unwrap()).unwrap();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
+    let tail = BLOCK_OFFSETS[0] + std::mem::offset_of!(RingBlock, tail) + std::mem::offset_of!(TailLine, tail);
+    // Beyond the capacity, and after that as if nothing had been.
+    for lie in [8192u64, 0] {
+        file.write_all_at(&lie.to_le_bytes(), tail as u64).unwrap();
+        assert_eq!(in_time(rx.recv()).await.unwrap_err().kind(), ErrorKind::Corrupt, "{lie}");
+    }
+    // Nobody has seen the sender's close, and so the ring would stay for one who does.
+    std::fs::remove_file(name).unwrap();
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn a_region_wakes_a_task() {
     const TEST: &str = "a_region_wakes_a_task";
     const ROUNDS: u64 = 2_000;

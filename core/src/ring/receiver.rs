@@ -305,6 +305,7 @@ impl Receiver {
     #[cfg(all(feature = "tokio", not(loom)))]
     pub(crate) fn try_ready(&mut self) -> Result<()> {
         let inner = &mut *self.inner;
+        inner.hot.check().map_err(fail)?;
         inner.hot.release();
         if inner.hot.has_frame().map_err(fail)? {
             return Ok(());
