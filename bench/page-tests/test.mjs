@@ -57,6 +57,8 @@ const colours = (chart) => chart.locator("canvas").first().evaluate((canvas) => 
   for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200) { const key = `${data[i] >> 4},${data[i + 1] >> 4},${data[i + 2] >> 4}`; seen.set(key, (seen.get(key) ?? 0) + 1); }
   return [...seen].filter(([, count]) => count > 30).length;
 });
+// What a change asked for has been drawn, however slow the machine is.
+const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 const pixels = (chart) => chart.locator("canvas").first().evaluate((canvas) => canvas.toDataURL());
 
 await test("every group has its table and its rows", { file: "whole" }, async (page) => {
@@ -127,13 +129,13 @@ await test("the filter hides rows and series", {}, async (page) => {
   await page.locator("#filter").getByLabel("tachyon", { exact: true }).uncheck();
   for (const { id } of report.groups) assert.ok(!(await order(page, id)).includes("tachyon"), id);
   assert.ok(!(await chart.locator("[data-name=tachyon]").isVisible()));
-  await page.waitForTimeout(50);
+  await settled(page);
   assert.notEqual(await pixels(chart), before);
   await page.locator("#filter").getByRole("button", { name: "none" }).click();
   assert.deepEqual(await order(page, "rtt-spin"), []);
   await page.locator("#filter").getByRole("button", { name: "all" }).click();
   assert.ok((await order(page, "rtt-spin")).includes("tachyon"));
-  await page.waitForTimeout(50);
+  await settled(page);
   assert.equal(await pixels(chart), before);
 });
 
@@ -142,10 +144,10 @@ await test("a key of a chart takes its line away and brings it back", {}, async 
   await key.focus();
   await page.keyboard.press("Enter");
   assert.equal(await key.getAttribute("aria-pressed"), "false");
-  await page.waitForTimeout(50);
+  await settled(page);
   assert.notEqual(await pixels(chart), before);
   await page.keyboard.press("Enter");
-  await page.waitForTimeout(50);
+  await settled(page);
   assert.equal(await pixels(chart), before);
   await chart.getByRole("button", { name: /more$/ }).click();
   assert.ok(await chart.locator("[data-name=tonic]").isVisible());
@@ -176,16 +178,16 @@ await test("a chart tells its values to the mouse and to the keyboard", {}, asyn
 await test("throughput changes between messages and bytes, and between ways to publish", {}, async (page) => {
   const chart = page.locator("[data-chart=throughput]"), first = await pixels(chart);
   await chart.getByLabel("MiB/s").check();
-  await page.waitForTimeout(50);
+  await settled(page);
   const second = await pixels(chart);
   assert.notEqual(second, first);
   await chart.getByLabel("in batches").check();
-  await page.waitForTimeout(50);
+  await settled(page);
   assert.notEqual(await pixels(chart), second);
   assert.equal(await chart.locator("canvas").count(), 1);
   await chart.getByLabel("messages/s").check();
   await chart.getByLabel("one by one").check();
-  await page.waitForTimeout(50);
+  await settled(page);
   assert.equal(await pixels(chart), first);
 });
 
@@ -196,7 +198,7 @@ for (const [colorScheme, other] of [["light", "dark"], ["dark", "light"]])
     assert.equal(before === "rgb(255, 255, 255)", colorScheme === "light");
     await page.getByRole("button", { name: `Switch to the ${other} theme` }).click();
     assert.notEqual(await background(page), before);
-    await page.waitForTimeout(50);
+    await settled(page);
     assert.notEqual(await pixels(chart), drawn);
     await page.getByRole("button", { name: `Switch to the ${colorScheme} theme` }).click();
     assert.equal(await background(page), before);

@@ -2,6 +2,7 @@
 
 use crate::channel::Kind;
 use crate::report::{Bar, Figures, Report, Row};
+use crate::stats;
 use crate::text::duration;
 
 /// How many round trips after random pauses show that no wake-up is lost.
@@ -180,14 +181,8 @@ pub(crate) fn ratio_of_times(ours: &Figures, theirs: &Figures) -> Option<f64> {
 
 /// The middle one, or the mean of the two in the middle.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-    }
+    let median = stats::median(&mut values.to_vec());
+    (!values.is_empty()).then_some(median)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 use crate::Result;
 use crate::bars::median;
 use crate::report::{Figures, Group, Report, Row, SCHEMA};
+use crate::stats::spread;
 use crate::text::{duration, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -181,7 +182,7 @@ fn change(id: &str, figures: [&Figures; 2], floors: [Option<(&str, &Figures)>; 2
         plain: ns[1] / ns[0],
         to_floor: floor.map(|name| (ratio, name)),
         interval: interval(&rounds)?,
-        noise: spread(&rounds[0])? + spread(&rounds[1])?,
+        noise: spread(&rounds[0]) + spread(&rounds[1]),
     })
     .filter(|change| change.ratio().is_finite() && change.ratio() > 0.0)
 }
@@ -189,14 +190,6 @@ fn change(id: &str, figures: [&Figures; 2], floors: [Option<(&str, &Figures)>; 2
 fn divided(row: &Figures, floor: &Figures) -> Vec<f64> {
     let rounds = row.rounds_ns.iter().zip(&floor.rounds_ns);
     rounds.map(|(row, floor)| row / floor).filter(|ratio| ratio.is_finite()).collect()
-}
-
-/// Half the distance between the quartiles, divided by the median.
-fn spread(rounds: &[f64]) -> Option<f64> {
-    let mut sorted = rounds.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let quartile = |part: f64| sorted.get((part * (sorted.len() - 1) as f64).round() as usize).copied();
-    Some((quartile(0.75)? - quartile(0.25)?) / 2.0 / median(&sorted)?)
 }
 
 /// The bootstrap interval of the ratio of the medians.

@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 
 /// Samples that the following process can hand over after one burst.
 pub(crate) const SAMPLES_MAX: u64 = 1 << 14;
+
 /// The most samples of one burst: where the leading process takes them, they need not fit here.
 pub(crate) fn samples_max(test: Test) -> u64 {
     if matches!(test, Test::Rtt | Test::Pauses) { 16 * SAMPLES_MAX } else { SAMPLES_MAX }
 }
+
 const SAMPLES: usize = 4096;
 const LENGTH: usize = SAMPLES + SAMPLES_MAX as usize * 8;
 

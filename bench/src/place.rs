@@ -46,10 +46,12 @@ fn lock_now(file: &File) -> bool {
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// Where directories in memory are made.
+/// Where directories in memory are made. Where that is not allowed they are made elsewhere, which is all the same to a pipe;
+/// what needs memory says so.
 pub(crate) fn memory() -> PathBuf {
-    let base = PathBuf::from("/dev/shm");
-    if base.is_dir() { base } else { std::env::temp_dir() }
+    // SAFETY: reads a constant string.
+    let writable = unsafe { libc::access(c"/dev/shm".as_ptr(), libc::W_OK | libc::X_OK) } == 0;
+    if writable { PathBuf::from("/dev/shm") } else { std::env::temp_dir() }
 }
 
 /// Where directories on a disk are made: RAMWAY_BENCH_DISK, or the first of the usual places that is none in memory.

@@ -33,7 +33,7 @@ const COLUMNS: [Column; 12] = [
 const NONE: &str = "-";
 
 /// What the heads mean, once above all tables.
-const LEGEND: &str = "Times are of one operation. CPU %, calls/op: processor time in percent of one processor and \
+const LEGEND: &str = "Times are of one operation, where it is short of the mean of several. CPU %, calls/op: processor time in percent of one processor and \
     system calls an operation, of the sending and the receiving process. ×floor: time divided by the floor's (*), \
     ×ceiling: rate divided by the ceiling's (^), each the median of the ratios within the rounds.";
 
@@ -151,16 +151,17 @@ fn write_group(out: &mut String, group: &Group, rows: &[&Row], gone: u8, width: 
         rounds => format!(" · {rounds} rounds"),
     };
     writeln!(out, "\n{}", wrapped(&format!("{} · {}{rounds}", group.id, group.title), width))?;
-    for line in lines(&table(group, rows, gone)) {
-        writeln!(out, "{line}")?;
+    if rows.iter().any(|row| row.figures.is_some()) {
+        for line in lines(&table(group, rows, gone)) {
+            writeln!(out, "{line}")?;
+        }
     }
     for row in rows {
-        for (at, (name, ns)) in row.figures.iter().flat_map(|figures| &figures.parts).enumerate() {
-            let before = if at == 0 { format!("  {}: ", row.about.name) } else { ", ".into() };
-            write!(out, "{before}{name} {}", duration(*ns))?;
-        }
-        if row.figures.as_ref().is_some_and(|figures| !figures.parts.is_empty()) {
-            writeln!(out)?;
+        let parts = row.figures.iter().flat_map(|figures| &figures.parts);
+        let parts: Vec<_> = parts.map(|(name, ns)| format!("{name} {}", duration(*ns))).collect();
+        if !parts.is_empty() {
+            let line = format!("  {}, both sides together: {}", row.about.name, parts.join(", "));
+            writeln!(out, "{}", wrapped(&line, width))?;
         }
         let late = row.figures.as_ref().filter(|figures| group.test == Test::Pauses && figures.stalls > 0);
         if let Some(figures) = late {
@@ -342,7 +343,7 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(text.contains("  tachyon: did not build: no clang on the PATH of this machine\n"), "{text}");
-        assert!(text.contains("  mutex-ring: lock 20.0 ns, copy 3.50 ns\n"), "{text}");
+        assert!(text.contains("  mutex-ring, both sides together: lock 20.0 ns, copy 3.50 ns\n"), "{text}");
         assert!(text.contains("Bars: 2 met, 2 missed, "), "{text}");
         // The fastest comes first.
         let at = |name: &str| text.find(&format!("\n{name}")).expect("a row");

@@ -1,7 +1,7 @@
 //! The floor of a wake-up: a word in shared memory and FUTEX_WAKE, nothing else.
 
 use crate::Result;
-use crate::area::{Area, futex_wait, futex_wake};
+use crate::area::{Area, futex_wait_untimed, futex_wake};
 use crate::case::{Burst, Mode, Test};
 use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
@@ -72,7 +72,8 @@ impl Channel for Words {
         let word = self.area.half_word(self.theirs);
         // Acquire, as in any hand-off that carries something. Posts that came while nobody looked count as well.
         while word.load(Acquire) == self.seen {
-            futex_wait(word, self.seen);
+            // A floor sets no timer. Who dies takes the other process along.
+            futex_wait_untimed(word, self.seen);
         }
         self.seen = self.seen.wrapping_add(1);
         Ok(1)

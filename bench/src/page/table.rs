@@ -268,7 +268,7 @@ pub(super) fn parts(report: &Report, group: &Group) -> String {
         return rows;
     }
     format!(
-        "<h3>Parts of an operation</h3><div class=\"scroll parts\" tabindex=\"0\" role=\"region\" \
+        "<h3>Parts of an operation, both sides together</h3><div class=\"scroll parts\" tabindex=\"0\" role=\"region\" \
          aria-label=\"{}: parts\"><table><thead><tr><th scope=\"col\">mechanism</th><th scope=\"col\">part</th>\
          <th scope=\"col\">time</th><th scope=\"col\">share</th></tr></thead><tbody>{rows}</tbody></table></div>",
         escape(&group.title)

@@ -50,6 +50,9 @@ pub fn run(suite: &Suite) -> Outcome {
 
 fn judge(suite: &Suite, old: Option<&Report>, report: &Report, to_stdout: bool) -> Outcome {
     let mut failures = Vec::new();
+    if suite.from.is_none() && report.rows.iter().all(|row| row.figures.is_none()) {
+        failures.push("no row could be measured");
+    }
     if let (Some(old), Some(path)) = (old, &suite.compare) {
         let comparison = ramway_bench::compare(old, report);
         let text = format!("\nAgainst {}\n{}", path.display(), comparison.text(width()));

@@ -16,11 +16,21 @@ static ALLOCATOR: ramway_bench::CountingAllocator = ramway_bench::CountingAlloca
 
 struct Rtrb;
 
+/// A ring, for as long as the pair lives: a new one for each burst would be memory that nobody has touched yet.
+type Ring = (Producer<u8>, Consumer<u8>);
+
 /// The process that leads; what follows sleeps.
 struct Threads {
-    capacity: usize,
+    there: Ring,
+    back: Ring,
     /// Where the second thread runs.
     cpu: Option<usize>,
+}
+
+/// Of a whole number of messages; two, so that neither side has to wait for the other at every message.
+fn ring(setup: &Setup) -> Ring {
+    let size = setup.largest.max(1);
+    RingBuffer::new((setup.capacity as usize / size).max(2) * size)
 }
 
 impl Mechanism for Rtrb {
@@ -40,7 +50,7 @@ impl Mechanism for Rtrb {
     }
 
     fn prepare(&self, setup: &Setup) -> Result<Prepared> {
-        let threads = Threads { capacity: setup.capacity as usize, cpu: setup.cpus[1] };
+        let threads = Threads { there: ring(setup), back: ring(setup), cpu: setup.cpus[1] };
         Ok(Prepared::new(String::new(), move || Ok(Box::new(threads) as Box<dyn End>)))
     }
 
@@ -51,18 +61,15 @@ impl Mechanism for Rtrb {
 
 impl End for Threads {
     fn lead(&mut self, burst: &Burst, control: &Control, samples: &mut Vec<u64>) -> Result<()> {
-        // Two, so that neither side has to wait for the other at every message.
-        let slots = (self.capacity / burst.size).max(2);
-        let (mut there_tx, mut there_rx) = RingBuffer::new(slots * burst.size);
-        let (mut back_tx, mut back_rx) = RingBuffer::new(slots * burst.size);
+        let ((there_tx, there_rx), (back_tx, back_rx)) = (&mut self.there, &mut self.back);
         let (cpu, ready) = (self.cpu, AtomicBool::new(false));
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
                 pin_to(cpu);
                 ready.store(true, Release);
                 match burst.test {
-                    Test::Rtt => echo(burst, &mut there_rx, &mut back_tx).map(|()| Vec::new()),
-                    _ => receive_all(burst, &mut there_rx),
+                    Test::Rtt => echo(burst, there_rx, back_tx).map(|()| Vec::new()),
+                    _ => receive_all(burst, there_rx),
                 }
             });
             // Acquire: nothing comes with it; the thread is where it should be.
@@ -71,8 +78,8 @@ impl End for Threads {
             }
             control.begin();
             let lead = match burst.test {
-                Test::Rtt => ping(burst, &mut there_tx, &mut back_rx, samples),
-                _ => send_all(burst, &mut there_tx),
+                Test::Rtt => ping(burst, there_tx, back_rx, samples),
+                _ => send_all(burst, there_tx),
             };
             // A thread that is waited for for ever is killed with the pair.
             let other = other.join().map_err(|_| "the second thread panicked")?;
