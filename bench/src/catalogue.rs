@@ -2,7 +2,8 @@
 
 use crate::Result;
 use crate::channel::{About, Kind};
-use crate::plan::{self, Only, Plan};
+use crate::only::Only;
+use crate::plan::{self, Plan};
 use crate::programs;
 use serde::Serialize;
 use std::path::Path;

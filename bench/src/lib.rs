@@ -31,6 +31,7 @@ mod loops;
 mod machine;
 mod mechanism;
 mod one;
+mod only;
 pub mod page;
 mod pair;
 mod place;
