@@ -4,7 +4,6 @@
 use super::consumer::{Consumer, Frame};
 use super::producer::{NO_SLOT, Producer};
 use super::{Receiver, Sender};
-use crate::layout::frame_size;
 pub use crate::wait::Patience;
 use crate::{Error, ErrorKind, Result};
 
@@ -36,14 +35,13 @@ impl RawSender<'_> {
     pub fn commit(&mut self, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
         let hot = &mut self.sender.inner().hot;
         hot.check().map_err(super::fail)?;
-        // The room again: a `Sender::send` since the reservation would have taken of it, and leaves `slot` alone.
-        let room = hot.capacity - hot.tail.wrapping_sub(hot.head);
-        if hot.slot == NO_SLOT || len as u64 > hot.slot || frame_size(len as u64, hot.align) > room {
+        if hot.slot == NO_SLOT || len as u64 > hot.slot {
             return Err(super::slot::too_long(len));
         }
         hot.slot = NO_SLOT;
         let to = hot.payload();
-        // SAFETY: there is room for a frame of `len` bytes at `tail`, which is where `to` points.
+        // SAFETY: a slot is open, so `try_reserve` found room for it at `tail`, where it still is: only a commit moves
+        // `tail`, and closes the slot.
         unsafe { self.sender.commit_raw(to, len, type_id, tag, flush) }
     }
 
