@@ -149,6 +149,17 @@ pub trait Channel {
     /// # Errors
     /// Ends the row.
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()>;
+    /// Sends `count` messages of `size` bytes that become visible together. `fill` writes each and is told which it is.
+    ///
+    /// # Errors
+    /// Ends the row.
+    #[inline(always)]
+    fn send_together(&mut self, size: usize, count: u32, mut fill: impl FnMut(u32, &mut [u8])) -> Result<()> {
+        for at in 0..count {
+            self.send(size, at + 1 == count, |bytes| fill(at, bytes))?;
+        }
+        Ok(())
+    }
     /// Receives at least one and at most `max` messages, the first (all, if `max` is more than 1) of `size` bytes, and
     /// gives their space back. How many? A mechanism whose messages carry their length checks it.
     ///

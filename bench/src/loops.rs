@@ -85,14 +85,17 @@ impl Work<'_> {
     #[inline(never)]
     fn send_stream(&self, channel: &mut impl Channel) -> Result<()> {
         let Burst { size, count, batch, .. } = *self.burst;
-        let mut left = batch;
-        for n in 0..count {
-            left -= 1;
-            let flush = left == 0 || n + 1 == count;
-            if flush {
-                left = batch;
+        if batch <= 1 {
+            for n in 0..count {
+                channel.send(size, true, |bytes| fill(bytes, n))?;
             }
-            channel.send(size, flush, |bytes| fill(bytes, n))?;
+            return Ok(());
+        }
+        let mut n = 0;
+        while n < count {
+            let together = u64::from(batch).min(count - n) as u32;
+            channel.send_together(size, together, |at, bytes| fill(bytes, n + u64::from(at)))?;
+            n += u64::from(together);
         }
         Ok(())
     }

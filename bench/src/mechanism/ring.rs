@@ -105,6 +105,16 @@ impl Channel for Halves {
     }
 
     #[inline(always)]
+    fn send_together(&mut self, size: usize, count: u32, mut fill: impl FnMut(u32, &mut [u8])) -> Result<()> {
+        let mut batch = self.sender.batch();
+        for at in 0..count {
+            batch.write(0, 0, size, |bytes| fill(at, bytes))?;
+        }
+        batch.flush();
+        Ok(())
+    }
+
+    #[inline(always)]
     fn receive(&mut self, size: usize, max: u32, mut read: impl FnMut(&[u8])) -> Result<u32> {
         if max == 1 {
             let message = self.receiver.recv()?;
