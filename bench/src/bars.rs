@@ -78,7 +78,7 @@ impl Run<'_> {
     fn time(&self, what: &str, group: &str, mechanism: &str, other: &str, most: f64) -> Bar {
         let measured = self.pair(group, [mechanism, other]).and_then(|(ours, theirs)| {
             let ratio = ratio_of_times(ours, theirs).ok_or("not measured: too few rounds")?;
-            Ok((format!("{ratio:.2} ×"), ratio <= most))
+            Ok((times(ratio, most), ratio <= most))
         });
         bar(what, format!("≤ {most:.2} × {other}"), measured)
     }
@@ -87,7 +87,7 @@ impl Run<'_> {
     fn rate(&self, what: &str, group: &str, mechanism: &str, other: &str, least: f64) -> Bar {
         let measured = self.pair(group, [mechanism, other]).and_then(|(ours, theirs)| {
             let ratio = ratio_of_times(theirs, ours).ok_or("not measured: too few rounds")?;
-            Ok((format!("{ratio:.2} ×"), ratio >= least))
+            Ok((times(ratio, least), ratio >= least))
         });
         bar(what, format!("≥ {least:.2} × {other}"), measured)
     }
@@ -183,6 +183,11 @@ pub(crate) fn ratio_of_times(ours: &Figures, theirs: &Figures) -> Option<f64> {
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let median = stats::median(&mut values.to_vec());
     (!values.is_empty()).then_some(median)
+}
+
+/// With as many digits as it takes to tell it from the bar.
+fn times(ratio: f64, bar: f64) -> String {
+    if (ratio - bar).abs() < 0.01 { format!("{ratio:.4} ×") } else { format!("{ratio:.2} ×") }
 }
 
 #[cfg(test)]

@@ -29,15 +29,16 @@ pub(super) fn can(burst: &Burst) -> bool {
     burst.size > 0 && !memory
 }
 
-/// Rings of the leading process, below this directory.
+/// Rings of the leading process, below this directory. Their pages are there from the beginning, as those of the rings by
+/// hand are: what is measured is what comes after the first lap.
 pub(super) fn create(directory: &Path, capacity: u64, disk: bool) -> Result<Halves> {
-    let ring = |name| Ring::create(directory.join(name)).capacity(capacity).allow_disk(disk);
+    let ring = |name| Ring::create(directory.join(name)).capacity(capacity).allow_disk(disk).prefault(true);
     Ok(Halves { sender: ring("there").sender()?, receiver: ring("back").receiver()? })
 }
 
 /// The same rings in the following one.
 pub(super) fn open(directory: &Path, disk: bool) -> Result<Halves> {
-    let ring = |name| Ring::open(directory.join(name)).allow_disk(disk);
+    let ring = |name| Ring::open(directory.join(name)).allow_disk(disk).prefault(true);
     Ok(Halves { receiver: ring("there").receiver()?, sender: ring("back").sender()? })
 }
 

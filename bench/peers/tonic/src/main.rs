@@ -1,5 +1,5 @@
 //! tonic: gRPC over HTTP/2 on a Unix socket, Protocol Buffers by prost, one call that streams both ways for as long as
-//! the pair lives: a call for each round trip sends headers and trailers as well and was slower. A runtime of one worker
+//! the pair lives: a call for each round trip would send headers and trailers as well. A runtime of one worker
 //! thread, which moves the bytes; the thread that measures hands over and takes messages, and sleeps meanwhile. Windows
 //! and frames are as large as what is sent; without a copy where it offers that (`Bytes`).
 
