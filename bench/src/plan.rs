@@ -95,15 +95,20 @@ pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
         groups.extend(access("1G", GIB, true));
     }
     for group in &mut groups {
-        if plan == Plan::Quick {
-            let among = |names: &str, name: &str| names.split_whitespace().any(|one| one == name);
-            group.candidates.retain(|one| !among(PEERS, &one.mechanism) || among(NEAREST, &one.mechanism));
-        }
         group.budget = match plan {
             Plan::Quick => Duration::from_millis(1200),
             Plan::Standard => Duration::from_secs(6),
             Plan::Full => Duration::from_secs(20),
         };
+    }
+    groups
+}
+
+/// The same without the peers that no bar names.
+pub(crate) fn nearest(mut groups: Vec<GroupPlan>) -> Vec<GroupPlan> {
+    let among = |names: &str, name: &str| names.split_whitespace().any(|one| one == name);
+    for group in &mut groups {
+        group.candidates.retain(|one| !among(PEERS, &one.mechanism) || among(NEAREST, &one.mechanism));
     }
     groups
 }

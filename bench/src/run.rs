@@ -142,6 +142,9 @@ pub struct Progress {
 /// so.
 pub fn run(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Report> {
     let groups = plan::groups(options.plan);
+    // Who asks for a peer by name has it; otherwise a minute is for the nearest.
+    let quick = options.plan == Plan::Quick && options.only.is_empty();
+    let groups = if quick { plan::nearest(groups) } else { groups };
     let groups = if options.both_orders { plan::both_orders(groups) } else { groups };
     run_groups(options, groups, progress)
 }
