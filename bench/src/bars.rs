@@ -174,9 +174,7 @@ fn bar(what: &str, bar: String, measured: Result<(String, bool), String>) -> Bar
 /// How many times as long one takes as the other: the median of the ratios within each round, because what disturbs
 /// a round disturbs both.
 pub(crate) fn ratio_of_times(ours: &Figures, theirs: &Figures) -> Option<f64> {
-    let rounds = ours.rounds_ns.iter().zip(&theirs.rounds_ns);
-    let ratios: Vec<f64> = rounds.map(|(a, b)| a / b).filter(|ratio| ratio.is_finite()).collect();
-    median(&ratios)
+    stats::ratio_of_rounds(&ours.rounds_ns, &theirs.rounds_ns)
 }
 
 /// The middle one, or the mean of the two in the middle.

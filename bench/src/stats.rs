@@ -101,9 +101,7 @@ impl Series {
     /// The median of this row's times divided by another's, within each round, because what disturbs a round disturbs
     /// both.
     pub(crate) fn ratio_to(&self, other: &Self) -> Option<f64> {
-        let pairs = self.rounds_ns.iter().zip(&other.rounds_ns);
-        let mut ratios: Vec<f64> = pairs.map(|(a, b)| a / b).filter(|ratio| ratio.is_finite()).collect();
-        (!ratios.is_empty()).then(|| median(&mut ratios))
+        ratio_of_rounds(&self.rounds_ns, &other.rounds_ns)
     }
 
     /// Nanoseconds of an operation, with what lies between two of them.
@@ -178,6 +176,13 @@ impl Series {
 /// Whether a row of this test is a rate: how long all operations took, divided by their number.
 pub(crate) fn is_rate(test: Test) -> bool {
     matches!(test, Test::OneWay | Test::SequentialRead | Test::SequentialWrite | Test::RandomRead)
+}
+
+/// The median of the ratios within each round; `None` of no round.
+pub(crate) fn ratio_of_rounds(ours: &[f64], theirs: &[f64]) -> Option<f64> {
+    let pairs = ours.iter().zip(theirs);
+    let mut ratios: Vec<f64> = pairs.map(|(a, b)| a / b).filter(|ratio| ratio.is_finite()).collect();
+    (!ratios.is_empty()).then(|| median(&mut ratios))
 }
 
 /// Of the values, which it sorts; NaN of none.
