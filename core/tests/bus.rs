@@ -606,3 +606,41 @@ fn a_forks_child_has_no_part_in_the_bus() {
     assert!(Path::new("/proc").join(child).exists(), "too late to say that the child was not in the way");
     other.finish();
 }
+
+/// What a language does that has signals or cancellation to look after.
+#[test]
+fn connecting_can_be_given_up() {
+    let dir = Dir::new();
+    let silent = dir.join("silent");
+    let _never_accepts = std::os::unix::net::UnixListener::bind(&silent).unwrap();
+    for path in [silent, dir.join("absent")] {
+        let (started, mut asked) = (Instant::now(), 0);
+        let error = Bus::connector(&path)
+            .timeout(LONG)
+            .connect_while(|| {
+                asked += 1;
+                asked < 3
+            })
+            .unwrap_err();
+        assert_eq!((error.kind(), asked), (ErrorKind::Interrupted, 3));
+        assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+        assert!(started.elapsed() < LONG / 2);
+    }
+}
+
+#[test]
+fn a_listener_for_one_can_be_waited_for_in_rounds() {
+    let dir = Dir::new();
+    let listener = Listener::builder(dir.join("one")).capacity(4096).bind_one().unwrap();
+    let path = listener.path().to_owned();
+    let connector = std::thread::spawn(move || Bus::connect(path).unwrap());
+    let mut bus = loop {
+        match listener.accept_timeout(Duration::from_millis(1)) {
+            Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
+            Ok(bus) => break bus,
+        }
+    };
+    drop(listener);
+    connector.join().unwrap().send(1, b"x").unwrap();
+    assert_eq!(&*bus.recv().unwrap(), b"x");
+}

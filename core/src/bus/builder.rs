@@ -127,6 +127,13 @@ impl ListenerBuilder {
         listener.accept_until(timeout.and_then(|t| Instant::now().checked_add(t)))
     }
 
+    /// [`accept_one`](Self::accept_one) in two steps, for languages that wait in rounds: only the first connector that
+    /// comes through is ever told that it is welcome. Drop the listener after that.
+    #[doc(hidden)]
+    pub fn bind_one(&self) -> Result<Listener> {
+        self.bind_for(1)
+    }
+
     fn bind_for(&self, peers: usize) -> Result<Listener> {
         let shown = self.name.to_string_lossy();
         self.try_bind(peers).map_err(|e| e.context(format_args!("listening at '{shown}'")))

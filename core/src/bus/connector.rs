@@ -89,12 +89,19 @@ impl Connector {
     /// `AbiMismatch` if the two sides speak different versions, `Corrupt` or `PeerDead` if the listener breaks the
     /// handshake, or what the listener gave as its reason (`NoSpace` for example).
     pub fn connect(&self) -> Result<Bus> {
+        self.connect_while(|| true)
+    }
+
+    /// [`connect`](Self::connect) for languages that have signals or cancellation to look after: asks `go_on` at least
+    /// every 100 ms, and gives `Interrupted` once it says no.
+    #[doc(hidden)]
+    pub fn connect_while(&self, mut go_on: impl FnMut() -> bool) -> Result<Bus> {
         let start = Instant::now();
         let deadline = start.checked_add(self.timeout);
         let mut pause = PAUSE_MIN;
         let shown = self.name.to_string_lossy();
         loop {
-            let mut miss = match self.attempt(start, deadline) {
+            let mut miss = match self.attempt(start, deadline, &mut go_on) {
                 Ok(Step::Done(bus)) => return Ok(*bus),
                 Ok(Step::Retry(error)) => error,
                 Err(e) => return Err(e.context(format_args!("connecting to the bus '{shown}'"))),
@@ -105,11 +112,15 @@ impl Connector {
                 return Err(miss);
             }
             std::thread::sleep(pause.min(left));
+            if !go_on() {
+                let given_up = Error::from(ErrorKind::Interrupted);
+                return Err(given_up.context(format_args!("connecting to the bus '{shown}'")));
+            }
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
-    fn attempt(&self, start: Instant, deadline: Option<Instant>) -> Result<Step> {
+    fn attempt(&self, start: Instant, deadline: Option<Instant>, go_on: &mut dyn FnMut() -> bool) -> Result<Step> {
         let place = match Place::resolve(&self.name, false) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Step::Retry(e)),
             place => place?,
@@ -134,7 +145,7 @@ impl Connector {
         }
         let peer = socket::credentials(entry.fd(0))?;
         check_peer(peer, &self.trusted, "trust_uids")?;
-        let (memory, size) = match handshake::greet(entry.fd(0), deadline) {
+        let (memory, size) = match handshake::greet(entry.fd(0), deadline, go_on) {
             Ok(Greeting::Memory(memory, size)) => (memory, size),
             Ok(Greeting::HungUp) => return Ok(gone()),
             // This process was stopped for so long that the listener lost its patience; or it serves nobody.

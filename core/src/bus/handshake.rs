@@ -41,6 +41,7 @@ use rustix::io::Errno;
 
 use crate::layout::{BYTE_ORDER, VERSION_MAJOR, VERSION_MINOR};
 use crate::sys::socket;
+use crate::wait::ROUND;
 use crate::{Error, ErrorKind, Result};
 
 /// The length of every message.
@@ -276,7 +277,11 @@ pub(crate) enum Greeting {
 }
 
 /// The connector's first half: says HELLO and waits for the memory.
-pub(crate) fn greet(socket: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<Greeting> {
+pub(crate) fn greet(
+    socket: BorrowedFd<'_>,
+    deadline: Option<Instant>,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Greeting> {
     // A listener that does not serve us has answered and hung up already: its answer can still be read.
     match send(socket, Type::Hello, Message { status: 0, size: 0 }, None) {
         Err(error) if error.kind() != ErrorKind::PeerDead => return Err(error),
@@ -290,14 +295,34 @@ pub(crate) fn greet(socket: BorrowedFd<'_>, deadline: Option<Instant>) -> Result
             Progress::HungUp => return Err(inbox.hung_up(Type::Welcome)),
             Progress::Partial => {}
         }
-        if !socket::wait_readable(socket, deadline)? {
-            return Err(inbox.silent(Type::Welcome));
-        }
+        wait_for_welcome(socket, deadline, go_on, &inbox)?;
     }
     let (message, descriptor) = inbox.message(Type::Welcome, 1)?;
     match descriptor {
         Some(descriptor) => Ok(Greeting::Memory(descriptor, message.size)),
         None => Err(Error::os(libc::EMFILE, "receiving the descriptor of WELCOME")),
+    }
+}
+
+/// Waits for more of the answer, and asks every [`ROUND`] whether that is still wanted.
+fn wait_for_welcome(
+    socket: BorrowedFd<'_>,
+    deadline: Option<Instant>,
+    go_on: &mut dyn FnMut() -> bool,
+    inbox: &Inbox,
+) -> Result<()> {
+    loop {
+        let round = Instant::now() + ROUND;
+        let last = deadline.is_some_and(|deadline| deadline <= round);
+        if socket::wait_readable(socket, if last { deadline } else { Some(round) })? {
+            return Ok(());
+        }
+        if last {
+            return Err(inbox.silent(Type::Welcome));
+        }
+        if !go_on() {
+            return Err(ErrorKind::Interrupted.into());
+        }
     }
 }
 

@@ -35,7 +35,7 @@ fn greet_with(answer: impl FnOnce(&UnixStream)) -> Result<Greeting> {
     let (connector, listener) = UnixStream::pair().unwrap();
     answer(&listener);
     listener.shutdown(std::net::Shutdown::Write).unwrap();
-    greet(connector.as_fd(), soon())
+    greet(connector.as_fd(), soon(), &mut || true)
 }
 
 fn greet_error(answer: impl FnOnce(&UnixStream)) -> Error {
@@ -91,7 +91,9 @@ fn a_whole_handshake() {
         }
         listener
     });
-    let Greeting::Memory(memory, size) = greet(connector.as_fd(), None).unwrap() else { panic!("hung up") };
+    let Greeting::Memory(memory, size) = greet(connector.as_fd(), None, &mut || true).unwrap() else {
+        panic!("hung up")
+    };
     assert_eq!(size, 4711);
     drop(memory);
     acknowledge(connector.as_fd(), &Ok(())).unwrap();
@@ -178,7 +180,7 @@ fn a_refusal_is_read_although_hello_could_not_be_sent() {
     let (connector, listener) = UnixStream::pair().unwrap();
     refuse(listener.as_fd(), &ErrorKind::PermissionDenied.into());
     drop(listener);
-    let Err(error) = greet(connector.as_fd(), None) else { panic!("a refusal was taken as a welcome") };
+    let Err(error) = greet(connector.as_fd(), None, &mut || true) else { panic!("a refusal was taken as a welcome") };
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
 }
 
@@ -201,7 +203,7 @@ fn a_wrong_welcome_is_an_error() {
 fn silence_ends_at_the_deadline() {
     let (connector, _listener) = UnixStream::pair().unwrap();
     let start = Instant::now();
-    let Err(error) = greet(connector.as_fd(), soon()) else { panic!("silence was taken as a welcome") };
+    let Err(error) = greet(connector.as_fd(), soon(), &mut || true) else { panic!("silence was taken as a welcome") };
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(start.elapsed() >= Duration::from_millis(99));
 }
