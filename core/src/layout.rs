@@ -26,6 +26,8 @@ pub const ALIGN_MIN: u32 = 16;
 pub const ALIGN_MAX: u32 = 4096;
 /// Type ids from here up are Ramway's own.
 pub const TYPE_ID_RESERVED: u32 = 0xFFFF_0000;
+/// The payload is a tensor frame (`docs/ABI.md`, section 18).
+pub const TYPE_ID_TENSOR: u32 = 0xFFFF_0001;
 /// No message is longer than this, whatever the capacity: `len` plus its header stays below 2^31.
 pub const MESSAGE_MAX: u64 = (1 << 31) - 17;
 

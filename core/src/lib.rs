@@ -27,6 +27,9 @@
 //! # Ok(()) }
 //! ```
 //!
+//! A message can be a [tensor]: [`Sender::send_tensor`] and [`Message::tensor`] carry elements with their type and shape,
+//! as every other language writes and reads them.
+//!
 //! # What holds everywhere
 //!
 //! - Whatever a sender has committed is received, also if its process is killed right after. What a receiver had not
@@ -72,6 +75,7 @@ mod segment;
 mod segment;
 mod sync;
 mod sys;
+pub mod tensor;
 #[cfg(all(feature = "tokio", not(loom)))]
 pub mod tokio;
 mod wait;
@@ -82,7 +86,9 @@ pub use error::{Error, ErrorKind, Result};
 pub use ready::Readiness;
 #[cfg(not(loom))]
 pub use region::{Region, RegionBuilder};
-pub use ring::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, SendBatch, Sender, Slot};
+pub use ring::{
+    Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, SendBatch, Sender, Slot, TensorSlot,
+};
 #[cfg(not(loom))]
 pub use ring::{Ring, RingBuilder};
 #[cfg(not(loom))]

@@ -3,7 +3,8 @@
 mod support;
 
 use ramway::layout::{Geometry, RegionBlock, RingBlock, SegmentHeader, TailLine};
-use ramway::{Bus, ErrorKind, Ring};
+use ramway::tensor::Dtype;
+use ramway::{Bus, ErrorKind, Ring, Sender};
 use std::io::{Read, Write};
 use std::mem::offset_of;
 use std::time::Duration;
@@ -35,9 +36,9 @@ fn compare(line: &str, bytes: &[u8]) {
     }
 }
 
-#[test]
-fn frames_are_as_shown() {
-    for (title, lines) in hex_blocks("align=") {
+/// Compares the blocks of this title with the file of a ring that begins at their `start` and was sent `messages`.
+fn frames(title: &str, messages: impl Fn(&mut Sender)) {
+    for (title, lines) in hex_blocks(title) {
         let (align, start) = title.split_once(" start=").unwrap();
         let (align, start) = (align.parse().unwrap(), start.parse::<usize>().unwrap());
         let dir = Dir::new();
@@ -47,8 +48,7 @@ fn frames_are_as_shown() {
             sender.send(1, &vec![0xAA; start - 16]).unwrap();
             Ring::open(&path).receiver().unwrap().recv().unwrap().release();
         }
-        sender.send_tagged(7, 0x1122_3344_5566_7788, b"hello").unwrap();
-        sender.send(8, b"").unwrap();
+        messages(&mut sender);
         let file = std::fs::read(&path).unwrap();
         assert_eq!(file.len(), 8192);
         for line in lines {
@@ -62,6 +62,34 @@ fn frames_are_as_shown() {
             }
         }
     }
+}
+
+#[test]
+fn frames_are_as_shown() {
+    frames("align=", |sender| {
+        sender.send_tagged(7, 0x1122_3344_5566_7788, b"hello").unwrap();
+        sender.send(8, b"").unwrap();
+    });
+}
+
+#[test]
+fn tensors_are_as_shown() {
+    let elements: Vec<u8> = (1..=6).flat_map(|n| (n as f32).to_le_bytes()).collect();
+    frames("tensor align=", |sender| sender.send_tensor_tagged(Dtype::F32, &[2, 3], 7, &elements).unwrap());
+    assert!(PAGE.contains(&format!("the type id {:X} is a tensor", ramway::tensor::TYPE_ID)));
+}
+
+#[test]
+fn element_types_are_those_of_the_table() {
+    let mut shown = Vec::new();
+    for row in rows().filter(|row| row.len() == 3) {
+        let Ok(code) = row[1].parse() else { continue };
+        // Without what stands in brackets after the names.
+        let names = row[0].split(" (").next().unwrap().split(", ");
+        shown.extend(names.zip(row[2].split(", ")).map(|(name, bits)| (name.to_owned(), code, bits.parse().unwrap())));
+    }
+    let known: Vec<_> = Dtype::ALL.iter().map(|dtype| (dtype.name().to_owned(), dtype.code(), dtype.bits())).collect();
+    assert_eq!(shown, known);
 }
 
 #[test]

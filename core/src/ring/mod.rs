@@ -15,6 +15,7 @@ mod receiver;
 mod send_batch;
 mod sender;
 mod slot;
+mod tensor;
 #[cfg(all(test, not(loom)))]
 mod tests;
 #[cfg(not(loom))]
@@ -27,6 +28,7 @@ pub use receiver::Receiver;
 pub use send_batch::SendBatch;
 pub use sender::Sender;
 pub use slot::Slot;
+pub use tensor::TensorSlot;
 
 use crate::layout::{ROLE_CAN, ROLE_CLOSED, RoleLine};
 use crate::sync::{Ordering, Step, fence, keep};
