@@ -1,0 +1,44 @@
+#!/bin/sh
+# Prints "VERSION PATH" of every CPython from 3.11 on that this machine has, one a minor version, oldest first: what
+# pyenv, uv, python.org's and manylinux' images and the system installed, and what is on the PATH. `PYTHONS="a b"` names
+# them instead. Fails if there is none. Each is asked itself: a name that starts nothing, as pyenv's shims do for
+# versions that are not chosen, is passed over, and so is one that can make no virtual environment.
+set -u
+
+# Free-threaded builds cannot load the stable ABI of 3.11. A virtual environment counts as the interpreter behind it.
+question='
+import importlib.util, os, sys, sysconfig
+if (sys.implementation.name == "cpython" and sys.version_info >= (3, 11) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and importlib.util.find_spec("venv")):
+    can_install = importlib.util.find_spec("ensurepip") is not None
+    path = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    print(*sys.version_info[:3], int(can_install), path)
+'
+
+candidates() {
+    if [ -n "${PYTHONS:-}" ]; then
+        for python in $PYTHONS; do command -v "$python"; done
+        return
+    fi
+    for pattern in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin/python3 "$HOME"/.local/share/uv/python/cpython-*/bin/python3 \
+        /opt/python/cp3*/bin/python3 /Library/Frameworks/Python.framework/Versions/3.*/bin/python3; do
+        [ -x "$pattern" ] && printf '%s\n' "$pattern"
+    done
+    printf '%s\n' "$PATH:/usr/local/bin:/usr/bin" | tr ':' '\n' | while IFS= read -r directory; do
+        case $directory in "" | */shims) continue ;; esac
+        for python in "$directory"/python3 "$directory"/python3.[0-9] "$directory"/python3.[0-9][0-9]; do
+            [ -x "$python" ] && printf '%s\n' "$python"
+        done
+    done
+}
+
+limited() {
+    if command -v timeout >/dev/null; then timeout 20 "$@"; else "$@"; fi
+}
+
+# Of one minor version the first that brings pip, of those the newest.
+candidates | while IFS= read -r python; do
+    limited "$python" -I -c "$question" </dev/null 2>/dev/null
+done | sort -u | sort -k1,1n -k2,2n -k4,4nr -k3,3nr | awk '
+    !seen[$1 "." $2]++ { version = $1 "." $2; sub(/^[^\/]*/, ""); print version, $0; found = 1 }
+    END { exit !found }'
