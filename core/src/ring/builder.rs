@@ -87,6 +87,7 @@ pub struct RingBuilder {
     allow_disk: bool,
     policy: WaitPolicy,
     membarrier: bool,
+    writable_views: bool,
     placement: PlacementOptions,
 }
 
@@ -104,6 +105,7 @@ impl RingBuilder {
             allow_disk: false,
             policy: WaitPolicy::default(),
             membarrier: true,
+            writable_views: false,
             placement: PlacementOptions::default(),
         }
     }
@@ -193,6 +195,13 @@ impl RingBuilder {
         self
     }
 
+    /// For languages whose views of a received message cannot be read-only.
+    #[doc(hidden)]
+    pub fn writable_views(mut self, yes: bool) -> Self {
+        self.writable_views = yes;
+        self
+    }
+
     /// The sending end. One at a time, in the whole system.
     ///
     /// # Errors
@@ -235,6 +244,7 @@ impl RingBuilder {
             }
             Ok(())
         };
+        let access = if self.writable_views { Access::ReadWrite } else { role.data_access() };
         let segment = named(
             &self.name,
             &NamedOptions {
@@ -251,7 +261,7 @@ impl RingBuilder {
                 placement: self.placement,
             },
         )?;
-        segment.into_attachment(role, &self.placement).map_err(|e| self.attaching(e))
+        segment.into_attachment(access, &self.placement).map_err(|e| self.attaching(e))
     }
 }
 

@@ -234,10 +234,16 @@ impl Consumer {
     /// [`release`](Self::release) where frames are known to be lent out.
     #[inline(always)]
     pub(crate) fn release_lent(&mut self) {
+        self.release_until(self.head);
+    }
+
+    /// Gives the frames before `head` back: a position from `released` to `self.head` at which a frame begins.
+    #[inline(always)]
+    pub(crate) fn release_until(&mut self, head: u64) {
+        debug_assert!(head.wrapping_sub(self.released) <= self.head.wrapping_sub(self.released));
         if self.check().is_err() {
             return;
         }
-        let head = self.head;
         // Release: our reads of the frames go before the position that lets the producer overwrite them.
         self.shared().head.head.store(head, ordered(Step::Publish, Ordering::Release));
         self.released = head;
@@ -258,7 +264,7 @@ impl Consumer {
     #[inline(never)]
     fn wake_producer(&mut self) {
         // By the cached tail, which may be behind: then this says "free" too often, never too rarely.
-        if self.tail.wrapping_sub(self.head) > self.capacity - self.capacity / 4 {
+        if self.tail.wrapping_sub(self.released) > self.capacity - self.capacity / 4 {
             return;
         }
         if self.plain == 0 && keep(Step::WakerFence) {

@@ -20,6 +20,9 @@ mod tensor;
 mod tests;
 #[cfg(not(loom))]
 mod unnamed;
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod window;
 
 #[cfg(not(loom))]
 pub use builder::{Ring, RingBuilder};

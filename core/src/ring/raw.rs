@@ -4,6 +4,7 @@
 use super::consumer::{Consumer, Frame};
 use super::producer::{NO_SLOT, Producer};
 use super::{Receiver, Sender};
+use crate::sync::{Ordering, spin_hint};
 pub use crate::wait::Patience;
 use crate::{Error, ErrorKind, Result};
 
@@ -50,6 +51,14 @@ impl RawSender<'_> {
         self.sender.inner().hot.slot = NO_SLOT;
     }
 
+    /// A second mapping of the ring's data, for views of slots. `Unsupported` where the memory cannot be mapped again.
+    #[cfg(not(loom))]
+    pub fn window(&mut self) -> Result<super::window::Window> {
+        let hot = &self.sender.inner().hot;
+        // SAFETY: the sender's data is mirrored and `capacity` bytes long.
+        unsafe { super::window::Window::new(hot.data, hot.capacity as usize) }
+    }
+
     /// The slow half of a publish that the caller did itself: looks at the consumer's flags and wakes it.
     pub fn after_publish(&mut self) {
         self.sender.inner().hot.wake_slow();
@@ -81,6 +90,65 @@ impl RawReceiver<'_> {
     /// One more frame of a batch, if there is one now; may be called while frames are lent out.
     pub fn next_of_batch(&mut self) -> Result<Option<Frame>> {
         self.receiver.inner().hot.next_frame().map_err(super::fail)
+    }
+
+    /// The next frame if one is there after up to `looks` looks with a PAUSE between them; earlier ones may be lent
+    /// out. Whether the sender is gone is not asked.
+    #[inline]
+    pub fn look(&mut self, looks: u32) -> Result<Option<Frame>> {
+        let hot = &mut self.receiver.inner().hot;
+        hot.check().map_err(super::fail)?;
+        for look in 0..looks {
+            if look != 0 {
+                spin_hint();
+            }
+            if hot.has_frame().map_err(super::fail)? {
+                return hot.cached_frame().map(Some).map_err(super::fail);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether this handle's way of waiting begins with looking: not if it sleeps at once, or there is one CPU.
+    pub fn polls(&mut self) -> bool {
+        self.receiver.inner().waiting.polls()
+    }
+
+    /// [`recv`](Self::recv) while earlier frames are lent out.
+    pub fn recv_more(&mut self, patience: Patience) -> Result<Frame> {
+        let inner = self.receiver.inner();
+        if !inner.hot.has_cached_frame() && inner.hot.is_lent() {
+            // A release that put the wake-up off counted on this side to find the ring drained. With frames lent out it
+            // never is.
+            inner.hot.wake_slow();
+        }
+        inner.recv(patience)
+    }
+
+    /// Where the frame that was received last ends: what [`release_until`](Self::release_until) takes.
+    #[inline]
+    pub fn position(&mut self) -> u64 {
+        self.receiver.inner().hot.head
+    }
+
+    /// Gives the frames up to a [`position`](Self::position) back, for those who hold several: a position after the one
+    /// released last, and not beyond what was received.
+    #[inline]
+    pub fn release_until(&mut self, position: u64) {
+        self.receiver.inner().hot.release_until(position);
+    }
+
+    /// Bytes of the ring that are lent out, frame headers and padding included.
+    pub fn lent(&mut self) -> u64 {
+        let hot = &self.receiver.inner().hot;
+        hot.head.wrapping_sub(hot.released)
+    }
+
+    /// Whether the sender sleeps until there is room. Together with nothing to receive and frames lent out: neither
+    /// side will ever go on.
+    pub fn sender_waits(&mut self) -> bool {
+        // Relaxed: a look, repeated by whoever asks.
+        self.receiver.inner().hot.peer().wait.load(Ordering::Relaxed) != 0
     }
 
     /// Gives everything lent out back.

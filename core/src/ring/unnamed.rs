@@ -36,8 +36,8 @@ impl Ring {
         let file = memfd::create("ramway-pair", spec.size, &page.0[..]).map_err(doing)?;
         let geometry = validate(&page, spec.size)?.rings[0].expect("the specification has a ring");
         let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite).map_err(doing)?);
-        let end = |role| -> Result<Attachment> {
-            let data = map_data(file.as_fd(), &geometry, role, &placement).map_err(doing)?;
+        let end = |role: Role| -> Result<Attachment> {
+            let data = map_data(file.as_fd(), &geometry, role.data_access(), &placement).map_err(doing)?;
             Ok(unlinked(data, header.clone(), &geometry))
         };
         let (producer, consumer) = (end(Role::Producer)?, end(Role::Consumer)?);

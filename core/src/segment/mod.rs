@@ -93,11 +93,10 @@ pub(crate) struct Attachment {
 unsafe impl Send for Attachment {}
 
 impl Named {
-    /// Maps a ring's data for a role whose lock this handle holds. A receiver gets it read-only: it has no business
-    /// writing there.
-    pub(crate) fn into_attachment(self, role: Role, placement: &PlacementOptions) -> Result<Attachment> {
+    /// Maps a ring's data for a role whose lock this handle holds.
+    pub(crate) fn into_attachment(self, access: Access, placement: &PlacementOptions) -> Result<Attachment> {
         let geometry = self.valid.rings[0].expect("whoever asked for a ring was given one");
-        let data = map_data(self.file.as_fd(), &geometry, role, placement)?;
+        let data = map_data(self.file.as_fd(), &geometry, access, placement)?;
         Ok(Attachment {
             data,
             block: self.header.ring_block(0),
@@ -110,14 +109,13 @@ impl Named {
     }
 }
 
-/// Maps a ring's data as its role needs it.
+/// Maps a ring's data.
 pub(crate) fn map_data(
     file: BorrowedFd<'_>,
     geometry: &RingGeometry,
-    role: Role,
+    access: Access,
     placement: &PlacementOptions,
 ) -> Result<MirrorMap> {
-    let access = role.data_access();
     let capacity = geometry.capacity as usize;
     let data = MirrorMap::map(file, geometry.data_offset, capacity, access)?;
     // SAFETY: the mapping is alive and `capacity` bytes long, twice.

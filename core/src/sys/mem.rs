@@ -199,6 +199,20 @@ impl MirrorMap {
         Ok(mirror)
     }
 
+    /// Puts private memory, all zero, in the place of `len` bytes from `offset`, both in whole pages.
+    ///
+    /// # Safety
+    /// Whoever has views of these bytes may see them change.
+    pub(crate) unsafe fn replace(&self, offset: usize, len: usize) -> Result<()> {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.0.len), "pages outside of the mapping");
+        let at = self.0.ptr.as_ptr().wrapping_add(offset).cast();
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
+        // SAFETY: the range lies in this mapping (checked above).
+        unsafe { mm::mmap_anonymous(at, len, prot, flags) }
+            .map_err(|e| os(e, format_args!("replacing {len} bytes of a mapping")))?;
+        Ok(())
+    }
+
     fn reserve(capacity: usize, align: usize) -> Result<Self> {
         fork::install();
         let twice = capacity

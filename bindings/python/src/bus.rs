@@ -1,0 +1,421 @@
+//! `ramway.Bus`: two rings between a listener and a connector, as one object.
+
+use crate::args::{Name, Policy, Timeout};
+use crate::errors::{OrRaise, error};
+use crate::listener::{self, Options};
+use crate::message::Message;
+use crate::receiver::Receiver;
+use crate::sender::Sender;
+use crate::slot::Slot;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use ramway::{ErrorKind, WaitPolicy};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A full-duplex connection to one process of this machine: a `Sender` and a `Receiver`, each with a ring of its own in
+/// memory that is safe against a hostile peer (see SECURITY.md).
+///
+/// `Bus.listen` takes one peer at a name, `Bus.connect` is the other side; a `Listener` takes many. `bus.send`,
+/// `bus.recv`, `for msg in bus` and the others are those of `bus.sender` and `bus.receiver`, which two threads may use
+/// at the same time. After the last message the receiver raises `ClosedError` (iteration ends) if the peer closed,
+/// `PeerDeadError` if its process died. Both are final.
+#[pyclass(module = "ramway", frozen)]
+pub(crate) struct Bus {
+    sender: Option<Py<Sender>>,
+    receiver: Option<Py<Receiver>>,
+    name: String,
+    peer_uid: u32,
+    peer_pid: Option<u32>,
+}
+
+impl Bus {
+    pub(crate) fn wrap(py: Python<'_>, core: ramway::Bus, name: &str, wait: Policy, writable: bool) -> PyResult<Self> {
+        let (peer_uid, peer_pid) = (core.peer_uid(), core.peer_pid());
+        let (sender, receiver) = core.split();
+        let shown = || Some(name.to_owned());
+        let sender = sender.map(|core| Py::new(py, Sender::wrap(core, shown(), wait.0))).transpose()?;
+        let receiver = receiver.map(|core| Py::new(py, Receiver::wrap(core, shown(), wait.0, writable))).transpose()?;
+        Ok(Self { sender, receiver, name: name.to_owned(), peer_uid, peer_pid })
+    }
+
+    #[inline]
+    fn tx(&self, py: Python<'_>) -> PyResult<&Sender> {
+        Ok(self.sender.as_ref().ok_or_else(|| self.missing(py, "to"))?.get())
+    }
+
+    #[inline]
+    fn tx_bound<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, Sender>> {
+        Ok(self.sender.as_ref().ok_or_else(|| self.missing(py, "to"))?.bind(py))
+    }
+
+    #[inline]
+    fn rx<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, Receiver>> {
+        Ok(self.receiver.as_ref().ok_or_else(|| self.missing(py, "from"))?.bind(py))
+    }
+
+    #[cold]
+    fn missing(&self, py: Python<'_>, which: &str) -> PyErr {
+        let text =
+            format!("the bus '{}' has no direction {which} the peer: its listener gave it a capacity of 0", self.name);
+        error(py, ErrorKind::Unsupported, text)
+    }
+}
+
+/// One attempt to connect, for `ramway._aio`: `run` in a thread, `give_up` in the event loop's.
+#[pyclass(module = "ramway._ramway", frozen)]
+pub(crate) struct Connecting {
+    connector: ramway::Connector,
+    name: String,
+    wait: Policy,
+    writable_views: bool,
+    given_up: AtomicBool,
+}
+
+#[pymethods]
+impl Connecting {
+    /// Connects. Blocks, without the interpreter lock.
+    fn run(&self, py: Python<'_>) -> PyResult<Bus> {
+        let mut raised = None;
+        let connected = py.detach(|| {
+            self.connector.connect_while(|| {
+                // Relaxed: the flag is all that there is to see.
+                if self.given_up.load(Ordering::Relaxed) {
+                    return false;
+                }
+                raised = Python::attach(|py| py.check_signals()).err();
+                raised.is_none()
+            })
+        });
+        match raised {
+            Some(raised) => Err(raised),
+            None => Bus::wrap(py, connected.or_raise(py)?, &self.name, self.wait, self.writable_views),
+        }
+    }
+
+    /// Ends `run` within 100 ms, with `WaitInterruptedError`.
+    fn give_up(&self) {
+        // Relaxed: as above.
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+}
+
+const HYBRID: Policy = Policy(WaitPolicy::Hybrid);
+const SECOND: Timeout = Timeout(Some(Duration::from_secs(1)));
+const TEN_SECONDS: Timeout = Timeout(Some(Duration::from_secs(10)));
+
+#[pymethods]
+impl Bus {
+    /// Listens at `name`, takes one peer and removes the name again. Waits for the peer at most `timeout` seconds
+    /// (`None`: as long as it takes). At most one connector is ever told that it is welcome.
+    ///
+    /// The other arguments are those of `Listener`. Raises what `Listener` and its `accept` do.
+    #[staticmethod]
+    #[pyo3(signature = (
+        name, capacity=1 << 20, *, to_peer=None, from_peer=None, align=16, mode=None, allow_uids=Vec::new(),
+        handshake_timeout=SECOND, backlog=128, wait=HYBRID, membarrier=true, writable_views=false,
+        timeout=Timeout::FOREVER,
+    ), text_signature = "(name, capacity=1048576, *, to_peer=None, from_peer=None, align=16, mode=None, \
+        allow_uids=(), handshake_timeout=1.0, backlog=128, wait='hybrid', membarrier=True, writable_views=False, \
+        timeout=None)")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn listen(
+        py: Python<'_>,
+        name: Name,
+        capacity: u64,
+        to_peer: Option<u64>,
+        from_peer: Option<u64>,
+        align: u32,
+        mode: Option<u32>,
+        allow_uids: Vec<u32>,
+        handshake_timeout: Timeout,
+        backlog: u32,
+        wait: Policy,
+        membarrier: bool,
+        writable_views: bool,
+        timeout: Timeout,
+    ) -> PyResult<Self> {
+        let options = Options {
+            capacity,
+            to_peer,
+            from_peer,
+            align,
+            mode,
+            allow_uids,
+            handshake_timeout,
+            backlog,
+            wait,
+            membarrier,
+            writable_views,
+        };
+        let listener = py.detach(|| options.builder(&name).bind_one()).or_raise(py)?;
+        let shown = name.shown();
+        let core = listener::accept(py, &listener, &shown, timeout, |_| Ok(()))?;
+        Self::wrap(py, core, &shown, wait, writable_views)
+    }
+
+    /// Connects to the listener at `name` (or at the path of its socket), waiting at most `timeout` seconds (`None`: as
+    /// long as it takes) for one that is not there yet, does not accept, or is flooded. `allow_uids` are other users
+    /// whose listeners will do.
+    ///
+    /// Raises `NotFoundError` if there was no listener within the time, `TimedOutError` if there was one but it did not
+    /// serve us, `PermissionDeniedError`, `AbiMismatchError`, `CorruptError`, or the listener's reason not to.
+    #[staticmethod]
+    #[pyo3(signature = (
+        name, *, timeout=TEN_SECONDS, wait=HYBRID, membarrier=true, writable_views=false, allow_uids=Vec::new(),
+    ), text_signature = "(name, *, timeout=10.0, wait='hybrid', membarrier=True, writable_views=False, \
+        allow_uids=())")]
+    fn connect(
+        py: Python<'_>,
+        name: Name,
+        timeout: Timeout,
+        wait: Policy,
+        membarrier: bool,
+        writable_views: bool,
+        allow_uids: Vec<u32>,
+    ) -> PyResult<Self> {
+        connecting(&name, timeout, wait, membarrier, writable_views, &allow_uids).run(py)
+    }
+
+    /// `connect` for asyncio: an awaitable of the bus.
+    #[staticmethod]
+    #[pyo3(signature = (
+        name, *, timeout=TEN_SECONDS, wait=HYBRID, membarrier=true, writable_views=false, allow_uids=Vec::new(),
+    ), text_signature = "(name, *, timeout=10.0, wait='hybrid', membarrier=True, writable_views=False, \
+        allow_uids=())")]
+    fn connect_async<'py>(
+        py: Python<'py>,
+        name: Name,
+        timeout: Timeout,
+        wait: Policy,
+        membarrier: bool,
+        writable_views: bool,
+        allow_uids: Vec<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let attempt = connecting(&name, timeout, wait, membarrier, writable_views, &allow_uids);
+        py.import("ramway._aio")?.getattr("connect")?.call1((Py::new(py, attempt)?,))
+    }
+
+    /// The sending end. Raises `UnsupportedError` if the listener gave this direction no capacity.
+    #[getter]
+    fn sender(&self, py: Python<'_>) -> PyResult<Py<Sender>> {
+        Ok(self.tx_bound(py)?.clone().unbind())
+    }
+
+    /// The receiving end. Raises `UnsupportedError` if the listener gave this direction no capacity.
+    #[getter]
+    fn receiver(&self, py: Python<'_>) -> PyResult<Py<Receiver>> {
+        Ok(self.rx(py)?.clone().unbind())
+    }
+
+    /// The name that it was listened at or connected to.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The user that the peer acted as when the connection was made, as the kernel recorded it.
+    #[getter]
+    fn peer_uid(&self) -> u32 {
+        self.peer_uid
+    }
+
+    /// The peer's process when the connection was made; `None` if it has no number in our PID namespace. It says who
+    /// asked; numbers are used again.
+    #[getter]
+    fn peer_pid(&self) -> Option<u32> {
+        self.peer_pid
+    }
+
+    /// Whether the peer still holds an end of the bus, and its process lives. `False` once this side is closed.
+    #[getter]
+    fn peer_alive(&self, py: Python<'_>) -> PyResult<bool> {
+        if let Some(sender) = &self.sender
+            && !sender.get().closed()
+            && sender.get().peer_alive(py)?
+        {
+            return Ok(true);
+        }
+        match &self.receiver {
+            Some(receiver) if !receiver.get().closed() => receiver.get().peer_alive(py),
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether both ends are closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.sender.as_ref().is_none_or(|sender| sender.get().closed())
+            && self.receiver.as_ref().is_none_or(|receiver| receiver.get().closed())
+    }
+
+    /// Closes both ends: the peer receives what was sent, then `ClosedError`. Views of messages keep their memory.
+    /// Raises `BusyError` while another thread is in a call of one of them.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let sender = self.sender.as_ref().map_or(Ok(()), |sender| sender.get().close(py));
+        let receiver = self.receiver.as_ref().map_or(Ok(()), |receiver| receiver.get().close(py));
+        sender.and(receiver)
+    }
+
+    /// `Sender.send`.
+    #[pyo3(signature = (data, type_id=0, tag=0, *, timeout=Timeout::FOREVER),
+           text_signature = "($self, data, type_id=0, tag=0, *, timeout=None)")]
+    fn send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<()> {
+        self.tx(data.py())?.send(data, type_id, tag, timeout)
+    }
+
+    /// `Sender.try_send`.
+    #[pyo3(signature = (data, type_id=0, tag=0))]
+    fn try_send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<()> {
+        self.tx(data.py())?.try_send(data, type_id, tag)
+    }
+
+    /// `Sender.send_async`.
+    #[pyo3(signature = (data, type_id=0, tag=0))]
+    fn send_async<'py>(&self, data: &Bound<'py, PyAny>, type_id: u32, tag: u64) -> PyResult<Bound<'py, PyAny>> {
+        Sender::send_async(self.tx_bound(data.py())?, data, type_id, tag)
+    }
+
+    /// `Sender.send_batch`.
+    #[pyo3(signature = (messages, type_id=0))]
+    fn send_batch(&self, messages: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
+        self.tx(messages.py())?.send_batch(messages, type_id)
+    }
+
+    /// `Sender.send_array`.
+    #[pyo3(signature = (array, type_id=0))]
+    fn send_array(&self, array: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
+        Sender::send_array(self.tx_bound(array.py())?, array, type_id)
+    }
+
+    /// `Sender.send_tensor`.
+    #[pyo3(signature = (array, tag=0, *, timeout=Timeout::FOREVER),
+           text_signature = "($self, array, tag=0, *, timeout=None)")]
+    fn send_tensor(&self, array: &Bound<'_, PyAny>, tag: u64, timeout: Timeout) -> PyResult<()> {
+        Sender::send_tensor(self.tx_bound(array.py())?, array, tag, timeout)
+    }
+
+    /// `Sender.reserve`.
+    #[pyo3(signature = (n, type_id=0, tag=0, *, timeout=Timeout::FOREVER),
+           text_signature = "($self, n, type_id=0, tag=0, *, timeout=None)")]
+    fn reserve(&self, py: Python<'_>, n: usize, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<Slot> {
+        Sender::reserve(self.tx_bound(py)?, n, type_id, tag, timeout)
+    }
+
+    /// `Sender.try_reserve`.
+    #[pyo3(signature = (n, type_id=0, tag=0))]
+    fn try_reserve(&self, py: Python<'_>, n: usize, type_id: u32, tag: u64) -> PyResult<Slot> {
+        Sender::try_reserve(self.tx_bound(py)?, n, type_id, tag)
+    }
+
+    /// `Sender.reserve_tensor`.
+    #[pyo3(signature = (shape, dtype, tag=0, *, timeout=Timeout::FOREVER),
+           text_signature = "($self, shape, dtype, tag=0, *, timeout=None)")]
+    fn reserve_tensor<'py>(
+        &self,
+        shape: &Bound<'py, PyAny>,
+        dtype: &Bound<'py, PyAny>,
+        tag: u64,
+        timeout: Timeout,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Sender::reserve_tensor(self.tx_bound(shape.py())?, shape, dtype, tag, timeout)
+    }
+
+    /// `Receiver.recv`.
+    #[pyo3(signature = (timeout=Timeout::FOREVER), text_signature = "($self, timeout=None)")]
+    fn recv(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Py<Message>> {
+        Receiver::recv(self.rx(py)?, timeout)
+    }
+
+    /// `Receiver.try_recv`.
+    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<Message>>> {
+        Receiver::try_recv(self.rx(py)?)
+    }
+
+    /// `Receiver.recv_async`.
+    fn recv_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Receiver::recv_async(self.rx(py)?)
+    }
+
+    /// `Receiver.recv_batch`.
+    #[pyo3(signature = (max, timeout=Timeout::FOREVER), text_signature = "($self, max, timeout=None)")]
+    fn recv_batch<'py>(&self, py: Python<'py>, max: usize, timeout: Timeout) -> PyResult<Bound<'py, PyList>> {
+        Receiver::recv_batch(self.rx(py)?, max, timeout)
+    }
+
+    /// `Receiver.recv_batch_async`.
+    fn recv_batch_async<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Bound<'py, PyAny>> {
+        Receiver::recv_batch_async(self.rx(py)?, max)
+    }
+
+    /// `Receiver.recv_bytes`.
+    #[pyo3(signature = (timeout=Timeout::FOREVER), text_signature = "($self, timeout=None)")]
+    fn recv_bytes<'py>(&self, py: Python<'py>, timeout: Timeout) -> PyResult<Bound<'py, PyBytes>> {
+        self.rx(py)?.get().recv_bytes(py, timeout)
+    }
+
+    /// `Receiver.recv_into`.
+    #[pyo3(signature = (buffer, timeout=Timeout::FOREVER), text_signature = "($self, buffer, timeout=None)")]
+    fn recv_into(&self, buffer: &Bound<'_, PyAny>, timeout: Timeout) -> PyResult<usize> {
+        self.rx(buffer.py())?.get().recv_into(buffer, timeout)
+    }
+
+    /// `Receiver.recv_array`.
+    #[pyo3(signature = (dtype, max, timeout=Timeout::FOREVER), text_signature = "($self, dtype, max, timeout=None)")]
+    fn recv_array<'py>(
+        &self,
+        dtype: &Bound<'py, PyAny>,
+        max: usize,
+        timeout: Timeout,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Receiver::recv_array(self.rx(dtype.py())?, dtype, max, timeout)
+    }
+
+    /// Iterates over the messages, as the receiver does.
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Py<Receiver>> {
+        self.receiver(py)
+    }
+
+    fn __aiter__(&self, py: Python<'_>) -> PyResult<Py<Receiver>> {
+        self.receiver(py)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a Bus cannot be pickled: pass the listener's name, and connect to it there"))
+    }
+
+    fn __repr__(&self) -> String {
+        let closed = if self.closed() { " closed" } else { "" };
+        match self.peer_pid {
+            Some(pid) => format!("<ramway.Bus '{}' with process {pid}{closed}>", self.name),
+            None => format!("<ramway.Bus '{}'{closed}>", self.name),
+        }
+    }
+}
+
+fn connecting(
+    name: &Name,
+    timeout: Timeout,
+    wait: Policy,
+    membarrier: bool,
+    writable_views: bool,
+    allow_uids: &[u32],
+) -> Connecting {
+    let connector = ramway::Bus::connector(&name.0)
+        .timeout(timeout.0.unwrap_or(Duration::MAX))
+        .trust_uids(allow_uids)
+        .wait_policy(wait.0)
+        .membarrier(membarrier)
+        .writable_views(writable_views);
+    Connecting { connector, name: name.shown(), wait, writable_views, given_up: AtomicBool::new(false) }
+}

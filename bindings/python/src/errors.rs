@@ -1,0 +1,51 @@
+//! A core error becomes the exception of `ramway._errors` that stands for its kind.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use ramway::ErrorKind;
+
+/// `KINDS` of `ramway._errors`: the class of kind n at n − 1.
+static KINDS: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+
+/// The exception for a core error.
+#[cold]
+pub(crate) fn raise(py: Python<'_>, error: ramway::Error) -> PyErr {
+    make(py, error.kind(), &error.to_string(), error.raw_os_error()).unwrap_or_else(|broken| broken)
+}
+
+/// The exception of a kind, for what the binding itself has to say.
+#[cold]
+pub(crate) fn error(py: Python<'_>, kind: ErrorKind, text: impl AsRef<str>) -> PyErr {
+    make(py, kind, text.as_ref(), None).unwrap_or_else(|broken| broken)
+}
+
+fn make(py: Python<'_>, kind: ErrorKind, text: &str, errno: Option<i32>) -> PyResult<PyErr> {
+    let kinds = KINDS.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("ramway._errors")?.getattr("KINDS")?.cast_into::<PyTuple>()?.unbind())
+    })?;
+    let exception = kinds.bind(py).get_item(kind.code() as usize - 1)?.call1((text,))?;
+    if let Some(errno) = errno {
+        exception.setattr("errno", errno)?;
+    }
+    Ok(PyErr::from_value(exception))
+}
+
+/// What every call into the core ends with.
+pub(crate) trait OrRaise<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for ramway::Result<T> {
+    #[inline(always)]
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| raise(py, error))
+    }
+}
+
+/// Whether an exception is that of a kind.
+#[cold]
+pub(crate) fn is(py: Python<'_>, exception: &PyErr, kind: ErrorKind) -> bool {
+    let Some(kinds) = KINDS.get(py) else { return false };
+    kinds.bind(py).get_item(kind.code() as usize - 1).is_ok_and(|class| exception.is_instance(py, &class))
+}

@@ -1,0 +1,159 @@
+//! One core end behind a Python object: used by one thread at a time, and gone once it is closed.
+//!
+//! The interpreter lock orders everything here: fields change only while it is held. A call that waits gives it up while
+//! it uses the end, which is then marked as being in use.
+
+use crate::errors::error;
+use pyo3::prelude::*;
+use ramway::ErrorKind;
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+
+/// A value that changes only under the interpreter lock.
+#[derive(Default)]
+pub(crate) struct Gil<T>(UnsafeCell<T>);
+
+// SAFETY: the methods are called with the interpreter lock held (only pyo3's own entry points lead here), and keep no
+// reference beyond the call.
+unsafe impl<T: Send> Sync for Gil<T> {}
+
+impl<T> Gil<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&self, value: T) {
+        self.replace(value);
+    }
+
+    #[inline(always)]
+    pub(crate) fn replace(&self, value: T) -> T {
+        // SAFETY: under the interpreter lock, and no reference to the old value exists.
+        std::mem::replace(unsafe { &mut *self.0.get() }, value)
+    }
+
+    /// Runs `change`, which neither gives the interpreter lock up nor calls back into Python.
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        // SAFETY: as above; what `change` promises keeps this the only reference.
+        change(unsafe { &mut *self.0.get() })
+    }
+}
+
+impl<T: Copy> Gil<T> {
+    #[inline(always)]
+    pub(crate) fn get(&self) -> T {
+        // SAFETY: under the interpreter lock.
+        unsafe { *self.0.get() }
+    }
+}
+
+/// A core end.
+pub(crate) struct Handle<T> {
+    busy: Gil<bool>,
+    /// Closed, as far as callers can tell; the end may still be there, for the views of its messages.
+    shut: Gil<bool>,
+    /// `None` once it was taken. Touched by whoever set `busy`, and by nobody else.
+    end: UnsafeCell<Option<T>>,
+    /// "sender", "receiver": for the texts of errors.
+    what: &'static str,
+}
+
+// SAFETY: `end` is used only between setting and clearing `busy`, which happens under the interpreter lock.
+unsafe impl<T: Send> Sync for Handle<T> {}
+
+impl<T> Handle<T> {
+    pub(crate) fn new(end: T, what: &'static str) -> Self {
+        Self { busy: Gil::new(false), shut: Gil::new(false), end: UnsafeCell::new(Some(end)), what }
+    }
+
+    /// The end, for as long as the guard lives, across a release of the interpreter lock too.
+    #[inline(always)]
+    pub(crate) fn enter(&self, py: Python<'_>) -> PyResult<Entered<'_, T>> {
+        if self.busy.get() || self.shut.get() {
+            return Err(self.cannot(py));
+        }
+        // SAFETY: not busy, so nobody else has a reference.
+        match unsafe { &mut *self.end.get() } {
+            Some(end) => {
+                self.busy.set(true);
+                Ok(Entered { end, busy: &self.busy })
+            }
+            None => Err(self.cannot(py)),
+        }
+    }
+
+    /// The end, also when it is shut, unless it was taken or another thread uses it just now.
+    #[inline(always)]
+    pub(crate) fn try_enter(&self) -> Option<Entered<'_, T>> {
+        if self.busy.get() {
+            return None;
+        }
+        // SAFETY: as in `enter`.
+        let end = unsafe { &mut *self.end.get() }.as_mut()?;
+        self.busy.set(true);
+        Some(Entered { end, busy: &self.busy })
+    }
+
+    pub(crate) fn is_shut(&self) -> bool {
+        self.shut.get()
+    }
+
+    /// From now on every call is told that the handle is closed. False if it was shut before; `Busy` while another
+    /// thread is in a call.
+    pub(crate) fn shut(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.busy.get() {
+            return Err(self.cannot(py));
+        }
+        Ok(!self.shut.replace(true))
+    }
+
+    /// The end itself, once; `None` while a thread uses it.
+    pub(crate) fn take(&self) -> Option<T> {
+        if self.busy.get() {
+            return None;
+        }
+        // SAFETY: as in `enter`.
+        unsafe { &mut *self.end.get() }.take()
+    }
+
+    #[cold]
+    fn cannot(&self, py: Python<'_>) -> PyErr {
+        let what = self.what;
+        if self.shut.get() {
+            error(py, ErrorKind::Detached, format!("this {what} is closed"))
+        } else {
+            let text = format!("another thread is in a call of this {what}, which only one at a time may use");
+            error(py, ErrorKind::Busy, text)
+        }
+    }
+}
+
+/// Exclusive use of an end.
+pub(crate) struct Entered<'a, T> {
+    end: &'a mut T,
+    busy: &'a Gil<bool>,
+}
+
+impl<T> Drop for Entered<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.busy.set(false);
+    }
+}
+
+impl<T> Deref for Entered<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.end
+    }
+}
+
+impl<T> DerefMut for Entered<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        self.end
+    }
+}

@@ -1,0 +1,29 @@
+//! The native module of the Python package `ramway`: the core's handles as Python objects, and the rules by which their
+//! views live.
+
+// The docstrings are Python's: `<uid>` and `[...]` mean nothing to rustdoc.
+#![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
+
+mod args;
+mod errors;
+mod handle;
+mod lent;
+mod message;
+mod patience;
+mod receiver;
+mod ring;
+mod sender;
+mod slot;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<ring::Ring>()?;
+    module.add_class::<sender::Sender>()?;
+    module.add_class::<receiver::Receiver>()?;
+    module.add_class::<message::Message>()?;
+    module.add_class::<slot::Slot>()?;
+    module.add_function(wrap_pyfunction!(ring::_remake_ring, module)?)
+}

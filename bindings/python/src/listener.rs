@@ -1,0 +1,256 @@
+//! `ramway.Listener`: a name that processes connect to, each with a bus of its own.
+
+use crate::args::{Name, Policy, Timeout};
+use crate::bus::Bus;
+use crate::errors::{self, OrRaise, error};
+use crate::handle::Gil;
+use crate::patience::{self, ROUND};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use ramway::ring::raw::Patience;
+use ramway::{ErrorKind, WaitPolicy};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+const HYBRID: Policy = Policy(WaitPolicy::Hybrid);
+const SECOND: Timeout = Timeout(Some(Duration::from_secs(1)));
+
+/// What a listener is told, by `Listener` and by `Bus.listen`.
+pub(crate) struct Options {
+    pub(crate) capacity: u64,
+    pub(crate) to_peer: Option<u64>,
+    pub(crate) from_peer: Option<u64>,
+    pub(crate) align: u32,
+    pub(crate) mode: Option<u32>,
+    pub(crate) allow_uids: Vec<u32>,
+    pub(crate) handshake_timeout: Timeout,
+    pub(crate) backlog: u32,
+    pub(crate) wait: Policy,
+    pub(crate) membarrier: bool,
+    pub(crate) writable_views: bool,
+}
+
+impl Options {
+    pub(crate) fn builder(&self, name: &Name) -> ramway::ListenerBuilder {
+        let builder = ramway::Listener::builder(&name.0)
+            .capacities(self.to_peer.unwrap_or(self.capacity), self.from_peer.unwrap_or(self.capacity))
+            .align(self.align)
+            .allow_uids(&self.allow_uids)
+            .handshake_timeout(self.handshake_timeout.0.unwrap_or(Duration::MAX))
+            .backlog(self.backlog)
+            .wait_policy(self.wait.0)
+            .membarrier(self.membarrier)
+            .writable_views(self.writable_views);
+        match self.mode {
+            Some(mode) => builder.mode(mode),
+            None => builder,
+        }
+    }
+}
+
+/// The next bus of a listener within the time. `still_open` is asked between two rounds.
+pub(crate) fn accept(
+    py: Python<'_>,
+    listener: &ramway::Listener,
+    name: &str,
+    timeout: Timeout,
+    still_open: impl FnMut(Python<'_>) -> PyResult<()>,
+) -> PyResult<ramway::Bus> {
+    let attempt = |patience| {
+        listener.accept_timeout(match patience {
+            Patience::None => Duration::ZERO,
+            Patience::For(limit) => limit,
+            Patience::Forever => ROUND,
+        })
+    };
+    patience::wait(py, timeout, ROUND, attempt, still_open).map_err(|e| {
+        if !errors::is(py, &e, ErrorKind::TimedOut) {
+            return e;
+        }
+        error(py, ErrorKind::TimedOut, format!("nobody connected to '{name}' within the time"))
+    })
+}
+
+/// Accepts connections, each a `Bus` with memory of its own.
+///
+/// `name` is `[A-Za-z0-9._-]{1,80}`, not starting with a dot, in the Ramway directory (`RAMWAY_DIR`); with a `/` it is
+/// the path of the socket. `capacity` is the bytes of both rings of every bus, `to_peer` and `from_peer` those of one
+/// direction (0 leaves it out), `align` what every payload's address is a multiple of. `mode` is the socket's permission
+/// bits, `allow_uids` are other users that may connect, `handshake_timeout` is how long a connector may take for each
+/// step, in seconds, `backlog` how many may wait for `accept`. `wait` and `writable_views` are those of every bus.
+///
+/// A connector that is silent, breaks the handshake or is another user's is refused and disturbs nobody: see `refused`
+/// and `last_refusal`. All calls may be made from any thread. Closing removes the name; accepted buses live on.
+///
+/// Raises `AlreadyExistsError` if a live listener has the name, or something that is not Ramway's to remove,
+/// `InvalidArgumentError`, `PermissionDeniedError`, `UnsupportedError`.
+#[pyclass(module = "ramway", frozen)]
+pub(crate) struct Listener {
+    /// `None` once it is closed. Calls that wait hold one more reference.
+    core: Gil<Option<Arc<ramway::Listener>>>,
+    name: String,
+    path: PathBuf,
+    wait: Policy,
+    writable_views: bool,
+}
+
+impl Listener {
+    fn core(&self, py: Python<'_>) -> PyResult<Arc<ramway::Listener>> {
+        self.core.with(|core| core.clone()).ok_or_else(|| {
+            error(py, ErrorKind::Detached, format!("the listener '{}' is closed", self.name))
+        })
+    }
+
+    fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        self.core(py).map(drop)
+    }
+}
+
+#[pymethods]
+impl Listener {
+    #[new]
+    #[pyo3(signature = (
+        name, capacity=1 << 20, *, to_peer=None, from_peer=None, align=16, mode=None, allow_uids=Vec::new(),
+        handshake_timeout=SECOND, backlog=128, wait=HYBRID, membarrier=true,
+        writable_views=false,
+    ), text_signature = "(name, capacity=1048576, *, to_peer=None, from_peer=None, align=16, mode=None, \
+        allow_uids=(), handshake_timeout=1.0, backlog=128, wait='hybrid', membarrier=True, writable_views=False)")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        py: Python<'_>,
+        name: Name,
+        capacity: u64,
+        to_peer: Option<u64>,
+        from_peer: Option<u64>,
+        align: u32,
+        mode: Option<u32>,
+        allow_uids: Vec<u32>,
+        handshake_timeout: Timeout,
+        backlog: u32,
+        wait: Policy,
+        membarrier: bool,
+        writable_views: bool,
+    ) -> PyResult<Self> {
+        let options = Options {
+            capacity,
+            to_peer,
+            from_peer,
+            align,
+            mode,
+            allow_uids,
+            handshake_timeout,
+            backlog,
+            wait,
+            membarrier,
+            writable_views,
+        };
+        let core = py.detach(|| options.builder(&name).bind()).or_raise(py)?;
+        let path = core.path().to_owned();
+        Ok(Self { core: Gil::new(Some(Arc::new(core))), name: name.shown(), path, wait, writable_views })
+    }
+
+    /// The next bus, waiting for it at most `timeout` seconds (`None`: for ever).
+    ///
+    /// Raises `TimedOutError`; `NoSpaceError` if there is no memory for a bus and `OsError` if there are no descriptors
+    /// left (the connector was told, and the listener goes on at the next call).
+    #[pyo3(signature = (timeout=Timeout::FOREVER), text_signature = "($self, timeout=None)")]
+    fn accept(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Bus> {
+        let core = self.core(py)?;
+        let bus = accept(py, &core, &self.name, timeout, |py| self.check_open(py))?;
+        Bus::wrap(py, bus, &self.name, self.wait, self.writable_views)
+    }
+
+    /// `accept` for asyncio: an awaitable of the next bus.
+    fn accept_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        slf.get().check_open(py)?;
+        py.import("ramway._aio")?.getattr("accept")?.call1((slf,))
+    }
+
+    /// The socket's path, which connectors can be given in place of the name.
+    #[getter]
+    fn path(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
+    /// The name that it was made with.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many connectors have been refused or have given up so far.
+    #[getter]
+    fn refused(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.core(py)?.refused())
+    }
+
+    /// Why the last one was refused, for logs.
+    #[getter]
+    fn last_refusal(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        Ok(self.core(py)?.last_refusal())
+    }
+
+    /// Whether `close` was called.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.core.with(|core| core.is_none())
+    }
+
+    /// A descriptor for event loops: readable when `accept(0)` may make progress. It belongs to the listener: do not
+    /// read from it, do not close it. Connectors that have gone silent are refused inside calls of `accept` only.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        Ok(self.core(py)?.as_fd().as_raw_fd())
+    }
+
+    /// Stops listening and removes the name. A thread that waits in `accept` meanwhile gets `DetachedError` within
+    /// 100 ms, and the name goes then.
+    fn close(&self) {
+        drop(self.core.replace(None));
+    }
+
+    fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        slf.get().check_open(slf.py())?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.close();
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// The buses that are accepted, until the listener is closed.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Bus>> {
+        match self.accept(py, Timeout::FOREVER) {
+            Err(e) if self.closed() && errors::is(py, &e, ErrorKind::Detached) => Ok(None),
+            accepted => accepted.map(Some),
+        }
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().closed() {
+            return Err(pyo3::exceptions::PyStopAsyncIteration::new_err(()));
+        }
+        Self::accept_async(slf)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a Listener cannot be pickled: pass its name, and connect to it there"))
+    }
+
+    fn __repr__(&self) -> String {
+        let closed = if self.closed() { " closed" } else { "" };
+        format!("<ramway.Listener '{}'{closed}>", self.name)
+    }
+}

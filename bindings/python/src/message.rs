@@ -1,0 +1,203 @@
+use crate::errors::error;
+use crate::handle::Gil;
+use crate::receiver::Receiver;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
+use ramway::ErrorKind;
+use ramway::ring::consumer::Frame;
+use std::ffi::c_int;
+
+/// A received message: a read-only view of the shared memory.
+///
+/// Anything that takes a buffer takes a message: bytes(msg), memoryview(msg), struct.unpack_from(fmt, msg),
+/// np.frombuffer(msg, dtype). Its place in the ring is given back when the message and all views of it are gone, or by
+/// release(); in a `with` block at its end.
+#[pyclass(frozen, module = "ramway")]
+pub(crate) struct Message {
+    receiver: Py<Receiver>,
+    frame: Frame,
+    /// What the receiver's `lent` calls it.
+    number: u64,
+    state: Gil<State>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct State {
+    /// Buffers that are exported.
+    views: u32,
+    /// Give it back when the last view goes.
+    put_off: bool,
+    released: bool,
+}
+
+// SAFETY: `frame.data` leads into a mapping that stays until the message is given back.
+unsafe impl Send for Message {}
+// SAFETY: as above; the rest is behind `Gil`.
+unsafe impl Sync for Message {}
+
+impl Message {
+    #[inline]
+    pub(crate) fn make(receiver: &Bound<'_, Receiver>, frame: Frame, number: u64) -> PyResult<Py<Self>> {
+        let message = Self { receiver: receiver.clone().unbind(), frame, number, state: Gil::default() };
+        Py::new(receiver.py(), message)
+    }
+
+    /// The payload, unless it was given back. Stays valid while the caller keeps a view or the message.
+    pub(crate) fn frame(&self, py: Python<'_>) -> PyResult<Frame> {
+        if self.state.get().released { Err(released(py)) } else { Ok(self.frame) }
+    }
+
+    /// Whether views may write.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.receiver.get().writable_views
+    }
+
+    /// Counts one more view: until [`unview`](Self::unview) the memory stays.
+    pub(crate) fn view(&self, py: Python<'_>) -> PyResult<Frame> {
+        let frame = self.frame(py)?;
+        self.state.with(|state| state.views += 1);
+        Ok(frame)
+    }
+
+    /// One view less, with the interpreter attached.
+    pub(crate) fn unview(&self) {
+        let last = self.state.with(|state| {
+            state.views -= 1;
+            state.views == 0 && state.put_off && !state.released
+        });
+        if last {
+            self.give_back();
+        }
+    }
+
+    fn give_back(&self) {
+        if !self.state.with(|state| std::mem::replace(&mut state.released, true)) {
+            self.receiver.get().give_back(self.number);
+        }
+    }
+}
+
+#[cold]
+fn released(py: Python<'_>) -> PyErr {
+    error(py, ErrorKind::Detached, "this message was released")
+}
+
+impl Drop for Message {
+    #[inline]
+    fn drop(&mut self) {
+        // Views hold a reference to the message, so there are none.
+        self.give_back();
+    }
+}
+
+#[pymethods]
+impl Message {
+    /// What the sender said the payload is; below 0xFFFF0000 for an application's own.
+    #[getter]
+    fn type_id(&self) -> u32 {
+        self.frame.type_id
+    }
+
+    /// The sender's tag, 0 if it gave none.
+    #[getter]
+    fn tag(&self) -> u64 {
+        self.frame.tag
+    }
+
+    /// Whether the message was given back.
+    #[getter]
+    fn released(&self) -> bool {
+        self.state.get().released
+    }
+
+    /// Gives the message's place in the ring back. Raises BufferError while views of it are alive.
+    fn release(&self) -> PyResult<()> {
+        let state = self.state.get();
+        if state.views != 0 {
+            let text =
+                format!("{} views of this message are alive (memoryview, NumPy, DLPack): drop them first", state.views);
+            return Err(PyBufferError::new_err(text));
+        }
+        self.give_back();
+        Ok(())
+    }
+
+    /// A copy of the payload.
+    fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let frame = self.frame(py)?;
+        // SAFETY: not given back, so readable.
+        Ok(PyBytes::new(py, unsafe { std::slice::from_raw_parts(frame.data, frame.len) }))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.frame(py)?.len)
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        PyMemoryView::from(slf)?.get_item(key)
+    }
+
+    fn __eq__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        PyMemoryView::from(slf)?.rich_compare(other, pyo3::basic::CompareOp::Eq)
+    }
+
+    fn __ne__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        PyMemoryView::from(slf)?.rich_compare(other, pyo3::basic::CompareOp::Ne)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Releases, or puts it off until the last view has gone.
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyAny>) {
+        if self.state.get().views == 0 {
+            self.give_back();
+        } else {
+            self.state.with(|state| state.put_off = true);
+        }
+    }
+
+    /// # Safety
+    /// Called by the interpreter, with a `view` to fill in.
+    unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let this = slf.get();
+        let frame = this.view(slf.py())?;
+        let readonly = !this.is_writable();
+        // SAFETY: `view` is the interpreter's; the bytes stay until `__releasebuffer__`.
+        let filled = unsafe {
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                frame.data.cast_mut().cast(),
+                frame.len as isize,
+                readonly.into(),
+                flags,
+            )
+        };
+        if filled != 0 {
+            this.unview();
+            return Err(PyErr::fetch(slf.py()));
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// Called by the interpreter, once for each view.
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.unview();
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a Message cannot be pickled: send bytes(msg)"))
+    }
+
+    fn __repr__(&self) -> String {
+        let released = if self.state.get().released { ", released" } else { "" };
+        let Frame { len, type_id, tag, .. } = self.frame;
+        format!("<ramway.Message of {len} bytes, type_id={type_id:#x}, tag={tag}{released}>")
+    }
+}

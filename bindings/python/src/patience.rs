@@ -1,0 +1,59 @@
+//! How a call of Python waits: without the interpreter lock, and in rounds, so that signals are acted on.
+
+use crate::args::Timeout;
+use crate::errors::{error, raise};
+use pyo3::prelude::*;
+use ramway::ring::raw::Patience;
+use ramway::{ErrorKind, WaitPolicy};
+use std::time::{Duration, Instant};
+
+/// Looks that a receive makes before it gives the interpreter lock up, a PAUSE of 25 ns between them: 2 µs. What
+/// answers at once does so within that time, and giving the lock up and taking it back would cost more.
+pub(crate) const LOOKS: u32 = 80;
+
+/// The longest wait between two looks at the signals. A sleep ends at a signal at once (`Interrupted`); only a signal
+/// that another thread was given is seen no earlier.
+const ROUND: Duration = Duration::from_millis(100);
+/// The same for a wait that never sleeps, and so is not interrupted either.
+const SPIN_ROUND: Duration = Duration::from_millis(10);
+
+/// The round for a handle that waits like this.
+pub(crate) fn round_of(policy: WaitPolicy) -> Duration {
+    if policy == WaitPolicy::Spin { SPIN_ROUND } else { ROUND }
+}
+
+/// Makes `attempt` without the interpreter lock until it says something else than `TimedOut`, `Interrupted`, `Full` or
+/// `Empty`, or the time is up: then `TimedOutError`. With the lock, between two rounds, the signals' handlers run and
+/// `between` is asked.
+#[cold]
+#[inline(never)]
+pub(crate) fn wait<T: Send>(
+    py: Python<'_>,
+    timeout: Timeout,
+    round: Duration,
+    mut attempt: impl FnMut(Patience) -> ramway::Result<T> + Send,
+    mut between: impl FnMut(Python<'_>) -> PyResult<()>,
+) -> PyResult<T> {
+    let deadline = timeout.0.and_then(|timeout| Instant::now().checked_add(timeout));
+    loop {
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let patience = match left {
+            Some(left) if left.is_zero() => Patience::None,
+            Some(left) => Patience::For(left.min(round)),
+            None => Patience::For(round),
+        };
+        match py.detach(|| attempt(patience)) {
+            Ok(value) => return Ok(value),
+            Err(e) => match e.kind() {
+                ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::Full | ErrorKind::Empty => {
+                    py.check_signals()?;
+                    between(py)?;
+                    if patience == Patience::None {
+                        return Err(error(py, ErrorKind::TimedOut, "the time was up"));
+                    }
+                }
+                _ => return Err(raise(py, e)),
+            },
+        }
+    }
+}

@@ -1,0 +1,380 @@
+use crate::args::{Bytes, Policy, Timeout};
+use crate::errors::{OrRaise, error, raise};
+use crate::handle::{Entered, Gil, Handle};
+use crate::lent::Lent;
+use crate::message::Message;
+use crate::patience::{LOOKS, round_of, wait};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use ramway::ring::consumer::Frame;
+use ramway::ring::raw::Patience;
+use ramway::{ErrorKind, WaitPolicy};
+use std::os::fd::AsRawFd;
+
+/// The receiving end of a ring. One per ring, in the whole system.
+///
+/// `for msg in rx` gives the messages until the sender closes; a sender that died raises PeerDeadError. A message is a
+/// read-only view of the shared memory and keeps its place in the ring while it, or a view of it (memoryview, NumPy
+/// array), is alive: several may be kept, and the sender waits when the ring is full of them.
+///
+/// One thread at a time may be in a call (BusyError); blocking calls let other threads run and answer Ctrl-C.
+#[pyclass(frozen, module = "ramway")]
+pub(crate) struct Receiver {
+    pub(crate) core: Handle<ramway::Receiver>,
+    pub(crate) lent: Gil<Lent>,
+    /// Up to where the ring may take its memory back, where that could not be said at once because another thread was
+    /// in a call.
+    owed: Gil<Option<u64>>,
+    /// A message that was received and put back, with its number: the next one to be given.
+    put_back: Gil<Option<(Lending, u64)>>,
+    policy: Gil<WaitPolicy>,
+    /// Looks before a receive gives the interpreter lock up: 1 where waiting does not begin with looking.
+    looks: Gil<u32>,
+    name: Option<String>,
+    pub(crate) writable_views: bool,
+}
+
+/// A frame on its way from the core to a message.
+#[derive(Clone, Copy)]
+pub(crate) struct Lending(pub(crate) Frame);
+
+// SAFETY: an address in the mapping, which is kept until the frame is given back.
+unsafe impl Send for Lending {}
+
+impl Receiver {
+    pub(crate) fn wrap(mut core: ramway::Receiver, name: Option<String>, policy: WaitPolicy, writable: bool) -> Self {
+        core.set_interruptible(true);
+        let looks = if core.raw().polls() { LOOKS } else { 1 };
+        Self {
+            core: Handle::new(core, "receiver"),
+            lent: Gil::default(),
+            owed: Gil::default(),
+            put_back: Gil::default(),
+            policy: Gil::new(policy),
+            looks: Gil::new(looks),
+            name,
+            writable_views: writable,
+        }
+    }
+
+    /// The next message within the time, or an error; notes it as lent. Gives its frame and number.
+    #[inline]
+    pub(crate) fn fetch(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame, u64)> {
+        let mut core = self.enter(py)?;
+        if let Some((Lending(frame), number)) = self.put_back.replace(None) {
+            return Ok((frame, number));
+        }
+        let mut raw = core.raw();
+        let frame = match raw.look(self.looks.get()).or_raise(py)? {
+            Some(frame) => frame,
+            None => self.wait(py, &mut core, timeout)?,
+        };
+        let position = core.raw().position();
+        Ok((frame, self.lent.with(|lent| lent.push(position))))
+    }
+
+    /// The next message if there is one.
+    #[inline]
+    pub(crate) fn try_fetch(&self, py: Python<'_>) -> PyResult<Option<(Frame, u64)>> {
+        let mut core = self.enter(py)?;
+        if let Some((Lending(frame), number)) = self.put_back.replace(None) {
+            return Ok(Some((frame, number)));
+        }
+        let frame = match core.raw().recv_more(Patience::None) {
+            Ok(frame) => frame,
+            Err(e) if e.kind() == ErrorKind::Empty => return Ok(None),
+            Err(e) => return Err(raise(py, e)),
+        };
+        let position = core.raw().position();
+        Ok(Some((frame, self.lent.with(|lent| lent.push(position)))))
+    }
+
+    /// Has the next receive give this message again: it was fetched last, and nothing was made of it.
+    pub(crate) fn put_back(&self, frame: Frame, number: u64) {
+        self.put_back.set(Some((Lending(frame), number)));
+    }
+
+    #[inline]
+    pub(crate) fn enter(&self, py: Python<'_>) -> PyResult<Entered<'_, ramway::Receiver>> {
+        let mut core = self.core.enter(py)?;
+        self.settle(&mut core);
+        Ok(core)
+    }
+
+    /// Does the releases that had to wait for the end to be free.
+    #[inline]
+    fn settle(&self, core: &mut ramway::Receiver) {
+        if let Some(position) = self.owed.get() {
+            self.owed.set(None);
+            core.raw().release_until(position);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self, py: Python<'_>, core: &mut Entered<'_, ramway::Receiver>, timeout: Timeout) -> PyResult<Frame> {
+        // Messages that other threads give back meanwhile are settled between two rounds.
+        let round = if self.lent.with(|lent| lent.is_empty()) {
+            round_of(self.policy.get())
+        } else {
+            round_of(WaitPolicy::Spin)
+        };
+        let end = std::cell::RefCell::new(&mut **core);
+        let attempt = Shared(&end);
+        let received = wait(
+            py,
+            timeout,
+            round,
+            move |patience| attempt.get().borrow_mut().raw().recv_more(patience).map(Lending),
+            |py| {
+                let mut core = end.borrow_mut();
+                self.settle(&mut core);
+                let mut raw = core.raw();
+                if raw.lent() != 0 && raw.sender_waits() && raw.look(1).or_raise(py)?.is_none_or(|_| false) {
+                    let count = self.lent.with(|lent| lent.len());
+                    return Err(error(
+                        py,
+                        ErrorKind::Busy,
+                        format!(
+                            "the sender waits for room, and {count} messages ({} of {} bytes of the ring) are still held \
+                             here, so that neither side could go on: drop or release messages and their views, copy \
+                             what is to be kept, or create the ring with a larger capacity",
+                            raw.lent(),
+                            core.capacity(),
+                        ),
+                    ));
+                }
+                Ok(())
+            },
+        )?;
+        Ok(received.0)
+    }
+
+    /// A message or batch of this number is no longer looked at.
+    #[inline]
+    pub(crate) fn give_back(&self, number: u64) {
+        let Some(position) = self.lent.with(|lent| lent.give_back(number)) else { return };
+        match self.core.try_enter() {
+            Some(mut core) => core.raw().release_until(position),
+            None => self.owed.set(Some(position)),
+        }
+        if self.core.is_shut() {
+            self.finish();
+        }
+    }
+
+    /// Lets go of the role once the handle is shut and nothing is lent.
+    #[cold]
+    fn finish(&self) {
+        if self.lent.with(|lent| lent.is_empty()) {
+            drop(self.core.take());
+        }
+    }
+
+    #[inline]
+    fn message(slf: &Bound<'_, Self>, (frame, number): (Frame, u64)) -> PyResult<Py<Message>> {
+        Message::make(slf, frame, number)
+    }
+}
+
+/// Carries a reference across the release of the interpreter lock.
+struct Shared<'a, T>(&'a T);
+
+impl<T> Shared<'_, T> {
+    fn get(&self) -> &T {
+        self.0
+    }
+}
+
+// SAFETY: `wait` uses it while it has given the interpreter lock up, and its other user runs only while it has not.
+unsafe impl<T> Send for Shared<'_, T> {}
+
+#[pymethods]
+impl Receiver {
+    /// The next message, waiting up to `timeout` seconds for it, without one as long as it takes.
+    ///
+    /// Raises TimedOutError, ClosedError after the last message of a sender that closed, PeerDeadError of one that
+    /// died, BusyError if messages that are still held fill the ring.
+    #[pyo3(signature = (timeout = Timeout::FOREVER), text_signature = "($self, timeout=None)")]
+    fn recv(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<Py<Message>> {
+        let fetched = slf.get().fetch(slf.py(), timeout)?;
+        Self::message(slf, fetched)
+    }
+
+    /// The next message, or None if there is none now. Raises ClosedError, PeerDeadError.
+    fn try_recv(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
+        slf.get().try_fetch(slf.py())?.map(|fetched| Self::message(slf, fetched)).transpose()
+    }
+
+    /// A list of up to `max` messages: waits for the first one, takes what is there then.
+    #[pyo3(signature = (max, timeout = Timeout::FOREVER), text_signature = "($self, max, timeout=None)")]
+    fn recv_batch<'py>(slf: &Bound<'py, Self>, max: usize, timeout: Timeout) -> PyResult<Bound<'py, PyList>> {
+        let (py, this) = (slf.py(), slf.get());
+        if max == 0 {
+            return Err(error(py, ErrorKind::InvalidArgument, "max=0: a batch is at least 1 message"));
+        }
+        let list = PyList::empty(py);
+        let mut fetched = this.fetch(py, timeout)?;
+        loop {
+            list.append(Self::message(slf, fetched)?)?;
+            if list.len() == max {
+                return Ok(list);
+            }
+            let mut core = this.enter(py)?;
+            let mut raw = core.raw();
+            let Some(frame) = raw.look(1).or_raise(py)? else { return Ok(list) };
+            let position = raw.position();
+            fetched = (frame, this.lent.with(|lent| lent.push(position)));
+        }
+    }
+
+    /// The next message's bytes, copied. The message is given back at once.
+    #[pyo3(signature = (timeout = Timeout::FOREVER), text_signature = "($self, timeout=None)")]
+    fn recv_bytes<'py>(&self, py: Python<'py>, timeout: Timeout) -> PyResult<Bound<'py, PyBytes>> {
+        let (frame, number) = self.fetch(py, timeout)?;
+        // SAFETY: the frame is readable until it is given back, below.
+        let bytes = PyBytes::new(py, unsafe { std::slice::from_raw_parts(frame.data, frame.len) });
+        self.give_back(number);
+        Ok(bytes)
+    }
+
+    /// Copies the next message to the start of a writable buffer; gives its length in bytes.
+    ///
+    /// Every byte is read once: the way to receive from a peer that may go on writing. A buffer that is too short
+    /// raises InvalidArgumentError, and the message stays for the next receive.
+    #[pyo3(signature = (buffer, timeout = Timeout::FOREVER), text_signature = "($self, buffer, timeout=None)")]
+    fn recv_into(&self, buffer: &Bound<'_, PyAny>, timeout: Timeout) -> PyResult<usize> {
+        let py = buffer.py();
+        let target = Bytes::writable(buffer)?;
+        let (frame, number) = self.fetch(py, timeout)?;
+        if frame.len > target.len() {
+            self.put_back(frame, number);
+            let text = format!("a message of {} bytes does not fit into a buffer of {}", frame.len, target.len());
+            return Err(error(py, ErrorKind::InvalidArgument, text));
+        }
+        // SAFETY: the frame is readable until it is given back, below; the buffer is writable and long enough, and no
+        // buffer of Python's overlaps unreleased memory of the ring unless it is a view of the message itself.
+        unsafe { std::ptr::copy(frame.data, target.as_mut_ptr(), frame.len) };
+        self.give_back(number);
+        Ok(frame.len)
+    }
+
+    /// Gives the role up, when the last message and view of this receiver has gone. What was not given back stays in a
+    /// named ring for the next receiver. Calls after this raise DetachedError; closing again does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.core.shut(py)? {
+            if self.put_back.replace(None).is_some() {
+                // It was not received after all, and stays in the ring.
+                self.lent.with(|lent| lent.forget_last());
+            }
+            self.finish();
+        }
+        Ok(())
+    }
+
+    /// A descriptor for event loops (select, epoll, asyncio): readable when try_recv would not give None. Made at the
+    /// first call; it belongs to the receiver. Call try_recv until it gives None before polling again.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        Ok(self.enter(py)?.readiness().or_raise(py)?.as_raw_fd())
+    }
+
+    /// Whether close was called.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.core.is_shut()
+    }
+
+    /// The ring's name; None on a bus or a pair.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Bytes of the data area.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.enter(py)?.capacity())
+    }
+
+    /// Every payload begins on a multiple of this many bytes.
+    #[getter]
+    fn align(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.enter(py)?.align())
+    }
+
+    /// Bytes of the ring, frame headers included, that are sent and not given back. Can be stale.
+    #[getter]
+    fn used(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.enter(py)?.len())
+    }
+
+    /// Bytes of the ring that messages still held here keep.
+    #[getter]
+    fn lent(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.enter(py)?.raw().lent())
+    }
+
+    /// Whether a sender is attached and its process lives.
+    #[getter]
+    fn peer_alive(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.enter(py)?.is_peer_alive())
+    }
+
+    /// How often a sender has attached; 0 = never yet.
+    #[getter]
+    fn peer_epoch(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.enter(py)?.peer_epoch())
+    }
+
+    /// How often a receiver has attached, this one included.
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.enter(py)?.epoch())
+    }
+
+    /// How blocking calls wait: 'spin', 'hybrid' or 'block'. May be set.
+    #[getter]
+    fn get_wait(&self) -> &'static str {
+        Policy(self.policy.get()).name()
+    }
+
+    #[setter]
+    fn set_wait(&self, py: Python<'_>, policy: Policy) -> PyResult<()> {
+        let mut core = self.enter(py)?;
+        core.set_wait_policy(policy.0);
+        self.policy.set(policy.0);
+        self.looks.set(if core.raw().polls() { LOOKS } else { 1 });
+        Ok(())
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
+        match slf.get().fetch(slf.py(), Timeout::FOREVER) {
+            Ok(fetched) => Self::message(slf, fetched).map(Some),
+            Err(e) if crate::errors::is(slf.py(), &e, ErrorKind::Closed) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a Receiver cannot be pickled: pass its name (or a Ring) and open it there"))
+    }
+
+    fn __repr__(&self) -> String {
+        let closed = if self.core.is_shut() { ", closed" } else { "" };
+        format!("<ramway.Receiver {:?}{closed}>", self.name.as_deref().unwrap_or(""))
+    }
+}

@@ -1,0 +1,369 @@
+//! `ramway.Region`: named shared bytes as a buffer.
+
+use crate::args::{Name, Policy, Timeout};
+use crate::errors::{self, OrRaise, error};
+use crate::handle::Gil;
+use crate::patience::{self, ROUND, round_of};
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
+use ramway::ring::raw::Patience;
+use ramway::{ErrorKind, RegionBuilder, WaitPolicy};
+use std::ffi::c_int;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const HYBRID: Policy = Policy(WaitPolicy::Hybrid);
+const NOW: Timeout = Timeout(Some(Duration::ZERO));
+
+/// Named bytes that any number of processes have mapped, with a notification that costs nothing when nobody waits.
+///
+/// Made by `Region.create`, `Region.open` and `Region.open_or_create`. `memoryview(region)`, `region[a:b]` and
+/// `region.numpy(...)` are the shared bytes themselves, no copy: what one process stores another one sees. Ramway brings
+/// no order into that; what was written before a `notify` is seen after the `wait` that it ended.
+///
+/// All calls may be made from any thread. `close` (or the end of a `with`) lets go of the region; views of it keep the
+/// memory mapped until the last one is gone. A region lives until its last handle is gone, in whichever process.
+#[pyclass(module = "ramway", frozen)]
+pub(crate) struct Region {
+    /// `None` once it is closed. Calls that wait, and every exported buffer, hold one more reference.
+    core: Gil<Option<Arc<ramway::Region>>>,
+    name: String,
+    read_only: bool,
+    policy: WaitPolicy,
+}
+
+impl Region {
+    fn wrap(core: ramway::Region, name: &Name, policy: Policy) -> Self {
+        let read_only = core.is_read_only();
+        Self { core: Gil::new(Some(Arc::new(core))), name: name.shown(), read_only, policy: policy.0 }
+    }
+
+    fn core(&self, py: Python<'_>) -> PyResult<Arc<ramway::Region>> {
+        self.core.with(|core| core.clone()).ok_or_else(|| self.detached(py))
+    }
+
+    #[cold]
+    fn detached(&self, py: Python<'_>) -> PyErr {
+        error(py, ErrorKind::Detached, format!("the region '{}' is closed", self.name))
+    }
+
+    fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_closed() { Err(self.detached(py)) } else { Ok(()) }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.core.with(|core| core.is_none())
+    }
+}
+
+/// The keyword arguments that all three ways to a region share.
+struct Options {
+    wait: Policy,
+    lock_memory: bool,
+    prefault: bool,
+}
+
+impl Options {
+    fn builder(&self) -> RegionBuilder {
+        ramway::Region::builder().wait_policy(self.wait.0).lock_memory(self.lock_memory).prefault(self.prefault)
+    }
+}
+
+/// Those of a region that may have to be made.
+struct NewOptions {
+    shared: Options,
+    persistent: bool,
+    discard: bool,
+    allow_disk: bool,
+    mode: u32,
+    huge_pages: bool,
+    numa_node: Option<u32>,
+}
+
+impl NewOptions {
+    fn builder(&self) -> RegionBuilder {
+        let builder = self
+            .shared
+            .builder()
+            .persistent(self.persistent)
+            .discard(self.discard)
+            .allow_disk(self.allow_disk)
+            .mode(self.mode)
+            .huge_pages(self.huge_pages);
+        match self.numa_node {
+            Some(node) => builder.numa_node(node),
+            None => builder,
+        }
+    }
+}
+
+/// Makes or opens without the interpreter lock (memory is allocated, a name may be waited for), in rounds: between two
+/// of them Python's signal handlers run.
+fn make(
+    py: Python<'_>,
+    timeout: Timeout,
+    attempt: impl Fn(Duration) -> ramway::Result<ramway::Region> + Sync,
+) -> PyResult<ramway::Region> {
+    let deadline = timeout.0.and_then(|timeout| Instant::now().checked_add(timeout));
+    loop {
+        let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+        match py.detach(|| attempt(left.min(ROUND))) {
+            Err(e) if e.kind() == ErrorKind::NotFound && left > ROUND => py.check_signals()?,
+            done => return done.or_raise(py),
+        }
+    }
+}
+
+#[pymethods]
+impl Region {
+    /// Makes a region of `size` bytes, all zero.
+    ///
+    /// `name` is `[A-Za-z0-9._-]{1,80}`, not starting with a dot, in the Ramway directory (`RAMWAY_DIR`); with a `/` it
+    /// is a path. `persistent` leaves it in place when its last user goes, `discard` throws away a persistent one that
+    /// nobody uses, `allow_disk` accepts a disk file system, `mode` is the file's permission bits. `timeout` is in
+    /// seconds. `wait` is how `wait` waits. `lock_memory`, `huge_pages`, `numa_node` and `prefault` place the memory.
+    ///
+    /// Raises `AlreadyExistsError`, `InvalidArgumentError` (a size of 0, an impossible name), `NoSpaceError`,
+    /// `PermissionDeniedError`, `UnsupportedError`.
+    #[staticmethod]
+    #[pyo3(signature = (
+        name, size, *, persistent=false, discard=false, allow_disk=false, mode=0o600, timeout=NOW, wait=HYBRID,
+        lock_memory=false, huge_pages=false, numa_node=None, prefault=false,
+    ), text_signature = "(name, size, *, persistent=False, discard=False, allow_disk=False, mode=384, timeout=0.0, \
+        wait='hybrid', lock_memory=False, huge_pages=False, numa_node=None, prefault=False)")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn create(
+        py: Python<'_>,
+        name: Name,
+        size: u64,
+        persistent: bool,
+        discard: bool,
+        allow_disk: bool,
+        mode: u32,
+        timeout: Timeout,
+        wait: Policy,
+        lock_memory: bool,
+        huge_pages: bool,
+        numa_node: Option<u32>,
+        prefault: bool,
+    ) -> PyResult<Self> {
+        let shared = Options { wait, lock_memory, prefault };
+        let options = NewOptions { shared, persistent, discard, allow_disk, mode, huge_pages, numa_node };
+        let core = make(py, timeout, |round| options.builder().timeout(round).create(&name.0, size))?;
+        Ok(Self::wrap(core, &name, wait))
+    }
+
+    /// Opens the region of that name. `timeout` is how long to wait, in seconds, for one that is not there yet.
+    ///
+    /// With `read_only` its buffers are read-only; such a handle cannot notify, and waits by looking every millisecond.
+    ///
+    /// Raises `NotFoundError`, `PermissionDeniedError`, `AbiMismatchError`, `InvalidArgumentError`.
+    #[staticmethod]
+    #[pyo3(signature = (name, *, read_only=false, timeout=NOW, wait=HYBRID, lock_memory=false, prefault=false),
+           text_signature = "(name, *, read_only=False, timeout=0.0, wait='hybrid', lock_memory=False, \
+        prefault=False)")]
+    fn open(
+        py: Python<'_>,
+        name: Name,
+        read_only: bool,
+        timeout: Timeout,
+        wait: Policy,
+        lock_memory: bool,
+        prefault: bool,
+    ) -> PyResult<Self> {
+        let options = Options { wait, lock_memory, prefault };
+        let core = make(py, timeout, |round| options.builder().read_only(read_only).timeout(round).open(&name.0))?;
+        Ok(Self::wrap(core, &name, wait))
+    }
+
+    /// Opens the region of that name, or makes it, with the options of `create`. `InvalidArgumentError` if it is there
+    /// with another size.
+    #[staticmethod]
+    #[pyo3(signature = (
+        name, size, *, persistent=false, discard=false, allow_disk=false, mode=0o600, timeout=NOW, wait=HYBRID,
+        lock_memory=false, huge_pages=false, numa_node=None, prefault=false,
+    ), text_signature = "(name, size, *, persistent=False, discard=False, allow_disk=False, mode=384, timeout=0.0, \
+        wait='hybrid', lock_memory=False, huge_pages=False, numa_node=None, prefault=False)")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn open_or_create(
+        py: Python<'_>,
+        name: Name,
+        size: u64,
+        persistent: bool,
+        discard: bool,
+        allow_disk: bool,
+        mode: u32,
+        timeout: Timeout,
+        wait: Policy,
+        lock_memory: bool,
+        huge_pages: bool,
+        numa_node: Option<u32>,
+        prefault: bool,
+    ) -> PyResult<Self> {
+        let shared = Options { wait, lock_memory, prefault };
+        let options = NewOptions { shared, persistent, discard, allow_disk, mode, huge_pages, numa_node };
+        let core = make(py, timeout, |round| options.builder().timeout(round).open_or_create(&name.0, size))?;
+        Ok(Self::wrap(core, &name, wait))
+    }
+
+    /// The name that it was made or opened by.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether this handle may not write.
+    #[getter]
+    fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Whether `close` was called.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    /// Tells everyone who waits that something has changed, after everything that this thread wrote before. Never
+    /// blocks. Raises `PermissionDeniedError` on a read-only handle.
+    fn notify(&self, py: Python<'_>) -> PyResult<()> {
+        self.core(py)?.notify().or_raise(py)
+    }
+
+    /// Waits until somebody notifies, for at most `timeout` seconds (`None`: for ever). `True`: there was a notification
+    /// since the last `wait` or `try_wait` that returned `True`, or since the handle was opened, even if it came before
+    /// this call; any number of them count as one. `False`: the time passed.
+    ///
+    /// Raises `ClosedError` if the region's name was removed meanwhile, so that no one can join any more.
+    #[pyo3(signature = (timeout=Timeout::FOREVER), text_signature = "($self, timeout=None)")]
+    fn wait(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
+        let core = self.core(py)?;
+        let attempt = |patience| {
+            let limit = match patience {
+                Patience::None => Duration::ZERO,
+                Patience::For(limit) => limit,
+                Patience::Forever => ROUND,
+            };
+            if core.wait(Some(limit))? { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+        };
+        match patience::wait(py, timeout, round_of(self.policy), attempt, |py| self.check_open(py)) {
+            Ok(()) => Ok(true),
+            Err(e) if errors::is(py, &e, ErrorKind::TimedOut) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// `wait` that does not wait.
+    fn try_wait(&self, py: Python<'_>) -> PyResult<bool> {
+        self.core(py)?.try_wait().or_raise(py)
+    }
+
+    /// `wait` for asyncio: an awaitable that is done after the next notification.
+    fn wait_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        slf.get().check_open(py)?;
+        py.import("ramway._aio")?.getattr("region_wait")?.call1((slf,))
+    }
+
+    /// A descriptor for event loops, which becomes readable when `try_wait` would say `True`, or the region's name is
+    /// gone. Call `try_wait` until it says `False`, which makes it unreadable. It belongs to the region: do not read
+    /// from it, do not close it. Raises `UnsupportedError` on a read-only handle.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        let core = self.core(py)?;
+        Ok(core.readiness().or_raise(py)?.as_raw_fd())
+    }
+
+    /// An array of the shared bytes from `offset` on, without a copy: of the given shape, or as many whole elements as
+    /// there are. Read-only if the handle is, or if `writable` is `False`.
+    #[pyo3(signature = (dtype=None, shape=None, *, offset=0, writable=None),
+           text_signature = "($self, dtype='uint8', shape=None, *, offset=0, writable=None)")]
+    fn numpy<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<Bound<'py, PyAny>>,
+        shape: Option<Bound<'py, PyAny>>,
+        offset: usize,
+        writable: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (dtype, shape) = (dtype.as_ref(), shape.as_ref());
+        match writable {
+            Some(true) if slf.get().read_only => {
+                let text = format!("a writable array of the region '{}', which was opened read-only", slf.get().name);
+                Err(error(slf.py(), ErrorKind::PermissionDenied, text))
+            }
+            Some(false) => {
+                let view = PyMemoryView::from(slf)?.call_method0("toreadonly")?;
+                crate::array::view(&view, dtype, shape, offset)
+            }
+            _ => crate::array::view(slf, dtype, shape, offset),
+        }
+    }
+
+    /// Lets go of the region; every later call is `DetachedError`. Views of it keep the memory mapped. A thread that
+    /// waits meanwhile gets `DetachedError` within 100 ms.
+    fn close(&self) {
+        drop(self.core.replace(None));
+    }
+
+    fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        slf.get().check_open(slf.py())?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close();
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.core(py)?.len() as usize)
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        PyMemoryView::from(slf)?.get_item(key)
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        PyMemoryView::from(slf)?.set_item(key, value)
+    }
+
+    /// # Safety
+    /// The interpreter calls it, with a view of its own.
+    unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let core = this.core(py)?;
+        // In a fork's child new views are refused; those of before stay readable.
+        core.notifications().or_raise(py)?;
+        let (address, len) = (core.as_ptr(), core.len() as ffi::Py_ssize_t);
+        let read_only = c_int::from(this.read_only);
+        // SAFETY: `view` is the interpreter's; the `len` bytes are mapped while `core` lives, writable unless said
+        // otherwise.
+        if unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), address.cast(), len, read_only, flags) } != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        // SAFETY: filled in just now. What keeps the memory mapped goes with the view.
+        unsafe { (*view).internal = Arc::into_raw(core).cast_mut().cast() };
+        Ok(())
+    }
+
+    /// # Safety
+    /// The interpreter calls it once for every view that `__getbuffer__` filled in.
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        // SAFETY: what `__getbuffer__` put there, taken back once.
+        drop(unsafe { Arc::from_raw((*view).internal.cast::<ramway::Region>()) });
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        let text = "a Region cannot be pickled: send its name, and open it in the other process";
+        Err(PyTypeError::new_err(text))
+    }
+
+    fn __repr__(&self) -> String {
+        match self.core.with(|core| core.as_ref().map(|core| core.len())) {
+            Some(len) => format!("<ramway.Region '{}' of {len} bytes>", self.name),
+            None => format!("<ramway.Region '{}' closed>", self.name),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+use crate::args::{Name, Options, Policy};
+use crate::errors::OrRaise;
+use crate::receiver::Receiver;
+use crate::sender::Sender;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use ramway::{RingBuilder, WaitPolicy};
+
+/// A named ring: where it is and how it is to be made. Opens nothing before sender() or receiver() is called, and can
+/// be pickled, for a child process to open the same ring.
+///
+/// A name is [A-Za-z0-9._-]{1,80} in RAMWAY_DIR (by default /dev/shm/ramway-<uid>), or a path with a slash. Whichever
+/// side comes first makes the ring; it stays while somebody uses it or undelivered messages are in it.
+#[pyclass(frozen, module = "ramway")]
+pub(crate) struct Ring {
+    name: String,
+    builder: RingBuilder,
+    policy: WaitPolicy,
+    writable_views: bool,
+    /// The constructor's name and keyword arguments, for pickling.
+    made_by: (&'static str, Py<PyDict>),
+}
+
+impl Ring {
+    fn new(py: Python<'_>, name: Name, intent: &'static str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut options = Options::new(py, given)?;
+        let mut builder = match intent {
+            "create" => ramway::Ring::create(&name.0),
+            "open" => ramway::Ring::open(&name.0),
+            _ => ramway::Ring::open_or_create(&name.0),
+        };
+        if let Some(bytes) = options.get("capacity")? {
+            builder = builder.capacity(bytes);
+        }
+        if let Some(bytes) = options.get("align")? {
+            builder = builder.align(bytes);
+        }
+        if let Some(node) = options.get("numa_node")? {
+            builder = builder.numa_node(node);
+        }
+        let policy = options.get::<Policy>("wait")?.map_or(WaitPolicy::default(), |policy| policy.0);
+        let writable_views = options.flag("writable_views", false)?;
+        let builder = builder
+            .discard(options.flag("discard", false)?)
+            .persistent(options.flag("persistent", false)?)
+            .mode(options.get("mode")?.unwrap_or(0o600))
+            .timeout(options.seconds("timeout")?.unwrap_or_default())
+            .allow_disk(options.flag("allow_disk", false)?)
+            .wait_policy(policy)
+            .membarrier(options.flag("membarrier", true)?)
+            .lock_memory(options.flag("lock_memory", false)?)
+            .huge_pages(options.flag("huge_pages", false)?)
+            .prefault(options.flag("prefault", false)?)
+            .writable_views(writable_views);
+        Ok(Self { name: name.shown(), builder, policy, writable_views, made_by: (intent, options.finish()?) })
+    }
+}
+
+#[pymethods]
+impl Ring {
+    /// A ring that must be new: AlreadyExistsError if somebody uses the name, if it holds what was never delivered
+    /// (unless discard=True), or if something else has it.
+    ///
+    /// `capacity` is in bytes, 16 of each message's being its header, rounded up to a power of two of at least a page
+    /// (default 1 MiB); `align` what each payload's address is a multiple of, 16 (default) to 4096; `timeout` the seconds
+    /// to wait for a ring that is not there yet or a role that is taken; `wait` how blocking calls wait ('spin',
+    /// 'hybrid', 'block'); `mode` the new file's permissions; `persistent` keeps the name when the last user goes;
+    /// `writable_views` maps a receiver's data writable, for consumers that cannot honour read-only views.
+    #[staticmethod]
+    #[pyo3(signature = (name, **options), text_signature = "(name, *, capacity=None, align=None, discard=False, \
+        persistent=False, mode=0o600, timeout=0.0, allow_disk=False, wait='hybrid', membarrier=True, lock_memory=False, \
+        huge_pages=False, numa_node=None, prefault=False, writable_views=False)")]
+    fn create(py: Python<'_>, name: Name, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self::new(py, name, "create", options)
+    }
+
+    /// A ring that exists, also one that dead processes left: its messages are still there. NotFoundError if there is
+    /// none within `timeout`. Options: see create.
+    #[staticmethod]
+    #[pyo3(signature = (name, **options), text_signature = "(name, *, capacity=None, align=None, discard=False, \
+        persistent=False, mode=0o600, timeout=0.0, allow_disk=False, wait='hybrid', membarrier=True, lock_memory=False, \
+        huge_pages=False, numa_node=None, prefault=False, writable_views=False)")]
+    fn open(py: Python<'_>, name: Name, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self::new(py, name, "open", options)
+    }
+
+    /// A ring that is opened if it exists and made if not. InvalidArgumentError if it exists with another capacity or
+    /// alignment than was asked for. Options: see create.
+    #[staticmethod]
+    #[pyo3(signature = (name, **options), text_signature = "(name, *, capacity=None, align=None, discard=False, \
+        persistent=False, mode=0o600, timeout=0.0, allow_disk=False, wait='hybrid', membarrier=True, lock_memory=False, \
+        huge_pages=False, numa_node=None, prefault=False, writable_views=False)")]
+    fn open_or_create(py: Python<'_>, name: Name, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self::new(py, name, "open_or_create", options)
+    }
+
+    /// Both ends of a new ring without a name, for two threads of this process.
+    #[staticmethod]
+    fn pair(py: Python<'_>, capacity: u64) -> PyResult<(Sender, Receiver)> {
+        let (tx, rx) = ramway::Ring::pair(capacity).or_raise(py)?;
+        let policy = WaitPolicy::default();
+        Ok((Sender::wrap(tx, None, policy), Receiver::wrap(rx, None, policy, false)))
+    }
+
+    /// As it was given.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The sending end. BusyError if the ring has one, in whichever process.
+    fn sender(&self, py: Python<'_>) -> PyResult<Sender> {
+        let core = py.detach(|| self.builder.clone().sender()).or_raise(py)?;
+        Ok(Sender::wrap(core, Some(self.name.clone()), self.policy))
+    }
+
+    /// The receiving end; it starts with what is undelivered. BusyError if the ring has one, in whichever process.
+    fn receiver(&self, py: Python<'_>) -> PyResult<Receiver> {
+        let core = py.detach(|| self.builder.clone().receiver()).or_raise(py)?;
+        Ok(Receiver::wrap(core, Some(self.name.clone()), self.policy, self.writable_views))
+    }
+
+    /// A ring is pickled as what it was made of.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str, String, Py<PyDict>))> {
+        let remake = py.import("ramway._ramway")?.getattr("_remake_ring")?;
+        Ok((remake, (self.made_by.0, self.name.clone(), self.made_by.1.clone_ref(py))))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<ramway.Ring {:?}>", self.name)
+    }
+}
+
+/// What a pickled ring is made by.
+#[pyfunction]
+pub(crate) fn _remake_ring(py: Python<'_>, intent: &str, name: Name, options: &Bound<'_, PyDict>) -> PyResult<Ring> {
+    let intent = match intent {
+        "create" => "create",
+        "open" => "open",
+        _ => "open_or_create",
+    };
+    Ring::new(py, name, intent, Some(options))
+}

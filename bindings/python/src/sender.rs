@@ -1,0 +1,337 @@
+use crate::args::{Bytes, Policy, Timeout};
+use crate::errors::{OrRaise, error, raise};
+use crate::handle::{Entered, Gil, Handle};
+use crate::patience::{round_of, wait};
+use crate::slot::{Slot, SlotState};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use ramway::layout::TYPE_ID_RESERVED;
+use ramway::ring::raw::Patience;
+use ramway::ring::window::Window;
+use ramway::{ErrorKind, WaitPolicy};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+/// The sending end of a ring. One per ring, in the whole system.
+///
+/// A message is visible to the receiver as soon as send returns, and is delivered even if this process is killed right
+/// after. One thread at a time may be in a call (BusyError); blocking calls let other threads run and answer Ctrl-C.
+#[pyclass(frozen, module = "ramway")]
+pub(crate) struct Sender {
+    pub(crate) core: Handle<ramway::Sender>,
+    /// The slot that is open.
+    slot: Gil<Option<Arc<SlotState>>>,
+    /// The mapping that views of slots lead into, once one was asked for. Cut off with them, and then not used again.
+    pub(crate) window: Gil<Option<Arc<Window>>>,
+    policy: Gil<WaitPolicy>,
+    name: Option<String>,
+}
+
+impl Sender {
+    pub(crate) fn wrap(mut core: ramway::Sender, name: Option<String>, policy: WaitPolicy) -> Self {
+        core.set_interruptible(true);
+        Self {
+            core: Handle::new(core, "sender"),
+            slot: Gil::default(),
+            window: Gil::default(),
+            policy: Gil::new(policy),
+            name,
+        }
+    }
+
+    /// The end, with no slot open: what begins a message of its own.
+    #[inline]
+    pub(crate) fn begin(&self, py: Python<'_>, type_id: u32) -> PyResult<Entered<'_, ramway::Sender>> {
+        check_type_id(py, type_id)?;
+        let core = self.core.enter(py)?;
+        if self.slot.with(|slot| slot.is_some()) {
+            return Err(slot_open(py));
+        }
+        Ok(core)
+    }
+
+    /// Room for `len` bytes within the time; without one, FullError.
+    #[inline]
+    pub(crate) fn room(
+        &self,
+        py: Python<'_>,
+        core: &mut Entered<'_, ramway::Sender>,
+        len: usize,
+        timeout: Option<Timeout>,
+    ) -> PyResult<*mut u8> {
+        match core.raw().reserve(len, Patience::None) {
+            Ok(to) => Ok(to),
+            Err(e) if e.kind() == ErrorKind::Full => match timeout {
+                None => Err(raise(py, e)),
+                Some(timeout) => self.wait(py, core, len, timeout),
+            },
+            Err(e) => Err(raise(py, e)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(
+        &self,
+        py: Python<'_>,
+        core: &mut Entered<'_, ramway::Sender>,
+        len: usize,
+        timeout: Timeout,
+    ) -> PyResult<*mut u8> {
+        let end: &mut ramway::Sender = core;
+        let attempt = |patience| end.raw().reserve(len, patience).map(|to| to.expose_provenance());
+        wait(py, timeout, round_of(self.policy.get()), attempt, |_| Ok(())).map(std::ptr::with_exposed_provenance_mut)
+    }
+
+    /// Sends a message of any type id.
+    #[inline]
+    fn put(&self, py: Python<'_>, data: &[u8], type_id: u32, tag: u64, timeout: Option<Timeout>) -> PyResult<()> {
+        let mut core = self.begin(py, type_id)?;
+        let to = self.room(py, &mut core, data.len(), timeout)?;
+        // SAFETY: reserved for this many bytes, and nobody else's.
+        unsafe { to.copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+        core.raw().commit(data.len(), type_id, tag, true).or_raise(py)
+    }
+
+    #[inline]
+    fn put_object(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Option<Timeout>) -> PyResult<()> {
+        // Bytes themselves need no view.
+        if let Ok(bytes) = data.cast_exact::<PyBytes>() {
+            return self.put(data.py(), bytes.as_bytes(), type_id, tag, timeout);
+        }
+        self.put(data.py(), Bytes::of(data)?.as_slice(), type_id, tag, timeout)
+    }
+
+    /// An open slot of `len` bytes.
+    pub(crate) fn open_slot(
+        slf: &Bound<'_, Self>,
+        len: usize,
+        type_id: u32,
+        tag: u64,
+        timeout: Option<Timeout>,
+    ) -> PyResult<Slot> {
+        let (py, this) = (slf.py(), slf.get());
+        let mut core = this.begin(py, type_id)?;
+        let to = this.room(py, &mut core, len, timeout)?;
+        let state = Arc::new(SlotState::new(to, len));
+        this.slot.set(Some(state.clone()));
+        Ok(Slot::new(slf.clone().unbind(), state, type_id, tag))
+    }
+
+    /// The open slot is committed or aborted. The caller has seen to its views.
+    pub(crate) fn slot_done(&self) {
+        self.slot.set(None);
+    }
+
+    fn shut(&self, py: Python<'_>, end: impl FnOnce(ramway::Sender) -> ramway::Result<()>) -> PyResult<()> {
+        if !self.core.shut(py)? {
+            return Ok(());
+        }
+        if let Some(slot) = self.slot.replace(None) {
+            slot.cut_off(self).or_raise(py)?;
+        }
+        match self.core.take() {
+            Some(core) => end(core).or_raise(py),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cold]
+fn slot_open(py: Python<'_>) -> PyErr {
+    error(py, ErrorKind::Busy, "a slot of this sender is open: commit it or abort it first")
+}
+
+#[inline]
+pub(crate) fn check_type_id(py: Python<'_>, type_id: u32) -> PyResult<()> {
+    if type_id >= TYPE_ID_RESERVED { Err(reserved(py, type_id)) } else { Ok(()) }
+}
+
+#[cold]
+fn reserved(py: Python<'_>, type_id: u32) -> PyErr {
+    let text = format!("type_id={type_id:#x} is Ramway's own: applications use ids below {TYPE_ID_RESERVED:#x}");
+    error(py, ErrorKind::InvalidArgument, text)
+}
+
+#[pymethods]
+impl Sender {
+    /// Sends a copy of anything with the buffer protocol (bytes, bytearray, a C-contiguous array, ...), waiting for room
+    /// up to `timeout` seconds, without one as long as it takes.
+    ///
+    /// Raises TimedOutError, TooLargeError (longer than max_message_len), ClosedError or PeerDeadError if there is no
+    /// room and nobody left to make any (on a bus: as soon as the peer closed). After an error nothing was sent.
+    #[pyo3(signature = (data, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
+           text_signature = "($self, data, type_id=0, tag=0, *, timeout=None)")]
+    fn send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<()> {
+        self.put_object(data, type_id, tag, Some(timeout))
+    }
+
+    /// send that does not wait: FullError if there is no room now.
+    #[pyo3(signature = (data, type_id = 0, tag = 0))]
+    fn try_send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<()> {
+        self.put_object(data, type_id, tag, None)
+    }
+
+    /// Sends many messages and publishes them together, or earlier when the ring fills up: then it waits for room.
+    /// Gives how many were sent. What fails is raised; the messages before it were sent.
+    #[pyo3(signature = (messages, type_id = 0))]
+    fn send_batch(&self, messages: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
+        let py = messages.py();
+        let mut sent = 0;
+        let outcome = (|| {
+            for message in messages.try_iter()? {
+                let message = message?;
+                let bytes = Bytes::of(&message)?;
+                let data = bytes.as_slice();
+                let mut core = self.begin(py, type_id)?;
+                let to = self.room(py, &mut core, data.len(), Some(Timeout::FOREVER))?;
+                // SAFETY: as in `put`.
+                unsafe { to.copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+                core.raw().commit(data.len(), type_id, 0, false).or_raise(py)?;
+                sent += 1;
+            }
+            Ok(())
+        })();
+        let flushed = self.flush(py);
+        outcome.and(flushed).map(|()| sent)
+    }
+
+    /// A slot of `n` bytes to be written in place:
+    ///
+    ///     with tx.reserve(n) as slot:
+    ///         slot[:5] = b"hello"
+    ///         slot.commit(5)
+    ///
+    /// Without a commit the end of the block commits all `n` bytes; an exception inside aborts. One slot at a time
+    /// (BusyError). Waits and raises as send does.
+    #[pyo3(signature = (n, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
+           text_signature = "($self, n, type_id=0, tag=0, *, timeout=None)")]
+    fn reserve(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<Slot> {
+        Self::open_slot(slf, n, type_id, tag, Some(timeout))
+    }
+
+    /// reserve that does not wait: FullError if there is no room now.
+    #[pyo3(signature = (n, type_id = 0, tag = 0))]
+    fn try_reserve(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64) -> PyResult<Slot> {
+        Self::open_slot(slf, n, type_id, tag, None)
+    }
+
+    /// Makes every slot that was committed with flush=False visible. Never waits.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.core.enter(py)?.flush().or_raise(py)
+    }
+
+    /// Tells the receiver that this was all, and gives the role up; an open slot is aborted. Calls after this raise
+    /// DetachedError; closing again does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.shut(py, ramway::Sender::close)
+    }
+
+    /// Gives the role up without telling the receiver that this was all: it gets PeerDeadError after the last message,
+    /// as if this process had been killed.
+    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        self.shut(py, |core| {
+            core.abandon();
+            Ok(())
+        })
+    }
+
+    /// A descriptor for event loops: readable when try_send has something else to say than the last FullError. Made at
+    /// the first call; it belongs to the sender.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        Ok(self.core.enter(py)?.readiness().or_raise(py)?.as_raw_fd())
+    }
+
+    /// Whether close or abandon was called.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.core.is_shut()
+    }
+
+    /// The ring's name; None on a bus or a pair.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Bytes of the data area; a message takes 16 bytes more than its payload, rounded up to align.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.core.enter(py)?.capacity())
+    }
+
+    /// Every payload begins on a multiple of this many bytes.
+    #[getter]
+    fn align(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.core.enter(py)?.align())
+    }
+
+    /// The longest message that ever fits, in bytes.
+    #[getter]
+    fn max_message_len(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.core.enter(py)?.max_message_len())
+    }
+
+    /// Bytes of the ring, frame headers included, that the receiver has not given back. Can be stale.
+    #[getter]
+    fn used(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.core.enter(py)?.len())
+    }
+
+    /// Whether a receiver is attached and its process lives.
+    #[getter]
+    fn peer_alive(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.core.enter(py)?.is_peer_alive())
+    }
+
+    /// How often a receiver has attached; 0 = never yet.
+    #[getter]
+    fn peer_epoch(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.core.enter(py)?.peer_epoch())
+    }
+
+    /// How often a sender has attached, this one included.
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.core.enter(py)?.epoch())
+    }
+
+    /// The tag of the last message that was sent, by whichever sender of this ring; None before the first. A restarted
+    /// producer asks this where to go on.
+    #[getter]
+    fn last_tag(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.core.enter(py)?.last_tag())
+    }
+
+    /// How blocking calls wait: 'spin', 'hybrid' or 'block'. May be set.
+    #[getter]
+    fn get_wait(&self) -> &'static str {
+        Policy(self.policy.get()).name()
+    }
+
+    #[setter]
+    fn set_wait(&self, py: Python<'_>, policy: Policy) -> PyResult<()> {
+        self.core.enter(py)?.set_wait_policy(policy.0);
+        self.policy.set(policy.0);
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a Sender cannot be pickled: pass its name (or a Ring) and open it there"))
+    }
+
+    fn __repr__(&self) -> String {
+        let closed = if self.core.is_shut() { ", closed" } else { "" };
+        format!("<ramway.Sender {:?}{closed}>", self.name.as_deref().unwrap_or(""))
+    }
+}
