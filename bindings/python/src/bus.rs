@@ -271,29 +271,10 @@ impl Bus {
         self.tx(data.py())?.try_send(data, type_id, tag)
     }
 
-    /// `Sender.send_async`.
-    #[pyo3(signature = (data, type_id=0, tag=0))]
-    fn send_async<'py>(&self, data: &Bound<'py, PyAny>, type_id: u32, tag: u64) -> PyResult<Bound<'py, PyAny>> {
-        Sender::send_async(self.tx_bound(data.py())?, data, type_id, tag)
-    }
-
     /// `Sender.send_batch`.
     #[pyo3(signature = (messages, type_id=0))]
     fn send_batch(&self, messages: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
         self.tx(messages.py())?.send_batch(messages, type_id)
-    }
-
-    /// `Sender.send_array`.
-    #[pyo3(signature = (array, type_id=0))]
-    fn send_array(&self, array: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
-        Sender::send_array(self.tx_bound(array.py())?, array, type_id)
-    }
-
-    /// `Sender.send_tensor`.
-    #[pyo3(signature = (array, tag=0, *, timeout=Timeout::FOREVER),
-           text_signature = "($self, array, tag=0, *, timeout=None)")]
-    fn send_tensor(&self, array: &Bound<'_, PyAny>, tag: u64, timeout: Timeout) -> PyResult<()> {
-        Sender::send_tensor(self.tx_bound(array.py())?, array, tag, timeout)
     }
 
     /// `Sender.reserve`.
@@ -309,19 +290,6 @@ impl Bus {
         Sender::try_reserve(self.tx_bound(py)?, n, type_id, tag)
     }
 
-    /// `Sender.reserve_tensor`.
-    #[pyo3(signature = (shape, dtype, tag=0, *, timeout=Timeout::FOREVER),
-           text_signature = "($self, shape, dtype, tag=0, *, timeout=None)")]
-    fn reserve_tensor<'py>(
-        &self,
-        shape: &Bound<'py, PyAny>,
-        dtype: &Bound<'py, PyAny>,
-        tag: u64,
-        timeout: Timeout,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Sender::reserve_tensor(self.tx_bound(shape.py())?, shape, dtype, tag, timeout)
-    }
-
     /// `Receiver.recv`.
     #[pyo3(signature = (timeout=Timeout::FOREVER), text_signature = "($self, timeout=None)")]
     fn recv(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Py<Message>> {
@@ -333,20 +301,10 @@ impl Bus {
         Receiver::try_recv(self.rx(py)?)
     }
 
-    /// `Receiver.recv_async`.
-    fn recv_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Receiver::recv_async(self.rx(py)?)
-    }
-
     /// `Receiver.recv_batch`.
     #[pyo3(signature = (max, timeout=Timeout::FOREVER), text_signature = "($self, max, timeout=None)")]
     fn recv_batch<'py>(&self, py: Python<'py>, max: usize, timeout: Timeout) -> PyResult<Bound<'py, PyList>> {
         Receiver::recv_batch(self.rx(py)?, max, timeout)
-    }
-
-    /// `Receiver.recv_batch_async`.
-    fn recv_batch_async<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Bound<'py, PyAny>> {
-        Receiver::recv_batch_async(self.rx(py)?, max)
     }
 
     /// `Receiver.recv_bytes`.
@@ -359,17 +317,6 @@ impl Bus {
     #[pyo3(signature = (buffer, timeout=Timeout::FOREVER), text_signature = "($self, buffer, timeout=None)")]
     fn recv_into(&self, buffer: &Bound<'_, PyAny>, timeout: Timeout) -> PyResult<usize> {
         self.rx(buffer.py())?.get().recv_into(buffer, timeout)
-    }
-
-    /// `Receiver.recv_array`.
-    #[pyo3(signature = (dtype, max, timeout=Timeout::FOREVER), text_signature = "($self, dtype, max, timeout=None)")]
-    fn recv_array<'py>(
-        &self,
-        dtype: &Bound<'py, PyAny>,
-        max: usize,
-        timeout: Timeout,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Receiver::recv_array(self.rx(dtype.py())?, dtype, max, timeout)
     }
 
     /// Iterates over the messages, as the receiver does.

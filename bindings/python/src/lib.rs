@@ -5,12 +5,15 @@
 #![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
 
 mod args;
+mod bus;
 mod errors;
 mod handle;
 mod lent;
+mod listener;
 mod message;
 mod patience;
 mod receiver;
+mod region;
 mod ring;
 mod sender;
 mod slot;
@@ -25,5 +28,9 @@ fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<receiver::Receiver>()?;
     module.add_class::<message::Message>()?;
     module.add_class::<slot::Slot>()?;
+    module.add_class::<region::Region>()?;
+    module.add_class::<bus::Bus>()?;
+    module.add_class::<bus::Connecting>()?;
+    module.add_class::<listener::Listener>()?;
     module.add_function(wrap_pyfunction!(ring::_remake_ring, module)?)
 }

@@ -99,9 +99,9 @@ pub(crate) struct Listener {
 
 impl Listener {
     fn core(&self, py: Python<'_>) -> PyResult<Arc<ramway::Listener>> {
-        self.core.with(|core| core.clone()).ok_or_else(|| {
-            error(py, ErrorKind::Detached, format!("the listener '{}' is closed", self.name))
-        })
+        self.core
+            .with(|core| core.clone())
+            .ok_or_else(|| error(py, ErrorKind::Detached, format!("the listener '{}' is closed", self.name)))
     }
 
     fn check_open(&self, py: Python<'_>) -> PyResult<()> {

@@ -13,7 +13,7 @@ pub(crate) const LOOKS: u32 = 80;
 
 /// The longest wait between two looks at the signals. A sleep ends at a signal at once (`Interrupted`); only a signal
 /// that another thread was given is seen no earlier.
-const ROUND: Duration = Duration::from_millis(100);
+pub(crate) const ROUND: Duration = Duration::from_millis(100);
 /// The same for a wait that never sleeps, and so is not interrupted either.
 const SPIN_ROUND: Duration = Duration::from_millis(10);
 

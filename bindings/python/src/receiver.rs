@@ -197,19 +197,23 @@ impl Receiver {
     /// Raises TimedOutError, ClosedError after the last message of a sender that closed, PeerDeadError of one that
     /// died, BusyError if messages that are still held fill the ring.
     #[pyo3(signature = (timeout = Timeout::FOREVER), text_signature = "($self, timeout=None)")]
-    fn recv(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<Py<Message>> {
+    pub(crate) fn recv(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<Py<Message>> {
         let fetched = slf.get().fetch(slf.py(), timeout)?;
         Self::message(slf, fetched)
     }
 
     /// The next message, or None if there is none now. Raises ClosedError, PeerDeadError.
-    fn try_recv(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
+    pub(crate) fn try_recv(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
         slf.get().try_fetch(slf.py())?.map(|fetched| Self::message(slf, fetched)).transpose()
     }
 
     /// A list of up to `max` messages: waits for the first one, takes what is there then.
     #[pyo3(signature = (max, timeout = Timeout::FOREVER), text_signature = "($self, max, timeout=None)")]
-    fn recv_batch<'py>(slf: &Bound<'py, Self>, max: usize, timeout: Timeout) -> PyResult<Bound<'py, PyList>> {
+    pub(crate) fn recv_batch<'py>(
+        slf: &Bound<'py, Self>,
+        max: usize,
+        timeout: Timeout,
+    ) -> PyResult<Bound<'py, PyList>> {
         let (py, this) = (slf.py(), slf.get());
         if max == 0 {
             return Err(error(py, ErrorKind::InvalidArgument, "max=0: a batch is at least 1 message"));
@@ -231,7 +235,7 @@ impl Receiver {
 
     /// The next message's bytes, copied. The message is given back at once.
     #[pyo3(signature = (timeout = Timeout::FOREVER), text_signature = "($self, timeout=None)")]
-    fn recv_bytes<'py>(&self, py: Python<'py>, timeout: Timeout) -> PyResult<Bound<'py, PyBytes>> {
+    pub(crate) fn recv_bytes<'py>(&self, py: Python<'py>, timeout: Timeout) -> PyResult<Bound<'py, PyBytes>> {
         let (frame, number) = self.fetch(py, timeout)?;
         // SAFETY: the frame is readable until it is given back, below.
         let bytes = PyBytes::new(py, unsafe { std::slice::from_raw_parts(frame.data, frame.len) });
@@ -244,7 +248,7 @@ impl Receiver {
     /// Every byte is read once: the way to receive from a peer that may go on writing. A buffer that is too short
     /// raises InvalidArgumentError, and the message stays for the next receive.
     #[pyo3(signature = (buffer, timeout = Timeout::FOREVER), text_signature = "($self, buffer, timeout=None)")]
-    fn recv_into(&self, buffer: &Bound<'_, PyAny>, timeout: Timeout) -> PyResult<usize> {
+    pub(crate) fn recv_into(&self, buffer: &Bound<'_, PyAny>, timeout: Timeout) -> PyResult<usize> {
         let py = buffer.py();
         let target = Bytes::writable(buffer)?;
         let (frame, number) = self.fetch(py, timeout)?;
@@ -262,7 +266,7 @@ impl Receiver {
 
     /// Gives the role up, when the last message and view of this receiver has gone. What was not given back stays in a
     /// named ring for the next receiver. Calls after this raise DetachedError; closing again does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.core.shut(py)? {
             if self.put_back.replace(None).is_some() {
                 // It was not received after all, and stays in the ring.
@@ -281,7 +285,7 @@ impl Receiver {
 
     /// Whether close was called.
     #[getter]
-    fn closed(&self) -> bool {
+    pub(crate) fn closed(&self) -> bool {
         self.core.is_shut()
     }
 
@@ -317,7 +321,7 @@ impl Receiver {
 
     /// Whether a sender is attached and its process lives.
     #[getter]
-    fn peer_alive(&self, py: Python<'_>) -> PyResult<bool> {
+    pub(crate) fn peer_alive(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.enter(py)?.is_peer_alive())
     }
 

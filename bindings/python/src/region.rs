@@ -276,31 +276,6 @@ impl Region {
         Ok(core.readiness().or_raise(py)?.as_raw_fd())
     }
 
-    /// An array of the shared bytes from `offset` on, without a copy: of the given shape, or as many whole elements as
-    /// there are. Read-only if the handle is, or if `writable` is `False`.
-    #[pyo3(signature = (dtype=None, shape=None, *, offset=0, writable=None),
-           text_signature = "($self, dtype='uint8', shape=None, *, offset=0, writable=None)")]
-    fn numpy<'py>(
-        slf: &Bound<'py, Self>,
-        dtype: Option<Bound<'py, PyAny>>,
-        shape: Option<Bound<'py, PyAny>>,
-        offset: usize,
-        writable: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (dtype, shape) = (dtype.as_ref(), shape.as_ref());
-        match writable {
-            Some(true) if slf.get().read_only => {
-                let text = format!("a writable array of the region '{}', which was opened read-only", slf.get().name);
-                Err(error(slf.py(), ErrorKind::PermissionDenied, text))
-            }
-            Some(false) => {
-                let view = PyMemoryView::from(slf)?.call_method0("toreadonly")?;
-                crate::array::view(&view, dtype, shape, offset)
-            }
-            _ => crate::array::view(slf, dtype, shape, offset),
-        }
-    }
-
     /// Lets go of the region; every later call is `DetachedError`. Views of it keep the memory mapped. A thread that
     /// waits meanwhile gets `DetachedError` within 100 ms.
     fn close(&self) {

@@ -163,20 +163,20 @@ impl Sender {
     /// room and nobody left to make any (on a bus: as soon as the peer closed). After an error nothing was sent.
     #[pyo3(signature = (data, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
            text_signature = "($self, data, type_id=0, tag=0, *, timeout=None)")]
-    fn send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<()> {
+    pub(crate) fn send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<()> {
         self.put_object(data, type_id, tag, Some(timeout))
     }
 
     /// send that does not wait: FullError if there is no room now.
     #[pyo3(signature = (data, type_id = 0, tag = 0))]
-    fn try_send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<()> {
+    pub(crate) fn try_send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<()> {
         self.put_object(data, type_id, tag, None)
     }
 
     /// Sends many messages and publishes them together, or earlier when the ring fills up: then it waits for room.
     /// Gives how many were sent. What fails is raised; the messages before it were sent.
     #[pyo3(signature = (messages, type_id = 0))]
-    fn send_batch(&self, messages: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
+    pub(crate) fn send_batch(&self, messages: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
         let py = messages.py();
         let mut sent = 0;
         let outcome = (|| {
@@ -207,13 +207,13 @@ impl Sender {
     /// (BusyError). Waits and raises as send does.
     #[pyo3(signature = (n, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
            text_signature = "($self, n, type_id=0, tag=0, *, timeout=None)")]
-    fn reserve(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<Slot> {
+    pub(crate) fn reserve(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<Slot> {
         Self::open_slot(slf, n, type_id, tag, Some(timeout))
     }
 
     /// reserve that does not wait: FullError if there is no room now.
     #[pyo3(signature = (n, type_id = 0, tag = 0))]
-    fn try_reserve(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64) -> PyResult<Slot> {
+    pub(crate) fn try_reserve(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64) -> PyResult<Slot> {
         Self::open_slot(slf, n, type_id, tag, None)
     }
 
@@ -224,7 +224,7 @@ impl Sender {
 
     /// Tells the receiver that this was all, and gives the role up; an open slot is aborted. Calls after this raise
     /// DetachedError; closing again does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.shut(py, ramway::Sender::close)
     }
 
@@ -245,7 +245,7 @@ impl Sender {
 
     /// Whether close or abandon was called.
     #[getter]
-    fn closed(&self) -> bool {
+    pub(crate) fn closed(&self) -> bool {
         self.core.is_shut()
     }
 
@@ -281,7 +281,7 @@ impl Sender {
 
     /// Whether a receiver is attached and its process lives.
     #[getter]
-    fn peer_alive(&self, py: Python<'_>) -> PyResult<bool> {
+    pub(crate) fn peer_alive(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.core.enter(py)?.is_peer_alive())
     }
 

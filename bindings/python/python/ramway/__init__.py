@@ -21,11 +21,12 @@ from ._errors import (
     UnsupportedError,
     WaitInterruptedError,
 )
-from ._ramway import Message, Receiver, Ring, Sender, Slot, __version__
+from ._ramway import Bus, Listener, Message, Receiver, Region, Ring, Sender, Slot, __version__
 
 __all__ = [
     "AbiMismatchError",
     "AlreadyExistsError",
+    "Bus",
     "BusyError",
     "ClosedError",
     "CorruptError",
@@ -34,6 +35,7 @@ __all__ = [
     "Error",
     "FullError",
     "InvalidArgumentError",
+    "Listener",
     "Message",
     "NoSpaceError",
     "NotFoundError",
@@ -41,6 +43,7 @@ __all__ = [
     "PeerDeadError",
     "PermissionDeniedError",
     "Receiver",
+    "Region",
     "Ring",
     "Sender",
     "Slot",
