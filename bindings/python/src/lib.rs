@@ -5,18 +5,21 @@
 #![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
 
 mod args;
+mod awaitable;
 mod bus;
 mod errors;
 mod handle;
 mod lent;
 mod listener;
 mod message;
+mod operation;
 mod patience;
 mod receiver;
 mod region;
 mod ring;
 mod sender;
 mod slot;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -32,5 +35,7 @@ fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bus::Bus>()?;
     module.add_class::<bus::Connecting>()?;
     module.add_class::<listener::Listener>()?;
+    module.add_class::<awaitable::Wait>()?;
+    module.add_class::<watch::Watch>()?;
     module.add_function(wrap_pyfunction!(ring::_remake_ring, module)?)
 }

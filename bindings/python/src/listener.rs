@@ -5,6 +5,7 @@ use crate::bus::Bus;
 use crate::errors::{self, OrRaise, error};
 use crate::handle::Gil;
 use crate::patience::{self, ROUND};
+use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -95,6 +96,8 @@ pub(crate) struct Listener {
     path: PathBuf,
     wait: Policy,
     writable_views: bool,
+    /// The task that waits for a bus.
+    pub(crate) waits: Waits,
 }
 
 impl Listener {
@@ -149,7 +152,7 @@ impl Listener {
         };
         let core = py.detach(|| options.builder(&name).bind()).or_raise(py)?;
         let path = core.path().to_owned();
-        Ok(Self { core: Gil::new(Some(Arc::new(core))), name: name.shown(), path, wait, writable_views })
+        Ok(Self { core: Gil::new(Some(Arc::new(core))), name: name.shown(), path, wait, writable_views, waits: Waits::default() })
     }
 
     /// The next bus, waiting for it at most `timeout` seconds (`None`: for ever).
@@ -161,13 +164,6 @@ impl Listener {
         let core = self.core(py)?;
         let bus = accept(py, &core, &self.name, timeout, |py| self.check_open(py))?;
         Bus::wrap(py, bus, &self.name, self.wait, self.writable_views)
-    }
-
-    /// `accept` for asyncio: an awaitable of the next bus.
-    fn accept_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        slf.get().check_open(py)?;
-        py.import("ramway._aio")?.getattr("accept")?.call1((slf,))
     }
 
     /// The socket's path, which connectors can be given in place of the name.
@@ -208,8 +204,9 @@ impl Listener {
 
     /// Stops listening and removes the name. A thread that waits in `accept` meanwhile gets `DetachedError` within
     /// 100 ms, and the name goes then.
-    fn close(&self) {
+    fn close(&self, py: Python<'_>) {
         drop(self.core.replace(None));
+        self.waits.close(py);
     }
 
     fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
@@ -217,9 +214,9 @@ impl Listener {
         Ok(slf)
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
-        self.close();
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) {
+        self.close(exception.py());
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -232,17 +229,6 @@ impl Listener {
             Err(e) if self.closed() && errors::is(py, &e, ErrorKind::Detached) => Ok(None),
             accepted => accepted.map(Some),
         }
-    }
-
-    fn __aiter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        if slf.get().closed() {
-            return Err(pyo3::exceptions::PyStopAsyncIteration::new_err(()));
-        }
-        Self::accept_async(slf)
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -4,6 +4,7 @@ use crate::handle::{Entered, Gil, Handle};
 use crate::lent::Lent;
 use crate::message::Message;
 use crate::patience::{LOOKS, round_of, wait};
+use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -26,11 +27,11 @@ pub(crate) struct Receiver {
     /// Up to where the ring may take its memory back, where that could not be said at once because another thread was
     /// in a call.
     owed: Gil<Option<u64>>,
-    /// A message that was received and put back, with its number: the next one to be given.
-    put_back: Gil<Option<(Lending, u64)>>,
     policy: Gil<WaitPolicy>,
     /// Looks before a receive gives the interpreter lock up: 1 where waiting does not begin with looking.
     looks: Gil<u32>,
+    /// The task that waits for a message.
+    pub(crate) waits: Waits,
     name: Option<String>,
     pub(crate) writable_views: bool,
 }
@@ -50,9 +51,9 @@ impl Receiver {
             core: Handle::new(core, "receiver"),
             lent: Gil::default(),
             owed: Gil::default(),
-            put_back: Gil::default(),
             policy: Gil::new(policy),
             looks: Gil::new(looks),
+            waits: Waits::default(),
             name,
             writable_views: writable,
         }
@@ -62,9 +63,6 @@ impl Receiver {
     #[inline]
     pub(crate) fn fetch(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame, u64)> {
         let mut core = self.enter(py)?;
-        if let Some((Lending(frame), number)) = self.put_back.replace(None) {
-            return Ok((frame, number));
-        }
         let mut raw = core.raw();
         let frame = match raw.look(self.looks.get()).or_raise(py)? {
             Some(frame) => frame,
@@ -78,9 +76,6 @@ impl Receiver {
     #[inline]
     pub(crate) fn try_fetch(&self, py: Python<'_>) -> PyResult<Option<(Frame, u64)>> {
         let mut core = self.enter(py)?;
-        if let Some((Lending(frame), number)) = self.put_back.replace(None) {
-            return Ok(Some((frame, number)));
-        }
         let frame = match core.raw().recv_more(Patience::None) {
             Ok(frame) => frame,
             Err(e) if e.kind() == ErrorKind::Empty => return Ok(None),
@@ -90,9 +85,12 @@ impl Receiver {
         Ok(Some((frame, self.lent.with(|lent| lent.push(position)))))
     }
 
-    /// Has the next receive give this message again: it was fetched last, and nothing was made of it.
-    pub(crate) fn put_back(&self, frame: Frame, number: u64) {
-        self.put_back.set(Some((Lending(frame), number)));
+    /// Has the message that was fetched last received again: nothing was made of it.
+    pub(crate) fn put_back(&self, py: Python<'_>) -> PyResult<()> {
+        let mut core = self.enter(py)?;
+        let before = self.lent.with(|lent| lent.forget_last());
+        core.raw().unread(before);
+        Ok(())
     }
 
     #[inline]
@@ -253,7 +251,7 @@ impl Receiver {
         let target = Bytes::writable(buffer)?;
         let (frame, number) = self.fetch(py, timeout)?;
         if frame.len > target.len() {
-            self.put_back(frame, number);
+            self.put_back(py)?;
             let text = format!("a message of {} bytes does not fit into a buffer of {}", frame.len, target.len());
             return Err(error(py, ErrorKind::InvalidArgument, text));
         }
@@ -268,10 +266,7 @@ impl Receiver {
     /// named ring for the next receiver. Calls after this raise DetachedError; closing again does nothing.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.core.shut(py)? {
-            if self.put_back.replace(None).is_some() {
-                // It was not received after all, and stays in the ring.
-                self.lent.with(|lent| lent.forget_last());
-            }
+            self.waits.close(py);
             self.finish();
         }
         Ok(())

@@ -4,6 +4,7 @@ use crate::args::{Name, Policy, Timeout};
 use crate::errors::{self, OrRaise, error};
 use crate::handle::Gil;
 use crate::patience::{self, ROUND, round_of};
+use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -33,12 +34,14 @@ pub(crate) struct Region {
     name: String,
     read_only: bool,
     policy: WaitPolicy,
+    /// The task that waits for a notification.
+    pub(crate) waits: Waits,
 }
 
 impl Region {
     fn wrap(core: ramway::Region, name: &Name, policy: Policy) -> Self {
         let read_only = core.is_read_only();
-        Self { core: Gil::new(Some(Arc::new(core))), name: name.shown(), read_only, policy: policy.0 }
+        Self { core: Gil::new(Some(Arc::new(core))), name: name.shown(), read_only, policy: policy.0, waits: Waits::default() }
     }
 
     fn core(&self, py: Python<'_>) -> PyResult<Arc<ramway::Region>> {
@@ -261,13 +264,6 @@ impl Region {
         self.core(py)?.try_wait().or_raise(py)
     }
 
-    /// `wait` for asyncio: an awaitable that is done after the next notification.
-    fn wait_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        slf.get().check_open(py)?;
-        py.import("ramway._aio")?.getattr("region_wait")?.call1((slf,))
-    }
-
     /// A descriptor for event loops, which becomes readable when `try_wait` would say `True`, or the region's name is
     /// gone. Call `try_wait` until it says `False`, which makes it unreadable. It belongs to the region: do not read
     /// from it, do not close it. Raises `UnsupportedError` on a read-only handle.
@@ -278,8 +274,9 @@ impl Region {
 
     /// Lets go of the region; every later call is `DetachedError`. Views of it keep the memory mapped. A thread that
     /// waits meanwhile gets `DetachedError` within 100 ms.
-    fn close(&self) {
+    fn close(&self, py: Python<'_>) {
         drop(self.core.replace(None));
+        self.waits.close(py);
     }
 
     fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
@@ -287,9 +284,9 @@ impl Region {
         Ok(slf)
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        self.close();
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(exception.py());
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

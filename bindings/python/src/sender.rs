@@ -3,6 +3,7 @@ use crate::errors::{OrRaise, error, raise};
 use crate::handle::{Entered, Gil, Handle};
 use crate::patience::{round_of, wait};
 use crate::slot::{Slot, SlotState};
+use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -25,6 +26,8 @@ pub(crate) struct Sender {
     /// The mapping that views of slots lead into, once one was asked for. Cut off with them, and then not used again.
     pub(crate) window: Gil<Option<Arc<Window>>>,
     policy: Gil<WaitPolicy>,
+    /// The task that waits for room.
+    pub(crate) waits: Waits,
     name: Option<String>,
 }
 
@@ -36,6 +39,7 @@ impl Sender {
             slot: Gil::default(),
             window: Gil::default(),
             policy: Gil::new(policy),
+            waits: Waits::default(),
             name,
         }
     }
@@ -128,6 +132,7 @@ impl Sender {
         if !self.core.shut(py)? {
             return Ok(());
         }
+        self.waits.close(py);
         if let Some(slot) = self.slot.replace(None) {
             slot.cut_off(self).or_raise(py)?;
         }

@@ -257,13 +257,13 @@ impl Watch {
         drop(self.fd.replace(None));
     }
 
-    #[getter]
-    fn get__asyncio_future_blocking(&self) -> bool {
+    #[getter(_asyncio_future_blocking)]
+    fn is_blocking(&self) -> bool {
         self.blocking.get()
     }
 
-    #[setter]
-    fn set__asyncio_future_blocking(&self, blocking: bool) {
+    #[setter(_asyncio_future_blocking)]
+    fn set_blocking(&self, blocking: bool) {
         self.blocking.set(blocking);
     }
 

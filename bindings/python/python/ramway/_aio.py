@@ -1,0 +1,50 @@
+"""The part of asyncio support that is not native: connecting, which blocks in a thread of its own."""
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ._ramway import Bus
+
+
+class _Attempt(Protocol):
+    def run(self) -> "Bus": ...
+    def give_up(self) -> None: ...
+
+
+async def connect(attempt: _Attempt) -> "Bus":
+    """Runs one attempt to connect. A cancelled one is given up at once; its thread ends within 100 ms."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Bus] = loop.create_future()
+
+    def deliver(bus: "Bus | None", error: BaseException | None) -> None:
+        if done.cancelled():
+            # Nobody will ever use it: the listener is to learn that now, not when it is collected.
+            if bus is not None:
+                bus.close()
+        elif bus is not None:
+            done.set_result(bus)
+        elif error is not None:
+            done.set_exception(error)
+
+    def work() -> None:
+        bus, error = None, None
+        try:
+            bus = attempt.run()
+        except BaseException as caught:
+            error = caught
+        try:
+            loop.call_soon_threadsafe(deliver, bus, error)
+        except RuntimeError:
+            # The loop was closed meanwhile.
+            if bus is not None:
+                bus.close()
+
+    # Not the loop's executor: that may be full of other work, and asyncio.run waits for it. Not a daemon: the
+    # interpreter would go while it is in native code.
+    threading.Thread(target=work, name="ramway-connect").start()
+    try:
+        return await done
+    finally:
+        attempt.give_up()

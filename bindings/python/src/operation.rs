@@ -1,0 +1,246 @@
+//! What a task can wait for, and the methods of the handles that begin it.
+
+use crate::awaitable::Wait;
+use crate::errors;
+use crate::listener::Listener;
+use crate::message::Message;
+use crate::receiver::Receiver;
+use crate::region::Region;
+use crate::sender::Sender;
+use crate::watch::Waits;
+use pyo3::exceptions::PyStopAsyncIteration;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use ramway::ErrorKind;
+use std::os::fd::RawFd;
+
+/// Seconds between two looks of a task that waits for a listener: handshakes that have gone silent end in them.
+const LISTENER_ROUND: f64 = 1.0;
+
+pub(crate) enum Operation {
+    /// The next message; `stream`: as an `async for` wants it, which the end of the stream ends.
+    Message { receiver: Py<Receiver>, stream: bool },
+    /// What a method of the receiver gives, the last of whose arguments is a time-out of 0.
+    Several { receiver: Py<Receiver>, method: &'static str, arguments: Py<PyTuple> },
+    /// What a `try_` method of the sender gives once it does not raise FullError.
+    Room { sender: Py<Sender>, method: &'static str, arguments: Py<PyTuple> },
+    /// The next notification.
+    Notification { region: Py<Region> },
+    /// The next bus; `stream`: as an `async for` wants it, which a closed listener ends.
+    Connection { listener: Py<Listener>, stream: bool },
+}
+
+impl Operation {
+    /// The event loops' side of the handle.
+    pub(crate) fn waits(&self) -> &Waits {
+        match self {
+            Self::Message { receiver, .. } | Self::Several { receiver, .. } => &receiver.get().waits,
+            Self::Room { sender, .. } => &sender.get().waits,
+            Self::Notification { region } => &region.get().waits,
+            Self::Connection { listener, .. } => &listener.get().waits,
+        }
+    }
+
+    /// Whose operation it is.
+    pub(crate) fn handle(&self) -> &Py<PyAny> {
+        match self {
+            Self::Message { receiver, .. } | Self::Several { receiver, .. } => receiver.as_any(),
+            Self::Room { sender, .. } => sender.as_any(),
+            Self::Notification { region } => region.as_any(),
+            Self::Connection { listener, .. } => listener.as_any(),
+        }
+    }
+
+    /// What there is now, or `None`: then the descriptor becomes readable when that changes.
+    #[inline]
+    pub(crate) fn attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self {
+            Self::Message { receiver, stream } => {
+                let receiver = receiver.bind(py);
+                match receiver.get().try_fetch(py) {
+                    Ok(Some((frame, number))) => {
+                        self.waits().took(1);
+                        Ok(Some(Message::make(receiver, frame, number)?.into_any()))
+                    }
+                    Ok(None) => Ok(None),
+                    Err(e) if *stream && errors::is(py, &e, ErrorKind::Closed) => Err(PyStopAsyncIteration::new_err(())),
+                    Err(e) => Err(e),
+                }
+            }
+            _ => self.attempt_by_name(py),
+        }
+    }
+
+    #[inline(never)]
+    fn attempt_by_name(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self {
+            Self::Message { .. } => unreachable!("attempted by its caller"),
+            Self::Several { receiver, method, arguments } => {
+                let Some((frame, number)) = receiver.get().try_fetch(py)? else { return Ok(None) };
+                receiver.get().put_back(frame, number);
+                let several = receiver.bind(py).call_method1(*method, arguments)?;
+                self.waits().took(several.len()?.try_into().unwrap_or(u32::MAX));
+                Ok(Some(several.unbind()))
+            }
+            Self::Room { sender, method, arguments } => match sender.bind(py).call_method1(*method, arguments) {
+                Ok(sent) => {
+                    self.waits().took(1);
+                    Ok(Some(sent.unbind()))
+                }
+                Err(e) if errors::is(py, &e, ErrorKind::Full) => Ok(None),
+                Err(e) => Err(e),
+            },
+            Self::Notification { region } => {
+                let notified: bool = region.bind(py).call_method0(intern!(py, "try_wait"))?.extract()?;
+                self.waits().took(notified.into());
+                Ok(notified.then(|| py.None()))
+            }
+            Self::Connection { listener, stream } => {
+                match listener.bind(py).call_method1(intern!(py, "accept"), (0.0,)) {
+                    Ok(bus) => {
+                        self.waits().took(1);
+                        Ok(Some(bus.unbind()))
+                    }
+                    Err(e) if errors::is(py, &e, ErrorKind::TimedOut) => Ok(None),
+                    Err(e) if *stream && errors::is(py, &e, ErrorKind::Detached) => {
+                        Err(PyStopAsyncIteration::new_err(()))
+                    }
+                    Err(e) => Err(e),
+                }
+            }
+        }
+    }
+
+    /// After so many seconds of waiting it is attempted again, whatever the descriptor says.
+    pub(crate) fn round(&self) -> Option<f64> {
+        matches!(self, Self::Connection { .. }).then_some(LISTENER_ROUND)
+    }
+
+    /// The descriptor that becomes readable when `attempt` has something else to say than the last `None`.
+    pub(crate) fn fd(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.handle().bind(py).call_method0(intern!(py, "fileno"))?.extract()
+    }
+
+    /// The arguments of the method that it calls.
+    pub(crate) fn arguments(&self) -> Option<&Py<PyTuple>> {
+        match self {
+            Self::Several { arguments, .. } | Self::Room { arguments, .. } => Some(arguments),
+            _ => None,
+        }
+    }
+
+    /// What is waited for.
+    pub(crate) fn what(&self) -> &'static str {
+        match self {
+            Self::Message { .. } => "message",
+            Self::Several { .. } => "messages",
+            Self::Room { .. } => "room",
+            Self::Notification { .. } => "notification",
+            Self::Connection { .. } => "connection",
+        }
+    }
+}
+
+#[pymethods]
+impl Receiver {
+    /// recv for asyncio: an awaitable of the next message, which is received when that is awaited. One task at a time
+    /// may wait (BusyError).
+    #[inline]
+    pub(crate) fn recv_async(slf: &Bound<'_, Self>) -> Wait {
+        Wait::new(Operation::Message { receiver: slf.clone().unbind(), stream: false })
+    }
+
+    /// recv_batch for asyncio: an awaitable of a list of up to `max` messages, at least one.
+    pub(crate) fn recv_batch_async(slf: &Bound<'_, Self>, max: usize) -> PyResult<Wait> {
+        several(slf, "recv_batch", (max, 0.0))
+    }
+
+    /// recv_array for asyncio: an awaitable of an array of up to `max` messages, at least one.
+    pub(crate) fn recv_array_async<'py>(slf: &Bound<'py, Self>, dtype: Bound<'py, PyAny>, max: usize) -> PyResult<Wait> {
+        several(slf, "recv_array", (dtype, max, 0.0))
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(slf: &Bound<'_, Self>) -> Wait {
+        Wait::new(Operation::Message { receiver: slf.clone().unbind(), stream: true })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.waits.traverse(&visit)
+    }
+}
+
+fn several<'py, A>(receiver: &Bound<'py, Receiver>, method: &'static str, arguments: A) -> PyResult<Wait>
+where
+    A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+{
+    let arguments = arguments.into_pyobject(receiver.py())?.unbind();
+    Ok(Wait::new(Operation::Several { receiver: receiver.clone().unbind(), method, arguments }))
+}
+
+#[pymethods]
+impl Sender {
+    /// send for asyncio: an awaitable that is done once `data` is sent, which happens when that is awaited. One task at
+    /// a time may wait for room (BusyError).
+    #[pyo3(signature = (data, type_id = 0, tag = 0))]
+    pub(crate) fn send_async<'py>(slf: &Bound<'py, Self>, data: Bound<'py, PyAny>, type_id: u32, tag: u64) -> PyResult<Wait> {
+        room(slf, "try_send", (data, type_id, tag))
+    }
+
+    /// reserve for asyncio: an awaitable of the slot.
+    #[pyo3(signature = (n, type_id = 0, tag = 0))]
+    pub(crate) fn reserve_async(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64) -> PyResult<Wait> {
+        room(slf, "try_reserve", (n, type_id, tag))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.waits.traverse(&visit)
+    }
+}
+
+fn room<'py, A>(sender: &Bound<'py, Sender>, method: &'static str, arguments: A) -> PyResult<Wait>
+where
+    A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+{
+    let arguments = arguments.into_pyobject(sender.py())?.unbind();
+    Ok(Wait::new(Operation::Room { sender: sender.clone().unbind(), method, arguments }))
+}
+
+#[pymethods]
+impl Region {
+    /// wait for asyncio: an awaitable that is done after the next notification. One task at a time may wait on a handle
+    /// (BusyError). Raises UnsupportedError on a read-only handle.
+    pub(crate) fn wait_async(slf: &Bound<'_, Self>) -> Wait {
+        Wait::new(Operation::Notification { region: slf.clone().unbind() })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.waits.traverse(&visit)
+    }
+}
+
+#[pymethods]
+impl Listener {
+    /// accept for asyncio: an awaitable of the next bus. One task at a time may wait (BusyError).
+    pub(crate) fn accept_async(slf: &Bound<'_, Self>) -> Wait {
+        Wait::new(Operation::Connection { listener: slf.clone().unbind(), stream: false })
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// The buses that are accepted, until the listener is closed.
+    fn __anext__(slf: &Bound<'_, Self>) -> Wait {
+        Wait::new(Operation::Connection { listener: slf.clone().unbind(), stream: true })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.waits.traverse(&visit)
+    }
+}
