@@ -78,8 +78,10 @@ impl Operation {
         match self {
             Self::Message { .. } => unreachable!("attempted by its caller"),
             Self::Several { receiver, method, arguments } => {
-                let Some((frame, number)) = receiver.get().try_fetch(py)? else { return Ok(None) };
-                receiver.get().put_back(frame, number);
+                if receiver.get().try_fetch(py)?.is_none() {
+                    return Ok(None);
+                }
+                receiver.get().put_back(py)?;
                 let several = receiver.bind(py).call_method1(*method, arguments)?;
                 self.waits().took(several.len()?.try_into().unwrap_or(u32::MAX));
                 Ok(Some(several.unbind()))
