@@ -37,9 +37,10 @@ impl Lent {
         Some(end)
     }
 
-    /// The message that was noted last is not lent after all: the ring keeps it.
-    pub(crate) fn forget_last(&mut self) {
+    /// The message that was noted last is not lent after all. Gives where the one before it ends, if one is lent.
+    pub(crate) fn forget_last(&mut self) -> Option<u64> {
         self.messages.pop_back();
+        self.messages.back().map(|&(end, _)| end)
     }
 
     #[inline]

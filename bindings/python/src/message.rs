@@ -72,6 +72,15 @@ impl Message {
         }
     }
 
+    /// Gives it back now, or when the last view goes.
+    pub(crate) fn release_later(&self) {
+        if self.state.get().views == 0 {
+            self.give_back();
+        } else {
+            self.state.with(|state| state.put_off = true);
+        }
+    }
+
     fn give_back(&self) {
         if !self.state.with(|state| std::mem::replace(&mut state.released, true)) {
             self.receiver.get().give_back(self.number);
@@ -113,7 +122,7 @@ impl Message {
     }
 
     /// Gives the message's place in the ring back. Raises BufferError while views of it are alive.
-    fn release(&self) -> PyResult<()> {
+    pub(crate) fn release(&self) -> PyResult<()> {
         let state = self.state.get();
         if state.views != 0 {
             let text =
@@ -154,11 +163,7 @@ impl Message {
     /// Releases, or puts it off until the last view has gone.
     #[pyo3(signature = (*_args))]
     fn __exit__(&self, _args: &Bound<'_, PyAny>) {
-        if self.state.get().views == 0 {
-            self.give_back();
-        } else {
-            self.state.with(|state| state.put_off = true);
-        }
+        self.release_later();
     }
 
     /// # Safety

@@ -131,6 +131,15 @@ impl RawReceiver<'_> {
         self.receiver.inner().hot.head
     }
 
+    /// Has the frames that were received after a [`position`](Self::position) received again (`None`: all that are lent
+    /// out). No views of them are left.
+    pub fn unread(&mut self, position: Option<u64>) {
+        let hot = &mut self.receiver.inner().hot;
+        let position = position.unwrap_or(hot.released);
+        debug_assert!(position.wrapping_sub(hot.released) <= hot.head.wrapping_sub(hot.released));
+        hot.head = position;
+    }
+
     /// Gives the frames up to a [`position`](Self::position) back, for those who hold several: a position after the one
     /// released last, and not beyond what was received.
     #[inline]
