@@ -113,6 +113,86 @@
 #define RAMWAY_BUS_RECV_ONLY 1024
 
 /**
+ * A tensor has at most so many dimensions.
+ */
+#define RAMWAY_NDIM_MAX 32
+
+/**
+ * The type id of a message that is a tensor: `ramway_message_tensor` reads it.
+ */
+#define RAMWAY_TYPE_ID_TENSOR 4294901761
+
+/**
+ * Signed integers of 8, 16, 32 or 64 bits.
+ */
+#define RAMWAY_DTYPE_INT 0
+
+/**
+ * Unsigned integers of 8, 16, 32 or 64 bits.
+ */
+#define RAMWAY_DTYPE_UINT 1
+
+/**
+ * IEEE 754 numbers of 16, 32 or 64 bits.
+ */
+#define RAMWAY_DTYPE_FLOAT 2
+
+/**
+ * The upper 16 bits of a 32-bit float.
+ */
+#define RAMWAY_DTYPE_BFLOAT 4
+
+/**
+ * Real and imaginary part, 64 or 128 bits together.
+ */
+#define RAMWAY_DTYPE_COMPLEX 5
+
+/**
+ * One byte, 0 or 1: 8 bits.
+ */
+#define RAMWAY_DTYPE_BOOL 6
+
+/**
+ * Like those below 8 bits: 3 of exponent, 4 of mantissa.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E3M4 7
+
+/**
+ * 4 of exponent, 3 of mantissa, with infinities.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E4M3 8
+
+/**
+ * 4 of exponent with a bias of 11, 3 of mantissa, one NaN.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E4M3B11FNUZ 9
+
+/**
+ * 4 of exponent, 3 of mantissa, no infinities.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E4M3FN 10
+
+/**
+ * 4 of exponent, 3 of mantissa, one NaN.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E4M3FNUZ 11
+
+/**
+ * 5 of exponent, 2 of mantissa, with infinities.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E5M2 12
+
+/**
+ * 5 of exponent, 2 of mantissa, one NaN.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E5M2FNUZ 13
+
+/**
+ * 8 of exponent: a power of two.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E8M0FNU 14
+
+/**
  * The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
  * library for everything: right, but slower. Raised with every change of the fields or of their meaning.
  */
@@ -264,6 +344,46 @@ typedef struct ramway_message {
      */
     uint32_t type_id;
 } ramway_message;
+
+/**
+ * What a tensor's elements are: DLPack's type code and the bits of one element.
+ */
+typedef struct ramway_dtype {
+    /**
+     * `RAMWAY_DTYPE_INT` and so on.
+     */
+    uint8_t code;
+    /**
+     * 8 to 128.
+     */
+    uint8_t bits;
+} ramway_dtype;
+
+/**
+ * A received tensor. `data` points into the message that it was read from; the rest are copies.
+ */
+typedef struct ramway_tensor {
+    /**
+     * The elements in C order (the last dimension varies fastest), little-endian, on a multiple of 64 bytes.
+     */
+    const void *data;
+    /**
+     * Bytes of all elements.
+     */
+    size_t nbytes;
+    /**
+     * The dimensions, the outermost first; 0 from `ndim` on.
+     */
+    uint64_t shape[RAMWAY_NDIM_MAX];
+    /**
+     * How many dimensions: 0 for a single element without any.
+     */
+    uint32_t ndim;
+    /**
+     * What the elements are.
+     */
+    struct ramway_dtype dtype;
+} ramway_tensor;
 
 /**
  * What can be asked for when a ring or region is made or opened. Zero in any field is its default, and so is a null
@@ -663,6 +783,59 @@ int ramway_receiver_readiness_fd(struct ramway_receiver *receiver);
  * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
  */
 enum ramway_status ramway_receiver_set_interruptible(struct ramway_receiver *receiver, bool yes);
+
+/**
+ * Sends a tensor: its elements are copied, in C order, behind a header with their type and shape. `shape` has `ndim`
+ * dimensions, the outermost first (it may be null if `ndim` is 0, a single element); `nbytes` is for certainty: what
+ * type and shape amount to. It becomes visible at once, as a message with the type id `RAMWAY_TYPE_ID_TENSOR`.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` for a type that there is not, more than `RAMWAY_NDIM_MAX` dimensions, another `nbytes`,
+ * or 2^63 bytes and more. `RAMWAY_TOO_LARGE` where the longest message is less than `nbytes + 8 * ndim + 71`. The
+ * others of `ramway_send`, and `timeout_ns` as there.
+ */
+enum ramway_status ramway_send_tensor(struct ramway_sender *sender,
+                                      struct ramway_dtype dtype,
+                                      const uint64_t *shape,
+                                      size_t ndim,
+                                      uint64_t tag,
+                                      const void *data,
+                                      size_t nbytes,
+                                      int64_t timeout_ns);
+
+/**
+ * Opens a slot for a tensor: `*out` is where its elements are to be written in place, on a multiple of 64 bytes, and
+ * `*nbytes` (may be null) how many bytes they take. To be committed by `ramway_commit_tensor`, or aborted by
+ * `ramway_abort`; one slot of any kind at a time.
+ *
+ * Errors as for `ramway_send_tensor`, `timeout_ns` as for `ramway_send`; on failure `*out` is null.
+ */
+enum ramway_status ramway_reserve_tensor(struct ramway_sender *sender,
+                                         struct ramway_dtype dtype,
+                                         const uint64_t *shape,
+                                         size_t ndim,
+                                         int64_t timeout_ns,
+                                         void **out,
+                                         size_t *nbytes);
+
+/**
+ * Sends the tensor whose slot is open, visible at once. `RAMWAY_INVALID_ARGUMENT` if none is.
+ */
+enum ramway_status ramway_commit_tensor(struct ramway_sender *sender, uint64_t tag);
+
+/**
+ * `ramway_commit_tensor`, but visible only as `ramway_commit_unflushed` has it.
+ */
+enum ramway_status ramway_commit_tensor_unflushed(struct ramway_sender *sender, uint64_t tag);
+
+/**
+ * Reads a message as a tensor, in place: `out->data` points into the message and is valid as long as that.
+ *
+ * `RAMWAY_INVALID_ARGUMENT`, with what is wrong, if it is none: its type id is another, or its bytes are not what a
+ * tensor's are. `*out` is then untouched, the message is as it was and the ring is fine. Every number was checked:
+ * `shape`, `dtype` and `nbytes` agree. Not checked is that `data` lies on a multiple of 64: in a copy of a message
+ * (`ramway_recv_into`) it need not.
+ */
+enum ramway_status ramway_message_tensor(const struct ramway_message *message, struct ramway_tensor *out);
 
 /**
  * Makes the ring `name` and takes its sending end.

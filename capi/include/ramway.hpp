@@ -20,5 +20,6 @@
 #include "ramway/region.hpp"
 #include "ramway/result.hpp"
 #include "ramway/sender.hpp"
+#include "ramway/tensor.hpp"
 
 #endif

@@ -17,4 +17,5 @@ pub mod region;
 pub mod ring;
 pub mod sender;
 pub mod status;
+pub mod tensor;
 pub mod version;

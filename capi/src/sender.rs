@@ -3,6 +3,7 @@
 use crate::inline::RAMWAY_INLINE_LAYOUT;
 use crate::options::{patience, wait_policy};
 use crate::status::{Failure, Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
+use crate::tensor::OpenTensor;
 use ramway_core::layout::TYPE_ID_RESERVED;
 use ramway_core::ring::producer::Producer;
 use ramway_core::ring::raw::Patience;
@@ -25,13 +26,15 @@ pub(crate) struct SenderHandle {
     pub(crate) layout: u32,
     /// A bus closes it.
     pub(crate) of_bus: bool,
+    /// Of the slot that was opened for a tensor last.
+    pub(crate) tensor: Option<OpenTensor>,
     pub(crate) sender: Sender,
 }
 
 impl SenderHandle {
     pub(crate) fn give(mut sender: Sender) -> *mut ramway_sender {
         let hot = sender.raw().hot();
-        Box::into_raw(Box::new(Self { hot, layout: RAMWAY_INLINE_LAYOUT, of_bus: false, sender })).cast()
+        Box::into_raw(Box::new(Self { hot, layout: RAMWAY_INLINE_LAYOUT, of_bus: false, tensor: None, sender })).cast()
     }
 
     /// # Safety
@@ -71,7 +74,7 @@ fn user_type_id(type_id: u32) -> Outcome {
 /// # Safety
 /// `from` is null or `count` values.
 #[inline]
-unsafe fn array<'a, T>(from: *const T, count: usize, what: &str) -> Outcome<&'a [T]> {
+pub(crate) unsafe fn array<'a, T>(from: *const T, count: usize, what: &str) -> Outcome<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
     }

@@ -6,6 +6,7 @@
 #include "options.hpp"
 #include "result.hpp"
 #include "sender.hpp"
+#include "tensor.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -37,6 +38,8 @@ struct message_view : ramway_message {
         std::memcpy(std::addressof(value), data, sizeof(T));
         return value;
     }
+    /// The payload as a tensor, in place; invalid_argument if it is none.
+    ramway::result<ramway::tensor> tensor() const { return ramway::tensor::of(*this); }
 };
 static_assert(sizeof(message_view) == sizeof(ramway_message));
 
@@ -64,6 +67,8 @@ class message {
     result<T> as() const {
         return view_.template as<T>();
     }
+    /// The payload as a tensor, in place: as long as this message. invalid_argument if it is none.
+    ramway::result<ramway::tensor> tensor() const { return view_.tensor(); }
     /// Gives it back now; the view is over.
     void release() noexcept {
         if (receiver_ != nullptr) {

@@ -5,6 +5,7 @@
 #include "../ramway_inline.h"
 #include "options.hpp"
 #include "result.hpp"
+#include "tensor.hpp"
 
 #include <chrono>
 #include <concepts>
@@ -149,6 +150,49 @@ class sender {
     result<slot> reserve_for(std::chrono::nanoseconds timeout, std::size_t len) {
         return open_slot(len, detail::ns(timeout));
     }
+
+    /// Sends a tensor: any contiguous range of elements, in C order, and its shape; waits for room as long as it takes.
+    ///
+    ///     tx.send_tensor(std::vector<float>(6), {2, 3});
+    ///
+    /// invalid_argument if there are not as many elements as the shape says.
+    template <std::ranges::contiguous_range R>
+        requires(std::ranges::sized_range<R> && tensor_element<std::ranges::range_value_t<R>>)
+    result<void> send_tensor(const R &elements, shape dims, std::uint64_t tag = 0) {
+        return put_tensor(type_of<R>, bytes(elements), dims, tag, RAMWAY_FOREVER);
+    }
+    /// Does not wait: status::full.
+    template <std::ranges::contiguous_range R>
+        requires(std::ranges::sized_range<R> && tensor_element<std::ranges::range_value_t<R>>)
+    result<void> try_send_tensor(const R &elements, shape dims, std::uint64_t tag = 0) {
+        return put_tensor(type_of<R>, bytes(elements), dims, tag, detail::now);
+    }
+    template <std::ranges::contiguous_range R>
+        requires(std::ranges::sized_range<R> && tensor_element<std::ranges::range_value_t<R>>)
+    result<void> send_tensor_for(std::chrono::nanoseconds timeout, const R &elements, shape dims,
+                                 std::uint64_t tag = 0) {
+        return put_tensor(type_of<R>, bytes(elements), dims, tag, detail::ns(timeout));
+    }
+    /// The same of a type that is known at run time only, by the elements' bytes.
+    result<void> send_tensor(dtype type, bytes elements, shape dims, std::uint64_t tag = 0,
+                             std::chrono::nanoseconds timeout = forever) {
+        return put_tensor(type, elements, dims, tag, detail::ns(timeout));
+    }
+    /// Room for a tensor whose elements are written in place.
+    template <tensor_element T>
+    result<tensor_slot<T>> reserve_tensor(shape dims, std::chrono::nanoseconds timeout = forever) {
+        return open_tensor<T>(element<T>::type, dims, detail::ns(timeout));
+    }
+    /// Does not wait: status::full.
+    template <tensor_element T>
+    result<tensor_slot<T>> try_reserve_tensor(shape dims) {
+        return open_tensor<T>(element<T>::type, dims, detail::now);
+    }
+    /// The same of a type that is known at run time only, as bytes.
+    result<tensor_slot<std::byte>> reserve_tensor(dtype type, shape dims, std::chrono::nanoseconds timeout = forever) {
+        return open_tensor<std::byte>(type, dims, detail::ns(timeout));
+    }
+
     /// Makes what was committed unflushed visible.
     result<void> flush() { return detail::outcome(ramway_inline_flush(get())); }
 
@@ -192,6 +236,23 @@ class sender {
         auto code = ramway_inline_reserve(get(), len, timeout, &to);
         if (code == RAMWAY_OK) [[likely]] {
             return slot(get(), to, len);
+        }
+        return error(code);
+    }
+
+    template <class R>
+    static constexpr dtype type_of = element<std::ranges::range_value_t<R>>::type;
+    result<void> put_tensor(dtype type, bytes data, shape dims, std::uint64_t tag, std::int64_t timeout) {
+        return detail::outcome(ramway_send_tensor(get(), type.c(), dims.data(), dims.size(), tag, data.data(),
+                                                  data.size(), timeout));
+    }
+    template <class T>
+    result<tensor_slot<T>> open_tensor(dtype type, shape dims, std::int64_t timeout) {
+        void *to = nullptr;
+        std::size_t nbytes = 0;
+        auto code = ramway_reserve_tensor(get(), type.c(), dims.data(), dims.size(), timeout, &to, &nbytes);
+        if (code == RAMWAY_OK) [[likely]] {
+            return tensor_slot<T>(get(), to, nbytes);
         }
         return error(code);
     }

@@ -15,6 +15,8 @@ int main(void) {
     ramway_bus *bus = NULL;
     ramway_listener *listener = NULL;
     ramway_message message;
+    ramway_tensor tensor;
+    const ramway_dtype bytes = {RAMWAY_DTYPE_UINT, 8};
     ramway_bytes piece = {NULL, 1};
     ramway_bus_options bus_options = RAMWAY_BUS_OPTIONS_INIT;
     void *slot = &slot;
@@ -62,6 +64,16 @@ int main(void) {
     NULL_SAFE(ramway_commit(NULL, 0, 0, 0));
     NULL_SAFE(ramway_commit_unflushed(NULL, 0, 0, 0));
     NULL_SAFE(ramway_abort(NULL));
+    NULL_SAFE(ramway_send_tensor(NULL, bytes, &u64, 1, 0, &byte, 0, RAMWAY_FOREVER));
+    NULL_SAFE(ramway_reserve_tensor(NULL, bytes, &u64, 1, RAMWAY_FOREVER, &slot, &n));
+    NULL_SAFE(ramway_commit_tensor(NULL, 0));
+    NULL_SAFE(ramway_commit_tensor_unflushed(NULL, 0));
+    NULL_SAFE(ramway_message_tensor(NULL, &tensor));
+    memset(&message, 0, sizeof message);
+    NULL_SAFE(ramway_message_tensor(&message, NULL));
+    message.type_id = RAMWAY_TYPE_ID_TENSOR;
+    message.len = 8;
+    NULL_SAFE(ramway_message_tensor(&message, &tensor));
     NULL_SAFE(ramway_flush(NULL));
     NULL_SAFE(ramway_sender_close(NULL));
     NULL_SAFE(ramway_sender_abandon(NULL));
@@ -106,6 +118,11 @@ int main(void) {
     NULL_SAFE(ramway_send_batch(s, 0, NULL, 1, RAMWAY_TRY, NULL));
     NULL_SAFE(ramway_send_batch(s, 0, &piece, 1, RAMWAY_TRY, NULL));
     NULL_SAFE(ramway_reserve(s, 1, RAMWAY_TRY, NULL));
+    u64 = 1;
+    NULL_SAFE(ramway_send_tensor(s, bytes, NULL, 1, 0, &byte, 1, RAMWAY_TRY));
+    NULL_SAFE(ramway_send_tensor(s, bytes, &u64, 1, 0, NULL, 1, RAMWAY_TRY));
+    NULL_SAFE(ramway_reserve_tensor(s, bytes, NULL, 1, RAMWAY_TRY, &slot, NULL));
+    NULL_SAFE(ramway_reserve_tensor(s, bytes, &u64, 1, RAMWAY_TRY, NULL, NULL));
     CHECK(!ramway_sender_last_tag(s, NULL));
     NULL_SAFE(ramway_recv(r, RAMWAY_TRY, NULL));
     NULL_SAFE(ramway_recv_batch(r, RAMWAY_TRY, NULL, 1, &n));

@@ -1,7 +1,9 @@
 // ramway.hpp within one process.
 #include "ramway.hpp"
 
+#include <algorithm>
 #include <array>
+#include <complex>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -211,8 +213,91 @@ static void regions() {
     notifies.join();
 }
 
+static void tensors() {
+    for (const std::uint32_t align : {16u, 64u}) {
+        auto rx = ramway::receiver::create("cpp-tensors", {.capacity = 4096, .align = align}).value();
+        auto tx = ramway::sender::open("cpp-tensors").value();
+        const std::vector<float> numbers{1, 2, 3, 4, 5, 6};
+        CHECK(tx.send_tensor(numbers, {2, 3}, 9));
+        {
+            auto m = rx.recv().value();
+            CHECK(m.type_id() == RAMWAY_TYPE_ID_TENSOR && m.tag() == 9);
+            auto t = m.tensor().value();
+            CHECK(t.dtype() == ramway::element<float>::type && t.bytes().size() == 24);
+            CHECK(t.shape().size() == 2 && t.shape()[0] == 2 && t.shape()[1] == 3);
+            auto elements = t.as<float>().value();
+            CHECK(std::ranges::equal(elements, numbers));
+            CHECK(reinterpret_cast<std::uintptr_t>(elements.data()) % 64 == 0);
+            CHECK(t.as<int>().code() == status::invalid_argument);
+            CHECK(std::string_view(t.as<int>().error().what()).find("code 2 with 32 bits") != std::string_view::npos);
+        }
+
+        // In place, by type and by dtype; given up; without a dimension; of nothing.
+        {
+            auto slot = tx.reserve_tensor<std::complex<double>>({3}).value();
+            CHECK(slot.data().size() == 3 && tx.try_reserve_tensor<int>({1}).code() == status::busy);
+            slot.data()[2] = {1.5, -2.5};
+            CHECK(std::move(slot).commit_unflushed());
+        }
+        CHECK(rx.try_recv().code() == status::empty && tx.flush());
+        CHECK(rx.recv()->tensor()->as<std::complex<double>>().value()[2] == std::complex<double>(1.5, -2.5));
+        { auto slot = tx.reserve_tensor<int>({100}).value(); }
+        CHECK(rx.try_recv().code() == status::empty);
+        const ramway::dtype bfloat16{RAMWAY_DTYPE_BFLOAT, 16};
+        {
+            auto slot = tx.reserve_tensor(bfloat16, {2, 2}, 1s).value();
+            CHECK(slot.data().size() == 8);
+            std::memset(slot.data().data(), 0x3f, 8);
+            CHECK(std::move(slot).commit(4));
+        }
+        CHECK(rx.recv()->tensor()->dtype() == bfloat16);
+        CHECK(tx.send_tensor(bfloat16, std::array<std::uint16_t, 1>{0x3f80}, {}));
+        {
+            auto m = rx.recv().value();
+            auto t = m.tensor().value();
+            CHECK(t.shape().empty() && t.bytes().size() == 2 && t.as<std::uint16_t>().code() == status::invalid_argument);
+        }
+        const std::array<std::uint64_t, 3> none{4, 0, 2};
+        CHECK(tx.try_send_tensor(std::array<bool, 0>{}, none));
+        {
+            auto m = rx.recv().value();
+            auto t = m.tensor().value();
+            CHECK(t.as<bool>().value().empty() && std::ranges::equal(t.shape(), none));
+        }
+
+        CHECK(tx.send_tensor(numbers, {7}).code() == status::invalid_argument);
+        CHECK(tx.send_tensor(ramway::dtype{2, 8}, numbers, {24}).code() == status::invalid_argument);
+        CHECK(tx.send_tensor(numbers, std::vector<std::uint64_t>(33, 1)).code() == status::invalid_argument);
+        CHECK(tx.reserve_tensor<char>({1ull << 63}).code() == status::invalid_argument);
+        CHECK(tx.reserve_tensor<char>({4096}).code() == status::too_large);
+        CHECK(tx.send_tensor(std::vector<char>(3900), {3900}));
+        CHECK(tx.try_send_tensor(std::vector<char>(3900), {3900}).code() == status::full);
+        CHECK(tx.send_tensor_for(1ms, std::vector<char>(3900), {3900}).code() == status::timed_out);
+        CHECK(rx.recv()->tensor()->as<char>().value().size() == 3900);
+        CHECK(tx.send(1, "no tensor"sv));
+        CHECK(rx.recv()->tensor().code() == status::invalid_argument);
+
+        // In a batch, and of the messages one after another.
+        CHECK(tx.send_tensor(numbers, {6}) && tx.send_tensor(numbers, {6}));
+        {
+            std::array<ramway::message_view, 1> room;
+            auto batch = rx.recv_batch(room).value();
+            CHECK(batch[0].tensor()->as<float>().value()[5] == 6);
+        }
+        for (const auto &m : rx.messages(1s)) {
+            CHECK(m.tensor()->as<float>().value()[0] == 1);
+            break;
+        }
+        CHECK(tx.close() && rx.recv().code() == status::closed);
+    }
+    static_assert(ramway::element<std::uint8_t>::type == ramway::dtype{1, 8});
+    static_assert(ramway::element<long long>::type == ramway::dtype{0, 64});
+    static_assert(!ramway::tensor_element<point> && !ramway::tensor_element<std::byte>);
+}
+
 int main() {
     rings();
+    tensors();
     names_and_errors();
     buses();
     regions();
