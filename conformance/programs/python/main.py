@@ -1,4 +1,4 @@
-"""Python's program of the conformance kit: main.py LIBRAMWAY COMMAND --flag value ...
+"""Python's program of the conformance kit: main.py COMMAND --flag value ...
 
 ../../README.md says what each command and flag means.
 """
@@ -6,23 +6,22 @@
 import os
 import sys
 
-import binding
 import other
+import ramway
 import stream
-from common import Bad, parse, say
+from common import BadMessage, parse, say
 
 
-def main():
-    binding.load(sys.argv[1])
-    args = parse(sys.argv[2:])
-    if args.cpu is not None:
+def main() -> int:
+    args = parse(sys.argv[1:])
+    if args.cpu is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {args.cpu})
     try:
         getattr(stream if hasattr(stream, args.command) else other, args.command)(args)
-    except binding.Error as error:
-        say(f"error name={binding.name(error.number)} number={error.number} text={error}")
+    except ramway.Error as error:
+        say(f"error name={error.kind} number={error.code} text={error}")
         return 1
-    except Bad as bad:
+    except BadMessage as bad:
         say(f"bad seq={bad.seq} text={bad}")
         return 1
     return 0

@@ -4,62 +4,78 @@ import os
 import signal
 import time
 
-import binding
-from common import Bad, Messages, attached, await_successor, close, linger, open_ends, say
+import ramway
+from common import (
+    Args,
+    BadMessage,
+    Messages,
+    attached,
+    await_successor,
+    close,
+    ended,
+    linger,
+    ms_since,
+    receiving,
+    say,
+    sending,
+)
 
-ENDINGS = (binding.CLOSED, binding.PEER_DEAD)
 
-
-def ms_since(began):
-    return (time.monotonic_ns() - began) // 1_000_000
-
-
-def put(tx, args, message, flush):
-    """Sends one message as --how says; an error's number or 0."""
+def put(tx: ramway.Sender, args: Args, message: tuple[int, int, memoryview], flush: bool) -> None:
+    """Sends one message as --how says."""
     type_id, tag, data = message
-    limit = binding.TRY if args.how == "try" else args.limit
+    wait = args.how != "try"
     if args.how != "reserve" and flush:
-        return tx.send(type_id, tag, bytes(data), limit)
-    number, slot = tx.reserve(len(data), limit)
-    if number:
-        return number
+        if wait:
+            tx.send(data, type_id, tag, timeout=args.limit)
+        else:
+            tx.try_send(data, type_id, tag)
+        return
+    slot = tx.reserve(len(data), type_id, tag, timeout=args.limit) if wait else tx.try_reserve(len(data), type_id, tag)
     slot[:] = data
-    return tx.commit(len(data), type_id, tag, flush)
+    slot.commit(flush=flush)
 
 
-def produce(args):
-    tx, rest = open_ends(args, args.ring, None)
+def produce(args: Args) -> None:
+    tx = sending(args)
     attached(tx)
-    messages = Messages(args.sizes, tx.longest)
+    messages = Messages(args.sizes, tx.max_message_len)
     seq = args.start or 0
     end = seq + args.count
     if args.resume == "yes":
-        tag = tx.last_tag()
+        tag = tx.last_tag
         seq = seq if tag is None else (tag & 0xFFFFFFFF) + 1
         say(f"resuming next={seq}")
 
-    def report(number, began):
-        say(f"end name={binding.name(number)} number={number} sent={sent} next={seq} elapsed_ms={ms_since(began)}")
-
     sent = endings = 0
+
+    def report(error: ramway.Error, began: int) -> None:
+        say(ended(error, f" sent={sent} next={seq} elapsed_ms={ms_since(began)}"))
+
     if args.oversize == "yes":
-        number = put(tx, args, messages.make(seq, tx.longest + 1), True)
-        if number == 0:
-            raise Bad(seq, "a message longer than the longest was sent")
-        report(number, time.monotonic_ns())
+        try:
+            put(tx, args, messages.make(seq, tx.max_message_len + 1), True)
+        except ramway.TooLargeError as error:
+            report(error, time.monotonic_ns())
+        else:
+            raise BadMessage(seq, "a message longer than the longest was sent")
     batch = args.batch or 1
     while seq < end:
         flush = (sent + 1) % batch == 0 or seq + 1 == end
-        epoch, began = tx.peer_epoch(), time.monotonic_ns()
-        number = put(tx, args, messages.make(seq), flush)
-        if number:
-            report(number, began)
-            endings += number in ENDINGS
-            if number not in ENDINGS or endings >= args.endings:
+        epoch, began = tx.peer_epoch, time.monotonic_ns()
+        try:
+            put(tx, args, messages.make(seq), flush)
+        except (ramway.ClosedError, ramway.PeerDeadError) as error:
+            report(error, began)
+            endings += 1
+            if endings >= args.endings:
                 break
             if await_successor(args, tx, epoch):
                 continue
-            report(binding.TIMED_OUT, began)
+            report(ramway.TimedOutError(), began)
+            break
+        except ramway.Error as error:
+            report(error, began)
             break
         if args.progress == "yes":
             say(f"at seq={seq}")
@@ -69,111 +85,111 @@ def produce(args):
     if seq >= end:
         say(f"sent count={sent} next={seq}")
     linger(args)
-    close(tx, rest)
+    close(tx)
 
 
 class Seen:
     """What a consumer has seen so far."""
 
-    def __init__(self, args, longest):
+    def __init__(self, args: Args, longest: int) -> None:
         self.args, self.messages = args, Messages(args.sizes, longest)
-        self.next, self.first, self.received, self.bytes = args.start, -1, 0, 0
+        self.next: int | None = args.start
+        self.first, self.last, self.received, self.bytes = -1, -1, 0, 0
 
-    def take(self, message):
-        if self.next is None:
-            self.next = message.tag & 0xFFFFFFFF
-        self.messages.check(self.next, message)
+    def take(self, message: ramway.Message, payload: ramway.Message | bytes | None = None) -> None:
+        payload = message if payload is None else payload
+        seq = message.tag & 0xFFFFFFFF if self.next is None else self.next
+        self.messages.check(seq, message, payload)
         if self.first < 0:
-            self.first = self.next
+            self.first = seq
         if self.args.progress == "yes":
-            say(f"at seq={self.next}")
+            say(f"at seq={seq}")
         if self.args.work:
             time.sleep(self.args.work / 1e6)
-        self.next, self.received, self.bytes = self.next + 1, self.received + 1, self.bytes + len(message.view)
+        self.last, self.next = seq, seq + 1
+        self.received += 1
+        self.bytes += len(payload)
 
-    def left(self):
+    def left(self) -> int:
         count, until = self.args.count, self.args.until
-        return min(2**62 if count is None else count - self.received,
-                   2**62 if until is None else until - (self.next or 0))
+        return min(
+            2**62 if count is None else count - self.received, 2**62 if until is None else until - (self.next or 0)
+        )
 
-    def last(self):
-        return -1 if self.first < 0 else self.next - 1
+    def report(self, name: str, elapsed_ms: int) -> None:
+        say(
+            f"{name} received={self.received} first={self.first} last={self.last} bytes={self.bytes} "
+            f"elapsed_ms={elapsed_ms}"
+        )
 
-    def report(self, number, elapsed_ms):
-        say(f"end name={binding.name(number) if number else 'Count'} number={number} received={self.received} "
-            f"first={self.first} last={self.last()} bytes={self.bytes} elapsed_ms={elapsed_ms}")
 
-
-def get(rx, seen):
-    """Receives one message, or a batch of them, as --how says; an error's number or 0."""
+def get(rx: ramway.Receiver, seen: Seen) -> None:
+    """Receives one message, or a batch of them, as --how says. EmptyError if it was not to wait."""
     args = seen.args
     if args.how == "batch":
-        number, messages = rx.recv_batch(min(args.batch or 32, seen.left()), args.limit)
-    elif args.how == "into":
-        number, message = rx.recv_into(args.limit)
-        if not number:
-            seen.take(message)
-        return number
-    else:
-        number, message = rx.recv(binding.TRY if args.how == "try" else args.limit)
-        messages = [message]
-    if number:
-        return number
-    for message in messages:
-        seen.take(message)
-    rx.release()
-    return 0
+        for message in rx.recv_batch(min(args.batch or 32, seen.left()), args.limit):
+            with message:
+                seen.take(message)
+        return
+    received = rx.try_recv() if args.how == "try" else rx.recv(args.limit)
+    if received is None:
+        raise ramway.EmptyError
+    with received as message:
+        seen.take(message, message.tobytes() if args.how == "into" else None)
 
 
-def consume(args):
-    rest, rx = open_ends(args, None, args.ring)
+def consume(args: Args) -> None:
+    rx = receiving(args)
     attached(rx)
-    seen = Seen(args, rx.longest)
-    number = endings = elapsed_ms = 0
+    seen = Seen(args, rx.capacity - 16)
+    endings = elapsed_ms = 0
+    end = "end name=Count number=0"
     while seen.left() > 0:
-        epoch, began = rx.peer_epoch(), time.monotonic_ns()
-        number = get(rx, seen)
-        elapsed_ms = ms_since(began)
-        if not number:
+        epoch, began = rx.peer_epoch, time.monotonic_ns()
+        try:
+            get(rx, seen)
+            elapsed_ms = ms_since(began)
             continue
-        endings += number in ENDINGS
-        if number in ENDINGS and endings < args.endings:
-            seen.report(number, elapsed_ms)
-            if await_successor(args, rx, epoch):
-                number = 0
-                continue
-            number = binding.TIMED_OUT
+        except (ramway.ClosedError, ramway.PeerDeadError) as error:
+            elapsed_ms, end = ms_since(began), ended(error)
+            endings += 1
+            if endings < args.endings:
+                seen.report(end, elapsed_ms)
+                if await_successor(args, rx, epoch):
+                    end = "end name=Count number=0"
+                    continue
+                end = ended(ramway.TimedOutError())
+        except ramway.Error as error:
+            elapsed_ms, end = ms_since(began), ended(error)
         break
-    seen.report(number, elapsed_ms)
+    seen.report(end, elapsed_ms)
     linger(args)
-    close(rest, rx)
+    close(rx)
 
 
-def die(args):
+def die(args: Args) -> None:
     if args.role == "producer":
-        tx, _ = open_ends(args, args.ring, None)
+        tx = sending(args)
         attached(tx)
-        messages = Messages(args.sizes, tx.longest)
-        seq = args.start or 0
-        for seq in range(seq, seq + args.count):
-            binding.must(put(tx, args, messages.make(seq), True))
-        seq = (args.start or 0) + args.count
-        type_id, tag, data = messages.make(seq)
-        number, slot = tx.reserve(len(data), args.limit)
-        binding.must(number)
+        messages = Messages(args.sizes, tx.max_message_len)
+        start = args.start or 0
+        for seq in range(start, start + args.count):
+            put(tx, args, messages.make(seq), True)
+        last = start + args.count
+        type_id, tag, data = messages.make(last)
+        slot = tx.reserve(len(data), type_id, tag, timeout=args.limit)
         half = len(data) // 2
         slot[:half] = data[:half]
-        binding.must(tx.commit(half, type_id, tag, False))
+        slot.commit(half, flush=False)
     else:
-        _, rx = open_ends(args, None, args.ring)
+        rx = receiving(args)
         attached(rx)
-        seen = Seen(args, rx.longest)
+        seen = Seen(args, rx.capacity - 16)
         for left in range(args.count, 0, -1):
-            number, message = rx.recv(args.limit)
-            binding.must(number)
+            message = rx.recv(args.limit)
             seen.take(message)
             if left > 1:
-                rx.release()
-        seq = seen.last()
-    say(f"dying next={seq}")
+                message.release()
+        last = seen.last
+    say(f"dying next={last}")
     os.kill(os.getpid(), signal.SIGKILL)
