@@ -123,19 +123,39 @@ impl Sender {
         Ok(Slot::new(slf.clone().unbind(), state, type_id, tag))
     }
 
+    /// The mapping that views of slots lead into; none where the ring's memory cannot be mapped again.
+    pub(crate) fn window(&self, py: Python<'_>) -> PyResult<Option<Arc<Window>>> {
+        let known = self.window.with(|window| window.clone());
+        if known.is_some() {
+            return Ok(known);
+        }
+        let new = match self.core.enter(py)?.raw().window() {
+            Ok(new) => Some(Arc::new(new)),
+            Err(e) if e.kind() == ErrorKind::Unsupported => None,
+            Err(e) => return Err(raise(py, e)),
+        };
+        self.window.set(new.clone());
+        Ok(new)
+    }
+
     /// The open slot is committed or aborted. The caller has seen to its views.
     pub(crate) fn slot_done(&self) {
         self.slot.set(None);
     }
 
     fn shut(&self, py: Python<'_>, end: impl FnOnce(ramway::Sender) -> ramway::Result<()>) -> PyResult<()> {
+        // A call of another thread, and views that cannot be cut off, are refused before anything is changed.
+        if !self.core.is_shut()
+            && let Some(slot) = self.slot.with(|slot| slot.clone())
+        {
+            let _entered = self.core.enter(py)?;
+            slot.cut_off(py, self)?;
+            self.slot.set(None);
+        }
         if !self.core.shut(py)? {
             return Ok(());
         }
         self.waits.close(py);
-        if let Some(slot) = self.slot.replace(None) {
-            slot.cut_off(self).or_raise(py)?;
-        }
         match self.core.take() {
             Some(core) => end(core).or_raise(py),
             None => Ok(()),

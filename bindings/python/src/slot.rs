@@ -1,7 +1,7 @@
 use crate::errors::{OrRaise, error};
 use crate::handle::Gil;
 use crate::sender::Sender;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
@@ -31,7 +31,7 @@ pub(crate) struct SlotState {
     open: Gil<bool>,
     /// Buffers that are exported.
     views: Gil<u32>,
-    /// What they lead into.
+    /// What they lead into; none: the slot itself.
     window: Gil<Option<Arc<Window>>>,
 }
 
@@ -45,13 +45,17 @@ impl SlotState {
         Self { data, len, open: Gil::new(true), views: Gil::new(0), window: Gil::new(None) }
     }
 
-    /// Ends the slot for its views: those that are alive lead into private memory from now on.
-    pub(crate) fn cut_off(&self, sender: &Sender) -> ramway::Result<()> {
-        if self.views.get() != 0
-            && let Some(window) = self.window.with(|window| window.clone())
-        {
+    /// Ends the slot for its views: those that are alive lead into private memory from now on. BufferError, and the slot
+    /// stays open, where that cannot be done.
+    pub(crate) fn cut_off(&self, py: Python<'_>, sender: &Sender) -> PyResult<()> {
+        if self.views.get() != 0 {
+            let Some(window) = self.window.with(|window| window.clone()) else {
+                let text = "views of this slot are alive (memoryview, NumPy, DLPack), and its memory cannot be mapped a \
+                            second time to cut them off: drop them first";
+                return Err(PyBufferError::new_err(text));
+            };
             // SAFETY: the slot is open, so the sender's mapping is alive and the bytes are nobody else's.
-            unsafe { window.cut(self.data, self.len) }?;
+            unsafe { window.cut(self.data, self.len) }.or_raise(py)?;
             sender.window.set(None);
         }
         self.open.set(false);
@@ -71,25 +75,15 @@ impl Slot {
         Err(error(py, ErrorKind::Detached, "this slot was committed or aborted"))
     }
 
-    /// Where views of the slot lead: into a window of the sender's.
+    /// Where views of the slot lead: into a window of the sender's, or, where the memory cannot be mapped again
+    /// (hugetlbfs), to the slot itself.
     fn view(&self, py: Python<'_>) -> PyResult<*mut u8> {
         self.check(py)?;
-        if self.state.window.with(|window| window.is_none()) {
-            let sender = self.sender.get();
-            let known = sender.window.with(|window| window.clone());
-            let window = match known {
-                Some(window) => window,
-                None => {
-                    let new = Arc::new(sender.core.enter(py)?.raw().window().or_raise(py)?);
-                    sender.window.set(Some(new.clone()));
-                    new
-                }
-            };
-            self.state.window.set(Some(window));
+        if self.state.views.get() == 0 {
+            self.state.window.set(self.sender.get().window(py)?);
         }
-        let address = self.state.window.with(|window| window.as_ref().map(|window| window.at(self.state.data)));
         self.state.views.with(|views| *views += 1);
-        Ok(address.expect("set above"))
+        Ok(self.state.window.with(|window| window.as_ref().map_or(self.state.data, |window| window.at(self.state.data))))
     }
 
     /// Ends the slot as a message of `len` bytes with whatever type id.
@@ -101,7 +95,7 @@ impl Slot {
             let text = format!("commit({len}): this slot has {} bytes", self.state.len);
             return Err(error(py, ErrorKind::InvalidArgument, text));
         }
-        self.state.cut_off(sender).or_raise(py)?;
+        self.state.cut_off(py, sender)?;
         sender.slot_done();
         core.raw().commit(len, type_id, self.tag.get(), flush).or_raise(py)
     }
@@ -173,7 +167,7 @@ impl Slot {
         }
         let sender = self.sender.get();
         let mut core = sender.core.enter(py)?;
-        self.state.cut_off(sender).or_raise(py)?;
+        self.state.cut_off(py, sender)?;
         sender.slot_done();
         core.raw().abort();
         Ok(())
