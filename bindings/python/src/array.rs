@@ -1,86 +1,261 @@
-//! NumPy arrays: of a buffer's bytes, and of many small messages at once. NumPy is imported at the first use.
+//! Many small messages of one size as one NumPy array, either way.
 
 use crate::args::Timeout;
-use crate::elements::{Buffer, invalid};
-use crate::errors::{OrRaise, error, is};
-use crate::message::Message;
+use crate::bus::Bus;
+use crate::elements::{Buffer, copy_n, invalid};
+use crate::errors::OrRaise;
+use crate::numpy::Numpy;
 use crate::patience::wait;
 use crate::receiver::Receiver;
-use crate::sender::Sender;
-use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
+use crate::sender::{Sender, check_type_id};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use ramway::ErrorKind;
+use pyo3::types::PySlice;
+use ramway::ring::consumer::Frame;
 use ramway::ring::raw::Patience;
-use ramway::tensor::Dtype;
+use ramway::{ErrorKind, Result};
+use std::time::Duration;
 
-/// What is used of NumPy.
-pub(crate) struct Numpy {
-    ndarray: Py<PyType>,
-    dtype: Py<PyAny>,
-    frombuffer: Py<PyAny>,
-    empty: Py<PyAny>,
-    asarray: Py<PyAny>,
-    ascontiguousarray: Py<PyAny>,
-    /// The dtypes of tensors, in `Dtype::ALL`'s order, from their first use on.
-    dtypes: Vec<PyOnceLock<Py<PyAny>>>,
+/// Arrays from this size on are filled and sent without the interpreter lock.
+const LARGE: usize = 1 << 18;
+/// Rows are published together up to so many bytes: enough to spread what publishing costs, few enough for the receiver
+/// to begin while the rest is written.
+const CHUNK: usize = 8 << 10;
+/// The longest wait between two looks at the signals.
+const ROUND: Duration = Duration::from_millis(100);
+
+#[pymethods]
+impl Receiver {
+    /// Up to `max` messages of `dtype`'s size as one array of one dimension, copied; at least one, for which it waits.
+    ///
+    /// For many small messages, of a structured dtype for example: one call instead of a loop. It ends before a message
+    /// of another length; if that is the next one, InvalidArgumentError names both sizes and the message stays.
+    #[pyo3(signature = (dtype, max, timeout = Timeout::FOREVER), text_signature = "($self, dtype, max, timeout=None)")]
+    pub(crate) fn recv_array<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: &Bound<'py, PyAny>,
+        max: usize,
+        timeout: Timeout,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        recv(slf, dtype, max, timeout)
+    }
 }
 
-static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
-
-impl Numpy {
-    /// # Errors
-    /// `UnsupportedError` if it is not installed.
-    pub(crate) fn get(py: Python<'_>) -> PyResult<&'static Self> {
-        NUMPY.get_or_try_init(py, || {
-            let module = py.import("numpy").map_err(|cause| {
-                if !cause.is_instance_of::<PyImportError>(py) {
-                    return cause;
-                }
-                let missing = error(py, ErrorKind::Unsupported, "this needs NumPy: pip install numpy");
-                missing.set_cause(py, Some(cause));
-                missing
-            })?;
-            Ok(Self {
-                ndarray: module.getattr("ndarray")?.cast_into::<PyType>()?.unbind(),
-                dtype: module.getattr("dtype")?.unbind(),
-                frombuffer: module.getattr("frombuffer")?.unbind(),
-                empty: module.getattr("empty")?.unbind(),
-                asarray: module.getattr("asarray")?.unbind(),
-                ascontiguousarray: module.getattr("ascontiguousarray")?.unbind(),
-                dtypes: Dtype::ALL.iter().map(|_| PyOnceLock::new()).collect(),
-            })
-        })
+/// The same of `bus.receiver` and `bus.sender`.
+#[pymethods]
+impl Bus {
+    /// `Receiver.recv_array`.
+    #[pyo3(signature = (dtype, max, timeout = Timeout::FOREVER), text_signature = "($self, dtype, max, timeout=None)")]
+    fn recv_array<'py>(&self, dtype: &Bound<'py, PyAny>, max: usize, timeout: Timeout) -> PyResult<Bound<'py, PyAny>> {
+        recv(self.rx(dtype.py())?, dtype, max, timeout)
     }
 
-    /// NumPy if somebody has imported it: without that no object is an array of its.
-    pub(crate) fn if_loaded(py: Python<'_>) -> PyResult<Option<&'static Self>> {
-        if let Some(numpy) = NUMPY.get(py) {
-            return Ok(Some(numpy));
+    /// `Sender.send_array`.
+    #[pyo3(signature = (array, type_id = 0))]
+    fn send_array(&self, array: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
+        send(self.tx_bound(array.py())?, array, type_id)
+    }
+}
+
+#[pymethods]
+impl Sender {
+    /// Sends each row of an array (each element, if it has one dimension) as a message of its own, published in chunks,
+    /// waiting for room as long as it takes. Gives how many. What fails is raised; the rows before it were sent.
+    #[pyo3(signature = (array, type_id = 0))]
+    pub(crate) fn send_array(slf: &Bound<'_, Self>, array: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
+        send(slf, array, type_id)
+    }
+}
+
+/// `Receiver.recv_array`.
+fn recv<'py>(
+    slf: &Bound<'py, Receiver>,
+    dtype: &Bound<'py, PyAny>,
+    max: usize,
+    timeout: Timeout,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, receiver) = (slf.py(), slf.get());
+    let numpy = Numpy::get(py)?;
+    let descr = numpy.resolve(dtype)?;
+    let size = row_size(&descr)?;
+    if max == 0 {
+        return Err(invalid(py, "max=0: an array is at least 1 message"));
+    }
+    let (first, number) = receiver.fetch(py, timeout)?;
+    if first.len != size {
+        receiver.put_back(py)?;
+        let text = format!(
+            "the next message has {} bytes, and an element of {descr} has {size}: it stays for the next receive",
+            first.len
+        );
+        return Err(invalid(py, text));
+    }
+    // From the fetch up to here nothing of Python's ran, so that it is still the last message when it is put back.
+    let filled = (|| {
+        let mut core = receiver.enter(py)?;
+        // By a look at the sender's position, which the core clamps to the ring's capacity: not more than can be there.
+        let more = (core.len() as u64).saturating_sub(core.raw().lent()) / frame_size(size, core.align());
+        let room = max.min(usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1));
+        let array = numpy.empty(py, room, &descr)?;
+        // Nobody else has the array yet, so that it stays where it is after the buffer was given back.
+        let to: *mut u8 = Buffer::get(&array, ffi::PyBUF_WRITABLE)?.view.buf.cast();
+        // SAFETY: the first frame is lent, and the array has room for `room` elements of `size` bytes.
+        unsafe { to.copy_from_nonoverlapping(first.data, size) };
+        let mut fill = Fill { to: to.wrapping_add(size), size, room: room - 1 };
+        let end: &mut ramway::Receiver = &mut core;
+        let rest = if room * size >= LARGE { py.detach(move || fill.from(end)) } else { fill.from(end) };
+        Ok((array, room, rest + 1, core.raw().position()))
+    })();
+    let (array, room, count, position) = match filled {
+        Ok(filled) => filled,
+        Err(error) => {
+            receiver.put_back(py)?;
+            return Err(error);
         }
-        let modules = py.import("sys")?.getattr("modules")?;
-        if modules.contains("numpy")? { Self::get(py).map(Some) } else { Ok(None) }
+    };
+    if count > 1 {
+        // Given back first, so that the first message's end is where all end: one release.
+        let rest = receiver.lent.with(|lent| lent.push(position));
+        receiver.give_back(rest);
+    }
+    receiver.give_back(number);
+    if count == room { Ok(array) } else { array.get_item(PySlice::new(py, 0, count as isize, 1)) }
+}
+
+/// The part of an array that is still to be filled.
+struct Fill {
+    to: *mut u8,
+    size: usize,
+    room: usize,
+}
+
+// SAFETY: an address in an array that only the caller has.
+unsafe impl Send for Fill {}
+
+impl Fill {
+    /// Copies the messages that are there, until one of another length; gives how many. An error of the ring ends it
+    /// too, and stays for the next receive.
+    fn from(&mut self, core: &mut ramway::Receiver) -> usize {
+        // SAFETY: as `copy` says. A constant length is a few loads and stores.
+        unsafe {
+            match self.size {
+                8 => self.copy(core, |from, to| copy_n::<8>(from, to)),
+                16 => self.copy(core, |from, to| copy_n::<16>(from, to)),
+                32 => self.copy(core, |from, to| copy_n::<32>(from, to)),
+                64 => self.copy(core, |from, to| copy_n::<64>(from, to)),
+                size => self.copy(core, |from, to| to.copy_from_nonoverlapping(from, size)),
+            }
+        }
     }
 
-    pub(crate) fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        object.is_instance(self.ndarray.bind(object.py()))
+    /// `one` is called with a frame of `size` bytes and with room for them.
+    #[inline(always)]
+    fn copy(&mut self, core: &mut ramway::Receiver, one: impl Fn(*const u8, *mut u8)) -> usize {
+        let mut raw = core.raw();
+        for count in 0..self.room {
+            let before = raw.position();
+            match raw.look(1) {
+                Ok(Some(Frame { data, len, .. })) if len == self.size => {
+                    one(data, self.to);
+                    self.to = self.to.wrapping_add(self.size);
+                }
+                Ok(Some(_)) => {
+                    raw.unread(Some(before));
+                    return count;
+                }
+                Ok(None) | Err(_) => return count,
+            }
+        }
+        self.room
     }
+}
 
-    pub(crate) fn asarray<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.asarray.bind(object.py()).call1((object,))
+/// `Sender.send_array`.
+fn send(slf: &Bound<'_, Sender>, array: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
+    let (py, sender) = (slf.py(), slf.get());
+    check_type_id(py, type_id)?;
+    let numpy = Numpy::get(py)?;
+    let array = numpy.asarray(array)?;
+    if array.getattr("ndim")?.extract::<usize>()? == 0 {
+        return Err(invalid(py, "an array without dimensions has no rows: each of them is one message"));
     }
+    // Only for what it refuses: the size of a row is that of its elements together.
+    row_size(&array.getattr("dtype")?)?;
+    let rows = array.len()?;
+    if rows == 0 {
+        return Ok(0);
+    }
+    let array = numpy.ascontiguousarray(&array)?;
+    let buffer = Buffer::get(&array, ffi::PyBUF_SIMPLE)?;
+    let size = buffer.view.len as usize / rows;
+    let mut rest = Rows { from: buffer.view.buf.cast(), size, left: rows, unflushed: 0, type_id };
+    let mut core = sender.begin(py, type_id)?;
+    let end: &mut ramway::Sender = &mut core;
+    let outcome =
+        if rows.saturating_mul(size) < LARGE { rest.send(end, Patience::None) } else { Err(ErrorKind::Full.into()) };
+    let outcome = match outcome {
+        Err(e) if e.kind() == ErrorKind::Full => {
+            let rest = &mut rest;
+            let all = |patience| rest.send(end, patience);
+            wait(py, Timeout::FOREVER, ROUND, all, |_| Ok(()))
+        }
+        outcome => outcome.or_raise(py),
+    };
+    core.flush().or_raise(py).and(outcome).map(|()| rows)
+}
 
-    /// The `np.dtype` of a tensor's elements.
-    ///
-    /// # Errors
-    /// `UnsupportedError` for those that NumPy has only with `ml_dtypes`, if that is not installed.
-    pub(crate) fn dtype_of<'py>(&'static self, py: Python<'py>, dtype: Dtype) -> PyResult<&'static Bound<'py, PyAny>>
-    where
-        'static: 'py,
-    {
-        let _ = dtype;
-        unreachable!("{py:?}")
+/// The rows that are still to be sent.
+struct Rows {
+    from: *const u8,
+    size: usize,
+    left: usize,
+    unflushed: usize,
+    type_id: u32,
+}
+
+// SAFETY: an address in an array whose buffer the caller keeps.
+unsafe impl Send for Rows {}
+
+impl Rows {
+    /// Sends what there is room for, and waits with `patience` where there is none.
+    fn send(&mut self, core: &mut ramway::Sender, patience: Patience) -> Result<()> {
+        let mut raw = core.raw();
+        while self.left != 0 {
+            let to = match raw.reserve(self.size, Patience::None) {
+                // It has published what was committed.
+                Err(e) if e.kind() == ErrorKind::Full && patience != Patience::None => {
+                    raw.reserve(self.size, patience)?
+                }
+                room => room?,
+            };
+            // SAFETY: `left` rows of `size` bytes are left; as many were reserved.
+            unsafe { to.copy_from_nonoverlapping(self.from, self.size) };
+            self.unflushed += self.size + 16;
+            let flush = self.unflushed >= CHUNK;
+            raw.commit(self.size, self.type_id, 0, flush)?;
+            if flush {
+                self.unflushed = 0;
+            }
+            self.from = self.from.wrapping_add(self.size);
+            self.left -= 1;
+        }
+        Ok(())
     }
+}
+
+/// Bytes of an element.
+fn row_size(descr: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let py = descr.py();
+    if descr.getattr("hasobject")?.is_truthy()? {
+        return Err(invalid(py, format!("{descr} has Python objects in it, which cannot leave this process")));
+    }
+    match descr.getattr("itemsize")?.extract()? {
+        0 => Err(invalid(py, format!("an element of {descr} has 0 bytes"))),
+        size => Ok(size),
+    }
+}
+
+/// Bytes that a message of `len` takes in a ring.
+fn frame_size(len: usize, align: usize) -> u64 {
+    ramway::layout::frame_size(len as u64, align as u32)
 }

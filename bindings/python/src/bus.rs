@@ -1,13 +1,15 @@
 //! `ramway.Bus`: two rings between a listener and a connector, as one object.
 
 use crate::args::{Name, Policy, Timeout};
-use crate::errors::{OrRaise, error};
+use crate::awaitable::Wait;
+use crate::errors::{self, OrRaise, error};
 use crate::listener::{self, Options};
 use crate::message::Message;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::slot::Slot;
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use ramway::{ErrorKind, WaitPolicy};
@@ -46,12 +48,12 @@ impl Bus {
     }
 
     #[inline]
-    fn tx_bound<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, Sender>> {
+    pub(crate) fn tx_bound<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, Sender>> {
         Ok(self.sender.as_ref().ok_or_else(|| self.missing(py, "to"))?.bind(py))
     }
 
     #[inline]
-    fn rx<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, Receiver>> {
+    pub(crate) fn rx<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, Receiver>> {
         Ok(self.receiver.as_ref().ok_or_else(|| self.missing(py, "from"))?.bind(py))
     }
 
@@ -252,10 +254,14 @@ impl Bus {
 
     /// Closes both ends: the peer receives what was sent, then `ClosedError`. Views of messages keep their memory.
     /// Raises `BusyError` while another thread is in a call of one of them.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         let sender = self.sender.as_ref().map_or(Ok(()), |sender| sender.get().close(py));
         let receiver = self.receiver.as_ref().map_or(Ok(()), |receiver| receiver.get().close(py));
-        sender.and(receiver)
+        match sender.and(receiver) {
+            // An earlier call has said so, and what there was to close is closed.
+            Err(e) if errors::is(py, &e, ErrorKind::PeerDead) => Ok(()),
+            closed => closed,
+        }
     }
 
     /// `Sender.send`.
@@ -269,6 +275,18 @@ impl Bus {
     #[pyo3(signature = (data, type_id=0, tag=0))]
     fn try_send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<()> {
         self.tx(data.py())?.try_send(data, type_id, tag)
+    }
+
+    /// `Sender.send_async`.
+    #[pyo3(signature = (data, type_id=0, tag=0))]
+    fn send_async(&self, data: Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<Wait> {
+        Sender::send_async(self.tx_bound(data.py())?, data.clone(), type_id, tag)
+    }
+
+    /// `Sender.reserve_async`.
+    #[pyo3(signature = (n, type_id=0, tag=0))]
+    fn reserve_async(&self, py: Python<'_>, n: usize, type_id: u32, tag: u64) -> PyResult<Wait> {
+        Sender::reserve_async(self.tx_bound(py)?, n, type_id, tag)
     }
 
     /// `Sender.send_batch`.
@@ -319,13 +337,28 @@ impl Bus {
         self.rx(buffer.py())?.get().recv_into(buffer, timeout)
     }
 
+    /// `Receiver.recv_async`.
+    fn recv_async(&self, py: Python<'_>) -> PyResult<Wait> {
+        Ok(Receiver::recv_async(self.rx(py)?))
+    }
+
+    /// `Receiver.recv_batch_async`.
+    fn recv_batch_async(&self, py: Python<'_>, max: usize) -> PyResult<Wait> {
+        Receiver::recv_batch_async(self.rx(py)?, max)
+    }
+
+    /// `Receiver.recv_array_async`.
+    fn recv_array_async(&self, dtype: Bound<'_, PyAny>, max: usize) -> PyResult<Wait> {
+        Receiver::recv_array_async(self.rx(dtype.py())?, dtype.clone(), max)
+    }
+
     /// Iterates over the messages, as the receiver does.
     fn __iter__(&self, py: Python<'_>) -> PyResult<Py<Receiver>> {
         self.receiver(py)
     }
 
-    fn __aiter__(&self, py: Python<'_>) -> PyResult<Py<Receiver>> {
-        self.receiver(py)
+    fn __aiter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Receiver::__aiter__(self.rx(py)?)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -335,6 +368,11 @@ impl Bus {
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.close(py)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.sender)?;
+        visit.call(&self.receiver)
     }
 
     fn __reduce__(&self) -> PyResult<()> {

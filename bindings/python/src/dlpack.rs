@@ -127,6 +127,8 @@ struct Export<M> {
 }
 
 /// Keeps the elements where they are until it is dropped.
+// Nothing reads it: it is there to be dropped.
+#[allow(dead_code)]
 enum Memory {
     View(View),
     Copy(Copied),
@@ -189,8 +191,9 @@ struct Copied {
 
 impl Copied {
     fn of(py: Python<'_>, from: *const u8, len: usize) -> PyResult<Self> {
-        let layout = Layout::from_size_align(len.max(1), ramway::tensor::ALIGN)
-            .map_err(|_| PyBufferError::new_err(format!("a copy of {len} bytes: that is more than an address space")))?;
+        let layout = Layout::from_size_align(len.max(1), ramway::tensor::ALIGN).map_err(|_| {
+            PyBufferError::new_err(format!("a copy of {len} bytes: that is more than an address space"))
+        })?;
         // SAFETY: the layout's size is not 0.
         let Some(data) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
         copy_bytes(py, from, data.as_ptr(), len);
@@ -259,7 +262,8 @@ impl Asked {
             return Err(PyBufferError::new_err("stream: shared memory is on the CPU, which has none: pass None"));
         }
         if let Some(device) = dl_device.filter(|&device| device != CPU) {
-            let text = format!("dl_device={device:?}: shared memory is on the CPU, {CPU:?}; move the result from there");
+            let text =
+                format!("dl_device={device:?}: shared memory is on the CPU, {CPU:?}; move the result from there");
             return Err(PyBufferError::new_err(text));
         }
         Ok(Self { max_version, copy })
@@ -379,9 +383,11 @@ impl Taken {
 
     pub(crate) fn tensor(&self) -> &RawTensor {
         // SAFETY: as above.
-        match self {
-            Self::Versioned(at) => unsafe { at.as_ref() }.tensor(),
-            Self::Legacy(at) => unsafe { at.as_ref() }.tensor(),
+        unsafe {
+            match self {
+                Self::Versioned(at) => at.as_ref().tensor(),
+                Self::Legacy(at) => at.as_ref().tensor(),
+            }
         }
     }
 }

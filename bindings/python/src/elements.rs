@@ -1,8 +1,8 @@
 //! The arrays that callers pass: NumPy's, those of libraries that speak DLPack, anything with the buffer protocol.
 
-use crate::array::Numpy;
 use crate::dlpack::{Addresses, LARGE, Taken, copy_bytes};
 use crate::errors::error;
+use crate::numpy::Numpy;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -43,9 +43,7 @@ impl Elements {
         if array.hasattr(pyo3::intern!(py, "__dlpack__"))? {
             return Self::of_dlpack(array);
         }
-        if array.hasattr(pyo3::intern!(py, "__array__"))?
-            || array.hasattr(pyo3::intern!(py, "__array_interface__"))?
-        {
+        if array.hasattr(pyo3::intern!(py, "__array__"))? || array.hasattr(pyo3::intern!(py, "__array_interface__"))? {
             let numpy = Numpy::get(py)?;
             return Self::of_numpy(numpy, &numpy.asarray(array)?);
         }
@@ -54,15 +52,17 @@ impl Elements {
             return Self::of_buffer(array);
         }
         let kind = array.get_type().name()?.to_string();
-        Err(invalid(py, format!("a {kind} is no array: expected NumPy's, one with __dlpack__, or a buffer (np.asarray?)")))
+        Err(invalid(
+            py,
+            format!("a {kind} is no array: expected NumPy's, one with __dlpack__, or a buffer (np.asarray?)"),
+        ))
     }
 
     fn of_numpy(numpy: &Numpy, array: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = array.py();
         let descr = array.getattr(pyo3::intern!(py, "dtype"))?;
-        let dtype = numpy.tensor_dtype(&descr)?;
+        let (dtype, native) = numpy.tensor_dtype(&descr)?;
         // The values cross, not their byte order: a frame is little-endian.
-        let native = descr.getattr(pyo3::intern!(py, "isnative"))?.is_truthy()?;
         let swapped = if native { None } else { Some(array.call_method1("astype", (numpy.dtype_of(py, dtype)?,))?) };
         // Without the format, which NumPy has for its own types only.
         let buffer = Buffer::get(swapped.as_ref().unwrap_or(array), ffi::PyBUF_STRIDES)?;
@@ -82,8 +82,10 @@ impl Elements {
             Some(dtype) => Self::in_buffer(py, buffer, dtype),
             None => Err(invalid(
                 py,
-                format!("a buffer of format {format:?} is no tensor: its elements are numbers or bools of this machine's \
-                         byte order (records, one a message: send_array)"),
+                format!(
+                    "a buffer of format {format:?} is no tensor: its elements are numbers or bools of this machine's \
+                         byte order (records, one a message: send_array)"
+                ),
             )),
         }
     }
@@ -117,7 +119,10 @@ impl Elements {
             if !matches!(kind, 1 | 3 | 11) {
                 return Err(invalid(
                     py,
-                    format!("this array is on {} {id}: move it to the CPU first, by .cpu() or its library's way", device_name(kind)),
+                    format!(
+                        "this array is on {} {id}: move it to the CPU first, by .cpu() or its library's way",
+                        device_name(kind)
+                    ),
                 ));
             }
         }
@@ -125,11 +130,15 @@ impl Elements {
         let tensor = taken.tensor();
         let (code, bits, lanes) = (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
         let Some(dtype) = Dtype::new(code, bits).filter(|_| lanes == 1) else {
-            let text = format!("no tensor has elements of the DLPack type with code {code}, {bits} bits and {lanes} lanes");
+            let text =
+                format!("no tensor has elements of the DLPack type with code {code}, {bits} bits and {lanes} lanes");
             return Err(invalid(py, text));
         };
         if !matches!(tensor.device.kind, 1 | 3 | 11) {
-            return Err(invalid(py, format!("this array is on {}: move it to the CPU", device_name(tensor.device.kind))));
+            return Err(invalid(
+                py,
+                format!("this array is on {}: move it to the CPU", device_name(tensor.device.kind)),
+            ));
         }
         let ndim = rank(py, tensor.ndim)?;
         let (mut shape, mut strides) = ([0; NDIM_MAX], [0; NDIM_MAX]);
@@ -258,7 +267,7 @@ impl Walk {
 /// # Safety
 /// `N` readable bytes at `from`, `N` of ours at `to`.
 #[inline(always)]
-unsafe fn copy_n<const N: usize>(from: *const u8, to: *mut u8) {
+pub(crate) unsafe fn copy_n<const N: usize>(from: *const u8, to: *mut u8) {
     // SAFETY: the caller's; arrays of bytes lie anywhere.
     unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) }
 }

@@ -5,13 +5,17 @@
 #![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
 
 mod args;
+mod array;
 mod awaitable;
 mod bus;
+mod dlpack;
+mod elements;
 mod errors;
 mod handle;
 mod lent;
 mod listener;
 mod message;
+mod numpy;
 mod operation;
 mod patience;
 mod receiver;
@@ -19,6 +23,7 @@ mod region;
 mod ring;
 mod sender;
 mod slot;
+mod tensor;
 mod watch;
 
 use pyo3::prelude::*;
@@ -31,6 +36,10 @@ fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<receiver::Receiver>()?;
     module.add_class::<message::Message>()?;
     module.add_class::<slot::Slot>()?;
+    module.add_class::<tensor::Tensor>()?;
+    module.add_function(wrap_pyfunction!(tensor::_commit_tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor::_slot_array, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor::_slot_dlpack, module)?)?;
     module.add_class::<region::Region>()?;
     module.add_class::<bus::Bus>()?;
     module.add_class::<bus::Connecting>()?;

@@ -105,7 +105,7 @@ impl Drop for Message {
 impl Message {
     /// What the sender said the payload is; below 0xFFFF0000 for an application's own.
     #[getter]
-    fn type_id(&self) -> u32 {
+    pub(crate) fn type_id(&self) -> u32 {
         self.frame.type_id
     }
 

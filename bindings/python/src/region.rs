@@ -32,7 +32,7 @@ pub(crate) struct Region {
     /// `None` once it is closed. Calls that wait, and every exported buffer, hold one more reference.
     core: Gil<Option<Arc<ramway::Region>>>,
     name: String,
-    read_only: bool,
+    pub(crate) read_only: bool,
     policy: WaitPolicy,
     /// The task that waits for a notification.
     pub(crate) waits: Waits,

@@ -21,7 +21,8 @@ from ._errors import (
     UnsupportedError,
     WaitInterruptedError,
 )
-from ._ramway import Bus, Listener, Message, Receiver, Region, Ring, Sender, Slot, __version__
+from ._ramway import Bus, Listener, Message, Receiver, Region, Ring, Sender, Slot, Tensor, __version__
+from ._tensor import TensorSlot
 
 __all__ = [
     "AbiMismatchError",
@@ -47,6 +48,8 @@ __all__ = [
     "Ring",
     "Sender",
     "Slot",
+    "Tensor",
+    "TensorSlot",
     "TimedOutError",
     "TooLargeError",
     "UnsupportedError",

@@ -1,0 +1,312 @@
+//! NumPy, imported at the first use: its dtypes, and arrays of a buffer's bytes.
+
+use crate::elements::invalid;
+use crate::errors::error;
+use crate::message::Message;
+use crate::region::Region;
+use crate::slot::Slot;
+use pyo3::exceptions::{PyImportError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyTuple, PyType};
+use ramway::ErrorKind;
+use ramway::tensor::Dtype;
+
+/// What is used of NumPy.
+pub(crate) struct Numpy {
+    ndarray: Py<PyType>,
+    dtype: Py<PyAny>,
+    frombuffer: Py<PyAny>,
+    empty: Py<PyAny>,
+    asarray: Py<PyAny>,
+    ascontiguousarray: Py<PyAny>,
+    /// The dtypes of tensors, in the order of `Dtype::ALL`, each from its first use on.
+    dtypes: Vec<PyOnceLock<Py<PyAny>>>,
+}
+
+static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
+
+impl Numpy {
+    /// # Errors
+    /// `UnsupportedError` if it is not installed.
+    pub(crate) fn get(py: Python<'_>) -> PyResult<&'static Self> {
+        NUMPY.get_or_try_init(py, || {
+            let module = import(py, "numpy", "this")?;
+            Ok(Self {
+                ndarray: module.getattr("ndarray")?.cast_into::<PyType>()?.unbind(),
+                dtype: module.getattr("dtype")?.unbind(),
+                frombuffer: module.getattr("frombuffer")?.unbind(),
+                empty: module.getattr("empty")?.unbind(),
+                asarray: module.getattr("asarray")?.unbind(),
+                ascontiguousarray: module.getattr("ascontiguousarray")?.unbind(),
+                dtypes: Dtype::ALL.iter().map(|_| PyOnceLock::new()).collect(),
+            })
+        })
+    }
+
+    /// NumPy if somebody has imported it: else no object is an array of its.
+    pub(crate) fn if_loaded(py: Python<'_>) -> PyResult<Option<&'static Self>> {
+        if let Some(numpy) = NUMPY.get(py) {
+            return Ok(Some(numpy));
+        }
+        let modules = py.import("sys")?.getattr("modules")?;
+        if modules.contains("numpy")? { Self::get(py).map(Some) } else { Ok(None) }
+    }
+
+    pub(crate) fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        object.is_instance(self.ndarray.bind(object.py()))
+    }
+
+    pub(crate) fn asarray<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.asarray.bind(object.py()).call1((object,))
+    }
+
+    pub(crate) fn ascontiguousarray<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.ascontiguousarray.bind(object.py()).call1((object,))
+    }
+
+    /// A new array of one dimension, of whatever its memory held.
+    pub(crate) fn empty<'py>(
+        &self,
+        py: Python<'py>,
+        count: usize,
+        descr: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.empty.bind(py).call1((count, descr))
+    }
+
+    /// `count` elements (−1: all) from the byte `offset` of a buffer, as a view that holds an export of it.
+    ///
+    /// Only `frombuffer` does: `np.ndarray(buffer=...)` gives the export back at once, and trusts that the memory stays.
+    pub(crate) fn frombuffer<'py>(
+        &self,
+        owner: &Bound<'py, PyAny>,
+        descr: &Bound<'py, PyAny>,
+        count: isize,
+        offset: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.frombuffer.bind(owner.py()).call1((owner, descr, count, offset))
+    }
+
+    /// The `np.dtype` of a tensor's elements.
+    ///
+    /// # Errors
+    /// `UnsupportedError` for those that NumPy has only with `ml_dtypes`, if that is not installed.
+    #[inline]
+    pub(crate) fn dtype_of<'a, 'py>(&'a self, py: Python<'py>, dtype: Dtype) -> PyResult<&'a Bound<'py, PyAny>> {
+        let index = Dtype::ALL.iter().position(|&other| other == dtype).expect("ALL has all");
+        let descr = self.dtypes[index].get_or_try_init(py, || {
+            let name = dtype.name();
+            let descr = if is_numpys_own(dtype) {
+                self.dtype.bind(py).call1((name,))?
+            } else {
+                let module = import(py, "ml_dtypes", name)?;
+                let scalar = module.getattr(name).map_err(|_| {
+                    error(
+                        py,
+                        ErrorKind::Unsupported,
+                        format!("{name} needs a newer ml_dtypes: pip install -U ml_dtypes"),
+                    )
+                })?;
+                self.dtype.bind(py).call1((scalar,))?
+            };
+            Ok::<_, PyErr>(descr.unbind())
+        })?;
+        Ok(descr.bind(py))
+    }
+
+    /// The element type that an `np.dtype` is, and whether its byte order is the machine's.
+    ///
+    /// # Errors
+    /// `InvalidArgumentError` for a dtype that no tensor has.
+    #[inline]
+    pub(crate) fn tensor_dtype(&self, descr: &Bound<'_, PyAny>) -> PyResult<(Dtype, bool)> {
+        let py = descr.py();
+        let known = |lock: &PyOnceLock<Py<PyAny>>| lock.get(py).is_some_and(|known| known.is(descr));
+        match self.dtypes.iter().position(known) {
+            Some(index) => Ok((Dtype::ALL[index], true)),
+            None => self.look_up(descr),
+        }
+    }
+
+    #[cold]
+    fn look_up(&self, descr: &Bound<'_, PyAny>) -> PyResult<(Dtype, bool)> {
+        let py = descr.py();
+        let name = descr.getattr("name")?.extract::<String>()?;
+        if !descr.getattr("names")?.is_none() {
+            let text = format!("records ({descr}) are no tensor: send_array sends each row as one message");
+            return Err(invalid(py, text));
+        }
+        let Some(dtype) = Dtype::from_name(&name) else {
+            let text = format!(
+                "no tensor has elements of {descr}: they are bools, integers, floats and complex numbers of 8 to 128 \
+                 bits (datetime64 and timedelta64: send array.view('int64'))"
+            );
+            return Err(invalid(py, text));
+        };
+        // From now on `tensor_dtype` knows it.
+        self.dtype_of(py, dtype)?;
+        Ok((dtype, descr.getattr("isnative")?.is_truthy()?))
+    }
+
+    /// The `np.dtype` of whatever a caller names one by; the names of `ml_dtypes` too, and PyTorch's dtypes.
+    pub(crate) fn resolve<'py>(&self, dtype: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = dtype.py();
+        match named(dtype)? {
+            Some(dtype) => self.dtype_of(py, dtype).cloned(),
+            None => self.dtype.bind(py).call1((dtype,)),
+        }
+    }
+}
+
+/// The element type that a caller names: by its name, a PyTorch dtype, or anything that `np.dtype` takes.
+pub(crate) fn element_type(dtype: &Bound<'_, PyAny>) -> PyResult<Dtype> {
+    match named(dtype)? {
+        Some(dtype) => Ok(dtype),
+        None => {
+            let numpy = Numpy::get(dtype.py())?;
+            match numpy.tensor_dtype(&numpy.resolve(dtype)?)? {
+                (dtype, true) => Ok(dtype),
+                _ => Err(invalid(dtype.py(), format!("{dtype}: the elements of a tensor are little-endian"))),
+            }
+        }
+    }
+}
+
+fn named(dtype: &Bound<'_, PyAny>) -> PyResult<Option<Dtype>> {
+    if let Ok(name) = dtype.cast::<PyString>() {
+        return Ok(Dtype::from_name(name.to_str()?));
+    }
+    let kind = dtype.get_type();
+    if kind.name()? == "dtype" && kind.module()? == "torch" {
+        return Ok(Dtype::from_name(dtype.str()?.to_str()?.trim_start_matches("torch.")));
+    }
+    Ok(None)
+}
+
+/// Whether NumPy has it without `ml_dtypes`.
+fn is_numpys_own(dtype: Dtype) -> bool {
+    [Dtype::I8, Dtype::U8, Dtype::F32, Dtype::C64, Dtype::BOOL].iter().any(|own| own.code() == dtype.code())
+}
+
+fn import<'py>(py: Python<'py>, module: &str, what: &str) -> PyResult<Bound<'py, PyModule>> {
+    py.import(module).map_err(|cause| {
+        if !cause.is_instance_of::<PyImportError>(py) {
+            return cause;
+        }
+        let missing = error(py, ErrorKind::Unsupported, format!("{what} needs {module}: pip install {module}"));
+        missing.set_cause(py, Some(cause));
+        missing
+    })
+}
+
+/// The `numpy` methods: a buffer's bytes from `offset` on as an array of `dtype` (none: uint8) and `shape` (none: one
+/// dimension, to the end). It is writable where the buffer is. A message must have exactly these bytes.
+///
+/// # Errors
+/// `InvalidArgumentError` if they do not fit; what `np.dtype` raises.
+pub(crate) fn view<'py>(
+    owner: &Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    shape: Option<&Bound<'py, PyAny>>,
+    offset: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = owner.py();
+    let numpy = Numpy::get(py)?;
+    let descr = match dtype {
+        Some(dtype) => numpy.resolve(dtype)?,
+        None => numpy.dtype_of(py, Dtype::U8)?.clone(),
+    };
+    let shape = shape.map(dims).transpose()?;
+    let count = match &shape {
+        Some(shape) if !shape.contains(&-1) => shape
+            .iter()
+            .try_fold(1isize, |product, &dim| product.checked_mul(dim))
+            .filter(|&product| product >= 0)
+            .ok_or_else(|| invalid(py, format!("{shape:?} is no shape")))?,
+        _ => -1,
+    };
+    let made = numpy.frombuffer(owner, &descr, count, offset).and_then(|array| {
+        if count != -1 && owner.cast_exact::<Message>().is_ok() {
+            let (bytes, wanted) = (owner.len()?, array.getattr("nbytes")?.extract::<usize>()?);
+            if bytes != wanted {
+                return Err(PyValueError::new_err(format!("they would be {wanted} bytes")));
+            }
+        }
+        match &shape {
+            Some(shape) => array.call_method1(pyo3::intern!(py, "reshape"), (PyTuple::new(py, shape)?,)),
+            None => Ok(array),
+        }
+    });
+    made.map_err(|cause| {
+        if !cause.get_type(py).is(py.get_type::<PyValueError>()) {
+            return cause;
+        }
+        let of = shape.map_or(String::new(), |shape| format!(" of the shape {shape:?}"));
+        let bytes = owner.len().unwrap_or_default();
+        invalid(py, format!("{bytes} bytes, from byte {offset}, as {descr}{of}: {}", cause.value(py)))
+    })
+}
+
+/// A shape, from an integer or a sequence of them.
+pub(crate) fn dims(shape: &Bound<'_, PyAny>) -> PyResult<Vec<isize>> {
+    match shape.extract::<isize>() {
+        Ok(one) => Ok(vec![one]),
+        Err(_) => shape.try_iter()?.map(|dim| dim?.extract()).collect(),
+    }
+}
+
+#[pymethods]
+impl Message {
+    /// The payload as a NumPy array, without a copy: of any dtype whose elements the payload consists of, of one
+    /// dimension or of `shape` (one dimension may be -1). Read-only, unless the ring was opened with writable_views.
+    #[pyo3(signature = (dtype = None, shape = None), text_signature = "($self, dtype='uint8', shape=None)")]
+    fn numpy<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        shape: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, dtype, shape, 0)
+    }
+}
+
+#[pymethods]
+impl Slot {
+    /// The bytes as a writable NumPy array of any dtype, of one dimension or of `shape`.
+    #[pyo3(signature = (dtype = None, shape = None), text_signature = "($self, dtype='uint8', shape=None)")]
+    fn numpy<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        shape: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, dtype, shape, 0)
+    }
+}
+
+#[pymethods]
+impl Region {
+    /// The shared bytes from `offset` on as a NumPy array of any dtype: of `shape`, or of one dimension to the end (what
+    /// is left over is not part of it). Writable, unless the region is read-only or `writable` is False.
+    #[pyo3(signature = (dtype = None, shape = None, *, offset = 0, writable = None),
+           text_signature = "($self, dtype='uint8', shape=None, *, offset=0, writable=None)")]
+    fn numpy<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        shape: Option<&Bound<'py, PyAny>>,
+        offset: usize,
+        writable: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let read_only = slf.get().read_only;
+        match writable {
+            Some(true) if read_only => {
+                Err(invalid(slf.py(), "writable=True: this region was opened with read_only=True"))
+            }
+            Some(false) if !read_only => {
+                let array = view(slf, dtype, shape, offset)?;
+                array.getattr("flags")?.setattr("writeable", false)?;
+                Ok(array)
+            }
+            _ => view(slf, dtype, shape, offset),
+        }
+    }
+}
