@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyType;
 
 /// An operation that waits, for one task to await once.
 #[pyclass(frozen, module = "ramway._ramway", name = "Awaitable")]
@@ -23,6 +23,8 @@ pub(crate) struct Wait {
 #[derive(Default)]
 enum Stage {
     New,
+    /// It was attempted just now, in vain.
+    Tried,
     /// The loop has its turn.
     Yielded,
     Waiting(Waiting),
@@ -52,8 +54,12 @@ impl Wait {
         Self { operation, stage: Gil::new(Stage::New) }
     }
 
+    /// For an operation that was attempted just now, in vain.
+    pub(crate) fn tried(operation: Operation) -> Self {
+        Self { operation, stage: Gil::new(Stage::Tried) }
+    }
+
     /// What the next look leads to: the value, or what to yield to the loop.
-    #[inline]
     fn step(&self, py: Python<'_>) -> PyResult<Step> {
         match self.stage.replace(Stage::Done) {
             Stage::New => {
@@ -71,6 +77,7 @@ impl Wait {
                     return Err(two_tasks(py));
                 }
             }
+            Stage::Tried => return self.wait(py),
             Stage::Waiting(waiting) => drop(waiting),
             Stage::Done => return Err(PyRuntimeError::new_err("cannot reuse an awaitable that was awaited already")),
         }
@@ -115,9 +122,8 @@ impl Wait {
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self.step(py)? {
             Step::Yield(to_the_loop) => Ok(to_the_loop),
-            // A tuple would be taken for the exception's arguments.
-            Step::Value(value) if value.bind(py).is_instance_of::<PyTuple>() => Err(PyStopIteration::new_err((value,))),
-            Step::Value(value) => Err(PyStopIteration::new_err(value)),
+            // Made here: a PyErr that is made when it is raised costs more.
+            Step::Value(value) => Err(PyErr::from_value(py.get_type::<PyStopIteration>().call1((value,))?)),
         }
     }
 

@@ -12,6 +12,7 @@ use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use ramway::ErrorKind;
 use std::os::fd::RawFd;
@@ -65,7 +66,9 @@ impl Operation {
                         Ok(Some(Message::make(receiver, frame, number)?.into_any()))
                     }
                     Ok(None) => Ok(None),
-                    Err(e) if *stream && errors::is(py, &e, ErrorKind::Closed) => Err(PyStopAsyncIteration::new_err(())),
+                    Err(e) if *stream && errors::is(py, &e, ErrorKind::Closed) => {
+                        Err(PyStopAsyncIteration::new_err(()))
+                    }
                     Err(e) => Err(e),
                 }
             }
@@ -160,16 +163,38 @@ impl Receiver {
     }
 
     /// recv_array for asyncio: an awaitable of an array of up to `max` messages, at least one.
-    pub(crate) fn recv_array_async<'py>(slf: &Bound<'py, Self>, dtype: Bound<'py, PyAny>, max: usize) -> PyResult<Wait> {
+    pub(crate) fn recv_array_async<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Bound<'py, PyAny>,
+        max: usize,
+    ) -> PyResult<Wait> {
         several(slf, "recv_array", (dtype, max, 0.0))
     }
 
-    fn __aiter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    /// The messages until the sender closes. Its steps are coroutines, which the interpreter runs faster than any object
+    /// of ours, because one that is done need not raise StopIteration.
+    pub(crate) fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        static MESSAGES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        MESSAGES.import(slf.py(), "ramway._aio", "Messages")?.call1((slf,))
     }
 
     fn __anext__(slf: &Bound<'_, Self>) -> Wait {
         Wait::new(Operation::Message { receiver: slf.clone().unbind(), stream: true })
+    }
+
+    /// The next message of an `async for`, or what to await for it.
+    fn _next_or_wait<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, waits) = (slf.py(), &slf.get().waits);
+        let operation = Operation::Message { receiver: slf.clone().unbind(), stream: true };
+        let wait = if waits.is_awaited() || waits.is_due() {
+            Wait::new(operation)
+        } else {
+            match operation.attempt(py)? {
+                Some(message) => return Ok(message.into_bound(py)),
+                None => Wait::tried(operation),
+            }
+        };
+        Ok(Bound::new(py, wait)?.into_any())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -190,7 +215,12 @@ impl Sender {
     /// send for asyncio: an awaitable that is done once `data` is sent, which happens when that is awaited. One task at
     /// a time may wait for room (BusyError).
     #[pyo3(signature = (data, type_id = 0, tag = 0))]
-    pub(crate) fn send_async<'py>(slf: &Bound<'py, Self>, data: Bound<'py, PyAny>, type_id: u32, tag: u64) -> PyResult<Wait> {
+    pub(crate) fn send_async<'py>(
+        slf: &Bound<'py, Self>,
+        data: Bound<'py, PyAny>,
+        type_id: u32,
+        tag: u64,
+    ) -> PyResult<Wait> {
         room(slf, "try_send", (data, type_id, tag))
     }
 

@@ -33,10 +33,16 @@ impl Waits {
         self.watch.with(|watch| watch.as_ref().is_some_and(|watch| watch.get().is_awaited()))
     }
 
-    /// Whether the loop is to have its turn now.
+    /// Whether the loop is to have its turn.
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
+        self.in_a_row.get() >= IN_A_ROW
+    }
+
+    /// Whether the loop is to have its turn now: not said again until the next is due.
     #[inline]
     pub(crate) fn is_loops_turn(&self) -> bool {
-        let due = self.in_a_row.get() >= IN_A_ROW;
+        let due = self.is_due();
         if due {
             self.in_a_row.set(0);
         }

@@ -1,11 +1,31 @@
-"""The part of asyncio support that is not native: connecting, which blocks in a thread of its own."""
+"""The part of asyncio support that is not native."""
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
+
+from ._ramway import Message
 
 if TYPE_CHECKING:
-    from ._ramway import Bus
+    from ._ramway import Bus, Receiver
+
+
+class Messages:
+    """What `async for` iterates over. Awaiting only where there is nothing, and now and then to let others run."""
+
+    __slots__ = ("_next_or_wait",)
+
+    def __init__(self, receiver: "Receiver") -> None:
+        self._next_or_wait = receiver._next_or_wait
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        found = self._next_or_wait()
+        if type(found) is Message:
+            return found
+        return await found
 
 
 class _Attempt(Protocol):
