@@ -152,7 +152,14 @@ impl Listener {
         };
         let core = py.detach(|| options.builder(&name).bind()).or_raise(py)?;
         let path = core.path().to_owned();
-        Ok(Self { core: Gil::new(Some(Arc::new(core))), name: name.shown(), path, wait, writable_views, waits: Waits::default() })
+        Ok(Self {
+            core: Gil::new(Some(Arc::new(core))),
+            name: name.shown(),
+            path,
+            wait,
+            writable_views,
+            waits: Waits::default(),
+        })
     }
 
     /// The next bus, waiting for it at most `timeout` seconds (`None`: for ever).

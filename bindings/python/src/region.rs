@@ -41,7 +41,13 @@ pub(crate) struct Region {
 impl Region {
     fn wrap(core: ramway::Region, name: &Name, policy: Policy) -> Self {
         let read_only = core.is_read_only();
-        Self { core: Gil::new(Some(Arc::new(core))), name: name.shown(), read_only, policy: policy.0, waits: Waits::default() }
+        Self {
+            core: Gil::new(Some(Arc::new(core))),
+            name: name.shown(),
+            read_only,
+            policy: policy.0,
+            waits: Waits::default(),
+        }
     }
 
     fn core(&self, py: Python<'_>) -> PyResult<Arc<ramway::Region>> {
