@@ -83,7 +83,10 @@ impl Slot {
             self.state.window.set(self.sender.get().window(py)?);
         }
         self.state.views.with(|views| *views += 1);
-        Ok(self.state.window.with(|window| window.as_ref().map_or(self.state.data, |window| window.at(self.state.data))))
+        Ok(self
+            .state
+            .window
+            .with(|window| window.as_ref().map_or(self.state.data, |window| window.at(self.state.data))))
     }
 
     /// Ends the slot as a message of `len` bytes with whatever type id.
