@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import ramway
+
 from support import LONG, eventually
 
 PAGE = 4096
