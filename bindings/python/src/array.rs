@@ -4,7 +4,7 @@ use crate::args::Timeout;
 use crate::bus::Bus;
 use crate::elements::{Buffer, copy_n, invalid};
 use crate::errors::OrRaise;
-use crate::numpy::Numpy;
+use crate::numpy::{Numpy, size_of};
 use crate::patience::wait;
 use crate::receiver::Receiver;
 use crate::sender::{Sender, check_type_id};
@@ -76,8 +76,7 @@ fn recv<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, receiver) = (slf.py(), slf.get());
     let numpy = Numpy::get(py)?;
-    let descr = numpy.resolve(dtype)?;
-    let size = row_size(&descr)?;
+    let (descr, size) = numpy.resolve(dtype)?;
     if max == 0 {
         return Err(invalid(py, "max=0: an array is at least 1 message"));
     }
@@ -180,7 +179,7 @@ fn send(slf: &Bound<'_, Sender>, array: &Bound<'_, PyAny>, type_id: u32) -> PyRe
         return Err(invalid(py, "an array without dimensions has no rows: each of them is one message"));
     }
     // Only for what it refuses: the size of a row is that of its elements together.
-    row_size(&array.getattr("dtype")?)?;
+    size_of(&array.getattr("dtype")?)?;
     let rows = array.len()?;
     if rows == 0 {
         return Ok(0);
@@ -240,18 +239,6 @@ impl Rows {
             self.left -= 1;
         }
         Ok(())
-    }
-}
-
-/// Bytes of an element.
-fn row_size(descr: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let py = descr.py();
-    if descr.getattr("hasobject")?.is_truthy()? {
-        return Err(invalid(py, format!("{descr} has Python objects in it, which cannot leave this process")));
-    }
-    match descr.getattr("itemsize")?.extract()? {
-        0 => Err(invalid(py, format!("an element of {descr} has 0 bytes"))),
-        size => Ok(size),
     }
 }
 

@@ -15,6 +15,7 @@ mod handle;
 mod lent;
 mod listener;
 mod message;
+mod ndarray;
 mod numpy;
 mod operation;
 mod patience;

@@ -1,14 +1,16 @@
 //! NumPy, imported at the first use: its dtypes, and arrays of a buffer's bytes.
 
-use crate::elements::invalid;
+use crate::elements::{Buffer, invalid};
 use crate::errors::error;
 use crate::message::Message;
+use crate::ndarray::Functions;
 use crate::region::Region;
 use crate::slot::Slot;
-use pyo3::exceptions::{PyImportError, PyValueError};
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyMemoryView, PyString, PyType};
+use pyo3::{ffi, intern};
 use ramway::ErrorKind;
 use ramway::tensor::Dtype;
 
@@ -16,7 +18,7 @@ use ramway::tensor::Dtype;
 pub(crate) struct Numpy {
     ndarray: Py<PyType>,
     dtype: Py<PyAny>,
-    frombuffer: Py<PyAny>,
+    functions: Functions,
     empty: Py<PyAny>,
     asarray: Py<PyAny>,
     ascontiguousarray: Py<PyAny>,
@@ -35,7 +37,7 @@ impl Numpy {
             Ok(Self {
                 ndarray: module.getattr("ndarray")?.cast_into::<PyType>()?.unbind(),
                 dtype: module.getattr("dtype")?.unbind(),
-                frombuffer: module.getattr("frombuffer")?.unbind(),
+                functions: Functions::get(py)?,
                 empty: module.getattr("empty")?.unbind(),
                 asarray: module.getattr("asarray")?.unbind(),
                 ascontiguousarray: module.getattr("ascontiguousarray")?.unbind(),
@@ -75,17 +77,31 @@ impl Numpy {
         self.empty.bind(py).call1((count, descr))
     }
 
-    /// `count` elements (−1: all) from the byte `offset` of a buffer, as a view that holds an export of it.
+    /// An array of the elements that are `offset` bytes into the buffer of `base`, and have `size` bytes each.
     ///
-    /// Only `frombuffer` does: `np.ndarray(buffer=...)` gives the export back at once, and trusts that the memory stays.
-    pub(crate) fn frombuffer<'py>(
+    /// # Errors
+    /// `InvalidArgumentError` if they are not all in it.
+    #[inline]
+    pub(crate) fn over<'py>(
         &self,
-        owner: &Bound<'py, PyAny>,
+        base: Bound<'py, PyMemoryView>,
         descr: &Bound<'py, PyAny>,
-        count: isize,
+        size: usize,
+        shape: &[isize],
         offset: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.frombuffer.bind(owner.py()).call1((owner, descr, count, offset))
+        let py = base.py();
+        // Given back at once: the memoryview holds an export of its own, and the array holds the memoryview.
+        let buffer = Buffer::get(&base, ffi::PyBUF_SIMPLE)?;
+        let (data, len, writable) = (buffer.view.buf, buffer.view.len as usize, buffer.view.readonly == 0);
+        drop(buffer);
+        let nbytes = shape.iter().try_fold(size, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?));
+        if nbytes.is_none_or(|nbytes| len.checked_sub(offset).is_none_or(|room| nbytes > room)) {
+            return Err(invalid(py, format!("{len} bytes, from byte {offset} on, are not {shape:?} of {descr}")));
+        }
+        let class = self.ndarray.bind(py);
+        // SAFETY: within the memoryview's buffer, as was just compared; `size_of` has refused objects.
+        unsafe { self.functions.over(class, descr, shape, data.cast::<u8>().add(offset), writable, base) }
     }
 
     /// The `np.dtype` of a tensor's elements.
@@ -149,13 +165,31 @@ impl Numpy {
         Ok((dtype, descr.getattr("isnative")?.is_truthy()?))
     }
 
-    /// The `np.dtype` of whatever a caller names one by; the names of `ml_dtypes` too, and PyTorch's dtypes.
-    pub(crate) fn resolve<'py>(&self, dtype: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// The `np.dtype` of whatever a caller names one by (the names of `ml_dtypes` too, and PyTorch's dtypes), and bytes
+    /// of an element.
+    ///
+    /// # Errors
+    /// `InvalidArgumentError` for Python objects and elements of 0 bytes; what `np.dtype` raises.
+    pub(crate) fn resolve<'py>(&self, dtype: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, usize)> {
         let py = dtype.py();
-        match named(dtype)? {
-            Some(dtype) => self.dtype_of(py, dtype).cloned(),
-            None => self.dtype.bind(py).call1((dtype,)),
+        if let Some(dtype) = named(dtype)? {
+            return Ok((self.dtype_of(py, dtype)?.clone(), dtype.size()));
         }
+        let descr = self.dtype.bind(py).call1((dtype,))?;
+        let size = size_of(&descr)?;
+        Ok((descr, size))
+    }
+}
+
+/// Bytes of an element of an `np.dtype`.
+pub(crate) fn size_of(descr: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let py = descr.py();
+    if descr.getattr(intern!(py, "hasobject"))?.is_truthy()? {
+        return Err(invalid(py, format!("{descr} has Python objects in it, which mean nothing in another process")));
+    }
+    match descr.getattr(intern!(py, "itemsize"))?.extract()? {
+        0 => Err(invalid(py, format!("an element of {descr} has 0 bytes"))),
+        size => Ok(size),
     }
 }
 
@@ -165,7 +199,7 @@ pub(crate) fn element_type(dtype: &Bound<'_, PyAny>) -> PyResult<Dtype> {
         Some(dtype) => Ok(dtype),
         None => {
             let numpy = Numpy::get(dtype.py())?;
-            match numpy.tensor_dtype(&numpy.resolve(dtype)?)? {
+            match numpy.tensor_dtype(&numpy.resolve(dtype)?.0)? {
                 (dtype, true) => Ok(dtype),
                 _ => Err(invalid(dtype.py(), format!("{dtype}: the elements of a tensor are little-endian"))),
             }
@@ -205,7 +239,7 @@ fn import<'py>(py: Python<'py>, module: &str, what: &str) -> PyResult<Bound<'py,
 ///
 /// # Errors
 /// `InvalidArgumentError` if they do not fit; what `np.dtype` raises.
-pub(crate) fn view<'py>(
+fn view<'py>(
     owner: &Bound<'py, PyAny>,
     dtype: Option<&Bound<'py, PyAny>>,
     shape: Option<&Bound<'py, PyAny>>,
@@ -213,39 +247,31 @@ pub(crate) fn view<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = owner.py();
     let numpy = Numpy::get(py)?;
-    let descr = match dtype {
+    let (descr, size) = match dtype {
         Some(dtype) => numpy.resolve(dtype)?,
-        None => numpy.dtype_of(py, Dtype::U8)?.clone(),
+        None => (numpy.dtype_of(py, Dtype::U8)?.clone(), 1),
     };
-    let shape = shape.map(dims).transpose()?;
-    let count = match &shape {
-        Some(shape) if !shape.contains(&-1) => shape
-            .iter()
-            .try_fold(1isize, |product, &dim| product.checked_mul(dim))
-            .filter(|&product| product >= 0)
-            .ok_or_else(|| invalid(py, format!("{shape:?} is no shape")))?,
-        _ => -1,
+    let base = PyMemoryView::from(owner)?;
+    let len = base.len()?;
+    let mut shape = shape.map_or_else(|| Ok(vec![-1]), dims)?;
+    let does_not_fit = |shape: &[isize]| {
+        invalid(py, format!("{len} bytes, from byte {offset} on, are not {shape:?} of {descr} ({size} bytes each)"))
     };
-    let made = numpy.frombuffer(owner, &descr, count, offset).and_then(|array| {
-        if count != -1 && owner.cast_exact::<Message>().is_ok() {
-            let (bytes, wanted) = (owner.len()?, array.getattr("nbytes")?.extract::<usize>()?);
-            if bytes != wanted {
-                return Err(PyValueError::new_err(format!("they would be {wanted} bytes")));
-            }
+    // What the dimensions other than a -1 multiply to, in bytes.
+    let known = shape
+        .iter()
+        .filter(|&&dim| dim != -1)
+        .try_fold(size, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?));
+    let (Some(known), Some(room)) = (known, len.checked_sub(offset)) else { return Err(does_not_fit(&shape)) };
+    match shape.iter().filter(|&&dim| dim == -1).count() {
+        0 if known == room || (known < room && owner.cast_exact::<Message>().is_err()) => (),
+        1 if known != 0 && room % known == 0 => {
+            let rest = (room / known) as isize;
+            shape.iter_mut().filter(|dim| **dim == -1).for_each(|dim| *dim = rest);
         }
-        match &shape {
-            Some(shape) => array.call_method1(pyo3::intern!(py, "reshape"), (PyTuple::new(py, shape)?,)),
-            None => Ok(array),
-        }
-    });
-    made.map_err(|cause| {
-        if !cause.get_type(py).is(py.get_type::<PyValueError>()) {
-            return cause;
-        }
-        let of = shape.map_or(String::new(), |shape| format!(" of the shape {shape:?}"));
-        let bytes = owner.len().unwrap_or_default();
-        invalid(py, format!("{bytes} bytes, from byte {offset}, as {descr}{of}: {}", cause.value(py)))
-    })
+        _ => return Err(does_not_fit(&shape)),
+    }
+    numpy.over(base, &descr, size, &shape, offset)
 }
 
 /// A shape, from an integer or a sequence of them.
@@ -285,8 +311,7 @@ impl Slot {
 
 #[pymethods]
 impl Region {
-    /// The shared bytes from `offset` on as a NumPy array of any dtype: of `shape`, or of one dimension to the end (what
-    /// is left over is not part of it). Writable, unless the region is read-only or `writable` is False.
+    /// The shared bytes from `offset` on as a NumPy array of any dtype: of `shape`, or of one dimension to the end. Writable, unless the region is read-only or `writable` is False.
     #[pyo3(signature = (dtype = None, shape = None, *, offset = 0, writable = None),
            text_signature = "($self, dtype='uint8', shape=None, *, offset=0, writable=None)")]
     fn numpy<'py>(

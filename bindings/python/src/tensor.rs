@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyMemoryView, PyTuple};
 use ramway::tensor::{Dtype, Plan, TYPE_ID, parse};
 use std::ffi::{CStr, c_int};
 
@@ -129,8 +129,7 @@ pub(crate) fn _slot_array<'py>(
     let py = slot.py();
     let numpy = Numpy::get(py)?;
     let dtype = Dtype::from_name(dtype).ok_or_else(|| invalid(py, format!("{dtype:?} is no element type")))?;
-    let count = dims(shape)?.iter().product();
-    numpy.frombuffer(slot, numpy.dtype_of(py, dtype)?, count, offset)?.call_method1("reshape", (shape,))
+    numpy.over(PyMemoryView::from(slot)?, numpy.dtype_of(py, dtype)?, dtype.size(), &dims(shape)?, offset)
 }
 
 /// The elements of a tensor's slot as a DLPack capsule.
@@ -274,13 +273,9 @@ impl Tensor {
     /// (UnsupportedError).
     pub(crate) fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::get(py)?;
-        let count = (self.nbytes / self.dtype.size()) as isize;
         let descr = numpy.dtype_of(py, self.dtype)?;
-        let array = numpy.frombuffer(self.message.bind(py), descr, count, self.offset)?;
-        if self.shape().len() == 1 {
-            return Ok(array);
-        }
-        array.call_method1(pyo3::intern!(py, "reshape"), (PyTuple::new(py, self.shape())?,))
+        let base = PyMemoryView::from(self.message.bind(py))?;
+        numpy.over(base, descr, self.dtype.size(), self.shape(), self.offset)
     }
 
     /// Gives the message back. Raises BufferError while views are alive.
