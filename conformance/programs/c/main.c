@@ -55,7 +55,8 @@ int main(int argc, char **argv) {
         const char *name;
         void (*run)(const struct args *);
     } commands[] = {{"produce", produce}, {"consume", consume}, {"echo", echo}, {"die", die}, {"read", read_back},
-                    {"show", show},       {"flood", flood},     {"drain", drain}};
+                    {"show", show},       {"flood", flood},     {"drain", drain},
+                    {"tensors", tensors}};
     struct args args = parse(argc, argv);
     if (args.cpu >= 0) {
         cpu_set_t set;

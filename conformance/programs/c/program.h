@@ -89,6 +89,7 @@ void echo(const struct args *args);
 void ping(const struct args *args);
 void read_back(const struct args *args);
 void show(const struct args *args);
+void tensors(const struct args *args);
 void flood(const struct args *args);
 void drain(const struct args *args);
 void fast_ping(const struct args *args);

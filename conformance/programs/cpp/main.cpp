@@ -156,7 +156,8 @@ std::int64_t ms_since(clock_type::time_point began) {
 int main(int argc, char **argv) {
     static const std::map<std::string, void (*)(const arguments &)> commands{
         {"produce", produce}, {"consume", consume}, {"die", die},     {"echo", echo},  {"ping", ping},
-        {"read", read_back},  {"show", show},       {"flood", flood}, {"drain", drain}};
+        {"read", read_back},  {"show", show},       {"flood", flood}, {"drain", drain},
+        {"tensors", tensors}};
     try {
         const arguments args(argc, argv);
         if (args.has("cpu")) {

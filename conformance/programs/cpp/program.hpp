@@ -115,6 +115,7 @@ void echo(const arguments &args);
 void ping(const arguments &args);
 void read_back(const arguments &args);
 void show(const arguments &args);
+void tensors(const arguments &args);
 void flood(const arguments &args);
 void drain(const arguments &args);
 void fast_ping(const arguments &args);

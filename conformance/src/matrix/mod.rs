@@ -75,6 +75,7 @@ const SCENARIOS: &[Scenario] = &[
     scenario("stream", BOTH, Load::Busy, stream::mixed),
     scenario("every-length", BOTH, Load::Busy, stream::every_length),
     scenario("echo", BOTH, Load::Busy, stream::echo),
+    scenario("tensors", BOTH, Load::Idle, stream::tensors),
     scenario(report::ZERO_COPY, BOTH, Load::Idle, show::nothing_is_copied),
     scenario("idle-receiver", BOTH, Load::Idle, limits::idle_receiver),
     scenario("full", BOTH, Load::Idle, limits::full),

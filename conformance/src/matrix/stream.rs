@@ -65,6 +65,26 @@ pub fn echo(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     echo.finish()
 }
 
+/// Tensors of every element type and of eight shapes, and ordinary messages among them, at either alignment: to the
+/// byte, and where a vector unit wants them.
+pub fn tensors(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
+    // Each of the shapes with each of the types, and then as many again at other places of the ring.
+    const COUNT: u64 = 2 * 24 * 8;
+    let how = pair.pick(&["--how reserve", "--how send"]);
+    for align in [16, 64] {
+        let mut plan = pair.plan();
+        plan.align = align;
+        let produce = format!("tensors --role producer --count {COUNT} {how}");
+        let (mut producer, mut consumer) = pair.both(scene, &plan, &produce, "tensors --role consumer")?;
+        producer.expect("sent")?.expect(&format!("count={COUNT} next={COUNT}"))?;
+        consumer.expect("end")?.expect(&format!("name=Closed number=9 received={COUNT}"))?;
+        producer.finish()?;
+        consumer.finish()?;
+        empty(scene)?;
+    }
+    Ok(())
+}
+
 /// Nothing is left behind: the last one out has removed the name.
 pub fn empty(scene: &Scene) -> Result<()> {
     match scene.names()?.first() {

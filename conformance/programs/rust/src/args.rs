@@ -83,6 +83,7 @@ pub(crate) enum Command {
     Show,
     Flood,
     Drain,
+    Tensors,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

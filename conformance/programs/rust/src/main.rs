@@ -7,6 +7,7 @@ mod message;
 mod place;
 mod speed;
 mod stream;
+mod tensor;
 mod unix;
 
 use std::io::BufRead;
@@ -83,6 +84,7 @@ fn run(args: &Args) -> Result<(), Stop> {
         (Command::Die, _) => stream::die(args),
         (Command::Read, _) => look::read(args),
         (Command::Show, _) => look::show(args),
+        (Command::Tensors, _) => tensor::tensors(args),
         (Command::Echo, false) => echo::echo(args),
         (Command::Ping, false) if args.check => echo::ping(args),
         (Command::Ping, false) => speed::ping(args),

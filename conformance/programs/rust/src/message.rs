@@ -66,6 +66,6 @@ impl Messages {
     }
 }
 
-fn tag(seq: u64, payload: &[u8]) -> u64 {
+pub(crate) fn tag(seq: u64, payload: &[u8]) -> u64 {
     (u64::from(crc32fast::hash(payload)) << 32) | (seq & 0xFFFF_FFFF)
 }
