@@ -1,9 +1,10 @@
 //! What a task can wait for, and the methods of the handles that begin it.
 
 use crate::awaitable::Wait;
-use crate::errors;
+use crate::errors::{self, error};
 use crate::listener::Listener;
 use crate::message::Message;
+use crate::numpy::Numpy;
 use crate::receiver::Receiver;
 use crate::region::Region;
 use crate::sender::Sender;
@@ -159,6 +160,7 @@ impl Receiver {
 
     /// recv_batch for asyncio: an awaitable of a list of up to `max` messages, at least one.
     pub(crate) fn recv_batch_async(slf: &Bound<'_, Self>, max: usize) -> PyResult<Wait> {
+        at_least_one(slf.py(), max)?;
         several(slf, "recv_batch", (max, 0.0))
     }
 
@@ -168,6 +170,9 @@ impl Receiver {
         dtype: Bound<'py, PyAny>,
         max: usize,
     ) -> PyResult<Wait> {
+        at_least_one(slf.py(), max)?;
+        // What is no dtype is to be told now, not when a message is there.
+        let dtype = Numpy::get(slf.py())?.resolve(&dtype)?;
         several(slf, "recv_array", (dtype, max, 0.0))
     }
 
@@ -200,6 +205,10 @@ impl Receiver {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.waits.traverse(&visit)
     }
+}
+
+fn at_least_one(py: Python<'_>, max: usize) -> PyResult<()> {
+    if max == 0 { Err(error(py, ErrorKind::InvalidArgument, "max=0: at least 1 message is received")) } else { Ok(()) }
 }
 
 fn several<'py, A>(receiver: &Bound<'py, Receiver>, method: &'static str, arguments: A) -> PyResult<Wait>
