@@ -172,7 +172,7 @@ impl Receiver {
     ) -> PyResult<Wait> {
         at_least_one(slf.py(), max)?;
         // What is no dtype is to be told now, not when a message is there.
-        let dtype = Numpy::get(slf.py())?.resolve(&dtype)?;
+        let (dtype, _) = Numpy::get(slf.py())?.resolve(&dtype)?;
         several(slf, "recv_array", (dtype, max, 0.0))
     }
 
