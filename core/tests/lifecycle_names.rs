@@ -5,7 +5,7 @@ mod support;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::time::Duration;
 
-use ramway::{ErrorKind, Ring, survey};
+use ramway::{ErrorKind, Region, Ring, survey};
 use support::{Dir, LONG, Peer, helper_role, is_root, listen, say};
 
 /// The other process in the tests below.
@@ -182,4 +182,27 @@ fn no_permission_is_said_so() {
     peer.expect("PermissionDenied");
     peer.finish();
     assert_eq!(dir.names(), ["mine"]);
+}
+
+/// What a language does that has signals to look after.
+#[test]
+fn waiting_for_a_name_or_a_role_can_be_given_up() {
+    let dir = Dir::new();
+    let _taken = Ring::create(dir.join("taken")).sender().unwrap();
+    for (what, name) in [("absent", "absent"), ("taken", "taken")] {
+        let asked = std::cell::Cell::new(0);
+        let go_on = || {
+            asked.set(asked.get() + 1);
+            asked.get() < 3
+        };
+        let error = Ring::open(dir.join(name)).timeout(LONG).sender_while(&go_on).unwrap_err();
+        assert_eq!((error.kind(), asked.get()), (ErrorKind::Interrupted, 3), "{what}: {error}");
+        assert!(error.to_string().contains(name), "{error}");
+        if what == "absent" {
+            let error = Region::builder().timeout(LONG).open_while(dir.join(name), &|| false).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Interrupted);
+        }
+    }
+    let receiver = Ring::open(dir.join("taken")).receiver_while(&|| unreachable!("there is nothing to wait for"));
+    drop(receiver.unwrap());
 }

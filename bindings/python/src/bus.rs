@@ -5,6 +5,7 @@ use crate::awaitable::Wait;
 use crate::errors::{self, OrRaise, error};
 use crate::listener::{self, Options};
 use crate::message::Message;
+use crate::patience::unless_signalled;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::slot::Slot;
@@ -79,21 +80,11 @@ pub(crate) struct Connecting {
 impl Connecting {
     /// Connects. Blocks, without the interpreter lock.
     fn run(&self, py: Python<'_>) -> PyResult<Bus> {
-        let mut raised = None;
-        let connected = py.detach(|| {
-            self.connector.connect_while(|| {
-                // Relaxed: the flag is all that there is to see.
-                if self.given_up.load(Ordering::Relaxed) {
-                    return false;
-                }
-                raised = Python::attach(|py| py.check_signals()).err();
-                raised.is_none()
-            })
-        });
-        match raised {
-            Some(raised) => Err(raised),
-            None => Bus::wrap(py, connected.or_raise(py)?, &self.name, self.wait, self.writable_views),
-        }
+        let connected = unless_signalled(py, |go_on| {
+            // Relaxed: the flag is all that there is to see.
+            self.connector.connect_while(|| !self.given_up.load(Ordering::Relaxed) && go_on())
+        })?;
+        Bus::wrap(py, connected, &self.name, self.wait, self.writable_views)
     }
 
     /// Ends `run` within 100 ms, with `WaitInterruptedError`.

@@ -5,6 +5,7 @@ use crate::errors::{error, raise};
 use pyo3::prelude::*;
 use ramway::ring::raw::Patience;
 use ramway::{ErrorKind, WaitPolicy};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Looks that a receive makes before it gives the interpreter lock up, a PAUSE of 25 ns between them: 2 µs. What
@@ -55,5 +56,27 @@ pub(crate) fn wait<T: Send>(
                 _ => return Err(raise(py, e)),
             },
         }
+    }
+}
+
+/// Makes `attempt`, which asks now and then whether it is to go on, without the interpreter lock. At each such question
+/// the signals' handlers run; an exception of theirs ends it.
+pub(crate) fn unless_signalled<T: Send>(
+    py: Python<'_>,
+    attempt: impl FnOnce(&dyn Fn() -> bool) -> ramway::Result<T> + Send,
+) -> PyResult<T> {
+    let raised = Mutex::new(None);
+    let done = py.detach(|| {
+        attempt(&|| match Python::attach(|py| py.check_signals()) {
+            Ok(()) => true,
+            Err(exception) => {
+                *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(exception);
+                false
+            }
+        })
+    });
+    match raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(exception) => Err(exception),
+        None => done.map_err(|e| raise(py, e)),
     }
 }

@@ -3,7 +3,7 @@
 use crate::args::{Name, Policy, Timeout};
 use crate::errors::{self, OrRaise, error};
 use crate::handle::Gil;
-use crate::patience::{self, ROUND, round_of};
+use crate::patience::{self, ROUND, round_of, unless_signalled};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -14,7 +14,7 @@ use ramway::{ErrorKind, RegionBuilder, WaitPolicy};
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const HYBRID: Policy = Policy(WaitPolicy::Hybrid);
 const NOW: Timeout = Timeout(Some(Duration::ZERO));
@@ -68,6 +68,11 @@ impl Region {
     }
 }
 
+/// As the core takes it, which knows no "for ever".
+fn limit(timeout: Timeout) -> Duration {
+    timeout.0.unwrap_or(Duration::MAX)
+}
+
 /// The keyword arguments that all three ways to a region share.
 struct Options {
     wait: Policy,
@@ -109,23 +114,6 @@ impl NewOptions {
     }
 }
 
-/// Makes or opens without the interpreter lock (memory is allocated, a name may be waited for), in rounds: between two
-/// of them Python's signal handlers run.
-fn make(
-    py: Python<'_>,
-    timeout: Timeout,
-    attempt: impl Fn(Duration) -> ramway::Result<ramway::Region> + Sync,
-) -> PyResult<ramway::Region> {
-    let deadline = timeout.0.and_then(|timeout| Instant::now().checked_add(timeout));
-    loop {
-        let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
-        match py.detach(|| attempt(left.min(ROUND))) {
-            Err(e) if e.kind() == ErrorKind::NotFound && left > ROUND => py.check_signals()?,
-            done => return done.or_raise(py),
-        }
-    }
-}
-
 #[pymethods]
 impl Region {
     /// Makes a region of `size` bytes, all zero.
@@ -161,7 +149,7 @@ impl Region {
     ) -> PyResult<Self> {
         let shared = Options { wait, lock_memory, prefault };
         let options = NewOptions { shared, persistent, discard, allow_disk, mode, huge_pages, numa_node };
-        let core = make(py, timeout, |round| options.builder().timeout(round).create(&name.0, size))?;
+        let core = py.detach(|| options.builder().timeout(limit(timeout)).create(&name.0, size)).or_raise(py)?;
         Ok(Self::wrap(core, &name, wait))
     }
 
@@ -184,7 +172,8 @@ impl Region {
         prefault: bool,
     ) -> PyResult<Self> {
         let options = Options { wait, lock_memory, prefault };
-        let core = make(py, timeout, |round| options.builder().read_only(read_only).timeout(round).open(&name.0))?;
+        let builder = options.builder().read_only(read_only).timeout(limit(timeout));
+        let core = unless_signalled(py, |go_on| builder.open_while(&name.0, go_on))?;
         Ok(Self::wrap(core, &name, wait))
     }
 
@@ -214,7 +203,8 @@ impl Region {
     ) -> PyResult<Self> {
         let shared = Options { wait, lock_memory, prefault };
         let options = NewOptions { shared, persistent, discard, allow_disk, mode, huge_pages, numa_node };
-        let core = make(py, timeout, |round| options.builder().timeout(round).open_or_create(&name.0, size))?;
+        let core =
+            py.detach(|| options.builder().timeout(limit(timeout)).open_or_create(&name.0, size)).or_raise(py)?;
         Ok(Self::wrap(core, &name, wait))
     }
 

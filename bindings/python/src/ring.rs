@@ -1,5 +1,6 @@
 use crate::args::{Name, Options, Policy};
 use crate::errors::OrRaise;
+use crate::patience::unless_signalled;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use pyo3::prelude::*;
@@ -110,13 +111,13 @@ impl Ring {
 
     /// The sending end. BusyError if the ring has one, in whichever process.
     fn sender(&self, py: Python<'_>) -> PyResult<Sender> {
-        let core = py.detach(|| self.builder.clone().sender()).or_raise(py)?;
+        let core = unless_signalled(py, |go_on| self.builder.clone().sender_while(go_on))?;
         Ok(Sender::wrap(core, Some(self.name.clone()), self.policy))
     }
 
     /// The receiving end; it starts with what is undelivered. BusyError if the ring has one, in whichever process.
     fn receiver(&self, py: Python<'_>) -> PyResult<Receiver> {
-        let core = py.detach(|| self.builder.clone().receiver()).or_raise(py)?;
+        let core = unless_signalled(py, |go_on| self.builder.clone().receiver_while(go_on))?;
         Ok(Receiver::wrap(core, Some(self.name.clone()), self.policy, self.writable_views))
     }
 

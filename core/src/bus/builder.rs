@@ -157,6 +157,7 @@ impl ListenerBuilder {
                 // Whoever can open the file can lock it and so keep the next listener out: our user only.
                 mode: 0o600,
                 timeout: Duration::ZERO,
+                go_on: &|| true,
                 // Nothing but locks is shared through it, so write-back does not matter.
                 allow_disk: true,
                 placement: PlacementOptions::default(),

@@ -128,7 +128,7 @@ impl RegionBuilder {
     /// # Errors
     /// As for [`Region::create`]; `InvalidArgument` if it is to be read-only; those of the options.
     pub fn create(&self, name: impl AsRef<OsStr>, len: u64) -> Result<Region> {
-        self.make(name.as_ref(), Intent::Create, Some(len))
+        self.make(name.as_ref(), Intent::Create, Some(len), &|| true)
     }
 
     /// [`Region::open`] with these options.
@@ -136,7 +136,14 @@ impl RegionBuilder {
     /// # Errors
     /// As for [`Region::open`]; those of the options.
     pub fn open(&self, name: impl AsRef<OsStr>) -> Result<Region> {
-        self.make(name.as_ref(), Intent::Open, None)
+        self.make(name.as_ref(), Intent::Open, None, &|| true)
+    }
+
+    /// [`open`](Self::open) for languages that have signals to look after: asks `go_on` every 10 ms while it waits, and
+    /// gives `Interrupted` once it says no.
+    #[doc(hidden)]
+    pub fn open_while(&self, name: impl AsRef<OsStr>, go_on: &dyn Fn() -> bool) -> Result<Region> {
+        self.make(name.as_ref(), Intent::Open, None, go_on)
     }
 
     /// [`Region::open_or_create`] with these options.
@@ -144,10 +151,10 @@ impl RegionBuilder {
     /// # Errors
     /// As for [`Region::open_or_create`]; `InvalidArgument` if it is to be read-only; those of the options.
     pub fn open_or_create(&self, name: impl AsRef<OsStr>, len: u64) -> Result<Region> {
-        self.make(name.as_ref(), Intent::OpenOrCreate, Some(len))
+        self.make(name.as_ref(), Intent::OpenOrCreate, Some(len), &|| true)
     }
 
-    fn make(&self, name: &OsStr, intent: Intent, len: Option<u64>) -> Result<Region> {
+    fn make(&self, name: &OsStr, intent: Intent, len: Option<u64>, go_on: &dyn Fn() -> bool) -> Result<Region> {
         if self.read_only && intent != Intent::Open {
             let text = format!("creating the region '{}' read-only: nobody could fill it", name.display());
             return Err(Error::new(ErrorKind::InvalidArgument, text));
@@ -180,6 +187,7 @@ impl RegionBuilder {
                 discard: self.discard,
                 mode: self.mode,
                 timeout: self.timeout,
+                go_on,
                 allow_disk: self.allow_disk,
                 placement: self.placement,
             },

@@ -210,7 +210,14 @@ impl RingBuilder {
     /// `Unsupported` for a file system without shared mappings or locks; `PermissionDenied`; `TimedOut` if others never
     /// let go of the name.
     pub fn sender(self) -> Result<Sender> {
-        let attachment = self.attach(Role::Producer)?;
+        self.sender_while(&|| true)
+    }
+
+    /// [`sender`](Self::sender) for languages that have signals to look after: asks `go_on` every 10 ms while it waits,
+    /// and gives `Interrupted` once it says no.
+    #[doc(hidden)]
+    pub fn sender_while(self, go_on: &dyn Fn() -> bool) -> Result<Sender> {
+        let attachment = self.attach(Role::Producer, go_on)?;
         Sender::attach(attachment, self.policy, self.membarrier).map_err(|e| self.attaching(e))
     }
 
@@ -219,7 +226,13 @@ impl RingBuilder {
     /// # Errors
     /// As for [`sender`](Self::sender).
     pub fn receiver(self) -> Result<Receiver> {
-        let attachment = self.attach(Role::Consumer)?;
+        self.receiver_while(&|| true)
+    }
+
+    /// [`receiver`](Self::receiver) as [`sender_while`](Self::sender_while) is to `sender`.
+    #[doc(hidden)]
+    pub fn receiver_while(self, go_on: &dyn Fn() -> bool) -> Result<Receiver> {
+        let attachment = self.attach(Role::Consumer, go_on)?;
         Receiver::attach(attachment, self.policy, self.membarrier).map_err(|e| self.attaching(e))
     }
 
@@ -227,7 +240,7 @@ impl RingBuilder {
         e.context(format_args!("attaching to the ring '{}'", self.name.to_string_lossy()))
     }
 
-    fn attach(&self, role: Role) -> Result<Attachment> {
+    fn attach(&self, role: Role, go_on: &dyn Fn() -> bool) -> Result<Attachment> {
         let granule = self.placement.granule()?;
         let wanted = self.capacity.map(|capacity| round_capacity(capacity, granule)).transpose()?;
         // Checked here although an existing ring may need none of it: a mistake shows on the first run.
@@ -257,6 +270,7 @@ impl RingBuilder {
                 discard: self.discard,
                 mode: self.mode,
                 timeout: self.timeout,
+                go_on,
                 allow_disk: self.allow_disk,
                 placement: self.placement,
             },

@@ -238,6 +238,7 @@ mod tests {
             discard: false,
             mode: 0o600,
             timeout: std::time::Duration::ZERO,
+            go_on: &|| true,
             allow_disk: false,
             placement: PlacementOptions::default(),
         }

@@ -67,6 +67,8 @@ pub(crate) struct NamedOptions<'a> {
     pub(crate) mode: u32,
     /// How long `Open` waits for a name that is not there.
     pub(crate) timeout: Duration,
+    /// Asked every 10 ms while it waits; `Interrupted` once it says no.
+    pub(crate) go_on: &'a dyn Fn() -> bool,
     /// Whether a disk file will do.
     pub(crate) allow_disk: bool,
     pub(crate) placement: PlacementOptions,
@@ -132,6 +134,15 @@ pub(crate) fn named(text: &OsStr, options: &NamedOptions<'_>) -> Result<Named> {
             return Err(error);
         }
         std::thread::sleep(pause.min(left));
+        if !(options.go_on)() {
+            let given_up = Error::from(ErrorKind::Interrupted);
+            return Err(given_up.context(format_args!(
+                "{} {} '{}'",
+                verb(options.intent),
+                options.kind.name(),
+                text.display()
+            )));
+        }
         pause = (pause * 2).min(Duration::from_millis(10));
     }
 }
