@@ -1,0 +1,145 @@
+"""Not run: what mypy --strict and pyright must make of programs that use the package."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import assert_type
+
+import numpy as np
+import ramway
+from numpy.typing import NDArray
+
+
+def rings(path: Path) -> None:
+    ring = ramway.Ring.open_or_create(path / "ring", capacity=1 << 20, align=64, wait="spin", timeout=1.5)
+    ring = ramway.Ring.create("name", mode=0o660, persistent=True, numa_node=0)
+    tx, rx = ramway.Ring.pair(65536)
+    assert_type(tx, ramway.Sender)
+    assert_type(rx, ramway.Receiver)
+    assert_type(ring.name, str)
+    assert_type(tx.name, str | None)
+    tx.wait = "block"
+    with ring.sender() as sender, ring.receiver() as receiver:
+        sender.send(b"bytes", 7, 8, timeout=0.5)
+        sender.send(bytearray(3))
+        sender.send(memoryview(b"x"), tag=1 << 63)
+        sender.send(np.zeros(8))
+        sender.try_send(b"", type_id=3)
+        assert_type(sender.send_batch([b"a", bytearray(b"b")]), int)
+        assert_type(sender.last_tag, int | None)
+        os.set_inheritable(sender.fileno(), False)
+        for message in receiver:
+            assert_type(message, ramway.Message)
+            message.release()
+
+
+def slots(tx: ramway.Sender) -> None:
+    with tx.reserve(100, type_id=1) as slot:
+        slot[:5] = b"hello"
+        slot[5] = 0
+        slot.tag = 3
+        assert_type(slot[0], int)
+        assert_type(slot.numpy(), NDArray[np.uint8])
+        assert_type(slot.numpy(np.float32, (5, 5)), NDArray[np.float32])
+        memoryview(slot).cast("I")[0] = 1
+        slot.commit(6, flush=False)
+    tx.flush()
+
+
+def messages(rx: ramway.Receiver) -> None:
+    with rx.recv(timeout=1) as message:
+        assert_type(message.type_id, int)
+        assert_type(len(message), int)
+        assert_type(bytes(message), bytes)
+        assert_type(message.numpy(), NDArray[np.uint8])
+        assert_type(message.numpy(np.int16), NDArray[np.int16])
+        assert_type(message.numpy(np.dtype(np.int64), (2, -1)), NDArray[np.int64])
+        assert_type(memoryview(message).readonly, bool)
+        view = np.frombuffer(message, np.float64)
+        assert_type(view.dtype, np.dtype[np.float64])
+        array = np.from_dlpack(message)
+        assert array.shape == view.shape
+    maybe = rx.try_recv()
+    assert_type(maybe, ramway.Message | None)
+    assert_type(rx.recv_batch(32), list[ramway.Message])
+    assert_type(rx.recv_bytes(), bytes)
+    assert_type(rx.recv_into(bytearray(100), timeout=0), int)
+    tick = np.dtype([("price", "<f8"), ("size", "<i8")])
+    records = rx.recv_array(tick, 1000)
+    assert_type(records.shape, tuple[int])
+    rx.recv_array("<f8", 10)
+
+
+def tensors(tx: ramway.Sender, rx: ramway.Receiver) -> None:
+    tx.send_tensor(np.ones((3, 4)), tag=4)
+    tx.send_tensor([[1, 2], [3, 4]])
+    with tx.reserve_tensor((1080, 1920, 3), "uint8") as slot:
+        assert_type(slot, ramway.TensorSlot)
+        slot[...] = 0
+        np.add(slot.numpy(), 1, out=slot.numpy())
+    with tx.reserve_tensor(4, np.float32):
+        pass
+    with rx.recv() as message:
+        if message.is_tensor:
+            tensor = message.tensor()
+            assert_type(tensor.shape, tuple[int, ...])
+            assert_type(tensor.dtype, str)
+            assert_type(np.asarray(tensor).ndim, int)
+            np.from_dlpack(tensor)
+            assert_type(tensor.message, ramway.Message)
+
+
+def regions() -> None:
+    with ramway.Region.open_or_create("state", 4096) as region:
+        region[0] = 1
+        region[:4] = b"abcd"
+        values = region.numpy(np.int64, offset=64)
+        assert_type(values, NDArray[np.int64])
+        region.notify()
+        assert_type(region.wait(timeout=0.1), bool)
+    ramway.Region.open("state", read_only=True).close()
+
+
+def buses() -> None:
+    with ramway.Listener("service", to_peer=1 << 20, from_peer=1 << 16, allow_uids=[1000]) as listener:
+        assert_type(listener.accept(timeout=1), ramway.Bus)
+        for bus in listener:
+            assert_type(bus.sender, ramway.Sender)
+            for message in bus:
+                bus.send(message, message.type_id, message.tag)
+            assert_type(bus.peer_pid, int | None)
+    with ramway.Bus.connect("service", timeout=None) as bus:
+        bus.send_tensor(np.zeros(3))
+        assert_type(bus.recv(), ramway.Message)
+
+
+def errors(rx: ramway.Receiver) -> int:
+    try:
+        rx.recv(timeout=0.1)
+    except ramway.TimedOutError as error:
+        assert_type(error.kind, str)
+        return error.code
+    except (BrokenPipeError, ConnectionResetError):
+        return 0
+    except ramway.Error as error:
+        assert_type(error.errno, int | None)
+    return 1
+
+
+async def tasks(tx: ramway.Sender, rx: ramway.Receiver, region: ramway.Region, listener: ramway.Listener) -> None:
+    await tx.send_async(b"x", 1, 2)
+    with await tx.reserve_async(10) as slot:
+        slot.abort()
+    assert_type(await rx.recv_async(), ramway.Message)
+    assert_type(await rx.recv_batch_async(8), list[ramway.Message])
+    assert_type(await rx.recv_array_async(np.dtype(np.int32), 8), np.ndarray[tuple[int], np.dtype[np.int32]])
+    async with asyncio.timeout(1):
+        async for message in rx:
+            assert_type(message, ramway.Message)
+    task = asyncio.create_task(rx.recv_async())
+    assert_type(await task, ramway.Message)
+    await asyncio.gather(region.wait_async(), rx.recv_async())
+    assert_type(await listener.accept_async(), ramway.Bus)
+    async for bus in listener:
+        await bus.send_async(b"hello")
+    assert_type(await ramway.Bus.connect_async("service"), ramway.Bus)
