@@ -3,6 +3,7 @@ package ramway
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -57,9 +58,32 @@ func compareHex(t *testing.T, line string, bytes []byte) {
 }
 
 func TestFramesAreAsShown(t *testing.T) {
-	for _, block := range hexBlocks(t, "align=") {
+	framesAreAsShown(t, "align=", func(tx *Sender) error {
+		if err := tx.TrySendTagged(7, 0x1122334455667788, []byte("hello")); err != nil {
+			return err
+		}
+		return tx.TrySend(8, nil)
+	})
+}
+
+func TestTensorsAreAsShown(t *testing.T) {
+	framesAreAsShown(t, "tensor align=", func(tx *Sender) error {
+		slot, err := tx.TryReserveTensor(DtypeFloat32, []uint64{2, 3})
+		if err != nil {
+			return err
+		}
+		elements, err := Elements[float32](slot.Data(), DtypeFloat32)
+		copy(elements, []float32{1, 2, 3, 4, 5, 6})
+		return errors.Join(err, slot.Commit(7))
+	})
+}
+
+// framesAreAsShown compares the blocks of this title with the file of a ring that begins at their start and was sent
+// what send sends.
+func framesAreAsShown(t *testing.T, title string, send func(tx *Sender) error) {
+	for _, block := range hexBlocks(t, title) {
 		t.Run(block.title, func(t *testing.T) {
-			alignText, startText, _ := strings.Cut(strings.TrimPrefix(block.title, "align="), " start=")
+			alignText, startText, _ := strings.Cut(strings.TrimPrefix(block.title, title), " start=")
 			align, err := strconv.Atoi(alignText)
 			if err != nil {
 				t.Fatal(err)
@@ -87,8 +111,7 @@ func TestFramesAreAsShown(t *testing.T) {
 				m.Release()
 				must(rx.Close())
 			}
-			must(tx.TrySendTagged(7, 0x1122334455667788, []byte("hello")))
-			must(tx.TrySend(8, nil))
+			must(send(tx))
 			file, err := os.ReadFile(name)
 			must(err)
 			if len(file) != 8192 {

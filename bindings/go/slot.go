@@ -69,7 +69,18 @@ func (t Slot) CommitUnflushed(n int, typeID uint32, tag uint64) error {
 }
 
 // Abort gives the slot up; nothing of it remains.
-func (t Slot) Abort() { _ = t.finish(true, 0, 0, 0) }
+func (t Slot) Abort() { _ = t.finish(endByAbort, 0, 0, 0) }
+
+// slotEnd is how a slot ends.
+type slotEnd uint8
+
+const (
+	endByAbort slotEnd = iota
+	// endByCommit: with a type id of the user's, to be checked.
+	endByCommit
+	// endAsTensor: with a type id of Ramway's own.
+	endAsTensor
+)
 
 func (t Slot) commit(n int, typeID uint32, tag uint64, flush bool) error {
 	s := t.s
@@ -87,23 +98,23 @@ func (t Slot) commit(n int, typeID uint32, tag uint64, flush bool) error {
 		return nil
 	}
 	s.leave()
-	return t.finish(false, n, typeID, tag)
+	return t.finish(endByCommit, n, typeID, tag)
 }
 
 // finish ends the slot in any state of the handle, and then a close that has waited for it goes on.
-func (t Slot) finish(abort bool, n int, typeID uint32, tag uint64) error {
+func (t Slot) finish(end slotEnd, n int, typeID uint32, tag uint64) error {
 	s := t.s
 	if s == nil {
 		committed()
 	}
 	if s.enter() || !s.isClosed() {
 		defer s.leave()
-		return t.last(abort, n, typeID, tag)
+		return t.last(end, n, typeID, tag)
 	}
 	s.leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := t.last(abort, n, typeID, tag)
+	err := t.last(end, n, typeID, tag)
 	if s.deferred {
 		_ = s.letGo(false)
 	}
@@ -111,7 +122,7 @@ func (t Slot) finish(abort bool, n int, typeID uint32, tag uint64) error {
 }
 
 // last is what is done with a slot that cannot be committed straight away.
-func (t Slot) last(abort bool, n int, typeID uint32, tag uint64) error {
+func (t Slot) last(end slotEnd, n int, typeID uint32, tag uint64) error {
 	s := t.s
 	if s.lease != t.lease {
 		committed()
@@ -119,11 +130,11 @@ func (t Slot) last(abort bool, n int, typeID uint32, tag uint64) error {
 	s.lease++
 	s.room = -1
 	switch {
-	case abort:
+	case end == endByAbort:
 		return nil
 	case uint(n) > uint(t.len):
 		return s.failf(InvalidArgument, "%d bytes committed of a slot of %d", n, t.len)
-	case typeID >= typeIDReserved:
+	case end == endByCommit && typeID >= typeIDReserved:
 		return s.failf(InvalidArgument, "type id %#x is Ramway's own: applications use ids below %#x", typeID, uint32(typeIDReserved))
 	case s.shut&shutDead != 0:
 		return s.fail(s.dead)

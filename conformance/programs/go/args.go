@@ -48,7 +48,7 @@ type sizes struct {
 // parse reads the command line.
 func parse(words []string) (*args, error) {
 	if len(words) == 0 {
-		return nil, usageError("a command is missing: produce, consume, echo, ping, die, read, show, flood or drain")
+		return nil, usageError("a command is missing: produce, consume, echo, ping, die, read, show, flood, drain or tensors")
 	}
 	a := &args{command: words[0]}
 	flags := flag.NewFlagSet(words[0], flag.ContinueOnError)

@@ -76,6 +76,8 @@ func run(a *args) error {
 		return flood(a)
 	case "drain":
 		return drain(a)
+	case "tensors":
+		return tensors(a)
 	}
 	return usageError("no such command: " + a.command)
 }

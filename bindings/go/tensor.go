@@ -1,0 +1,254 @@
+package ramway
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+	"unsafe"
+)
+
+// Tensors as messages: docs/ABI.md, section 18.
+
+const (
+	// TensorTypeID is the type id of a message that is a tensor.
+	TensorTypeID = 0xFFFF0001
+	// TensorDims is how many dimensions a tensor has at most.
+	TensorDims = 32
+
+	// tensorAlign: the elements begin on an address that is a multiple of it.
+	tensorAlign = 64
+)
+
+// Dtype is what a tensor's elements are: DLPack's type code in the upper byte, the bits of one element in the lower.
+type Dtype uint16
+
+// The types of elements, as NumPy and ml_dtypes name them.
+const (
+	DtypeInt8              Dtype = 0<<8 | 8
+	DtypeInt16             Dtype = 0<<8 | 16
+	DtypeInt32             Dtype = 0<<8 | 32
+	DtypeInt64             Dtype = 0<<8 | 64
+	DtypeUint8             Dtype = 1<<8 | 8
+	DtypeUint16            Dtype = 1<<8 | 16
+	DtypeUint32            Dtype = 1<<8 | 32
+	DtypeUint64            Dtype = 1<<8 | 64
+	DtypeFloat16           Dtype = 2<<8 | 16
+	DtypeFloat32           Dtype = 2<<8 | 32
+	DtypeFloat64           Dtype = 2<<8 | 64
+	DtypeBfloat16          Dtype = 4<<8 | 16
+	DtypeComplex64         Dtype = 5<<8 | 64
+	DtypeComplex128        Dtype = 5<<8 | 128
+	DtypeBool              Dtype = 6<<8 | 8 // a byte, 0 or 1
+	DtypeFloat8E3M4        Dtype = 7<<8 | 8
+	DtypeFloat8E4M3        Dtype = 8<<8 | 8
+	DtypeFloat8E4M3B11FNUZ Dtype = 9<<8 | 8
+	DtypeFloat8E4M3FN      Dtype = 10<<8 | 8
+	DtypeFloat8E4M3FNUZ    Dtype = 11<<8 | 8
+	DtypeFloat8E5M2        Dtype = 12<<8 | 8
+	DtypeFloat8E5M2FNUZ    Dtype = 13<<8 | 8
+	DtypeFloat8E8M0FNU     Dtype = 14<<8 | 8
+)
+
+// dtypes is every type and its name, in the order of ABI.md.
+var dtypes = []struct {
+	dtype Dtype
+	name  string
+}{
+	{DtypeInt8, "int8"}, {DtypeInt16, "int16"}, {DtypeInt32, "int32"}, {DtypeInt64, "int64"},
+	{DtypeUint8, "uint8"}, {DtypeUint16, "uint16"}, {DtypeUint32, "uint32"}, {DtypeUint64, "uint64"},
+	{DtypeFloat16, "float16"}, {DtypeFloat32, "float32"}, {DtypeFloat64, "float64"}, {DtypeBfloat16, "bfloat16"},
+	{DtypeComplex64, "complex64"}, {DtypeComplex128, "complex128"}, {DtypeBool, "bool"},
+	{DtypeFloat8E3M4, "float8_e3m4"}, {DtypeFloat8E4M3, "float8_e4m3"}, {DtypeFloat8E4M3B11FNUZ, "float8_e4m3b11fnuz"},
+	{DtypeFloat8E4M3FN, "float8_e4m3fn"}, {DtypeFloat8E4M3FNUZ, "float8_e4m3fnuz"}, {DtypeFloat8E5M2, "float8_e5m2"},
+	{DtypeFloat8E5M2FNUZ, "float8_e5m2fnuz"}, {DtypeFloat8E8M0FNU, "float8_e8m0fnu"},
+}
+
+// Dtypes is every type that a tensor's elements can have.
+func Dtypes() []Dtype {
+	all := make([]Dtype, len(dtypes))
+	for i, d := range dtypes {
+		all[i] = d.dtype
+	}
+	return all
+}
+
+// String is the type's name: "float32", "bfloat16".
+func (d Dtype) String() string {
+	for _, known := range dtypes {
+		if known.dtype == d {
+			return known.name
+		}
+	}
+	return fmt.Sprintf("Dtype(%d, %d bits)", d>>8, d&0xFF)
+}
+
+// Size is how many bytes an element takes.
+func (d Dtype) Size() int { return int(d&0xFF) / 8 }
+
+func (d Dtype) known() bool {
+	for _, known := range dtypes {
+		if known.dtype == d {
+			return true
+		}
+	}
+	return false
+}
+
+// Element is a Go type whose bytes are those of an element. Not bool: a peer can send a byte that is neither 0 nor 1.
+type Element interface {
+	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64 | complex64 | complex128
+}
+
+// DtypeOf is the type of a tensor of these.
+func DtypeOf[T Element]() Dtype {
+	var zero T
+	switch any(zero).(type) {
+	case int8:
+		return DtypeInt8
+	case int16:
+		return DtypeInt16
+	case int32:
+		return DtypeInt32
+	case int64:
+		return DtypeInt64
+	case uint8:
+		return DtypeUint8
+	case uint16:
+		return DtypeUint16
+	case uint32:
+		return DtypeUint32
+	case uint64:
+		return DtypeUint64
+	case float32:
+		return DtypeFloat32
+	case float64:
+		return DtypeFloat64
+	case complex64:
+		return DtypeComplex64
+	}
+	return DtypeComplex128
+}
+
+// Tensor is a tensor frame, checked. Type and shape are copies.
+type Tensor struct {
+	Dtype Dtype
+	// Shape has the outermost dimension first; it is empty for a tensor of one element without any.
+	Shape []uint64
+	// Data is the elements, in C order (the last dimension varies fastest), as they lie in the payload: good as long as
+	// that.
+	Data []byte
+}
+
+// ParseTensor reads a payload as a tensor. What is none is ErrInvalidArgument, with what is wrong. Whether the elements lie
+// on a multiple of 64 bytes is not checked: in a copy of the payload they need not.
+func ParseTensor(payload []byte) (Tensor, error) {
+	none := func(format string, args ...any) (Tensor, error) {
+		return Tensor{}, failf(InvalidArgument, "not a tensor frame: "+format, args...)
+	}
+	if len(payload) < 8 {
+		return none("%d bytes, and its header alone has 8", len(payload))
+	}
+	// One load: what is checked is what is used, also where a peer rewrites what it sent.
+	fixed := binary.LittleEndian.Uint64(payload)
+	dtype := Dtype(fixed&0xFF<<8 | fixed>>8&0xFF)
+	ndim, zero, offset := int(fixed>>16&0xFF), fixed>>24&0xFF, int(fixed>>32)
+	start := 8 + 8*ndim
+	switch {
+	case !dtype.known():
+		return none("there is no element type with the code %d and %d bits", dtype>>8, dtype&0xFF)
+	case ndim > TensorDims:
+		return none("%d dimensions, and %d are the most", ndim, TensorDims)
+	case zero != 0:
+		return none("byte 3 is %d, not 0", zero)
+	case offset < start || offset >= start+tensorAlign || offset > len(payload):
+		return none("the data of %d dimensions begins at %d to %d, not at %d, in a payload of %d bytes", ndim, start,
+			start+tensorAlign-1, offset, len(payload))
+	}
+	shape := make([]uint64, ndim)
+	for i := range shape {
+		shape[i] = binary.LittleEndian.Uint64(payload[8+8*i:])
+	}
+	if slices.ContainsFunc(payload[start:offset], func(b byte) bool { return b != 0 }) {
+		return none("the bytes between shape and data are not all 0")
+	}
+	data := payload[offset:len(payload):len(payload)]
+	if n, ok := tensorBytes(dtype, shape); !ok || n != len(data) {
+		return none("%d bytes are not %v of the shape %v", len(data), dtype, shape)
+	}
+	return Tensor{Dtype: dtype, Shape: shape, Data: data}, nil
+}
+
+// Elements is the elements of a [Tensor] or [TensorSlot] as a Go slice, in place. ErrInvalidArgument if dtype, which is
+// what they are, is not that of T, or if data lies where no T can.
+//
+//	pixels, err := ramway.Elements[uint8](tensor.Data, tensor.Dtype)
+func Elements[T Element](data []byte, dtype Dtype) ([]T, error) {
+	if want := DtypeOf[T](); dtype != want {
+		return nil, failf(InvalidArgument, "a tensor of %v read or written as %v", dtype, want)
+	}
+	var zero T
+	at := unsafe.Pointer(unsafe.SliceData(data))
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if uintptr(at)%unsafe.Alignof(zero) != 0 {
+		return nil, failf(InvalidArgument, "a tensor's elements lie where no %v can", dtype)
+	}
+	return unsafe.Slice((*T)(at), len(data)/int(unsafe.Sizeof(zero))), nil
+}
+
+// tensorBytes is how many bytes the elements take; false if the product of the dimensions that are not 0 and of the
+// element's size is 2^63 or more: no stride then overflows, in whichever order a language multiplies.
+func tensorBytes(dtype Dtype, shape []uint64) (int, bool) {
+	size := uint64(dtype.Size())
+	for _, dim := range shape {
+		high, low := bits.Mul64(size, max(dim, 1))
+		if high != 0 || low >= 1<<63 {
+			return 0, false
+		}
+		size = low
+	}
+	if slices.Contains(shape, 0) {
+		return 0, true
+	}
+	return int(size), true
+}
+
+// tensorPlan is a tensor that is going to be written.
+type tensorPlan struct {
+	dtype  Dtype
+	shape  []uint64
+	nbytes int
+}
+
+func planTensor(dtype Dtype, shape []uint64) (tensorPlan, error) {
+	if !dtype.known() {
+		return tensorPlan{}, failf(InvalidArgument, "no element type has the code %d and %d bits", dtype>>8, dtype&0xFF)
+	}
+	if len(shape) > TensorDims {
+		return tensorPlan{}, failf(InvalidArgument, "a tensor of %d dimensions: at most %d", len(shape), TensorDims)
+	}
+	n, ok := tensorBytes(dtype, shape)
+	if !ok {
+		return tensorPlan{}, failf(InvalidArgument, "a tensor of %v of the shape %v: that is 2^63 bytes or more", dtype, shape)
+	}
+	return tensorPlan{dtype, shape, n}, nil
+}
+
+// room is how many bytes of payload to reserve: enough wherever it begins. Negative where that is more than an int holds.
+func (p tensorPlan) room() int { return 8 + 8*len(p.shape) + tensorAlign - 1 + p.nbytes }
+
+// write writes the header into a payload, and says where the elements begin: on an address that is a multiple of 64.
+func (p tensorPlan) write(payload []byte) int {
+	header := 8 + 8*len(p.shape)
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(payload)))
+	offset := header + int(-(at+uintptr(header))%tensorAlign)
+	fixed := uint64(p.dtype>>8) | uint64(p.dtype&0xFF)<<8 | uint64(len(p.shape))<<16 | uint64(offset)<<32
+	binary.LittleEndian.PutUint64(payload, fixed)
+	for i, dim := range p.shape {
+		binary.LittleEndian.PutUint64(payload[8+8*i:], dim)
+	}
+	clear(payload[header:offset])
+	return offset
+}
