@@ -93,6 +93,9 @@ impl Elements {
     fn in_buffer(py: Python<'_>, buffer: Buffer, dtype: Dtype) -> PyResult<Self> {
         let view = &buffer.view;
         let ndim = rank(py, view.ndim)?;
+        if view.shape.is_null() && ndim > 1 {
+            return Err(PyBufferError::new_err(format!("a buffer of {ndim} dimensions without a shape")));
+        }
         let mut elements = Self {
             data: view.buf.cast(),
             dtype,
@@ -102,11 +105,21 @@ impl Elements {
             _source: Source::Buffer { _buffer: buffer },
         };
         let Source::Buffer { _buffer: Buffer { view } } = &elements._source else { unreachable!("made above") };
-        for i in 0..ndim {
-            // SAFETY: asked for with shape and strides, which have `ndim` entries each.
-            let (extent, stride) = unsafe { (*view.shape.add(i), *view.strides.add(i)) };
+        let mut dense = dtype.size() as isize;
+        for i in (0..ndim).rev() {
+            // Some exporters leave out what follows from the rest, asked for or not (ctypes the strides).
+            let (extent, stride) = if view.shape.is_null() {
+                (view.len / dtype.size() as isize, dense)
+            } else {
+                // SAFETY: what is there has `ndim` entries.
+                unsafe {
+                    let extent = *view.shape.add(i);
+                    (extent, if view.strides.is_null() { dense } else { *view.strides.add(i) })
+                }
+            };
             elements.shape[i] = extent as u64;
             elements.strides[i] = stride;
+            dense = dense.wrapping_mul(extent);
         }
         Ok(elements)
     }

@@ -51,8 +51,8 @@ impl Numpy {
         if let Some(numpy) = NUMPY.get(py) {
             return Ok(Some(numpy));
         }
-        let modules = py.import("sys")?.getattr("modules")?;
-        if modules.contains("numpy")? { Self::get(py).map(Some) } else { Ok(None) }
+        let module = py.import("sys")?.getattr("modules")?.call_method1("get", ("numpy",))?;
+        if module.is_none() { Ok(None) } else { Self::get(py).map(Some) }
     }
 
     pub(crate) fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
