@@ -1,7 +1,7 @@
 //! What callers pass: names, time-outs, wait policies, bytes.
 
 use crate::errors::error;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -17,7 +17,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Name {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let path: PathBuf = object.extract().map_err(|_| {
+        let path: PathBuf = object.extract().map_err(|e: PyErr| {
+            // A str that is no text, such as "\ud800".
+            if e.is_instance_of::<PyValueError>(object.py()) {
+                return e;
+            }
             let kind = object.get_type().name().map(|n| n.to_string()).unwrap_or_default();
             PyTypeError::new_err(format!("a name is a str or an os.PathLike of str, not {kind}"))
         })?;
