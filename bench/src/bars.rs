@@ -48,7 +48,34 @@ pub(crate) fn bars(report: &Report) -> Vec<Bar> {
     }));
     bars.push(run.none("ring: system calls a message", |figures| figures.syscalls));
     bars.push(run.none("ring: allocations a message", |figures| figures.allocations));
+    bars.extend(python(&run));
     bars
+}
+
+/// What the Python package aims at.
+fn python(run: &Run<'_>) -> Vec<Bar> {
+    let (ring, tachyon, from_rust) = ("ring-python", "tachyon-python", "ring-rust-python");
+    let each = "python-one-way-32-each";
+    let rate = |what: &str, group: &str, least: f64| {
+        let bar_is = format!("≥ {least:.0} M/s");
+        run.below(what, group, from_rust, &bar_is, |figures| {
+            (format!("{:.1} M/s", figures.ops_per_s / 1e6), figures.ops_per_s >= least * 1e6)
+        })
+    };
+    let view = |size: &str, group: &str| {
+        run.below(&format!("Python: a tensor of {size} as an array"), group, ring, "≤ 2 µs", |figures| {
+            (duration(figures.ns.p50), figures.ns.p50 <= 2000.0)
+        })
+    };
+    vec![
+        run.time("Python: round trip, 32 B, polling", "python-rtt-spin", ring, tachyon, 0.35),
+        run.rate("Python: one way, 32 B, for message in rx", each, ring, tachyon, 6.0),
+        rate("Python: one way from Rust, for message in rx", "python-from-rust-32-each", 8.0),
+        rate("Python: one way from Rust, recv_array", "python-from-rust-32-batch", 40.0),
+        view("8 KiB", "python-view-8K"),
+        view("8 MiB", "python-view-8M"),
+        view("800 MiB", "python-view-800M"),
+    ]
 }
 
 struct Run<'a>(&'a Report);

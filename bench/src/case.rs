@@ -21,6 +21,9 @@ pub enum Test {
     Pauses,
     /// Processor time of a receiver that waits.
     Idle,
+    /// From asking for a message that is there to having it as an array with a shape and a type, in a language that
+    /// has such arrays.
+    View,
     /// `size` bytes of memory, read word by word from the first to the last.
     SequentialRead,
     /// The same, written.
@@ -99,6 +102,7 @@ impl Test {
             Self::Bursty => "bursty",
             Self::Pauses => "pauses",
             Self::Idle => "idle",
+            Self::View => "view",
             Self::SequentialRead => "sequential-read",
             Self::SequentialWrite => "sequential-write",
             Self::RandomRead => "random-read",

@@ -43,6 +43,7 @@ mod rounds;
 mod run;
 #[cfg(test)]
 mod sample;
+mod sender;
 mod stats;
 mod syscalls;
 #[cfg(test)]

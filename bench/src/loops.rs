@@ -23,6 +23,7 @@ impl<C: Channel> End for C {
             Test::Paced | Test::Bursty => work.send_when_due(self),
             Test::Pauses => work.ping_after_pauses(self, samples),
             Test::Idle => work.send_late(self),
+            Test::View => Err(NO_ARRAYS.into()),
             Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => Err(NO_MESSAGES.into()),
         }
     }
@@ -38,11 +39,13 @@ impl<C: Channel> End for C {
             Test::Paced | Test::Bursty => work.receive_when_due(self),
             Test::Pauses => work.echo_after_pauses(self),
             Test::Idle => work.receive_late(self),
+            Test::View => Err(NO_ARRAYS.into()),
             Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => Err(NO_MESSAGES.into()),
         }
     }
 }
 
+const NO_ARRAYS: &str = "has no arrays to make of a message";
 const NO_MESSAGES: &str = "carries messages: there is no memory to go through";
 
 /// A gap up to this is waited for by looking at the clock: a sleep would be longer than the gap.

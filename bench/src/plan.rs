@@ -70,6 +70,11 @@ const CARRIERS: &str = "\
 /// Other libraries that do.
 pub(crate) const PEERS: &str = "\
     tachyon tachyon-default iceoryx2 ipc-ring ipmpsc ipc-channel zmq tonic redis rtrb";
+/// Between Python processes: the interpreter's own floor, Ramway, other libraries, the standard library.
+pub(crate) const PYTHON: &str = "\
+    list-python ring-python tachyon-python iceoryx2-python zmq-python pipe-python queue-python";
+/// What only the Python worker has besides: a sender in Rust, and a copy.
+pub(crate) const PYTHON_OTHERS: &str = "ring-rust-python shared-memory-python";
 /// Those that the bars name: each peer costs a group a quarter of a second, and the quick plan has a minute.
 const NEAREST: &str = "tachyon tachyon-default iceoryx2";
 /// Who carries nothing but that something happened.
@@ -89,6 +94,7 @@ pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
     if standard {
         groups.push(pauses(full));
         groups.extend(labour());
+        groups.extend(python());
     }
     groups.extend(access("100M", 100 * MIB, standard));
     if full {
@@ -261,6 +267,38 @@ fn labour() -> Vec<GroupPlan> {
     groups.into()
 }
 
+/// Between interpreters, and to one from a program in Rust.
+fn python() -> Vec<GroupPlan> {
+    let rtt = of(Test::Rtt, Mode::Spin, 32);
+    let each = of(Test::OneWay, Mode::Each, 32);
+    let batch = Burst { batch: PYTHON_BATCH, count: 4 * u64::from(PYTHON_BATCH), ..of(Test::OneWay, Mode::Batch, 32) };
+    let title = |what: &str| format!("Python: {what}");
+    let mut groups = vec![
+        group("python-rtt-spin", &title("round trip, 32 B, polling where there is such a wait"), rtt)
+            .or(Burst { mode: Mode::Block, group: 1, ..rtt })
+            .among(PYTHON),
+        group("python-one-way-32-each", &title("one way, 32 B, message by message"), each)
+            .among(PYTHON)
+            .floor("list-python"),
+        group("python-one-way-32-batch", &title("one way, 32 B, as many in one call as there are"), batch)
+            .among(PYTHON)
+            .floor("list-python"),
+        group("python-from-rust-32-each", &title("one way, 32 B, from Rust, message by message"), each)
+            .among("list-python ring-rust-python")
+            .floor("list-python"),
+        group("python-from-rust-32-batch", &title("one way, 32 B, from Rust, as arrays"), batch)
+            .among("list-python ring-rust-python")
+            .floor("list-python"),
+    ];
+    for (id, shown, size) in [("8K", "8 KiB", 8 * KIB), ("8M", "8 MiB", 8 * MIB), ("800M", "800 MiB", 800 * MIB)] {
+        let burst = Burst { count: 4, ..of(Test::View, Mode::Spin, size as usize) };
+        let what = title(&format!("a tensor of {shown}, from asking for it to having it as a NumPy array"));
+        let view = group(&format!("python-view-{id}"), &what, burst);
+        groups.push(view.among("ring-python shared-memory-python").capacity(size + MIB));
+    }
+    groups
+}
+
 fn access(id: &str, bytes: u64, all: bool) -> Vec<GroupPlan> {
     let kinds = [
         ("read", Test::SequentialRead, "read from the first word to the last"),
@@ -280,6 +318,8 @@ fn access(id: &str, bytes: u64, all: bool) -> Vec<GroupPlan> {
 
 /// Messages that are published together.
 const BATCH: u32 = 32;
+/// The same where an array holds them: a call costs an interpreter as much as tens of messages.
+const PYTHON_BATCH: u32 = 1024;
 
 /// Room for a stream: all of it in a cache where that can be, never less than four messages.
 fn capacity_for(size: usize) -> u64 {
@@ -404,9 +444,9 @@ mod tests {
                 assert!(burst.size % 8 == 0 && burst.smallest <= burst.size && burst.count > 0);
                 assert_eq!(burst.count % u64::from(burst.group), 0, "{}", group.id);
             }
-            let access = group.id.starts_with("access");
+            let alone = group.id.starts_with("access") || burst.test == Test::View;
             let together = u64::from(burst.batch) * (group.size as u64 + 16);
-            assert!(access || together <= group.capacity / 2, "{}: no room for two", group.id);
+            assert!(alone || together <= group.capacity / 2, "{}: no room for two", group.id);
         }
     }
 

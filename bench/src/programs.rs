@@ -128,7 +128,7 @@ fn default_directory() -> Result<PathBuf> {
 }
 
 /// This program, which has called `child_main_builtin` first.
-fn own_command() -> Result<Vec<PathBuf>> {
+pub(crate) fn own_command() -> Result<Vec<PathBuf>> {
     #[allow(unused_mut)]
     let mut command = vec![std::env::current_exe()?];
     #[cfg(test)]

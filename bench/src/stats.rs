@@ -115,7 +115,7 @@ impl Series {
         let ops = self.operations.max(1) as f64;
         let per_op = |both: Both<u64>| both.map(|count| count as f64 / ops);
         let bytes = (burst.size + burst.smallest) as f64 / 2.0;
-        let carries = burst.size > 0 && burst.test != Test::RandomRead;
+        let carries = burst.size > 0 && !matches!(burst.test, Test::View | Test::RandomRead);
         Figures {
             operations: self.operations,
             ops_per_s,

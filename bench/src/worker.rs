@@ -12,13 +12,14 @@
 //!
 //! Lines on standard output that do not begin with `{` (with `[` for `list`) are not the worker's own words, and are kept
 //! for the text of a failure, as is the last line on standard error. An [`Outcome`] counts what happened during the burst
-//! in the two processes and nothing else. A worker of another language need not do more than this.
+//! in the two processes and nothing else. A worker of another language need not do more than this; one that measures only
+//! its receiving half can have the other one from here: see [`sender`](crate::sender).
 
 use crate::case::Burst;
 use crate::channel::{End, Mechanism, Prepared, Setup};
 use crate::control::{Control, samples_max};
 use crate::usage::{Others, Used};
-use crate::{Result, clock, machine, usage};
+use crate::{Result, clock, machine, sender, usage};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
 use std::os::fd::RawFd;
@@ -28,6 +29,8 @@ use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
 /// What a process is told by its environment.
 pub(crate) const VARIABLE: &str = "RAMWAY_BENCH_WORKER";
+/// The one that tells a worker which program asks, with its arguments, as a JSON array.
+pub(crate) const PROGRAM: &str = "RAMWAY_BENCH_PROGRAM";
 /// The version of all of this.
 pub(crate) const PROTOCOL: u32 = 1;
 
@@ -39,6 +42,8 @@ pub(crate) enum Order {
     Lead(Lead),
     /// From a leading process of this library to its following one, hence not part of the protocol.
     Follow(Follow),
+    /// From a worker of another language to this program: see [`sender`].
+    Send(sender::Send),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -116,6 +121,7 @@ pub fn child_main(mechanisms: &[&dyn Mechanism]) -> Option<i32> {
         Ok(Order::List(())) => list(mechanisms),
         Ok(Order::Lead(order)) => lead(mechanisms, order),
         Ok(Order::Follow(order)) => follow(mechanisms, order),
+        Ok(Order::Send(order)) => sender::send(order),
         Err(cause) => Err(format!("{VARIABLE}: {cause}").into()),
     };
     match outcome {
@@ -138,7 +144,7 @@ fn find<'a>(mechanisms: &[&'a dyn Mechanism], name: &str) -> Result<&'a dyn Mech
 }
 
 /// A line on standard output, past whatever has captured `print!`.
-fn say(line: &str) -> Result<()> {
+pub(crate) fn say(line: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes())?;
     Ok(out.flush()?)

@@ -25,8 +25,8 @@ struct CopyingHalves {
 
 /// What a channel of Ramway's can do.
 pub(super) fn can(burst: &Burst) -> bool {
-    let memory = matches!(burst.test, Test::SequentialRead | Test::SequentialWrite | Test::RandomRead);
-    burst.size > 0 && !memory
+    let other = matches!(burst.test, Test::View | Test::SequentialRead | Test::SequentialWrite | Test::RandomRead);
+    burst.size > 0 && !other
 }
 
 /// Rings of the leading process, below this directory. Their pages are there from the beginning, as those of the rings by

@@ -54,6 +54,11 @@ pub(super) fn sentence(group: &Group) -> String {
             );
         }
         Test::Idle => return "Processor time of a receiver that waits and gets nothing.".into(),
+        Test::View => {
+            return "From asking for a message that is there to having it as an array with its shape and type: the time of \
+                    the call, whatever the size."
+                .into();
+        }
         Test::SequentialRead => return "The region's bytes, read word by word from the first to the last.".into(),
         Test::SequentialWrite => return "The region's bytes, written word by word from the first to the last.".into(),
         Test::RandomRead => {
@@ -69,6 +74,7 @@ pub(super) fn family(test: Test) -> &'static str {
         Test::Rtt => "Round trip",
         Test::OneWay => "One way",
         Test::Wake | Test::Paced | Test::Bursty | Test::Pauses | Test::Idle => "Waiting",
+        Test::View => "Arrays",
         Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => "Memory access",
     }
 }
