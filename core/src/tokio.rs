@@ -28,7 +28,8 @@ use futures_core::Stream;
 use futures_sink::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::{Batch, Message, Meta, OwnedMessage, Readiness, Receiver, Region, Sender, Slot};
+use crate::tensor::{Dtype, Plan};
+use crate::{Batch, Message, Meta, OwnedMessage, Readiness, Receiver, Region, Sender, Slot, TensorSlot};
 
 /// A readiness descriptor that stays its handle's. Goes before the handle does: tokio lets go of it by its number.
 #[derive(Debug)]
@@ -230,6 +231,17 @@ impl AsyncSender {
         })
         .await?;
         self.open()?.sender.try_reserve(len)
+    }
+
+    /// Reserves room for a tensor to be written in place, as [`Sender::reserve_tensor`].
+    ///
+    /// # Errors
+    /// As for [`Sender::reserve_tensor`].
+    pub async fn reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_>> {
+        let room = Plan::new(dtype, shape)?.room();
+        // A tensor's slot is dropped as a plain one: nothing is left of it.
+        drop(self.reserve(room).await?);
+        self.open()?.sender.try_reserve_tensor(dtype, shape)
     }
 
     /// The sender, for everything that does not wait.

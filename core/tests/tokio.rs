@@ -3,6 +3,7 @@
 mod support;
 
 use futures_util::{SinkExt, StreamExt};
+use ramway::tensor::Dtype;
 use ramway::tokio::{AsyncReceiver, AsyncRegion, AsyncSender};
 use ramway::{Bus, ErrorKind, OwnedMessage, Region, Ring};
 use std::process::{Child, Stdio};
@@ -268,4 +269,22 @@ async fn a_region_wakes_a_task() {
         in_time(region.wait()).await.unwrap();
     }
     assert!(other.wait().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_tensor_waits_for_room_too() {
+    let (mut tx, mut rx) = pair(4096);
+    tx.send(0, &[0; 3000]).await.unwrap();
+    let consumer = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        drop(in_time(rx.recv()).await.unwrap());
+        let message = in_time(rx.recv()).await.unwrap();
+        message.tensor().unwrap().as_slice::<u16>().unwrap().iter().map(|&n| u64::from(n)).sum::<u64>()
+    });
+    let too_large = tx.reserve_tensor(Dtype::U16, &[3000]).await.unwrap_err();
+    assert_eq!(too_large.kind(), ErrorKind::TooLarge);
+    let mut slot = in_time(tx.reserve_tensor(Dtype::U16, &[1000])).await.unwrap();
+    slot.as_mut_slice::<u16>().unwrap().fill(7);
+    slot.commit().unwrap();
+    assert_eq!(consumer.await.unwrap(), 7000);
 }
