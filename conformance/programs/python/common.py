@@ -12,7 +12,7 @@ from typing import TypeAlias
 import ramway
 
 PATIENCE = 10.0
-COMMANDS = ("produce", "consume", "echo", "ping", "die", "read", "show", "flood", "drain")
+COMMANDS = ("produce", "consume", "echo", "ping", "die", "read", "show", "tensors", "flood", "drain")
 
 End: TypeAlias = ramway.Sender | ramway.Receiver
 Args: TypeAlias = argparse.Namespace

@@ -17,7 +17,13 @@ def main() -> int:
     if args.cpu is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {args.cpu})
     try:
-        getattr(stream if hasattr(stream, args.command) else other, args.command)(args)
+        if args.command == "tensors":
+            # Here alone, for what it imports.
+            from tensor import tensors
+
+            tensors(args)
+        else:
+            getattr(stream if hasattr(stream, args.command) else other, args.command)(args)
     except ramway.Error as error:
         say(f"error name={error.kind} number={error.code} text={error}")
         return 1
