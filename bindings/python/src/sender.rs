@@ -156,9 +156,10 @@ impl Sender {
             return Ok(());
         }
         self.waits.close(py);
-        match self.core.take() {
-            Some(core) => end(core).or_raise(py),
-            None => Ok(()),
+        match self.core.take().map(end) {
+            // Whoever closes has been told that the peer died, or was not going to ask.
+            Some(Err(e)) if e.kind() != ErrorKind::PeerDead => Err(raise(py, e)),
+            _ => Ok(()),
         }
     }
 }
