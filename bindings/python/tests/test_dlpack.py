@@ -6,10 +6,9 @@ import threading
 from pathlib import Path
 
 import pytest
+import ramway
 from capsules import IS_COPIED, READ_ONLY, Consumed, Producer
 from support import DEBUG, DEBUG_ENVIRONMENT, run
-
-import ramway
 
 np = pytest.importorskip("numpy")
 

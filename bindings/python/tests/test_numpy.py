@@ -6,9 +6,8 @@ import weakref
 from pathlib import Path
 
 import pytest
-from support import DEBUG, DEBUG_ENVIRONMENT, Child, Thread, run
-
 import ramway
+from support import DEBUG, DEBUG_ENVIRONMENT, Child, Thread, run
 
 np = pytest.importorskip("numpy")
 

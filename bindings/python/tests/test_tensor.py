@@ -8,9 +8,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from support import DEBUG, DEBUG_ENVIRONMENT, Child, run
-
 import ramway
+from support import DEBUG, DEBUG_ENVIRONMENT, Child, run
 
 np = pytest.importorskip("numpy")
 
