@@ -5,7 +5,7 @@ use crate::bus::Bus;
 use crate::elements::{Buffer, copy_n, invalid};
 use crate::errors::OrRaise;
 use crate::numpy::{Numpy, size_of};
-use crate::patience::wait;
+use crate::patience::{round_of, wait};
 use crate::receiver::Receiver;
 use crate::sender::{Sender, check_type_id};
 use pyo3::ffi;
@@ -14,15 +14,15 @@ use pyo3::types::PySlice;
 use ramway::ring::consumer::Frame;
 use ramway::ring::raw::Patience;
 use ramway::{ErrorKind, Result};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Arrays from this size on are filled and sent without the interpreter lock.
 const LARGE: usize = 1 << 18;
 /// Rows are published together up to so many bytes: enough to spread what publishing costs, few enough for the receiver
 /// to begin while the rest is written.
 const CHUNK: usize = 8 << 10;
-/// The longest wait between two looks at the signals.
-const ROUND: Duration = Duration::from_millis(100);
+/// As long as rows are sent before the signals are looked at.
+const SLICE: Duration = Duration::from_millis(10);
 
 #[pymethods]
 impl Receiver {
@@ -196,7 +196,7 @@ fn send(slf: &Bound<'_, Sender>, array: &Bound<'_, PyAny>, type_id: u32) -> PyRe
         Err(e) if e.kind() == ErrorKind::Full => {
             let rest = &mut rest;
             let all = |patience| rest.send(end, patience);
-            wait(py, Timeout::FOREVER, ROUND, all, |_| Ok(()))
+            wait(py, Timeout::FOREVER, round_of(sender.policy.get()), all, |_| Ok(()))
         }
         outcome => outcome.or_raise(py),
     };
@@ -216,8 +216,10 @@ struct Rows {
 unsafe impl Send for Rows {}
 
 impl Rows {
-    /// Sends what there is room for, and waits with `patience` where there is none.
+    /// Sends what there is room for, and waits with `patience` where there is none; `TimedOut` also when it has been at
+    /// it for a while.
     fn send(&mut self, core: &mut ramway::Sender, patience: Patience) -> Result<()> {
+        let began = Instant::now();
         let mut raw = core.raw();
         while self.left != 0 {
             let to = match raw.reserve(self.size, Patience::None) {
@@ -232,11 +234,14 @@ impl Rows {
             self.unflushed += self.size + 16;
             let flush = self.unflushed >= CHUNK;
             raw.commit(self.size, self.type_id, 0, flush)?;
-            if flush {
-                self.unflushed = 0;
-            }
             self.from = self.from.wrapping_add(self.size);
             self.left -= 1;
+            if flush {
+                self.unflushed = 0;
+                if patience != Patience::None && self.left != 0 && began.elapsed() >= SLICE {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+            }
         }
         Ok(())
     }

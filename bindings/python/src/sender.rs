@@ -25,7 +25,7 @@ pub(crate) struct Sender {
     slot: Gil<Option<Arc<SlotState>>>,
     /// The mapping that views of slots lead into, once one was asked for. Cut off with them, and then not used again.
     pub(crate) window: Gil<Option<Arc<Window>>>,
-    policy: Gil<WaitPolicy>,
+    pub(crate) policy: Gil<WaitPolicy>,
     /// The task that waits for room.
     pub(crate) waits: Waits,
     name: Option<String>,

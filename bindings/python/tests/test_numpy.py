@@ -398,3 +398,25 @@ def test_arrays_under_the_debug_allocator(directory: Path):
         options=DEBUG,
         env=DEBUG_ENVIRONMENT,
     )
+
+
+def test_an_array_that_takes_long_is_interrupted_at_once(directory: Path):
+    # The receiver keeps up, so that the sender never waits.
+    code = """
+        import numpy as np, ramway, signal, time
+        def stop(*_):
+            raise RuntimeError
+        signal.signal(signal.SIGALRM, stop)
+        tx = ramway.Ring.open("a").sender()
+        array = np.zeros(1 << 28, "u1")
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            tx.send_array(array)
+        except RuntimeError:
+            print("stopped")
+    """
+    with ramway.Ring.create("a", capacity=1 << 20).receiver() as rx, Child(code) as child:
+        with pytest.raises(ramway.ClosedError):
+            while True:
+                rx.recv_array("u1", 1 << 20, timeout=60)
+        assert child.finish() == ["stopped"]
