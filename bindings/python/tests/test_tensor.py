@@ -574,3 +574,45 @@ def test_everything_under_the_debug_allocator(directory: Path):
         options=DEBUG,
         env=DEBUG_ENVIRONMENT,
     )
+
+
+def test_nothing_is_left_behind(directory: Path):
+    run(
+        """
+        import gc, resource, sys
+        import numpy as np, ramway
+        from array import array
+        tx, rx = ramway.Ring.pair(1 << 20)
+        sent, strided, plain = np.arange(60.0).reshape(3, 4, 5), np.arange(60.0).reshape(3, 4, 5).T, array("d", [1, 2])
+        def once():
+            for x in (sent, strided, plain, np.float32(1)):
+                tx.send_tensor(x)
+                tensor = rx.recv().tensor()
+                tensor.numpy(), memoryview(tensor), np.from_dlpack(tensor), np.asarray(tensor)
+                tensor.__dlpack__(max_version=(1, 0)), tensor.__dlpack__(copy=True)
+                tx.send_tensor(tensor)
+                rx.recv().numpy()
+            with tx.reserve_tensor((3, 4), "float64") as slot:
+                np.add(1, 2, out=slot)
+                slot.numpy(), np.from_dlpack(slot)
+            rx.recv().tensor().release()
+            tx.send_array(sent)
+            rx.recv_array("(4,5)f8", 9)
+            for call, arguments in ((tx.send_tensor, "x"), (rx.recv_array, ("O", 1)), (tx.reserve_tensor, (-1, "u1"))):
+                try:
+                    call(*arguments)
+                except ramway.InvalidArgumentError:
+                    pass
+        def used():
+            gc.collect()
+            return sys.getallocatedblocks(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(500):
+            once()
+        before = used()
+        for _ in range(2000):
+            once()
+        after = used()
+        assert after[0] - before[0] < 1000, (before, after)
+        assert after[1] - before[1] < 4096, (before, after)
+        """
+    )
