@@ -112,6 +112,7 @@ language_suite "c and c++" capi cc c++ cmake pkg-config
 language_suite "go" bindings/go go
 language_suite "the report page" bench/page-tests node npm chromium
 language_suite "languages with each other" conformance cc c++ python3
+language_suite "examples in python" examples/python cc c++ python3
 
 if [ "$failed" -ne 0 ]; then printf 'logs: %s\n' "$logs"; fi
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -204,10 +204,25 @@ fn supervised_worker_sends_everything_exactly_once() {
     assert_eq!(place.names(), [""; 0]);
 }
 
+const MARKET: &str = env!("CARGO_BIN_EXE_market");
+const WAVES: &str = env!("CARGO_BIN_EXE_waves");
+
+#[test]
+fn market_ticks_arrive_whole_and_once() {
+    let place = Place::new("market");
+    let consumer = place.start(MARKET, &["consume", "market"]);
+    let sent = place.start(MARKET, &["produce", "market", "100500", "1000000"]).text();
+    let received = consumer.text();
+    assert!(sent.starts_with("sent 100500 ticks"), "{sent}");
+    assert!(received.starts_with("received 100500 ticks"), "{received}");
+    assert_eq!(sent.lines().last(), received.lines().last());
+    assert_eq!(place.names(), [""; 0]);
+}
+
 #[test]
 fn wrong_arguments_are_answered_with_the_usage() {
     let place = Place::new("usage");
-    for program in [LOG_TAIL, FRAMES, KEY_VALUE, CONFIG, SUPERVISE] {
+    for program in [LOG_TAIL, FRAMES, KEY_VALUE, CONFIG, SUPERVISE, MARKET, WAVES] {
         let output = place.start(program, &["no-such-thing"]).output();
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8(output.stderr).unwrap().contains("usage: "));

@@ -1,0 +1,54 @@
+"""Where the programs are, and other processes."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1]
+# test.sh builds them and says where.
+RUST = Path(os.environ["RAMWAY_EXAMPLES_RUST"])
+CPP = Path(os.environ["RAMWAY_EXAMPLES_CPP"])
+# No test depends on being fast: this is for what has gone wrong, in seconds.
+LONG = 100.0
+
+
+class Run:
+    """A program that does not outlive its test."""
+
+    def __init__(self, *command: object) -> None:
+        words = [str(word) for word in command]
+        if words[0].endswith(".py"):
+            words.insert(0, sys.executable)
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(words, cwd=EXAMPLES, stdout=pipe, stderr=pipe, text=True)
+
+    def output(self, code: int = 0) -> str:
+        """What it printed, after an end with this code and no complaint."""
+        out, err = self.process.communicate(timeout=LONG)
+        assert (self.process.returncode, err) == (code, ""), f"exit {self.process.returncode}: {out}{err}"
+        return out
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture(autouse=True)
+def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory of its own for the rings of a test, which leaves nothing in it."""
+    path = Path(tempfile.mkdtemp(prefix="ramway-examples-", dir="/dev/shm"))
+    monkeypatch.setenv("RAMWAY_DIR", str(path))
+    yield path
+    left = os.listdir(path)
+    shutil.rmtree(path)
+    assert left == []
