@@ -54,6 +54,8 @@ install_missing() {
     for pair in ${needed:-cc:gcc c++:g++ cmake:cmake pkg-config:pkg-config node:nodejs npm:npm chromium:chromium}; do
         have "${pair%%:*}" || wanted="$wanted ${pair#*:}"
     done
+    # Any CPython from 3.11 on that can make a whole virtual environment will do.
+    if [ -z "${needed:-}" ] && ! sh bindings/python/pythons.sh >/dev/null 2>&1; then wanted="$wanted python3 python3-venv"; fi
     [ -n "$wanted" ] || return 0
     still_missing=$wanted
     have apt-get || return 1

@@ -106,27 +106,31 @@ debug() {
         "$work/venv-$newest/bin/python3" -X dev -W error
 }
 
-# The sdist alone, in a directory and an environment of its own, as pip does it where there is no wheel.
+# The sdist alone, in a directory and an environment of its own, as pip does it where there is no wheel. Not optimised:
+# what is looked at is that everything is in it.
 sdist() {
-    "$tools/bin/maturin" sdist --quiet --out "$tmp/sdist" &&
-        "$python" -m venv --without-pip "$tmp/clean" &&
-        (cd "$tmp" && env -u CARGO_TARGET_DIR TMPDIR="$tmp" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
-            "$tools/bin/python3" -m pip --python "$tmp/clean/bin/python3" install -q "$tmp"/sdist/*.tar.gz &&
-            "$tmp/clean/bin/python3" -I -c 'import ramway; tx, rx = ramway.Ring.pair(4096); tx.send(b"x"); assert rx.recv_bytes() == b"x"')
+    "$tools/bin/maturin" sdist --out "$tmp/sdist" && "$python" -m venv --without-pip "$tmp/clean" &&
+        (cd "$tmp" && MATURIN_PEP517_ARGS='--profile dev' fetch "$tools/bin/python3" -m pip \
+            --python clean/bin/python3 install -q sdist/*.tar.gz &&
+            clean/bin/python3 -I -c 'if True:
+                import ramway
+                tx, rx = ramway.Ring.pair(4096)
+                tx.send(b"x")
+                assert rx.recv_bytes() == b"x"')
 }
 
 # What is uploaded: zig's linker knows the older C libraries.
 dist() {
-    fetch "$tools/bin/python3" -m pip install -q ziglang && mkdir -p "$work/dist" && rm -f "$work"/dist/* &&
-        "$tools/bin/maturin" sdist --quiet --out "$work/dist" &&
-        "$tools/bin/maturin" build --quiet --locked --release --zig --compatibility manylinux_2_17 --out "$work/dist" &&
-        ls "$work/dist"
+    fetch "$tools/bin/python3" -m pip install -q ziglang && mkdir -p dist && rm -f dist/*.whl dist/*.tar.gz &&
+        "$tools/bin/maturin" sdist --out dist &&
+        "$tools/bin/maturin" build --quiet --locked --release --zig --compatibility manylinux_2_17 --out dist &&
+        ls dist
 }
 
 case "${1:-all}" in
 all | build | venv | quick | debug | lint | torch | sdist | dist) ;;
 clean)
-    rm -rf "$work"
+    rm -rf "$work" dist
     exit
     ;;
 *)
@@ -141,7 +145,10 @@ if ! find_interpreters; then
 elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the tools' install_wheel "$tools"; then
     unlock
     case "${1:-all}" in
-    build) printf '%s\n' "$wheel" ;;
+    build)
+        # Where pip is pointed to: one wheel, and nothing older beside it.
+        mkdir -p dist && rm -f dist/*.whl && cp "$wheel" dist && ls dist/*.whl
+        ;;
     venv)
         ln -sfn venv-tools "$work/venv" && printf '%s\n' "$work/venv"
         ;;
