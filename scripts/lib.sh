@@ -55,7 +55,7 @@ install_missing() {
         have "${pair%%:*}" || wanted="$wanted ${pair#*:}"
     done
     # Any CPython from 3.11 on that can make a whole virtual environment will do.
-    if [ -z "${needed:-}" ] && ! sh bindings/python/pythons.sh >/dev/null 2>&1; then wanted="$wanted python3 python3-venv"; fi
+    if [ -z "${needed:-}" ] && ! sh bindings/python/pythons.sh --with-pip >/dev/null 2>&1; then wanted="$wanted python3 python3-venv"; fi
     [ -n "$wanted" ] || return 0
     still_missing=$wanted
     have apt-get || return 1

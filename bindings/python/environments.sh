@@ -27,16 +27,16 @@ fetch() {
 lock() { if command -v flock >/dev/null; then exec 9>"$work/lock" && flock 9; fi; }
 unlock() { if command -v flock >/dev/null; then exec 9>&-; fi; }
 
-# Sets $interpreters ("VERSION PIP PATH" lines, oldest first), $newest, and $python for the tools.
+# Sets $interpreters ("VERSION PATH" lines, oldest first), $newest, and $python for the tools.
 find_interpreters() {
-    interpreters=$(sh pythons.sh) || return 1
+    interpreters=$(sh pythons.sh) && python=$(sh pythons.sh --with-pip) || return 1
+    python=$(printf '%s\n' "$python" | sed -n '$s/^[^ ]* //p')
     newest=$(printf '%s\n' "$interpreters" | sed -n '$s/ .*//p')
-    python=$(printf '%s\n' "$interpreters" | sed -n 's/^[^ ]* 1 //p' | tail -n 1)
 }
 
 # The interpreter of a version.
 interpreter() { # VERSION
-    printf '%s\n' "$interpreters" | sed -n "s/^$1 [01] //p"
+    printf '%s\n' "$interpreters" | sed -n "s/^$1 //p"
 }
 
 # A virtual environment with what the groups of pyproject.toml list. Made anew when the interpreter or a list changed,

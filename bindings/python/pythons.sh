@@ -1,9 +1,10 @@
 #!/bin/sh
-# Prints "VERSION PIP PATH" of every CPython from 3.11 on that this machine has, one a minor version, oldest first: what
+# Prints "VERSION PATH" of every CPython from 3.11 on that this machine has, one a minor version, oldest first: what
 # pyenv, uv, python.org's and manylinux' images and the system installed, and what is on the PATH. `PYTHONS="a b"` names
-# them instead. Each is asked itself: a name that starts nothing, as pyenv's shims do for
-# versions that are not chosen, is passed over, and so is one that can make no virtual environment. PIP is 1 where a
-# virtual environment gets a pip of its own (Debian has that in python3-venv); fails if no interpreter can do that.
+# them instead. Fails if there is none. Each is asked itself: a name that starts nothing, as pyenv's shims do for
+# versions that are not chosen, is passed over, and so is one that can make no virtual environment.
+#
+#   --with-pip    only those whose environments get a pip (Debian has that in python3-venv)
 set -u
 
 # Free-threaded builds cannot load the stable ABI of 3.11. A virtual environment counts as the interpreter behind it.
@@ -37,9 +38,12 @@ limited() {
     if command -v timeout >/dev/null; then timeout 20 "$@"; else "$@"; fi
 }
 
+pip=0
+if [ "${1:-}" = --with-pip ]; then pip=1; fi
+
 # Of one minor version the first that brings pip, of those the newest.
 candidates | while IFS= read -r python; do
     limited "$python" -I -c "$question" </dev/null 2>/dev/null
-done | sort -u | sort -k1,1n -k2,2n -k4,4nr -k3,3nr | awk '
-    !seen[$1 "." $2]++ { version = $1 "." $2; pip = $4; sub(/^[^\/]*/, ""); print version, pip, $0; found += pip }
+done | sort -u | sort -k1,1n -k2,2n -k4,4nr -k3,3nr | awk -v pip="$pip" '
+    !seen[$1 "." $2]++ && $4 >= pip { version = $1 "." $2; sub(/^[^\/]*/, ""); print version, $0; found = 1 }
     END { exit !found }'

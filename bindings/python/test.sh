@@ -147,7 +147,7 @@ elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the
     case "${1:-all}" in
     build)
         # Where pip is pointed to: one wheel, and nothing older beside it.
-        mkdir -p dist && rm -f dist/*.whl && cp "$wheel" dist && ls dist/*.whl
+        mkdir -p dist && rm -f dist/*.whl && cp "$wheel" dist && ls "$PWD"/dist/*.whl
         ;;
     venv)
         ln -sfn venv-tools "$work/venv" && printf '%s\n' "$work/venv"
