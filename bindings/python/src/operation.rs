@@ -60,18 +60,7 @@ impl Operation {
     pub(crate) fn attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self {
             Self::Message { receiver, stream } => {
-                let receiver = receiver.bind(py);
-                match receiver.get().try_fetch(py) {
-                    Ok(Some((frame, number))) => {
-                        self.waits().took(1);
-                        Ok(Some(Message::make(receiver, frame, number)?.into_any()))
-                    }
-                    Ok(None) => Ok(None),
-                    Err(e) if *stream && errors::is(py, &e, ErrorKind::Closed) => {
-                        Err(PyStopAsyncIteration::new_err(()))
-                    }
-                    Err(e) => Err(e),
-                }
+                Ok(next_message(receiver.bind(py), *stream)?.map(|message| message.into_any()))
             }
             _ => self.attempt_by_name(py),
         }
@@ -149,6 +138,21 @@ impl Operation {
     }
 }
 
+/// The next message if there is one. The end of a `stream` is StopAsyncIteration.
+#[inline]
+fn next_message(receiver: &Bound<'_, Receiver>, stream: bool) -> PyResult<Option<Py<Message>>> {
+    let (py, this) = (receiver.py(), receiver.get());
+    match this.try_fetch(py) {
+        Ok(Some((frame, number))) => {
+            this.waits.took(1);
+            Message::make(receiver, frame, number).map(Some)
+        }
+        Ok(None) => Ok(None),
+        Err(e) if stream && errors::is(py, &e, ErrorKind::Closed) => Err(PyStopAsyncIteration::new_err(())),
+        Err(e) => Err(e),
+    }
+}
+
 #[pymethods]
 impl Receiver {
     /// recv for asyncio: an awaitable of the next message, which is received when that is awaited. One task at a time
@@ -190,13 +194,13 @@ impl Receiver {
     /// The next message of an `async for`, or what to await for it.
     fn _next_or_wait<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, waits) = (slf.py(), &slf.get().waits);
-        let operation = Operation::Message { receiver: slf.clone().unbind(), stream: true };
+        let operation = || Operation::Message { receiver: slf.clone().unbind(), stream: true };
         let wait = if waits.is_awaited() || waits.is_due() {
-            Wait::new(operation)
+            Wait::new(operation())
         } else {
-            match operation.attempt(py)? {
-                Some(message) => return Ok(message.into_bound(py)),
-                None => Wait::tried(operation),
+            match next_message(slf, true)? {
+                Some(message) => return Ok(message.into_bound(py).into_any()),
+                None => Wait::tried(operation()),
             }
         };
         Ok(Bound::new(py, wait)?.into_any())

@@ -359,7 +359,7 @@ def test_a_number_that_was_a_handles_descriptor_is_free_for_others(kind: str) ->
 def test_a_full_receiver_lets_other_tasks_run(kind: str) -> None:
     tx, rx = Ring.pair(1 << 20)
     ticks = 0
-    tick = np.zeros(6400, dtype="<u8")
+    tick = np.zeros(12_800, dtype="<u8")
 
     async def ticking() -> None:
         nonlocal ticks
@@ -373,23 +373,23 @@ def test_a_full_receiver_lets_other_tasks_run(kind: str) -> None:
         await asyncio.sleep(0)
 
         async def by_recv() -> None:
-            for _ in range(6400):
+            for _ in range(12_800):
                 await rx.recv_async()
 
         async def by_iteration() -> None:
-            left = 6400
+            left = 12_800
             async for _ in rx:
                 left -= 1
                 if left == 0:
                     break
 
         async def by_batch() -> None:
-            left = 6400
+            left = 12_800
             while left:
                 left -= len(await rx.recv_batch_async(64))
 
         async def by_array() -> None:
-            left = 6400
+            left = 12_800
             while left:
                 left -= len(await rx.recv_array_async("<u8", 64))
 
@@ -399,7 +399,7 @@ def test_a_full_receiver_lets_other_tasks_run(kind: str) -> None:
             await receive()
             assert ticks >= 90, receive.__name__
         ticks = 0
-        for _ in range(6400):
+        for _ in range(12_800):
             await tx.send_async(b"12345678")
             rx.recv_bytes()
         assert ticks >= 90
