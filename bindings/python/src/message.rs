@@ -144,6 +144,11 @@ impl Message {
         Ok(self.frame(py)?.len)
     }
 
+    /// True: also a message of length 0 is one, for `while message := rx.try_recv()`.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         PyMemoryView::from(slf)?.get_item(key)
     }
