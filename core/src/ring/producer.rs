@@ -13,7 +13,7 @@ use crate::wait;
 /// [`Producer::slot`] while no slot is open.
 pub const NO_SLOT: u64 = u64::MAX;
 
-/// [`Producer::unflushed`] while everything that is committed is published. No position, as [`NO_MARK`].
+/// [`Producer::unflushed`] while everything that is committed is published. No position, as `NO_MARK`.
 pub const ALL_FLUSHED: u64 = 1;
 
 /// No frame ends here: positions are multiples of 16.
