@@ -442,5 +442,3 @@ def test_connecting_to_a_silent_listener_answers_ctrl_c(directory: Path) -> None
     assert time.monotonic() - started < LONG / 2
     timer.join()
     silent.close()
-
-

@@ -288,7 +288,6 @@ def test_what_no_correct_receiver_writes_is_corrupt(value: bytes, directory: Pat
     for call in (lambda: tx.send(b"x"), lambda: tx.try_send(b"x"), lambda: tx.reserve(1), lambda: tx.send_batch([b""])):
         with pytest.raises(ramway.CorruptError):
             call()
-    del tx
     rx.close()
 
 
@@ -300,7 +299,8 @@ def test_a_ring_that_is_scribbled_over_all_the_time_crashes_nobody(directory: Pa
         with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
             print("at it", flush=True)
             while True:
-                where = generator.choice((0x400, 0x480, 0x500, 0x580, 0x600, 0x1000, 0x1000 + generator.randrange(4080)))
+                data = 0x1000 + generator.randrange(4080)
+                where = generator.choice((0x400, 0x480, 0x500, 0x580, 0x600, 0x1000, data))
                 where += generator.randrange(0, 16)
                 memory[where] = generator.randrange(256)
     """

@@ -188,7 +188,11 @@ def test_the_child_opens_handles_of_its_own() -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_while_other_threads_are_in_calls() -> None:
-    with Ring.create("r", capacity=4096).sender() as tx, Ring.open("r").receiver() as rx, Region.create("g", 8) as region:
+    with (
+        Ring.create("r", capacity=4096).sender() as tx,
+        Ring.open("r").receiver() as rx,
+        Region.create("g", 8) as region,
+    ):
         receiving, waiting = Thread(rx.recv_bytes), Thread(region.wait)
         time.sleep(0.05)
 

@@ -88,7 +88,14 @@ def test_a_spawned_child_is_not_given_a_handle() -> None:
 def test_a_broken_pickle_is_refused() -> None:
     from ramway import _ramway
 
-    for arguments in ((), ("create",), ("create", "r"), ("create", "r", None), ("create", 5, {}), ("create", "r", {"x": 1})):
+    for arguments in (
+        (),
+        ("create",),
+        ("create", "r"),
+        ("create", "r", None),
+        ("create", 5, {}),
+        ("create", "r", {"x": 1}),
+    ):
         with pytest.raises((TypeError, ValueError)):
             _ramway._remake_ring(*arguments)
     assert issubclass(ramway.Error, Exception)

@@ -7,9 +7,9 @@ import shutil
 import signal
 import subprocess
 import time
-from functools import cache
 from multiprocessing.context import BaseContext
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import ramway
@@ -32,7 +32,8 @@ STREAM = """
 
 
 def expect(rx: ramway.Receiver, n: int, message: ramway.Message | None = None) -> None:
-    message = message or rx.recv(LONG)
+    if message is None:
+        message = rx.recv(LONG)
     assert (message.tag, message.type_id) == (n, n % 1000)
     assert bytes(message) == b"%d " % n * (n % 50)
     message.release()
@@ -124,8 +125,8 @@ def test_a_stopped_process_is_alive() -> None:
                     expect(rx, n, message)
                     n += 1
             assert rx.peer_alive
-        for n in range(n, n + 100):
-            expect(rx, n)
+        for later in range(n, n + 100):
+            expect(rx, later)
 
 
 def test_whichever_starts_first() -> None:
@@ -195,47 +196,39 @@ def test_undelivered_messages_wait_for_a_receiver(directory: Path) -> None:
             assert rx.try_recv() is None
 
 
+@pytest.mark.parametrize("wait", ["block", "hybrid"])
 @pytest.mark.parametrize("align", [16, 64, 4096])
-def test_the_smallest_ring_does_not_hang(align: int) -> None:
+def test_the_smallest_ring_does_not_hang(align: int, wait: Literal["block", "hybrid"]) -> None:
+    """One page: the two sides wait for each other at nearly every message."""
     code = """
         import ramway, sys
-        with ramway.Ring.open("small", wait="block").receiver() as rx:
-            total = 0
+        with ramway.Ring.open("small", wait=sys.argv[1]).receiver() as rx:
+            count = total = 0
             for message in rx:
-                total += len(message)
-            print(total)
+                count, total = count + 1, total + len(message)
+                del message
+            print(count, total)
     """
-    with Child(code.replace('open("small"', 'open_or_create("small"'), options=()) as child:
-        ring = Ring.open_or_create("small", wait="block", timeout=LONG)
-        tx = ring.sender()
-        if tx.align != align:
-            # The receiver was first, with the default alignment: do it the other way round.
-            tx.close()
-            child.finish()
-            tx = Ring.create("small", capacity=1, align=align, wait="block").sender()
-            with Child(code) as other:
-                _fill(tx, align)
-                assert other.finish() == [str(tx_total(align))]
-            return
-        _fill(tx, align)
-        child.finish()
+    longest = 4096 - 16
+    lengths = [n % (longest + 1) for n in range(0, 40 * 997, 997)] + [longest] * 40 + [0] * 600
+    with Ring.create("small", capacity=1, align=align, wait=wait).sender() as tx, Child(code, wait) as child:
+        assert (tx.capacity, tx.align, tx.max_message_len) == (4096, align, longest)
+        for length in lengths:
+            tx.send(bytes(length), timeout=LONG)
+        tx.close()
+        assert child.finish() == [f"{len(lengths)} {sum(lengths)}"]
 
 
-def _lengths(longest: int) -> list[int]:
-    return [n % (longest + 1) for n in range(0, 40 * 997, 997)] + [longest] * 40 + [0] * 600
-
-
-def tx_total(align: int) -> int:
-    return sum(_lengths(4096 - 16))
-
-
-def _fill(tx: ramway.Sender, align: int) -> None:
-    assert tx.align == align
-    if tx.capacity == 4096:
-        assert tx.max_message_len == 4080
-    for length in _lengths(4096 - 16):
-        tx.send(bytes(length), timeout=LONG)
-    tx.close()
+def test_a_message_of_length_0_is_a_message() -> None:
+    with Ring.create("r").sender() as tx, Ring.open("r").receiver() as rx:
+        tx.send(b"", 1, 2)
+        tx.send(b"after")
+        # Truth is about whether there is one, as `while message := rx.try_recv()` has it.
+        message = rx.try_recv()
+        assert message and len(message) == 0 and (message.type_id, message.tag) == (1, 2)
+        assert bytes(message) == b"" and memoryview(message).nbytes == 0
+        del message
+        assert rx.recv_bytes() == b"after"
 
 
 def test_capacity_and_alignment_must_fit() -> None:
@@ -266,12 +259,16 @@ def child_echoes(there: str, back: Ring) -> None:
                 tx.send(message, message.type_id, message.tag)
 
 
+# By path: a fork server is started once and keeps the environment of that time.
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
-def test_a_name_or_a_ring_goes_to_a_multiprocessing_child(method: str) -> None:
+def test_a_name_or_a_ring_goes_to_a_multiprocessing_child(method: str, directory: Path) -> None:
     context: BaseContext = multiprocessing.get_context(method)
-    back = Ring.open_or_create("back", capacity=8192)
-    with Ring.create("there").sender() as tx, back.receiver() as rx:
-        process = context.Process(target=child_echoes, args=("there", back))  # type: ignore[attr-defined]
+    there, back = str(directory / "there"), Ring.open_or_create(directory / "back", capacity=8192)
+    with Ring.create(there).sender() as tx, back.receiver() as rx:
+        process = context.Process(target=child_echoes, args=(there, back))  # type: ignore[attr-defined]
         process.start()
         for n in range(100):
             tx.send(b"%d" % n, n, n)
@@ -286,8 +283,8 @@ def test_a_name_or_a_ring_goes_to_a_multiprocessing_child(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_a_pool_of_children_sends_on_rings_that_it_is_given(method: str) -> None:
-    rings = [Ring.open_or_create(f"ring.{n}", capacity=4096, wait="block") for n in range(3)]
+def test_a_pool_of_children_sends_on_rings_that_it_is_given(method: str, directory: Path) -> None:
+    rings = [Ring.open_or_create(directory / f"ring.{n}", capacity=4096, wait="block") for n in range(3)]
     receivers = [ring.receiver() for ring in rings]
     with multiprocessing.get_context(method).Pool(3) as pool:
         done = pool.starmap_async(child_sends, [(ring, 200) for ring in rings])
@@ -336,18 +333,17 @@ def _is_zombie(pid: int) -> bool:
 # The other side in Rust: the command line
 
 
-@cache
+@pytest.fixture(scope="module")
 def cli() -> str:
-    """The `ramway` command of this repository, built if need be."""
-    found = os.environ.get("RAMWAY_CLI")
-    if found:
+    """The `ramway` command of this repository, built if need be; `RAMWAY_CLI` names one that is."""
+    if found := os.environ.get("RAMWAY_CLI"):
         return found
     root = Path(__file__).resolve().parents[3]
     if not (root / "cli").is_dir() or shutil.which("cargo") is None:
         pytest.skip("no source tree, or no cargo to build the command with")
-    build = ["cargo", "build", "--quiet", "--release", "--package", "ramway-cli", "--message-format", "json"]
-    # The extension module is not to be taken along by what maturin has set.
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYO3_", "RAMWAY_"))}
+    build = ["cargo", "build", "--quiet", "--package", "ramway-cli", "--message-format", "json"]
+    # Not what maturin may have set for the extension module.
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYO3_")}
     built = subprocess.run(build, cwd=root, env=env, stdout=subprocess.PIPE, check=True, text=True)
     for line in reversed(built.stdout.splitlines()):
         if executable := json.loads(line).get("executable"):
@@ -355,18 +351,18 @@ def cli() -> str:
     raise AssertionError("cargo built no command")
 
 
-def test_rust_sends_and_we_receive(tmp_path: Path) -> None:
+def test_rust_sends_and_we_receive(tmp_path: Path, cli: str) -> None:
     lines = [b"line %d" % n for n in range(1000)]
     (tmp_path / "lines").write_bytes(b"".join(line + b"\n" for line in lines))
     with Ring.open_or_create("r", capacity=4096).receiver() as rx, open(tmp_path / "lines", "rb") as file:
-        with subprocess.Popen([cli(), "send", "r", "--lines"], stdin=file) as rust:
+        with subprocess.Popen([cli, "send", "r", "--lines"], stdin=file) as rust:
             assert [bytes(message).rstrip(b"\n") for message in rx] == lines
             assert rust.wait(LONG) == 0
 
 
-def test_we_send_and_rust_receives() -> None:
+def test_we_send_and_rust_receives(cli: str) -> None:
     with Ring.create("r", capacity=4096).sender() as tx:
-        with subprocess.Popen([cli(), "recv", "r"], stdout=subprocess.PIPE) as rust:
+        with subprocess.Popen([cli, "recv", "r"], stdout=subprocess.PIPE) as rust:
             for n in range(1000):
                 tx.send(b"line %d\n" % n)
             tx.close()
@@ -375,9 +371,9 @@ def test_we_send_and_rust_receives() -> None:
             assert rust.wait(LONG) == 0
 
 
-def test_a_killed_rust_sender_and_a_killed_rust_receiver() -> None:
+def test_a_killed_rust_sender_and_a_killed_rust_receiver(cli: str) -> None:
     with Ring.open_or_create("r", capacity=4096).receiver() as rx:
-        with subprocess.Popen([cli(), "send", "r", "--lines"], stdin=subprocess.PIPE) as rust:
+        with subprocess.Popen([cli, "send", "r", "--lines"], stdin=subprocess.PIPE) as rust:
             assert rust.stdin is not None
             rust.stdin.write(b"one\ntwo\n")
             rust.stdin.flush()
@@ -390,7 +386,7 @@ def test_a_killed_rust_sender_and_a_killed_rust_receiver() -> None:
                     messages.append(rx.recv_bytes(LONG).rstrip())
             assert messages in ([], [b"two"])
     with Ring.create("s", capacity=4096).sender() as tx:
-        with subprocess.Popen([cli(), "recv", "s"], stdout=subprocess.DEVNULL) as rust:
+        with subprocess.Popen([cli, "recv", "s"], stdout=subprocess.DEVNULL) as rust:
             eventually("it is there", lambda: tx.peer_alive)
             rust.send_signal(signal.SIGKILL)
             rust.wait(LONG)
@@ -399,7 +395,7 @@ def test_a_killed_rust_sender_and_a_killed_rust_receiver() -> None:
                 tx.send(bytes(1000), timeout=LONG)
 
 
-def test_what_we_leave_is_listed_and_cleaned(directory: Path) -> None:
+def test_what_we_leave_is_listed_and_cleaned(directory: Path, cli: str) -> None:
     code = """
         import ramway, time
         tx = ramway.Ring.create("killed").sender()
@@ -408,10 +404,8 @@ def test_what_we_leave_is_listed_and_cleaned(directory: Path) -> None:
     """
     with Child(code) as child, Ring.create("live").sender():
         child.line()
-        listed = subprocess.run([cli(), "ls"], stdout=subprocess.PIPE, check=True, text=True).stdout
+        listed = subprocess.run([cli, "ls"], stdout=subprocess.PIPE, check=True, text=True).stdout
         assert "killed" in listed and "live" in listed
         child.kill()
-        subprocess.run([cli(), "clean"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([cli, "clean"], stdout=subprocess.DEVNULL, check=True)
         assert os.listdir(directory) == ["live"]
-
-

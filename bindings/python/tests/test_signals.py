@@ -183,7 +183,11 @@ def test_an_exception_of_a_handler_loses_nothing() -> None:
                 tx.send(b"%d" % n)
                 assert rx.recv_bytes(LONG) == b"%d" % n
             tx.send(bytes(4000))
-            sends = (lambda: tx.send(b"never sent" * 100), lambda: tx.reserve(1000), lambda: tx.send_batch([bytes(999)]))
+            sends = (
+                lambda: tx.send(b"never sent" * 100),
+                lambda: tx.reserve(1000),
+                lambda: tx.send_batch([bytes(999)]),
+            )
             for n in range(40):
                 with pytest.raises(Stop):
                     signal.setitimer(signal.ITIMER_REAL, 0.002)
