@@ -1,8 +1,8 @@
 """A thousand tasks that wait, each for a receiver of its own; then messages to all of them.
 
-Beside asyncio's Unix-socket streams, in one run: the kinds take turns, round by round. First, for each kind, the CPU time
-(user and system, all threads) that the process uses while all of its tasks wait. Then the rate at which messages to all
-are received, from the request to the last of them, with a sender that is another process, pinned to another CPU.
+Beside asyncio's Unix-socket streams, in one run: the kinds take turns, round by round. First, for each kind, the CPU
+time (user and system, all threads) that the process uses while all of its tasks wait. Then the rate at which messages
+to all are received, from the request to the last of them, with a sender that is another process, on another CPU.
 
     python asyncio_idle.py [--receivers 1000] [--rounds 30] [--burst 1] [--size 32] [--idle 5] [--loop asyncio|uvloop]
                            [--fences]
@@ -106,9 +106,9 @@ def cpu_time() -> float:
 async def measure(options: argparse.Namespace, producer: "subprocess.Popen[str]") -> None:
     assert producer.stdin is not None and producer.stdout is not None
     count, arrivals = options.receivers, Arrivals()
-    fences = {"membarrier": not options.fences}
-    rings = [ramway.Ring.create(f"ring{n}", capacity=CAPACITY, **fences).receiver() for n in range(count)]
-    with ramway.Listener("buses", to_peer=0, from_peer=CAPACITY, **fences) as listener:
+    by = not options.fences
+    rings = [ramway.Ring.create(f"ring{n}", capacity=CAPACITY, membarrier=by).receiver() for n in range(count)]
+    with ramway.Listener("buses", to_peer=0, from_peer=CAPACITY, membarrier=by) as listener:
         assert producer.stdout.readline() == "listening\n"
         buses = [listener.accept(60) for _ in range(count)]
     streams = [await asyncio.open_unix_connection("streams") for _ in range(count)]
@@ -187,6 +187,7 @@ def main() -> None:
     if enough < options.receivers:
         print(f"{enough} receivers instead of {options.receivers}: the limit of open descriptors allows no more")
         options.receivers = enough
+    loop_factory: Callable[[], asyncio.AbstractEventLoop]
     if options.loop == "uvloop":
         import uvloop
 

@@ -1,8 +1,8 @@
 """Market ticks of 32 bytes at a given rate, from another process to an asyncio task, beside a task that sleeps.
 
-Received one by one (`async for`) and many at a time (`recv_array_async`), in turn. Printed for each: the rate, the CPU time
-of the receiving thread as a share of the time, and by how much the task beside it, which sleeps a millisecond at a time,
-was late.
+Received one by one (`async for`) and many at a time (`recv_array_async`), in turn. Printed for each: the rate, the CPU
+time of the receiving thread as a share of the time, and by how much the task beside it, which sleeps a millisecond at a
+time, was late.
 
     python asyncio_ticks.py [--rate 1000000] [--seconds 3] [--rounds 3] [--loop asyncio|uvloop]
 """
@@ -72,7 +72,7 @@ async def sleeps(late: list[float]) -> None:
     while True:
         start = time.perf_counter()
         await asyncio.sleep(0.001)
-        late.append(time.perf_counter() - start - 0.001)
+        late.append(max(0.0, time.perf_counter() - start - 0.001))
 
 
 async def consume(receive: Callable[[ramway.Receiver], AsyncIterator[int]], options: argparse.Namespace) -> str:
@@ -112,15 +112,15 @@ def main() -> None:
     if options.producer:
         produce(options.rate, options.producer)
         return
+    loop_factory: Callable[[], asyncio.AbstractEventLoop]
     if options.loop == "uvloop":
         import uvloop
 
         loop_factory = uvloop.new_event_loop
     else:
         loop_factory = asyncio.new_event_loop
-    print(
-        f"Python {sys.version.split()[0]}, {options.loop}, ramway {ramway.__version__}: {options.rate:,.0f} ticks/s offered"
-    )
+    print(f"Python {sys.version.split()[0]}, {options.loop}, ramway {ramway.__version__}")
+    print(f"{options.rate:,.0f} ticks/s offered:")
     directory = Path(tempfile.mkdtemp(prefix="ramway-ticks-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     os.environ["RAMWAY_DIR"] = str(directory)
     pin(0)

@@ -30,7 +30,8 @@ def new_loop(kind: str) -> asyncio.AbstractEventLoop:
     else:
         loop = asyncio.new_event_loop()
     if kind == "eager" and sys.version_info >= (3, 12):
-        loop.set_task_factory(asyncio.eager_task_factory)
+        eager: Any = asyncio.eager_task_factory
+        loop.set_task_factory(eager)
     return loop
 
 

@@ -6,6 +6,8 @@ import os
 import threading
 import time
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +64,7 @@ def test_batches_and_arrays(kind: str, ring: tuple[Sender, Receiver]) -> None:
 
     async def main() -> None:
         with pytest.raises(InvalidArgumentError):
-            rx.recv_batch_async(0)
+            await rx.recv_batch_async(0)
         batch = asyncio.ensure_future(rx.recv_batch_async(10))
         await turns()
         assert not batch.done()
@@ -130,7 +132,9 @@ def test_what_is_never_awaited_takes_nothing_and_does_not_warn(kind: str, ring: 
         tx.send(b"stays")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            for make in (rx.recv_async, rx.__anext__, lambda: rx.recv_batch_async(3), lambda: tx.send_async(b"no")):
+            makes: list[Callable[[], Any]] = [rx.recv_async, rx.__anext__]
+            makes += [lambda: rx.recv_batch_async(3), lambda: tx.send_async(b"no")]
+            for make in makes:
                 make()
                 make().close()
                 gc.collect()
@@ -160,7 +164,7 @@ def test_an_awaitable_is_driven_as_a_coroutine_is(ring: tuple[Sender, Receiver])
             with pytest.raises(RuntimeError):
                 await thrown
         with pytest.raises(TypeError):
-            rx.recv_async().throw("no exception")  # type: ignore[arg-type]
+            rx.recv_async().throw("no exception")  # type: ignore[call-overload]
         # Every way to make a task of it.
         tx.send_batch([b"x"] * 4)
         await asyncio.create_task(rx.recv_async())
