@@ -92,6 +92,10 @@ impl Elements {
 
     fn in_buffer(py: Python<'_>, buffer: Buffer, dtype: Dtype) -> PyResult<Self> {
         let view = &buffer.view;
+        // A subclass of NumPy's array can say anything of its dtype.
+        if view.itemsize != dtype.size() as isize {
+            return Err(PyBufferError::new_err(format!("elements of {} bytes are no {dtype}", view.itemsize)));
+        }
         let ndim = rank(py, view.ndim)?;
         if view.shape.is_null() && ndim > 1 {
             return Err(PyBufferError::new_err(format!("a buffer of {ndim} dimensions without a shape")));

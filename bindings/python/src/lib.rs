@@ -29,7 +29,8 @@ mod watch;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// What changes in the objects is ordered by the interpreter lock (`handle::Gil`).
+#[pymodule(gil_used = true)]
 fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<ring::Ring>()?;

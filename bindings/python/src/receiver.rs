@@ -66,7 +66,12 @@ impl Receiver {
         let mut raw = core.raw();
         let frame = match raw.look(self.looks.get()).or_raise(py)? {
             Some(frame) => frame,
-            None => self.wait(py, &mut core, timeout)?,
+            None => {
+                let received = self.wait(py, &mut core, timeout);
+                // What other threads gave back meanwhile: the sender may want it before the next call.
+                self.settle(&mut core);
+                received?
+            }
         };
         let position = core.raw().position();
         Ok((frame, self.lent.with(|lent| lent.push(position))))
@@ -129,7 +134,13 @@ impl Receiver {
                 let mut core = end.borrow_mut();
                 self.settle(&mut core);
                 let mut raw = core.raw();
-                if raw.lent() != 0 && raw.sender_waits() && raw.look(1).or_raise(py)?.is_none_or(|_| false) {
+                if raw.lent() != 0 && raw.sender_waits() {
+                    let position = raw.position();
+                    if raw.look(1).or_raise(py)?.is_some() {
+                        // For the next round to receive.
+                        raw.unread(Some(position));
+                        return Ok(());
+                    }
                     let count = self.lent.with(|lent| lent.len());
                     return Err(error(
                         py,
@@ -154,7 +165,11 @@ impl Receiver {
     pub(crate) fn give_back(&self, number: u64) {
         let Some(position) = self.lent.with(|lent| lent.give_back(number)) else { return };
         match self.core.try_enter() {
-            Some(mut core) => core.raw().release_until(position),
+            Some(mut core) => {
+                // What is owed lies before it, and would be a step back afterwards.
+                self.owed.set(None);
+                core.raw().release_until(position);
+            }
             None => self.owed.set(Some(position)),
         }
         if self.core.is_shut() {
@@ -166,6 +181,9 @@ impl Receiver {
     #[cold]
     fn finish(&self) {
         if self.lent.with(|lent| lent.is_empty()) {
+            if let Some(mut core) = self.core.try_enter() {
+                self.settle(&mut core);
+            }
             drop(self.core.take());
         }
     }
@@ -225,7 +243,8 @@ impl Receiver {
             }
             let mut core = this.enter(py)?;
             let mut raw = core.raw();
-            let Some(frame) = raw.look(1).or_raise(py)? else { return Ok(list) };
+            // An error of the ring ends the batch too, and stays for the next receive.
+            let Ok(Some(frame)) = raw.look(1) else { return Ok(list) };
             let position = raw.position();
             fetched = (frame, this.lent.with(|lent| lent.push(position)));
         }
