@@ -4,7 +4,7 @@
 use crate::errors::error;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyMemoryView, PyType};
+use pyo3::types::PyType;
 use ramway::ErrorKind;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -73,7 +73,7 @@ impl Functions {
         shape: &[isize],
         data: *mut u8,
         writable: bool,
-        base: Bound<'py, PyMemoryView>,
+        base: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let flags = if writable { WRITEABLE } else { 0 };
         // SAFETY: attached; a dtype and a shape of as many dimensions as are said. Both calls take over a reference, of

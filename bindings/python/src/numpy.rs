@@ -77,31 +77,28 @@ impl Numpy {
         self.empty.bind(py).call1((count, descr))
     }
 
-    /// An array of the elements that are `offset` bytes into the buffer of `base`, and have `size` bytes each.
+    /// An array of elements of `size` bytes that are `offset` bytes into `memory`.
     ///
     /// # Errors
     /// `InvalidArgumentError` if they are not all in it.
     #[inline]
     pub(crate) fn over<'py>(
         &self,
-        base: Bound<'py, PyMemoryView>,
+        memory: Memory<'py>,
         descr: &Bound<'py, PyAny>,
         size: usize,
         shape: &[isize],
         offset: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = base.py();
-        // Given back at once: the memoryview holds an export of its own, and the array holds the memoryview.
-        let buffer = Buffer::get(&base, ffi::PyBUF_SIMPLE)?;
-        let (data, len, writable) = (buffer.view.buf, buffer.view.len as usize, buffer.view.readonly == 0);
-        drop(buffer);
+        let Memory { keeper, data, len, writable } = memory;
+        let py = keeper.py();
         let nbytes = shape.iter().try_fold(size, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?));
         if nbytes.is_none_or(|nbytes| len.checked_sub(offset).is_none_or(|room| nbytes > room)) {
             return Err(invalid(py, format!("{len} bytes, from byte {offset} on, are not {shape:?} of {descr}")));
         }
         let class = self.ndarray.bind(py);
-        // SAFETY: within the memoryview's buffer, as was just compared; `size_of` has refused objects.
-        unsafe { self.functions.over(class, descr, shape, data.cast::<u8>().add(offset), writable, base) }
+        // SAFETY: within the memory, as was just compared, which the keeper keeps; `size_of` has refused objects.
+        unsafe { self.functions.over(class, descr, shape, data.add(offset), writable, keeper) }
     }
 
     /// The `np.dtype` of a tensor's elements.
@@ -181,6 +178,48 @@ impl Numpy {
     }
 }
 
+/// Bytes, and the object that keeps them where they are.
+pub(crate) struct Memory<'py> {
+    keeper: Bound<'py, PyAny>,
+    data: *mut u8,
+    len: usize,
+    writable: bool,
+}
+
+impl<'py> Memory<'py> {
+    /// A message's payload: counted as one more view of it, as a memoryview would be, with less ado.
+    #[inline]
+    pub(crate) fn of_message(message: &Bound<'py, Message>) -> PyResult<Self> {
+        let py = message.py();
+        let frame = message.get().view(py)?;
+        let keeper = Bound::new(py, View { message: message.clone().unbind() })?.into_any();
+        Ok(Self { keeper, data: frame.data.cast_mut(), len: frame.len, writable: message.get().is_writable() })
+    }
+
+    /// A buffer's bytes, kept by a memoryview.
+    pub(crate) fn of_buffer(owner: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let keeper = PyMemoryView::from(owner)?.into_any();
+        // Given back at once: the memoryview holds an export of its own.
+        let buffer = Buffer::get(&keeper, ffi::PyBUF_SIMPLE)?;
+        let (data, len, writable) = (buffer.view.buf.cast(), buffer.view.len as usize, buffer.view.readonly == 0);
+        drop(buffer);
+        Ok(Self { keeper, data, len, writable })
+    }
+}
+
+/// One view of a message: the base of the arrays that lead into it.
+#[pyclass(frozen, module = "ramway")]
+struct View {
+    message: Py<Message>,
+}
+
+impl Drop for View {
+    #[inline]
+    fn drop(&mut self) {
+        self.message.get().unview();
+    }
+}
+
 /// Bytes of an element of an `np.dtype`.
 pub(crate) fn size_of(descr: &Bound<'_, PyAny>) -> PyResult<usize> {
     let py = descr.py();
@@ -251,8 +290,9 @@ fn view<'py>(
         Some(dtype) => numpy.resolve(dtype)?,
         None => (numpy.dtype_of(py, Dtype::U8)?.clone(), 1),
     };
-    let base = PyMemoryView::from(owner)?;
-    let len = base.len()?;
+    let message = owner.cast_exact::<Message>().ok();
+    let memory = message.map_or_else(|| Memory::of_buffer(owner), Memory::of_message)?;
+    let len = memory.len;
     let mut shape = shape.map_or_else(|| Ok(vec![-1]), dims)?;
     let does_not_fit = |shape: &[isize]| {
         invalid(py, format!("{len} bytes, from byte {offset} on, are not {shape:?} of {descr} ({size} bytes each)"))
@@ -264,14 +304,14 @@ fn view<'py>(
         .try_fold(size, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?));
     let (Some(known), Some(room)) = (known, len.checked_sub(offset)) else { return Err(does_not_fit(&shape)) };
     match shape.iter().filter(|&&dim| dim == -1).count() {
-        0 if known == room || (known < room && owner.cast_exact::<Message>().is_err()) => (),
+        0 if known == room || (known < room && message.is_none()) => (),
         1 if known != 0 && room % known == 0 => {
             let rest = (room / known) as isize;
             shape.iter_mut().filter(|dim| **dim == -1).for_each(|dim| *dim = rest);
         }
         _ => return Err(does_not_fit(&shape)),
     }
-    numpy.over(base, &descr, size, &shape, offset)
+    numpy.over(memory, &descr, size, &shape, offset)
 }
 
 /// A shape, from an integer or a sequence of them.

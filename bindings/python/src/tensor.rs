@@ -6,21 +6,23 @@ use crate::dlpack::{self, Asked};
 use crate::elements::{Elements, invalid};
 use crate::errors::OrRaise;
 use crate::message::Message;
-use crate::numpy::{Numpy, dims, element_type};
+use crate::numpy::{Memory, Numpy, dims, element_type};
 use crate::sender::Sender;
 use crate::slot::Slot;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyMemoryView, PyTuple};
+use pyo3::types::PyTuple;
 use ramway::tensor::{Dtype, Plan, TYPE_ID, parse};
 use std::ffi::{CStr, c_int};
 
 /// A received tensor: a view of its message's elements, in C order, on a multiple of 64 bytes.
 ///
-/// np.asarray(t), torch.from_dlpack(t), jax.dlpack.from_dlpack(t) and memoryview(t) take it without a copy; like every
-/// view they are read-only (unless the ring was opened with writable_views), and keep the message in the ring.
+/// np.asarray(t), torch.from_dlpack(t), jax.dlpack.from_dlpack(t) and memoryview(t) take it without a copy, and keep the
+/// message in the ring. Like every view it is read-only, unless the ring was opened with writable_views=True. NumPy and
+/// JAX see to that; PyTorch ignores that a tensor is read-only, and writing to one in place (t += 1, t.relu_()) ends the
+/// process (SIGSEGV): where that is wanted, open the ring with writable_views=True, or write to a clone().
 #[pyclass(frozen, module = "ramway")]
 pub(crate) struct Tensor {
     message: Py<Message>,
@@ -129,7 +131,7 @@ pub(crate) fn _slot_array<'py>(
     let py = slot.py();
     let numpy = Numpy::get(py)?;
     let dtype = Dtype::from_name(dtype).ok_or_else(|| invalid(py, format!("{dtype:?} is no element type")))?;
-    numpy.over(PyMemoryView::from(slot)?, numpy.dtype_of(py, dtype)?, dtype.size(), &dims(shape)?, offset)
+    numpy.over(Memory::of_buffer(slot)?, numpy.dtype_of(py, dtype)?, dtype.size(), &dims(shape)?, offset)
 }
 
 /// The elements of a tensor's slot as a DLPack capsule.
@@ -274,8 +276,8 @@ impl Tensor {
     pub(crate) fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::get(py)?;
         let descr = numpy.dtype_of(py, self.dtype)?;
-        let base = PyMemoryView::from(self.message.bind(py))?;
-        numpy.over(base, descr, self.dtype.size(), self.shape(), self.offset)
+        let memory = Memory::of_message(self.message.bind(py))?;
+        numpy.over(memory, descr, self.dtype.size(), self.shape(), self.offset)
     }
 
     /// Gives the message back. Raises BufferError while views are alive.
@@ -353,7 +355,8 @@ impl Tensor {
             view.len = this.nbytes as isize;
             view.itemsize = this.dtype.size() as isize;
             view.readonly = (!message.is_writable()).into();
-            view.ndim = ndim as c_int;
+            // Without a shape it is bytes in a row, as a memoryview's exports are.
+            view.ndim = if asks(ffi::PyBUF_ND) { ndim as c_int } else { 1 };
             view.format = match format {
                 Some(format) if asks(ffi::PyBUF_FORMAT) => format.as_ptr().cast_mut(),
                 _ => std::ptr::null_mut(),
