@@ -4,6 +4,7 @@
 //! one that is dropped, cancelled or timed out has done nothing. It has a coroutine's methods, so that tasks can be made
 //! of it as they are of coroutines.
 
+use crate::errors::beside_any;
 use crate::handle::Gil;
 use crate::operation::Operation;
 use crate::watch::{Watch, two_tasks};
@@ -43,7 +44,7 @@ impl Drop for Waiting {
         self.watch.get().end();
         if let Some(timer) = self.timer.take() {
             // Not while the interpreter goes: no timer runs then.
-            let _ = Python::try_attach(|py| timer.call_method0(py, intern!(py, "cancel")));
+            let _ = Python::try_attach(|py| beside_any(py, || timer.call_method0(py, intern!(py, "cancel"))));
         }
     }
 }
@@ -64,7 +65,7 @@ impl Wait {
         match self.stage.replace(Stage::Done) {
             Stage::New => {
                 let waits = self.operation.waits();
-                if waits.is_awaited() {
+                if waits.is_awaited(py) {
                     return Err(two_tasks(py));
                 }
                 if waits.is_loops_turn() {
@@ -73,7 +74,7 @@ impl Wait {
                 }
             }
             Stage::Yielded => {
-                if self.operation.waits().is_awaited() {
+                if self.operation.waits().is_awaited(py) {
                     return Err(two_tasks(py));
                 }
             }

@@ -1,5 +1,6 @@
 //! A core error becomes the exception of `ramway._errors` that stands for its kind.
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
@@ -40,6 +41,19 @@ impl<T> OrRaise<T> for ramway::Result<T> {
     #[inline(always)]
     fn or_raise(self, py: Python<'_>) -> PyResult<T> {
         self.map_err(|error| raise(py, error))
+    }
+}
+
+/// Runs what a destructor asks of Python. The interpreter also calls destructors while an exception is on its way to
+/// its handler: it stays.
+pub(crate) fn beside_any<R>(_py: Python<'_>, work: impl FnOnce() -> R) -> R {
+    let (mut kind, mut value, mut traceback) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: attached; the references that are fetched are given back by the restoring, once.
+    unsafe {
+        ffi::PyErr_Fetch(&mut kind, &mut value, &mut traceback);
+        let done = work();
+        ffi::PyErr_Restore(kind, value, traceback);
+        done
     }
 }
 

@@ -195,7 +195,7 @@ impl Receiver {
     fn _next_or_wait<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, waits) = (slf.py(), &slf.get().waits);
         let operation = || Operation::Message { receiver: slf.clone().unbind(), stream: true };
-        let wait = if waits.is_awaited() || waits.is_due() {
+        let wait = if waits.is_awaited(py) || waits.is_due() {
             Wait::new(operation())
         } else {
             match next_message(slf, true)? {

@@ -5,7 +5,7 @@
 //! descriptor having got its number. It stays registered from wait to wait; an event that finds nobody waiting takes it
 //! out of the loop.
 
-use crate::errors::error;
+use crate::errors::{beside_any, error};
 use crate::handle::Gil;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -29,8 +29,22 @@ pub(crate) struct Waits {
 impl Waits {
     /// Whether a task waits for the handle: then no other one may try.
     #[inline]
-    pub(crate) fn is_awaited(&self) -> bool {
-        self.watch.with(|watch| watch.as_ref().is_some_and(|watch| watch.get().is_awaited()))
+    pub(crate) fn is_awaited(&self, py: Python<'_>) -> bool {
+        self.watch.with(|watch| watch.as_ref().is_some_and(|watch| watch.get().is_awaited())) && !self.is_abandoned(py)
+    }
+
+    /// Whether it waits in a loop that was closed: it never goes on. Forgets it then.
+    #[cold]
+    fn is_abandoned(&self, py: Python<'_>) -> bool {
+        let known = self.watch.with(|watch| watch.as_ref().map(|watch| watch.clone_ref(py)));
+        let abandoned = known.is_some_and(|watch| {
+            let closed = watch.get().event_loop.call_method0(py, intern!(py, "is_closed"));
+            closed.and_then(|closed| closed.is_truthy(py)).unwrap_or(false)
+        });
+        if abandoned {
+            drop(self.watch.replace(None));
+        }
+        abandoned
     }
 
     /// Whether the loop is to have its turn.
@@ -90,7 +104,7 @@ impl Drop for Waits {
     fn drop(&mut self) {
         if self.watch.with(|watch| watch.is_some()) {
             // Not when the interpreter is on its way out: there is no loop to leave then.
-            let _ = Python::try_attach(|py| self.close(py));
+            let _ = Python::try_attach(|py| beside_any(py, || self.close(py)));
         }
     }
 }

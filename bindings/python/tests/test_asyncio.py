@@ -284,6 +284,13 @@ def test_a_handle_may_go_from_loop_to_loop(kind: str, ring: tuple[Sender, Receiv
     for n in range(3):
         run(kind, wait_and_receive(b"%d" % n))
         run(kind, leave_a_task_waiting())
+    # One that was closed with the task still waiting.
+    loop = new_loop(kind)
+    waiting = loop.create_task(rx.recv_async())
+    loop.run_until_complete(turns())
+    loop.close()
+    run(kind, wait_and_receive(b"after"))
+    waiting._log_destroy_pending = False  # type: ignore[attr-defined]
     # One that is not closed while the other one uses the handle, and is used again.
     loops = [new_loop(kind), new_loop("asyncio")]
     for n in range(6):
