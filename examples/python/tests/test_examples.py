@@ -26,9 +26,9 @@ def test_ticks_from_python_to_rust(batch: int) -> None:
 
 
 @pytest.mark.parametrize("program", [RUST / "waves", CPP / "waves"], ids=["rust", "cpp"])
-@pytest.mark.parametrize("first", ["receiver", "sender"])
-def test_frames_from_rust_and_cpp_to_python(program: Path, first: str) -> None:
-    commands = [("waves.py", "waves"), (program, "waves", 20_000)]
+@pytest.mark.parametrize(("first", "batch"), [("receiver", 1), ("sender", 1), ("receiver", 64)])
+def test_frames_from_rust_and_cpp_to_python(program: Path, first: str, batch: int) -> None:
+    commands: list[tuple[object, ...]] = [("waves.py", "waves", "--batch", batch), (program, "waves", 20_000)]
     if first == "sender":
         commands.reverse()
     with Run(*commands[0]) as one, Run(*commands[1]) as other:
