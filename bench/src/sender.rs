@@ -52,7 +52,7 @@ pub(crate) fn send(order: Send) -> Result<()> {
         return Err(format!("speaks version {PROTOCOL} of the protocol, not {}", order.protocol).into());
     }
     machine::settle(order.cpu, order.realtime)?;
-    let mut sender = Ring::open(order.ring).prefault(true).sender()?;
+    let mut sender = Ring::open(order.ring).allow_disk(true).prefault(true).sender()?;
     sender.set_wait_policy(WaitPolicy::Spin);
     for line in std::io::stdin().lock().lines() {
         let burst = match serde_json::from_str(&line?)? {

@@ -4,6 +4,7 @@ mod faults;
 mod loops;
 mod mechanisms;
 mod runs;
+mod sender;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
