@@ -34,7 +34,7 @@ def descriptors(receivers: int) -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     # The most that one of each kind has open in one process, and some for everything else.
-    return receivers if hard == resource.RLIM_INFINITY else min(receivers, (hard - 100) // 14)
+    return receivers if hard == resource.RLIM_INFINITY else min(receivers, (hard - 100) // 10)
 
 
 def pin(cpu: int) -> None:
