@@ -118,6 +118,8 @@ fn recv<'py>(
         receiver.give_back(rest);
     }
     receiver.give_back(number);
+    // Settles what other threads gave back while the array was filled.
+    drop(receiver.enter(py));
     if count == room { Ok(array) } else { array.get_item(PySlice::new(py, 0, count as isize, 1)) }
 }
 

@@ -7,6 +7,7 @@ use crate::ndarray::Functions;
 use crate::region::Region;
 use crate::slot::Slot;
 use pyo3::exceptions::PyImportError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyMemoryView, PyString, PyType};
@@ -208,9 +209,16 @@ impl<'py> Memory<'py> {
 }
 
 /// One view of a message: the base of the arrays that lead into it.
-#[pyclass(frozen, module = "ramway")]
+#[pyclass(frozen, module = "ramway._ramway")]
 struct View {
     message: Py<Message>,
+}
+
+#[pymethods]
+impl View {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.message)
+    }
 }
 
 impl Drop for View {
