@@ -3,11 +3,13 @@ use crate::handle::Gil;
 use crate::receiver::Receiver;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 use ramway::ErrorKind;
 use ramway::ring::consumer::Frame;
 use std::ffi::c_int;
+use std::mem::MaybeUninit;
 
 /// A received message: a read-only view of the shared memory.
 ///
@@ -21,6 +23,8 @@ pub(crate) struct Message {
     /// What the receiver's `lent` calls it.
     number: u64,
     state: Gil<State>,
+    /// Where the payload is once it was moved out of the ring.
+    private: Gil<Option<Private>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -30,6 +34,36 @@ struct State {
     /// Give it back when the last view goes.
     put_off: bool,
     released: bool,
+    /// The payload is in private memory, and its place in the ring was given back.
+    moved: bool,
+}
+
+/// A copy of a payload, at an address as aligned as the payload's own.
+struct Private {
+    pages: Box<[MaybeUninit<Page>]>,
+    /// The payload's address within its page.
+    offset: usize,
+}
+
+/// As much as any ring aligns its payloads to.
+#[repr(C, align(4096))]
+struct Page([u8; 4096]);
+
+impl Private {
+    /// # Safety
+    /// The frame's bytes are readable.
+    unsafe fn of(frame: &Frame) -> Self {
+        let offset = frame.data.addr() % size_of::<Page>();
+        let mut pages = Box::new_uninit_slice((offset + frame.len).div_ceil(size_of::<Page>()));
+        let start = pages.as_mut_ptr().cast::<u8>();
+        // SAFETY: readable as the caller says; the pages hold `offset + len` bytes and are nobody else's.
+        unsafe { start.add(offset).copy_from_nonoverlapping(frame.data, frame.len) };
+        Self { pages, offset }
+    }
+
+    fn data(&self) -> *const u8 {
+        self.pages.as_ptr().cast::<u8>().wrapping_add(self.offset)
+    }
 }
 
 // SAFETY: `frame.data` leads into a mapping that stays until the message is given back.
@@ -40,13 +74,32 @@ unsafe impl Sync for Message {}
 impl Message {
     #[inline]
     pub(crate) fn make(receiver: &Bound<'_, Receiver>, frame: Frame, number: u64) -> PyResult<Py<Self>> {
-        let message = Self { receiver: receiver.clone().unbind(), frame, number, state: Gil::default() };
-        Py::new(receiver.py(), message)
+        let (state, private) = (Gil::default(), Gil::default());
+        let message =
+            Py::new(receiver.py(), Self { receiver: receiver.clone().unbind(), frame, number, state, private })?;
+        receiver.get().lent.with(|lent| lent.belongs_to(number, message.get()));
+        Ok(message)
+    }
+
+    /// Copies the payload to private memory, so that its place in the ring can be given back by the caller; `false` if
+    /// there are views, which cannot follow.
+    pub(crate) fn move_out(&self) -> bool {
+        if self.state.get().views != 0 {
+            return false;
+        }
+        // SAFETY: not given back, as its receiver knows, so readable.
+        self.private.set(Some(unsafe { Private::of(&self.frame) }));
+        self.state.with(|state| state.moved = true);
+        true
     }
 
     /// The payload, unless it was given back. Stays valid while the caller keeps a view or the message.
     pub(crate) fn frame(&self, py: Python<'_>) -> PyResult<Frame> {
-        if self.state.get().released { Err(released(py)) } else { Ok(self.frame) }
+        let state = self.state.get();
+        if state.released {
+            return Err(released(py));
+        }
+        if state.moved { Ok(self.moved_frame()) } else { Ok(self.frame) }
     }
 
     /// Whether views may write.
@@ -81,8 +134,17 @@ impl Message {
         }
     }
 
+    #[cold]
+    fn moved_frame(&self) -> Frame {
+        let data = self.private.with(|private| private.as_ref().map(Private::data));
+        Frame { data: data.expect("was moved and is not released"), ..self.frame }
+    }
+
     fn give_back(&self) {
-        if !self.state.with(|state| std::mem::replace(&mut state.released, true)) {
+        let before = self.state.with(|state| std::mem::replace(state, State { released: true, ..*state }));
+        if before.moved {
+            self.private.set(None);
+        } else if !before.released {
             self.receiver.get().give_back(self.number);
         }
     }
@@ -199,6 +261,10 @@ impl Message {
     /// Called by the interpreter, once for each view.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         self.unview();
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.receiver)
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -17,7 +17,9 @@ use std::os::fd::AsRawFd;
 ///
 /// `for msg in rx` gives the messages until the sender closes; a sender that died raises PeerDeadError. A message is a
 /// read-only view of the shared memory and keeps its place in the ring while it, or a view of it (memoryview, NumPy
-/// array), is alive: several may be kept, and the sender waits when the ring is full of them.
+/// array), is alive: several may be kept, and the sender waits when the ring is full of them. Only what was received
+/// last, which the variable of a loop still names while the next receive waits, is moved to private memory (a copy) when
+/// it takes much of the ring and nobody has a view of it.
 ///
 /// One thread at a time may be in a call (BusyError); blocking calls let other threads run and answer Ctrl-C.
 #[pyclass(frozen, module = "ramway")]
@@ -30,6 +32,8 @@ pub(crate) struct Receiver {
     policy: Gil<WaitPolicy>,
     /// Looks before a receive gives the interpreter lock up: 1 where waiting does not begin with looking.
     looks: Gil<u32>,
+    /// Whether somebody has the descriptor.
+    polled: Gil<bool>,
     /// The task that waits for a message.
     pub(crate) waits: Waits,
     name: Option<String>,
@@ -53,6 +57,7 @@ impl Receiver {
             owed: Gil::default(),
             policy: Gil::new(policy),
             looks: Gil::new(looks),
+            polled: Gil::default(),
             waits: Waits::default(),
             name,
             writable_views: writable,
@@ -83,7 +88,10 @@ impl Receiver {
         let mut core = self.enter(py)?;
         let frame = match core.raw().recv_more(Patience::None) {
             Ok(frame) => frame,
-            Err(e) if e.kind() == ErrorKind::Empty => return Ok(None),
+            Err(e) if e.kind() == ErrorKind::Empty => {
+                self.nothing_there(&mut core);
+                return Ok(None);
+            }
             Err(e) => return Err(raise(py, e)),
         };
         let position = core.raw().position();
@@ -114,9 +122,42 @@ impl Receiver {
         }
     }
 
+    /// Before a wait, however it is waited: what was received last must not be in the sender's way.
+    fn nothing_there(&self, core: &mut ramway::Receiver) {
+        if self.lent.with(|lent| lent.is_empty()) {
+            return;
+        }
+        let half = core.capacity() as u64 / 2;
+        let mut raw = core.raw();
+        // Who is told by a descriptor does not look again before there is something.
+        if raw.lent() > half || raw.sender_waits() || self.polled.get() {
+            self.make_room(core);
+        }
+    }
+
+    /// Moves what was received last into private memory, if that is all that is held and nobody has a view of it: it is
+    /// what a loop's variable still names while the next message is received.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&self, core: &mut ramway::Receiver) {
+        let mut end = None;
+        for (number, message) in self.lent.with(|lent| lent.latest()) {
+            // SAFETY: not given back, so alive, and it stays so: nothing here gives the interpreter lock up or calls
+            // into Python.
+            if !unsafe { message.as_ref() }.move_out() {
+                break;
+            }
+            end = self.lent.with(|lent| lent.give_back(number)).or(end);
+        }
+        if let Some(end) = end {
+            core.raw().release_until(end);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn wait(&self, py: Python<'_>, core: &mut Entered<'_, ramway::Receiver>, timeout: Timeout) -> PyResult<Frame> {
+        self.nothing_there(core);
         // Messages that other threads give back meanwhile are settled between two rounds.
         let round = if self.lent.with(|lent| lent.is_empty()) {
             round_of(self.policy.get())
@@ -139,6 +180,12 @@ impl Receiver {
                     if raw.look(1).or_raise(py)?.is_some() {
                         // For the next round to receive.
                         raw.unread(Some(position));
+                        return Ok(());
+                    }
+                    let held = raw.lent();
+                    self.make_room(&mut core);
+                    let mut raw = core.raw();
+                    if raw.lent() < held {
                         return Ok(());
                     }
                     let count = self.lent.with(|lent| lent.len());
@@ -236,8 +283,10 @@ impl Receiver {
         }
         let list = PyList::empty(py);
         let mut fetched = this.fetch(py, timeout)?;
+        let first = fetched.1;
         loop {
             list.append(Self::message(slf, fetched)?)?;
+            this.lent.with(|lent| lent.batch_since(first));
             if list.len() == max {
                 return Ok(list);
             }
@@ -294,7 +343,9 @@ impl Receiver {
     /// A descriptor for event loops (select, epoll, asyncio): readable when try_recv would not give None. Made at the
     /// first call; it belongs to the receiver. Call try_recv until it gives None before polling again.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
-        Ok(self.enter(py)?.readiness().or_raise(py)?.as_raw_fd())
+        let fd = self.enter(py)?.readiness().or_raise(py)?.as_raw_fd();
+        self.polled.set(true);
+        Ok(fd)
     }
 
     /// Whether close was called.
