@@ -27,11 +27,18 @@ mod slot;
 mod tensor;
 mod watch;
 
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 // What changes in the objects is ordered by the interpreter lock (`handle::Gil`).
 #[pymodule(gil_used = true)]
 fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // SAFETY: attached.
+    if unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) } != 0 {
+        // What is kept in statics (exceptions, NumPy's objects) is the first interpreter's.
+        return Err(PyImportError::new_err("ramway does not work in sub-interpreters"));
+    }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<ring::Ring>()?;
     module.add_class::<sender::Sender>()?;

@@ -3,6 +3,7 @@ use crate::handle::Gil;
 use crate::sender::Sender;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 use ramway::ErrorKind;
@@ -225,6 +226,10 @@ impl Slot {
     /// Called by the interpreter, once for each view.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         self.state.views.with(|views| *views -= 1);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.sender)
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -11,6 +11,7 @@ use crate::sender::Sender;
 use crate::slot::Slot;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
@@ -390,6 +391,10 @@ impl Tensor {
             Some(&outermost) => Ok(outermost as usize),
             None => Err(PyTypeError::new_err("a tensor without dimensions has no length")),
         }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.message)
     }
 
     fn __reduce__(&self) -> PyResult<()> {
