@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.dlpack import from_dlpack
 
 
 def torch_trainer(features: int) -> Callable[[Any], float]:
@@ -19,12 +20,12 @@ def torch_trainer(features: int) -> Callable[[Any], float]:
         if isinstance(batch, np.ndarray):
             batch = torch.from_numpy(batch)
         elif not isinstance(batch, torch.Tensor):
-            batch = torch.from_dlpack(batch)
+            batch = from_dlpack(batch)
         optimizer.zero_grad()
         loss = loss_of(batch[:, 1:] @ weights, batch[:, 0])
         loss.backward()
         optimizer.step()
-        return float(loss)
+        return float(loss.detach())
 
     return train
 
