@@ -14,7 +14,7 @@ cd "$(dirname "$0")" || exit 1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 suites=0
 
 # Rings of tests that name no directory of their own.
 if [ -z "${RAMWAY_DIR:-}" ]; then
@@ -46,22 +46,33 @@ missing() { # NAME WHAT
     printf '==> %s: not run, %s\n' "$1" "$2"
 }
 
-# Runs the suite. `count` is `all`, or `failures` for a further run of tests that were counted before.
-suite() { # NAME COUNT PYTHON ARGUMENT...
-    name=$1 count=$2 python3=$3
-    shift 3
-    began=$(date +%s)
-    rm -f "$tmp/report.xml"
-    # shellcheck disable=SC2086
-    "$python3" "$@" -m pytest --junitxml "$tmp/report.xml" ${ARGS:-} >"$tmp/log" 2>&1
-    rc=$?
-    # shellcheck disable=SC2046
-    set -- $("$python3" -I tests/count.py "$tmp/report.xml")
-    if [ "$rc" -ne 0 ] && [ "$2" -eq 0 ]; then set -- "$1" 1 "$3"; fi
-    failed=$((failed + $2))
-    if [ "$count" = all ]; then passed=$((passed + $1)) skipped=$((skipped + $3)); fi
-    printf '==> %s: %d passed, %d failed, %d skipped (%d s)\n' "$name" "$1" "$2" "$3" $(($(date +%s) - began))
-    if [ "$2" -ne 0 ]; then cat "$tmp/log"; else grep '^SKIPPED' "$tmp/log"; fi
+# Starts the suite in the background: most of a test is waiting, so several go at once. `finish` has what came of it.
+start() { # NAME PYTHON ARGUMENT...
+    suites=$((suites + 1))
+    printf '%s\n' "$1" >"$tmp/$suites.name"
+    shift
+    (
+        began=$(date +%s)
+        # shellcheck disable=SC2086
+        "$@" ${ARGS:-} --junitxml "$tmp/$suites.xml" >"$tmp/$suites.log" 2>&1
+        echo "$? $(($(date +%s) - began))" >"$tmp/$suites.rc"
+    ) &
+}
+
+# Waits for the suites, and counts the tests of the first; of the others, whose tests are the same, only what fails.
+finish() {
+    wait
+    for suite in $(seq "$suites"); do
+        read -r rc seconds <"$tmp/$suite.rc"
+        # shellcheck disable=SC2046
+        set -- $("$tools/bin/python3" -I tests/count.py "$tmp/$suite.xml")
+        if [ "$rc" -ne 0 ] && [ "$2" -eq 0 ]; then set -- "$1" 1 "$3"; fi
+        failed=$((failed + $2))
+        if [ "$suite" = 1 ]; then passed=$((passed + $1)) skipped=$((skipped + $3)); fi
+        printf '==> %s: %d passed, %d failed, %d skipped (%d s)\n' "$(cat "$tmp/$suite.name")" "$1" "$2" "$3" "$seconds"
+        if [ "$2" -ne 0 ]; then cat "$tmp/$suite.log"; else grep '^SKIPPED' "$tmp/$suite.log"; fi
+    done
+    suites=0
 }
 
 lint() {
@@ -73,8 +84,10 @@ lint() {
     step 'ruff check' "$tools/bin/ruff" check --config pyproject.toml --no-cache "$@"
     step 'ruff format' "$tools/bin/ruff" format --config pyproject.toml --no-cache --check "$@"
     step 'mypy --strict' "$tools/bin/mypy" --cache-dir "$work/mypy"
+    step "mypy --strict on the kit's program" env MYPYPATH="$PWD/python:../../conformance/programs/python" \
+        "$tools/bin/mypy" --strict --config-file= --cache-dir "$work/mypy-kit" ../../conformance/programs/python
     if command -v node >/dev/null; then
-        step 'pyright' fetch_pyright && step 'pyright' "$tools/bin/pyright" --pythonpath "$tools/bin/python3"
+        step "pyright's program" fetch_pyright && step 'pyright' "$tools/bin/pyright" --pythonpath "$tools/bin/python3"
     else
         missing 'pyright' 'it needs Node.js (node)'
     fi
@@ -84,33 +97,42 @@ lint() {
 # pyright's package fetches the program itself when it is first started.
 fetch_pyright() { fetch "$tools/bin/pyright" --version; }
 
-newest() {
-    if ! step "environment of $newest" ready "$newest" test all; then
-        # jax and uvloop have no wheels for an interpreter that is newer than they are.
-        if [ "${CI:-}" != true ]; then failed=$((failed - 1)) skipped=$((skipped + 1)); fi
-        step "environment of $newest without jax and uvloop" ready "$newest" test || return 1
-    fi
-    suite "Python $newest" all "$work/venv-$newest/bin/python3"
+# The environment of the newest interpreter, with what else the tests talk to.
+newest_environment() {
+    if step "environment of $newest" ready "$newest" test all; then return; fi
+    # jax and uvloop have no wheels for an interpreter that is newer than they are.
+    if [ "${CI:-}" != true ]; then failed=$((failed - 1)) skipped=$((skipped + 1)); fi
+    step "environment of $newest without jax and uvloop" ready "$newest" test
 }
 
-others() {
-    for version in $(printf '%s\n' "$interpreters" | sed 's/ .*//'); do
-        [ "$version" != "$newest" ] || continue
-        step "environment of $version" ready "$version" test &&
-            suite "Python $version" failures "$work/venv-$version/bin/python3"
-    done
+newest() {
+    start "Python $newest" "$work/venv-$newest/bin/python3" -m pytest
 }
 
 debug() {
-    PYTHONMALLOC=debug suite "Python $newest, PYTHONMALLOC=debug -X dev -W error" "$1" \
-        "$work/venv-$newest/bin/python3" -X dev -W error
+    start "Python $newest, PYTHONMALLOC=debug -X dev -W error" \
+        env PYTHONMALLOC=debug "$work/venv-$newest/bin/python3" -X dev -W error -m pytest
+}
+
+# The oldest has the whole suite too; those in between have the tests that need no other process.
+others() {
+    oldest=${interpreters%% *}
+    for version in $(printf '%s\n' "$interpreters" | sed 's/ .*//'); do
+        [ "$version" != "$newest" ] || continue
+        step "environment of $version" ready "$version" test || continue
+        set -- tests
+        [ "$version" = "$oldest" ] ||
+            set -- tests/test_ring.py tests/test_slot.py tests/test_region.py tests/test_numpy.py tests/test_dlpack.py \
+                tests/test_tensor.py tests/test_asyncio.py tests/test_errors.py tests/test_pickle.py
+        start "Python $version" "$work/venv-$version/bin/python3" -m pytest "$@"
+    done
 }
 
 # The sdist alone, in a directory and an environment of its own, as pip does it where there is no wheel. Not optimised:
 # what is looked at is that everything is in it.
 sdist() {
     "$tools/bin/maturin" sdist --out "$tmp/sdist" && "$python" -m venv --without-pip "$tmp/clean" &&
-        (cd "$tmp" && MATURIN_PEP517_ARGS='--profile dev' fetch "$tools/bin/python3" -m pip \
+        (cd "$tmp" && MATURIN_PEP517_ARGS='--profile dev' "$tools/bin/python3" -m pip \
             --python clean/bin/python3 install -q sdist/*.tar.gz &&
             clean/bin/python3 -I -c 'if True:
                 import ramway
@@ -139,11 +161,25 @@ clean)
     ;;
 esac
 
+# Some tests talk to the Rust side's command. Any build of it will do.
+need_command() {
+    if [ -n "${RAMWAY_CLI:-}" ]; then return; fi
+    for RAMWAY_CLI in "$target/debug/ramway" "$target/release/ramway"; do
+        if [ -x "$RAMWAY_CLI" ]; then export RAMWAY_CLI && return; fi
+    done
+    RAMWAY_CLI=$target/debug/ramway
+    export RAMWAY_CLI
+    cargo build --quiet --locked -p ramway-cli
+}
+
 lock
 if ! find_interpreters; then
     missing 'Python' 'there is no CPython 3.11 or later (with venv and pip: on Debian, the package python3-venv)'
 elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the tools' install_wheel "$tools"; then
     unlock
+    case "${1:-all}" in
+    all | quick | debug | torch) step 'the ramway command' need_command ;;
+    esac
     case "${1:-all}" in
     build)
         # Where pip is pointed to: one wheel, and nothing older beside it.
@@ -153,17 +189,19 @@ elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the
         ln -sfn venv-tools "$work/venv" && printf '%s\n' "$work/venv"
         ;;
     all)
-        lint
-        newest && debug failures
+        newest_environment && newest && debug
         others
+        lint
         step 'sdist' sdist
+        finish
         ;;
-    quick) newest ;;
-    debug) ready "$newest" test all >"$tmp/log" 2>&1 && debug all ;;
+    quick) newest_environment && newest && finish ;;
+    debug) newest_environment && debug && finish ;;
     lint) lint ;;
     torch)
         step 'environment with PyTorch' environment "$work/venv-torch" "$python" test torch &&
-            step 'wheel' install_wheel "$work/venv-torch" && suite 'with PyTorch' all "$work/venv-torch/bin/python3"
+            step 'wheel into it' install_wheel "$work/venv-torch" &&
+            start 'with PyTorch' "$work/venv-torch/bin/python3" -m pytest && finish
         ;;
     sdist) step 'sdist' sdist ;;
     dist) dist || failed=1 ;;
