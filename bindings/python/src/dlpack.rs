@@ -4,11 +4,11 @@
 //! both. The library that took a capsule calls the deleter in it, from any thread, with or without the interpreter
 //! lock, perhaps while the interpreter shuts down.
 
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use ramway::tensor::Dtype;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
 
@@ -195,7 +195,9 @@ impl Copied {
             PyBufferError::new_err(format!("a copy of {len} bytes: that is more than an address space"))
         })?;
         // SAFETY: the layout's size is not 0.
-        let Some(data) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        let Some(data) = NonNull::new(unsafe { alloc(layout) }) else {
+            return Err(PyMemoryError::new_err(format!("a copy of {len} bytes")));
+        };
         copy_bytes(py, from, data.as_ptr(), len);
         Ok(Self { data, layout })
     }
@@ -292,6 +294,7 @@ pub(crate) fn export<'py>(
     }
     let empty = shape.contains(&0);
     let nbytes = if empty { Some(0) } else { usize::try_from(count).ok().and_then(|n| n.checked_mul(dtype.size())) };
+    let nbytes = nbytes.filter(|_| shape.iter().all(|&extent| extent >= 0));
     let room = (view.0.len as usize).checked_sub(offset);
     let Some(nbytes) = nbytes.filter(|&nbytes| room.is_some_and(|room| nbytes <= room)) else {
         return Err(PyBufferError::new_err(format!("{shape:?} of {dtype} is more than there is from byte {offset}")));

@@ -150,6 +150,21 @@ impl Message {
     }
 }
 
+/// A frame's payload as bytes.
+///
+/// # Errors
+/// `MemoryError`, which a message of any length can lead to.
+///
+/// # Safety
+/// The frame is readable.
+pub(crate) unsafe fn copy_of<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bound<'py, PyBytes>> {
+    // SAFETY: attached; readable, as the caller says. What it gives is bytes, or null with an exception.
+    unsafe {
+        let bytes = ffi::PyBytes_FromStringAndSize(frame.data.cast(), frame.len as isize);
+        Ok(Bound::from_owned_ptr_or_err(py, bytes)?.cast_into_unchecked())
+    }
+}
+
 #[cold]
 fn released(py: Python<'_>) -> PyErr {
     error(py, ErrorKind::Detached, "this message was released")
@@ -199,7 +214,7 @@ impl Message {
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let frame = self.frame(py)?;
         // SAFETY: not given back, so readable.
-        Ok(PyBytes::new(py, unsafe { std::slice::from_raw_parts(frame.data, frame.len) }))
+        unsafe { copy_of(py, &frame) }
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -2,7 +2,7 @@ use crate::args::{Bytes, Policy, Timeout};
 use crate::errors::{OrRaise, error, raise};
 use crate::handle::{Entered, Gil, Handle};
 use crate::lent::Lent;
-use crate::message::Message;
+use crate::message::{Message, copy_of};
 use crate::patience::{LOOKS, round_of, wait};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
@@ -304,9 +304,16 @@ impl Receiver {
     pub(crate) fn recv_bytes<'py>(&self, py: Python<'py>, timeout: Timeout) -> PyResult<Bound<'py, PyBytes>> {
         let (frame, number) = self.fetch(py, timeout)?;
         // SAFETY: the frame is readable until it is given back, below.
-        let bytes = PyBytes::new(py, unsafe { std::slice::from_raw_parts(frame.data, frame.len) });
-        self.give_back(number);
-        Ok(bytes)
+        match unsafe { copy_of(py, &frame) } {
+            Ok(bytes) => {
+                self.give_back(number);
+                Ok(bytes)
+            }
+            Err(e) => {
+                self.put_back(py)?;
+                Err(e)
+            }
+        }
     }
 
     /// Copies the next message to the start of a writable buffer; gives its length in bytes.

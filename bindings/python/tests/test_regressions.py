@@ -121,9 +121,9 @@ def test_a_receiver_that_ends_while_an_exception_is_on_its_way() -> None:
 
 
 def test_an_array_that_lies_about_its_dtype_is_not_read_beyond_its_end() -> None:
-    class Liar(np.ndarray):  # type: ignore[type-arg]
+    class Liar(np.ndarray):
         @property
-        def dtype(self) -> np.dtype[np.complex128]:  # type: ignore[override]
+        def dtype(self) -> np.dtype[np.complex128]:
             return np.dtype(np.complex128)
 
     tx, rx = Ring.pair(4096)
@@ -177,3 +177,27 @@ else:
             assert interpreters.run_string(other, code) is None
         finally:
             interpreters.destroy(other)
+
+
+def test_a_message_that_there_is_no_memory_for_stays() -> None:
+    run(
+        """
+        import ramway, resource
+
+        tx, rx = ramway.Ring.pair(1 << 28)
+        tx.send(bytes(1 << 27))
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 26), before[1]))
+        for _ in range(2):
+            try:
+                rx.recv_bytes()
+            except MemoryError:
+                pass
+            else:
+                raise AssertionError("memory there was")
+        resource.setrlimit(resource.RLIMIT_AS, before)
+        assert rx.lent == 0
+        assert rx.recv_bytes() == bytes(1 << 27)
+        """
+    )
