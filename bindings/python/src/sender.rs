@@ -157,8 +157,9 @@ impl Sender {
         }
         self.waits.close(py);
         match self.core.take().map(end) {
-            // Whoever closes has been told that the peer died, or was not going to ask.
-            Some(Err(e)) if e.kind() != ErrorKind::PeerDead => Err(raise(py, e)),
+            // Whoever closes has been told that the peer died, or was not going to ask. And a fork's child leaves its
+            // parent's `with` blocks when it exits.
+            Some(Err(e)) if !matches!(e.kind(), ErrorKind::PeerDead | ErrorKind::Detached) => Err(raise(py, e)),
             _ => Ok(()),
         }
     }

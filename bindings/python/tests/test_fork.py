@@ -237,3 +237,24 @@ def test_a_whole_interpreter_that_forks_and_exits_is_silent(debug: bool) -> None
     """
     options, env = (DEBUG, DEBUG_ENVIRONMENT) if debug else ((), {})
     assert run(code, options=options, env=env) == ["after"]
+
+
+def test_a_child_may_leave_its_parents_with_blocks() -> None:
+    code = """
+        import os, sys, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import ramway
+        with ramway.Ring.create("r").sender() as tx, ramway.Ring.open("r").receiver() as rx:
+            with ramway.Region.create("g", 8) as region, ramway.Listener("l") as listener:
+                tx.send(b"x")
+                with rx.recv() as message, tx.reserve(5) as slot:
+                    pid = os.fork()
+                    if pid == 0:
+                        slot.abort()
+                        sys.exit(7)
+                    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+                    slot[:] = b"after"
+                with rx.recv() as message:
+                    print(bytes(message).decode(), tx.peer_alive)
+    """
+    assert run(code) == ["after True"]
