@@ -298,7 +298,7 @@ fn view<'py>(
         Some(dtype) => numpy.resolve(dtype)?,
         None => (numpy.dtype_of(py, Dtype::U8)?.clone(), 1),
     };
-    let message = owner.cast_exact::<Message>().ok();
+    let message = owner.cast::<Message>().ok();
     let memory = message.map_or_else(|| Memory::of_buffer(owner), Memory::of_message)?;
     let len = memory.len;
     let mut shape = shape.map_or_else(|| Ok(vec![-1]), dims)?;
@@ -359,7 +359,8 @@ impl Slot {
 
 #[pymethods]
 impl Region {
-    /// The shared bytes from `offset` on as a NumPy array of any dtype: of `shape`, or of one dimension to the end. Writable, unless the region is read-only or `writable` is False.
+    /// The shared bytes from `offset` on as a NumPy array of any dtype: of `shape`, or of one dimension to the end.
+    /// Writable, unless the region is read-only or `writable` is False.
     #[pyo3(signature = (dtype = None, shape = None, *, offset = 0, writable = None),
            text_signature = "($self, dtype='uint8', shape=None, *, offset=0, writable=None)")]
     fn numpy<'py>(
