@@ -58,6 +58,8 @@ pub(crate) struct Handle<T> {
     end: UnsafeCell<Option<T>>,
     /// "sender", "receiver": for the texts of errors.
     what: &'static str,
+    /// Whose it is: in a fork's child nobody ends the calls that other threads were in.
+    process: u32,
 }
 
 // SAFETY: `end` is used only between setting and clearing `busy`, which happens under the interpreter lock.
@@ -65,7 +67,13 @@ unsafe impl<T: Send> Sync for Handle<T> {}
 
 impl<T> Handle<T> {
     pub(crate) fn new(end: T, what: &'static str) -> Self {
-        Self { busy: Gil::new(false), shut: Gil::new(false), end: UnsafeCell::new(Some(end)), what }
+        Self {
+            busy: Gil::new(false),
+            shut: Gil::new(false),
+            end: UnsafeCell::new(Some(end)),
+            what,
+            process: std::process::id(),
+        }
     }
 
     /// The end, for as long as the guard lives, across a release of the interpreter lock too.
@@ -103,7 +111,7 @@ impl<T> Handle<T> {
     /// From now on every call is told that the handle is closed. False if it was shut before; `Busy` while another
     /// thread is in a call.
     pub(crate) fn shut(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.busy.get() {
+        if self.busy.get() && !self.is_inherited() {
             return Err(self.cannot(py));
         }
         Ok(!self.shut.replace(true))
@@ -118,11 +126,17 @@ impl<T> Handle<T> {
         unsafe { &mut *self.end.get() }.take()
     }
 
+    fn is_inherited(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     #[cold]
     fn cannot(&self, py: Python<'_>) -> PyErr {
         let what = self.what;
         if self.shut.get() {
             error(py, ErrorKind::Detached, format!("this {what} is closed"))
+        } else if self.is_inherited() {
+            error(py, ErrorKind::Detached, format!("this {what} was inherited across a fork: it is the parent's"))
         } else {
             let text = format!("another thread is in a call of this {what}, which only one at a time may use");
             error(py, ErrorKind::Busy, text)

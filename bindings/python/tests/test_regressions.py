@@ -201,3 +201,31 @@ def test_a_message_that_there_is_no_memory_for_stays() -> None:
         assert rx.recv_bytes() == bytes(1 << 27)
         """
     )
+
+
+def test_a_fork_while_another_thread_is_in_a_call() -> None:
+    run(
+        """
+        import os, threading, time, ramway
+
+        tx, rx = ramway.Ring.pair(4096)
+        received = []
+        waiting = threading.Thread(target=lambda: received.append(rx.recv_bytes()))
+        waiting.start()
+        time.sleep(0.1)
+        child = os.fork()
+        if child == 0:
+            try:
+                rx.try_recv()
+            except ramway.DetachedError:
+                rx.close()
+                os._exit(0 if rx.closed else 2)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        tx.send(b"for the parent")
+        waiting.join()
+        assert received == [b"for the parent"]
+        """,
+        options=("-W", "ignore::DeprecationWarning"),
+    )
