@@ -85,6 +85,9 @@ pub use bus::{Bus, Connector, Listener, ListenerBuilder};
 pub use error::{Error, ErrorKind, Result};
 pub use ready::Readiness;
 #[cfg(not(loom))]
+#[doc(hidden)]
+pub use ready::cooperate;
+#[cfg(not(loom))]
 pub use region::{Region, RegionBuilder};
 pub use ring::{
     Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, SendBatch, Sender, Slot, TensorSlot,

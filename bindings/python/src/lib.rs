@@ -34,6 +34,8 @@ use pyo3::prelude::*;
 // What changes in the objects is ordered by the interpreter lock (`handle::Gil`).
 #[pymodule(gil_used = true)]
 fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // An event loop of Python's looks and polls in one thread.
+    ramway::cooperate();
     // SAFETY: attached.
     if unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) } != 0 {
         // What is kept in statics (exceptions, NumPy's objects) is the first interpreter's.

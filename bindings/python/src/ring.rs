@@ -122,6 +122,7 @@ impl Ring {
     }
 
     /// A ring is pickled as what it was made of.
+    #[allow(clippy::type_complexity, reason = "pickle's own pair of a callable and its arguments")]
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str, String, Py<PyDict>))> {
         let remake = py.import("ramway._ramway")?.getattr("_remake_ring")?;
         Ok((remake, (self.made_by.0, self.name.clone(), self.made_by.1.clone_ref(py))))

@@ -28,6 +28,21 @@ use crate::error::Result;
 #[cfg(loom)]
 use crate::sync::AtomicU32;
 
+/// See [`cooperate`].
+#[cfg(all(not(loom), target_os = "linux"))]
+static COOPERATIVE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// From now on a wake-up does not interrupt the thread that last found nothing where that computes: the descriptor is
+/// readable once the thread enters the kernel, for a poll for example, or at its next timer tick. For runtimes whose
+/// polling thread is that thread: a message to a waiting asyncio task cost 0.8 × the time (docs/adr/0020).
+#[cfg(not(loom))]
+#[doc(hidden)] // for the bindings; not part of the stable API
+pub fn cooperate() {
+    #[cfg(target_os = "linux")]
+    // Relaxed: orders nothing.
+    COOPERATIVE.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
 /// What turns a wake-up of a word into readability of a descriptor. Every method may be called from any thread.
 pub(crate) trait Descriptor: Send + Sync + std::fmt::Debug {
     /// The descriptor to poll.

@@ -56,7 +56,12 @@ impl Uring {
             errno => Error::os(errno, what),
         };
         // At most a wait, a poll, a time-out, a nothing and two cancellations are under way at once.
-        let ring = IoUring::new(8).map_err(|e| no("io_uring_setup", e))?;
+        let mut builder = IoUring::builder();
+        // Relaxed: said before the first descriptor is made, and a hint for any other.
+        if super::COOPERATIVE.load(Ordering::Relaxed) {
+            builder.setup_coop_taskrun();
+        }
+        let ring = builder.build(8).map_err(|e| no("io_uring_setup", e))?;
         let mut probe = io_uring::Probe::new();
         ring.submitter().register_probe(&mut probe).map_err(|e| no("asking what io_uring can do", e))?;
         if !probe.is_supported(opcode::FutexWait::CODE) {
