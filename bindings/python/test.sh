@@ -128,11 +128,12 @@ others() {
     done
 }
 
-# The sdist alone, in a directory and an environment of its own, as pip does it where there is no wheel. Not optimised:
-# what is looked at is that everything is in it.
+# The sdist alone, in directories and an environment of its own, as pip does it where there is no wheel. Not optimised:
+# what is looked at is that everything is in it. Cargo's directory is new too: what is unpacked has old times, which cargo
+# would take for what it has built before.
 sdist() {
     "$tools/bin/maturin" sdist --out "$tmp/sdist" && "$python" -m venv --without-pip "$tmp/clean" &&
-        (cd "$tmp" && MATURIN_PEP517_ARGS='--profile dev' "$tools/bin/python3" -m pip \
+        (cd "$tmp" && CARGO_TARGET_DIR="$tmp/target" MATURIN_PEP517_ARGS='--profile dev' "$tools/bin/python3" -m pip \
             --python clean/bin/python3 install -q sdist/*.tar.gz &&
             clean/bin/python3 -I -c 'if True:
                 import ramway
