@@ -88,7 +88,7 @@ impl Sender {
         wait(py, timeout, round_of(self.policy.get()), attempt, |_| Ok(())).map(std::ptr::with_exposed_provenance_mut)
     }
 
-    /// Sends a message of any type id.
+    /// Sends a copy of the bytes.
     #[inline]
     fn put(&self, py: Python<'_>, data: &[u8], type_id: u32, tag: u64, timeout: Option<Timeout>) -> PyResult<()> {
         let mut core = self.begin(py, type_id)?;
