@@ -53,8 +53,13 @@ start() { # NAME PYTHON ARGUMENT...
     shift
     (
         began=$(date +%s)
+        # The shell has what it starts in the background ignore Ctrl-C, and nothing in a shell undoes that; the tests of
+        # Ctrl-C want it as a terminal has it.
         # shellcheck disable=SC2086
-        "$@" ${ARGS:-} --junitxml "$tmp/$suites.xml" >"$tmp/$suites.log" 2>&1
+        "$tools/bin/python3" -I -c 'if True:
+            import os, signal, sys
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.execvp(sys.argv[1], sys.argv[1:])' "$@" ${ARGS:-} --junitxml "$tmp/$suites.xml" >"$tmp/$suites.log" 2>&1
         echo "$? $(($(date +%s) - began))" >"$tmp/$suites.rc"
     ) &
 }
