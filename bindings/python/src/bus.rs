@@ -24,7 +24,7 @@ use std::time::Duration;
 /// `bus.recv`, `for msg in bus` and the others are those of `bus.sender` and `bus.receiver`, which two threads may use
 /// at the same time. After the last message the receiver raises `ClosedError` (iteration ends) if the peer closed,
 /// `PeerDeadError` if its process died. Both are final.
-#[pyclass(module = "ramway", frozen)]
+#[pyclass(module = "ramway", frozen, weakref)]
 pub(crate) struct Bus {
     sender: Option<Py<Sender>>,
     receiver: Option<Py<Receiver>>,

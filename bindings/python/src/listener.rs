@@ -88,7 +88,7 @@ pub(crate) fn accept(
 ///
 /// Raises `AlreadyExistsError` if a live listener has the name, or something that is not Ramway's to remove,
 /// `InvalidArgumentError`, `PermissionDeniedError`, `UnsupportedError`.
-#[pyclass(module = "ramway", frozen)]
+#[pyclass(module = "ramway", frozen, weakref)]
 pub(crate) struct Listener {
     /// `None` once it is closed. Calls that wait hold one more reference.
     core: Gil<Option<Arc<ramway::Listener>>>,

@@ -22,7 +22,7 @@ use std::os::fd::AsRawFd;
 /// it takes much of the ring and nobody has a view of it.
 ///
 /// One thread at a time may be in a call (BusyError); blocking calls let other threads run and answer Ctrl-C.
-#[pyclass(frozen, module = "ramway")]
+#[pyclass(frozen, weakref, module = "ramway")]
 pub(crate) struct Receiver {
     pub(crate) core: Handle<ramway::Receiver>,
     pub(crate) lent: Gil<Lent>,

@@ -27,7 +27,7 @@ const NOW: Timeout = Timeout(Some(Duration::ZERO));
 ///
 /// All calls may be made from any thread. `close` (or the end of a `with`) lets go of the region; views of it keep the
 /// memory mapped until the last one is gone. A region lives until its last handle is gone, in whichever process.
-#[pyclass(module = "ramway", frozen)]
+#[pyclass(module = "ramway", frozen, weakref)]
 pub(crate) struct Region {
     /// `None` once it is closed. Calls that wait, and every exported buffer, hold one more reference.
     core: Gil<Option<Arc<ramway::Region>>>,

@@ -1,4 +1,5 @@
 use crate::args::{Bytes, Policy, Timeout};
+use crate::dlpack::copy_bytes;
 use crate::errors::{OrRaise, error, raise};
 use crate::handle::{Entered, Gil, Handle};
 use crate::patience::{round_of, wait};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 ///
 /// A message is visible to the receiver as soon as send returns, and is delivered even if this process is killed right
 /// after. One thread at a time may be in a call (BusyError); blocking calls let other threads run and answer Ctrl-C.
-#[pyclass(frozen, module = "ramway")]
+#[pyclass(frozen, weakref, module = "ramway")]
 pub(crate) struct Sender {
     pub(crate) core: Handle<ramway::Sender>,
     /// The slot that is open.
@@ -93,8 +94,8 @@ impl Sender {
     fn put(&self, py: Python<'_>, data: &[u8], type_id: u32, tag: u64, timeout: Option<Timeout>) -> PyResult<()> {
         let mut core = self.begin(py, type_id)?;
         let to = self.room(py, &mut core, data.len(), timeout)?;
-        // SAFETY: reserved for this many bytes, and nobody else's.
-        unsafe { to.copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+        // Into what is reserved for this many bytes, and nobody else's.
+        copy_bytes(py, data.as_ptr(), to, data.len());
         core.raw().commit(data.len(), type_id, tag, true).or_raise(py)
     }
 

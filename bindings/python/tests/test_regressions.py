@@ -229,3 +229,12 @@ def test_a_fork_while_another_thread_is_in_a_call() -> None:
         """,
         options=("-W", "ignore::DeprecationWarning"),
     )
+
+
+def test_handles_take_weak_references(tmp_path: Path) -> None:
+    tx, rx = ramway.Ring.pair(4096)
+    region = ramway.Region.create(tmp_path / "region", 64, allow_disk=True)
+    references = [weakref.ref(handle) for handle in (tx, rx, region)]
+    del tx, rx, region
+    gc.collect()
+    assert [reference() for reference in references] == [None, None, None]
