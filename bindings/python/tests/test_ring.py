@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import ramway
-
 from support import LONG, eventually
 
 PAGE = 4096

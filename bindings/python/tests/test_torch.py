@@ -105,7 +105,7 @@ def test_a_copy(pair):
 
 
 def test_writing_in_place_to_a_read_only_tensor_ends_the_process(directory: Path):
-    # As the documentation says: PyTorch does not look at the read-only flag. Should it begin to, mend what is said there.
+    # As the documentation says: PyTorch does not look at the read-only flag. Should it begin to, mend that too.
     code = """
         import resource, torch, ramway
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
