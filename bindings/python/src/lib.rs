@@ -12,6 +12,7 @@ mod dlpack;
 mod elements;
 mod errors;
 mod handle;
+mod hot;
 mod lent;
 mod listener;
 mod message;
@@ -45,7 +46,7 @@ fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ring::Ring>()?;
     module.add_class::<sender::Sender>()?;
     module.add_class::<receiver::Receiver>()?;
-    module.add_class::<message::Message>()?;
+    module.add("Message", hot::types(module.py())?)?;
     module.add_class::<slot::Slot>()?;
     module.add_class::<tensor::Tensor>()?;
     module.add_function(wrap_pyfunction!(tensor::_commit_tensor, module)?)?;

@@ -1,5 +1,6 @@
 use crate::errors::error;
 use crate::handle::Gil;
+use crate::hot;
 use crate::receiver::Receiver;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
@@ -8,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 use ramway::ErrorKind;
 use ramway::ring::consumer::Frame;
-use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
 /// A received message: a read-only view of the shared memory.
@@ -16,7 +16,7 @@ use std::mem::MaybeUninit;
 /// Anything that takes a buffer takes a message: bytes(msg), memoryview(msg), struct.unpack_from(fmt, msg),
 /// np.frombuffer(msg, dtype). Its place in the ring is given back when the message and all views of it are gone, or by
 /// release(); in a `with` block at its end.
-#[pyclass(frozen, module = "ramway")]
+#[pyclass(frozen, subclass, module = "ramway")]
 pub(crate) struct Message {
     receiver: Py<Receiver>,
     frame: Frame,
@@ -74,11 +74,41 @@ unsafe impl Sync for Message {}
 impl Message {
     #[inline]
     pub(crate) fn make(receiver: &Bound<'_, Receiver>, frame: Frame, number: u64) -> PyResult<Py<Self>> {
-        let (state, private) = (Gil::default(), Gil::default());
-        let message =
-            Py::new(receiver.py(), Self { receiver: receiver.clone().unbind(), frame, number, state, private })?;
-        receiver.get().lent.with(|lent| lent.belongs_to(number, message.get()));
-        Ok(message)
+        hot::make(receiver, frame, number)
+    }
+
+    /// The value of a new message, which owns the reference to its receiver.
+    ///
+    /// # Safety
+    /// With the interpreter attached; `receiver` is a `Receiver`.
+    #[inline(always)]
+    pub(crate) unsafe fn of(receiver: *mut ffi::PyObject, frame: Frame, number: u64) -> Self {
+        // SAFETY: as the caller says; a `Py` is that pointer.
+        let receiver = unsafe { std::mem::transmute::<*mut ffi::PyObject, Py<Receiver>>(receiver) };
+        Self { receiver, frame, number, state: Gil::default(), private: Gil::default() }
+    }
+
+    /// Tells the receiver which message this is, once it is where it stays.
+    #[inline(always)]
+    pub(crate) fn note(&self) {
+        self.receiver.get().lent.with(|lent| lent.belongs_to(self.number, self));
+    }
+
+    #[inline(always)]
+    pub(crate) fn receiver_ptr(&self) -> *mut ffi::PyObject {
+        self.receiver.as_ptr()
+    }
+
+    /// Counts one more view; `None` if it was given back. Gives the payload and whether views are read-only.
+    #[inline(always)]
+    pub(crate) fn export(&self) -> Option<(Frame, bool)> {
+        let state = self.state.get();
+        if state.released {
+            return None;
+        }
+        self.state.with(|state| state.views += 1);
+        let frame = if state.moved { self.moved_frame() } else { self.frame };
+        Some((frame, !self.is_writable()))
     }
 
     /// Copies the payload to private memory, so that its place in the ring can be given back by the caller; `false` if
@@ -140,7 +170,8 @@ impl Message {
         Frame { data: data.expect("was moved and is not released"), ..self.frame }
     }
 
-    fn give_back(&self) {
+    #[inline]
+    pub(crate) fn give_back(&self) {
         let before = self.state.with(|state| std::mem::replace(state, State { released: true, ..*state }));
         if before.moved {
             self.private.set(None);
@@ -166,7 +197,7 @@ pub(crate) unsafe fn copy_of<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bo
 }
 
 #[cold]
-fn released(py: Python<'_>) -> PyErr {
+pub(crate) fn released(py: Python<'_>) -> PyErr {
     error(py, ErrorKind::Detached, "this message was released")
 }
 
@@ -246,36 +277,6 @@ impl Message {
     #[pyo3(signature = (*_args))]
     fn __exit__(&self, _args: &Bound<'_, PyAny>) {
         self.release_later();
-    }
-
-    /// # Safety
-    /// Called by the interpreter, with a `view` to fill in.
-    unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let this = slf.get();
-        let frame = this.view(slf.py())?;
-        let readonly = !this.is_writable();
-        // SAFETY: `view` is the interpreter's; the bytes stay until `__releasebuffer__`.
-        let filled = unsafe {
-            ffi::PyBuffer_FillInfo(
-                view,
-                slf.as_ptr(),
-                frame.data.cast_mut().cast(),
-                frame.len as isize,
-                readonly.into(),
-                flags,
-            )
-        };
-        if filled != 0 {
-            this.unview();
-            return Err(PyErr::fetch(slf.py()));
-        }
-        Ok(())
-    }
-
-    /// # Safety
-    /// Called by the interpreter, once for each view.
-    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
-        self.unview();
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -1,6 +1,7 @@
 use crate::args::{Bytes, Policy, Timeout};
 use crate::errors::{OrRaise, error, raise};
 use crate::handle::{Entered, Gil, Handle};
+use crate::hot;
 use crate::lent::Lent;
 use crate::message::{Message, copy_of};
 use crate::patience::{LOOKS, round_of, wait};
@@ -80,6 +81,19 @@ impl Receiver {
         };
         let position = core.raw().position();
         Ok((frame, self.lent.with(|lent| lent.push(position))))
+    }
+
+    /// The next message if it is there and nothing is in the way; who gets `None` asks `fetch`.
+    #[inline(always)]
+    pub(crate) fn at_once(&self) -> Option<(Frame, u64)> {
+        if self.core.is_shut() {
+            return None;
+        }
+        let mut core = self.core.try_enter()?;
+        self.settle(&mut core);
+        let frame = core.raw().look(1).ok()??;
+        let position = core.raw().position();
+        Some((frame, self.lent.with(|lent| lent.push(position))))
     }
 
     /// The next message if there is one.
@@ -424,11 +438,12 @@ impl Receiver {
         Ok(())
     }
 
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        hot::messages(slf)
     }
 
-    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
+    #[pyo3(name = "__next__")]
+    pub(crate) fn next(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
         match slf.get().fetch(slf.py(), Timeout::FOREVER) {
             Ok(fetched) => Self::message(slf, fetched).map(Some),
             Err(e) if crate::errors::is(slf.py(), &e, ErrorKind::Closed) => Ok(None),
