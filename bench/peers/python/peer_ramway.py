@@ -70,8 +70,11 @@ class Rings(ends.End):
         return receive(self._rx, burst)
 
     def show(self, size: int, n: int) -> None:
+        # Only what is looked at: writing 800 MiB empties the caches that both processors share.
         with self._tx.reserve_tensor((size // 4,), "float32") as slot:
-            slot.numpy().fill(n)
+            array = slot.numpy()
+            array[:: 1 + len(array) // 256] = array[-1] = n
+            del array
 
     def look(self, size: int, n: int, wait: Callable[[], None]) -> tuple[int, NDArray[Any]]:
         now, try_recv = ends.now, self._rx.try_recv
