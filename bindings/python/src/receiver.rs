@@ -1,16 +1,17 @@
+mod fetch;
+
 use crate::args::{Bytes, Policy, Timeout};
-use crate::errors::{OrRaise, error, raise};
-use crate::handle::{Entered, Gil, Handle};
+use crate::errors::{OrRaise, error};
+use crate::handle::{Gil, Handle};
 use crate::hot;
 use crate::lent::Lent;
 use crate::message::{Message, copy_of};
-use crate::patience::{LOOKS, round_of, wait};
+use crate::patience::LOOKS;
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use ramway::ring::consumer::Frame;
-use ramway::ring::raw::Patience;
 use ramway::{ErrorKind, WaitPolicy};
 use std::os::fd::AsRawFd;
 
@@ -41,13 +42,6 @@ pub(crate) struct Receiver {
     pub(crate) writable_views: bool,
 }
 
-/// A frame on its way from the core to a message.
-#[derive(Clone, Copy)]
-pub(crate) struct Lending(pub(crate) Frame);
-
-// SAFETY: an address in the mapping, which is kept until the frame is given back.
-unsafe impl Send for Lending {}
-
 impl Receiver {
     pub(crate) fn wrap(mut core: ramway::Receiver, name: Option<String>, policy: WaitPolicy, writable: bool) -> Self {
         core.set_interruptible(true);
@@ -65,207 +59,11 @@ impl Receiver {
         }
     }
 
-    /// The next message within the time, or an error; notes it as lent. Gives its frame and number.
-    #[inline]
-    pub(crate) fn fetch(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame, u64)> {
-        let mut core = self.enter(py)?;
-        let mut raw = core.raw();
-        let frame = match raw.look(self.looks.get()).or_raise(py)? {
-            Some(frame) => frame,
-            None => {
-                let received = self.wait(py, &mut core, timeout);
-                // What other threads gave back meanwhile: the sender may want it before the next call.
-                self.settle(&mut core);
-                received?
-            }
-        };
-        let position = core.raw().position();
-        Ok((frame, self.lent.with(|lent| lent.push(position))))
-    }
-
-    /// The next message if it is there and nothing is in the way; who gets `None` asks `fetch`.
-    #[inline(always)]
-    pub(crate) fn at_once(&self) -> Option<(Frame, u64)> {
-        if self.core.is_shut() {
-            return None;
-        }
-        let mut core = self.core.try_enter()?;
-        self.settle(&mut core);
-        let frame = core.raw().look(1).ok()??;
-        let position = core.raw().position();
-        Some((frame, self.lent.with(|lent| lent.push(position))))
-    }
-
-    /// The next message if there is one.
-    #[inline]
-    pub(crate) fn try_fetch(&self, py: Python<'_>) -> PyResult<Option<(Frame, u64)>> {
-        let mut core = self.enter(py)?;
-        let frame = match core.raw().recv_more(Patience::None) {
-            Ok(frame) => frame,
-            Err(e) if e.kind() == ErrorKind::Empty => {
-                self.nothing_there(&mut core);
-                return Ok(None);
-            }
-            Err(e) => return Err(raise(py, e)),
-        };
-        let position = core.raw().position();
-        Ok(Some((frame, self.lent.with(|lent| lent.push(position)))))
-    }
-
-    /// Has the message that was fetched last received again: nothing was made of it.
-    pub(crate) fn put_back(&self, py: Python<'_>) -> PyResult<()> {
-        let mut core = self.enter(py)?;
-        let before = self.lent.with(|lent| lent.forget_last());
-        core.raw().unread(before);
-        Ok(())
-    }
-
-    #[inline]
-    pub(crate) fn enter(&self, py: Python<'_>) -> PyResult<Entered<'_, ramway::Receiver>> {
-        let mut core = self.core.enter(py)?;
-        self.settle(&mut core);
-        Ok(core)
-    }
-
-    /// Does the releases that had to wait for the end to be free.
-    #[inline]
-    fn settle(&self, core: &mut ramway::Receiver) {
-        if let Some(position) = self.owed.get() {
-            self.owed.set(None);
-            core.raw().release_until(position);
-        }
-    }
-
-    /// Before a wait, however it is waited: what was received last must not be in the sender's way.
-    fn nothing_there(&self, core: &mut ramway::Receiver) {
-        if self.lent.with(|lent| lent.is_empty()) {
-            return;
-        }
-        let half = core.capacity() as u64 / 2;
-        let mut raw = core.raw();
-        // Who is told by a descriptor does not look again before there is something.
-        if raw.lent() > half || raw.sender_waits() || self.polled.get() {
-            self.make_room(core);
-        }
-    }
-
-    /// Moves what was received last into private memory, if that is all that is held and nobody has a view of it: it is
-    /// what a loop's variable still names while the next message is received.
-    #[cold]
-    #[inline(never)]
-    fn make_room(&self, core: &mut ramway::Receiver) {
-        let mut end = None;
-        for (number, message) in self.lent.with(|lent| lent.latest()) {
-            // SAFETY: not given back, so alive, and it stays so: nothing here gives the interpreter lock up or calls
-            // into Python.
-            if !unsafe { message.as_ref() }.move_out() {
-                break;
-            }
-            end = self.lent.with(|lent| lent.give_back(number)).or(end);
-        }
-        if let Some(end) = end {
-            core.raw().release_until(end);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wait(&self, py: Python<'_>, core: &mut Entered<'_, ramway::Receiver>, timeout: Timeout) -> PyResult<Frame> {
-        self.nothing_there(core);
-        // Messages that other threads give back meanwhile are settled between two rounds.
-        let round = if self.lent.with(|lent| lent.is_empty()) {
-            round_of(self.policy.get())
-        } else {
-            round_of(WaitPolicy::Spin)
-        };
-        let end = std::cell::RefCell::new(&mut **core);
-        let attempt = Shared(&end);
-        let received = wait(
-            py,
-            timeout,
-            round,
-            move |patience| attempt.get().borrow_mut().raw().recv_more(patience).map(Lending),
-            |py| {
-                let mut core = end.borrow_mut();
-                self.settle(&mut core);
-                let mut raw = core.raw();
-                if raw.lent() != 0 && raw.sender_waits() {
-                    let position = raw.position();
-                    if raw.look(1).or_raise(py)?.is_some() {
-                        // For the next round to receive.
-                        raw.unread(Some(position));
-                        return Ok(());
-                    }
-                    let held = raw.lent();
-                    self.make_room(&mut core);
-                    let mut raw = core.raw();
-                    if raw.lent() < held {
-                        return Ok(());
-                    }
-                    let count = self.lent.with(|lent| lent.len());
-                    return Err(error(
-                        py,
-                        ErrorKind::Busy,
-                        format!(
-                            "the sender waits for room, and {count} messages ({} of {} bytes of the ring) are still held \
-                             here, so that neither side could go on: drop or release messages and their views, copy \
-                             what is to be kept, or create the ring with a larger capacity",
-                            raw.lent(),
-                            core.capacity(),
-                        ),
-                    ));
-                }
-                Ok(())
-            },
-        )?;
-        Ok(received.0)
-    }
-
-    /// A message or batch of this number is no longer looked at.
-    #[inline]
-    pub(crate) fn give_back(&self, number: u64) {
-        let Some(position) = self.lent.with(|lent| lent.give_back(number)) else { return };
-        match self.core.try_enter() {
-            Some(mut core) => {
-                // What is owed lies before it, and would be a step back afterwards.
-                self.owed.set(None);
-                core.raw().release_until(position);
-            }
-            None => self.owed.set(Some(position)),
-        }
-        if self.core.is_shut() {
-            self.finish();
-        }
-    }
-
-    /// Lets go of the role once the handle is shut and nothing is lent.
-    #[cold]
-    fn finish(&self) {
-        if self.lent.with(|lent| lent.is_empty()) {
-            if let Some(mut core) = self.core.try_enter() {
-                self.settle(&mut core);
-            }
-            drop(self.core.take());
-        }
-    }
-
     #[inline]
     fn message(slf: &Bound<'_, Self>, (frame, number): (Frame, u64)) -> PyResult<Py<Message>> {
         Message::make(slf, frame, number)
     }
 }
-
-/// Carries a reference across the release of the interpreter lock.
-struct Shared<'a, T>(&'a T);
-
-impl<T> Shared<'_, T> {
-    fn get(&self) -> &T {
-        self.0
-    }
-}
-
-// SAFETY: `wait` uses it while it has given the interpreter lock up, and its other user runs only while it has not.
-unsafe impl<T> Send for Shared<'_, T> {}
 
 #[pymethods]
 impl Receiver {
