@@ -90,6 +90,7 @@ impl Wait {
 
     #[inline(never)]
     fn wait(&self, py: Python<'_>) -> PyResult<Step> {
+        self.operation.check(py)?;
         let (watch, new) = self.operation.waits().watch(py, || self.operation.fd(py))?;
         // A descriptor is readable until a look with it there has found nothing.
         if new && let Some(value) = self.operation.attempt(py)? {

@@ -18,6 +18,9 @@ use pyo3::types::PyTuple;
 use ramway::ErrorKind;
 use std::os::fd::RawFd;
 
+/// Seconds between two looks of a task that waits for a message and holds others: the sender may have come to wait for
+/// their room.
+const HOLDER_ROUND: f64 = 0.1;
 /// Seconds between two looks of a task that waits for a listener: handshakes that have gone silent end in them.
 const LISTENER_ROUND: f64 = 1.0;
 
@@ -110,7 +113,22 @@ impl Operation {
 
     /// After so many seconds of waiting it is attempted again, whatever the descriptor says.
     pub(crate) fn round(&self) -> Option<f64> {
-        matches!(self, Self::Connection { .. }).then_some(LISTENER_ROUND)
+        match self {
+            Self::Message { receiver, .. } | Self::Several { receiver, .. } => {
+                let holds = !receiver.get().lent.with(|lent| lent.is_empty());
+                holds.then_some(HOLDER_ROUND)
+            }
+            Self::Connection { .. } => Some(LISTENER_ROUND),
+            Self::Room { .. } | Self::Notification { .. } => None,
+        }
+    }
+
+    /// An error if it would wait for ever.
+    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            Self::Message { receiver, .. } | Self::Several { receiver, .. } => receiver.get().is_stuck(py),
+            _ => Ok(()),
+        }
     }
 
     /// The descriptor that becomes readable when `attempt` has something else to say than the last `None`.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import ramway
 from ramway import Message, Ring
-from support import DEBUG, DEBUG_ENVIRONMENT, Thread, run
+from support import DEBUG, DEBUG_ENVIRONMENT, LONG, Thread, run
 
 
 def test_a_release_owed_from_a_wait_is_not_done_after_a_later_one() -> None:
@@ -238,3 +238,20 @@ def test_handles_take_weak_references() -> None:
     del tx, rx, region
     gc.collect()
     assert [reference() for reference in references] == [None, None, None]
+
+
+def test_a_task_that_holds_the_whole_ring_is_told_so() -> None:
+    async def receive(rx: ramway.Receiver) -> None:
+        held = []
+        async with asyncio.timeout(LONG):
+            while True:
+                held.append(memoryview(await rx.recv_async()))
+
+    tx, rx = Ring.pair(4096)
+    sender = Thread(lambda: [tx.send(bytes(1000), timeout=LONG) for _ in range(8)])
+    with pytest.raises(ramway.BusyError, match="neither side"):
+        asyncio.run(receive(rx))
+    gc.collect()
+    while sender.is_alive():
+        rx.try_recv()
+    sender.result()

@@ -131,40 +131,45 @@ impl Receiver {
             timeout,
             round,
             move |patience| attempt.get().borrow_mut().raw().recv_more(patience).map(Lending),
-            |py| {
-                let mut core = end.borrow_mut();
-                self.settle(&mut core);
-                let mut raw = core.raw();
-                if raw.lent() != 0 && raw.sender_waits() {
-                    let position = raw.position();
-                    if raw.look(1).or_raise(py)?.is_some() {
-                        // For the next round to receive.
-                        raw.unread(Some(position));
-                        return Ok(());
-                    }
-                    let held = raw.lent();
-                    self.make_room(&mut core);
-                    let mut raw = core.raw();
-                    if raw.lent() < held {
-                        return Ok(());
-                    }
-                    let count = self.lent.with(|lent| lent.len());
-                    return Err(error(
-                        py,
-                        ErrorKind::Busy,
-                        format!(
-                            "the sender waits for room, and {count} messages ({} of {} bytes of the ring) are still held \
-                             here, so that neither side could go on: drop or release messages and their views, copy \
-                             what is to be kept, or create the ring with a larger capacity",
-                            raw.lent(),
-                            core.capacity(),
-                        ),
-                    ));
-                }
-                Ok(())
-            },
+            |py| self.check_stuck(py, &mut end.borrow_mut()),
         )?;
         Ok(received.0)
+    }
+
+    /// BusyError if the sender waits for room that only messages held here could give it: for who waits without looking.
+    pub(crate) fn is_stuck(&self, py: Python<'_>) -> PyResult<()> {
+        let mut core = self.enter(py)?;
+        self.check_stuck(py, &mut core)
+    }
+
+    fn check_stuck(&self, py: Python<'_>, core: &mut ramway::Receiver) -> PyResult<()> {
+        self.settle(core);
+        let mut raw = core.raw();
+        if raw.lent() == 0 || !raw.sender_waits() {
+            return Ok(());
+        }
+        let position = raw.position();
+        if raw.look(1).or_raise(py)?.is_some() {
+            // For the next round to receive.
+            raw.unread(Some(position));
+            return Ok(());
+        }
+        let held = raw.lent();
+        self.make_room(core);
+        let lent = core.raw().lent();
+        if lent < held {
+            return Ok(());
+        }
+        let (count, capacity) = (self.lent.with(|lent| lent.len()), core.capacity());
+        Err(error(
+            py,
+            ErrorKind::Busy,
+            format!(
+                "the sender waits for room, and {count} messages ({lent} of {capacity} bytes of the ring) are still held \
+                 here, so that neither side could go on: drop or release messages and their views, copy what is to be \
+                 kept, or create the ring with a larger capacity"
+            ),
+        ))
     }
 
     /// A message or batch of this number is no longer looked at.
