@@ -34,7 +34,8 @@ class Child:
             stderr=subprocess.PIPE,
             text=True,
             bufsize=1,
-            env=os.environ | (env or {}),
+            # Lines are read as they come.
+            env=os.environ | {"PYTHONUNBUFFERED": "1"} | (env or {}),
         )
         self.lines: queue.Queue[str | None] = queue.Queue()
         self.errors: list[str] = []
