@@ -262,7 +262,8 @@ def child_echoes(there: str, back: Ring) -> None:
 # By path: a fork server is started once and keeps the environment of that time.
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+# JAX, where an earlier test has imported it, warns of forks.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:os.fork:RuntimeWarning")
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
 def test_a_name_or_a_ring_goes_to_a_multiprocessing_child(method: str, directory: Path) -> None:
     context: BaseContext = multiprocessing.get_context(method)
