@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,9 @@ RUST = Path(os.environ["RAMWAY_EXAMPLES_RUST"])
 CPP = Path(os.environ["RAMWAY_EXAMPLES_CPP"])
 # No test depends on being fast: this is for what has gone wrong, in seconds.
 LONG = 100.0
+
+# What a shell starts in the background ignores Ctrl-C, and so do its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Run:
