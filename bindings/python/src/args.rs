@@ -41,6 +41,13 @@ pub(crate) struct Timeout(pub(crate) Option<Duration>);
 
 impl Timeout {
     pub(crate) const FOREVER: Self = Self(None);
+    pub(crate) const NOW: Self = Self(Some(Duration::ZERO));
+    pub(crate) const SECOND: Self = Self(Some(Duration::from_secs(1)));
+
+    /// For calls of the core that know no "for ever".
+    pub(crate) fn limit(self) -> Duration {
+        self.0.unwrap_or(Duration::MAX)
+    }
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Timeout {
@@ -69,6 +76,8 @@ pub(crate) fn duration(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
 pub(crate) struct Policy(pub(crate) WaitPolicy);
 
 impl Policy {
+    pub(crate) const HYBRID: Self = Self(WaitPolicy::Hybrid);
+
     pub(crate) fn name(self) -> &'static str {
         match self.0 {
             WaitPolicy::Spin => "spin",

@@ -13,7 +13,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use ramway::{ErrorKind, WaitPolicy};
+use ramway::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -94,8 +94,6 @@ impl Connecting {
     }
 }
 
-const HYBRID: Policy = Policy(WaitPolicy::Hybrid);
-const SECOND: Timeout = Timeout(Some(Duration::from_secs(1)));
 const TEN_SECONDS: Timeout = Timeout(Some(Duration::from_secs(10)));
 
 #[pymethods]
@@ -107,7 +105,7 @@ impl Bus {
     #[staticmethod]
     #[pyo3(signature = (
         name, capacity=1 << 20, *, to_peer=None, from_peer=None, align=16, mode=None, allow_uids=Vec::new(),
-        handshake_timeout=SECOND, backlog=128, wait=HYBRID, membarrier=true, writable_views=false,
+        handshake_timeout=Timeout::SECOND, backlog=128, wait=Policy::HYBRID, membarrier=true, writable_views=false,
         timeout=Timeout::FOREVER,
     ), text_signature = "(name, capacity=1048576, *, to_peer=None, from_peer=None, align=16, mode=None, \
         allow_uids=(), handshake_timeout=1.0, backlog=128, wait='hybrid', membarrier=True, writable_views=False, \
@@ -156,7 +154,7 @@ impl Bus {
     /// serve us, `PermissionDeniedError`, `AbiMismatchError`, `CorruptError`, or the listener's reason not to.
     #[staticmethod]
     #[pyo3(signature = (
-        name, *, timeout=TEN_SECONDS, wait=HYBRID, membarrier=true, writable_views=false, allow_uids=Vec::new(),
+        name, *, timeout=TEN_SECONDS, wait=Policy::HYBRID, membarrier=true, writable_views=false, allow_uids=Vec::new(),
     ), text_signature = "(name, *, timeout=10.0, wait='hybrid', membarrier=True, writable_views=False, \
         allow_uids=())")]
     fn connect(
@@ -174,7 +172,7 @@ impl Bus {
     /// `connect` for asyncio: an awaitable of the bus.
     #[staticmethod]
     #[pyo3(signature = (
-        name, *, timeout=TEN_SECONDS, wait=HYBRID, membarrier=true, writable_views=false, allow_uids=Vec::new(),
+        name, *, timeout=TEN_SECONDS, wait=Policy::HYBRID, membarrier=true, writable_views=false, allow_uids=Vec::new(),
     ), text_signature = "(name, *, timeout=10.0, wait='hybrid', membarrier=True, writable_views=False, \
         allow_uids=())")]
     fn connect_async<'py>(
@@ -388,7 +386,7 @@ fn connecting(
     allow_uids: &[u32],
 ) -> Connecting {
     let connector = ramway::Bus::connector(&name.0)
-        .timeout(timeout.0.unwrap_or(Duration::MAX))
+        .timeout(timeout.limit())
         .trust_uids(allow_uids)
         .wait_policy(wait.0)
         .membarrier(membarrier)

@@ -9,15 +9,10 @@ use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use ramway::ring::raw::Patience;
-use ramway::{ErrorKind, WaitPolicy};
+use ramway::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-const HYBRID: Policy = Policy(WaitPolicy::Hybrid);
-const SECOND: Timeout = Timeout(Some(Duration::from_secs(1)));
 
 /// What a listener is told, by `Listener` and by `Bus.listen`.
 pub(crate) struct Options {
@@ -40,7 +35,7 @@ impl Options {
             .capacities(self.to_peer.unwrap_or(self.capacity), self.from_peer.unwrap_or(self.capacity))
             .align(self.align)
             .allow_uids(&self.allow_uids)
-            .handshake_timeout(self.handshake_timeout.0.unwrap_or(Duration::MAX))
+            .handshake_timeout(self.handshake_timeout.limit())
             .backlog(self.backlog)
             .wait_policy(self.wait.0)
             .membarrier(self.membarrier)
@@ -60,13 +55,7 @@ pub(crate) fn accept(
     timeout: Timeout,
     still_open: impl FnMut(Python<'_>) -> PyResult<()>,
 ) -> PyResult<ramway::Bus> {
-    let attempt = |patience| {
-        listener.accept_timeout(match patience {
-            Patience::None => Duration::ZERO,
-            Patience::For(limit) => limit,
-            Patience::Forever => ROUND,
-        })
-    };
+    let attempt = |patience| listener.accept_timeout(patience::limit(patience));
     patience::wait(py, timeout, ROUND, attempt, still_open).map_err(|e| {
         if !errors::is(py, &e, ErrorKind::TimedOut) {
             return e;
@@ -117,7 +106,7 @@ impl Listener {
     #[new]
     #[pyo3(signature = (
         name, capacity=1 << 20, *, to_peer=None, from_peer=None, align=16, mode=None, allow_uids=Vec::new(),
-        handshake_timeout=SECOND, backlog=128, wait=HYBRID, membarrier=true,
+        handshake_timeout=Timeout::SECOND, backlog=128, wait=Policy::HYBRID, membarrier=true,
         writable_views=false,
     ), text_signature = "(name, capacity=1048576, *, to_peer=None, from_peer=None, align=16, mode=None, \
         allow_uids=(), handshake_timeout=1.0, backlog=128, wait='hybrid', membarrier=True, writable_views=False)")]

@@ -139,9 +139,7 @@ impl Message {
 
     /// Counts one more view: until [`unview`](Self::unview) the memory stays.
     pub(crate) fn view(&self, py: Python<'_>) -> PyResult<Frame> {
-        let frame = self.frame(py)?;
-        self.state.with(|state| state.views += 1);
-        Ok(frame)
+        self.export().map(|(frame, _)| frame).ok_or_else(|| released(py))
     }
 
     /// One view less, with the interpreter attached.

@@ -23,6 +23,15 @@ pub(crate) fn round_of(policy: WaitPolicy) -> Duration {
     if policy == WaitPolicy::Spin { SPIN_ROUND } else { ROUND }
 }
 
+/// A patience of [`wait`]'s, for calls of the core that take a length of time.
+pub(crate) fn limit(patience: Patience) -> Duration {
+    match patience {
+        Patience::None => Duration::ZERO,
+        Patience::For(limit) => limit,
+        Patience::Forever => Duration::MAX,
+    }
+}
+
 /// Makes `attempt` without the interpreter lock until it says something else than `TimedOut`, `Interrupted`, `Full` or
 /// `Empty`, or the time is up: then `TimedOutError`. With the lock, between two rounds, the signals' handlers run and
 /// `between` is asked.

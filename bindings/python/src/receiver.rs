@@ -103,11 +103,9 @@ impl Receiver {
                 return Ok(list);
             }
             let mut core = this.enter(py)?;
-            let mut raw = core.raw();
             // An error of the ring ends the batch too, and stays for the next receive.
-            let Ok(Some(frame)) = raw.look(1) else { return Ok(list) };
-            let position = raw.position();
-            fetched = (frame, this.lent.with(|lent| lent.push(position)));
+            let Ok(Some(frame)) = core.raw().look(1) else { return Ok(list) };
+            fetched = this.lend(&mut core, frame);
         }
     }
 

@@ -3,21 +3,16 @@
 use crate::args::{Name, Policy, Timeout};
 use crate::errors::{self, OrRaise, error};
 use crate::handle::Gil;
-use crate::patience::{self, ROUND, round_of, unless_signalled};
+use crate::patience::{self, round_of, unless_signalled};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
-use ramway::ring::raw::Patience;
 use ramway::{ErrorKind, RegionBuilder, WaitPolicy};
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::Duration;
-
-const HYBRID: Policy = Policy(WaitPolicy::Hybrid);
-const NOW: Timeout = Timeout(Some(Duration::ZERO));
 
 /// Named bytes that any number of processes have mapped, with a notification that costs nothing when nobody waits.
 ///
@@ -66,11 +61,6 @@ impl Region {
     fn is_closed(&self) -> bool {
         self.core.with(|core| core.is_none())
     }
-}
-
-/// As the core takes it, which knows no "for ever".
-fn limit(timeout: Timeout) -> Duration {
-    timeout.0.unwrap_or(Duration::MAX)
 }
 
 /// The keyword arguments that all three ways to a region share.
@@ -127,7 +117,7 @@ impl Region {
     /// `PermissionDeniedError`, `UnsupportedError`.
     #[staticmethod]
     #[pyo3(signature = (
-        name, size, *, persistent=false, discard=false, allow_disk=false, mode=0o600, timeout=NOW, wait=HYBRID,
+        name, size, *, persistent=false, discard=false, allow_disk=false, mode=0o600, timeout=Timeout::NOW, wait=Policy::HYBRID,
         lock_memory=false, huge_pages=false, numa_node=None, prefault=false,
     ), text_signature = "(name, size, *, persistent=False, discard=False, allow_disk=False, mode=384, timeout=0.0, \
         wait='hybrid', lock_memory=False, huge_pages=False, numa_node=None, prefault=False)")]
@@ -149,7 +139,7 @@ impl Region {
     ) -> PyResult<Self> {
         let shared = Options { wait, lock_memory, prefault };
         let options = NewOptions { shared, persistent, discard, allow_disk, mode, huge_pages, numa_node };
-        let core = py.detach(|| options.builder().timeout(limit(timeout)).create(&name.0, size)).or_raise(py)?;
+        let core = py.detach(|| options.builder().timeout(timeout.limit()).create(&name.0, size)).or_raise(py)?;
         Ok(Self::wrap(core, &name, wait))
     }
 
@@ -159,7 +149,7 @@ impl Region {
     ///
     /// Raises `NotFoundError`, `PermissionDeniedError`, `AbiMismatchError`, `InvalidArgumentError`.
     #[staticmethod]
-    #[pyo3(signature = (name, *, read_only=false, timeout=NOW, wait=HYBRID, lock_memory=false, prefault=false),
+    #[pyo3(signature = (name, *, read_only=false, timeout=Timeout::NOW, wait=Policy::HYBRID, lock_memory=false, prefault=false),
            text_signature = "(name, *, read_only=False, timeout=0.0, wait='hybrid', lock_memory=False, \
         prefault=False)")]
     fn open(
@@ -172,7 +162,7 @@ impl Region {
         prefault: bool,
     ) -> PyResult<Self> {
         let options = Options { wait, lock_memory, prefault };
-        let builder = options.builder().read_only(read_only).timeout(limit(timeout));
+        let builder = options.builder().read_only(read_only).timeout(timeout.limit());
         let core = unless_signalled(py, |go_on| builder.open_while(&name.0, go_on))?;
         Ok(Self::wrap(core, &name, wait))
     }
@@ -181,7 +171,7 @@ impl Region {
     /// with another size.
     #[staticmethod]
     #[pyo3(signature = (
-        name, size, *, persistent=false, discard=false, allow_disk=false, mode=0o600, timeout=NOW, wait=HYBRID,
+        name, size, *, persistent=false, discard=false, allow_disk=false, mode=0o600, timeout=Timeout::NOW, wait=Policy::HYBRID,
         lock_memory=false, huge_pages=false, numa_node=None, prefault=false,
     ), text_signature = "(name, size, *, persistent=False, discard=False, allow_disk=False, mode=384, timeout=0.0, \
         wait='hybrid', lock_memory=False, huge_pages=False, numa_node=None, prefault=False)")]
@@ -204,7 +194,7 @@ impl Region {
         let shared = Options { wait, lock_memory, prefault };
         let options = NewOptions { shared, persistent, discard, allow_disk, mode, huge_pages, numa_node };
         let core =
-            py.detach(|| options.builder().timeout(limit(timeout)).open_or_create(&name.0, size)).or_raise(py)?;
+            py.detach(|| options.builder().timeout(timeout.limit()).open_or_create(&name.0, size)).or_raise(py)?;
         Ok(Self::wrap(core, &name, wait))
     }
 
@@ -241,12 +231,7 @@ impl Region {
     fn wait(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
         let core = self.core(py)?;
         let attempt = |patience| {
-            let limit = match patience {
-                Patience::None => Duration::ZERO,
-                Patience::For(limit) => limit,
-                Patience::Forever => ROUND,
-            };
-            if core.wait(Some(limit))? { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+            if core.wait(Some(patience::limit(patience)))? { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
         };
         match patience::wait(py, timeout, round_of(self.policy), attempt, |py| self.check_open(py)) {
             Ok(()) => Ok(true),

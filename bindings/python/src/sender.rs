@@ -91,21 +91,36 @@ impl Sender {
 
     /// Sends a copy of the bytes.
     #[inline]
-    fn put(&self, py: Python<'_>, data: &[u8], type_id: u32, tag: u64, timeout: Option<Timeout>) -> PyResult<()> {
+    fn put(
+        &self,
+        py: Python<'_>,
+        data: &[u8],
+        type_id: u32,
+        tag: u64,
+        timeout: Option<Timeout>,
+        flush: bool,
+    ) -> PyResult<()> {
         let mut core = self.begin(py, type_id)?;
         let to = self.room(py, &mut core, data.len(), timeout)?;
         // Into what is reserved for this many bytes, and nobody else's.
         copy_bytes(py, data.as_ptr(), to, data.len());
-        core.raw().commit(data.len(), type_id, tag, true).or_raise(py)
+        core.raw().commit(data.len(), type_id, tag, flush).or_raise(py)
     }
 
     #[inline]
-    fn put_object(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Option<Timeout>) -> PyResult<()> {
+    fn put_object(
+        &self,
+        data: &Bound<'_, PyAny>,
+        type_id: u32,
+        tag: u64,
+        timeout: Option<Timeout>,
+        flush: bool,
+    ) -> PyResult<()> {
         // Bytes themselves need no view.
         if let Ok(bytes) = data.cast_exact::<PyBytes>() {
-            return self.put(data.py(), bytes.as_bytes(), type_id, tag, timeout);
+            return self.put(data.py(), bytes.as_bytes(), type_id, tag, timeout, flush);
         }
-        self.put(data.py(), Bytes::of(data)?.as_slice(), type_id, tag, timeout)
+        self.put(data.py(), Bytes::of(data)?.as_slice(), type_id, tag, timeout, flush)
     }
 
     /// An open slot of `len` bytes.
@@ -192,13 +207,13 @@ impl Sender {
     #[pyo3(signature = (data, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
            text_signature = "($self, data, type_id=0, tag=0, *, timeout=None)")]
     pub(crate) fn send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<()> {
-        self.put_object(data, type_id, tag, Some(timeout))
+        self.put_object(data, type_id, tag, Some(timeout), true)
     }
 
     /// send that does not wait: FullError if there is no room now.
     #[pyo3(signature = (data, type_id = 0, tag = 0))]
     pub(crate) fn try_send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<()> {
-        self.put_object(data, type_id, tag, None)
+        self.put_object(data, type_id, tag, None, true)
     }
 
     /// Sends many messages and publishes them together, or earlier when the ring fills up: then it waits for room.
@@ -209,14 +224,7 @@ impl Sender {
         let mut sent = 0;
         let outcome = (|| {
             for message in messages.try_iter()? {
-                let message = message?;
-                let bytes = Bytes::of(&message)?;
-                let data = bytes.as_slice();
-                let mut core = self.begin(py, type_id)?;
-                let to = self.room(py, &mut core, data.len(), Some(Timeout::FOREVER))?;
-                // SAFETY: as in `put`.
-                unsafe { to.copy_from_nonoverlapping(data.as_ptr(), data.len()) };
-                core.raw().commit(data.len(), type_id, 0, false).or_raise(py)?;
+                self.put_object(&message?, type_id, 0, Some(Timeout::FOREVER), false)?;
                 sent += 1;
             }
             Ok(())

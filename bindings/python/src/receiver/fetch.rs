@@ -25,8 +25,7 @@ impl Receiver {
                 received?
             }
         };
-        let position = core.raw().position();
-        Ok((frame, self.lent.with(|lent| lent.push(position))))
+        Ok(self.lend(&mut core, frame))
     }
 
     /// The next message if it is there and nothing is in the way; who gets `None` asks `fetch`.
@@ -38,8 +37,7 @@ impl Receiver {
         let mut core = self.core.try_enter()?;
         self.settle(&mut core);
         let frame = core.raw().look(1).ok()??;
-        let position = core.raw().position();
-        Some((frame, self.lent.with(|lent| lent.push(position))))
+        Some(self.lend(&mut core, frame))
     }
 
     /// The next message if there is one.
@@ -54,8 +52,14 @@ impl Receiver {
             }
             Err(e) => return Err(raise(py, e)),
         };
+        Ok(Some(self.lend(&mut core, frame)))
+    }
+
+    /// Notes the frame that was received last as lent; gives it and its number.
+    #[inline(always)]
+    pub(super) fn lend(&self, core: &mut ramway::Receiver, frame: Frame) -> (Frame, u64) {
         let position = core.raw().position();
-        Ok(Some((frame, self.lent.with(|lent| lent.push(position)))))
+        (frame, self.lent.with(|lent| lent.push(position)))
     }
 
     /// Has the message that was fetched last received again: nothing was made of it.
