@@ -1,0 +1,68 @@
+//! What a hostile process can do: write anything anywhere into the memory it shares.
+//!
+//! Through `/proc/self/mem`, so that the test peer needs neither a second mapping nor `unsafe`, and it works for a
+//! bus, whose memory has no name.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Error, Read, Result};
+use std::os::unix::fs::FileExt;
+
+/// Segment offset of the word `data_offset` of block 0.
+const DATA_OFFSET: u64 = 0x400;
+
+/// One line of `/proc/self/maps` that leads into a segment of this process.
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// Of its first byte in the segment.
+    offset: u64,
+    writable: bool,
+}
+
+fn mappings() -> Result<Vec<Mapping>> {
+    let mut maps = String::new();
+    File::open("/proc/self/maps")?.read_to_string(&mut maps)?;
+    Ok(maps
+        .lines()
+        .filter(|line| line.contains("ramway") && !line.contains("ramway-node-peer"))
+        .filter_map(parse)
+        .collect())
+}
+
+/// `start-end rwxs offset device inode path`, all in hexadecimal.
+fn parse(line: &str) -> Option<Mapping> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let rights = words.next()?;
+    let hex = |word: &str| u64::from_str_radix(word, 16).ok();
+    Some(Mapping {
+        start: hex(start)?,
+        end: hex(end)?,
+        offset: hex(words.next()?)?,
+        writable: rights.contains("ws") || rights.contains("w-s"),
+    })
+}
+
+fn address(offset: u64, len: u64) -> Result<u64> {
+    let all = mappings()?;
+    let covering = |m: &&Mapping| m.writable && m.offset <= offset && offset + len <= m.offset + (m.end - m.start);
+    let mapping = all.iter().find(covering).ok_or_else(|| Error::other("no writable mapping has these bytes"))?;
+    Ok(mapping.start + (offset - mapping.offset))
+}
+
+/// Writes over bytes of the segment.
+pub(crate) fn write(offset: u64, bytes: &[u8]) -> Result<()> {
+    let at = address(offset, bytes.len() as u64)?;
+    OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(bytes, at)
+}
+
+pub(crate) fn data_of_block_0() -> Result<u64> {
+    let mut word = [0; 8];
+    File::open("/proc/self/mem")?.read_exact_at(&mut word, address(DATA_OFFSET, 8)?)?;
+    Ok(u64::from_le_bytes(word))
+}
+
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    (0..text.len()).step_by(2).map(digits).collect()
+}
