@@ -1,0 +1,86 @@
+// Other processes for the tests: real ones, which never outlive their test.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** No test depends on being fast: this is for what has gone wrong, in milliseconds. */
+export const LONG = 60_000;
+
+/** Where a program of the Rust examples is; the Makefile builds them and says so. */
+export const rust = (/** @type {string} */ name) => join(process.env.RAMWAY_EXAMPLES_RUST ?? '../../target/debug', name);
+
+/**
+ * A directory for one test's rings, in which nothing may be left at the test's end.
+ * @param {import('node:test').TestContext} t
+ */
+export function place(t) {
+  const directory = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'ramway-examples-'));
+  t.after(() => {
+    const left = readdirSync(directory);
+    rmSync(directory, { recursive: true });
+    assert.deepEqual(left, []);
+  });
+  return directory;
+}
+
+/** Waits until `condition` gives something that is true, and gives that. */
+export async function until(/** @type {string} */ what, condition, timeout = LONG) {
+  for (const end = Date.now() + timeout; ; await sleep(20)) {
+    const value = await condition();
+    if (value) return value;
+    assert.ok(Date.now() < end, `waited ${timeout / 1000} s: ${typeof what === 'function' ? what() : what}`);
+  }
+}
+
+export class Program {
+  /** Every line of standard output so far. @type {string[]} */
+  lines = [];
+  /** Standard error so far. */
+  complaints = '';
+
+  /**
+   * @param {import('node:test').TestContext} t kills it at the end, if it still runs
+   * @param {string[]} command
+   * @param {Record<string, string>} environment in addition to this process's
+   */
+  constructor(t, command, environment) {
+    const [file, ...args] = command;
+    this.name = command.join(' ');
+    this.child = spawn(file, args, { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.ended = once(this.child, 'close').then(([code, signal]) => signal ?? code);
+    createInterface({ input: this.child.stdout }).on('line', (line) => this.lines.push(line));
+    this.child.stderr.setEncoding('utf8').on('data', (text) => (this.complaints += text));
+    t.after(() => this.kill());
+  }
+
+  /** The first line that matches, from index `from` on, now or later. */
+  line(/** @type {RegExp} */ pattern, from = 0) {
+    const found = () => this.lines.slice(from).map((line) => pattern.exec(line)).find((match) => match !== null);
+    const said = () => `${this.name} to say ${pattern}, it said ${this.lines.slice(-20).join('\n')}\n${this.complaints}`;
+    return until(said, () => {
+      const match = found();
+      assert.ok(match || this.running, `${this.name} has ended: ${this.complaints}`);
+      return match;
+    });
+  }
+
+  get running() {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  /** SIGKILL, and gone when this resolves. */
+  kill() {
+    return this.stop('SIGKILL');
+  }
+
+  /** A signal, and then the exit code or the signal that ended it. */
+  stop(/** @type {NodeJS.Signals} */ signal) {
+    if (this.running) this.child.kill(signal);
+    return this.ended;
+  }
+}
