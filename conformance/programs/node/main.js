@@ -1,0 +1,43 @@
+// JavaScript's program of the conformance kit: main.js COMMAND --flag value ...
+//
+// ../../README.md says what each command and flag means.
+
+import { execFileSync } from 'node:child_process';
+
+import { BadMessage, leaveInput, named, parse, say, UsageError } from './common.js';
+import { read, show } from './look.js';
+import { drain, flood } from './speed.js';
+import { consume, die, produce } from './stream.js';
+import { echo, ping } from './talk.js';
+import { tensors } from './tensor.js';
+
+const commands = { produce, consume, die, echo, ping, read, show, tensors, flood, drain };
+
+/** The exit status. */
+async function main(argv) {
+  let args;
+  try {
+    args = parse(argv);
+    // All threads that there are; those to come inherit it.
+    if (args.cpu !== undefined) execFileSync('taskset', ['-acp', args.cpu, process.pid], { stdio: 'ignore' });
+    await commands[args.command](args);
+    return 0;
+  } catch (error) {
+    if (error instanceof UsageError) {
+      console.error(error.message);
+      return 2;
+    }
+    if (error instanceof BadMessage) {
+      say(`bad seq=${error.seq} text=${error.message}`);
+      return 1;
+    }
+    say(`error ${named(error)} text=${error.message}`);
+    // A vector may well be what cannot be opened.
+    return args?.command === 'read' ? 0 : 1;
+  } finally {
+    leaveInput();
+  }
+}
+
+// Not process.exit(): whatever is closed lets the event loop end by itself.
+process.exitCode = await main(process.argv.slice(2));
