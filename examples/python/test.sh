@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the Makefile runs: `sh test.sh test|programs`. Environment and wheel are made as for the binding's own tests.
+# What the Makefile runs: `sh test.sh test|programs|environment`. Environment and wheel are made as for the binding's
+# own tests.
 set -u
 cd "$(dirname "$0")/../../bindings/python" || exit 1
 . ./environments.sh
@@ -24,9 +25,16 @@ if ! find_interpreters; then
     echo 'there is no CPython 3.11 or later (with venv and pip: on Debian, the package python3-venv)' >&2
     exit 1
 fi
-programs dev debug && need_tools && build_wheel && environment "$work/venv-examples" "$python" test examples &&
+if [ "${1:-test}" = test ]; then programs dev debug || exit 1; fi
+need_tools && build_wheel && environment "$work/venv-examples" "$python" test examples &&
     install_wheel "$work/venv-examples" || exit 1
 unlock
+
+# For examples in other languages that have a half in Python.
+if [ "${1:-test}" = environment ]; then
+    printf '%s\n' "$work/venv-examples/bin/python3"
+    exit
+fi
 
 report=$(mktemp) || exit 1
 trap 'rm -f "$report"' EXIT
