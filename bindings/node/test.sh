@@ -1,0 +1,163 @@
+#!/bin/sh
+# What the Makefile runs: `sh test.sh build|native|all|quick|lint|dist|clean`.
+#
+#   CI=true    what cannot be run here (no Bun for this machine, no browser) is a failure
+#   RUNTIMES   of node, bun and deno, those to use
+#   ARGS       names of test files
+#   PROFILE    cargo's profile of the native module (release)
+#
+# npm's packages are those of package-lock.json, and none of them runs a script at installation.
+set -u
+cd "$(dirname "$0")" || exit 1
+case ${CARGO_TARGET_DIR:-} in
+/*) target=$CARGO_TARGET_DIR ;;
+*) target=$(cd ../.. && pwd)/${CARGO_TARGET_DIR:-target} ;;
+esac
+export CARGO_TARGET_DIR="$target" NO_COLOR=1 npm_config_loglevel=error npm_config_update_notifier=false
+# In CI the committed lock file must be right; elsewhere cargo may bring it up to date.
+locked=
+if [ "${CI:-}" = true ]; then locked=--locked; fi
+bin=$PWD/node_modules/.bin
+mkdir -p "$target" || exit 1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM
+passed=0 failed=0 skipped=0
+
+# Rings of tests that name no directory of their own.
+if [ -z "${RAMWAY_DIR:-}" ]; then
+    shared=/dev/shm
+    if [ ! -w "$shared" ]; then shared=$tmp; fi
+    RAMWAY_DIR=$(mktemp -d "$shared/ramway-node.XXXXXX") || exit 1
+    export RAMWAY_DIR
+    trap 'rm -rf "$tmp" "$RAMWAY_DIR"' EXIT
+fi
+
+# A step that is no test: only its failure counts.
+step() { # NAME COMMAND...
+    name=$1
+    shift
+    began=$(date +%s)
+    if "$@" >"$tmp/log" 2>&1; then
+        printf '==> %s: ok (%d s)\n' "$name" $(($(date +%s) - began))
+    else
+        failed=$((failed + 1))
+        printf '==> %s: failed\n' "$name"
+        cat "$tmp/log"
+        return 1
+    fi
+}
+
+# Tests: what they print, and the last line's counts.
+tests() { # NAME COMMAND...
+    name=$1
+    shift
+    printf '==> %s\n' "$name"
+    { "$@" 2>&1; echo "$?" >"$tmp/rc"; } | tee "$tmp/log"
+    read -r rc <"$tmp/rc"
+    # shellcheck disable=SC2046
+    set -- $(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$tmp/log" | tail -n 1) 0 0 0
+    if [ "$rc" -ne 0 ] && [ "$2" -eq 0 ]; then set -- "$1" 1 "$3"; fi
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# A registry that does not answer at once is asked again.
+fetch() {
+    for try in 1 2 3; do
+        "$@" && return 0
+        echo "$* failed (try $try of 3)"
+        [ "$try" = 3 ] || sleep 5
+    done
+    return 1
+}
+
+# One at a time, where the system can say so: several suites may want the same module at once.
+lock() { if command -v flock >/dev/null; then exec 9>"$target/node-package.lock" && flock 9; fi; }
+unlock() { if command -v flock >/dev/null; then exec 9>&-; fi; }
+
+packages() {
+    if [ -f node_modules/.package-lock.json ] && [ "$(cat node_modules/.wanted 2>/dev/null)" = "$(cksum <package-lock.json)" ]; then
+        return 0
+    fi
+    fetch npm ci --ignore-scripts --no-audit --no-fund && cksum <package-lock.json >node_modules/.wanted
+}
+
+# The profile is the workspace's: see Cargo.toml. What is there already may be in use by a running program.
+native() {
+    # shellcheck disable=SC2086
+    "$bin/napi" build --platform --profile "${PROFILE:-release}" --no-js --dts native.d.cts --output-dir "$tmp/native" -- \
+        $locked || return 1
+    for made in "$tmp"/native/*; do
+        cmp -s "$made" "${made##*/}" || mv "$made" . || return 1
+    done
+}
+
+# Of a source that is no longer there nothing is left over.
+javascript() {
+    "$bin/tsc" --outDir "$tmp/dist" || return 1
+    diff -r "$tmp/dist" dist >/dev/null 2>&1 || { rm -rf dist && cp -R "$tmp/dist" dist; }
+}
+
+build() {
+    lock
+    step "npm's packages" packages && step 'native module' native && step 'JavaScript and types' javascript
+    built=$?
+    unlock
+    return $built
+}
+
+lint() {
+    # What is JavaScript elsewhere in the repository follows the same rules.
+    set -- .
+    for elsewhere in ../../examples/node ../../conformance/programs/node ../../bench/peers/node; do
+        [ -d "$elsewhere" ] && set -- "$@" "$elsewhere"
+    done
+    step 'biome' "$bin/biome" check --config-path=. --error-on-warnings "$@"
+    step 'types of the tests' "$bin/tsc" -p test
+    for usage in test/types/tsconfig.*.json; do
+        step "types for users: $usage" "$bin/tsc" -p "$usage"
+    done
+    step 'publint and attw' node test/package.mjs lint
+    if command -v shellcheck >/dev/null; then
+        step 'shellcheck' shellcheck test.sh
+    else
+        printf '==> shellcheck: not run, it is not here\n'
+    fi
+}
+
+peer() {
+    # shellcheck disable=SC2086
+    cargo build --quiet $locked --release -p ramway-node-peer
+}
+
+run_tests() {
+    step "the tests' other side" peer || return 1
+    RAMWAY_PEER=$target/release/ramway-node-peer
+    export RAMWAY_PEER
+    # shellcheck disable=SC2086
+    tests 'tests' node test/run.mjs ${RUNTIMES:+--only "$RUNTIMES"} ${ARGS:-}
+}
+
+case "${1:-all}" in
+native) lock && step "npm's packages" packages && step 'native module' native ;;
+build) build ;;
+all)
+    if build; then
+        lint
+        tests 'the packages, installed' node test/package.mjs test
+        run_tests
+    fi
+    ;;
+quick) build && run_tests ;;
+lint) build && lint ;;
+dist) build && node test/package.mjs dist || failed=1 ;;
+clean) rm -rf dist dist-npm npm node_modules native.d.cts ./*.node ;;
+*)
+    echo 'sh test.sh [all|build|native|quick|lint|dist|clean]' >&2
+    exit 2
+    ;;
+esac
+case "${1:-all}" in
+all | quick) printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped" ;;
+esac
+[ "$failed" -eq 0 ]
