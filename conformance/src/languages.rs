@@ -22,6 +22,8 @@ pub struct Language {
     pub order: u32,
     /// The commands that it needs and that are not on the PATH; such a language is built and started by nobody.
     pub missing: Option<String>,
+    /// The largest capacity that its Ramway works with, in bytes, where that is not any.
+    pub largest_ring: Option<u64>,
     directory: PathBuf,
     build: Vec<Vec<String>>,
     run: Vec<String>,
@@ -37,6 +39,7 @@ struct Description {
     #[serde(default)]
     build: Vec<Vec<String>>,
     run: Vec<String>,
+    largest_ring: Option<u64>,
 }
 
 /// The root of the repository that this is called in, else of the one that it was built from.
@@ -94,13 +97,13 @@ fn find() -> Result<Vec<Language>> {
 
 impl Language {
     fn new(id: String, directory: PathBuf, text: &str) -> Result<Self> {
-        let Description { name, order, needs, build, run } = serde_json::from_str(text)?;
+        let Description { name, order, needs, build, run, largest_ring } = serde_json::from_str(text)?;
         if run.is_empty() {
             return Err("`run` is empty".into());
         }
         let lacking: Vec<_> = needs.into_iter().filter(|command| !on_path(command)).collect();
         let missing = (!lacking.is_empty()).then(|| lacking.join(", "));
-        Ok(Self { id, name, order, missing, directory, build, run })
+        Ok(Self { id, name, order, missing, largest_ring, directory, build, run })
     }
 
     pub(crate) fn is(&self, wanted: &str) -> bool {

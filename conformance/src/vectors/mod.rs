@@ -133,6 +133,10 @@ impl Reader for Language {
         command.args(arguments).env("RAMWAY_DIR", dir);
         Ok(Box::new(Program::start(command)?))
     }
+
+    fn largest_ring(&self) -> u64 {
+        self.largest_ring.unwrap_or(u64::MAX)
+    }
 }
 
 /// Plays the vectors to the languages and prints what came of it.

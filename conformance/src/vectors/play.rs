@@ -12,6 +12,7 @@ use super::model::{
     Answer, Descriptor, Handshake, Kind, NameAfter, Other, Reader as Expected, Role, Run, Segment, Segments, Side,
     Step, Then, When,
 };
+use super::segments::refused;
 use super::session::{Heard, Reader, Session};
 use crate::folder::Folder;
 use crate::run::Event;
@@ -57,6 +58,9 @@ fn number(name: &str) -> Result<u32> {
 
 /// One reader of one image.
 pub fn segment(segment: &Segment, expected: &Expected, reader: &dyn Reader) -> Result<()> {
+    let refused = Expected { held: expected.held, ..refused(expected.role, "Unsupported") };
+    let too_large = expected.attached.is_some_and(|attached| attached.capacity > reader.largest_ring());
+    let expected = if too_large { &refused } else { expected };
     let mut stage = Stage::new(expected.end.as_deref())?;
     let outcome = match segment.kind {
         Kind::Ring | Kind::Region => named(segment, expected, reader, &mut stage),

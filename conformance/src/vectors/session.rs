@@ -12,6 +12,11 @@ use super::files::{Result, tried};
 pub trait Reader: Sync {
     /// Starts it with these arguments. `dir` is a directory of its own.
     fn start(&self, arguments: &[String], dir: &Path) -> Result<Box<dyn Session>>;
+
+    /// The largest capacity, in bytes, that it works with; a larger ring it refuses with `Unsupported`.
+    fn largest_ring(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// What a session has to say.

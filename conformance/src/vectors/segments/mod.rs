@@ -60,7 +60,7 @@ impl List {
 }
 
 /// Opening gives this error.
-fn refused(role: Role, error: &str) -> Reader {
+pub fn refused(role: Role, error: &str) -> Reader {
     Reader {
         role,
         held: None,
