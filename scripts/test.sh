@@ -111,6 +111,7 @@ language_suite() { # NAME DIRECTORY COMMAND...
 language_suite "c and c++" capi cc c++ cmake pkg-config
 language_suite "go" bindings/go go
 language_suite "python" bindings/python cargo python3
+language_suite "node, bun and deno" bindings/node cargo node npm
 language_suite "the report page" bench/page-tests node npm chromium
 language_suite "languages with each other" conformance cc c++ python3
 language_suite "examples in python" examples/python cc c++ python3
