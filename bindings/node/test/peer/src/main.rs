@@ -14,6 +14,9 @@
 //! | `resume COUNT SIZES` | `sent …`, from the number after the ring's last message |
 //! | `flush` | `flushed` |
 //! | `recv COUNT START` | `received next=SEQ`: COUNT messages (0: all) from START on, every byte checked |
+//! | `tensors COUNT START`, `recv-tensors COUNT START` | `sent next=SEQ`, `received next=SEQ`: of `tensor.rs` |
+//! | `flood SIZE` | messages of so many bytes, of any content, until somebody ends this process or the other one |
+//! | `skip COUNT` | `skipped next=COUNT`: COUNT messages (0: all), unchecked |
 //! | `hold` | `holding seq=SEQ`: has a message in hand until the next line, which is answered `released` |
 //! | `echo COUNT` | `echoed count=N`: gives back COUNT messages (0: all) as they came |
 //! | `write OFFSET HEX`, `frame OFFSET HEX` | `written`: bytes over the segment's, `OFFSET` of the file; over ring data, of block 0 |
@@ -26,6 +29,7 @@
 
 mod memory;
 mod message;
+mod tensor;
 
 use std::io::{BufRead, Stdin, Write};
 use std::process::ExitCode;
@@ -215,6 +219,33 @@ impl Ends {
             "recv" => {
                 let count = number(words.next())?;
                 format!("received next={}", self.receive(count, number(words.next().or(Some("0")))?)?)
+            }
+            "tensors" | "recv-tensors" => {
+                let (count, start): (u64, u64) = (number(words.next())?, number(words.next())?);
+                for seq in start..start + count {
+                    let failed = |cause| refused(&cause, seq);
+                    if word == "tensors" {
+                        tensor::send(self.sender()?, seq).map_err(failed)?;
+                    } else if let Some(damage) = tensor::damage(seq, &self.receiver()?.recv().map_err(failed)?) {
+                        return Err(Refused(format!("bad seq={seq} text={damage}")));
+                    }
+                }
+                let said = if word == "tensors" { "sent" } else { "received" };
+                format!("{said} next={}", start + count)
+            }
+            "flood" => {
+                let message: Vec<u8> = vec![0x5A; number(words.next())?];
+                loop {
+                    self.sender()?.send(0, &message).map_err(|cause| refused(&cause, 0))?;
+                }
+            }
+            "skip" => {
+                let (count, mut done): (u64, u64) = (number(words.next())?, 0);
+                while count == 0 || done < count {
+                    self.receiver()?.recv().map_err(|cause| refused(&cause, done))?;
+                    done += 1;
+                }
+                format!("skipped next={done}")
             }
             "hold" => {
                 self.hold(lines)?;

@@ -1,0 +1,315 @@
+/** Tensor frames: typed arrays that cross with their element type and shape (docs/ABI.md, section 18). */
+
+import { RamwayError } from './errors.js';
+
+/** `Float16Array`, where the type declarations have it. */
+type Half = typeof globalThis extends { Float16Array: { prototype: infer T } } ? T : Uint16Array;
+
+/** What holds a tensor's elements. */
+export type TypedArray =
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Float64Array
+  | Half;
+
+/** A received tensor. */
+export interface Tensor {
+  /** NumPy's or `ml_dtypes`' name of the element type: `'float32'`, `'bfloat16'`, … */
+  readonly dtype: string;
+  /** The dimensions, the outermost first. Empty: one element without dimensions. */
+  readonly shape: readonly number[];
+  /**
+   * The elements in C order (the last dimension varies fastest): a view of the message, detached (length 0) once that is
+   * released. A copy instead, if a sender did not align them as the format has it.
+   *
+   * `Float16Array` where the runtime has it, otherwise the raw bits in a `Uint16Array`; bfloat16 is always a
+   * `Uint16Array` of raw bits, float8 and bool a `Uint8Array`. Complex numbers are pairs of floats, the real part first:
+   * twice as many as the shape says.
+   */
+  readonly data: TypedArray;
+  /** The same in private memory, valid after the message. Throws `ERR_RAMWAY_DETACHED` once the message is released. */
+  copy(): Tensor;
+}
+
+/** What is sent as a tensor. A received `Tensor` is one too. */
+export interface TensorLike {
+  /** The elements in C order. */
+  readonly data: TypedArray;
+  /** The dimensions, the outermost first: at most 32. Default: one, as long as the data. */
+  readonly shape?: readonly number[];
+  /**
+   * NumPy's or `ml_dtypes`' name of the element type. Default: the array's own. To be said for those that JavaScript has
+   * no array for: `'bool'` and float8 in a `Uint8Array`, `'bfloat16'` and `'float16'` in a `Uint16Array`, `'complex64'`
+   * in a `Float32Array`, `'complex128'` in a `Float64Array`.
+   */
+  readonly dtype?: string;
+}
+
+/** The type id of a message that is a tensor. */
+export const TENSOR_TYPE_ID = 0xffff0001;
+
+const NDIM_MAX = 32;
+/** The first element's address is a multiple of this. */
+const ALIGN = 64;
+/** Header bytes before the shape. */
+const FIXED = 8;
+
+interface ArrayType {
+  new (length: number): TypedArray;
+  new (buffer: ArrayBufferLike, byteOffset: number, length: number): TypedArray;
+  readonly BYTES_PER_ELEMENT: number;
+}
+
+interface Dtype {
+  readonly name: string;
+  /** DLPack's `DLDataTypeCode`. */
+  readonly code: number;
+  readonly bits: number;
+  /** What its elements are received in. */
+  readonly array: ArrayType;
+  /** Names of the array types that its elements can be sent from. */
+  readonly sources: readonly string[];
+  /** Numbers of the array an element: 2 if it is complex. */
+  readonly numbers: 1 | 2;
+}
+
+const HalfArray = ((globalThis as { Float16Array?: unknown }).Float16Array ?? Uint16Array) as ArrayType;
+
+const DTYPES: readonly Dtype[] = [
+  dtype('int8', 0, Int8Array),
+  dtype('int16', 0, Int16Array),
+  dtype('int32', 0, Int32Array),
+  dtype('int64', 0, BigInt64Array),
+  dtype('uint8', 1, Uint8Array, ['Uint8Array', 'Uint8ClampedArray']),
+  dtype('uint16', 1, Uint16Array),
+  dtype('uint32', 1, Uint32Array),
+  dtype('uint64', 1, BigUint64Array),
+  dtype('float16', 2, HalfArray, ['Float16Array', 'Uint16Array']),
+  dtype('float32', 2, Float32Array),
+  dtype('float64', 2, Float64Array),
+  dtype('bfloat16', 4, Uint16Array),
+  dtype('complex64', 5, Float32Array, ['Float32Array'], 2),
+  dtype('complex128', 5, Float64Array, ['Float64Array'], 2),
+  dtype('bool', 6, Uint8Array, ['Uint8Array', 'Uint8ClampedArray']),
+  dtype('float8_e3m4', 7, Uint8Array),
+  dtype('float8_e4m3', 8, Uint8Array),
+  dtype('float8_e4m3b11fnuz', 9, Uint8Array),
+  dtype('float8_e4m3fn', 10, Uint8Array),
+  dtype('float8_e4m3fnuz', 11, Uint8Array),
+  dtype('float8_e5m2', 12, Uint8Array),
+  dtype('float8_e5m2fnuz', 13, Uint8Array),
+  dtype('float8_e8m0fnu', 14, Uint8Array),
+];
+
+function dtype(
+  name: string,
+  code: number,
+  array: ArrayType & { readonly name: string },
+  sources: readonly string[] = [array.name],
+  numbers: 1 | 2 = 1,
+): Dtype {
+  return { name, code, bits: 8 * numbers * array.BYTES_PER_ELEMENT, array, sources, numbers };
+}
+
+const BY_CODE = new Map(DTYPES.map((dtype) => [(dtype.code << 8) | dtype.bits, dtype]));
+const BY_NAME = new Map(DTYPES.map((dtype) => [dtype.name, dtype]));
+/** What an array is if nothing else is said. The first that is sent from it: bool, bfloat16 and so on come later. */
+const BY_ARRAY = new Map<string, Dtype>();
+for (const dtype of DTYPES) {
+  const own = dtype.sources[0] as string;
+  if (!BY_ARRAY.has(own)) BY_ARRAY.set(own, dtype);
+}
+BY_ARRAY.set('Uint8ClampedArray', BY_NAME.get('uint8') as Dtype);
+
+/** Bytes up to the end of the shape. */
+const headerLength = (ndim: number): number => FIXED + 8 * ndim;
+
+/**
+ * Bytes of all elements. `undefined` if the product of the dimensions other than 0 and of the element's size is 2^63 or
+ * more. Inexact from 2^53 on, which no payload has.
+ */
+function byteLength(dtype: Dtype, shape: readonly number[]): number | undefined {
+  let product = dtype.bits / 8;
+  let empty = false;
+  for (const dim of shape) {
+    if (dim === 0) empty = true;
+    else product *= dim;
+  }
+  // A product that was rounded can be on the wrong side of the limit. One below 2^53 was not.
+  if (product > Number.MAX_SAFE_INTEGER) {
+    const exact = shape.reduce((exact, dim) => exact * BigInt(dim || 1), BigInt(dtype.bits / 8));
+    if (exact >> 63n !== 0n) return undefined;
+  }
+  return empty ? 0 : product;
+}
+
+/** Headers are copied here before they are looked at, and written here before they are shared. */
+const header = new Uint8Array(headerLength(NDIM_MAX) + ALIGN - 1);
+const words = new DataView(header.buffer);
+
+/**
+ * Reads a message's payload as a tensor frame. The header is copied before it is looked at: a peer that rewrites it can
+ * make the elements differ, not the length of what is read.
+ *
+ * Throws `ERR_RAMWAY_INVALID_ARGUMENT` if it is not one, or has a dimension of 2^53 or more. The ring is fine then.
+ */
+export function parseTensor(payload: Uint8Array): Tensor {
+  const length = payload.length;
+  if (length < FIXED) throw notATensor(`${length} bytes, and its header alone has ${FIXED}`);
+  header.set(length > header.length ? payload.subarray(0, header.length) : payload);
+  const code = words.getUint8(0);
+  const bits = words.getUint8(1);
+  const ndim = words.getUint8(2);
+  const zero = words.getUint8(3);
+  const dtype = BY_CODE.get((code << 8) | bits);
+  if (dtype === undefined) throw notATensor(`there is no element type with the code ${code} and ${bits} bits`);
+  if (ndim > NDIM_MAX) throw notATensor(`${ndim} dimensions, and ${NDIM_MAX} are the most`);
+  if (zero !== 0) throw notATensor(`byte 3 is ${zero}, not 0`);
+  const start = headerLength(ndim);
+  const offset = words.getUint32(4, true);
+  if (offset < start || offset >= start + ALIGN || offset > length) {
+    const range = `${start} to ${start + ALIGN - 1}`;
+    throw notATensor(
+      `the data of ${ndim} dimensions begins at ${range}, not at ${offset}, in a payload of ${length} bytes`,
+    );
+  }
+  const shape: number[] = [];
+  for (let at = FIXED; at < start; at += 8) {
+    const dim = words.getUint32(at, true) + 0x1_0000_0000 * words.getUint32(at + 4, true);
+    if (dim > Number.MAX_SAFE_INTEGER) throw notATensor(`a dimension of ${words.getBigUint64(at, true)}: 2^53 or more`);
+    shape.push(dim);
+  }
+  for (let at = start; at < offset; at++) {
+    if (header[at] !== 0) throw notATensor('the bytes between shape and data are not all 0');
+  }
+  const nbytes = length - offset;
+  if (byteLength(dtype, shape) !== nbytes) {
+    throw notATensor(`${nbytes} bytes are not ${dtype.name} of the shape [${shape.join(', ')}]`);
+  }
+  return new View(dtype.name, shape, elements(dtype.array, payload, offset, nbytes), nbytes);
+}
+
+/** The `nbytes` of the payload from `offset` on as an array: a view, where its type can lie there. */
+function elements(array: ArrayType, payload: Uint8Array, offset: number, nbytes: number): TypedArray {
+  const count = nbytes / array.BYTES_PER_ELEMENT;
+  const at = payload.byteOffset + offset;
+  if (at % array.BYTES_PER_ELEMENT === 0) return new array(payload.buffer, at, count);
+  const copy = new array(count);
+  bytes(copy).set(payload.subarray(offset));
+  return copy;
+}
+
+class View implements Tensor {
+  readonly #nbytes: number;
+
+  constructor(
+    readonly dtype: string,
+    readonly shape: readonly number[],
+    readonly data: TypedArray,
+    nbytes: number,
+  ) {
+    this.#nbytes = nbytes;
+  }
+
+  copy(): Tensor {
+    const nbytes = this.#nbytes;
+    if (this.data.byteLength !== nbytes) throw new RamwayError('Detached', "the tensor's message has been released");
+    return new View(this.dtype, this.shape.slice(), this.data.slice() as TypedArray, nbytes);
+  }
+}
+
+/** A tensor that is going to be sent: its type, shape and length are known, its place is not yet. */
+export class TensorPlan {
+  readonly #dtype: Dtype;
+  readonly #shape: readonly number[];
+  readonly #data: TypedArray;
+  readonly #nbytes: number;
+
+  /** Throws `ERR_RAMWAY_INVALID_ARGUMENT` if data, shape and type do not fit together. */
+  constructor(tensor: TensorLike) {
+    const data = tensor.data;
+    const dtype = dtypeOf(data, tensor.dtype);
+    const shape = tensor.shape === undefined ? [data.length / dtype.numbers] : Array.from(tensor.shape);
+    if (shape.length > NDIM_MAX) throw invalid(`a tensor of ${shape.length} dimensions: at most ${NDIM_MAX}`);
+    const text = `[${shape.join(', ')}]`;
+    if (!shape.every((dim) => Number.isSafeInteger(dim) && dim >= 0)) {
+      throw invalid(`${text} is no shape: dimensions are whole numbers from 0 to 2^53 − 1`);
+    }
+    const nbytes = byteLength(dtype, shape);
+    if (nbytes === undefined)
+      throw invalid(`a tensor of ${dtype.name} of the shape ${text}: that is 2^63 bytes or more`);
+    if (nbytes !== data.byteLength) {
+      throw invalid(`${dtype.name} of the shape ${text} are ${nbytes} bytes, and the data has ${data.byteLength}`);
+    }
+    this.#dtype = dtype;
+    this.#shape = shape;
+    this.#data = data;
+    this.#nbytes = nbytes;
+  }
+
+  /** Bytes of payload to reserve: enough wherever it begins. */
+  get room(): number {
+    return headerLength(this.#shape.length) + ALIGN - 1 + this.#nbytes;
+  }
+
+  /**
+   * Writes the frame into a slot of at least `room` bytes, and gives how many bytes of it are the message.
+   *
+   * `address` is the slot's in memory, or anything that differs from it by a multiple of 64: the elements' address then
+   * is one. Throws `ERR_RAMWAY_DETACHED` if the data has been detached since the plan was made.
+   */
+  write(slot: Uint8Array, address: number): number {
+    const data = this.#data;
+    if (data.byteLength !== this.#nbytes) {
+      throw new RamwayError('Detached', "the tensor's data was detached before there was room for it");
+    }
+    const start = headerLength(this.#shape.length);
+    const offset = start + ((ALIGN - ((address + start) % ALIGN)) % ALIGN);
+    header[0] = this.#dtype.code;
+    header[1] = this.#dtype.bits;
+    header[2] = this.#shape.length;
+    header[3] = 0;
+    words.setUint32(4, offset, true);
+    let at = FIXED;
+    for (const dim of this.#shape) {
+      words.setUint32(at, dim % 0x1_0000_0000, true);
+      words.setUint32(at + 4, Math.floor(dim / 0x1_0000_0000), true);
+      at += 8;
+    }
+    header.fill(0, start, offset);
+    slot.set(header.subarray(0, offset));
+    slot.set(bytes(data), offset);
+    return offset + this.#nbytes;
+  }
+}
+
+/** The element type of what is sent: the one that is said, if the array can hold it. */
+function dtypeOf(data: TypedArray, name: string | undefined): Dtype {
+  // The name of the intrinsic type, whatever class extends it (Buffer) and whichever realm made it.
+  const array: string | undefined = ArrayBuffer.isView(data) ? data[Symbol.toStringTag] : undefined;
+  const own = array === undefined ? undefined : BY_ARRAY.get(array);
+  if (array === undefined || own === undefined) throw invalid("a tensor's data is a typed array");
+  if (name === undefined) return own;
+  const said = BY_NAME.get(name);
+  if (said === undefined) throw invalid(`${JSON.stringify(name)} is no element type`);
+  if (said.sources.includes(array)) return said;
+  throw invalid(`${name} is sent from a ${said.sources.join(' or a ')}, not from a ${array}`);
+}
+
+const bytes = (data: TypedArray): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+
+const invalid = (text: string): RamwayError => new RamwayError('InvalidArgument', text);
+
+const notATensor = (why: string): RamwayError => invalid(`not a tensor frame: ${why}`);
+
+/** The error for a message with another type id. */
+export const otherTypeId = (typeId: number): RamwayError =>
+  notATensor(`its type id is 0x${typeId.toString(16)}, and a tensor's is 0x${TENSOR_TYPE_ID.toString(16)}`);
