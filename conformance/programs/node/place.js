@@ -15,12 +15,14 @@ function ring(args, name) {
     : Ring.open(name, { wait, timeout: PATIENCE });
 }
 
-const sender = (args, name) => (args.sync ? ring(args, name).senderSync() : ring(args, name).sender());
-const receiver = (args, name) => (args.sync ? ring(args, name).receiverSync() : ring(args, name).receiver());
+const allowed = { allowMainThread: true };
+
+const sender = (args, name) => (args.sync ? ring(args, name).senderSync(allowed) : ring(args, name).sender());
+const receiver = (args, name) => (args.sync ? ring(args, name).receiverSync(allowed) : ring(args, name).receiver());
 
 function bus(args) {
   const { connect, listen, capacity, align, wait } = args;
-  const options = { wait, timeout: PATIENCE, ...(args.sync && { allowMainThread: true }) };
+  const options = { wait, timeout: PATIENCE, ...(args.sync && allowed) };
   if (connect) return args.sync ? Bus.connectSync(connect, options) : Bus.connect(connect, options);
   if (!listen) return undefined;
   Object.assign(options, { capacity, align });

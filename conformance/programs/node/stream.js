@@ -188,6 +188,9 @@ async function get(rx, seen, call, target) {
     for await (const message of rx) {
       call.over();
       seen.take(message);
+      // Left to the loop, several messages are given back together: whoever is killed sees them again. What is
+      // reported as done with is given back here.
+      if (args.progress === 'yes') message.release();
       if (seen.left() <= 0) return;
       call.begin();
     }
