@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const LONG = 60_000;
 
 /** Where a program of the Rust examples is; the Makefile builds them and says so. */
-export const rust = (/** @type {string} */ name) => join(process.env.RAMWAY_EXAMPLES_RUST ?? '../../target/debug', name);
+export const rust = (/** @type {string} */ name) => join(process.env.RAMWAY_EXAMPLES_RUST ?? '../../target/release', name);
 
 /**
  * A directory for one test's rings, removed at the test's end.
@@ -43,11 +43,13 @@ export class Program {
    * @param {import('node:test').TestContext} t kills it at the end, if it still runs
    * @param {string[]} command
    * @param {Record<string, string>} environment in addition to this process's
+   * @param {string} [directory] where it runs
    */
-  constructor(t, command, environment) {
+  constructor(t, command, environment, directory) {
     const [file, ...args] = command;
     this.name = command.join(' ');
-    this.child = spawn(file, args, { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const env = { ...process.env, ...environment };
+    this.child = spawn(file, args, { env, cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] });
     this.ended = once(this.child, 'close').then(([code, signal]) => signal ?? code);
     createInterface({ input: this.child.stdout }).on('line', (line) => this.lines.push(line));
     this.child.stderr.setEncoding('utf8').on('data', (text) => (this.complaints += text));
