@@ -1,0 +1,12 @@
+// Explicit resource management.
+import { Bus, Listener, Region, Ring } from 'ramway';
+
+export async function all(name: string): Promise<number> {
+  await using bus = await Bus.connect(name);
+  using listener = await Listener.bind(name);
+  using region = await Region.open(name);
+  await using rx = await Ring.open(name).receiver();
+  using msg = await rx.recv();
+  using batch = await bus.recvBatch({ max: 2 });
+  return msg.length + batch.length + listener.refused + region.size;
+}
