@@ -59,6 +59,43 @@ impl RawSender<'_> {
         unsafe { super::window::Window::new(hot.data, hot.capacity as usize) }
     }
 
+    /// Goes on where a binding is that is the producer itself: everything up to `tail` is published, and `head` is what
+    /// it last saw of the consumer. The low halves of positions that are at most a capacity ahead of those known here.
+    pub fn follow(&mut self, tail: u32, head: u32) {
+        let hot = &mut self.sender.inner().hot;
+        hot.tail = ahead(hot.tail, tail);
+        hot.head = ahead(hot.head, head);
+    }
+
+    /// Whether a payload of `len` bytes fits now. If not, the readiness descriptor is armed, where there is one.
+    pub fn ready(&mut self, len: usize) -> Result<bool> {
+        match self.sender.reserve_raw(len, Patience::None) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::Full => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Waits until a payload of `len` bytes fits.
+    pub fn wait(&mut self, len: usize, patience: Patience) -> Result<()> {
+        self.sender.reserve_raw(len, patience).map(|_| ())
+    }
+
+    /// Whether this handle's way of waiting begins with looking.
+    pub fn polls(&mut self) -> bool {
+        self.sender.inner().waiting.polls()
+    }
+
+    /// What this handle is dead of, if anything.
+    pub fn check(&mut self) -> Result<()> {
+        self.sender.inner().hot.check().map_err(super::fail)
+    }
+
+    /// Marks the handle dead of what the binding found in shared memory.
+    pub fn corrupt(&mut self) -> Error {
+        super::fail(self.sender.inner().hot.die(ErrorKind::Corrupt))
+    }
+
     /// The slow half of a publish that the caller did itself: looks at the consumer's flags and wakes it.
     pub fn after_publish(&mut self) {
         self.sender.inner().hot.wake_slow();
@@ -160,6 +197,49 @@ impl RawReceiver<'_> {
         self.receiver.inner().hot.peer().wait.load(Ordering::Relaxed) != 0
     }
 
+    /// A second mapping of the ring's data, for views of messages. Needs a receiver with writable views; `Unsupported`
+    /// where the memory cannot be mapped again.
+    #[cfg(not(loom))]
+    pub fn window(&mut self) -> Result<super::window::Window> {
+        let hot = &self.receiver.inner().hot;
+        // SAFETY: the receiver's data is mirrored and `capacity` bytes long.
+        unsafe { super::window::Window::new(hot.data.cast_mut(), hot.capacity as usize) }
+    }
+
+    /// Goes on where a binding is that is the consumer itself: everything before `head` is released, and `tail` is what
+    /// it last saw of the producer. The low halves of positions that are at most a capacity ahead of those known here.
+    pub fn follow(&mut self, head: u32, tail: u32) {
+        let hot = &mut self.receiver.inner().hot;
+        hot.tail = ahead(hot.tail, tail);
+        hot.head = ahead(hot.head, head);
+        hot.released = hot.head;
+    }
+
+    /// Whether a frame is there now. If not, the readiness descriptor is armed, where there is one.
+    #[cfg(not(loom))]
+    pub fn ready(&mut self) -> Result<bool> {
+        match self.receiver.try_ready() {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::Empty => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Waits until a frame is there.
+    pub fn wait(&mut self, patience: Patience) -> Result<()> {
+        self.receiver.inner().wait(patience)
+    }
+
+    /// What this handle is dead of, if anything.
+    pub fn check(&mut self) -> Result<()> {
+        self.receiver.inner().hot.check().map_err(super::fail)
+    }
+
+    /// Marks the handle dead of what the binding found in shared memory.
+    pub fn corrupt(&mut self) -> Error {
+        super::fail(self.receiver.inner().hot.die(ErrorKind::Corrupt))
+    }
+
     /// Gives everything lent out back.
     pub fn release(&mut self) {
         self.receiver.inner().hot.release();
@@ -169,4 +249,9 @@ impl RawReceiver<'_> {
     pub fn after_release(&mut self) {
         self.receiver.inner().hot.wake_slow();
     }
+}
+
+/// The position with this low half that is at or after `position`, and less than 4 GiB after it.
+fn ahead(position: u64, low: u32) -> u64 {
+    position.wrapping_add(low.wrapping_sub(position as u32).into())
 }

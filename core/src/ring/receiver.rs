@@ -302,7 +302,7 @@ impl Receiver {
     }
 
     /// Whether [`try_recv`](Self::try_recv) would give a message; the same errors if not.
-    #[cfg(all(feature = "tokio", not(loom)))]
+    #[cfg(not(loom))]
     pub(crate) fn try_ready(&mut self) -> Result<()> {
         let inner = &mut *self.inner;
         inner.hot.check().map_err(fail)?;
@@ -338,6 +338,11 @@ impl Inner {
             self.look(patience)?;
         }
         self.hot.cached_frame().map_err(fail)
+    }
+
+    /// Gives `Ok` once a frame is there; without patience, no wait.
+    pub(super) fn wait(&mut self, patience: Patience) -> Result<()> {
+        if self.hot.has_cached_frame() { Ok(()) } else { self.look(patience) }
     }
 
     /// Gives `Ok` once a frame is there.

@@ -1,0 +1,5 @@
+//! Tells the linker that the runtime brings the Node-API symbols.
+
+fn main() {
+    napi_build::setup();
+}

@@ -1,0 +1,70 @@
+/** The kinds of errors, the same in every language (docs/ABI.md). */
+export type ErrorKind =
+  | 'NotFound'
+  | 'AlreadyExists'
+  | 'InvalidArgument'
+  | 'Busy'
+  | 'Full'
+  | 'Empty'
+  | 'TooLarge'
+  | 'TimedOut'
+  | 'Closed'
+  | 'Detached'
+  | 'PeerDead'
+  | 'Corrupt'
+  | 'AbiMismatch'
+  | 'PermissionDenied'
+  | 'NoSpace'
+  | 'Interrupted'
+  | 'Unsupported'
+  | 'Os';
+
+/** What goes wrong here. An abort rejects with the signal's own reason instead. */
+export class RamwayError extends Error {
+  /** `ERR_RAMWAY_PEER_DEAD` for `PeerDead`, and so on. */
+  readonly code: string;
+  /** The kind's name. */
+  readonly kind: ErrorKind;
+  /** The operating system's number, where it had a part in it. */
+  readonly errno?: number;
+
+  constructor(kind: ErrorKind, message: string, errno?: number) {
+    super(message);
+    this.kind = kind;
+    this.code = codeOf(kind);
+    if (errno) this.errno = errno;
+  }
+
+  override get name(): string {
+    return 'RamwayError';
+  }
+}
+
+function codeOf(kind: ErrorKind): string {
+  return `ERR_RAMWAY${kind.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+}
+
+function kindOf(code: string): ErrorKind {
+  const words = code.slice('ERR_RAMWAY_'.length).toLowerCase().split('_');
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('') as ErrorKind;
+}
+
+/** An error of the native half, "CODE errno text", as its users see it; anything else as it is. */
+export function wrap(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof RamwayError) return error;
+  const parts = /^(ERR_RAMWAY_[A-Z_]+) (\d+) ([^]*)$/.exec(error.message);
+  return parts ? new RamwayError(kindOf(parts[1]!), parts[3]!, Number(parts[2])) : error;
+}
+
+/** Calls the native half. */
+export function call<T>(native: () => T): T {
+  try {
+    return native();
+  } catch (error) {
+    throw wrap(error);
+  }
+}
+
+export function invalid(message: string): RamwayError {
+  return new RamwayError('InvalidArgument', message);
+}

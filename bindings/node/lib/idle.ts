@@ -1,0 +1,162 @@
+// How a handle waits without blocking: it looks for a little while once a turn of the event loop, then has the native
+// half tell it. So a burst costs no wake-up, and the loop is woken once when an idle handle has something to do.
+import { clearImmediate, setImmediate, setInterval } from 'node:timers';
+import * as native from '../native.cjs';
+import { call } from './errors.js';
+import { begin } from './turn.js';
+
+/** What is waited for. */
+export interface Source {
+  /** A cheap look, in JavaScript: whether it is there. */
+  look(): boolean;
+  /** The same by the native half, which from now on tells it by the descriptor if it is not. Throws if it never will be. */
+  arm(): boolean;
+  /** The descriptor. Never changes. */
+  descriptor(): number;
+  /** Milliseconds for which looking once a turn is worth it. */
+  readonly spin: number;
+}
+
+/** Where looking never found anything in time, every so many waits begin with it all the same. */
+const PROBE = 16;
+
+// Bun and Deno have libuv's names, but not its loop.
+const isNode = !('bun' in process.versions) && !('deno' in process.versions);
+
+let lastToken = 0;
+// Only those who wait: a handle that nobody uses any more can be collected.
+const waiting = new Map<number, Idle>();
+const wakeups = new native.Wakeups(isNode, (tokens) => {
+  begin();
+  for (const token of tokens) waiting.get(token)?.woken();
+});
+
+/** Those who look once a turn. */
+const looking = new Set<Idle>();
+let immediate: ReturnType<typeof setImmediate> | null = null;
+
+function lookAll(): void {
+  immediate = null;
+  begin();
+  const now = performance.now();
+  // A copy: whom this calls may wait again, for the next turn.
+  for (const idle of [...looking]) idle.turn(now);
+  lookAgain();
+}
+
+function lookAgain(): void {
+  if (looking.size !== 0) immediate ??= setImmediate(lookAll);
+}
+
+// A timer that never fires keeps the runtime running while somebody waits; the descriptors do not, in any of them.
+const keeper = setInterval(() => {}, 0x7fffffff);
+keeper.unref();
+let kept = 0;
+
+function keep(by: 1 | -1): void {
+  kept += by;
+  if (kept === 0) keeper.unref();
+  else if (kept === by) keeper.ref();
+}
+
+/** The waiting of one handle, for one thing at a time. */
+export class Idle {
+  /** How often the native half had to tell. */
+  wakes = 0;
+  private done: (() => void) | null = null;
+  private until = 0;
+  /** Waits in a row that looking did not end. */
+  private missed = 0;
+  private token = 0;
+  private held = true;
+  private keeps = false;
+
+  constructor(private readonly source: Source) {}
+
+  /** Calls `done` once, in a turn of its own, when there is something: what was waited for, or an error to meet. */
+  wait(done: () => void): void {
+    this.done = done;
+    this.keepIf(this.held);
+    const { spin } = this.source;
+    const worth = spin !== 0 && (this.missed < 3 || this.missed % PROBE === 0 || spin === Infinity);
+    this.until = worth ? performance.now() + spin : 0;
+    looking.add(this);
+    lookAgain();
+  }
+
+  get waits(): boolean {
+    return this.done !== null;
+  }
+
+  /** Nobody waits any more. */
+  cancel(): void {
+    this.done = null;
+    this.keepIf(false);
+    waiting.delete(this.token);
+    looking.delete(this);
+    if (looking.size === 0 && immediate !== null) {
+      clearImmediate(immediate);
+      immediate = null;
+    }
+  }
+
+  /** Whether a wait keeps the runtime running. */
+  hold(yes: boolean): void {
+    this.held = yes;
+    if (this.done !== null) this.keepIf(yes);
+  }
+
+  /** Before the descriptor is closed. */
+  forget(): void {
+    this.cancel();
+    if (this.token === 0) return;
+    call(() => wakeups.forget(this.token, this.source.descriptor()));
+    this.token = 0;
+  }
+
+  /** @internal A turn of looking. */
+  turn(now: number): void {
+    if (this.source.look()) {
+      this.missed = 0;
+      this.finish();
+    } else if (now >= this.until) {
+      this.missed++;
+      this.arm();
+    }
+  }
+
+  /** @internal The descriptor became readable. */
+  woken(): void {
+    if (this.done === null) return;
+    this.wakes++;
+    this.arm();
+  }
+
+  private arm(): void {
+    looking.delete(this);
+    let there = true;
+    try {
+      there = this.source.arm();
+      if (!there) {
+        if (this.token === 0) this.token = ++lastToken;
+        waiting.set(this.token, this);
+        wakeups.watch(this.token, this.source.descriptor());
+      }
+    } catch {
+      // Whoever waits tries again, and meets the same.
+      there = true;
+    }
+    if (there) this.finish();
+  }
+
+  private finish(): void {
+    const done = this.done;
+    this.cancel();
+    done?.();
+  }
+
+  private keepIf(yes: boolean): void {
+    if (yes !== this.keeps) keep(yes ? 1 : -1);
+    this.keeps = yes;
+  }
+}

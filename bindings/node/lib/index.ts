@@ -1,0 +1,28 @@
+/** Shared memory between the processes of one machine, for Node.js, Bun and Deno. */
+import * as native from '../native.cjs';
+
+export { Batch } from './batch.js';
+export { Bus, type BusEvents } from './bus.js';
+export { type ErrorKind, RamwayError } from './errors.js';
+export { Listener, type ListenerEvents } from './listener.js';
+export { Message } from './message.js';
+export type {
+  ConnectOptions,
+  ListenOptions,
+  PairOptions,
+  PlacementOptions,
+  RegionOpenOptions,
+  RegionOptions,
+  RingOptions,
+  WaitPolicy,
+} from './options.js';
+export { type FrameInfo, Receiver } from './receiver.js';
+export { Region } from './region.js';
+export { Ring } from './ring.js';
+export { type Filled, type FrameOptions, Sender } from './sender.js';
+export type { Data } from './streams.js';
+export type { Tensor, TensorLike, TypedArray } from './tensor.js';
+export type { SyncOptions, WaitOptions } from './waiting.js';
+
+/** The package's version. */
+export const version: string = native.version();

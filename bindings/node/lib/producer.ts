@@ -1,0 +1,160 @@
+// The producer's half of the ring protocol, on typed arrays: the counterpart of core/src/ring/producer.rs, and the mirror
+// image of consumer.ts.
+import type { Memory, NativeSender } from '../native.cjs';
+import { call } from './errors.js';
+import { CLOSED, CONSUMER, FLAGS, FRAME_HEADER, HEAD, MARKS, storePosition, TAIL, WAIT } from './layout.js';
+
+export class Producer {
+  readonly capacity: number;
+  readonly align: number;
+  /** Whether the receiver's close is the end for good. */
+  readonly final: boolean;
+  private readonly header: Int32Array;
+  private readonly wide: BigInt64Array;
+  /** The data, mapped twice back to back. */
+  words: Int32Array;
+  bytes: Uint8Array;
+  /** End of the last committed frame, published or not. */
+  tail: number;
+  /** What the shared position holds. Invariant: head <= published <= tail <= head + capacity. */
+  published: number;
+  /** High half of `published`. */
+  private high: number;
+  /** The shared `head` as last seen: can be stale, is never ahead of the real one. */
+  head: number;
+  /** The receiver's flags as last acted upon. */
+  private peerFlags: number;
+  /** Which of the two marks is written next. */
+  private mark: number;
+  /** Tag of the last committed frame, for the mark. */
+  private tagLow = 0;
+  private tagHigh = 0;
+
+  constructor(
+    private readonly native: NativeSender,
+    memory: Memory,
+  ) {
+    this.capacity = memory.capacity;
+    this.align = memory.align;
+    this.final = memory.final;
+    this.header = new Int32Array(memory.header);
+    this.wide = new BigInt64Array(memory.header);
+    this.words = new Int32Array(memory.data);
+    this.bytes = new Uint8Array(memory.data);
+    this.tail = this.published = Number(BigInt.asIntN(32, memory.position));
+    this.high = Number(BigInt.asUintN(64, memory.position) >> 32n);
+    this.head = Number(BigInt.asIntN(32, memory.peer));
+    this.peerFlags = memory.peerFlags;
+    this.mark = native.mark & 1;
+  }
+
+  /** Whether a payload of `length` bytes, at most the ring's longest, fits. If not, what is committed is published. */
+  fits(length: number): boolean {
+    if (Atomics.load(this.header, CONSUMER + FLAGS) !== this.peerFlags) this.peerChanged();
+    const size = this.sizeOf(length);
+    if (size <= this.capacity - ((this.tail - this.head) >>> 0)) return true;
+    return this.look(size) || (this.flush(), false);
+  }
+
+  /** The receiver's position is checked here, once, before it is believed: it may only move forward, up to what was
+   * published, in whole alignment steps. */
+  private look(size: number): boolean {
+    const head = Atomics.load(this.header, HEAD);
+    const moved = (head - this.head) >>> 0;
+    if (moved > (this.published - this.head) >>> 0 || (moved & (this.align - 1)) !== 0) this.corrupt();
+    this.head = head;
+    return size <= this.capacity - ((this.tail - head) >>> 0);
+  }
+
+  /** Whether a payload of `length` bytes fits now: a look that changes nothing but what is known of the receiver. */
+  hasRoom(length: number): boolean {
+    return this.look(this.sizeOf(length));
+  }
+
+  private sizeOf(length: number): number {
+    const step = this.align - 1;
+    return (FRAME_HEADER + length + step) & ~step;
+  }
+
+  /** Where the payload of the next frame begins in `bytes`. */
+  get at(): number {
+    return (this.tail & (this.capacity - 1)) + FRAME_HEADER;
+  }
+
+  /** Copies bytes to where the next frame's payload begins. They fit. */
+  copy(data: Uint8Array): void {
+    // Faster than a loop from 8 bytes on (docs/adr/0021).
+    this.bytes.set(data, this.at);
+  }
+
+  /** Makes the `length` bytes of payload a message; without `flush` it is visible at the next publication. */
+  commit(length: number, typeId: number, tagLow: number, tagHigh: number, flush: boolean): void {
+    const word = (this.at - FRAME_HEADER) >> 2;
+    const { words } = this;
+    words[word] = length;
+    words[word + 1] = typeId;
+    words[word + 2] = tagLow;
+    words[word + 3] = tagHigh;
+    this.tail = (this.tail + this.sizeOf(length)) | 0;
+    this.tagLow = tagLow;
+    this.tagHigh = tagHigh;
+    if (flush) this.publish();
+  }
+
+  /** Makes everything committed visible, and wakes the receiver if it says it sleeps. */
+  flush(): void {
+    if (this.tail !== this.published) this.publish();
+  }
+
+  private publish(): void {
+    const { header, tail, tagLow, tagHigh } = this;
+    let high = this.high;
+    if ((tagLow | tagHigh) !== 0) {
+      // Read by a later producer alone. A kill between any of these stores leaves this mark not matching the position,
+      // and the other one matching if it did: the halves of `end` differ from the last position's in the low one.
+      if (tail >>> 0 < this.published >>> 0) high = (high + 1) >>> 0;
+      const mark = MARKS + 4 * this.mark;
+      header[mark] = tail;
+      header[mark + 1] = high;
+      header[mark + 2] = tagLow;
+      header[mark + 3] = tagHigh;
+      this.mark ^= 1;
+    }
+    this.high = storePosition(header, this.wide, TAIL, this.high, this.published, tail);
+    this.published = tail;
+    if (Atomics.load(header, CONSUMER + WAIT) !== 0 || Atomics.load(header, CONSUMER + FLAGS) !== this.peerFlags) {
+      this.wakeReceiver();
+    }
+  }
+
+  private wakeReceiver(): void {
+    this.peerFlags = call(() => this.native.wake());
+  }
+
+  /** Acts on the receiver's flags, which may say that it is gone for good. */
+  private peerChanged(): void {
+    this.wakeReceiver();
+    if (this.final && (this.peerFlags & CLOSED) !== 0) call(() => this.native.check());
+  }
+
+  /** Whether what the flags said when they were last looked at is the end of this sender. */
+  get ended(): boolean {
+    return this.final && (this.peerFlags & CLOSED) !== 0;
+  }
+
+  /** Bytes published and not released, by a look at the shared position; can be stale. */
+  get used(): number {
+    return Math.min((this.published - Atomics.load(this.header, HEAD)) >>> 0, this.capacity);
+  }
+
+  /** Works on another mapping of the data from now on. */
+  move(data: ArrayBuffer): void {
+    this.words = new Int32Array(data);
+    this.bytes = new Uint8Array(data);
+  }
+
+  private corrupt(): never {
+    call(() => this.native.corrupt());
+    throw new Error('unreachable');
+  }
+}

@@ -1,0 +1,642 @@
+import { EventEmitter } from 'node:events';
+import type { ReadableStream } from 'node:stream/web';
+import type { NativeReceiver } from '../native.cjs';
+import { Batch, Taken } from './batch.js';
+import { Consumer } from './consumer.js';
+import { call, invalid, RamwayError } from './errors.js';
+import { Idle } from './idle.js';
+import type { Message } from './message.js';
+import type { WaitPolicy } from './options.js';
+import { readableOf } from './streams.js';
+import * as turn from './turn.js';
+import { blockUntil, checkWait, limit, roundUntil, type SyncOptions, timedOut, type WaitOptions } from './waiting.js';
+
+/** What a frame says besides its bytes. */
+export interface FrameInfo {
+  /** Bytes of payload. */
+  length: number;
+  typeId: number;
+  tag: bigint;
+}
+
+/** Messages that one step of a loop over messages takes from the ring: they are given back together. */
+const TOGETHER = 64;
+/** Messages of a batch where nobody says how many. */
+const BATCH = 1024;
+/** Milliseconds of looking once a turn before the loop sleeps: about what being woken would cost both sides. */
+const SPIN = 0.05;
+/** Looks of a blocking call before it asks the native half to block, 5 to 10 ns each. */
+const LOOKS = 4000;
+/** Looks before a wait begins: an answer that comes within a few hundred nanoseconds is received at once. */
+const FIRST_LOOKS = 24;
+/** Milliseconds between two system calls that ask whether the sender lives. */
+const LIFE = 100;
+
+interface Pending {
+  /** Gives the wait up. */
+  reject(reason: unknown): void;
+}
+
+/** The receiving end of a ring. One per ring, in the whole system; used by one thread.
+ *
+ * A message or batch lies in shared memory until it is released, at the latest by the next receive; its views then have
+ * length 0. One receive waits at a time (`ERR_RAMWAY_BUSY`). `Closed` comes after the sender's last message, `PeerDead`
+ * too: what it sent before is received first. */
+export class Receiver extends EventEmitter {
+  private readonly consumer: Consumer;
+  private readonly idle: Idle;
+  private readonly header: ArrayBuffer;
+  private taken: Taken | null = null;
+  private pending: Pending | null = null;
+  private isClosed = false;
+  private announced = false;
+  private flowing = false;
+  private paused = false;
+  private asked = 0;
+  private policy: WaitPolicy = 'hybrid';
+  private polls: boolean;
+  private stream: ReadableStream<Uint8Array> | null = null;
+  private readonly giveBack = (taken: Taken, all: boolean) => {
+    if (all) this.release(taken);
+    else this.giveUp();
+  };
+
+  /** @internal */
+  constructor(
+    private readonly native: NativeReceiver,
+    policy: WaitPolicy = 'hybrid',
+  ) {
+    super();
+    const memory = call(() => native.memory());
+    this.header = memory.header;
+    this.consumer = new Consumer(native, memory);
+    this.policy = policy;
+    this.polls = call(() => native.polls());
+    const receiver = this;
+    this.idle = new Idle({
+      look: () => this.consumer.look(),
+      arm: () => this.ask(),
+      descriptor: () => native.descriptor(),
+      get spin() {
+        return receiver.policy === 'spin' ? Infinity : receiver.polls ? SPIN : 0;
+      },
+    });
+    this.on('newListener', (event) => {
+      if (event === 'message') queueMicrotask(() => this.flow());
+    });
+    this.on('removeListener', () => this.ebb());
+  }
+
+  // ---- one message
+
+  /** The next message. */
+  recv(options?: WaitOptions): Promise<Message> {
+    return this.receive(() => this.takeOne(), options);
+  }
+
+  /** The next message, or null if there is none now. */
+  tryRecv(): Message | null {
+    this.begin();
+    return this.thereIs() ? this.takeOne() : null;
+  }
+
+  /** The next message, blocking the thread until it comes. In a worker, unless `allowMainThread`. */
+  recvSync(options?: SyncOptions): Message {
+    this.block('recvSync', options);
+    return this.takeOne();
+  }
+
+  // ---- several
+
+  /** Up to `max` (1024) messages: waits for the first one and takes what is there then. */
+  recvBatch(options?: { max?: number | undefined } & WaitOptions): Promise<Batch> {
+    const max = checkMax(options?.max);
+    return this.receive(() => this.takeBatch(max), options);
+  }
+
+  /** Up to `max` (1024) messages, or null if there is none now. */
+  tryRecvBatch(max?: number): Batch | null {
+    const most = checkMax(max);
+    this.begin();
+    return this.thereIs() ? this.takeBatch(most) : null;
+  }
+
+  /** Up to `max` (1024) messages, blocking the thread until there is one. In a worker, unless `allowMainThread`. */
+  recvBatchSync(options?: { max?: number | undefined } & SyncOptions): Batch {
+    const max = checkMax(options?.max);
+    this.block('recvBatchSync', options);
+    return this.takeBatch(max);
+  }
+
+  // ---- copies
+
+  /** Copies the next message to the start of `target`, each byte once: a sender that writes on changes nothing after. A
+   * target that is too short is `ERR_RAMWAY_INVALID_ARGUMENT`, and the message stays for the next receive. */
+  recvInto(target: Uint8Array, options?: WaitOptions): Promise<FrameInfo> {
+    checkTarget(target);
+    return this.receive(() => this.copyInto(target), options);
+  }
+
+  /** `recvInto` that gives null if there is no message now. */
+  tryRecvInto(target: Uint8Array): FrameInfo | null {
+    checkTarget(target);
+    this.begin();
+    return this.thereIs() ? this.copyInto(target) : null;
+  }
+
+  /** `recvInto`, blocking the thread until a message comes. In a worker, unless `allowMainThread`. */
+  recvIntoSync(target: Uint8Array, options?: SyncOptions): FrameInfo {
+    checkTarget(target);
+    this.block('recvIntoSync', options);
+    return this.copyInto(target);
+  }
+
+  // ---- loops
+
+  /** The messages until the sender closes. Each is valid until the next one is asked for. */
+  messages(options?: { signal?: AbortSignal | undefined }): AsyncIterableIterator<Message> {
+    return new MessageLoop(this, options?.signal);
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
+    return this.messages();
+  }
+
+  /** Batches of up to `max` (1024) messages until the sender closes. Each is valid until the next one is asked for. */
+  batches(options?: {
+    max?: number | undefined;
+    signal?: AbortSignal | undefined;
+  }): AsyncIterableIterator<Batch> {
+    return new BatchLoop(this, checkMax(options?.max), options?.signal);
+  }
+
+  /** Copies of the messages as a web stream, which asks for one when somebody reads. Cancelling it closes the receiver. */
+  get readable(): ReadableStream<Uint8Array> {
+    this.stream ??= readableOf(this);
+    return this.stream;
+  }
+
+  // ---- 'message' events
+
+  /** No 'message' events until `resume`. */
+  pause(): this {
+    this.paused = true;
+    this.ebb();
+    return this;
+  }
+
+  resume(): this {
+    this.paused = false;
+    queueMicrotask(() => this.flow());
+    return this;
+  }
+
+  // ---- the handle
+
+  /** The ring's name; undefined on a bus or a pair. */
+  get name(): string | undefined {
+    return this.native.name ?? undefined;
+  }
+
+  /** Bytes of the data area. */
+  get capacity(): number {
+    return this.consumer.capacity;
+  }
+
+  /** Every payload begins on a multiple of this many bytes. */
+  get align(): number {
+    return this.consumer.align;
+  }
+
+  /** Bytes of the ring that are sent and not released, frame headers included. Can be stale. */
+  get used(): number {
+    this.checkOpen();
+    return this.consumer.used;
+  }
+
+  /** Whether `close` was called. */
+  get closed(): boolean {
+    return this.isClosed;
+  }
+
+  /** Whether a sender is attached and its process lives. A stopped process is alive. */
+  get peerAlive(): boolean {
+    return call(() => this.native.peerAlive);
+  }
+
+  /** How often a sender has attached; 0: never yet. */
+  get peerEpoch(): number {
+    return call(() => this.native.peerEpoch);
+  }
+
+  /** How often a receiver has attached, this one included. */
+  get epoch(): number {
+    return call(() => this.native.epoch);
+  }
+
+  /** How it waits: 'spin' looks in every turn of the loop (a blocking call: all the time), 'hybrid' for a while, 'block'
+   * not at all, before it sleeps. */
+  get wait(): WaitPolicy {
+    return this.policy;
+  }
+
+  set wait(policy: WaitPolicy) {
+    call(() => this.native.setWait(policy));
+    this.policy = policy;
+    this.polls = call(() => this.native.polls());
+  }
+
+  /** @internal How often the loop had to be woken. */
+  get wakes(): number {
+    return this.idle.wakes;
+  }
+
+  /** A wait keeps the process running (the default). */
+  ref(): this {
+    this.idle.hold(true);
+    return this;
+  }
+
+  /** The process may end while this waits. */
+  unref(): this {
+    this.idle.hold(false);
+    return this;
+  }
+
+  /** Gives the role up, at once. What was not released stays in a named ring for the next receiver; a receive that waits
+   * is `ERR_RAMWAY_DETACHED`, a loop ends. Again: nothing happens. */
+  close(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    // The last message that a loop gave is not done with.
+    this.taken?.release(this.taken.handedOut - 1);
+    this.taken = null;
+    this.idle.forget();
+    const { consumer } = this;
+    call(() => this.native.close(this.header, consumer.released, consumer.tail));
+    this.pending?.reject(detached());
+    this.announce();
+  }
+
+  /** `close`, for symmetry with a sender. */
+  end(): Promise<void> {
+    this.close();
+    return Promise.resolve();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.end();
+  }
+
+  // ---- how it works
+
+  /** A receive begins: what the last one gave goes back. */
+  private begin(): void {
+    if (this.isClosed || this.pending !== null || this.flowing) this.cannot();
+    if (this.taken !== null) this.release(this.taken);
+  }
+
+  private cannot(): never {
+    this.checkOpen();
+    const who = this.flowing ? "'message' listeners have" : 'another receive waits for';
+    throw new RamwayError('Busy', `${who} the messages of this receiver: one at a time may`);
+  }
+
+  private checkOpen(): void {
+    if (this.isClosed) throw detached();
+  }
+
+  private release(taken: Taken): void {
+    if (this.taken === taken) this.taken = null;
+    taken.release(taken.count);
+  }
+
+  /** Whether a message is there. Throws how the stream ended. */
+  private thereIs(): boolean {
+    if (this.consumer.look()) return true;
+    if (!this.consumer.isClosed()) {
+      const now = performance.now();
+      if (now - this.asked < LIFE) return false;
+      this.asked = now;
+    }
+    return this.ask();
+  }
+
+  /** The same by the native half, which arms the descriptor if not. */
+  private ask(): boolean {
+    const { consumer } = this;
+    if (!call(() => this.native.ready(consumer.released, consumer.tail))) return false;
+    return consumer.look();
+  }
+
+  private take(max: number, most: number): Taken {
+    const taken = new Taken(this.consumer, this.native, this.consumer.take(max, most), this.giveBack);
+    this.taken = taken;
+    return taken;
+  }
+
+  private takeOne(): Message {
+    return this.take(1, this.consumer.capacity).next()!;
+  }
+
+  private takeBatch(max: number): Batch {
+    return new Batch(this.take(max, this.consumer.capacity));
+  }
+
+  private copyInto(target: Uint8Array): FrameInfo {
+    const { consumer } = this;
+    consumer.take(1, consumer.capacity);
+    const at = consumer.start(0);
+    const length = consumer.length(0);
+    if (length > target.length) {
+      consumer.release(consumer.released);
+      throw invalid(`a message of ${length} bytes does not fit into a target of ${target.length}`);
+    }
+    const word = at >> 2;
+    const { words, bytes } = consumer;
+    const info = new Info(length, words[word - 3]! >>> 0, words[word - 2]!, words[word - 1]!);
+    // subarray costs as much as copying 100 bytes.
+    if (length <= 32) for (let i = 0; i < length; i++) target[i] = bytes[at + i]!;
+    else target.set(bytes.subarray(at, at + length));
+    consumer.release(consumer.head);
+    return info;
+  }
+
+  private receive<T>(take: () => T, options: WaitOptions | undefined): Promise<T> {
+    try {
+      if (options !== undefined) checkWait(options);
+      this.begin();
+      for (let looks = FIRST_LOOKS; looks > 0; looks--) {
+        if (this.consumer.look()) {
+          if (!turn.isOver()) return Promise.resolve(take());
+          break;
+        }
+      }
+      if (options?.timeout === 0) {
+        if (this.thereIs()) return Promise.resolve(take());
+        throw timedOut();
+      }
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.waitFor(take, options);
+  }
+
+  private waitFor<T>(take: () => T, options: WaitOptions | undefined): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const settle = () => {
+        stop();
+        this.pending = null;
+        this.idle.cancel();
+      };
+      const fail = (reason: unknown) => {
+        settle();
+        reject(reason);
+      };
+      const stop = limit(options, fail);
+      this.pending = { reject: fail };
+      const step = () => {
+        try {
+          if (!this.consumer.look() && !this.ask()) return this.idle.wait(step);
+          settle();
+          resolve(take());
+        } catch (error) {
+          fail(error);
+        }
+      };
+      this.idle.wait(step);
+    });
+  }
+
+  /** Blocks until a message is there. */
+  private block(what: string, options: SyncOptions | undefined): void {
+    const deadline = blockUntil(what, options);
+    this.begin();
+    const { consumer } = this;
+    if (consumer.look()) return;
+    if (options?.timeout === 0) {
+      if (this.thereIs()) return;
+      throw timedOut();
+    }
+    for (;;) {
+      if (this.polls) for (let looks = LOOKS; looks > 0; looks--) if (consumer.look()) return;
+      const round = roundUntil(deadline);
+      if (this.policy === 'spin' && round > 0) {
+        // Not asleep, but the ends are looked for: now and then, as each look for them is a system call.
+        if (this.thereIs()) return;
+        continue;
+      }
+      if (call(() => this.native.wait(consumer.released, consumer.tail, round)) && consumer.look()) return;
+      if (round === 0) throw timedOut();
+    }
+  }
+
+  // ---- for the loops
+
+  /** @internal The next message of a loop, the one before being done with; null: none now. */
+  nextMessage(): Message | null {
+    const { taken, consumer } = this;
+    if (taken !== null) {
+      // A sender that waits for room gets it before this loop goes on.
+      const next = consumer.senderWaits() ? null : taken.next();
+      if (next !== null) return next;
+      this.giveUp();
+    }
+    if (!consumer.look()) return null;
+    return this.take(TOGETHER, consumer.capacity >> 2).next();
+  }
+
+  /** @internal The next batch of a loop; null: none now. */
+  nextBatch(max: number): Batch | null {
+    if (this.taken !== null) this.release(this.taken);
+    return this.consumer.look() ? this.takeBatch(max) : null;
+  }
+
+  /** @internal Gives back what a loop over messages is done with; the rest is received again. */
+  giveUp(): void {
+    this.taken?.release(this.taken.handedOut);
+    this.taken = null;
+  }
+
+  /** @internal A step of a loop: refuses what `begin` refuses. */
+  checkLoop(): void {
+    if (this.pending !== null || this.flowing) this.cannot();
+  }
+
+  /** @internal The next item of a loop, when there is one. */
+  later<T>(next: () => T | null, signal: AbortSignal | undefined): Promise<T> {
+    if (this.consumer.head !== this.consumer.tail) {
+      return turn.over().then(() => next() ?? this.later(next, signal));
+    }
+    return this.waitFor(() => next() as T, { signal });
+  }
+
+  /** Hands messages to the listeners, as long as there are some of both. */
+  private flow(): void {
+    if (this.flowing || this.paused || this.isClosed || this.pending !== null) return;
+    if (this.listenerCount('message') === 0) return;
+    if (this.taken !== null) this.release(this.taken);
+    this.flowing = true;
+    this.pump();
+  }
+
+  private readonly pump = (): void => {
+    while (this.flowing && !this.isClosed) {
+      if (this.paused || this.listenerCount('message') === 0) return this.stopFlowing();
+      let message: Message | null = null;
+      try {
+        message = this.nextMessage();
+        if (message === null && !this.ask()) return this.idle.wait(this.pump);
+      } catch (error) {
+        this.stopFlowing();
+        if (!isEnd(error)) process.nextTick(() => this.emit('error', error));
+        return this.announce();
+      }
+      if (message !== null) this.hand(message);
+      if (turn.isOver()) {
+        turn.over().then(this.pump);
+        return;
+      }
+    }
+  };
+
+  private hand(message: Message): void {
+    try {
+      this.emit('message', message);
+    } catch (error) {
+      // The listener's own: it reaches the process as from any other event, and the messages flow on.
+      process.nextTick(() => {
+        throw error;
+      });
+    }
+  }
+
+  /** Ends the flow, if it waits, for want of somebody to flow to. */
+  private ebb(): void {
+    if (!this.flowing || !this.idle.waits) return;
+    if (this.paused || this.listenerCount('message') === 0) {
+      this.idle.cancel();
+      this.stopFlowing();
+    }
+  }
+
+  private stopFlowing(): void {
+    this.flowing = false;
+    if (!this.isClosed) this.giveUp();
+  }
+
+  /** 'close', once. */
+  private announce(): void {
+    if (this.announced) return;
+    this.announced = true;
+    process.nextTick(() => this.emit('close'));
+  }
+}
+
+function isEnd(error: unknown): boolean {
+  return error instanceof RamwayError && error.kind === 'Closed';
+}
+
+class Info implements FrameInfo {
+  constructor(
+    readonly length: number,
+    readonly typeId: number,
+    private readonly low: number,
+    private readonly high: number,
+  ) {}
+
+  get tag(): bigint {
+    return (BigInt(this.high >>> 0) << 32n) | BigInt(this.low >>> 0);
+  }
+}
+
+/** A loop over a receiver. */
+abstract class Loop<T> implements AsyncIterableIterator<T> {
+  private done = false;
+
+  constructor(
+    protected readonly receiver: Receiver,
+    private readonly signal: AbortSignal | undefined,
+  ) {
+    checkWait({ signal });
+  }
+
+  protected abstract step(): T | null;
+
+  next(): Promise<IteratorResult<T>> {
+    if (this.done || this.receiver.closed) return Promise.resolve({ done: true, value: undefined });
+    try {
+      this.signal?.throwIfAborted();
+      this.receiver.checkLoop();
+      if (!turn.isOver()) {
+        const value = this.step();
+        if (value !== null) return Promise.resolve({ done: false, value });
+      }
+    } catch (error) {
+      return this.fail(error);
+    }
+    return this.receiver.later(() => this.step(), this.signal).then(
+      (value) => ({ done: false, value }),
+      (error) => this.fail(error),
+    );
+  }
+
+  private fail(error: unknown): Promise<IteratorResult<T>> {
+    this.done = true;
+    const kind = error instanceof RamwayError ? error.kind : '';
+    // What another receive has is not this loop's.
+    if (!this.receiver.closed && kind !== 'Busy') this.receiver.giveUp();
+    if (isEnd(error) || (kind === 'Detached' && this.receiver.closed)) {
+      return Promise.resolve({ done: true, value: undefined });
+    }
+    return Promise.reject(error);
+  }
+
+  return(): Promise<IteratorResult<T>> {
+    this.done = true;
+    if (!this.receiver.closed) this.receiver.giveUp();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
+class MessageLoop extends Loop<Message> {
+  protected override step(): Message | null {
+    return this.receiver.nextMessage();
+  }
+}
+
+class BatchLoop extends Loop<Batch> {
+  constructor(
+    receiver: Receiver,
+    private readonly max: number,
+    signal: AbortSignal | undefined,
+  ) {
+    super(receiver, signal);
+  }
+
+  protected override step(): Batch | null {
+    return this.receiver.nextBatch(this.max);
+  }
+}
+
+function detached(): RamwayError {
+  return new RamwayError('Detached', 'this receiver is closed');
+}
+
+function checkMax(max: number | undefined): number {
+  if (max === undefined) return BATCH;
+  if (!Number.isInteger(max) || max < 1) throw invalid(`max: ${String(max)} is not a whole number of messages from 1 up`);
+  return max;
+}
+
+function checkTarget(target: Uint8Array): void {
+  if (!(target instanceof Uint8Array)) throw invalid('target: expected a Uint8Array');
+}

@@ -1,0 +1,183 @@
+//! What the two ends of a ring have in common: a core handle, the memory that JavaScript works on, and who keeps it mapped.
+
+use crate::buffer::{Buffer, Owner, over};
+use crate::error::{OrThrow, refuse};
+use napi::bindgen_prelude::*;
+use napi_derive::napi;
+use ramway::ring::raw::Patience;
+use ramway::ring::window::Window;
+use ramway::{ErrorKind, WaitPolicy};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Two mappings of a capacity, as one ArrayBuffer, must stay below what the runtimes allow (4 GiB), and an index into
+/// them as 32-bit numbers below 2^31.
+const CAPACITY_MAX: usize = 1 << 30;
+/// Bytes of a ring's block in the header page.
+const BLOCK: usize = size_of::<ramway::layout::RingBlock>();
+
+/// The memory of an end, and where its JavaScript half begins.
+#[napi(object, object_from_js = false)]
+pub struct Memory {
+    /// The ring's block of the header page (docs/ABI.md).
+    #[napi(ts_type = "ArrayBuffer")]
+    pub header: Buffer,
+    /// The data, twice.
+    #[napi(ts_type = "ArrayBuffer")]
+    pub data: Buffer,
+    /// Bytes of the data area.
+    pub capacity: u32,
+    /// Every payload begins on a multiple of this many bytes.
+    pub align: u32,
+    /// This side's position.
+    pub position: BigInt,
+    /// The other side's position.
+    pub peer: BigInt,
+    /// The other side's flags as last acted upon.
+    pub peer_flags: u32,
+    /// Whether the other side's orderly close is the end for good.
+    #[napi(js_name = "final")]
+    pub is_final: bool,
+    /// The address of the data, modulo 4096.
+    pub address: u32,
+}
+
+/// A core handle that several objects share. Used by the JavaScript thread alone; the lock is there for the types.
+pub(crate) struct Shared<T> {
+    core: Mutex<Option<T>>,
+    what: &'static str,
+}
+
+impl<T: Send + 'static> Shared<T> {
+    pub(crate) fn new(core: T, what: &'static str) -> Arc<Self> {
+        Arc::new(Self { core: Mutex::new(Some(core)), what })
+    }
+
+    /// The handle; an error once it is closed.
+    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
+        match &mut *self.lock() {
+            Some(core) => run(core),
+            None => Err(refuse(ErrorKind::Detached, format_args!("this {} is closed", self.what))),
+        }
+    }
+
+    /// The handle itself, once.
+    pub(crate) fn take(&self) -> Option<T> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<T>> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Numbers of a hot path's state.
+pub(crate) struct Start {
+    pub(crate) block: *const ramway::layout::RingBlock,
+    pub(crate) data: *const u8,
+    pub(crate) capacity: u64,
+    pub(crate) align: u32,
+    pub(crate) position: u64,
+    pub(crate) peer: u64,
+    pub(crate) peer_flags: u32,
+    pub(crate) is_final: bool,
+}
+
+/// A window over an end's data, and what else must live as long as views of it.
+pub(crate) struct Views {
+    window: Arc<Window>,
+    data: *const u8,
+    capacity: usize,
+    end: Owner,
+}
+
+// SAFETY: `data` is only the address by which the window is told what is meant.
+unsafe impl Send for Views {}
+
+impl Views {
+    /// `end` keeps the role while a view lives.
+    pub(crate) fn new(window: Window, start: &Start, end: Owner) -> Result<Self> {
+        let capacity = start.capacity as usize;
+        if capacity > CAPACITY_MAX {
+            let text = format!("a ring of {capacity} bytes: JavaScript works with rings of up to {CAPACITY_MAX} bytes");
+            return Err(refuse(ErrorKind::Unsupported, text));
+        }
+        Ok(Self { window: Arc::new(window), data: start.data, capacity, end })
+    }
+
+    fn owner(&self) -> Owner {
+        Arc::new((Arc::clone(&self.window), Arc::clone(&self.end)))
+    }
+
+    /// A buffer over `len` bytes from `offset` of the doubled data.
+    pub(crate) fn lend(&self, env: &Env, offset: u32, len: u32) -> Result<Buffer> {
+        let (offset, len) = (offset as usize, len as usize);
+        self.check(offset, len)?;
+        // SAFETY: within the window, which the owner keeps.
+        unsafe { over(env, self.window.at(self.data).add(offset), len, self.owner()) }
+    }
+
+    fn check(&self, offset: usize, len: usize) -> Result<()> {
+        if offset + len <= 2 * self.capacity { Ok(()) } else { Err(refuse(ErrorKind::InvalidArgument, "out of range")) }
+    }
+
+    /// Puts private memory in the place of bytes whose buffer was transferred away, and a new window in the place of
+    /// this one.
+    ///
+    /// # Safety
+    /// The end is attached, and the bytes are a lent frame or an open slot of it.
+    pub(crate) unsafe fn cut(&mut self, env: &Env, next: Window, offset: u32, len: u32) -> Result<Buffer> {
+        self.check(offset as usize, len as usize)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.window.cut(self.data.wrapping_add(offset as usize), len as usize) }.or_throw()?;
+        self.window = Arc::new(next);
+        self.whole(env)
+    }
+
+    /// The doubled data, for the hot path.
+    fn whole(&self, env: &Env) -> Result<Buffer> {
+        self.lend(env, 0, 2 * self.capacity as u32)
+    }
+
+    pub(crate) fn memory(&self, env: &Env, start: &Start) -> Result<Memory> {
+        // SAFETY: the block is mapped while the end is attached; `close` detaches this buffer first.
+        let header = unsafe { over(env, start.block.cast_mut().cast(), BLOCK, Arc::clone(&self.end)) }?;
+        Ok(Memory {
+            header,
+            data: self.whole(env)?,
+            capacity: self.capacity as u32,
+            align: start.align,
+            position: BigInt::from(start.position),
+            peer: BigInt::from(start.peer),
+            peer_flags: start.peer_flags,
+            is_final: start.is_final,
+            address: (self.window.at(self.data).addr() % 4096) as u32,
+        })
+    }
+}
+
+/// A wait that JavaScript can use: `None` for ever; at most this many milliseconds at a time are waited.
+pub(crate) fn patience(milliseconds: f64) -> Patience {
+    Patience::For(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
+}
+
+/// True if what was waited for is there, false if the time was up.
+pub(crate) fn waited(outcome: ramway::Result<()>) -> Result<bool> {
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::Interrupted) => Ok(false),
+        Err(e) => Err(crate::error::thrown(&e)),
+    }
+}
+
+pub(crate) fn policy(name: &str) -> Result<WaitPolicy> {
+    match name {
+        "spin" => Ok(WaitPolicy::Spin),
+        "hybrid" => Ok(WaitPolicy::Hybrid),
+        "block" => Ok(WaitPolicy::Block),
+        other => {
+            let text = format!("wait: {other:?} is none of 'spin', 'hybrid' and 'block'");
+            Err(refuse(ErrorKind::InvalidArgument, text))
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The native half of the npm package `ramway`: it opens, waits, wakes and closes. Messages are read and written by
+//! JavaScript itself, on typed arrays over the mapped memory (docs/adr/0021).
+#![warn(missing_docs)]
+
+mod buffer;
+mod bus;
+mod end;
+mod error;
+mod listener;
+mod opening;
+mod options;
+mod receiver;
+mod region;
+mod ring;
+mod sender;
+mod uv;
+mod wakeups;
+
+/// The version of the package.
+#[napi_derive::napi]
+pub fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
