@@ -12,7 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const LONG = 60_000;
 
 /** Where a program of the Rust examples is; the Makefile builds them and says so. */
-export const rust = (/** @type {string} */ name) => join(process.env.RAMWAY_EXAMPLES_RUST ?? '../../target/release', name);
+export const rust = (/** @type {string} */ name) =>
+  join(process.env.RAMWAY_EXAMPLES_RUST ?? '../../target/release', name);
 
 /**
  * A directory for one test's rings, removed at the test's end.
@@ -24,8 +25,11 @@ export function place(t) {
   return directory;
 }
 
-/** Waits until `condition` gives something that is true, and gives that. */
-export async function until(/** @type {string} */ what, condition, timeout = LONG) {
+/**
+ * Waits until `condition` gives something that is true, and gives that.
+ * @param {string | (() => string)} what is waited for, in the words of the failure
+ */
+export async function until(what, condition, timeout = LONG) {
   for (const end = Date.now() + timeout; ; await sleep(20)) {
     const value = await condition();
     if (value) return value;
@@ -58,8 +62,13 @@ export class Program {
 
   /** The first line that matches, from index `from` on, now or later. */
   line(/** @type {RegExp} */ pattern, from = 0) {
-    const found = () => this.lines.slice(from).map((line) => pattern.exec(line)).find((match) => match !== null);
-    const said = () => `${this.name} to say ${pattern}, it said ${this.lines.slice(-20).join('\n')}\n${this.complaints}`;
+    const found = () =>
+      this.lines
+        .slice(from)
+        .map((line) => pattern.exec(line))
+        .find((match) => match !== null);
+    const said = () =>
+      `${this.name} to say ${pattern}, it said ${this.lines.slice(-20).join('\n')}\n${this.complaints}`;
     return until(said, () => {
       const match = found();
       assert.ok(match || this.running, `${this.name} has ended: ${this.complaints}`);
