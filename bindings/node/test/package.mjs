@@ -20,7 +20,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, env, exit } from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { find } from './runtimes.mjs';
+import { find, ringDirectory } from './runtimes.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const tool = (name) => join(root, 'node_modules', '.bin', name);
@@ -58,7 +58,7 @@ function build(binaries) {
   copyFileSync(join(root, 'package.json'), join(main, 'package.json'));
 
   // napi-rs names the packages of the platforms, and says for which system, processor and C library each is.
-  execFileSync(tool('napi'), ['create-npm-dirs'], { cwd: main, stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(tool('napi'), ['create-npm-dirs'], { cwd: main, stdio: 'pipe' });
   const npmDirectory = join(work, 'npm');
   renameSync(join(main, 'npm'), npmDirectory);
   const platforms = [];
@@ -146,9 +146,8 @@ function asCommonJs(text) {
   return `${imports.join('')}(async () => {\n${rest.replace('new URL(import.meta.url)', '__filename')}})();\n`;
 }
 
-/** What a program prints of an error at the import. */
-const REPORT =
-  "import('ramway').then(() => console.log('loaded'), (error) => console.log(error.code, error.message));\n";
+/** What a program is told that cannot have the native module. */
+const REPORT = "try { require('ramway'); } catch (error) { console.log(error.code, error.message); }\n";
 /** Both entry points, one state. */
 const ONE_STATE = `
 import assert from 'node:assert/strict';
@@ -209,7 +208,7 @@ async function testInstalled() {
       });
     for (const kind of ['mjs', 'cjs']) {
       for (const names of [...together, ...alone]) {
-        const rings = mkdtempSync(join(env.RAMWAY_DIR ?? work, 'readme-'));
+        const rings = ringDirectory();
         await test(`README.md's ${names.join(' and ')} (${kind}) in ${runtime}`, () =>
           Promise.all(names.map((name) => start(site, `${name}.${kind}`, { RAMWAY_DIR: rings }))));
         rmSync(rings, { recursive: true, force: true });

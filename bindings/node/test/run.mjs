@@ -5,12 +5,12 @@
 // JOBS files run beside each other (default 2), those named NAME.alone.test.mjs by themselves. What a file prints is
 // shown if one of its tests failed. CI=true: a runtime that is not there is a failure. It ends with one line that counts.
 import { spawn, spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, env, exit } from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { find } from './runtimes.mjs';
+import { find, ringDirectory } from './runtimes.mjs';
 
 const TEST_TIMEOUT = 60_000;
 const FILE_TIMEOUT = 180_000;
@@ -33,23 +33,14 @@ const commands = {
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const work = mkdtempSync(join(tmpdir(), 'ramway-run-'));
-const ringDirectory = env.RAMWAY_DIR ? undefined : mkdtempSync(join(sharedMemory(), 'ramway-node-'));
+const rings = ringDirectory();
 /** @type {Set<import('node:child_process').ChildProcess>} */
 const running = new Set();
-
-function sharedMemory() {
-  try {
-    accessSync('/dev/shm', constants.W_OK);
-    return '/dev/shm';
-  } catch {
-    return tmpdir();
-  }
-}
 
 function clean() {
   for (const child of running) stop(child);
   rmSync(work, { recursive: true, force: true });
-  if (ringDirectory) rmSync(ringDirectory, { recursive: true, force: true });
+  rmSync(rings, { recursive: true, force: true });
 }
 process.on('exit', clean);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => exit(130));
@@ -90,7 +81,7 @@ function runFile(runtime, program, file) {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...env,
-      RAMWAY_DIR: env.RAMWAY_DIR ?? ringDirectory,
+      RAMWAY_DIR: rings,
       NO_COLOR: '1',
       DENO_NO_UPDATE_CHECK: '1',
       // A test that starts the test runner of Node.js must not be taken for a part of this one.

@@ -1,6 +1,7 @@
 // Where the three runtimes are, and which of them this is. `node test/runtimes.mjs bun` prints a path.
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdtempSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { arch, argv, env, exit, platform, execPath as thisProgram, versions } from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -44,6 +45,17 @@ export function find(name) {
     if (directory && existsSync(join(directory, name))) return join(directory, name);
   }
   return undefined;
+}
+
+/** A new directory for rings (RAMWAY_DIR): in memory, where the system has such a place. */
+export function ringDirectory() {
+  let base = env.RAMWAY_DIR ?? '/dev/shm';
+  try {
+    accessSync(base, constants.W_OK);
+  } catch {
+    base = tmpdir();
+  }
+  return mkdtempSync(join(base, 'ramway-node-'));
 }
 
 if (argv[1] === fileURLToPath(import.meta.url)) {
