@@ -48,7 +48,7 @@ use crate::wait::WaitPolicy;
 /// # Ok::<(), ramway::Error>(())
 /// ```
 pub struct Region {
-    data: PageMap,
+    data: Arc<PageMap>,
     /// Points into `header`.
     block: NonNull<RegionBlock>,
     header: Arc<HeaderMap>,
@@ -127,6 +127,13 @@ impl Region {
     /// that others race with.
     pub fn as_ptr(&self) -> *mut u8 {
         self.data.as_ptr()
+    }
+
+    /// Keeps the [bytes](Self::as_ptr) mapped when this handle is gone, and nothing else of it: for languages that
+    /// cannot take a view back.
+    #[doc(hidden)]
+    pub fn mapping(&self) -> Arc<dyn std::any::Any + Send + Sync> {
+        self.data.clone()
     }
 
     /// Copies bytes out, from `offset` on. Others may write meanwhile: each aligned 8-byte word comes out whole, but

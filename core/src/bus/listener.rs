@@ -183,8 +183,14 @@ impl Listener {
 
     /// Until when nothing can be overdue.
     fn sleep(&self) -> Duration {
+        self.due_in().map_or(SLEEP_MAX, |due| due.min(SLEEP_MAX))
+    }
+
+    /// When a connector's time is up, of which the descriptor says nothing; `None` if nobody is in a handshake.
+    #[doc(hidden)] // for event loops of the bindings; not part of the stable API
+    pub fn due_in(&self) -> Option<Duration> {
         let next = self.lock().by_token.values().filter_map(|p| p.deadline).min();
-        next.map_or(SLEEP_MAX, |d| d.saturating_duration_since(Instant::now()).min(SLEEP_MAX))
+        next.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
     /// Takes what waits in the backlog, as far as there is room for more handshakes.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::Region;
@@ -198,7 +198,7 @@ impl RegionBuilder {
         // SAFETY: `data` is a mapping of `len` bytes, with this access, and lives on.
         unsafe { placement::apply(data.as_ptr(), len, 1, !self.read_only, &self.placement) }.map_err(context)?;
         let region = Region {
-            data,
+            data: Arc::new(data),
             block: named.header.region_block(),
             header: named.header,
             geometry,

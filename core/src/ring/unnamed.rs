@@ -29,7 +29,21 @@ impl Ring {
     /// # Errors
     /// `NoSpace` if the memory cannot be had.
     pub fn pair(capacity: u64) -> Result<(Sender, Receiver)> {
-        let spec = Spec::ring(capacity, ALIGN_MIN, page_size())?;
+        Self::pair_with(capacity, ALIGN_MIN, WaitPolicy::default(), false)
+    }
+
+    /// [`pair`](Self::pair) with what a [`RingBuilder`](super::RingBuilder) can be told of it.
+    ///
+    /// # Errors
+    /// As for [`pair`](Self::pair); `InvalidArgument` if `align` cannot be.
+    #[doc(hidden)]
+    pub fn pair_with(
+        capacity: u64,
+        align: u32,
+        policy: WaitPolicy,
+        writable_views: bool,
+    ) -> Result<(Sender, Receiver)> {
+        let spec = Spec::ring(capacity, align, page_size())?;
         let doing = |e: Error| e.context(format_args!("making a ring of {capacity} bytes for two threads"));
         let placement = PlacementOptions::default();
         let page = format(&spec);
@@ -37,11 +51,11 @@ impl Ring {
         let geometry = validate(&page, spec.size)?.rings[0].expect("the specification has a ring");
         let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite).map_err(doing)?);
         let end = |role: Role| -> Result<Attachment> {
-            let data = map_data(file.as_fd(), &geometry, role.data_access(), &placement).map_err(doing)?;
+            let access = if writable_views { Access::ReadWrite } else { role.data_access() };
+            let data = map_data(file.as_fd(), &geometry, access, &placement).map_err(doing)?;
             Ok(unlinked(data, header.clone(), &geometry))
         };
         let (producer, consumer) = (end(Role::Producer)?, end(Role::Consumer)?);
-        let policy = WaitPolicy::default();
         Ok((Sender::attach(producer, policy, true)?, Receiver::attach(consumer, policy, true)?))
     }
 

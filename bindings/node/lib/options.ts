@@ -1,0 +1,280 @@
+// What callers pass as options, checked in one place: each is read once, and what is no option is a mistake.
+import { invalid } from './errors.js';
+
+/** How blocking calls wait: 'spin' never sleeps, 'hybrid' looks for a while and then sleeps, 'block' sleeps at once. */
+export type WaitPolicy = 'spin' | 'hybrid' | 'block';
+
+/** Where the memory of something new is. */
+export interface PlacementOptions {
+  /** Locks the data into memory (`mlock`). */
+  lockMemory?: boolean | undefined;
+  /** Puts the data into huge pages, or fails with ERR_RAMWAY_UNSUPPORTED naming the setting that stands in the way. */
+  hugePages?: boolean | undefined;
+  /** Has the data's memory on this NUMA node. */
+  numaNode?: number | undefined;
+  /** Faults all of the data in now instead of on first use. */
+  prefault?: boolean | undefined;
+}
+
+/** How a named ring is made or opened. */
+export interface RingOptions extends PlacementOptions {
+  /**
+   * Bytes of data, 16 of each message being its header; rounded up to a power of two of at least a page. Default 1 MiB.
+   * An existing ring must have just this capacity if it is said here.
+   */
+  capacity?: number | undefined;
+  /** What each payload's address is a multiple of: a power of two from 16 (the default) to 4096. */
+  align?: number | undefined;
+  /** With `Ring.create`: throws away undelivered messages that dead processes left. Never those of live ones. */
+  discard?: boolean | undefined;
+  /** Keeps the name when the last user goes. */
+  persistent?: boolean | undefined;
+  /** Permissions of the new file, whatever the umask. Default 0o600. */
+  mode?: number | undefined;
+  /**
+   * Milliseconds to wait for a ring that is not there yet (`Ring.open`), or for a role that is taken. Default 0;
+   * `Infinity`: as long as it takes.
+   */
+  timeout?: number | undefined;
+  /** Accepts a file system that is not in memory. */
+  allowDisk?: boolean | undefined;
+  /** How the ends wait. Default 'hybrid'. */
+  wait?: WaitPolicy | undefined;
+  /** Whether this process may use `membarrier(2)`, which takes a fence off every message. Default true. */
+  membarrier?: boolean | undefined;
+}
+
+/** A ring without a name. */
+export interface PairOptions {
+  /** What each payload's address is a multiple of: a power of two from 16 (the default) to 4096. */
+  align?: number | undefined;
+  /** How the ends wait. Default 'hybrid'. */
+  wait?: WaitPolicy | undefined;
+}
+
+/** How a bus is connected. */
+export interface ConnectOptions {
+  /** Other users whose listeners will do; without this, only those of our own effective user. */
+  allowUids?: readonly number[] | undefined;
+  /** How the ends wait. Default 'hybrid'. */
+  wait?: WaitPolicy | undefined;
+  /** Whether this process may use `membarrier(2)`, which takes a fence off every message. Default true. */
+  membarrier?: boolean | undefined;
+}
+
+/** How connections are taken, and what buses they get. */
+export interface ListenOptions {
+  /** Bytes of both rings of every bus, each rounded up to a power of two of at least a page. Default 1 MiB. */
+  capacity?: number | undefined;
+  /** Bytes of the ring to the peer, where it is not `capacity`; 0 leaves this direction out. */
+  toPeer?: number | undefined;
+  /** Bytes of the ring from the peer, where it is not `capacity`; 0 leaves this direction out. */
+  fromPeer?: number | undefined;
+  /** What each payload's address is a multiple of: a power of two from 16 (the default) to 4096. */
+  align?: number | undefined;
+  /** Permissions of the socket, whatever the umask. Default 0o600, or 0o666 with `allowUids`. */
+  mode?: number | undefined;
+  /** Other users who may connect; without this, only our own effective user. */
+  allowUids?: readonly number[] | undefined;
+  /** Milliseconds that a connector may take for each step of the handshake before it is refused. Default 1000. */
+  handshakeTimeout?: number | undefined;
+  /** How many connectors may wait to be accepted. Default 128. */
+  backlog?: number | undefined;
+  /** How the ends of every bus wait. Default 'hybrid'. */
+  wait?: WaitPolicy | undefined;
+  /** Whether this process may use `membarrier(2)`, which takes a fence off every message. Default true. */
+  membarrier?: boolean | undefined;
+}
+
+/** How an existing region is opened. */
+export interface RegionOpenOptions {
+  /** Opens without the permission to write: no `buffer`, no `notify`, and `waitAsync` looks every millisecond. */
+  readOnly?: boolean | undefined;
+  /** Milliseconds to wait for a region that is not there yet. Default 0; `Infinity`: as long as it takes. */
+  timeout?: number | undefined;
+  /** How `waitSync` waits. Default 'hybrid'. */
+  wait?: WaitPolicy | undefined;
+  /** Locks the data into memory (`mlock`). */
+  lockMemory?: boolean | undefined;
+  /** Faults all of the data in now instead of on first use. */
+  prefault?: boolean | undefined;
+}
+
+/** How a region is made. */
+export interface RegionOptions extends PlacementOptions {
+  /** Leaves the region in place when its last user goes. */
+  persistent?: boolean | undefined;
+  /** With `Region.create`: throws away a persistent region that nobody uses. */
+  discard?: boolean | undefined;
+  /** Accepts a file system that is not in memory. */
+  allowDisk?: boolean | undefined;
+  /** Permissions of the new file, whatever the umask. Default 0o600. */
+  mode?: number | undefined;
+  /** How `waitSync` waits. Default 'hybrid'. */
+  wait?: WaitPolicy | undefined;
+}
+
+type Reader<T> = (value: unknown) => T | Expected;
+type Shape = Readonly<Record<string, Reader<unknown>>>;
+/** What a shape reads: an option that was left out, or given as undefined, is not there. */
+export type Read<S extends Shape> = { [K in keyof S]?: Exclude<ReturnType<S[K]>, Expected> };
+
+/** What a reader says of a value that will not do. */
+class Expected {
+  constructor(readonly text: string) {}
+}
+
+function whole(most: number, unit: string): Reader<number> {
+  const expected = new Expected(`a whole number${unit} from 0 to ${most}`);
+  return (value) =>
+    Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most ? (value as number) : expected;
+}
+
+const bytes = whole(Number.MAX_SAFE_INTEGER, ' of bytes');
+const u32 = whole(0xffff_ffff, '');
+const permissions = whole(0o7777, '');
+
+const flagExpected = new Expected('true or false');
+const flag: Reader<boolean> = (value) => (typeof value === 'boolean' ? value : flagExpected);
+
+const policyExpected = new Expected("'spin', 'hybrid' or 'block'");
+const policy: Reader<WaitPolicy> = (value) =>
+  value === 'spin' || value === 'hybrid' || value === 'block' ? value : policyExpected;
+
+const millisecondsExpected = new Expected('a number of milliseconds from 0 on');
+const milliseconds: Reader<number> = (value) =>
+  typeof value === 'number' && value >= 0 ? value : millisecondsExpected;
+
+const signalExpected = new Expected('an AbortSignal');
+const signal: Reader<AbortSignal> = (value) => (isSignal(value) ? value : signalExpected);
+
+const uidsExpected = new Expected('an array of user numbers');
+const uids: Reader<number[]> = (value) =>
+  Array.isArray(value) && value.every((uid) => Number.isInteger(uid) && uid >= 0 && uid <= 0xffff_ffff)
+    ? [...value]
+    : uidsExpected;
+
+const placement = { lockMemory: flag, hugePages: flag, numaNode: u32, prefault: flag };
+
+/** For {@link Ring}; the shapes of the others below. */
+export const RING = {
+  capacity: bytes,
+  align: u32,
+  discard: flag,
+  persistent: flag,
+  mode: permissions,
+  timeout: milliseconds,
+  allowDisk: flag,
+  wait: policy,
+  membarrier: flag,
+  ...placement,
+};
+export const PAIR = { align: u32, wait: policy };
+export const WAIT = { timeout: milliseconds, signal };
+export const SYNC = { timeout: milliseconds, allowMainThread: flag };
+const ends = { allowUids: uids, wait: policy, membarrier: flag };
+export const CONNECT = { ...ends, ...WAIT };
+export const CONNECT_SYNC = { ...ends, ...SYNC };
+const bind = {
+  capacity: bytes,
+  toPeer: bytes,
+  fromPeer: bytes,
+  align: u32,
+  mode: permissions,
+  handshakeTimeout: milliseconds,
+  backlog: u32,
+  ...ends,
+};
+export const BIND = { ...bind, signal };
+export const BIND_SYNC = bind;
+export const LISTEN = { ...bind, ...WAIT };
+export const LISTEN_SYNC = { ...bind, ...SYNC };
+const newRegion = { persistent: flag, discard: flag, allowDisk: flag, mode: permissions, wait: policy, ...placement };
+export const REGION = { ...newRegion, signal };
+export const REGION_SYNC = newRegion;
+const oldRegion = { readOnly: flag, wait: policy, lockMemory: flag, prefault: flag };
+export const REGION_OPEN = { ...oldRegion, ...WAIT };
+export const REGION_OPEN_SYNC = { ...oldRegion, ...SYNC };
+const count = whole(0x7fff_ffff, '');
+export const REGION_WAIT = { since: count, ...WAIT };
+export const REGION_WAIT_SYNC = { since: count, ...SYNC };
+
+/** Reads the options of the call `what`, each once. What is not in the shape is a mistake. */
+export function read<S extends Shape>(what: string, shape: S, given: unknown): Read<S> {
+  const found: Record<string, unknown> = {};
+  if (given === undefined) {
+    return found as Read<S>;
+  }
+  if (typeof given !== 'object' || given === null) {
+    throw invalid(`${what}: the options are ${shown(given)}, expected an object`);
+  }
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(shape, name)) {
+      const names = Object.keys(shape).join(', ');
+      throw invalid(`${what}: there is no option '${name}', expected ${names}`);
+    }
+  }
+  for (const name in shape) {
+    const value = (given as Record<string, unknown>)[name];
+    if (value !== undefined) {
+      found[name] = checked(what, `the option '${name}'`, shape[name]!, value);
+    }
+  }
+  return found as Read<S>;
+}
+
+/** A name of a ring, bus or region; what a good one is, the native side decides. */
+export function nameOf(what: string, name: unknown): string {
+  if (typeof name !== 'string') {
+    throw invalid(`${what}: the name is ${shown(name)}, expected a string`);
+  }
+  if (name.includes('\0')) {
+    throw invalid(`${what}: the name ${shown(name)} has a NUL character in it`);
+  }
+  return name;
+}
+
+/** A number of bytes from 0 on. */
+export function bytesOf(what: string, argument: string, value: unknown): number {
+  return checked(what, `the ${argument}`, bytes, value);
+}
+
+function checked<T>(what: string, which: string, reader: Reader<T>, value: unknown): T {
+  const result = reader(value);
+  if (result instanceof Expected) {
+    throw invalid(`${what}: ${which} is ${shown(value)}, expected ${result.text}`);
+  }
+  return result;
+}
+
+function isSignal(value: unknown): value is AbortSignal {
+  // Not instanceof: signals of other realms, and of packages that bring their own, will do.
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as AbortSignal).aborted === 'boolean' &&
+    typeof (value as AbortSignal).addEventListener === 'function'
+  );
+}
+
+function shown(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
+    case 'bigint':
+      return `${value}n`;
+    case 'function':
+      return 'a function';
+    case 'symbol':
+      return 'a symbol';
+    case 'object':
+      if (value === null) {
+        return 'null';
+      }
+      return Array.isArray(value)
+        ? `[${value.slice(0, 4).map(shown).join(', ')}${value.length > 4 ? ', …' : ''}]`
+        : 'an object';
+    default:
+      return String(value);
+  }
+}

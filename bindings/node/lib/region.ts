@@ -1,0 +1,382 @@
+// Regions: named bytes that any number of processes have mapped, and their notifications.
+import { clearTimeout, setTimeout } from 'node:timers';
+import * as native from '../native.cjs';
+import { call, invalid, RamwayError } from './errors.js';
+import { Idle } from './idle.js';
+import { opening } from './opening.js';
+import {
+  bytesOf,
+  nameOf,
+  REGION,
+  REGION_OPEN,
+  REGION_OPEN_SYNC,
+  REGION_SYNC,
+  REGION_WAIT,
+  REGION_WAIT_SYNC,
+  type RegionOpenOptions,
+  type RegionOptions,
+  read,
+  type WaitPolicy,
+} from './options.js';
+import { blockUntil, checkWait, limit, roundUntil, type SyncOptions, timedOut, type WaitOptions } from './waiting.js';
+
+/** A handle without the permission to write cannot say that it waits, so it looks this often, in milliseconds. */
+const POLL = 1;
+/** Of so many of these looks one asks whether the region's name is still there, which is a system call. */
+const NAME_LOOKS = 100;
+/** Milliseconds of looking once a turn before the loop sleeps: about what being woken costs. */
+const SPIN = 0.05;
+const SPINS = { spin: Infinity, hybrid: SPIN, block: 0 };
+
+const encoder = new TextEncoder();
+
+interface Waiter {
+  since: number;
+  resolve(count: number): void;
+  reject(reason: unknown): void;
+}
+
+type Settings = native.RegionSettings & { wait?: WaitPolicy };
+
+/**
+ * Named bytes that any number of processes have mapped, with a notification that costs nothing when nobody waits.
+ *
+ * `buffer` is the shared bytes themselves: what one process stores another one sees. Ramway brings no order into that:
+ * use `Atomics`, or what was written before a `notify` is seen after the `waitAsync` that it ended. A region lives until
+ * its last handle is gone, in whichever process.
+ */
+export class Region implements Disposable, AsyncDisposable {
+  /** The name that it was made or opened by. */
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Whether this handle may not write. */
+  readonly readOnly: boolean;
+  readonly #native: native.NativeRegion;
+  readonly #policy: WaitPolicy;
+  #idle: Idle | null = null;
+  #buffer: ArrayBuffer | null = null;
+  #closed = false;
+  #held = true;
+  /** The count that the last wait without `since` resolved with. */
+  #seen: number;
+  /** The count when waiting began: every waiter's `since` is this. */
+  #known = 0;
+  readonly #waiters = new Set<Waiter>();
+  #poll: ReturnType<typeof setTimeout> | undefined;
+  #looks = 0;
+  /** Why no wait will ever end well again. The native half says it once. */
+  #gone: unknown = null;
+
+  /** @internal */
+  constructor(region: native.NativeRegion, name: string, policy: WaitPolicy = 'hybrid') {
+    this.#native = region;
+    this.#policy = policy;
+    this.name = name;
+    this.size = region.size;
+    this.readOnly = region.readOnly;
+    this.#seen = this.#count();
+  }
+
+  /**
+   * Makes a region of `size` bytes, all zero. ERR_RAMWAY_ALREADY_EXISTS if the name is taken,
+   * ERR_RAMWAY_INVALID_ARGUMENT for a size of 0 or an impossible name, ERR_RAMWAY_NO_SPACE.
+   */
+  static async create(
+    name: string,
+    size: number,
+    options?: RegionOptions & { signal?: AbortSignal | undefined },
+  ): Promise<Region> {
+    const { signal, ...settings } = read('Region.create', REGION, options);
+    const bytes = bytesOf('Region.create', 'size', size);
+    return open(signal, 'create', nameOf('Region.create', name), bytes, settings);
+  }
+
+  /** Opens the region of that name. ERR_RAMWAY_NOT_FOUND if there is none within `timeout` (default 0). */
+  static async open(name: string, options?: RegionOpenOptions & { signal?: AbortSignal | undefined }): Promise<Region> {
+    const { signal, ...settings } = read('Region.open', REGION_OPEN, options);
+    return open(signal, 'open', nameOf('Region.open', name), 0, settings);
+  }
+
+  /** Opens the region of that name, or makes it. ERR_RAMWAY_INVALID_ARGUMENT if it is there with another size. */
+  static async openOrCreate(
+    name: string,
+    size: number,
+    options?: RegionOptions & { signal?: AbortSignal | undefined },
+  ): Promise<Region> {
+    const { signal, ...settings } = read('Region.openOrCreate', REGION, options);
+    const bytes = bytesOf('Region.openOrCreate', 'size', size);
+    return open(signal, 'openOrCreate', nameOf('Region.openOrCreate', name), bytes, settings);
+  }
+
+  /** {@link Region.create}, blocking. */
+  static createSync(name: string, size: number, options?: RegionOptions): Region {
+    const settings = read('Region.createSync', REGION_SYNC, options);
+    const bytes = bytesOf('Region.createSync', 'size', size);
+    return openSync('create', nameOf('Region.createSync', name), bytes, settings);
+  }
+
+  /** {@link Region.open}, blocking. On the main thread it does not wait unless it is allowed to. */
+  static openSync(name: string, options?: RegionOpenOptions & SyncOptions): Region {
+    const { allowMainThread, ...settings } = read('Region.openSync', REGION_OPEN_SYNC, options);
+    if (settings.timeout) blockUntil('Region.openSync', { allowMainThread });
+    return openSync('open', nameOf('Region.openSync', name), 0, settings);
+  }
+
+  /** {@link Region.openOrCreate}, blocking. */
+  static openOrCreateSync(name: string, size: number, options?: RegionOptions): Region {
+    const settings = read('Region.openOrCreateSync', REGION_SYNC, options);
+    const bytes = bytesOf('Region.openOrCreateSync', 'size', size);
+    return openSync('openOrCreate', nameOf('Region.openOrCreateSync', name), bytes, settings);
+  }
+
+  /**
+   * The region's bytes. `close` detaches it; where it was transferred away, it goes on leading to the region's memory,
+   * and this is a new one. ERR_RAMWAY_UNSUPPORTED for a read-only region.
+   */
+  get buffer(): ArrayBuffer {
+    // A region has no length of 0, so a buffer with one is detached.
+    if (this.#buffer === null || this.#buffer.byteLength === 0) this.#buffer = call(() => this.#native.buffer());
+    return this.#buffer;
+  }
+
+  /**
+   * A copy of `length` bytes, from `offset` on. Others may write meanwhile: each aligned 8-byte word comes out whole,
+   * but one word may be new and the next one old.
+   */
+  readAt(offset: number, length: number): Uint8Array {
+    this.#check('Region.readAt', offset, length);
+    const bytes = new Uint8Array(length);
+    call(() => this.#native.readAt(offset, bytes));
+    return bytes;
+  }
+
+  /** Copies bytes in, from `offset` on (a string as UTF-8). ERR_RAMWAY_PERMISSION_DENIED for a read-only region. */
+  writeAt(offset: number, data: string | ArrayBufferView | ArrayBufferLike): void {
+    const bytes = bytesIn(data);
+    this.#check('Region.writeAt', offset, bytes.length);
+    call(() => this.#native.writeAt(offset, bytes));
+  }
+
+  /**
+   * Tells everyone who waits that something has changed, after everything that this thread wrote before. Never blocks.
+   * ERR_RAMWAY_PERMISSION_DENIED for a read-only region.
+   */
+  notify(): void {
+    call(() => this.#native.notify());
+  }
+
+  /** How many notifications there have been, modulo 2^31. */
+  get notifications(): number {
+    return this.#count();
+  }
+
+  /**
+   * Resolves with the number of notifications once it is another one than `since`. Without `since`: once there is a
+   * notification since the last such wait, or since the region was opened, also if it came before this call.
+   *
+   * ERR_RAMWAY_CLOSED if the region's name was removed meanwhile, so that nobody can join any more.
+   */
+  async waitAsync(options?: { since?: number | undefined } & WaitOptions): Promise<number> {
+    const { since, ...limits } = read('Region.waitAsync', REGION_WAIT, options);
+    checkWait(limits);
+    const count = await this.#wait(since ?? this.#seen, limits);
+    if (since === undefined) this.#seen = count;
+    return count;
+  }
+
+  /** {@link Region.waitAsync}, blocking. */
+  waitSync(options?: { since?: number | undefined } & SyncOptions): number {
+    const { since, ...limits } = read('Region.waitSync', REGION_WAIT_SYNC, options);
+    const deadline = blockUntil('Region.waitSync', limits);
+    for (;;) {
+      const round = roundUntil(deadline);
+      const word = call(() => this.#native.waitSince(2 * (since ?? this.#seen), round));
+      if (word !== null) {
+        const count = word >>> 1;
+        if (since === undefined) this.#seen = count;
+        return count;
+      }
+      if (round === 0) throw timedOut();
+    }
+  }
+
+  /** Whether `close` was called. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Lets go of the region: `buffer` is detached, whoever waits gets ERR_RAMWAY_DETACHED. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#buffer !== null) native.detach(this.#buffer);
+    this.#buffer = null;
+    clearTimeout(this.#poll);
+    this.#idle?.forget();
+    this.#native.close();
+    this.#fail(new RamwayError('Detached', `the region '${this.name}' is closed`));
+  }
+
+  /** Waiting keeps the runtime running (the default). */
+  ref(): this {
+    return this.#hold(true);
+  }
+
+  /** Waiting does not keep the runtime running. */
+  unref(): this {
+    return this.#hold(false);
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+
+  #hold(yes: boolean): this {
+    this.#held = yes;
+    this.#idle?.hold(yes);
+    if (yes) this.#poll?.ref();
+    else this.#poll?.unref();
+    return this;
+  }
+
+  #count(): number {
+    return call(() => this.#native.notifications) >>> 1;
+  }
+
+  #check(what: string, offset: number, length: number): void {
+    bytesOf(what, 'offset', offset);
+    bytesOf(what, 'length', length);
+    if (offset + length > this.size) {
+      throw invalid(`${what}: ${length} bytes at offset ${offset} of a region of ${this.size} bytes`);
+    }
+  }
+
+  #wait(since: number, limits: WaitOptions): Promise<number> {
+    const now = this.#count();
+    if (now !== since) return Promise.resolve(now);
+    if (this.#gone !== null) return Promise.reject(this.#gone);
+    if (limits.timeout === 0) return Promise.reject(timedOut());
+    return new Promise((resolve, reject) => {
+      const settle = limit(limits, (reason) => waiter.reject(reason));
+      const end = () => {
+        settle();
+        this.#waiters.delete(waiter);
+        if (this.#waiters.size === 0) this.#rest();
+      };
+      const waiter: Waiter = {
+        since,
+        resolve: (count) => {
+          end();
+          resolve(count);
+        },
+        reject: (reason) => {
+          end();
+          reject(reason);
+        },
+      };
+      this.#waiters.add(waiter);
+      if (this.#waiters.size === 1) this.#watch(now);
+    });
+  }
+
+  /** Nobody waits any more. */
+  #rest(): void {
+    this.#idle?.cancel();
+    clearTimeout(this.#poll);
+  }
+
+  /** Has `#look` called when the number is not `known` any more. */
+  #watch(known: number): void {
+    this.#known = known;
+    if (this.readOnly) {
+      this.#poll = setTimeout(() => this.#lookByTimer(), POLL);
+      if (!this.#held) this.#poll.unref();
+      return;
+    }
+    this.#idle ??= this.#newIdle();
+    this.#idle.wait(() => this.#look());
+  }
+
+  #newIdle(): Idle {
+    const idle = new Idle({
+      look: () => this.#count() !== this.#known,
+      arm: () => this.#arm(this.#known),
+      descriptor: () => this.#native.fd,
+      spin: SPINS[this.#policy],
+    });
+    idle.hold(this.#held);
+    return idle;
+  }
+
+  #look(): void {
+    try {
+      const count = this.#count();
+      for (const waiter of this.#waiters) {
+        if (waiter.since !== count) waiter.resolve(count);
+      }
+      if (this.#waiters.size === 0) return;
+      if (this.#gone !== null) this.#fail(this.#gone);
+      else this.#watch(count);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #lookByTimer(): void {
+    if (++this.#looks % NAME_LOOKS === 0) {
+      try {
+        call(() => this.#native.waitSince(2 * this.#known, 0));
+      } catch (error) {
+        this.#gone = error;
+      }
+    }
+    this.#look();
+  }
+
+  /** Whether the number is not `known` any more; if not, the descriptor tells of it. */
+  #arm(known: number): boolean {
+    try {
+      return call(() => this.#native.arm(2 * known));
+    } catch (error) {
+      this.#gone = error;
+      throw error;
+    }
+  }
+
+  #fail(error: unknown): void {
+    for (const waiter of [...this.#waiters]) waiter.reject(error);
+  }
+}
+
+async function open(
+  signal: AbortSignal | undefined,
+  intent: string,
+  name: string,
+  size: number,
+  settings: Settings,
+): Promise<Region> {
+  return opening(signal, async (attempt) => {
+    return new Region(await native.openRegion(attempt, intent, name, size, settings), name, settings.wait);
+  });
+}
+
+function openSync(intent: string, name: string, size: number, settings: Settings): Region {
+  return new Region(
+    call(() => native.openRegionSync(intent, name, size, settings)),
+    name,
+    settings.wait,
+  );
+}
+
+function bytesIn(data: unknown): Uint8Array {
+  if (typeof data === 'string') return encoder.encode(data);
+  if (data instanceof Uint8Array) return data;
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return new Uint8Array(data);
+  throw invalid('Region.writeAt: the data is neither a string nor a typed array, DataView or ArrayBuffer');
+}
