@@ -99,7 +99,7 @@ export function chart(canvas, shown, now) {
   const [line, dim, series, bad] = ['line', 'dim', 'series', 'bad'].map(colour);
   context.scale(scale, scale);
   context.font = `12px ${style.fontFamily}`;
-  const [left, bottom] = [34, height - 18];
+  const [left, bottom] = [40, height - 18];
   const top = [20, 50, 100, 200, 500, 1000, 2000].find((limit) => shown.every(({ canvas }) => canvas <= limit)) ?? 5000;
   const x = (/** @type {number} */ at) => left + (1 - (now - at) / SPAN) * (width - left);
   const y = (/** @type {number} */ ms) => bottom - (Math.min(ms, top) / top) * (bottom - 8);

@@ -106,9 +106,9 @@ const SAID = {
   unable: () => 'This browser cannot draw the pictures: it has no VideoFrame (WebCodecs).',
   waiting: () => `No camera yet. Waiting for one on the ring “${status.ring}”.`,
   live: () => 'Live',
-  silent: (ago) => `The camera is there, but its last picture came ${ago}.`,
-  dead: (ago) => `The camera died ${ago}. Waiting for the next one …`,
-  ended: (ago) => `The camera was switched off ${ago}. Waiting for the next one …`,
+  silent: () => 'The camera is there, but no pictures come.',
+  dead: () => 'The camera has died. Waiting for the next one …',
+  ended: () => 'The camera was switched off. Waiting for the next one …',
 };
 
 function report() {
@@ -120,7 +120,9 @@ function report() {
   if (!('VideoFrame' in globalThis)) state = 'unable';
   else if (state === 'live' && now - last > 2000) [state, passed] = ['silent', now - last];
   document.body.dataset.state = element('status').dataset.state = state;
-  say('status', SAID[state](passed < 1000 ? 'just now' : `${Math.floor(passed / 1000)} s ago`));
+  say('status', SAID[state]());
+  // Apart from the status, which is read out when it changes.
+  say('since', ['silent', 'dead', 'ended'].includes(state) ? `for ${Math.max(0, Math.floor(passed / 1000))} s` : '');
 
   const ms = (/** @type {number | undefined} */ value) => (value === undefined ? '–' : value.toFixed(1));
   say('rate', state === 'live' ? figures.rate(now).toFixed(1) : '–');
