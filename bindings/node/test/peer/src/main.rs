@@ -20,6 +20,7 @@
 //! | `hold` | `holding seq=SEQ`: has a message in hand until the next line, which is answered `released` |
 //! | `echo COUNT` | `echoed count=N`: gives back COUNT messages (0: all) as they came |
 //! | `write OFFSET HEX`, `frame OFFSET HEX` | `written`: bytes over the segment's, `OFFSET` of the file; over ring data, of block 0 |
+//! | `peek OFFSET COUNT` | `bytes hex=…`: of the ring data of block 0 |
 //! | `state` | `state out_used=N in_used=N` |
 //! | `sleep MS` | `slept` |
 //! | `close` | `closed`: both ends, in an orderly way |
@@ -257,6 +258,10 @@ impl Ends {
                 let bytes = memory::from_hex(words.next().ok_or("bytes are missing")?).ok_or("not hexadecimal")?;
                 memory::write(if word == "frame" { memory::data_of_block_0()? + offset } else { offset }, &bytes)?;
                 "written".to_owned()
+            }
+            "peek" => {
+                let at = memory::data_of_block_0()? + number::<u64>(words.next())?;
+                format!("bytes hex={}", memory::to_hex(&memory::read(at, number(words.next())?)?))
             }
             "state" => {
                 let out = self.out.as_ref().map_or(0, Sender::len);

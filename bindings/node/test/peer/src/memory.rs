@@ -43,23 +43,34 @@ fn parse(line: &str) -> Option<Mapping> {
     })
 }
 
-fn address(offset: u64, len: u64) -> Result<u64> {
+fn address(offset: u64, len: u64, to_write: bool) -> Result<u64> {
     let all = mappings()?;
-    let covering = |m: &&Mapping| m.writable && m.offset <= offset && offset + len <= m.offset + (m.end - m.start);
-    let mapping = all.iter().find(covering).ok_or_else(|| Error::other("no writable mapping has these bytes"))?;
+    let covers = |m: &&Mapping| m.offset <= offset && offset + len <= m.offset + (m.end - m.start);
+    let mapping = all.iter().filter(|m| m.writable || !to_write).find(covers);
+    let mapping = mapping.ok_or_else(|| Error::other("no mapping has these bytes"))?;
     Ok(mapping.start + (offset - mapping.offset))
 }
 
 /// Writes over bytes of the segment.
 pub(crate) fn write(offset: u64, bytes: &[u8]) -> Result<()> {
-    let at = address(offset, bytes.len() as u64)?;
+    let at = address(offset, bytes.len() as u64, true)?;
     OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(bytes, at)
 }
 
+pub(crate) fn read(offset: u64, len: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    File::open("/proc/self/mem")?.read_exact_at(&mut bytes, address(offset, len as u64, false)?)?;
+    Ok(bytes)
+}
+
+/// Where the ring data of block 0 begins in the segment.
 pub(crate) fn data_of_block_0() -> Result<u64> {
-    let mut word = [0; 8];
-    File::open("/proc/self/mem")?.read_exact_at(&mut word, address(DATA_OFFSET, 8)?)?;
-    Ok(u64::from_le_bytes(word))
+    let word = read(DATA_OFFSET, 8)?;
+    Ok(word.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+}
+
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
