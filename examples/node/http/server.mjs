@@ -8,7 +8,7 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import Fastify from 'fastify';
-import { Kind, Workers } from './workers.mjs';
+import { Kind, WorkError, Workers } from './workers.mjs';
 
 const { values: given } = parseArgs({
   options: {
@@ -40,18 +40,18 @@ const workers = new Workers({
 // A few of the largest requests have to fit at once.
 const app = Fastify({ bodyLimit: capacity >> 2 });
 
-app.setErrorHandler((error, _request, reply) => {
+app.setErrorHandler((/** @type {import('fastify').FastifyError} */ error, _request, reply) => {
   const status = error.statusCode ?? 500;
   if (status === 500) console.error(error);
   if (status === 503) reply.header('retry-after', '1');
   reply.code(status).send({ statusCode: status, message: error.message });
 });
 
-/** Aborted when the client hangs up before it has its answer. @param {import('fastify').FastifyReply} reply */
+/** Aborted, with what nobody will read, when the client hangs up before it has its answer. @param {import('fastify').FastifyReply} reply */
 function hangUp(reply) {
   const controller = new AbortController();
   reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) controller.abort();
+    if (!reply.raw.writableFinished) controller.abort(new WorkError(499, 'the client has hung up'));
   });
   return controller.signal;
 }
@@ -86,7 +86,11 @@ app.post('/similar', { schema: similar }, async (request, reply) => {
   return { matches };
 });
 
-app.addContentTypeParser(/^image\//, { parseAs: 'buffer' }, async (/** @type {unknown} */ _request, /** @type {Buffer} */ body) => body);
+app.addContentTypeParser(
+  /^image\//,
+  { parseAs: 'buffer' },
+  async (/** @type {unknown} */ _request, /** @type {Buffer} */ body) => body,
+);
 
 const thumbnail = {
   querystring: {
@@ -122,7 +126,15 @@ app.get('/workers', async () => workers.state);
 // After the last request was answered.
 app.addHook('onClose', () => workers.stop());
 
+let closing = false;
+// A connection that is kept for a next request would keep the server.
+app.addHook('onSend', async (_request, reply) => {
+  if (closing) reply.header('connection', 'close');
+});
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT'])) {
-  process.once(signal, () => app.close());
+  process.once(signal, () => {
+    closing = true;
+    app.close();
+  });
 }
 console.log(`listening on ${await app.listen({ port: Number(given.port) })}`);

@@ -9,8 +9,10 @@ import argparse
 import os
 import signal
 
-# A small file can say that it is a huge picture. OpenCV looks at this when it is imported.
+# Both are looked at when the libraries are imported. A small file can say that it is a huge picture; and the processors
+# are divided among the workers, not among the threads of each.
 os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(1 << 25))
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import cv2
 import numpy as np
@@ -84,15 +86,13 @@ class Worker:
     def nearest(self, queries: np.ndarray, counts: tuple[int, ...]) -> list[np.ndarray]:
         """The best matches of each query by cosine, best first."""
         scores = normalised(queries) @ self.vectors.T
-        found = []
-        for row, count in zip(scores, counts, strict=True):
-            count = min(count, len(row))
-            best = np.argpartition(-row, count - 1)[:count]
-            best = best[np.argsort(-row[best], kind="stable")]
-            matches = np.empty(count, MATCH)
-            matches["id"], matches["score"] = best, row[best]
-            found.append(matches)
-        return found
+        most = min(max(counts), scores.shape[1])
+        best = np.argpartition(scores, -most, axis=1)[:, -most:]
+        matches = np.empty(best.shape, MATCH)
+        matches["id"], matches["score"] = best, np.take_along_axis(scores, best, axis=1)
+        order = np.argsort(-matches["score"], axis=1)
+        matches = np.take_along_axis(matches, order, axis=1)
+        return [row[:count] for row, count in zip(matches, counts, strict=True)]
 
 
 def head(message: ramway.Message) -> int:
@@ -123,6 +123,7 @@ def main() -> None:
     # then closes the bus; that is the end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    cv2.setNumThreads(1)
     with ramway.Bus.connect(arguments.bus, timeout=30) as bus:
         worker = Worker(bus, np.load(arguments.vectors))
         worker.run()

@@ -134,7 +134,12 @@ class Worker {
       this.#starts++;
       try {
         const given = AbortSignal.any([stopping, exited.signal]);
-        const bus = await Bus.listen(this.#name, { toPeer: capacity, fromPeer: capacity, timeout: 60_000, signal: given });
+        const bus = await Bus.listen(this.#name, {
+          toPeer: capacity,
+          fromPeer: capacity,
+          timeout: 60_000,
+          signal: given,
+        });
         this.#bus = bus;
         for await (const message of bus) this.#settle(message);
       } catch (error) {
@@ -166,7 +171,8 @@ class Worker {
 /** A request that no worker has seen can be made again. @param {unknown} error */
 function notSent(error) {
   if (!(error instanceof RamwayError)) return error;
-  if (error.kind === 'TimedOut') return new WorkError(503, 'the workers have as much as they can take', { cause: error });
+  if (error.kind === 'TimedOut')
+    return new WorkError(503, 'the workers have as much as they can take', { cause: error });
   if (error.kind === 'TooLarge') return new WorkError(413, 'this is too large', { cause: error });
   return new WorkError(503, 'the worker died before it had this', { cause: error });
 }
@@ -176,7 +182,10 @@ export class Workers {
 
   /** @param {Options} options */
   constructor(options) {
-    this.#workers = Array.from({ length: options.count }, (_, index) => new Worker(`${options.name}-${index}`, options));
+    this.#workers = Array.from(
+      { length: options.count },
+      (_, index) => new Worker(`${options.name}-${index}`, options),
+    );
   }
 
   get state() {
