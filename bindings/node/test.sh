@@ -144,6 +144,24 @@ new_enough() {
     node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null
 }
 
+# What is uploaded: the package, and those of the platforms that this machine can build for. zig's linker knows the older
+# C libraries.
+dist() {
+    zig=$target/node-zig
+    if [ ! -x "$zig/bin/cargo-zigbuild" ]; then
+        python3 -m venv "$zig" && fetch "$zig/bin/pip" install -q ziglang cargo-zigbuild || return 1
+    fi
+    mkdir "$tmp/portable"
+    for machine in x86_64:x64 aarch64:arm64; do
+        triple=${machine%:*}-unknown-linux-gnu
+        if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! rustup target add "$triple"; then continue; fi
+        PATH=$zig/bin:$PATH CARGO_PROFILE_RELEASE_STRIP=true \
+            cargo zigbuild --quiet --locked --release --target "$triple.2.17" -p ramway-node &&
+            cp "$target/$triple/release/libramway_node.so" "$tmp/portable/ramway.linux-${machine#*:}-gnu.node" || return 1
+    done
+    node test/package.mjs dist "$tmp/portable"
+}
+
 case "${1:-all}" in
 clean) ;;
 *)
@@ -167,7 +185,7 @@ all)
     ;;
 quick) build && run_tests ;;
 lint) build && lint ;;
-dist) build && node test/package.mjs dist || failed=1 ;;
+dist) build && dist || failed=1 ;;
 clean) rm -rf dist dist-npm npm node_modules native.d.cts ./*.node ;;
 *)
     echo 'sh test.sh [all|build|native|quick|lint|dist|clean]' >&2

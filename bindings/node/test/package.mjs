@@ -97,13 +97,15 @@ let passed = 0;
 let failed = 0;
 let skipped = 0;
 
+/** @param {string} name @param {() => unknown} body */
 async function test(name, body) {
   try {
     await body();
     passed += 1;
   } catch (error) {
     failed += 1;
-    console.log(`    ${name}: failed\n${String(error.message ?? error).replace(/^/gm, '    | ')}`);
+    const text = error instanceof Error ? error.message : String(error);
+    console.log(`    ${name}: failed\n${text.replace(/^/gm, '    | ')}`);
   }
 }
 
@@ -215,7 +217,8 @@ async function testInstalled() {
       }
     }
     await test(`one state in ${runtime}`, () => start(site, 'one-state.mjs'));
-    for (const [what, directory, file, said] of [
+    /** @type {[string, string, string, RegExp][]} */
+    const refused = [
       [
         'on another machine',
         site,
@@ -223,7 +226,8 @@ async function testInstalled() {
         /^ERR_RAMWAY_UNSUPPORTED .* no native module for linux-riscv64/,
       ],
       ['without its native module', lonely, 'report.cjs', /^ERR_RAMWAY_UNSUPPORTED .* not installed: .*@ramway\/node-/],
-    ]) {
+    ];
+    for (const [what, directory, file, said] of refused) {
       await test(`${what} in ${runtime}`, async () => {
         const printed = await start(directory, file);
         if (!said.test(printed)) throw new Error(`it says: ${printed}`);
