@@ -242,7 +242,7 @@ impl Waiting {
         readiness.consume();
         let longest = if keep(Step::Rearm) { self.arm(mine, peer) } else { ROUND };
         // After arming, like the look at the ring: whoever reports a death says so and then wakes the word.
-        let look_at_peer = look_at_peer | readiness.look();
+        let look_at_peer = look_at_peer | readiness.look() | self.suspect;
         let rechecked = if keep(Step::Recheck) { self.decide(ready, ended, look_at_peer) } else { Ok(false) };
         match rechecked {
             Ok(false) => {
@@ -273,7 +273,8 @@ impl Waiting {
                 Ok(false)
             }
             Err(end) => {
-                self.suspect = end.kind() == ErrorKind::PeerDead;
+                // Whoever told of it tells once.
+                self.suspect = look_at_peer;
                 // The second look: the flag or the free lock was seen after `ready` had looked.
                 if keep(Step::SecondLook) && ready()? { Ok(true) } else { Err(end) }
             }

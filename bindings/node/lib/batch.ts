@@ -1,15 +1,17 @@
+import type { NativeReceiver } from '../native.cjs';
 import type { Consumer } from './consumer.js';
 import { invalid, RamwayError } from './errors.js';
 import { FRAME_HEADER } from './layout.js';
 import { Loan } from './lent.js';
-import { Message, type Lent } from './message.js';
-import type { NativeReceiver } from '../native.cjs';
+import { type Lent, Message } from './message.js';
 
 /** Frames that were taken from the ring together and go back together. */
 export class Taken implements Lent {
   alive = true;
   /** How many `next` gave. */
   handedOut = 0;
+  /** How many of those are done with: all but the last one, of a batch none. */
+  handled = 0;
   private loan: Loan | null = null;
 
   constructor(
@@ -22,7 +24,14 @@ export class Taken implements Lent {
 
   /** The next message, once each. */
   next(): Message | null {
-    return this.handedOut === this.count ? null : this.message(this.handedOut++);
+    if (this.handedOut === this.count) return null;
+    this.handled = this.handedOut;
+    return this.message(this.handedOut++);
+  }
+
+  /** All of them at once, as a batch. */
+  handOutAll(): void {
+    this.handedOut = this.count;
   }
 
   message(index: number): Message {

@@ -109,16 +109,14 @@ export class Consumer {
     if (position === this.released) return;
     this.high = storePosition(this.header, this.wide, HEAD, this.high, this.released, position);
     this.released = position;
-    if (this.hasNews()) this.wakeSender();
+    // Sequentially consistent after the store of the position, as in producer.ts.
+    const waits = Atomics.load(this.header, PRODUCER + WAIT) !== 0;
+    if (waits || this.header[PRODUCER + FLAGS] !== this.peerFlags) this.wakeSender();
   }
 
-  /** Whether the sender waits for room. */
+  /** Whether the sender waits for room, by a plain load: a hint that may be late. */
   senderWaits(): boolean {
-    return Atomics.load(this.header, PRODUCER + WAIT) !== 0;
-  }
-
-  private hasNews(): boolean {
-    return this.senderWaits() || Atomics.load(this.header, PRODUCER + FLAGS) !== this.peerFlags;
+    return this.header[PRODUCER + WAIT] !== 0;
   }
 
   /** Put off until a quarter of the ring is free or the ring is drained; one of the two comes true before this side can
@@ -138,7 +136,6 @@ export class Consumer {
   get used(): number {
     return Math.min((Atomics.load(this.header, TAIL) - this.released) >>> 0, this.capacity);
   }
-
 
   /** Works on another mapping of the data from now on. */
   move(data: ArrayBuffer): void {

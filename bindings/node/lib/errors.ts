@@ -26,13 +26,13 @@ export class RamwayError extends Error {
   /** The kind's name. */
   readonly kind: ErrorKind;
   /** The operating system's number, where it had a part in it. */
-  readonly errno?: number;
+  declare readonly errno?: number;
 
   constructor(kind: ErrorKind, message: string, errno?: number) {
     super(message);
     this.kind = kind;
     this.code = codeOf(kind);
-    if (errno) this.errno = errno;
+    if (errno) Object.defineProperty(this, 'errno', { value: errno, enumerable: true });
   }
 
   override get name(): string {

@@ -68,6 +68,7 @@ export class Idle {
   /** Waits in a row that looking did not end. */
   private missed = 0;
   private token = 0;
+  private watched = -1;
   private held = true;
   private keeps = false;
 
@@ -110,7 +111,7 @@ export class Idle {
   forget(): void {
     this.cancel();
     if (this.token === 0) return;
-    call(() => wakeups.forget(this.token, this.source.descriptor()));
+    call(() => wakeups.forget(this.token, this.watched));
     this.token = 0;
   }
 
@@ -138,9 +139,13 @@ export class Idle {
     try {
       there = this.source.arm();
       if (!there) {
-        if (this.token === 0) this.token = ++lastToken;
+        if (this.token === 0) {
+          // Asked once: an end whose other side is gone refuses every call.
+          this.watched = this.source.descriptor();
+          this.token = ++lastToken;
+        }
         waiting.set(this.token, this);
-        wakeups.watch(this.token, this.source.descriptor());
+        wakeups.watch(this.token, this.watched);
       }
     } catch {
       // Whoever waits tries again, and meets the same.

@@ -6,6 +6,7 @@ export { Bus, type BusEvents } from './bus.js';
 export { type ErrorKind, RamwayError } from './errors.js';
 export { Listener, type ListenerEvents } from './listener.js';
 export { Message } from './message.js';
+export type { ReceiverMethods, SenderMethods } from './methods.js';
 export type {
   ConnectOptions,
   ListenOptions,
@@ -20,7 +21,7 @@ export { type FrameInfo, Receiver } from './receiver.js';
 export { Region } from './region.js';
 export { Ring } from './ring.js';
 export { type Filled, type FrameOptions, Sender } from './sender.js';
-export type { Data } from './streams.js';
+export type { Data, DuplexOptions } from './streams.js';
 export type { Tensor, TensorLike, TypedArray } from './tensor.js';
 export type { SyncOptions, WaitOptions } from './waiting.js';
 

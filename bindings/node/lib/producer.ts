@@ -50,7 +50,8 @@ export class Producer {
 
   /** Whether a payload of `length` bytes, at most the ring's longest, fits. If not, what is committed is published. */
   fits(length: number): boolean {
-    if (Atomics.load(this.header, CONSUMER + FLAGS) !== this.peerFlags) this.peerChanged();
+    // A plain load: what it misses, the next publication sees.
+    if (this.header[CONSUMER + FLAGS] !== this.peerFlags) this.peerChanged();
     const size = this.sizeOf(length);
     if (size <= this.capacity - ((this.tail - this.head) >>> 0)) return true;
     return this.look(size) || (this.flush(), false);
@@ -122,7 +123,9 @@ export class Producer {
     }
     this.high = storePosition(header, this.wide, TAIL, this.high, this.published, tail);
     this.published = tail;
-    if (Atomics.load(header, CONSUMER + WAIT) !== 0 || Atomics.load(header, CONSUMER + FLAGS) !== this.peerFlags) {
+    // Sequentially consistent after the store of the position: the receiver either sees that or is seen to wait. The
+    // flags are a hint, for which a plain load does (a third of the cost).
+    if (Atomics.load(header, CONSUMER + WAIT) !== 0 || header[CONSUMER + FLAGS] !== this.peerFlags) {
       this.wakeReceiver();
     }
   }

@@ -1,5 +1,4 @@
 import { EventEmitter } from 'node:events';
-import type { ReadableStream } from 'node:stream/web';
 import type { NativeReceiver } from '../native.cjs';
 import { Batch, Taken } from './batch.js';
 import { Consumer } from './consumer.js';
@@ -163,10 +162,7 @@ export class Receiver extends EventEmitter {
   }
 
   /** Batches of up to `max` (1024) messages until the sender closes. Each is valid until the next one is asked for. */
-  batches(options?: {
-    max?: number | undefined;
-    signal?: AbortSignal | undefined;
-  }): AsyncIterableIterator<Batch> {
+  batches(options?: { max?: number | undefined; signal?: AbortSignal | undefined }): AsyncIterableIterator<Batch> {
     return new BatchLoop(this, checkMax(options?.max), options?.signal);
   }
 
@@ -268,8 +264,7 @@ export class Receiver extends EventEmitter {
   close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    // The last message that a loop gave is not done with.
-    this.taken?.release(this.taken.handedOut - 1);
+    this.taken?.release(this.taken.handled);
     this.taken = null;
     this.idle.forget();
     const { consumer } = this;
@@ -344,7 +339,9 @@ export class Receiver extends EventEmitter {
   }
 
   private takeBatch(max: number): Batch {
-    return new Batch(this.take(max, this.consumer.capacity));
+    const taken = this.take(max, this.consumer.capacity);
+    taken.handOutAll();
+    return new Batch(taken);
   }
 
   private copyInto(target: Uint8Array): FrameInfo {
@@ -469,9 +466,15 @@ export class Receiver extends EventEmitter {
 
   /** @internal The next item of a loop, when there is one. */
   later<T>(next: () => T | null, signal: AbortSignal | undefined): Promise<T> {
-    if (this.consumer.head !== this.consumer.tail) {
-      return turn.over().then(() => next() ?? this.later(next, signal));
+    const { taken, consumer } = this;
+    if (consumer.head !== consumer.tail || (taken !== null && taken.handedOut < taken.count)) {
+      return turn.over().then(() => {
+        this.checkOpen();
+        return next() ?? this.later(next, signal);
+      });
     }
+    // Before a wait, all of what the last step gave: the sender may wait for just that room.
+    this.giveUp();
     return this.waitFor(() => next() as T, { signal });
   }
 
@@ -579,10 +582,12 @@ abstract class Loop<T> implements AsyncIterableIterator<T> {
     } catch (error) {
       return this.fail(error);
     }
-    return this.receiver.later(() => this.step(), this.signal).then(
-      (value) => ({ done: false, value }),
-      (error) => this.fail(error),
-    );
+    return this.receiver
+      .later(() => this.step(), this.signal)
+      .then(
+        (value) => ({ done: false, value }),
+        (error) => this.fail(error),
+      );
   }
 
   private fail(error: unknown): Promise<IteratorResult<T>> {
@@ -633,7 +638,8 @@ function detached(): RamwayError {
 
 function checkMax(max: number | undefined): number {
   if (max === undefined) return BATCH;
-  if (!Number.isInteger(max) || max < 1) throw invalid(`max: ${String(max)} is not a whole number of messages from 1 up`);
+  if (!Number.isInteger(max) || max < 1)
+    throw invalid(`max: ${String(max)} is not a whole number of messages from 1 up`);
   return max;
 }
 

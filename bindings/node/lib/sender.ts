@@ -1,5 +1,4 @@
 import { EventEmitter } from 'node:events';
-import type { WritableStream } from 'node:stream/web';
 import type { NativeSender } from '../native.cjs';
 import { call, invalid, RamwayError } from './errors.js';
 import { Idle } from './idle.js';
@@ -194,7 +193,19 @@ export class Sender extends EventEmitter {
       if (options !== undefined) checkWait(options);
       const plan = new TensorPlan(tensor);
       this.frame(options);
-      return this.reserveFrame(plan.room, (slot) => plan.write(slot, this.addressOf()), TENSOR_TYPE_ID, options);
+      this.checkLength(plan.room);
+      this.checkOpen();
+      if (!this.isTaken() && !turn.isOver() && this.producer.fits(plan.room)) {
+        this.putTensor(plan);
+        return DONE;
+      }
+      const { tagLow, tagHigh } = this;
+      return this.later(plan.room, options, () => {
+        this.tagLow = tagLow;
+        this.tagHigh = tagHigh;
+        this.putTensor(plan);
+        return undefined;
+      });
     } catch (error) {
       return Promise.reject(error);
     }
@@ -205,7 +216,7 @@ export class Sender extends EventEmitter {
     const plan = new TensorPlan(tensor);
     this.frame(options);
     if (!this.hasRoom(plan.room)) return false;
-    this.fillNow(plan.room, (slot) => plan.write(slot, this.addressOf()), TENSOR_TYPE_ID, true);
+    this.putTensor(plan);
     return true;
   }
 
@@ -337,7 +348,8 @@ export class Sender extends EventEmitter {
 
   private checkOpen(): void {
     if (this.isClosed) throw detached();
-    if (this.finished !== null) throw new RamwayError('Detached', 'this sender was ended: it sends only what waited then');
+    if (this.finished !== null)
+      throw new RamwayError('Detached', 'this sender was ended: it sends only what waited then');
   }
 
   /** Whether others are first. */
@@ -370,7 +382,9 @@ export class Sender extends EventEmitter {
     }
     const typeId = options?.typeId ?? 0;
     if (!(Number.isInteger(typeId) && typeId >= 0 && typeId < TYPE_ID_RESERVED)) {
-      throw invalid(`typeId: ${String(typeId)} is not a whole number from 0 to 0xFFFEFFFF (those above are Ramway's own)`);
+      throw invalid(
+        `typeId: ${String(typeId)} is not a whole number from 0 to 0xFFFEFFFF (those above are Ramway's own)`,
+      );
     }
     return typeId;
   }
@@ -378,6 +392,13 @@ export class Sender extends EventEmitter {
   private put(bytes: Uint8Array, typeId: number, flush: boolean): void {
     this.producer.copy(bytes);
     this.producer.commit(bytes.length, typeId, this.tagLow, this.tagHigh, flush);
+  }
+
+  private putTensor(plan: TensorPlan): void {
+    const { producer } = this;
+    const { at } = producer;
+    const length = plan.write(producer.bytes.subarray(at, at + plan.room), (this.address + at) % 64);
+    producer.commit(length, TENSOR_TYPE_ID, this.tagLow, this.tagHigh, true);
   }
 
   /** Whether a `try` may go on; if not, 'drain' is due. */
@@ -429,15 +450,8 @@ export class Sender extends EventEmitter {
         break;
       }
       this.queue.shift();
-      const filling = first.run();
-      if (filling !== undefined) {
-        this.open = true;
-        filling.then(() => {
-          this.open = false;
-          this.advance();
-        });
-        return;
-      }
+      // A slot that is being filled goes on from here itself.
+      if (first.run() !== undefined) return;
       if (turn.isOver()) {
         turn.over().then(this.advance);
         return;
@@ -460,15 +474,10 @@ export class Sender extends EventEmitter {
     if (this.finished !== null) this.close();
   }
 
-  private later(
-    length: number,
-    options: WaitOptions | undefined,
-    run: () => undefined | Promise<void>,
-  ): Promise<void> {
+  private later(length: number, options: WaitOptions | undefined, run: () => undefined | Promise<void>): Promise<void> {
     if (options?.timeout === 0) {
       if (this.isTaken() || !(this.producer.fits(length) || this.ask(length))) throw timedOut();
-      const filling = run();
-      return filling ?? DONE;
+      return run() ?? DONE;
     }
     return new Promise((resolve, reject) => {
       const queued: Queued = {
@@ -543,22 +552,18 @@ export class Sender extends EventEmitter {
     const flush = options?.flush !== false;
     const run = () => this.fillSlot(length, fill, typeId, tagLow, tagHigh, flush);
     if (this.isTaken() || turn.isOver() || !this.producer.fits(length)) return this.later(length, options, run);
-    const filling = run();
-    if (filling === undefined) return DONE;
-    this.open = true;
-    return filling.finally(() => {
-      this.open = false;
-      this.advance();
-    });
+    return run() ?? DONE;
   }
 
   private fillNow(length: number, fill: (slot: Uint8Array) => Filled, typeId: number, flush: boolean): void {
-    const filling = this.fillSlot(length, fill, typeId, this.tagLow, this.tagHigh, flush);
-    if (filling !== undefined) {
-      // Too late to wait for it, and what it writes to is gone.
-      filling.catch(() => {});
+    const now = (slot: Uint8Array) => {
+      const filled: unknown = fill(slot);
+      if (!(filled instanceof Promise)) return filled as Filled;
+      // What it goes on writing to is gone, and how it ends is nobody's concern.
+      filled.catch(() => {});
       throw invalid('fill: gave back a promise, which only reserve can wait for');
-    }
+    };
+    this.fillSlot(length, now, typeId, this.tagLow, this.tagHigh, flush);
   }
 
   /** Fills a slot and commits it. A promise only if `fill` gives one. */
@@ -586,7 +591,9 @@ export class Sender extends EventEmitter {
       if (filled === false) return;
       const written = filled ?? length;
       if (!(Number.isInteger(written) && written >= 0 && written <= length)) {
-        throw invalid(`fill: gave back ${String(written)}, not a number of bytes from 0 to ${length}, false or nothing`);
+        throw invalid(
+          `fill: gave back ${String(written)}, not a number of bytes from 0 to ${length}, false or nothing`,
+        );
       }
       producer.commit(written, typeId, tagLow, tagHigh, flush);
     };
@@ -604,7 +611,13 @@ export class Sender extends EventEmitter {
     } finally {
       this.open = false;
     }
-    if (filled instanceof Promise) return filled.then(commit, abort);
+    if (filled instanceof Promise) {
+      this.open = true;
+      return filled.then(commit, abort).finally(() => {
+        this.open = false;
+        this.advance();
+      });
+    }
     commit(filled);
     // What `fill` itself asked to send.
     if (this.wanted >= 0 || this.queue.length !== 0) this.waitForRoom();
@@ -613,11 +626,6 @@ export class Sender extends EventEmitter {
 
   /** Ends of the views of slots that are open: at most one. */
   private readonly slots = new Set<() => void>();
-
-  /** Where the slot begins in memory, modulo 64. */
-  private addressOf(): number {
-    return (this.address + this.producer.at) % 64;
-  }
 
   private shut(abandon: boolean): void {
     if (this.isClosed) return;

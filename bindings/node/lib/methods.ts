@@ -1,0 +1,38 @@
+import type { Receiver } from './receiver.js';
+import type { Sender } from './sender.js';
+
+/** What sends: a {@link Sender}, or a bus. */
+export type SenderMethods = Pick<
+  Sender,
+  | 'send'
+  | 'trySend'
+  | 'sendSync'
+  | 'sendBatch'
+  | 'reserve'
+  | 'tryReserve'
+  | 'reserveSync'
+  | 'sendTensor'
+  | 'trySendTensor'
+  | 'flush'
+  | 'writable'
+>;
+
+/** What receives: a {@link Receiver}, or a bus. */
+export type ReceiverMethods = Pick<
+  Receiver,
+  | 'recv'
+  | 'tryRecv'
+  | 'recvSync'
+  | 'recvBatch'
+  | 'tryRecvBatch'
+  | 'recvBatchSync'
+  | 'recvInto'
+  | 'tryRecvInto'
+  | 'recvIntoSync'
+  | 'messages'
+  | 'batches'
+  | 'readable'
+  | 'pause'
+  | 'resume'
+> &
+  AsyncIterable<import('./message.js').Message>;
