@@ -2,10 +2,11 @@
 import { Attempt } from '../native.cjs';
 import { wrap } from './errors.js';
 
-/** What is opened by `open`. An abort gives it up, within 100 ms; what comes all the same is closed. */
+/** What is opened by `open`. An abort gives it up, within 100 ms; what comes all the same is closed by `discard`. */
 export async function opening<T extends { close(): void }>(
   signal: AbortSignal | undefined,
   open: (attempt: Attempt) => Promise<T>,
+  discard = (opened: T) => opened.close(),
 ): Promise<T> {
   if (signal?.aborted) throw signal.reason;
   const attempt = new Attempt();
@@ -14,7 +15,7 @@ export async function opening<T extends { close(): void }>(
   try {
     const opened = await open(attempt);
     if (!signal?.aborted) return opened;
-    opened.close();
+    discard(opened);
     throw signal.reason;
   } catch (error) {
     throw signal?.aborted ? signal.reason : wrap(error);

@@ -1,5 +1,5 @@
 // What callers pass as options, checked in one place: each is read once, and what is no option is a mistake.
-import { invalid } from './errors.js';
+import { type ErrorKind, invalid, RamwayError } from './errors.js';
 
 /** How blocking calls wait: 'spin' never sleeps, 'hybrid' looks for a while and then sleeps, 'block' sleeps at once. */
 export type WaitPolicy = 'spin' | 'hybrid' | 'block';
@@ -121,7 +121,10 @@ export type Read<S extends Shape> = { [K in keyof S]?: Exclude<ReturnType<S[K]>,
 
 /** What a reader says of a value that will not do. */
 class Expected {
-  constructor(readonly text: string) {}
+  constructor(
+    readonly text: string,
+    readonly kind: ErrorKind = 'InvalidArgument',
+  ) {}
 }
 
 function whole(most: number, unit: string): Reader<number> {
@@ -131,6 +134,11 @@ function whole(most: number, unit: string): Reader<number> {
 }
 
 const bytes = whole(Number.MAX_SAFE_INTEGER, ' of bytes');
+// Its data, mapped twice, is one ArrayBuffer, and an index into it a 32-bit number.
+const RING_MAX = 2 ** 30;
+const ringExpected = new Expected(`at most ${RING_MAX} bytes: JavaScript works with no larger rings`, 'Unsupported');
+const ringBytes: Reader<number> = (value) =>
+  Number.isSafeInteger(value) && (value as number) > RING_MAX ? ringExpected : bytes(value);
 const u32 = whole(0xffff_ffff, '');
 const permissions = whole(0o7777, '');
 
@@ -158,7 +166,7 @@ const placement = { lockMemory: flag, hugePages: flag, numaNode: u32, prefault: 
 
 /** For {@link Ring}; the shapes of the others below. */
 export const RING = {
-  capacity: bytes,
+  capacity: ringBytes,
   align: u32,
   discard: flag,
   persistent: flag,
@@ -176,9 +184,9 @@ const ends = { allowUids: uids, wait: policy, membarrier: flag };
 export const CONNECT = { ...ends, ...WAIT };
 export const CONNECT_SYNC = { ...ends, ...SYNC };
 const bind = {
-  capacity: bytes,
-  toPeer: bytes,
-  fromPeer: bytes,
+  capacity: ringBytes,
+  toPeer: ringBytes,
+  fromPeer: ringBytes,
   align: u32,
   mode: permissions,
   handshakeTimeout: milliseconds,
@@ -234,6 +242,11 @@ export function nameOf(what: string, name: unknown): string {
   return name;
 }
 
+/** Bytes of a ring. */
+export function capacityOf(what: string, value: unknown): number {
+  return checked(what, 'the capacity', ringBytes, value);
+}
+
 /** A number of bytes from 0 on. */
 export function bytesOf(what: string, argument: string, value: unknown): number {
   return checked(what, `the ${argument}`, bytes, value);
@@ -242,7 +255,7 @@ export function bytesOf(what: string, argument: string, value: unknown): number 
 function checked<T>(what: string, which: string, reader: Reader<T>, value: unknown): T {
   const result = reader(value);
   if (result instanceof Expected) {
-    throw invalid(`${what}: ${which} is ${shown(value)}, expected ${result.text}`);
+    throw new RamwayError(result.kind, `${what}: ${which} is ${shown(value)}, expected ${result.text}`);
   }
   return result;
 }

@@ -3,7 +3,7 @@ import * as native from '../native.cjs';
 import { call } from './errors.js';
 import { opening } from './opening.js';
 import {
-  bytesOf,
+  capacityOf,
   nameOf,
   PAIR,
   type PairOptions,
@@ -69,7 +69,7 @@ export class Ring {
    */
   static pair(capacity: number, options?: PairOptions): [Sender, Receiver] {
     const settings = read('Ring.pair', PAIR, options);
-    const ends = call(() => native.pair(bytesOf('Ring.pair', 'capacity', capacity), settings));
+    const ends = call(() => native.pair(capacityOf('Ring.pair', capacity), settings));
     return [new Sender(ends.sender, settings.wait), new Receiver(ends.receiver, settings.wait)];
   }
 
@@ -79,9 +79,11 @@ export class Ring {
   async sender(options?: WaitOptions): Promise<Sender> {
     const { timeout, signal } = read('Ring.sender', WAIT, options);
     const settings = this.#within(timeout);
-    return opening(signal, async (attempt) => {
+    const open = async (attempt: native.Attempt) => {
       return new Sender(await native.openSender(attempt, this.#intent, this.name, settings), settings.wait);
-    });
+    };
+    // An end of the stream that nobody meant is told to no receiver.
+    return opening(signal, open, (sender) => sender.abandon());
   }
 
   /**
