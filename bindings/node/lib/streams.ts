@@ -1,9 +1,11 @@
 /** The ends of rings and buses as web streams and as a Node stream. */
 
 import { addAbortSignal, Duplex } from 'node:stream';
+import { type ErrorKind, RamwayError } from './errors.js';
 
 /** What a stream needs of a message: see `Message`. */
 interface Lent {
+  readonly length: number;
   readonly data: Uint8Array;
   copy(): Uint8Array;
   release(): void;
@@ -56,7 +58,7 @@ export interface DuplexOptions {
 /** What can be sent: a string as UTF-8. */
 export type Data = string | ArrayBufferView | ArrayBufferLike;
 
-const isClosed = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 'ERR_RAMWAY_CLOSED';
+const isKind = (error: unknown, kind: ErrorKind): boolean => error instanceof RamwayError && error.kind === kind;
 
 /**
  * The messages as a web stream of copies, one chunk each. A message is received when somebody reads, none before: the
@@ -77,7 +79,7 @@ export function readableOf(receiver: Source): ReadableStream<Uint8Array> {
           message = await receiver.recv(waiting);
         } catch (error) {
           if (ended.signal.aborted) return;
-          if (!isClosed(error)) throw error;
+          if (!isKind(error, 'Closed')) throw error;
           controller.close();
           return;
         }
@@ -126,7 +128,7 @@ const BATCH = 1024;
  * one chunk. Empty messages are none of it then. Type ids and tags are not seen in either mode, and sent as 0.
  *
  * `end()` closes the sending half only, after everything that was written; `destroy()` closes the bus at once, and so
- * does the end of both halves. The peer's close is the end of the readable side, its death `ERR_RAMWAY_PEER_DEAD`; a
+ * does the end of both halves; the bus's `close()` is the stream's `destroy()`. The peer's close is the end of the readable side, its death `ERR_RAMWAY_PEER_DEAD`; a
  * write after its close fails with `ERR_RAMWAY_CLOSED`.
  *
  * While the stream is in use, do not receive from the bus in other ways, `'message'` listeners included.
@@ -183,7 +185,9 @@ class BusDuplex extends Duplex {
       }
     } catch (error) {
       if (this.destroyed) return;
-      if (isClosed(error)) this.push(null);
+      if (isKind(error, 'Closed')) this.push(null);
+      // The bus was closed here: that is its `destroy()`.
+      else if (isKind(error, 'Detached')) this.destroy();
       else this.destroy(error as Error);
     } finally {
       this.#reading = false;
@@ -192,14 +196,21 @@ class BusDuplex extends Duplex {
 
   /** A copy of the batch's next message, or of as many as make a chunk. The batch is given back with its last one. */
   #take(batch: LentBatch): Buffer {
-    const taken: Uint8Array[] = [];
-    let length = 0;
-    do {
-      const data = (batch.at(this.#next++) as Lent).data;
-      taken.push(data);
-      length += data.length;
-    } while (!this.#messages && length < CHUNK && this.#next < batch.length);
-    const chunk = Buffer.concat(taken, length);
+    const first = batch.at(this.#next++) as Lent;
+    let chunk: Buffer;
+    if (this.#messages || this.#next === batch.length || first.length >= CHUNK) {
+      const copy = first.copy();
+      chunk = Buffer.from(copy.buffer, copy.byteOffset, copy.length);
+    } else {
+      const taken = [first.data];
+      let length = first.length;
+      while (length < CHUNK && this.#next < batch.length) {
+        const { data } = batch.at(this.#next++) as Lent;
+        taken.push(data);
+        length += data.length;
+      }
+      chunk = Buffer.concat(taken, length);
+    }
     if (this.#next === batch.length) {
       this.#batch = undefined;
       batch.release();

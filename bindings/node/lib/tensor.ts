@@ -1,6 +1,6 @@
 /** Tensor frames: typed arrays that cross with their element type and shape (docs/ABI.md, section 18). */
 
-import { RamwayError } from './errors.js';
+import { invalid, RamwayError } from './errors.js';
 
 /** `Float16Array`, where the type declarations have it. */
 type Half = typeof globalThis extends { Float16Array: { prototype: infer T } } ? T : Uint16Array;
@@ -305,8 +305,6 @@ function dtypeOf(data: TypedArray, name: string | undefined): Dtype {
 }
 
 const bytes = (data: TypedArray): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-
-const invalid = (text: string): RamwayError => new RamwayError('InvalidArgument', text);
 
 const notATensor = (why: string): RamwayError => invalid(`not a tensor frame: ${why}`);
 
