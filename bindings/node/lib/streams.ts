@@ -48,11 +48,11 @@ export interface Ends {
 /** How a bus is to be a Node stream. */
 export interface DuplexOptions {
   /** `true`: a chunk is a message, also an empty one. Default `false`: bytes, without boundaries. */
-  objectMode?: boolean;
+  objectMode?: boolean | undefined;
   /** `false`: the sending half ends once the peer's has. Default `true`. */
-  allowHalfOpen?: boolean;
+  allowHalfOpen?: boolean | undefined;
   /** Destroys the stream, with an `AbortError` whose `cause` is the signal's reason, as streams of Node have it. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** What can be sent: a string as UTF-8. */
@@ -128,8 +128,8 @@ const BATCH = 1024;
  * one chunk. Empty messages are none of it then. Type ids and tags are not seen in either mode, and sent as 0.
  *
  * `end()` closes the sending half only, after everything that was written; `destroy()` closes the bus at once, and so
- * does the end of both halves; the bus's `close()` is the stream's `destroy()`. The peer's close is the end of the readable side, its death `ERR_RAMWAY_PEER_DEAD`; a
- * write after its close fails with `ERR_RAMWAY_CLOSED`.
+ * does the end of both halves. The bus's `close()` is the stream's `destroy()`. The peer's close is the end of the
+ * readable side, its death `ERR_RAMWAY_PEER_DEAD`; a write after its close fails with `ERR_RAMWAY_CLOSED`.
  *
  * While the stream is in use, do not receive from the bus in other ways, `'message'` listeners included.
  */

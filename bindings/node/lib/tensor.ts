@@ -44,13 +44,13 @@ export interface TensorLike {
   /** The elements in C order. */
   readonly data: TypedArray;
   /** The dimensions, the outermost first: at most 32. Default: one, as long as the data. */
-  readonly shape?: readonly number[];
+  readonly shape?: readonly number[] | undefined;
   /**
    * NumPy's or `ml_dtypes`' name of the element type. Default: the array's own. To be said for those that JavaScript has
    * no array for: `'bool'` and float8 in a `Uint8Array`, `'bfloat16'` and `'float16'` in a `Uint16Array`, `'complex64'`
    * in a `Float32Array`, `'complex128'` in a `Float64Array`.
    */
-  readonly dtype?: string;
+  readonly dtype?: string | undefined;
 }
 
 /** The type id of a message that is a tensor. */
