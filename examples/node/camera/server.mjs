@@ -97,4 +97,7 @@ if (!name || !/^\d+$/.test(port)) {
 }
 const ended = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ended.abort());
-await serve(name, Number(port), ended.signal);
+await serve(name, Number(port), ended.signal).catch((error) => {
+  console.error(`server: ${error.message}`);
+  process.exitCode = 1;
+});

@@ -1,7 +1,7 @@
 // Draws the camera's pictures, checks each one in the canvas, and says what became of all the others.
 
 import { cellRow, cells, checksum, PREFIX, parse, parsePrefix } from '../frame.mjs';
-import { chart, Figures, SPAN } from './figures.mjs';
+import { chart, Figures } from './figures.mjs';
 
 const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const canvas = /** @type {HTMLCanvasElement} */ (element('picture'));
@@ -19,6 +19,8 @@ const COLOURS = /** @type {const} */ ({
 
 /** Also for the console: the figures, and the picture that the canvas shows. */
 const view = { figures: new Figures(), frame: /** @type {import('../frame.mjs').Frame | null} */ (null) };
+/** When it was drawn, or the connection made, in milliseconds of this page's clock. */
+let drawn = 0;
 Object.assign(globalThis, { view });
 /**
  * The last that came and is not drawn yet.
@@ -42,6 +44,7 @@ function connect() {
   let asking = /** @type {ReturnType<typeof setInterval> | undefined} */ (undefined);
   socket.onopen = () => {
     view.figures = new Figures();
+    drawn = performance.now();
     clock.trip = Infinity;
     ask();
     asking = setInterval(ask, 2000);
@@ -95,6 +98,7 @@ function draw() {
   const read = cells(frame.width, (x) => row[Math.floor(x) * 4]);
   const intact = read.number === frame.number % 2 ** 32 && read.checksum === checksum(frame);
   view.frame = frame;
+  drawn = at;
   view.figures.drew({ at, node: said.received - frame.captured, canvas: at + clock.offset - frame.captured }, intact);
   if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ drawn: said.sequence }));
 }
@@ -114,11 +118,10 @@ const SAID = {
 function report() {
   const { figures } = view;
   const now = performance.now();
-  const last = figures.shown.at(-1)?.at ?? now - SPAN;
   figures.forget(now);
   let [state, passed] = [status.camera, now + clock.offset - status.since];
   if (!('VideoFrame' in globalThis)) state = 'unable';
-  else if (state === 'live' && now - last > 2000) [state, passed] = ['silent', now - last];
+  else if (state === 'live' && now - drawn > 2000) [state, passed] = ['silent', now - drawn];
   document.body.dataset.state = element('status').dataset.state = state;
   say('status', SAID[state]());
   // Apart from the status, which is read out when it changes.
@@ -127,11 +130,11 @@ function report() {
   const ms = (/** @type {number | undefined} */ value) => (value === undefined ? '–' : value.toFixed(1));
   say('rate', state === 'live' ? figures.rate(now).toFixed(1) : '–');
   say('nominal', String(view.frame?.rate ?? '–'));
-  const [node, drawn] = [figures.latency('node'), figures.latency('canvas')];
-  say('canvas-median', ms(drawn.median));
-  say('canvas-median2', ms(drawn.median));
-  for (const part of ['p95', 'worst']) say(`canvas-${part}`, ms(drawn[part]));
-  for (const part of ['median', 'p95', 'worst']) say(`node-${part}`, ms(node[part]));
+  const [toNode, toCanvas] = [figures.latency('node'), figures.latency('canvas')];
+  say('canvas-median', ms(toCanvas.median));
+  say('canvas-median2', ms(toCanvas.median));
+  for (const part of ['p95', 'worst']) say(`canvas-${part}`, ms(toCanvas[part]));
+  for (const part of ['median', 'p95', 'worst']) say(`node-${part}`, ms(toNode[part]));
   for (const count of ['exposed', 'intact', 'broken', 'late', 'ringFull', 'nodeSkipped', 'pageSkipped', 'replaced'])
     say(count, figures[count].toLocaleString('en'));
   element('broken').classList.toggle('wrong', figures.broken > 0);
