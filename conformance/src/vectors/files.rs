@@ -73,30 +73,57 @@ pub fn poke(fd: BorrowedFd<'_>, runs: &[Run]) -> Result<()> {
 }
 
 fn poke_run(fd: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> Result<()> {
-    const PAGE: u64 = 4096;
     let word = matches!(bytes.len(), 4 | 8) && at.is_multiple_of(bytes.len() as u64);
     if !word {
         return tried("pwrite", rustix::io::pwrite(fd, bytes, at)).map(drop);
     }
+    with_word(fd, at, |to| {
+        // SAFETY: `to` lies in a mapped page, aligned to its own size, and the reader accesses it atomically too.
+        // Release: what was written before is there for whoever sees it.
+        unsafe {
+            match *bytes {
+                [a, b, c, d] => {
+                    AtomicU32::from_ptr(to.cast()).store(u32::from_le_bytes([a, b, c, d]), Ordering::Release)
+                }
+                [a, b, c, d, e, f, g, h] => {
+                    AtomicU64::from_ptr(to.cast())
+                        .store(u64::from_le_bytes([a, b, c, d, e, f, g, h]), Ordering::Release);
+                }
+                _ => unreachable!("a word has 4 or 8 bytes"),
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Wakes whoever waits by the word at `at`, as everybody does who has published or released something. The format has
+/// no other way to end a sleep in time.
+pub fn wake(fd: BorrowedFd<'_>, at: u64) -> Result<()> {
+    with_word(fd, at, |to| {
+        // SAFETY: as above.
+        let word = unsafe { AtomicU32::from_ptr(to.cast()) };
+        // SeqCst: after what was published.
+        if word.swap(0, Ordering::SeqCst) != 0 {
+            tried("futex", rustix::thread::futex::wake(word, rustix::thread::futex::Flags::empty(), i32::MAX as u32))?;
+        }
+        Ok(())
+    })
+}
+
+/// Maps the page of the word at `at`.
+fn with_word(fd: BorrowedFd<'_>, at: u64, act: impl FnOnce(*mut u8) -> Result<()>) -> Result<()> {
+    const PAGE: u64 = 4096;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice.
     let page = unsafe {
         rustix::mm::mmap(std::ptr::null_mut(), PAGE as usize, protection, MapFlags::SHARED, fd, at & !(PAGE - 1))
     };
     let page = tried("mmap", page)?;
-    // SAFETY: `at` lies in the page that was just mapped, aligned to its own size, and the reader accesses it
-    // atomically too. Release: what was written before is there for whoever sees it.
-    unsafe {
-        let to = page.cast::<u8>().add((at & (PAGE - 1)) as usize);
-        match *bytes {
-            [a, b, c, d] => AtomicU32::from_ptr(to.cast()).store(u32::from_le_bytes([a, b, c, d]), Ordering::Release),
-            [a, b, c, d, e, f, g, h] => {
-                AtomicU64::from_ptr(to.cast()).store(u64::from_le_bytes([a, b, c, d, e, f, g, h]), Ordering::Release);
-            }
-            _ => unreachable!("a word has 4 or 8 bytes"),
-        }
-        tried("munmap", rustix::mm::munmap(page, PAGE as usize))
-    }
+    // SAFETY: `at` lies in the page that was just mapped.
+    let acted = act(unsafe { page.cast::<u8>().add((at & (PAGE - 1)) as usize) });
+    // SAFETY: nobody uses the page any more.
+    tried("munmap", unsafe { rustix::mm::munmap(page, PAGE as usize) })?;
+    acted
 }
 
 /// Whether the file holds what a reader must leave.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::files::{self, Result, tried};
 use super::handshake::{self, ACK, HELLO, WELCOME};
+use super::image::{BLOCKS, CONSUMER, PRODUCER, WAIT};
 use super::locks;
 use super::made::{self, Made};
 use super::model::{
@@ -423,6 +424,11 @@ impl Stage {
         let mut socket = socket;
         if let Some(Then { when, bytes, hang_up }) = &expected.then {
             self.then(*when, bytes, file)?;
+            if *when == When::Waiting && !*hang_up {
+                let block = if socket.is_some() && expected.role == Role::Producer { BLOCKS[1] } else { BLOCKS[0] };
+                let role = if expected.role == Role::Producer { PRODUCER } else { CONSUMER };
+                files::wake(file, block + role + WAIT)?;
+            }
             if *hang_up {
                 socket = None;
             }
