@@ -1,7 +1,6 @@
 // Buses: a sender and a receiver, each with a ring of its own, between a listener and a connector.
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
-import type { ReadableStream, WritableStream } from 'node:stream/web';
 import { clearTimeout, setTimeout } from 'node:timers';
 import * as native from '../native.cjs';
 import { Accepting } from './accepting.js';

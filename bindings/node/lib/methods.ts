@@ -1,3 +1,4 @@
+import type { Message } from './message.js';
 import type { Receiver } from './receiver.js';
 import type { Sender } from './sender.js';
 
@@ -32,7 +33,10 @@ export type ReceiverMethods = Pick<
   | 'messages'
   | 'batches'
   | 'readable'
-  | 'pause'
-  | 'resume'
 > &
-  AsyncIterable<import('./message.js').Message>;
+  AsyncIterable<Message> & {
+    /** Holds the 'message' event back. */
+    pause(): unknown;
+    /** Goes on with the 'message' event. */
+    resume(): unknown;
+  };

@@ -16,7 +16,7 @@ import {
   Region,
   Ring,
   type RingOptions,
-  Sender,
+  type Sender,
   type SenderMethods,
   type SyncOptions,
   type Tensor,
@@ -49,7 +49,7 @@ export async function sends(tx: SenderMethods, bytes: Uint8Array<ArrayBuffer>): 
     same<typeof slot, Uint8Array>(true);
     return slot.length;
   });
-  await tx.reserve(10, async () => false);
+  await tx.reserve(10, async (slot) => slot.length);
   await tx.reserve(10, () => undefined, { timeout: 0 });
   const reserved: boolean = tx.tryReserve(10, (slot) => slot.fill(1).length);
   tx.reserveSync(10, () => 5, { timeout: 1 });
@@ -94,7 +94,8 @@ export async function receives(rx: ReceiverMethods): Promise<void> {
   const there: FrameInfo | null = rx.tryRecvInto(new Uint8Array(8));
   const taken: FrameInfo = rx.recvIntoSync(new Uint8Array(8), { timeout: 1 });
   const readable: ReadableStream<Uint8Array> = rx.readable;
-  rx.pause().resume();
+  rx.pause();
+  rx.resume();
   void [data, copy, tag, text, shape, values, one, many, sync, batch, info, there, taken, readable];
   // @ts-expect-error the view is the message's
   msg.data = data;
@@ -170,5 +171,3 @@ export async function regions(name: string): Promise<void> {
 
 const frame: FrameOptions = { typeId: 1 };
 void frame;
-// @ts-expect-error handles are opened, not made
-void new Sender();
