@@ -17,10 +17,10 @@ export type {
   RingOptions,
   WaitPolicy,
 } from './options.js';
-export { type FrameInfo, Receiver } from './receiver.js';
+export { type FrameInfo, Receiver, type ReceiverEvents } from './receiver.js';
 export { Region } from './region.js';
 export { Ring } from './ring.js';
-export { type Filled, type FrameOptions, Sender } from './sender.js';
+export { type Filled, type FrameOptions, Sender, type SenderEvents } from './sender.js';
 export type { Data, DuplexOptions } from './streams.js';
 export type { Tensor, TensorLike, TypedArray } from './tensor.js';
 export type { SyncOptions, WaitOptions } from './waiting.js';

@@ -36,12 +36,22 @@ interface Pending {
   reject(reason: unknown): void;
 }
 
+/** What a {@link Receiver} tells. */
+export interface ReceiverEvents {
+  /** A message, valid until the listeners return. Messages flow while somebody listens; see `pause`. */
+  message: [message: Message];
+  /** The receiver was closed, or the flow of messages has ended. Once. */
+  close: [];
+  /** What ended the flow of messages: ERR_RAMWAY_PEER_DEAD, say. */
+  error: [error: unknown];
+}
+
 /** The receiving end of a ring. One per ring, in the whole system; used by one thread.
  *
  * A message or batch lies in shared memory until it is released, at the latest by the next receive; its views then have
  * length 0. One receive waits at a time (`ERR_RAMWAY_BUSY`). `Closed` comes after the sender's last message, `PeerDead`
  * too: what it sent before is received first. */
-export class Receiver extends EventEmitter {
+export class Receiver extends EventEmitter<ReceiverEvents> {
   private readonly consumer: Consumer;
   private readonly idle: Idle;
   private readonly header: ArrayBuffer;

@@ -38,11 +38,21 @@ const SPIN = 0.05;
 const LOOKS = 4000;
 const encoder = new TextEncoder();
 
+/** What a {@link Sender} tells. */
+export interface SenderEvents {
+  /** There is room again after a `trySend` or `tryReserve` that gave false. */
+  drain: [];
+  /** The sender was closed, or the receiver was while a 'drain' was due. Once. */
+  close: [];
+  /** What keeps a 'drain' from ever coming: ERR_RAMWAY_PEER_DEAD, say. */
+  error: [error: unknown];
+}
+
 /** The sending end of a ring. One per ring, in the whole system; used by one thread.
  *
  * A message is visible to the receiver as soon as it is sent, and is delivered even if this process is killed right
  * after. Sends that find no room wait in the order of their calls. */
-export class Sender extends EventEmitter {
+export class Sender extends EventEmitter<SenderEvents> {
   /** Bytes of the longest message. */
   readonly maxMessageLength: number;
   private readonly producer: Producer;
