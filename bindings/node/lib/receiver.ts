@@ -90,10 +90,10 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
         return receiver.policy === 'spin' ? Infinity : receiver.polls ? SPIN : 0;
       },
     });
-    this.on('newListener', (event) => {
+    (this as EventEmitter).on('newListener', (event) => {
       if (event === 'message') queueMicrotask(() => this.flow());
     });
-    this.on('removeListener', () => this.ebb());
+    (this as EventEmitter).on('removeListener', () => this.ebb());
   }
 
   // ---- one message
