@@ -118,6 +118,13 @@ impl Waiting {
         !cfg!(loom) && self.policy != WaitPolicy::Block && clock::cpus_online() > 1
     }
 
+    /// The handle closes: nobody waits by its word any more, also where the descriptor was still armed.
+    pub(crate) fn leave(&self, mine: &RoleLine) {
+        if self.readiness.is_some() {
+            disarm(mine);
+        }
+    }
+
     /// Blocks until `ready` says true.
     ///
     /// `mine` is the wait word's line of this role, `peer` the other's. `ended` is asked while `ready` says false; its

@@ -2,7 +2,7 @@
 // the low halves of the format's 64 bits, as int32; a capacity is at most 2^30 bytes, so differences are exact.
 import type { Memory, NativeReceiver } from '../native.cjs';
 import { call } from './errors.js';
-import { CLOSED, FLAGS, FRAME_HEADER, HEAD, MESSAGE_MAX, PRODUCER, storePosition, TAIL, WAIT } from './layout.js';
+import { CLOSED, FLAGS, FRAME_HEADER, HEAD, highDiffers, MESSAGE_MAX, PRODUCER, storePosition, TAIL, WAIT } from './layout.js';
 
 /** Numbers of a frame in {@link Consumer.frames}. */
 const STRIDE = 3;
@@ -25,6 +25,8 @@ export class Consumer {
   private high: number;
   /** The shared `tail` as last seen: can be stale, is never ahead of the real one. */
   tail: number;
+  /** High half of `tail`. */
+  private tailHigh: number;
   /** The sender's flags as last acted upon. */
   private peerFlags: number;
   /** Of the frames lent out: where the payload begins in `bytes`, its length, the position after the frame. */
@@ -44,6 +46,7 @@ export class Consumer {
     this.head = this.released = Number(BigInt.asIntN(32, memory.position));
     this.high = Number(BigInt.asUintN(64, memory.position) >> 32n);
     this.tail = Number(BigInt.asIntN(32, memory.peer));
+    this.tailHigh = Number(BigInt.asUintN(64, memory.peer) >> 32n);
     this.peerFlags = memory.peerFlags;
   }
 
@@ -55,8 +58,10 @@ export class Consumer {
     if (tail === this.tail) return false;
     const moved = (tail - this.tail) >>> 0;
     const room = this.capacity - ((this.tail - this.released) >>> 0);
-    if (moved > room || (moved & (this.align - 1)) !== 0) this.corrupt();
+    const high = tail >>> 0 < this.tail >>> 0 ? (this.tailHigh + 1) >>> 0 : this.tailHigh;
+    if (moved > room || (moved & (this.align - 1)) !== 0 || highDiffers(this.header, TAIL, tail, high)) this.corrupt();
     this.tail = tail;
+    this.tailHigh = high;
     return true;
   }
 

@@ -117,7 +117,13 @@ export class Idle {
 
   /** @internal A turn of looking. */
   turn(now: number): void {
-    if (this.source.look()) {
+    let there = true;
+    try {
+      there = this.source.look();
+    } catch {
+      // Whoever waits tries again, and meets the same.
+    }
+    if (there) {
       this.missed = 0;
       this.finish();
     } else if (now >= this.until) {

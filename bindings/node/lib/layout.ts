@@ -44,3 +44,11 @@ export function storePosition(
   Atomics.store(wide, index >> 1, BigInt.asIntN(64, (BigInt(next) << 32n) | BigInt(low >>> 0)));
   return next;
 }
+
+/** Whether the high half of the position at `index` is not the one that goes with the low half that was just loaded: it
+ * jumped by 4 GiB or more. Not if the low half is another by now: then the peer may have passed such a border since. */
+export function highDiffers(words: Int32Array, index: number, low: number, high: number): boolean {
+  if (words[index + 1]! >>> 0 === high) return false;
+  // Atomics: in this order.
+  return Atomics.load(words, index + 1) >>> 0 !== high && Atomics.load(words, index) === low;
+}

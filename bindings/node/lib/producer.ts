@@ -2,7 +2,7 @@
 // image of consumer.ts.
 import type { Memory, NativeSender } from '../native.cjs';
 import { call } from './errors.js';
-import { CLOSED, CONSUMER, FLAGS, FRAME_HEADER, HEAD, MARKS, storePosition, TAIL, WAIT } from './layout.js';
+import { CLOSED, CONSUMER, FLAGS, FRAME_HEADER, HEAD, highDiffers, MARKS, storePosition, TAIL, WAIT } from './layout.js';
 
 export class Producer {
   readonly capacity: number;
@@ -22,6 +22,8 @@ export class Producer {
   private high: number;
   /** The shared `head` as last seen: can be stale, is never ahead of the real one. */
   head: number;
+  /** High half of `head`. */
+  private headHigh: number;
   /** The receiver's flags as last acted upon. */
   private peerFlags: number;
   /** Which of the two marks is written next. */
@@ -44,6 +46,7 @@ export class Producer {
     this.tail = this.published = Number(BigInt.asIntN(32, memory.position));
     this.high = Number(BigInt.asUintN(64, memory.position) >> 32n);
     this.head = Number(BigInt.asIntN(32, memory.peer));
+    this.headHigh = Number(BigInt.asUintN(64, memory.peer) >> 32n);
     this.peerFlags = memory.peerFlags;
     this.mark = native.mark & 1;
   }
@@ -62,8 +65,11 @@ export class Producer {
   private look(size: number): boolean {
     const head = Atomics.load(this.header, HEAD);
     const moved = (head - this.head) >>> 0;
-    if (moved > (this.published - this.head) >>> 0 || (moved & (this.align - 1)) !== 0) this.corrupt();
+    const high = head >>> 0 < this.head >>> 0 ? (this.headHigh + 1) >>> 0 : this.headHigh;
+    const far = moved > (this.published - this.head) >>> 0 || highDiffers(this.header, HEAD, head, high);
+    if (far || (moved & (this.align - 1)) !== 0) this.corrupt();
     this.head = head;
+    this.headHigh = high;
     return size <= this.capacity - ((this.tail - head) >>> 0);
   }
 

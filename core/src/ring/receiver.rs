@@ -466,9 +466,10 @@ fn end_of_stream(peer: &RoleLine, attachment: &Attachment, old_close: u32, look_
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        let Inner { hot, attachment, .. } = &mut *self.inner;
+        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
         // In a forked child the ring is the parent's: touch nothing.
         if !attachment.fork.is_detached() {
+            waiting.leave(hot.mine());
             announce_close(hot.mine(), hot.peer());
         }
     }

@@ -466,7 +466,7 @@ impl Inner {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        let Inner { hot, attachment, .. } = &mut *self.inner;
+        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
         // In a forked child the ring is the parent's: touch nothing.
         if attachment.fork.is_detached() {
             return;
@@ -475,6 +475,7 @@ impl Drop for Sender {
         if self.abandoned {
             return;
         }
+        waiting.leave(hot.mine());
         announce_close(hot.mine(), hot.peer());
     }
 }
