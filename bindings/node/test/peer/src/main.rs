@@ -1,8 +1,8 @@
 //! The other process of the JavaScript tests: holds one or two ends and does with them what standard input says.
 //!
 //! `ramway-node-peer PLACE...`, where a place is `out=NAME` (a ring to send to), `in=NAME` (a ring to receive from),
-//! `listen=NAME` or `connect=NAME` (a bus); `create=yes`, `capacity=BYTES`, `align=BYTES` and `wait=POLICY` before it
-//! are about the places that follow. It prints `ready pid=PID` once it has them all.
+//! `listen=NAME` or `connect=NAME` (a bus), `region=NAME`; `create=yes`, `capacity=BYTES`, `align=BYTES` and
+//! `wait=POLICY` before it are about the places that follow. It prints `ready pid=PID` once it has them all.
 //!
 //! Then every line of standard input is a command, and is answered by one line, `WORD key=value ...`, when it is done:
 //!
@@ -21,6 +21,9 @@
 //! | `echo COUNT` | `echoed count=N`: gives back COUNT messages (0: all) as they came |
 //! | `write OFFSET HEX`, `frame OFFSET HEX` | `written`: bytes over the segment's, `OFFSET` of the file; over ring data, of block 0 |
 //! | `peek OFFSET COUNT` | `bytes hex=…`: of the ring data of block 0 |
+//! | `region add OFFSET COUNT` | `added`: 1 to the 32-bit number there, atomically, COUNT times |
+//! | `region store OFFSET HEX`, `region load OFFSET COUNT` | `stored`, `bytes hex=…` |
+//! | `region notify`, `region wait` | `notified`, `awaited` |
 //! | `state` | `state out_used=N in_used=N` |
 //! | `sleep MS` | `slept` |
 //! | `close` | `closed`: both ends, in an orderly way |
@@ -30,6 +33,7 @@
 
 mod memory;
 mod message;
+mod region;
 mod tensor;
 
 use std::io::{BufRead, Stdin, Write};
@@ -39,7 +43,7 @@ use std::thread;
 use std::time::Duration;
 
 use message::{Sizes, payload, tag};
-use ramway::{Bus, Error, ErrorKind, Listener, Receiver, Ring, RingBuilder, Sender, WaitPolicy};
+use ramway::{Bus, Error, ErrorKind, Listener, Receiver, Region, Ring, RingBuilder, Sender, WaitPolicy};
 
 /// How long to wait for a name, a role or the other side.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -83,6 +87,7 @@ impl Options {
 struct Ends {
     out: Option<Sender>,
     input: Option<Receiver>,
+    region: Option<Region>,
 }
 
 impl Ends {
@@ -120,6 +125,7 @@ impl Ends {
                 let bus = Bus::connector(value).timeout(PATIENCE).wait_policy(options.wait).connect();
                 (self.out, self.input) = bus.map_err(failed)?.split();
             }
+            "region" => self.region = Some(region::open(value)?),
             _ => return Err("an unknown flag".into()),
         }
         Ok(())
@@ -267,6 +273,7 @@ impl Ends {
                 let out = self.out.as_ref().map_or(0, Sender::len);
                 format!("state out_used={out} in_used={}", self.input.as_ref().map_or(0, Receiver::len))
             }
+            "region" => region::command(self.region.as_ref().ok_or("no region")?, &mut words)?,
             "sleep" => {
                 thread::sleep(Duration::from_millis(number(words.next())?));
                 "slept".to_owned()
