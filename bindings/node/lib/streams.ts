@@ -18,22 +18,18 @@ interface LentBatch {
   release(): void;
 }
 
-interface Abort {
-  signal: AbortSignal;
-}
-
-/** What a stream needs of a `Receiver`. */
+/** What a stream needs of a `Receiver`: closing it rejects what waits. */
 export interface Source {
-  recv(options: Abort): Promise<Lent>;
-  recvBatch(options: Abort & { max: number }): Promise<LentBatch>;
+  recv(): Promise<Lent>;
+  recvBatch(options: { max: number }): Promise<LentBatch>;
   close(): void;
 }
 
-/** What a stream needs of a `Sender`. */
+/** What a stream needs of a `Sender`: closing it rejects what waits. */
 export interface Sink {
   readonly maxMessageLength: number;
-  send(data: Data, options: Abort): Promise<void>;
-  sendBatch(messages: Iterable<Data>, options: Abort): Promise<number>;
+  send(data: Data, options?: { signal: AbortSignal }): Promise<void>;
+  sendBatch(messages: Iterable<Data>): Promise<number>;
   end(): Promise<void>;
   close(): void;
 }
@@ -69,30 +65,23 @@ const isKind = (error: unknown, kind: ErrorKind): boolean => error instanceof Ra
  * next receiver of a named one. `releaseLock()` leaves everything open.
  */
 export function readableOf(receiver: Source): ReadableStream<Uint8Array> {
-  const ended = new AbortController();
-  const waiting = { signal: ended.signal };
   return new ReadableStream<Uint8Array>(
     {
+      // What it rejects with once the stream was cancelled, nobody sees.
       async pull(controller) {
         let message: Lent;
         try {
-          message = await receiver.recv(waiting);
+          message = await receiver.recv();
         } catch (error) {
-          if (ended.signal.aborted) return;
           if (!isKind(error, 'Closed')) throw error;
           controller.close();
           return;
         }
-        // The receiver was closed with this message in hand, and so has not given it back: it stays in the ring.
-        if (ended.signal.aborted) return;
         const copy = message.copy();
         message.release();
         controller.enqueue(copy);
       },
-      cancel() {
-        ended.abort();
-        receiver.close();
-      },
+      cancel: () => receiver.close(),
     },
     { highWaterMark: 0 },
   );
@@ -109,7 +98,7 @@ export function readableOf(receiver: Source): ReadableStream<Uint8Array> {
 export function writableOf(sender: Sink): WritableStream<Data> {
   return new WritableStream<Data>({
     // Its signal is newer than the declarations of Node 20's types, not than Node 20.
-    write: (chunk, controller) => sender.send(chunk, { signal: (controller as unknown as Abort).signal }),
+    write: (chunk, controller) => sender.send(chunk, { signal: (controller as unknown as AbortController).signal }),
     close: () => sender.end(),
     abort: () => sender.close(),
   });
@@ -117,8 +106,8 @@ export function writableOf(sender: Sink): WritableStream<Data> {
 
 /** Bytes gathered into one chunk of a stream without boundaries, if that many are there. */
 const CHUNK = 64 * 1024;
-/** Messages looked at at once for that. */
-const BATCH = 1024;
+/** Messages received at once for that, at most. */
+const BATCH_MAX = 1024;
 
 /**
  * A bus as a Node stream. It reads ahead by the high-water mark of such streams, no further: what is not read stays in
@@ -141,8 +130,6 @@ type Callback = (error?: Error | null) => void;
 
 class BusDuplex extends Duplex {
   readonly #bus: Ends;
-  readonly #gone = new AbortController();
-  readonly #waiting: Abort = { signal: this.#gone.signal };
   readonly #messages: boolean;
   /** Asked for data since the last push. */
   #wanted = false;
@@ -150,6 +137,8 @@ class BusDuplex extends Duplex {
   /** Received and not pushed yet, from `#next` on: the readable side is full. */
   #batch: LentBatch | undefined;
   #next = 0;
+  /** About how many messages of those last received make a chunk. */
+  #together = 16;
 
   constructor(bus: Ends, { objectMode = false, allowHalfOpen = true, signal }: DuplexOptions) {
     super({ objectMode, allowHalfOpen });
@@ -170,9 +159,9 @@ class BusDuplex extends Duplex {
     try {
       while (this.#wanted) {
         if (this.#batch === undefined) {
-          // All of a batch of messages finds room; of one of bytes nobody knows.
-          const max = this.#messages ? Math.max(this.readableHighWaterMark - this.readableLength, 1) : BATCH;
-          this.#batch = await this.#bus.receiver.recvBatch({ max, signal: this.#waiting.signal });
+          // As many as there is room for: what has to wait here, the sender waits for.
+          const max = this.#messages ? Math.max(this.readableHighWaterMark - this.readableLength, 1) : this.#together;
+          this.#batch = await this.#bus.receiver.recvBatch({ max });
           this.#next = 0;
         }
         if (this.destroyed) break;
@@ -196,6 +185,7 @@ class BusDuplex extends Duplex {
 
   /** A copy of the batch's next message, or of as many as make a chunk. The batch is given back with its last one. */
   #take(batch: LentBatch): Buffer {
+    const begin = this.#next;
     const first = batch.at(this.#next++) as Lent;
     let chunk: Buffer;
     if (this.#messages || this.#next === batch.length || first.length >= CHUNK) {
@@ -211,6 +201,8 @@ class BusDuplex extends Duplex {
       }
       chunk = Buffer.concat(taken, length);
     }
+    const typical = chunk.length / (this.#next - begin);
+    this.#together = Math.min(Math.ceil(CHUNK / Math.max(typical, 1)), BATCH_MAX);
     if (this.#next === batch.length) {
       this.#batch = undefined;
       batch.release();
@@ -223,14 +215,14 @@ class BusDuplex extends Duplex {
     const sender = this.#bus.sender;
     const [first] = list;
     if (first === undefined) done();
-    else if (list.length === 1) settle(sender.send(first, this.#waiting), done);
-    else settle(sender.sendBatch(list, this.#waiting), done);
+    else if (list.length === 1) settle(sender.send(first), done);
+    else settle(sender.sendBatch(list), done);
   }
 
   override _writev(chunks: { chunk: Data; encoding: BufferEncoding }[], done: Callback): void {
     const list = chunks.flatMap(({ chunk, encoding }) => this.#sendable(chunk, encoding));
     if (list.length === 0) done();
-    else settle(this.#bus.sender.sendBatch(list, this.#waiting), done);
+    else settle(this.#bus.sender.sendBatch(list), done);
   }
 
   /** The messages that a chunk is sent as: none, if it is no bytes of a stream of bytes. */
@@ -251,7 +243,6 @@ class BusDuplex extends Duplex {
   }
 
   override _destroy(error: Error | null, done: Callback): void {
-    this.#gone.abort();
     this.#bus.close();
     done(error);
   }
