@@ -5,6 +5,8 @@ use crate::report::{Bar, Figures, Report, Row};
 use crate::stats;
 use crate::text::duration;
 
+mod node;
+
 /// How many round trips after random pauses show that no wake-up is lost.
 const PAUSES: u64 = 100_000;
 /// Less than one in a thousand operations: what a counter that starts before a burst sees besides it.
@@ -49,6 +51,7 @@ pub(crate) fn bars(report: &Report) -> Vec<Bar> {
     bars.push(run.none("ring: system calls a message", |figures| figures.syscalls));
     bars.push(run.none("ring: allocations a message", |figures| figures.allocations));
     bars.extend(python(&run));
+    bars.extend(node::bars(&run));
     bars
 }
 

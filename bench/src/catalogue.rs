@@ -62,10 +62,16 @@ pub fn catalogue(peers: Option<&Path>) -> Result<Catalogue> {
     let known = programs::all(peers)?.into_iter();
     let mut mechanisms: Vec<Available> =
         known.map(|known| Available { about: known.about, missing: known.command.err() }).collect();
-    let elsewhere = [plan::PEERS, plan::PYTHON, plan::PYTHON_OTHERS];
+    let elsewhere = [plan::PEERS, plan::PYTHON, plan::PYTHON_OTHERS, plan::NODE];
     for name in elsewhere.into_iter().flat_map(str::split_whitespace) {
         if mechanisms.iter().all(|known| known.about.name != name) {
-            let what = if name.ends_with("-python") { "between Python processes" } else { "another library" };
+            let what = if name.ends_with("-python") {
+                "between Python processes"
+            } else if plan::NODE.split_whitespace().any(|node| node == name) {
+                "between Node.js processes"
+            } else {
+                "another library"
+            };
             let about = About::new(name, Kind::Peer, true, what);
             mechanisms.push(Available { about, missing: Some("not built (make bench-peers)".into()) });
         }

@@ -37,6 +37,7 @@ mod pair;
 mod place;
 mod plan;
 mod programs;
+mod receiver;
 mod report;
 mod resume;
 mod rounds;

@@ -5,6 +5,10 @@ use crate::report::Group;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+mod node;
+
+pub(crate) use node::NODE;
+
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -95,6 +99,7 @@ pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
         groups.push(pauses(full));
         groups.extend(labour());
         groups.extend(python());
+        groups.extend(node::groups());
     }
     groups.extend(access("100M", 100 * MIB, standard));
     if full {

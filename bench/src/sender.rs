@@ -18,7 +18,7 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 /// How many messages differ.
-const POOL: u64 = 4096;
+pub(crate) const POOL: u64 = 4096;
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Send {

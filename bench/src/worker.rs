@@ -13,13 +13,13 @@
 //! Lines on standard output that do not begin with `{` (with `[` for `list`) are not the worker's own words, and are kept
 //! for the text of a failure, as is the last line on standard error. An [`Outcome`] counts what happened during the burst
 //! in the two processes and nothing else. A worker of another language need not do more than this; one that measures only
-//! its receiving half can have the other one from here: see [`sender`](crate::sender).
+//! one half can have the other one from here: see [`sender`](crate::sender) and [`receiver`](crate::receiver).
 
 use crate::case::Burst;
 use crate::channel::{End, Mechanism, Prepared, Setup};
 use crate::control::{Control, samples_max};
 use crate::usage::{Others, Used};
-use crate::{Result, clock, machine, sender, usage};
+use crate::{Result, clock, machine, receiver, sender, usage};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
 use std::os::fd::RawFd;
@@ -44,6 +44,8 @@ pub(crate) enum Order {
     Follow(Follow),
     /// From a worker of another language to this program: see [`sender`].
     Send(sender::Send),
+    /// Likewise: see [`receiver`].
+    Receive(receiver::Receive),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -122,6 +124,7 @@ pub fn child_main(mechanisms: &[&dyn Mechanism]) -> Option<i32> {
         Ok(Order::Lead(order)) => lead(mechanisms, order),
         Ok(Order::Follow(order)) => follow(mechanisms, order),
         Ok(Order::Send(order)) => sender::send(order),
+        Ok(Order::Receive(order)) => receiver::receive(order),
         Err(cause) => Err(format!("{VARIABLE}: {cause}").into()),
     };
     match outcome {
