@@ -48,7 +48,7 @@ const runtimes = [
   ['node', []],
   ['bun', []],
   // The permissions that the guide names.
-  ['deno', ['run', '-A', '--no-lock', '--quiet']],
+  ['deno', ['run', '--allow-ffi', '--allow-env', '--allow-read', '--no-lock', '--no-prompt', '--quiet']],
 ];
 
 for (const [runtime, words] of runtimes) {
