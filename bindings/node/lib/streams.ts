@@ -5,8 +5,6 @@ import { type ErrorKind, RamwayError } from './errors.js';
 
 /** What a stream needs of a message: see `Message`. */
 interface Lent {
-  readonly length: number;
-  readonly data: Uint8Array;
   copy(): Uint8Array;
   release(): void;
 }
@@ -14,6 +12,9 @@ interface Lent {
 /** What a stream needs of a batch: see `Batch`. */
 interface LentBatch {
   readonly length: number;
+  readonly bytes: Uint8Array;
+  offset(index: number): number;
+  size(index: number): number;
   at(index: number): Lent | undefined;
   release(): void;
 }
@@ -186,23 +187,25 @@ class BusDuplex extends Duplex {
   /** A copy of the batch's next message, or of as many as make a chunk. The batch is given back with its last one. */
   #take(batch: LentBatch): Buffer {
     const begin = this.#next;
-    const first = batch.at(this.#next++) as Lent;
+    let length = 0;
+    do length += batch.size(this.#next++);
+    while (!this.#messages && length < CHUNK && this.#next < batch.length);
+    const count = this.#next - begin;
     let chunk: Buffer;
-    if (this.#messages || this.#next === batch.length || first.length >= CHUNK) {
-      const copy = first.copy();
-      chunk = Buffer.from(copy.buffer, copy.byteOffset, copy.length);
+    if (count === 1) {
+      const copy = (batch.at(begin) as Lent).copy();
+      chunk = Buffer.from(copy.buffer, copy.byteOffset, length);
     } else {
-      const taken = [first.data];
-      let length = first.length;
-      while (length < CHUNK && this.#next < batch.length) {
-        const { data } = batch.at(this.#next++) as Lent;
-        taken.push(data);
-        length += data.length;
+      chunk = Buffer.allocUnsafe(length);
+      const { bytes } = batch;
+      for (let i = begin, at = 0; i < this.#next; i++) {
+        const offset = batch.offset(i);
+        const size = batch.size(i);
+        chunk.set(bytes.subarray(offset, offset + size), at);
+        at += size;
       }
-      chunk = Buffer.concat(taken, length);
     }
-    const typical = chunk.length / (this.#next - begin);
-    this.#together = Math.min(Math.ceil(CHUNK / Math.max(typical, 1)), BATCH_MAX);
+    this.#together = Math.min(Math.ceil((CHUNK * count) / Math.max(length, 1)), BATCH_MAX);
     if (this.#next === batch.length) {
       this.#batch = undefined;
       batch.release();
