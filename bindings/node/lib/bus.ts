@@ -7,6 +7,7 @@ import { Accepting } from './accepting.js';
 import type { Batch } from './batch.js';
 import { call, RamwayError } from './errors.js';
 import type { Message } from './message.js';
+import type { ReceiverMethods, SenderMethods } from './methods.js';
 import { opening } from './opening.js';
 import {
   CONNECT,
@@ -48,7 +49,10 @@ export interface BusEvents {
  * those of `bus.sender` and `bus.receiver`. After the last message the receiver is told ERR_RAMWAY_CLOSED (iterations
  * end) if the peer closed, ERR_RAMWAY_PEER_DEAD if its process died. Both are final.
  */
-export class Bus extends EventEmitter<BusEvents> implements AsyncIterable<Message>, Disposable, AsyncDisposable {
+export class Bus
+  extends EventEmitter<BusEvents>
+  implements SenderMethods, ReceiverMethods, Disposable, AsyncDisposable
+{
   /** The name that it was listened at or connected to. */
   readonly name: string;
   /** The user that the peer acted as when the connection was made, as the kernel recorded it. */
@@ -373,9 +377,9 @@ export class Bus extends EventEmitter<BusEvents> implements AsyncIterable<Messag
 
   /** The halves' events are the bus's, too. */
   #forward(): void {
-    const fail = (half: EventEmitter) => (error: unknown) => {
+    const fail = (half: Sender | Receiver) => (error: unknown) => {
       // Where somebody listens to the half itself it is his; a death that both halves saw is told once.
-      const told = half.listenerCount('error') > 1 || this.#failed;
+      const told = (half as EventEmitter).listenerCount('error') > 1 || this.#failed;
       if (told && this.listenerCount('error') === 0) return;
       this.#failed = true;
       this.emit('error', error);
