@@ -12,8 +12,9 @@ import { argv, env, exit } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { find, ringDirectory } from './runtimes.mjs';
 
+// Bun's own would be 5 s. What a test says of itself counts before it.
 const TEST_TIMEOUT = 60_000;
-const FILE_TIMEOUT = 180_000;
+const FILE_TIMEOUT = 300_000;
 
 /** @typedef {'node' | 'bun' | 'deno'} Runtime */
 /** @typedef {{ names: string[], passed: number, failed: number, skipped: number }} Counts */
@@ -22,7 +23,7 @@ const FILE_TIMEOUT = 180_000;
 /** @type {Record<Runtime, (file: string, report: string) => string[]>} */
 const commands = {
   node: (file, report) => [
-    ...['--test', `--test-timeout=${TEST_TIMEOUT}`, '--test-reporter=spec', '--test-reporter-destination=stdout'],
+    ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
     ...['--test-reporter=junit', `--test-reporter-destination=${report}`, file],
   ],
   bun: (file, report) => [
