@@ -157,7 +157,9 @@ scene('every bit of the header counts', async () => {
 
 scene('malformed frames', async () => {
   const good = frame({ data: Int32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] }, 16);
-  for (let length = 0; length < good.length; length++) refused(good.subarray(0, length));
+  for (let length = 0; length < good.length; length++) {
+    refused(good.subarray(0, length), length < 8 ? /its header alone has 8/ : / bytes/);
+  }
   refused(Uint8Array.of(...good, 0), /25 bytes are not int32 of the shape \[2, 3\]/);
   for (const offset of [0, 8, 23, 24 + 64, 73, 1 << 16, 2 ** 32 - 1]) {
     const payload = good.slice();
@@ -172,7 +174,15 @@ scene('malformed frames', async () => {
     const payload = good.slice();
     payload[at] = 1;
     refused(payload, text);
+    // Nothing of it is left in the next frame.
+    assert.deepEqual(frame({ data: Int32Array.of(1, 2, 3, 4, 5, 6), shape: [2, 3] }, 16), good);
   }
+  // All of it is there, but the elements begin a whole 64 bytes too late.
+  const late = new Uint8Array(good.length + 64);
+  late.set(good.subarray(0, 24));
+  late.set(good.subarray(48), 48 + 64);
+  new DataView(late.buffer).setUint32(4, 48 + 64, true);
+  refused(late, /not at 112/);
   const wide = frame({ data: new Uint16Array(2), shape: ONES });
   assert.deepEqual(parseTensor(wide).shape, ONES);
   wide[2] = 33;
@@ -320,6 +330,20 @@ scene('an ordinary message is no tensor', async () => {
   const message = await rx.recv();
   assert.equal(message.isTensor, false);
   assert.throws(() => message.tensor(), code('INVALID_ARGUMENT'));
+  tx.close();
+  rx.close();
+});
+
+scene('nothing is sent of a tensor whose data goes before there is room', async () => {
+  const [tx, rx] = Ring.pair(4096);
+  await tx.send(new Uint8Array(3000));
+  const data = new Uint8Array(2000);
+  const waits = assert.rejects(tx.sendTensor({ data }), code('DETACHED'));
+  structuredClone(data, { transfer: [data.buffer] });
+  (await rx.recv()).release();
+  await waits;
+  await tx.send('next');
+  assert.equal((await rx.recv()).text(), 'next');
   tx.close();
   rx.close();
 });
