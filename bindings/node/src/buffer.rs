@@ -36,20 +36,20 @@ impl TypeName for Buffer {
 ///
 /// # Safety
 /// The bytes are mapped, readable and writable, and stay so while `owner` lives.
-pub(crate) unsafe fn over(env: &Env, start: *mut u8, len: usize, owner: Owner) -> Result<Buffer> {
-    unsafe extern "C" fn drop_owner(_: sys::napi_env, _: *mut c_void, hint: *mut c_void) {
+pub(crate) unsafe fn over<T: Send + 'static>(env: &Env, start: *mut u8, len: usize, owner: T) -> Result<Buffer> {
+    unsafe extern "C" fn drop_owner<T>(_: sys::napi_env, _: *mut c_void, hint: *mut c_void) {
         // SAFETY: `hint` is the box made below, and a finalizer runs once.
-        drop(unsafe { Box::from_raw(hint.cast::<Owner>()) });
+        drop(unsafe { Box::from_raw(hint.cast::<T>()) });
     }
     let hint = Box::into_raw(Box::new(owner)).cast();
     let mut value = ptr::null_mut();
     // SAFETY: the environment is the one that called us; the memory is the caller's promise.
     let status = unsafe {
-        sys::napi_create_external_arraybuffer(env.raw(), start.cast(), len, Some(drop_owner), hint, &mut value)
+        sys::napi_create_external_arraybuffer(env.raw(), start.cast(), len, Some(drop_owner::<T>), hint, &mut value)
     };
     if status != sys::Status::napi_ok {
         // SAFETY: a call that failed keeps nothing.
-        drop(unsafe { Box::from_raw(hint.cast::<Owner>()) });
+        drop(unsafe { Box::from_raw(hint.cast::<T>()) });
     }
     if status == sys::Status::napi_no_external_buffers_allowed {
         return Err(refuse(
@@ -61,8 +61,9 @@ pub(crate) unsafe fn over(env: &Env, start: *mut u8, len: usize, owner: Owner) -
     Ok(Buffer(value))
 }
 
-/// Detaches a buffer: it and its views have length 0 from now on. Nothing happens to one that is detached already.
-#[napi_derive::napi]
-pub fn detach(buffer: ArrayBuffer) -> Result<()> {
-    if buffer.is_detached()? { Ok(()) } else { buffer.detach() }
+/// Detaches a buffer that is not detached yet: it and its views have length 0 from now on.
+#[napi_derive::napi(ts_args_type = "buffer: ArrayBuffer")]
+pub fn detach(env: Env, buffer: Unknown<'_>) -> Result<()> {
+    // SAFETY: the environment is the one that called us, and checks what the value is.
+    check_status!(unsafe { sys::napi_detach_arraybuffer(env.raw(), buffer.raw()) }, "detaching a buffer")
 }

@@ -105,16 +105,14 @@ impl Views {
         Ok(Self { window: Arc::new(window), data: start.data, capacity, end })
     }
 
-    fn owner(&self) -> Owner {
-        Arc::new((Arc::clone(&self.window), Arc::clone(&self.end)))
-    }
-
     /// A buffer over `len` bytes from `offset` of the doubled data.
     pub(crate) fn lend(&self, env: &Env, offset: u32, len: u32) -> Result<Buffer> {
         let (offset, len) = (offset as usize, len as usize);
         self.check(offset, len)?;
         // SAFETY: within the window, which the owner keeps.
-        unsafe { over(env, self.window.at(self.data).add(offset), len, self.owner()) }
+        unsafe {
+            over(env, self.window.at(self.data).add(offset), len, (Arc::clone(&self.window), Arc::clone(&self.end)))
+        }
     }
 
     fn check(&self, offset: usize, len: usize) -> Result<()> {

@@ -117,8 +117,14 @@ impl NativeReceiver {
 
     /// Gives the role up. `header` is detached first; views of the data are gone by now.
     #[napi]
-    pub fn close(&self, header: ArrayBuffer, head: u32, tail: u32) -> Result<()> {
-        crate::buffer::detach(header)?;
+    pub fn close(
+        &self,
+        env: Env,
+        #[napi(ts_arg_type = "ArrayBuffer")] header: Unknown<'_>,
+        head: u32,
+        tail: u32,
+    ) -> Result<()> {
+        crate::buffer::detach(env, header)?;
         if let Some(mut core) = self.core.take() {
             core.raw().follow(head, tail);
             // What it is dead of was thrown where it was met.

@@ -127,8 +127,15 @@ impl NativeSender {
     /// Gives the role up; everything is published. `header` is detached first; views of the data are gone by now.
     /// `abandon`: without telling the receiver, as if the process had died.
     #[napi]
-    pub fn close(&self, header: ArrayBuffer, tail: u32, head: u32, abandon: bool) -> Result<()> {
-        crate::buffer::detach(header)?;
+    pub fn close(
+        &self,
+        env: Env,
+        #[napi(ts_arg_type = "ArrayBuffer")] header: Unknown<'_>,
+        tail: u32,
+        head: u32,
+        abandon: bool,
+    ) -> Result<()> {
+        crate::buffer::detach(env, header)?;
         if let Some(mut core) = self.core.take() {
             core.raw().follow(tail, head);
             if abandon {
