@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
-import { now, pool, POOL, read } from './ends.mjs';
+import { now, POOL, pool, read } from './ends.mjs';
 import { about } from './protocol.mjs';
 
 /** @implements {import('./ends.mjs').End} */

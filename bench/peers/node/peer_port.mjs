@@ -4,8 +4,15 @@
  * poll call `receiveMessageOnPort`. Nothing ever tells the sender to wait.
  */
 
-import { isMainThread, MessageChannel, parentPort, receiveMessageOnPort, Worker, workerData } from 'node:worker_threads';
-import { compare, half, mark, now, pool, POOL, read } from './ends.mjs';
+import {
+  isMainThread,
+  MessageChannel,
+  parentPort,
+  receiveMessageOnPort,
+  Worker,
+  workerData,
+} from 'node:worker_threads';
+import { compare, half, mark, now, POOL, pool, read } from './ends.mjs';
 import { about, outcome, why } from './protocol.mjs';
 import { forgetPeak, settle, Usage } from './usage.mjs';
 
@@ -194,7 +201,9 @@ const port = {
     });
     const call = (/** @type {Worker} */ thread, /** @type {unknown} */ words) =>
       new Promise((resolve, reject) => {
-        thread.once('message', ({ failed, result }) => (failed === undefined ? resolve(result) : reject(new Error(failed))));
+        thread.once('message', ({ failed, result }) =>
+          failed === undefined ? resolve(result) : reject(new Error(failed)),
+        );
         thread.postMessage(words);
       });
     const both = (/** @type {unknown} */ words) => Promise.all(threads.map((thread) => call(thread, words)));

@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
-import { beginning, compare, grouped, mark, messages, now, pool, POOL, read, verify } from './ends.mjs';
+import { beginning, compare, grouped, mark, messages, now, POOL, pool, read, verify } from './ends.mjs';
 import { about, outcome, PROGRAM, VARIABLE, VERSION } from './protocol.mjs';
 import { forgetPeak, settle, Usage } from './usage.mjs';
 
@@ -371,7 +371,8 @@ export function mechanisms(environment) {
   const whole = ({ size, smallest }) => size === smallest;
   const streams = (burst) => burst.test === 'one-way' && whole(burst);
   const polls = ({ test, mode }) => test === 'view' || mode === 'spin';
-  const loops = (burst) => whole(burst) && (burst.test === 'one-way' || (burst.test === 'rtt' && burst.mode !== 'spin'));
+  const loops = (burst) =>
+    whole(burst) && (burst.test === 'one-way' || (burst.test === 'rtt' && burst.mode !== 'spin'));
   const ring = (name, what) => about(name, 'ramway', false, what);
   return [
     {

@@ -2,7 +2,7 @@
  * the processor of its process. `await push.send(message)` and `for await` over a PULL socket, as its guide has them. */
 
 import { createRequire } from 'node:module';
-import { now, pool, POOL, read } from './ends.mjs';
+import { now, POOL, pool, read } from './ends.mjs';
 import { about } from './protocol.mjs';
 
 /** @implements {import('./ends.mjs').End} */

@@ -2,7 +2,18 @@
 // the low halves of the format's 64 bits, as int32; a capacity is at most 2^30 bytes, so differences are exact.
 import type { Memory, NativeReceiver } from '../native.cjs';
 import { call } from './errors.js';
-import { CLOSED, FLAGS, FRAME_HEADER, HEAD, highDiffers, MESSAGE_MAX, PRODUCER, storePosition, TAIL, WAIT } from './layout.js';
+import {
+  CLOSED,
+  FLAGS,
+  FRAME_HEADER,
+  HEAD,
+  highDiffers,
+  MESSAGE_MAX,
+  PRODUCER,
+  storePosition,
+  TAIL,
+  WAIT,
+} from './layout.js';
 
 /** Numbers of a frame in {@link Consumer.frames}. */
 const STRIDE = 3;

@@ -52,7 +52,7 @@ function kindOf(code: string): ErrorKind {
 /** An error of the native half, "CODE errno text", as its users see it; anything else as it is. */
 export function wrap(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof RamwayError) return error;
-  const parts = /^(ERR_RAMWAY_[A-Z_]+) (\d+) ([^]*)$/.exec(error.message);
+  const parts = /^(ERR_RAMWAY_[A-Z_]+) (\d+) ([\s\S]*)$/.exec(error.message);
   return parts ? new RamwayError(kindOf(parts[1]!), parts[3]!, Number(parts[2])) : error;
 }
 
