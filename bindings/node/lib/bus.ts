@@ -380,7 +380,9 @@ export class Bus
     const fail = (half: Sender | Receiver) => (error: unknown) => {
       // Where somebody listens to the half itself it is his; a death that both halves saw is told once.
       const told = (half as EventEmitter).listenerCount('error') > 1 || this.#failed;
-      if (told && this.listenerCount('error') === 0) return;
+      // Whoever does not listen for room looks for it, and is told then.
+      const unasked = half === this.#sender && this.listenerCount('drain') === 0;
+      if ((told || unasked) && this.listenerCount('error') === 0) return;
       this.#failed = true;
       this.emit('error', error);
     };

@@ -2,7 +2,18 @@
 // image of consumer.ts.
 import type { Memory, NativeSender } from '../native.cjs';
 import { call } from './errors.js';
-import { CLOSED, CONSUMER, FLAGS, FRAME_HEADER, HEAD, highDiffers, MARKS, storePosition, TAIL, WAIT } from './layout.js';
+import {
+  CLOSED,
+  CONSUMER,
+  FLAGS,
+  FRAME_HEADER,
+  HEAD,
+  highDiffers,
+  MARKS,
+  storePosition,
+  TAIL,
+  WAIT,
+} from './layout.js';
 
 export class Producer {
   readonly capacity: number;
@@ -47,7 +58,8 @@ export class Producer {
     this.high = Number(BigInt.asUintN(64, memory.position) >> 32n);
     this.head = Number(BigInt.asIntN(32, memory.peer));
     this.headHigh = Number(BigInt.asUintN(64, memory.peer) >> 32n);
-    this.peerFlags = memory.peerFlags;
+    // As if not acted upon: the first call is told of a receiver that has closed already.
+    this.peerFlags = ~memory.peerFlags;
     this.mark = native.mark & 1;
   }
 
@@ -143,12 +155,10 @@ export class Producer {
   /** Acts on the receiver's flags, which may say that it is gone for good. */
   private peerChanged(): void {
     this.wakeReceiver();
-    if (this.final && (this.peerFlags & CLOSED) !== 0) call(() => this.native.check());
-  }
-
-  /** Whether what the flags said when they were last looked at is the end of this sender. */
-  get ended(): boolean {
-    return this.final && (this.peerFlags & CLOSED) !== 0;
+    if (!this.final || (this.peerFlags & CLOSED) === 0) return;
+    // Never seen as acted upon: every call is told.
+    this.peerFlags = ~this.peerFlags;
+    call(() => this.native.check());
   }
 
   /** Bytes published and not released, by a look at the shared position; can be stale. */

@@ -476,7 +476,8 @@ export class Sender extends EventEmitter<SenderEvents> {
     if (this.wanted >= 0) {
       this.wanted = -1;
       if (isEnd(error)) this.announce();
-      else this.emit('error', error);
+      // Whoever does not listen for room looks for it, and is told then.
+      else if (this.listenerCount('drain') !== 0 || this.listenerCount('error') !== 0) this.emit('error', error);
     }
   }
 
