@@ -62,6 +62,8 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   private flowing = false;
   private paused = false;
   private asked = 0;
+  /** @internal What handling the last step's messages is of a turn, each or as the batch that they are. */
+  work = 1;
   private policy: WaitPolicy = 'hybrid';
   private polls: boolean;
   private stream: ReadableStream<Uint8Array> | null = null;
@@ -339,8 +341,10 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   }
 
   private take(max: number, most: number): Taken {
-    const taken = new Taken(this.consumer, this.native, this.consumer.take(max, most), this.giveBack);
+    const { consumer } = this;
+    const taken = new Taken(consumer, this.native, consumer.take(max, most), this.giveBack);
     this.taken = taken;
+    this.work = turn.workOf(((consumer.head - consumer.released) >>> 0) / taken.count);
     return taken;
   }
 
@@ -351,6 +355,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   private takeBatch(max: number): Batch {
     const taken = this.take(max, this.consumer.capacity);
     taken.handOutAll();
+    this.work *= taken.count;
     return new Batch(taken);
   }
 
@@ -370,6 +375,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
     if (length <= 32) for (let i = 0; i < length; i++) target[i] = bytes[at + i]!;
     else target.set(bytes.subarray(at, at + length));
     consumer.release(consumer.head);
+    this.work = turn.workOf(length);
     return info;
   }
 
@@ -379,7 +385,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
       this.begin();
       for (let looks = FIRST_LOOKS; looks > 0; looks--) {
         if (this.consumer.look()) {
-          if (!turn.isOver()) return Promise.resolve(take());
+          if (!turn.isOver(this.work)) return Promise.resolve(take());
           break;
         }
       }
@@ -510,7 +516,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
         return this.announce();
       }
       if (message !== null) this.hand(message);
-      if (turn.isOver()) {
+      if (turn.isOver(this.work)) {
         turn.over().then(this.pump);
         return;
       }
@@ -585,7 +591,7 @@ abstract class Loop<T> implements AsyncIterableIterator<T> {
     try {
       this.signal?.throwIfAborted();
       this.receiver.checkLoop();
-      if (!turn.isOver()) {
+      if (!turn.isOver(this.receiver.work)) {
         const value = this.step();
         if (value !== null) return Promise.resolve({ done: false, value });
       }

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers';
 
 /** Milliseconds. What is late by it is late by no more than the message that was just being handled. */
 const LONGEST = 1;
-/** Steps between two looks at the clock, which costs as much as a small message. */
+/** Small messages between two looks at the clock, which costs as much as a small message. */
 const STEPS = 32;
 
 let began = 0;
@@ -12,16 +12,18 @@ let steps = 0;
 /** The rest of the turn that everybody waits for, while somebody does. */
 let next: Promise<void> | null = null;
 
-/** A step of work is done: whether the turn has lasted long enough. Each caller does a step in every turn. */
-export function isOver(): boolean {
-  if (++steps < STEPS) return false;
+/** Work is done, of about as many small messages: whether the turn has lasted long enough. Each caller does some work in
+ * every turn. */
+export function isOver(work = 1): boolean {
+  steps += work;
+  if (steps < STEPS) return false;
   steps = 0;
   return performance.now() - began > LONGEST;
 }
 
-/** A step that may have taken long, as handling a batch does. */
-export function isOverNow(): boolean {
-  return performance.now() - began > LONGEST;
+/** The work that a message of this many bytes is for whoever reads them. */
+export function workOf(bytes: number): number {
+  return 1 + (bytes >>> 10);
 }
 
 /** Something has called into JavaScript from outside: a turn begins. */
