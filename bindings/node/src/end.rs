@@ -1,5 +1,6 @@
 //! What the two ends of a ring have in common: a core handle, the memory that JavaScript works on, and who keeps it mapped.
 
+use crate::apart::Apart;
 use crate::buffer::{Buffer, Owner, over};
 use crate::error::{OrThrow, refuse};
 use napi::bindgen_prelude::*;
@@ -85,7 +86,7 @@ pub(crate) struct Start {
 
 /// A window over an end's data, and what else must live as long as views of it.
 pub(crate) struct Views {
-    window: Arc<Window>,
+    window: Arc<Apart<Window>>,
     data: *const u8,
     capacity: usize,
     end: Owner,
@@ -102,7 +103,7 @@ impl Views {
             let text = format!("a ring of {capacity} bytes: JavaScript works with rings of up to {CAPACITY_MAX} bytes");
             return Err(refuse(ErrorKind::Unsupported, text));
         }
-        Ok(Self { window: Arc::new(window), data: start.data, capacity, end })
+        Ok(Self { window: Arc::new(Apart::new(window, capacity)), data: start.data, capacity, end })
     }
 
     /// A buffer over `len` bytes from `offset` of the doubled data.
@@ -128,7 +129,7 @@ impl Views {
         self.check(offset as usize, len as usize)?;
         // SAFETY: the caller's promise.
         unsafe { self.window.cut(self.data.wrapping_add(offset as usize), len as usize) }.or_throw()?;
-        self.window = Arc::new(next);
+        self.window = Arc::new(Apart::new(next, self.capacity));
         self.whole(env)
     }
 

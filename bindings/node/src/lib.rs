@@ -2,6 +2,7 @@
 //! JavaScript itself, on typed arrays over the mapped memory (docs/adr/0021).
 #![warn(missing_docs)]
 
+mod apart;
 mod buffer;
 mod bus;
 mod end;

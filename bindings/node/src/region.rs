@@ -1,6 +1,7 @@
 //! Regions.
 
-use crate::buffer::{self, Buffer};
+use crate::apart::Apart;
+use crate::buffer::{self, Buffer, Owner};
 use crate::error::{OrThrow, refuse};
 use crate::opening::{Attempt, GoOn, blocking, promise};
 use crate::options::{RegionSettings, milliseconds};
@@ -8,12 +9,15 @@ use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use ramway::{ErrorKind, Region, RegionBuilder};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 /// Named shared bytes. `lib/region.ts` waits for its descriptor.
 #[napi]
 pub struct NativeRegion {
     /// `None` once it is closed. An ArrayBuffer holds the memory, and not this.
     core: Option<Region>,
+    /// The memory, held longer than `core` does; `None` once it is closed.
+    memory: Option<Arc<Apart<Owner>>>,
     name: String,
 }
 
@@ -38,7 +42,7 @@ pub fn open_region<'env>(
     let builder = settings.builder();
     let shown = name.clone();
     let work = move |go_on: GoOn<'_>| make(&builder, &intent, &name, size, go_on);
-    promise(env, attempt, work, |core| Ok(NativeRegion { core: Some(core), name: shown }))
+    promise(env, attempt, work, |core| Ok(NativeRegion::wrap(core, shown)))
 }
 
 #[napi]
@@ -51,7 +55,14 @@ pub fn open_region_sync(
 ) -> Result<NativeRegion> {
     let builder = settings.builder();
     let core = blocking(&env, |go_on| make(&builder, &intent, &name, size, go_on))?;
-    Ok(NativeRegion { core: Some(core), name })
+    Ok(NativeRegion::wrap(core, name))
+}
+
+impl NativeRegion {
+    fn wrap(core: Region, name: String) -> Self {
+        let memory = Arc::new(Apart::new(core.mapping(), core.capacity() as usize));
+        Self { core: Some(core), memory: Some(memory), name }
+    }
 }
 
 #[napi]
@@ -83,8 +94,9 @@ impl NativeRegion {
         }
         // In a fork's child the bytes are the parent's business.
         core.notifications().or_throw()?;
+        let memory: Arc<Apart<Owner>> = self.memory.clone().expect("there as long as the core is");
         // SAFETY: `len` bytes are mapped there for reading and writing, as long as the mapping lives.
-        unsafe { buffer::over(&env, core.as_ptr(), core.len() as usize, core.mapping()) }
+        unsafe { buffer::over(&env, core.as_ptr(), core.len() as usize, memory) }
     }
 
     /// Copies bytes out, from `offset` on.
@@ -141,6 +153,8 @@ impl NativeRegion {
 
     #[napi]
     pub fn close(&mut self) {
+        // In this order: the name is free when this returns, and the memory is given back meanwhile.
         self.core = None;
+        self.memory = None;
     }
 }
