@@ -415,14 +415,12 @@ export class Sender extends EventEmitter<SenderEvents> {
   private hasRoom(length: number): boolean {
     this.checkOpen();
     this.checkLength(length);
-    if (!this.isTaken() && this.producer.fits(length)) return true;
+    const free = !this.isTaken();
+    // Who is gone for good makes no room: asking throws that.
+    if (free && (this.producer.fits(length) || this.ask(length))) return true;
     // Once a 'drain' is due, the smallest message that waits for it decides.
     this.wanted = this.wanted < 0 ? length : Math.min(this.wanted, length);
-    if (!this.isTaken()) {
-      // Who is gone for good makes no room: throws that.
-      if (this.ask(length)) return true;
-      this.waitForRoom();
-    }
+    if (free) this.waitForRoom();
     return false;
   }
 
