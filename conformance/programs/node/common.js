@@ -1,7 +1,6 @@
 // Flags, events, errors: what all commands share.
 
 import { writeSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
 export const COMMANDS = ['produce', 'consume', 'echo', 'ping', 'die', 'read', 'show', 'tensors', 'flood', 'drain'];
@@ -147,18 +146,36 @@ export function sleep(us) {
 
 export const msSince = (began) => Math.floor(performance.now() - began);
 
-let lines;
+const input = { text: '', ended: false, used: false };
 
-/** The next line of standard input, undefined once that has ended. */
-export async function readLine() {
-  lines ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-  const { value } = await lines.next();
-  return value;
+/** The next line of standard input, undefined once that has ended. Reads no further: Deno does not end while it reads. */
+export function readLine() {
+  const { stdin } = process;
+  input.used = true;
+  return new Promise((resolve) => {
+    const look = () => {
+      const at = input.text.indexOf('\n');
+      if (at < 0 && !input.ended) return;
+      stdin.off('data', more).off('end', end).pause();
+      resolve(at < 0 ? undefined : input.text.slice(0, at));
+      input.text = input.text.slice(at + 1);
+    };
+    const more = (chunk) => {
+      input.text += chunk;
+      look();
+    };
+    const end = () => {
+      input.ended = true;
+      look();
+    };
+    stdin.on('data', more).on('end', end).resume();
+    look();
+  });
 }
 
 /** Lets the program end, whatever standard input does. */
 export function leaveInput() {
-  if (lines) process.stdin.destroy();
+  if (input.used) process.stdin.destroy();
 }
 
 /** --linger: that long, or until a line arrives or standard input ends. */

@@ -2,8 +2,6 @@
 //
 // ../../README.md says what each command and flag means.
 
-import { execFileSync } from 'node:child_process';
-
 import { BadMessage, leaveInput, named, parse, say, UsageError } from './common.js';
 import { read, show } from './look.js';
 import { drain, flood } from './speed.js';
@@ -18,8 +16,11 @@ async function main(argv) {
   let args;
   try {
     args = parse(argv);
-    // All threads that there are; those to come inherit it.
-    if (args.cpu !== undefined) execFileSync('taskset', ['-acp', args.cpu, process.pid], { stdio: 'ignore' });
+    if (args.cpu !== undefined) {
+      const { execFileSync } = await import('node:child_process');
+      // All threads that there are; those to come inherit it.
+      execFileSync('taskset', ['-acp', args.cpu, process.pid], { stdio: 'ignore' });
+    }
     await commands[args.command](args);
     return 0;
   } catch (error) {
