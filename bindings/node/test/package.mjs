@@ -202,7 +202,8 @@ async function testInstalled() {
       continue;
     }
     const before = [passed, failed];
-    const args = runtime === 'deno' ? ['run', '-A', '--no-lock', '--quiet'] : [];
+    const args =
+      runtime === 'deno' ? ['run', '--allow-ffi', '--allow-read', '--no-prompt', '--no-lock', '--quiet'] : [];
     const start = (directory, file, more = {}) =>
       run(program, [...args, file], {
         cwd: directory,
