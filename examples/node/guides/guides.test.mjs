@@ -72,13 +72,13 @@ for (const [runtime, words] of runtimes) {
         running.push({ name, how, program: new Program(t, command, { RAMWAY_DIR: names, NO_COLOR: '1' }, directory) });
         await sleep(100);
       }
-      for (const { name, how, program } of running) {
-        const ended = await program.ended;
-        assert.equal(
-          ended,
-          how === 'is killed' ? 'SIGKILL' : 0,
-          `${name}: ${program.lines.join('\n')}${program.complaints}`,
-        );
+      // One that fails may be why another one waits: all are told of.
+      const ends = await Promise.all(running.map(({ program }) => program.ended));
+      const said = running.map(({ name, program }, index) =>
+        [`${name} ended with ${ends[index]}`, ...program.lines, program.complaints].join('\n'),
+      );
+      for (const [index, { name, how, program }] of running.entries()) {
+        assert.equal(ends[index], how === 'is killed' ? 'SIGKILL' : 0, said.join('\n'));
         assert.equal(program.complaints, '', name);
         if (printed.has(name)) assert.equal(`${program.lines.join('\n')}\n`, printed.get(name), name);
       }
