@@ -237,3 +237,86 @@ scene('what is closed while its wake-up is on the way', async (here) => {
     await peer.kill();
   }
 });
+
+/** Holds the thread up. @param {number} ms */
+function work(ms) {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
+for (const by of /** @type {const} */ (['messages', 'batches'])) {
+  scene(`a slow loop gets all that is there, though its turns end in the middle: ${by}`, async (here) => {
+    const [tx, rx] = pair(here.own, 65_536);
+    for (let n = 0; n < 200; n++) tx.trySend(`${n}`);
+    let seen = 0;
+    const got = (/** @type {string} */ text) => {
+      assert.equal(text, `${seen++}`);
+      work(0.2);
+      // It comes to nobody's help: nothing is sent after it.
+      if (seen === 200) setTimeout(() => tx.close(), 5);
+    };
+    if (by === 'messages') for await (const message of rx) got(message.text());
+    else for await (const batch of rx.batches({ max: 9 })) for (const message of batch) got(message.text());
+    assert.equal(seen, 200);
+  });
+
+  scene(`what fills the ring is given back before a slow loop waits: ${by}`, async (here) => {
+    const [bus, peer] = await connected(here, 4096);
+    peer.tell('send 300 1000 0');
+    let seq = 0;
+    const got = (/** @type {import('../index.mjs').Message} */ message) => {
+      check(seq++, message);
+      work(0.4);
+    };
+    if (by === 'messages') {
+      for await (const message of bus) {
+        got(message);
+        if (seq === 300) break;
+      }
+    } else {
+      for await (const batch of bus.batches()) {
+        for (const message of batch) got(message);
+        if (seq === 300) break;
+      }
+    }
+    await peer.said('sent', { next: 300 });
+  });
+
+  scene(`a receiver that is closed while its loop waits for the next turn: ${by}`, async (here) => {
+    for (let round = 0; round < 20; round++) {
+      const [tx, rx] = pair(here.own, 65_536);
+      for (let n = 0; n < 400; n++) tx.trySend('x');
+      setImmediate(() => rx.close());
+      let steps = 0;
+      const loop = by === 'messages' ? rx.messages() : rx.batches({ max: 3 });
+      for await (const step of loop) {
+        steps += step.length;
+        work(0.05);
+      }
+      assert.ok(steps <= 1200);
+      tx.close();
+    }
+  });
+}
+
+scene(
+  'a wait that is given up in the turn that it began in does not keep the next ones from what is there',
+  async (here) => {
+    const [tx, rx] = pair(here.own, 1 << 20);
+    for (let n = 0; n < 300; n++) tx.trySend(new Uint8Array(2000));
+    let seen = 0;
+    let given = 0;
+    while (seen < 300 && given < 10_000) {
+      const controller = new AbortController();
+      setImmediate(() => controller.abort());
+      try {
+        await rx.recv({ signal: controller.signal });
+        seen++;
+        work(0.1);
+      } catch {
+        given++;
+      }
+    }
+    assert.equal(seen, 300);
+  },
+);

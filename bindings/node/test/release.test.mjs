@@ -16,6 +16,7 @@ import {
   scene,
   settled,
   toPeer,
+  turn,
 } from './scene.mjs';
 
 /** @typedef {import('../index.mjs').Message} Message */
@@ -333,6 +334,34 @@ scene('a sender that is closed while a slot is being filled', async ({ own }) =>
   done(undefined);
   await assert.rejects(slot, code('DETACHED'));
   await assert.rejects(rx.recv(), code('CLOSED'));
+});
+
+scene('tryReserve cannot wait for a promise: nothing is sent, then or later', async ({ own }) => {
+  const [tx, rx] = pair(own);
+  /** @type {any} */ let kept;
+  /** @type {(value?: any) => void} */ let done = () => {};
+  const fill = /** @type {any} */ (
+    (/** @type {Uint8Array} */ slot) => {
+      kept = slot;
+      return new Promise((resolve) => {
+        done = resolve;
+      });
+    }
+  );
+  assert.throws(() => tx.tryReserve(10, fill), code('INVALID_ARGUMENT'));
+  assert.equal(kept.length, 0);
+  assert.equal(tx.trySend('between'), true);
+  done(4);
+  await turn();
+  assert.throws(() => tx.reserveSync(10, fill, { allowMainThread: true }), code('INVALID_ARGUMENT'));
+  done(5);
+  await turn();
+  assert.equal(tx.trySend('after'), true);
+  const batch = await rx.recvBatch();
+  assert.deepEqual(
+    [...batch].map((message) => message.text()),
+    ['between', 'after'],
+  );
 });
 
 /** Ways to take a buffer away from where it was made; undefined where a runtime does not allow it. */
