@@ -40,7 +40,7 @@ pub fn connect<'env>(
     settings: ConnectSettings,
 ) -> Result<Object<'env>> {
     let connector = settings.connector(&name);
-    promise(env, attempt, move |go_on| connector.connect_while(go_on), NativeBus::wrap)
+    promise(env, attempt, move |go_on| connector.connect_while(go_on), |_, bus| NativeBus::wrap(bus))
 }
 
 #[napi]

@@ -14,6 +14,7 @@ mod receiver;
 mod region;
 mod ring;
 mod sender;
+mod teardown;
 mod uv;
 mod wakeups;
 

@@ -1,9 +1,11 @@
 //! Listeners.
 
 use crate::bus::NativeBus;
-use crate::error::{OrThrow, refuse};
+use crate::end::Shared;
+use crate::error::OrThrow;
 use crate::opening::{Attempt, GoOn, background, promise};
 use crate::options::{ListenSettings, milliseconds};
+use crate::teardown::close_with;
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use ramway::ErrorKind;
@@ -14,9 +16,8 @@ use std::time::Duration;
 /// Accepts connections. `lib/listener.ts` waits for its descriptor.
 #[napi]
 pub struct NativeListener {
-    /// `None` once it is closed. A thread that accepts holds one more reference.
-    core: Option<Arc<ramway::Listener>>,
-    name: String,
+    /// A thread that accepts holds one more reference to the listener.
+    core: Arc<Shared<Arc<ramway::Listener>>>,
 }
 
 /// Starts to listen at `name`. With `one`, only the first connector that comes through is ever told that it is welcome.
@@ -30,24 +31,30 @@ pub fn bind<'env>(
 ) -> Result<Object<'env>> {
     let builder = settings.builder(&name);
     let work = move |_: GoOn<'_>| if one { builder.bind_one() } else { builder.bind() };
-    promise(env, attempt, work, move |core| Ok(NativeListener { core: Some(Arc::new(core)), name }))
+    promise(env, attempt, work, NativeListener::wrap)
 }
 
 #[napi]
-pub fn bind_sync(name: String, settings: ListenSettings, one: bool) -> Result<NativeListener> {
+pub fn bind_sync(env: Env, name: String, settings: ListenSettings, one: bool) -> Result<NativeListener> {
     let builder = settings.builder(&name);
     let core = if one { builder.bind_one() } else { builder.bind() }.or_throw()?;
-    Ok(NativeListener { core: Some(Arc::new(core)), name })
+    NativeListener::wrap(&env, core)
+}
+
+impl NativeListener {
+    fn wrap(env: &Env, core: ramway::Listener) -> Result<Self> {
+        let core = Shared::new(Arc::new(core), "listener");
+        close_with(env, &core)?;
+        Ok(Self { core })
+    }
+
+    fn core(&self) -> Result<Arc<ramway::Listener>> {
+        self.core.with(|core| Ok(Arc::clone(core)))
+    }
 }
 
 #[napi]
 impl NativeListener {
-    fn core(&self) -> Result<&Arc<ramway::Listener>> {
-        self.core
-            .as_ref()
-            .ok_or_else(|| refuse(ErrorKind::Detached, format_args!("the listener '{}' is closed", self.name)))
-    }
-
     /// Readable when `accept` may get further.
     #[napi(getter)]
     pub fn fd(&self) -> Result<i32> {
@@ -87,21 +94,22 @@ impl NativeListener {
     /// bus takes most of its time for is its memory.
     #[napi(ts_return_type = "Promise<NativeBus | null>")]
     pub fn accept<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        let core = Arc::clone(self.core()?);
+        let core = self.core()?;
         let work = move || accept(&core, Duration::ZERO);
-        background(env, "ramway-accept", work, |bus| bus.map(NativeBus::wrap).transpose())
+        background(env, "ramway-accept", work, |_, bus| bus.map(NativeBus::wrap).transpose())
     }
 
     /// Waits for a bus here, for at most `timeout` milliseconds.
     #[napi]
     pub fn accept_sync(&self, timeout: f64) -> Result<Option<NativeBus>> {
-        accept(self.core()?, milliseconds(timeout)).or_throw()?.map(NativeBus::wrap).transpose()
+        let core = self.core()?;
+        accept(&core, milliseconds(timeout)).or_throw()?.map(NativeBus::wrap).transpose()
     }
 
     /// Stops to listen. The name goes now, or when a thread that accepts is done.
     #[napi]
-    pub fn close(&mut self) {
-        self.core = None;
+    pub fn close(&self) {
+        drop(self.core.take());
     }
 }
 

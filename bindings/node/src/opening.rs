@@ -47,7 +47,7 @@ pub(crate) fn promise<'env, T, J>(
     env: &'env Env,
     attempt: &Attempt,
     work: impl FnOnce(GoOn<'_>) -> ramway::Result<T> + Send + 'static,
-    finish: impl FnOnce(T) -> Result<J> + Send + 'static,
+    finish: impl FnOnce(&Env, T) -> Result<J> + Send + 'static,
 ) -> Result<Object<'env>>
 where
     T: Send + 'static,
@@ -68,7 +68,7 @@ pub(crate) fn background<'env, T, J>(
     env: &'env Env,
     name: &str,
     work: impl FnOnce() -> ramway::Result<T> + Send + 'static,
-    finish: impl FnOnce(T) -> Result<J> + Send + 'static,
+    finish: impl FnOnce(&Env, T) -> Result<J> + Send + 'static,
 ) -> Result<Object<'env>>
 where
     T: Send + 'static,
@@ -79,7 +79,7 @@ where
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         let outcome = work();
         // Where the environment has gone meanwhile the outcome is dropped: a handle is closed by that.
-        to_settle.resolve(move |_| outcome.map_err(|e| thrown(&e)).and_then(finish));
+        to_settle.resolve(move |env| finish(&env, outcome.map_err(|e| thrown(&e))?));
     });
     if let Err(e) = spawned {
         deferred.reject(os(&e, "a thread to open in"));

@@ -50,6 +50,7 @@ impl NativeReceiver {
     #[napi]
     pub fn memory(&self, env: Env) -> Result<Memory> {
         self.core.with(|_| Ok(()))?;
+        crate::teardown::close_with(&env, &self.core)?;
         self.views.memory(&env, &self.start)
     }
 

@@ -2,9 +2,11 @@
 
 use crate::apart::Apart;
 use crate::buffer::{self, Buffer, Owner};
+use crate::end::Shared;
 use crate::error::{OrThrow, refuse};
 use crate::opening::{Attempt, GoOn, blocking, promise};
 use crate::options::{RegionSettings, milliseconds};
+use crate::teardown::close_with;
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use ramway::{ErrorKind, Region, RegionBuilder};
@@ -14,8 +16,8 @@ use std::sync::Arc;
 /// Named shared bytes. `lib/region.ts` waits for its descriptor.
 #[napi]
 pub struct NativeRegion {
-    /// `None` once it is closed. An ArrayBuffer holds the memory, and not this.
-    core: Option<Region>,
+    /// An ArrayBuffer holds the memory, and not this.
+    core: Arc<Shared<Region>>,
     /// The memory, held longer than `core` does; `None` once it is closed.
     memory: Option<Arc<Apart<Owner>>>,
     name: String,
@@ -42,7 +44,7 @@ pub fn open_region<'env>(
     let builder = settings.builder();
     let shown = name.clone();
     let work = move |go_on: GoOn<'_>| make(&builder, &intent, &name, size, go_on);
-    promise(env, attempt, work, |core| Ok(NativeRegion::wrap(core, shown)))
+    promise(env, attempt, work, |env, core| NativeRegion::wrap(env, core, shown))
 }
 
 #[napi]
@@ -55,106 +57,106 @@ pub fn open_region_sync(
 ) -> Result<NativeRegion> {
     let builder = settings.builder();
     let core = blocking(&env, |go_on| make(&builder, &intent, &name, size, go_on))?;
-    Ok(NativeRegion::wrap(core, name))
+    NativeRegion::wrap(&env, core, name)
 }
 
 impl NativeRegion {
-    fn wrap(core: Region, name: String) -> Self {
+    fn wrap(env: &Env, core: Region, name: String) -> Result<Self> {
         let memory = Arc::new(Apart::new(core.mapping(), core.capacity() as usize));
-        Self { core: Some(core), memory: Some(memory), name }
+        let core = Shared::new(core, "region");
+        close_with(env, &core)?;
+        Ok(Self { core, memory: Some(memory), name })
     }
 }
 
 #[napi]
 impl NativeRegion {
-    fn core(&self) -> Result<&Region> {
-        self.core
-            .as_ref()
-            .ok_or_else(|| refuse(ErrorKind::Detached, format_args!("the region '{}' is closed", self.name)))
-    }
-
     #[napi(getter)]
     pub fn size(&self) -> Result<f64> {
-        Ok(self.core()?.len() as f64)
+        self.core.with(|core| Ok(core.len() as f64))
     }
 
     #[napi(getter)]
     pub fn read_only(&self) -> Result<bool> {
-        Ok(self.core()?.is_read_only())
+        self.core.with(|core| Ok(core.is_read_only()))
     }
 
     /// A new ArrayBuffer over the region's bytes. They stay mapped as long as it lives; the name does not stay with it.
     #[napi(ts_return_type = "ArrayBuffer")]
     pub fn buffer(&self, env: Env) -> Result<Buffer> {
-        let core = self.core()?;
-        if core.is_read_only() {
-            let text =
-                format!("the region '{}' was opened read-only, and JavaScript has no read-only views", self.name);
-            return Err(refuse(ErrorKind::Unsupported, text + ": use readAt"));
-        }
-        // In a fork's child the bytes are the parent's business.
-        core.notifications().or_throw()?;
-        let memory: Arc<Apart<Owner>> = self.memory.clone().expect("there as long as the core is");
+        let (start, len) = self.core.with(|core| {
+            if core.is_read_only() {
+                let name = &self.name;
+                let text = format!("the region '{name}' was opened read-only, and JavaScript has no read-only views");
+                return Err(refuse(ErrorKind::Unsupported, text + ": use readAt"));
+            }
+            // In a fork's child the bytes are the parent's business.
+            core.notifications().or_throw()?;
+            Ok((core.as_ptr(), core.len() as usize))
+        })?;
+        let memory: Arc<Apart<Owner>> = self.memory.clone().expect("there until it is closed");
         // SAFETY: `len` bytes are mapped there for reading and writing, as long as the mapping lives.
-        unsafe { buffer::over(&env, core.as_ptr(), core.len() as usize, memory) }
+        unsafe { buffer::over(&env, start, len, memory) }
     }
 
     /// Copies bytes out, from `offset` on.
     #[napi]
     pub fn read_at(&self, offset: f64, mut to: Uint8ArraySlice<'_>) -> Result<()> {
         // SAFETY: nobody else uses the array while this call lasts.
-        self.core()?.read_at(offset as u64, unsafe { to.as_mut() }).or_throw()
+        let to = unsafe { to.as_mut() };
+        self.core.with(|core| core.read_at(offset as u64, to).or_throw())
     }
 
     /// Copies bytes in, from `offset` on.
     #[napi]
     pub fn write_at(&self, offset: f64, from: Uint8ArraySlice<'_>) -> Result<()> {
-        self.core()?.write_at(offset as u64, &from).or_throw()
+        self.core.with(|core| core.write_at(offset as u64, &from).or_throw())
     }
 
     #[napi]
     pub fn notify(&self) -> Result<()> {
-        self.core()?.notify().or_throw()
+        self.core.with(|core| core.notify().or_throw())
     }
 
     /// A number that changes by 2 with each notification.
     #[napi(getter)]
     pub fn notifications(&self) -> Result<u32> {
-        self.core()?.notifications().or_throw()
+        self.core.with(|core| core.notifications().or_throw())
     }
 
     /// Readable, once `arm` said no, when it would say yes.
     #[napi(getter)]
     pub fn fd(&self) -> Result<i32> {
-        Ok(self.core()?.readiness().or_throw()?.as_raw_fd())
+        self.core.with(|core| Ok(core.readiness().or_throw()?.as_raw_fd()))
     }
 
     /// Whether the number of notifications is another one than `known`; if not, the descriptor is armed.
     #[napi]
     pub fn arm(&self, known: u32) -> Result<bool> {
-        let core = self.core()?;
-        core.readiness().or_throw()?;
-        loop {
-            let more = core.try_wait().or_throw()?;
-            if core.notifications().or_throw()? != known {
-                return Ok(true);
+        self.core.with(|core| {
+            core.readiness().or_throw()?;
+            loop {
+                let more = core.try_wait().or_throw()?;
+                if core.notifications().or_throw()? != known {
+                    return Ok(true);
+                }
+                if !more {
+                    return Ok(false);
+                }
             }
-            if !more {
-                return Ok(false);
-            }
-        }
+        })
     }
 
     /// Waits here until the number of notifications is another one than `known`, for at most `timeout` milliseconds.
     #[napi]
     pub fn wait_since(&self, known: u32, timeout: f64) -> Result<Option<u32>> {
-        self.core()?.wait_since(known, Some(milliseconds(timeout))).or_throw()
+        self.core.with(|core| core.wait_since(known, Some(milliseconds(timeout))).or_throw())
     }
 
     #[napi]
     pub fn close(&mut self) {
         // In this order: the name is free when this returns, and the memory is given back meanwhile.
-        self.core = None;
+        drop(self.core.take());
         self.memory = None;
     }
 }

@@ -27,7 +27,7 @@ pub fn open_sender<'env>(
     settings: RingSettings,
 ) -> Result<Object<'env>> {
     let builder = builder(&intent, &name, &settings);
-    promise(env, attempt, |go_on| builder.sender_while(go_on), move |end| NativeSender::wrap(end, Some(name)))
+    promise(env, attempt, |go_on| builder.sender_while(go_on), move |_, end| NativeSender::wrap(end, Some(name)))
 }
 
 #[napi]
@@ -47,7 +47,7 @@ pub fn open_receiver<'env>(
     settings: RingSettings,
 ) -> Result<Object<'env>> {
     let builder = builder(&intent, &name, &settings);
-    let finish = move |end| NativeReceiver::wrap(end, Some(name));
+    let finish = move |_: &Env, end| NativeReceiver::wrap(end, Some(name));
     promise(env, attempt, |go_on| builder.receiver_while(go_on), finish)
 }
 

@@ -53,6 +53,7 @@ impl NativeSender {
     #[napi]
     pub fn memory(&self, env: Env) -> Result<Memory> {
         self.core.with(|_| Ok(()))?;
+        crate::teardown::close_with(&env, &self.core)?;
         self.views.memory(&env, &self.start)
     }
 
