@@ -18,8 +18,8 @@ export class Taken implements Lent {
     private readonly consumer: Consumer,
     private readonly native: NativeReceiver,
     readonly count: number,
-    /** Gives all of it back, or what was handed out. */
-    readonly giveBack: (taken: Taken, all: boolean) => void,
+    /** Gives back what was handed out. */
+    readonly giveBack: () => void,
   ) {}
 
   /** The next message, once each. */
@@ -89,7 +89,7 @@ export class Taken implements Lent {
   /** The newest message that a loop handed out takes those before it along; one of several in a batch does nothing. */
   done(message: Message): void {
     const { handedOut } = this;
-    if (handedOut > 0 && message.after === this.consumer.after(handedOut - 1)) this.giveBack(this, false);
+    if (handedOut > 0 && message.after === this.consumer.after(handedOut - 1)) this.giveBack();
   }
 
   /** Ends all views and gives the first `count` frames back; the others are received again. */
@@ -148,7 +148,7 @@ export class Batch implements Iterable<Message> {
 
   /** Gives the places of all messages back. Again: nothing happens. */
   release(): void {
-    if (this.taken.alive) this.taken.giveBack(this.taken, true);
+    if (this.taken.alive) this.taken.giveBack();
   }
 
   [Symbol.dispose](): void {

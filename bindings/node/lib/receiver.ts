@@ -67,10 +67,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   private policy: WaitPolicy = 'hybrid';
   private polls: boolean;
   private stream: ReadableStream<Uint8Array> | null = null;
-  private readonly giveBack = (taken: Taken, all: boolean) => {
-    if (all) this.release(taken);
-    else this.giveUp();
-  };
+  private readonly giveBack = () => this.giveUp();
 
   /** @internal */
   constructor(
@@ -304,7 +301,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   /** A receive begins: what the last one gave goes back. */
   private begin(): void {
     if (this.isClosed || this.pending !== null || this.flowing) this.cannot();
-    if (this.taken !== null) this.release(this.taken);
+    this.giveUp();
   }
 
   private cannot(): never {
@@ -315,11 +312,6 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
 
   private checkOpen(): void {
     if (this.isClosed) throw detached();
-  }
-
-  private release(taken: Taken): void {
-    if (this.taken === taken) this.taken = null;
-    taken.release(taken.count);
   }
 
   /** Whether a message is there. Throws how the stream ended. */
@@ -465,14 +457,15 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
 
   /** @internal The next batch of a loop; null: none now. */
   nextBatch(max: number): Batch | null {
-    if (this.taken !== null) this.release(this.taken);
+    this.giveUp();
     return this.consumer.look() ? this.takeBatch(max) : null;
   }
 
-  /** @internal Gives back what a loop over messages is done with; the rest is received again. */
+  /** @internal Gives back what was handed out; what a loop took beyond that is received again. */
   giveUp(): void {
-    this.taken?.release(this.taken.handedOut);
+    const { taken } = this;
     this.taken = null;
+    taken?.release(taken.handedOut);
   }
 
   /** @internal A step of a loop: refuses what `begin` refuses. */
@@ -498,7 +491,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   private flow(): void {
     if (this.flowing || this.paused || this.isClosed || this.pending !== null) return;
     if (this.listenerCount('message') === 0) return;
-    if (this.taken !== null) this.release(this.taken);
+    this.giveUp();
     this.flowing = true;
     this.pump();
   }
