@@ -3,6 +3,7 @@
 mod faults;
 mod loops;
 mod mechanisms;
+mod receiver;
 mod runs;
 mod sender;
 

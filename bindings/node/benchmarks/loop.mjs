@@ -65,7 +65,11 @@ async function underLoad(what, mode, size, receive) {
   console.log(`${what}: ${rate.toFixed(2)} M/s, ${stop()}`);
 }
 
-const sum = (bytes) => bytes.reduce((all, byte) => all + byte, 0);
+const sum = (bytes) => {
+  let all = 0;
+  for (let at = 0; at < bytes.length; at++) all += bytes[at];
+  return all;
+};
 let read = 0;
 await underLoad('for await over messages', 'each', 32, async (left) => {
   const all = left;
