@@ -4,7 +4,7 @@ import { Ring } from '../index.mjs';
 import { writeRing } from './image.mjs';
 import { check, code, connected, fromPeer, LONG, lengthOf, made, pair, scene, settled, toPeer } from './scene.mjs';
 
-const COUNT = 20_000;
+const COUNT = 10_000;
 
 /** @param {import('../index.mjs').Sender | import('../index.mjs').Bus} tx @param {number} seq @param {number} length */
 function send(tx, seq, length) {
@@ -12,15 +12,18 @@ function send(tx, seq, length) {
   return tx.send(bytes, options);
 }
 
-for (const capacity of [4096, 1 << 20]) {
+for (const [capacity, count] of [
+  [4096, COUNT],
+  [1 << 20, 2000],
+]) {
   scene(`for await over the messages of a ring of ${capacity} bytes, up to its sender's close`, async (here) => {
     const [rx, peer] = await fromPeer(here, { capacity });
-    peer.tell(`send ${COUNT} mixed 0`);
+    peer.tell(`send ${count} mixed 0`);
     peer.tell('close');
     let seq = 0;
     for await (const message of rx) check(seq++, message);
-    assert.equal(seq, COUNT);
-    await peer.said('sent', { next: COUNT });
+    assert.equal(seq, count);
+    await peer.said('sent', { next: count });
     await peer.said('closed');
     assert.equal(rx.used, 0);
   });
@@ -28,7 +31,7 @@ for (const capacity of [4096, 1 << 20]) {
   scene(`for await over batches of a ring of ${capacity} bytes`, async (here) => {
     const [rx, peer] = await fromPeer(here, { capacity });
     for (const max of [1, 7, 1024, undefined]) {
-      peer.tell(`batch ${COUNT} mixed 0`);
+      peer.tell(`batch ${count} mixed 0`);
       let seq = 0;
       for await (const batch of rx.batches(max === undefined ? {} : { max })) {
         assert.ok(batch.length >= 1 && batch.length <= (max ?? 1024), `${batch.length} messages`);
@@ -39,19 +42,19 @@ for (const capacity of [4096, 1 << 20]) {
         }
         assert.equal(index, batch.length);
         assert.equal(batch.at(index), undefined);
-        if (seq >= COUNT) break;
+        if (seq >= count) break;
       }
-      assert.equal(seq, COUNT);
-      await peer.said('sent', { next: COUNT });
+      assert.equal(seq, count);
+      await peer.said('sent', { next: count });
     }
   });
 
   scene(`await send waits for room in a ring of ${capacity} bytes`, async (here) => {
     const [tx, peer] = await toPeer(here, { capacity });
     peer.tell(`recv 0`);
-    for (let seq = 0; seq < COUNT; seq++) await send(tx, seq, lengthOf(seq, 'mixed', capacity - 16));
+    for (let seq = 0; seq < count; seq++) await send(tx, seq, lengthOf(seq, 'mixed', capacity - 16));
     await tx.end();
-    await peer.said('error', { name: 'Closed', next: COUNT });
+    await peer.said('error', { name: 'Closed', next: count });
   });
 }
 
@@ -89,9 +92,9 @@ for (const align of [16, 64, 4096]) {
   scene(`every length of a ring of two pages at an alignment of ${align}, both ways`, async (here) => {
     const [bus, peer] = await connected(here, 8192, align);
     peer.tell('echo 0');
-    // Every length would take long at every alignment: all short ones, every 13th, and the last.
+    // Every length would take long at every alignment: all short ones, every 29th, and the last.
     const lengths = [];
-    for (let length = 0; length <= 8176; length += length < 200 || length > 8150 ? 1 : 13) lengths.push(length);
+    for (let length = 0; length <= 8176; length += length < 200 || length > 8150 ? 1 : 29) lengths.push(length);
     for (const [seq, length] of lengths.entries()) {
       await send(bus, seq, length);
       const message = await bus.recv();
@@ -116,7 +119,7 @@ for (const [what, position] of /** @type {[string, bigint][]} */ ([
 ])) {
   for (const align of [16, 64]) {
     scene(`positions that pass ${what} at an alignment of ${align}`, async ({ path, own, peer: start }) => {
-      for (const back of [0n, 64n, 4096n, 65536n]) {
+      for (const back of [64n, 65_536n]) {
         for (const name of ['there', 'back'])
           writeRing(path(`${name}-${back}`), { align, position: position - back - 1n });
         const rx = own(await Ring.open(path(`there-${back}`)).receiver());
@@ -146,7 +149,7 @@ scene('frames of 8 MiB in a ring of 32 MiB', async (here) => {
     await bus.reserve(1 << 23, (slot) => void slot.fill(seq + 1), { tag: seq });
     const { data, tag } = await bus.recv();
     assert.deepEqual([data.length, tag], [1 << 23, BigInt(seq)]);
-    assert.ok(data.every((byte) => byte === seq + 1));
+    assert.equal(Buffer.compare(data, Buffer.alloc(1 << 23, seq + 1)), 0);
   }
   await peer.said('echoed', { count: 8 });
 });
