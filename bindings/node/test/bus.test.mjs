@@ -307,7 +307,7 @@ scene('a death that a promise tells needs no listener for errors', async (here) 
 scene('whoever listens to a half alone needs no listener on the bus', async (here) => {
   const [bus, peer] = await connected(here);
   /** @type {any[]} */ const told = [];
-  bus.receiver.on('error', (error) => told.push(error.code));
+  bus.receiver.on('error', (error) => told.push(/** @type {any} */ (error).code));
   bus.receiver.on('message', () => {});
   await peer.kill();
   await eventually('the half is told', () => told.length > 0);

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
-import { Bus, Listener } from '../index.mjs';
+import { Worker } from 'node:worker_threads';
+import { Bus, Listener, Region, Ring } from '../index.mjs';
 import { check, code, eventually, LONG, made, Peer, scene, settled, sleep } from './scene.mjs';
 
 /** One that connects and says nothing. @param {string} path @returns {Promise<import('node:net').Socket & { close(): void }>} */
@@ -229,4 +230,25 @@ scene('a flood of connectors, every one served', async ({ path, own }) => {
   const seen = new Set();
   for (const client of await clients) seen.add((await own(client).recv()).text());
   assert.equal(seen.size, COUNT);
+});
+
+scene('what a worker had is free once it is terminated', async ({ path, own }) => {
+  const listening = Bus.listen(path('w-main'), { timeout: LONG });
+  const worker = new Worker(new URL('./peer/left.mjs', import.meta.url), { workerData: { path: path('w') } });
+  own({ close: () => worker.terminate() });
+  const bus = own(await listening);
+  assert.equal((await bus.recv({ timeout: LONG })).text(), 'ready');
+  await assert.rejects(Listener.bind(path('w-bus')), code('ALREADY_EXISTS'));
+  await worker.terminate();
+  await assert.rejects(bus.recv({ timeout: LONG }), code('CLOSED'));
+  await eventually('all of it is free', async () => {
+    try {
+      (await Listener.bind(path('w-bus'))).close();
+      (await Region.create(path('w-region'), 1)).close();
+      (await Ring.create(path('w-ring')).receiver()).close();
+      return true;
+    } catch (error) {
+      return code('ALREADY_EXISTS')(error) && false;
+    }
+  });
 });
