@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { NativeSender } from '../native.cjs';
+import { bytesOf, checkFill, checkSize } from './data.js';
 import { call, invalid, RamwayError } from './errors.js';
 import { Idle } from './idle.js';
 import { TYPE_ID_RESERVED } from './layout.js';
@@ -33,10 +34,17 @@ interface Queued {
   fail(reason: unknown): void;
 }
 
+/** A slot that is being filled. */
+interface Slot {
+  /** Ends its views. */
+  end(): void;
+  /** Rejects the promise of an asynchronous `fill`, which may never settle. */
+  fail(reason: unknown): void;
+}
+
 const DONE = Promise.resolve();
 const SPIN = 0.05;
 const LOOKS = 4000;
-const encoder = new TextEncoder();
 
 /** What a {@link Sender} tells. */
 export interface SenderEvents {
@@ -592,9 +600,9 @@ export class Sender extends EventEmitter<SenderEvents> {
       const moved = loan.end();
       if (moved) producer.move(moved);
     };
-    this.slots.add(end);
+    const opened: Slot = { end, fail: () => {} };
+    this.slot = opened;
     const commit = (filled: Filled) => {
-      this.slots.delete(end);
       if (this.isClosed) throw detached();
       end();
       if (filled === false) return;
@@ -607,43 +615,54 @@ export class Sender extends EventEmitter<SenderEvents> {
       producer.commit(written, typeId, tagLow, tagHigh, flush);
     };
     const abort = (error: unknown): never => {
-      this.slots.delete(end);
       if (!this.isClosed) end();
       throw error;
+    };
+    const over = () => {
+      this.open = false;
+      this.slot = null;
     };
     let filled: Filled | Promise<Filled>;
     this.open = true;
     try {
       filled = fill(slot);
+      if (!(filled instanceof Promise)) commit(filled);
     } catch (error) {
-      return abort(error);
-    } finally {
-      this.open = false;
+      if (!this.isClosed) end();
+      over();
+      this.goOn();
+      throw error;
     }
     if (filled instanceof Promise) {
-      this.open = true;
-      return filled.then(commit, abort).finally(() => {
-        this.open = false;
-        this.advance();
+      const committed = filled.then(commit, abort).finally(over);
+      return new Promise((resolve, reject) => {
+        opened.fail = reject;
+        committed.then(resolve, reject).then(this.advance);
       });
     }
-    commit(filled);
-    // What `fill` itself asked to send.
-    if (this.wanted >= 0 || this.queue.length !== 0) this.waitForRoom();
+    over();
+    this.goOn();
     return undefined;
   }
 
-  /** Ends of the views of slots that are open: at most one. */
-  private readonly slots = new Set<() => void>();
+  /** What `fill` itself asked for has its turn. */
+  private goOn(): void {
+    if (this.isClosed) return;
+    if (this.wanted >= 0 || this.queue.length !== 0) this.waitForRoom();
+    else this.finish();
+  }
+
+  private slot: Slot | null = null;
 
   private shut(abandon: boolean): void {
     if (this.isClosed) return;
     this.producer.flush();
-    for (const end of this.slots) end();
+    this.slot?.end();
     this.isClosed = true;
     this.idle.forget();
     const { producer } = this;
     call(() => this.native.close(this.header, producer.published, producer.head, abandon));
+    this.slot?.fail(detached());
     for (const queued of this.queue.splice(0)) queued.fail(detached());
     this.finished?.();
     this.announce();
@@ -663,23 +682,4 @@ function isEnd(error: unknown): boolean {
 
 function detached(): RamwayError {
   return new RamwayError('Detached', 'this sender is closed');
-}
-
-function checkFill(fill: unknown): void {
-  if (typeof fill !== 'function') throw invalid('fill: expected a function that gets the slot');
-}
-
-function checkSize(length: number): number {
-  if (!(Number.isInteger(length) && length >= 0)) {
-    throw invalid(`length: ${String(length)} is not a whole number of bytes from 0 up`);
-  }
-  return length;
-}
-
-function bytesOf(data: Data): Uint8Array {
-  if (data instanceof Uint8Array) return data;
-  if (typeof data === 'string') return encoder.encode(data);
-  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return new Uint8Array(data);
-  throw invalid('data: expected a string, a typed array, a DataView or an ArrayBuffer');
 }
