@@ -24,6 +24,8 @@ pub struct Language {
     pub missing: Option<String>,
     /// The largest capacity that its Ramway works with, in bytes, where that is not any.
     pub largest_ring: Option<u64>,
+    /// Whether one program plays many vectors.
+    pub serves: bool,
     directory: PathBuf,
     build: Vec<Vec<String>>,
     run: Vec<String>,
@@ -40,6 +42,8 @@ struct Description {
     build: Vec<Vec<String>>,
     run: Vec<String>,
     largest_ring: Option<u64>,
+    #[serde(default)]
+    serves: bool,
 }
 
 /// The root of the repository that this is called in, else of the one that it was built from.
@@ -97,13 +101,13 @@ fn find() -> Result<Vec<Language>> {
 
 impl Language {
     fn new(id: String, directory: PathBuf, text: &str) -> Result<Self> {
-        let Description { name, order, needs, build, run, largest_ring } = serde_json::from_str(text)?;
+        let Description { name, order, needs, build, run, largest_ring, serves } = serde_json::from_str(text)?;
         if run.is_empty() {
             return Err("`run` is empty".into());
         }
         let lacking: Vec<_> = needs.into_iter().filter(|command| !on_path(command)).collect();
         let missing = (!lacking.is_empty()).then(|| lacking.join(", "));
-        Ok(Self { id, name, order, missing, largest_ring, directory, build, run })
+        Ok(Self { id, name, order, missing, largest_ring, serves, directory, build, run })
     }
 
     pub(crate) fn is(&self, wanted: &str) -> bool {

@@ -2,7 +2,7 @@
 //
 // ../../README.md says what each command and flag means.
 
-import { BadMessage, leaveInput, named, parse, say, UsageError } from './common.js';
+import { BadMessage, leaveInput, named, parse, readLine, say, UsageError } from './common.js';
 import { read, show } from './look.js';
 import { drain, flood } from './speed.js';
 import { consume, die, produce } from './stream.js';
@@ -11,8 +11,8 @@ import { tensors } from './tensor.js';
 
 const commands = { produce, consume, die, echo, ping, read, show, tensors, flood, drain };
 
-/** The exit status. */
-async function main(argv) {
+/** Plays one command; gives the exit status. */
+async function play(argv) {
   let args;
   try {
     args = parse(argv);
@@ -35,10 +35,18 @@ async function main(argv) {
     say(`error ${named(error)} text=${error.message}`);
     // A vector may well be what cannot be opened.
     return args?.command === 'read' ? 0 : 1;
-  } finally {
-    leaveInput();
   }
 }
 
+async function serve() {
+  for (let line = await readLine(); line !== undefined; line = await readLine()) {
+    await play(line.split(' '));
+    say('over');
+  }
+  return 0;
+}
+
+const argv = process.argv.slice(2);
 // Not process.exit(): whatever is closed lets the event loop end by itself.
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = argv[0] === 'serve' ? await serve() : await play(argv);
+leaveInput();

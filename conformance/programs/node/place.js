@@ -38,10 +38,14 @@ function attached(end) {
   );
 }
 
+/** The buses whose one half was opened. */
+const buses = new WeakMap();
+
 /** The sending end of --ring, or of the bus. */
 export async function sending(args) {
   const connection = await bus(args);
   const tx = connection ? connection.sender : await sender(args, args.ring);
+  if (connection) buses.set(tx, connection);
   attached(tx);
   return tx;
 }
@@ -50,6 +54,7 @@ export async function sending(args) {
 export async function receiving(args) {
   const connection = await bus(args);
   const rx = connection ? connection.receiver : await receiver(args, args.ring);
+  if (connection) buses.set(rx, connection);
   attached(rx);
   return rx;
 }
@@ -73,6 +78,7 @@ export async function close(args, ...ends) {
     try {
       if (args.sync) end.close();
       else await end.end();
+      buses.get(end)?.close();
     } catch (error) {
       if (error?.kind === undefined) throw error;
     }

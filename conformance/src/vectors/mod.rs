@@ -24,7 +24,7 @@ use crate::languages::{self, Language};
 use crate::{missing_is_failure, summary, work};
 use model::{Class, Handshakes, Segments};
 use report::{Failure, Tally};
-use session::{Program, Reader, Session};
+use session::{Program, Reader, Served, Session};
 
 /// What `ramway-conformance vectors` is asked for.
 #[derive(clap::Args, Debug)]
@@ -130,6 +130,11 @@ pub enum Job {
 impl Reader for Language {
     fn start(&self, arguments: &[String], dir: &Path) -> files::Result<Box<dyn Session>> {
         let mut command = self.command();
+        if self.serves {
+            // All that the vectors name are paths.
+            command.arg("serve");
+            return Ok(Box::new(Served::start(&self.id, arguments, || Program::start(command))?));
+        }
         command.args(arguments).env("RAMWAY_DIR", dir);
         Ok(Box::new(Program::start(command)?))
     }

@@ -1,5 +1,6 @@
 //! A program that reads a vector: its events, one a line, and how it is let go on.
 
+use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -35,12 +36,14 @@ pub struct Lines {
     /// The one that a look without waiting has found.
     next: Option<String>,
     ended: bool,
+    /// The line that ends one session of several.
+    last: Option<&'static str>,
 }
 
 impl Lines {
     /// The output ends when the other end of the channel goes.
     pub fn new(lines: Receiver<String>) -> Self {
-        Self { lines, next: None, ended: false }
+        Self { lines, next: None, ended: false, last: None }
     }
 
     /// The next one.
@@ -48,7 +51,14 @@ impl Lines {
         if let Some(line) = self.next.take() {
             return Heard::Line(line);
         }
+        if self.ended {
+            return Heard::Ended;
+        }
         match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) if self.last == Some(&*line) => {
+                self.ended = true;
+                Heard::Ended
+            }
             Ok(line) => Heard::Line(line),
             Err(RecvTimeoutError::Timeout) => Heard::Silence,
             Err(RecvTimeoutError::Disconnected) => {
@@ -63,6 +73,7 @@ impl Lines {
     pub fn any(&mut self) -> bool {
         if self.next.is_none() && !self.ended {
             match self.lines.try_recv() {
+                Ok(line) if self.last == Some(&*line) => self.ended = true,
                 Ok(line) => self.next = Some(line),
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => self.ended = true,
@@ -128,10 +139,7 @@ impl Session for Program {
     }
 
     fn go_on(&mut self) -> Result<()> {
-        match &mut self.stdin {
-            Some(stdin) => tried("its standard input", stdin.write_all(b"go on\n").and_then(|()| stdin.flush())),
-            None => Ok(()),
-        }
+        self.tell("go on")
     }
 
     fn finish(&mut self, deadline: Instant) -> Result<()> {
@@ -161,6 +169,13 @@ impl Session for Program {
 }
 
 impl Program {
+    fn tell(&mut self, line: &str) -> Result<()> {
+        match &mut self.stdin {
+            Some(stdin) => tried("its standard input", writeln!(stdin, "{line}").and_then(|()| stdin.flush())),
+            None => Ok(()),
+        }
+    }
+
     fn kill(&mut self) {
         if !self.exited {
             let _ = self.child.kill();
@@ -173,5 +188,66 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// What a program that serves says after each command.
+const OVER: &str = "over";
+
+thread_local! {
+    /// Programs that wait for their next command, and their languages. This thread's own: they end with the thread that
+    /// started them.
+    static IDLE: RefCell<Vec<(String, Program)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One command of a program that plays many, one after the other (`serve`): for languages that start slowly. One that
+/// goes wrong ends it, and the next one gets another program.
+pub struct Served {
+    language: String,
+    program: Option<Program>,
+}
+
+impl Served {
+    /// Has an idle program of the language play a command, or one that `start` starts.
+    pub fn start(language: &str, arguments: &[String], start: impl FnOnce() -> Result<Program>) -> Result<Self> {
+        let idle = IDLE.with_borrow_mut(|idle| {
+            let at = idle.iter().position(|(name, _)| name == language)?;
+            Some(idle.swap_remove(at).1)
+        });
+        let mut program = idle.map_or_else(start, Ok)?;
+        program.lines.last = Some(OVER);
+        program.lines.ended = false;
+        program.tell(&arguments.join(" "))?;
+        Ok(Self { language: language.to_owned(), program: Some(program) })
+    }
+
+    fn program(&mut self) -> &mut Program {
+        self.program.as_mut().expect("a session is not used after its end")
+    }
+}
+
+impl Session for Served {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.program().lines
+    }
+
+    fn go_on(&mut self) -> Result<()> {
+        self.program().go_on()
+    }
+
+    fn finish(&mut self, deadline: Instant) -> Result<()> {
+        let program = self.program();
+        if tried("waiting for it", program.child.try_wait())?.is_some() || !program.lines.ended {
+            program.finish(deadline)?;
+            return Err("it ended, and should go on serving".into());
+        }
+        if let Some(program) = self.program.take() {
+            IDLE.with_borrow_mut(|idle| idle.push((self.language.clone(), program)));
+        }
+        Ok(())
+    }
+
+    fn remarks(&mut self) -> String {
+        self.program.as_mut().map(Program::remarks).unwrap_or_default()
     }
 }
