@@ -1,5 +1,5 @@
 // What is sent: bytes, however they are given.
-import { invalid } from './errors.js';
+import { invalid, RamwayError } from './errors.js';
 import type { Data } from './streams.js';
 
 const encoder = new TextEncoder();
@@ -22,4 +22,10 @@ export function bytesOf(data: Data): Uint8Array {
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return new Uint8Array(data);
   throw invalid('data: expected a string, a typed array, a DataView or an ArrayBuffer');
+}
+
+/** Why bytes that waited are not sent. */
+export function changed(length: number, now: number): RamwayError {
+  if (now === 0) return new RamwayError('Detached', `the ${length} bytes to send were detached before there was room`);
+  return invalid(`data: it had ${length} bytes when it was to be sent, and ${now} when there was room`);
 }

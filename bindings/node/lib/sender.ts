@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { NativeSender } from '../native.cjs';
-import { bytesOf, checkFill, checkSize } from './data.js';
+import { bytesOf, changed, checkFill, checkSize } from './data.js';
 import { call, invalid, RamwayError } from './errors.js';
 import { Idle } from './idle.js';
 import { TYPE_ID_RESERVED } from './layout.js';
@@ -122,7 +122,10 @@ export class Sender extends EventEmitter<SenderEvents> {
         return DONE;
       }
       const { tagLow, tagHigh } = this;
-      return this.later(bytes.length, options, () => {
+      const { length } = bytes;
+      return this.later(length, options, () => {
+        // There is room for what it was. A view of a message that was released since has length 0.
+        if (bytes.length !== length) throw changed(length, bytes.length);
         this.tagLow = tagLow;
         this.tagHigh = tagHigh;
         this.put(bytes, typeId, flush);
