@@ -64,12 +64,20 @@ export class Taken implements Lent {
   }
 
   private lend(): Loan {
+    // The messages that are still looked at lie in the new memory then.
+    if (this.loan?.moved) this.endLoan();
     if (this.loan === null) {
       const { consumer, count } = this;
       const span = (consumer.after(count - 1) - consumer.released) >>> 0;
       this.loan = new Loan(this.native, consumer.start(0), span - FRAME_HEADER);
     }
     return this.loan;
+  }
+
+  private endLoan(): void {
+    const moved = this.loan?.end();
+    this.loan = null;
+    if (moved) this.consumer.move(moved);
   }
 
   /** Frames follow each other in the doubled data, but each is recorded where it begins in the first half. */
@@ -97,8 +105,7 @@ export class Taken implements Lent {
     if (!this.alive) return;
     this.alive = false;
     const { consumer } = this;
-    const moved = this.loan?.end();
-    if (moved) consumer.move(moved);
+    this.endLoan();
     consumer.release(count > 0 ? consumer.after(count - 1) : consumer.released);
   }
 }

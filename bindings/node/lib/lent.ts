@@ -22,6 +22,8 @@ export class Loan {
 
   /** All of it. */
   all(): Uint8Array {
+    // A buffer of no bytes could not be told from one that was transferred away.
+    if (this.length === 0) return new Uint8Array(0);
     if (this.whole === null) {
       this.buffer = call(() => this.lender.lend(this.start, this.length));
       this.whole = new Uint8Array(this.buffer);
@@ -33,6 +35,11 @@ export class Loan {
   view(at: number, length: number): Uint8Array {
     // Faster than a new Uint8Array over the buffer: 120 against 180 ns in Node (docs/adr/0021).
     return this.all().subarray(at - this.start, at - this.start + length);
+  }
+
+  /** Whether somebody has transferred the buffer away. */
+  get moved(): boolean {
+    return this.buffer !== null && this.buffer.byteLength === 0;
   }
 
   /** Ends all views. Where the buffer was transferred away, whoever has it keeps private memory with what it showed;

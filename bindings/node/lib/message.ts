@@ -14,7 +14,6 @@ export interface Lent {
 }
 
 const decoder = new TextDecoder();
-const EMPTY = new Uint8Array(0);
 
 /** A received message: a view of the shared memory until it is released, at the latest by the next receive. */
 export class Message {
@@ -44,7 +43,7 @@ export class Message {
    * for it then is an error. A sender that rewrites what it sent can change it: `copy` what must not change. */
   get data(): Uint8Array {
     this.check();
-    if (this.seen === null) this.seen = this.length === 0 ? EMPTY : this.lent.view(this.at, this.length);
+    if (this.seen === null) this.seen = this.length === 0 ? new Uint8Array(0) : this.lent.view(this.at, this.length);
     return this.seen;
   }
 
@@ -61,8 +60,8 @@ export class Message {
 
   /** The payload as UTF-8 text; what is none becomes U+FFFD. */
   text(): string {
-    this.check();
-    return decoder.decode(this.lent.bytes.subarray(this.at, this.at + this.length));
+    // Of a copy: decoders go through the bytes twice and rely on finding the same, which a hostile sender could change.
+    return decoder.decode(this.copy());
   }
 
   /** Whether it is a tensor frame. */
