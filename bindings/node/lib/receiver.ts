@@ -363,9 +363,15 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
     const word = at >> 2;
     const { words, bytes } = consumer;
     const info = new Info(length, words[word - 3]! >>> 0, words[word - 2]!, words[word - 1]!);
-    // subarray costs as much as copying 100 bytes.
-    if (length <= 32) for (let i = 0; i < length; i++) target[i] = bytes[at + i]!;
-    else target.set(bytes.subarray(at, at + length));
+    try {
+      // subarray costs as much as copying 100 bytes.
+      if (length <= 32) for (let i = 0; i < length; i++) target[i] = bytes[at + i]!;
+      else target.set(bytes.subarray(at, at + length));
+    } catch (error) {
+      // A target that is not as long as it says.
+      consumer.release(consumer.released);
+      throw error;
+    }
     consumer.release(consumer.head);
     this.work = turn.workOf(length);
     return info;
