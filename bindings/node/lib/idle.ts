@@ -163,7 +163,14 @@ export class Idle {
   private finish(): void {
     const done = this.done;
     this.cancel();
-    done?.();
+    try {
+      done?.();
+    } catch (error) {
+      // A listener's: it reaches the process, but does not keep other handles from their turn.
+      process.nextTick(() => {
+        throw error;
+      });
+    }
   }
 
   private keepIf(yes: boolean): void {

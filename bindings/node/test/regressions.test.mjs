@@ -1,6 +1,6 @@
 // What once went wrong, each where nobody would think of it.
 import assert from 'node:assert/strict';
-import { code, pair, scene } from './scene.mjs';
+import { code, pair, program, scene } from './scene.mjs';
 
 scene('a receive inside a loop over messages takes the next one, and the loop goes on after it', async ({ own }) => {
   const [tx, rx] = pair(own, 65_536);
@@ -73,4 +73,77 @@ scene('closing rejects a slot whose fill never ends', async ({ own }) => {
   await assert.rejects(filling, code('DETACHED'));
   await assert.rejects(waiting, code('DETACHED'));
   assert.equal(kept?.length, 0);
+});
+
+scene('data that changes its length while it waits is refused, and nothing else is overwritten', async ({ own }) => {
+  const [tx, rx] = pair(own);
+  while (tx.trySend(new Uint8Array(100).fill(1)));
+  const detached = new Uint8Array(300);
+  // Newer than the declarations of ArrayBuffer.
+  const buffer = new /** @type {any} */ (ArrayBuffer)(10, { maxByteLength: 4000 });
+  const resized = new Uint8Array(buffer);
+  const waiting = [tx.send(detached), tx.send(resized), tx.send('after them')];
+  structuredClone(detached.buffer, { transfer: [detached.buffer] });
+  buffer.resize(4000);
+  const outcomes = Promise.allSettled(waiting);
+  /** @type {string[]} */ const got = [];
+  while (got.at(-1) !== 'after them') {
+    const message = await rx.recv();
+    got.push(message.length === 100 ? String(message.data.every((byte) => byte === 1)) : message.text());
+  }
+  assert.deepEqual([...new Set(got)], ['true', 'after them']);
+  const [first, second, third] = /** @type {any[]} */ (await outcomes);
+  assert.equal(first.reason.code, 'ERR_RAMWAY_DETACHED');
+  assert.equal(second.reason.code, 'ERR_RAMWAY_INVALID_ARGUMENT');
+  assert.equal(third.status, 'fulfilled');
+});
+
+scene("what a 'drain' listener throws keeps no other handle asleep", async ({ own }) => {
+  const child = own(program('throws.mjs'));
+  assert.deepEqual(await child.finish(), ['8']);
+});
+
+scene('a message after one whose buffer was transferred is there all the same', async ({ own }) => {
+  const [tx, rx] = pair(own, 65_536);
+  for (const text of ['a', 'b', 'c', '']) tx.trySend(text);
+  tx.close();
+  /** @type {[string, ArrayBuffer][]} */ const got = [];
+  for await (const message of rx) {
+    const { data } = message;
+    const text = new TextDecoder().decode(data);
+    /** @type {ArrayBuffer} */ let moved = new ArrayBuffer(0);
+    try {
+      const buffer = /** @type {ArrayBuffer} */ (data.buffer);
+      moved = structuredClone(buffer, { transfer: [buffer] });
+    } catch {
+      // Bun refuses.
+    }
+    got.push([text, moved]);
+  }
+  assert.deepEqual(
+    got.map(([text]) => text),
+    ['a', 'b', 'c', ''],
+  );
+});
+
+scene('a target that is shorter than it says takes no message', async ({ own }) => {
+  class Liar extends Uint8Array {
+    get length() {
+      return 1000;
+    }
+  }
+  const [tx, rx] = pair(own);
+  tx.trySend('x'.repeat(100));
+  assert.throws(() => rx.tryRecvInto(new Liar(4)), RangeError);
+  assert.equal(rx.tryRecv()?.length, 100);
+});
+
+scene('all bytes of a batch that has none', async ({ own }) => {
+  const [tx, rx] = pair(own);
+  for (let i = 0; i < 3; i++) {
+    tx.trySend('');
+    const batch = rx.tryRecvBatch();
+    assert.deepEqual([batch?.bytes.length, batch?.offset(0), batch?.size(0)], [0, 0, 0]);
+    batch?.release();
+  }
 });
