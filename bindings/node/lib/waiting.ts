@@ -47,7 +47,17 @@ export function limit(options: WaitOptions | undefined, expire: (reason: unknown
   if (options === undefined) return nothing;
   const { timeout, signal } = options;
   if ((timeout === undefined || timeout > TIMER_MAX) && signal == null) return nothing;
-  const timer = timeout === undefined || timeout > TIMER_MAX ? undefined : setTimeout(() => expire(timedOut()), timeout);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  if (timeout !== undefined && timeout <= TIMER_MAX) {
+    const until = performance.now() + timeout;
+    const ring = () => {
+      // A timer counts from the beginning of the loop's turn: it can be early by as long as that has lasted.
+      const left = until - performance.now();
+      if (left > 0) timer = setTimeout(ring, left);
+      else expire(timedOut());
+    };
+    timer = setTimeout(ring, timeout);
+  }
   const aborted = () => expire(signal?.reason);
   signal?.addEventListener('abort', aborted, { once: true });
   return () => {
