@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { Worker } from 'node:worker_threads';
 import { Listener, Region, Ring } from '../index.mjs';
+import { runtime } from './runtimes.mjs';
 import { code, eventually, LONG, lengthOf, made, Peer, pair, scene, sleep } from './scene.mjs';
 
 /** A worker, and what it says one after the other. @param {any} own @param {object} workerData */
@@ -150,6 +151,8 @@ for (const wait of ['recvSync', 'recvBatchSync', 'sendSync', 'waitSync', 'accept
     await worker.terminate();
     clearInterval(timer);
     assert.deepEqual(said, []);
+    // Deno's terminate() leaves a thread alone that does not return to its loop, be it one of plain JavaScript.
+    if (runtime === 'deno') return;
     // What it had is free again.
     await eventually('its listener is gone', async () => {
       try {
