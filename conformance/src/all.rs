@@ -23,6 +23,7 @@ fn play(args: &Args) -> Result<(usize, usize, usize)> {
         pairs: Vec::new(),
         scenario: None,
         quick: args.quick,
+        spread: true,
         json: None,
         seed: None,
     };
