@@ -70,16 +70,16 @@ export class Process {
   }
 
   stop() {
-    process.kill(this.pid, 'SIGSTOP');
+    this.child.kill('SIGSTOP');
   }
 
   goOn() {
-    process.kill(this.pid, 'SIGCONT');
+    this.child.kill('SIGCONT');
   }
 
   /** SIGKILL; resolves once the process is gone. */
   async kill() {
-    if (this.child.exitCode === null && this.child.signalCode === null) process.kill(this.pid, 'SIGKILL');
+    if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill('SIGKILL');
     await this.ended;
   }
 
