@@ -12,8 +12,8 @@ use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use polling::{Event, Events, Poller};
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Weak: it does not keep the runtime running.
@@ -22,7 +22,8 @@ type Callback = ThreadsafeFunction<Vec<u32>, (), Vec<u32>, Status, false, true>;
 /// The descriptors that one JavaScript thread waits for.
 #[napi_derive::napi]
 pub struct Wakeups {
-    set: Arc<Set>,
+    /// Held by whoever waits for it: Deno finalizes nothing when a worker ends.
+    set: Weak<Set>,
     /// Tokens whose descriptors are in the set, watched or not.
     known: HashSet<u32>,
     /// Only held: Node's watch over the set.
@@ -40,6 +41,14 @@ impl Set {
         let mut events = Events::new();
         self.poller.wait(&mut events, timeout)?;
         Ok(events.iter().map(|event| event.key as u32).collect())
+    }
+
+    /// Has the thread that waits here end.
+    fn close(&self) {
+        // Release: pairs with the thread's look after the notification.
+        self.closed.store(true, Ordering::Release);
+        // If this fails there is a thread that sleeps for ever.
+        let _ = self.poller.notify();
     }
 }
 
@@ -60,26 +69,29 @@ impl Wakeups {
                 .callee_handled::<false>()
                 .weak::<true>()
                 .build_callback(|context| Ok(context.value))?;
+            env.add_env_cleanup_hook(Arc::clone(&set), |set| set.close())?;
             let set = Arc::clone(&set);
             let name = "ramway-wakeups".to_owned();
-            let spawned = std::thread::Builder::new().name(name).spawn(move || forward(&set, &call));
+            let spawned = std::thread::Builder::new().name(name).spawn(move || forward(&set, call));
             spawned.map_err(|e| os(&e, "a thread that waits for descriptors"))?;
         }
-        Ok(Self { set, known: HashSet::new(), _poll: poll })
+        Ok(Self { set: Arc::downgrade(&set), known: HashSet::new(), _poll: poll })
     }
 
     /// Calls back once when the descriptor is readable. One watch a token at a time; the descriptor of a token never
     /// changes, and stays open until `forget`.
     #[napi]
     pub fn watch(&mut self, token: u32, fd: i32) -> Result<()> {
+        // Gone only once the environment is.
+        let Some(set) = self.set.upgrade() else { return Ok(()) };
         let event = Event::readable(token as usize);
         // SAFETY: the caller keeps the descriptor open.
         let source = unsafe { BorrowedFd::borrow_raw(fd) };
         let outcome = if self.known.insert(token) {
             // SAFETY: as above, until `forget` takes it out.
-            unsafe { self.set.poller.add(fd, event) }
+            unsafe { set.poller.add(fd, event) }
         } else {
-            self.set.poller.modify(source, event)
+            set.poller.modify(source, event)
         };
         outcome.map_err(|e| os(&e, "watching a descriptor"))
     }
@@ -90,27 +102,29 @@ impl Wakeups {
         if !self.known.remove(&token) {
             return Ok(());
         }
+        let Some(set) = self.set.upgrade() else { return Ok(()) };
         // SAFETY: the caller has it open still.
         let source = unsafe { BorrowedFd::borrow_raw(fd) };
-        self.set.poller.delete(source).map_err(|e| os(&e, "forgetting a descriptor"))
+        set.poller.delete(source).map_err(|e| os(&e, "forgetting a descriptor"))
     }
 }
 
 impl Drop for Wakeups {
     fn drop(&mut self) {
-        // Release: pairs with the thread's look after the notification.
-        self.set.closed.store(true, Ordering::Release);
-        // If this fails there is a thread that sleeps for ever.
-        let _ = self.set.poller.notify();
+        if let Some(set) = self.set.upgrade() {
+            set.close();
+        }
     }
 }
 
 /// The thread of a runtime that cannot watch descriptors.
-fn forward(set: &Set, call: &Callback) {
+fn forward(set: &Set, call: Callback) {
     loop {
         let tokens = set.wait(None).unwrap_or_default();
-        // Acquire: pairs with `drop`.
+        // Acquire: pairs with `close`.
         if set.closed.load(Ordering::Acquire) {
+            // Its environment ends, or has ended: giving the function back would reach into it.
+            std::mem::forget(call);
             return;
         }
         if !tokens.is_empty() && call.call(tokens, ThreadsafeFunctionCallMode::NonBlocking) == Status::Closing {

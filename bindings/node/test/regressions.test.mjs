@@ -1,6 +1,8 @@
 // What once went wrong, each where nobody would think of it.
 import assert from 'node:assert/strict';
-import { code, pair, program, scene } from './scene.mjs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { code, eventually, pair, program, scene } from './scene.mjs';
 
 scene('a receive inside a loop over messages takes the next one, and the loop goes on after it', async ({ own }) => {
   const [tx, rx] = pair(own, 65_536);
@@ -146,4 +148,26 @@ scene('all bytes of a batch that has none', async ({ own }) => {
     assert.deepEqual([batch?.bytes.length, batch?.offset(0), batch?.size(0)], [0, 0, 0]);
     batch?.release();
   }
+});
+
+scene('a worker that ends leaves no thread behind', async () => {
+  const waiting = () => {
+    const names = readdirSync('/proc/self/task').map((task) => {
+      try {
+        return readFileSync(`/proc/self/task/${task}/comm`, 'utf8').trim();
+      } catch {
+        return '';
+      }
+    });
+    return names.filter((name) => name === 'ramway-wakeups').length;
+  };
+  const index = JSON.stringify(new URL('../index.mjs', import.meta.url).href);
+  const before = waiting();
+  for (let i = 0; i < 3; i++) {
+    const source = `import(${index}).then(() => require('node:worker_threads').parentPort.postMessage('there'));`;
+    const worker = new Worker(`${source} setInterval(() => {}, 1000);`, { eval: true });
+    await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));
+    await worker.terminate();
+  }
+  await eventually('their threads have ended', () => waiting() <= before);
 });
