@@ -246,8 +246,9 @@ scene('a corrupt ring is no concern of the others', async (here) => {
   bad.on('error', (error) => errors.push(error));
   bad.on('message', () => {});
   other.tell('echo 0');
-  await peer.does(`write ${WORD.tail} ${hex64(1n)}`, 'written');
-  await peer.ask('send 1 8 0');
+  await peer.does('commit 1 8 0', 'committed');
+  await peer.does(`frame 0 ${hex32(2 ** 32 - 1)}`, 'written');
+  await peer.does('flush', 'flushed');
   await eventually('its error', () => errors.length > 0);
   code('CORRUPT')(errors[0]);
   for (let n = 0; n < 50; n++) {
