@@ -69,17 +69,29 @@ export class Process {
     this.child.stdin.write(`${line}\n`);
   }
 
+  /**
+   * Not child.kill, which in Deno closes the child's input first: it would end by itself. One that has just ended is fine.
+   * @param {NodeJS.Signals} name
+   */
+  signal(name) {
+    try {
+      process.kill(this.pid, name);
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error;
+    }
+  }
+
   stop() {
-    this.child.kill('SIGSTOP');
+    this.signal('SIGSTOP');
   }
 
   goOn() {
-    this.child.kill('SIGCONT');
+    this.signal('SIGCONT');
   }
 
   /** SIGKILL; resolves once the process is gone. */
   async kill() {
-    if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill('SIGKILL');
+    if (this.child.exitCode === null && this.child.signalCode === null) this.signal('SIGKILL');
     await this.ended;
   }
 
