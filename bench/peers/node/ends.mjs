@@ -92,10 +92,10 @@ export const beginning = () => Int32Array.of(1, 0);
  * @param {Int32Array} check
  * @param {Uint8Array} bytes
  */
-export function read(check, bytes) {
+export function read(check, bytes, from = 0, to = bytes.length) {
   let one = check[0] | 0;
   let two = check[1] | 0;
-  for (let at = 0; at < bytes.length; at++) {
+  for (let at = from; at < to; at++) {
     one = (one + bytes[at]) | 0;
     two = (two + one) | 0;
   }

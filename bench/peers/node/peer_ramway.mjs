@@ -49,17 +49,25 @@ function stream(tx, { mode, size, count, batch }) {
 }
 
 /**
- * Reads a stream: message by message, or by batches.
+ * Reads a stream: message by message, or by batches; those as messages, or `byPlace` in their one view.
  * @param {any} rx
  * @param {Burst} burst
  * @param {Int32Array} check
  */
-async function receive(rx, { mode, count, batch }, check) {
+async function receive(rx, { mode, count, batch }, check, byPlace = false) {
   let left = count;
   if (mode === 'batch') {
     for await (const messages of rx.batches({ max: batch })) {
-      for (const message of messages) {
-        read(check, message.data);
+      if (byPlace) {
+        const { bytes } = messages;
+        for (let n = 0; n < messages.length; n++) {
+          const at = messages.offset(n);
+          read(check, bytes, at, at + messages.size(n));
+        }
+      } else {
+        for (const message of messages) {
+          read(check, message.data);
+        }
       }
       left -= messages.length;
       if (left === 0) {
@@ -318,7 +326,7 @@ const fromRust = (Ring) => async (setup) => {
       forgetPeak();
       sender.ask({ burst });
       const usage = new Usage();
-      await receive(rx, burst, check);
+      await receive(rx, burst, check, true);
       const ended = now();
       const used = usage.end();
       const { sent } = await sender.hear();
@@ -388,7 +396,8 @@ export function mechanisms(environment) {
       open: rings(Ring, Copying),
     },
     {
-      about: () => ring('ring-rust-node', 'from a sender in Rust: for await over messages or over batches'),
+      about: () =>
+        ring('ring-rust-node', 'from a sender in Rust: for await over messages, or over batches by batch.bytes'),
       can: streams,
       pair: fromRust(Ring),
     },

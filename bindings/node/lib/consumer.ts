@@ -1,6 +1,6 @@
 // The consumer's half of the ring protocol, on typed arrays: the counterpart of core/src/ring/consumer.rs. Positions are
 // the low halves of the format's 64 bits, as int32; a capacity is at most 2^30 bytes, so differences are exact.
-import type { Memory, NativeReceiver } from '../native.cjs';
+import type { Memory, NativeReceiver, Positions } from '../native.cjs';
 import { call } from './errors.js';
 import {
   CLOSED,
@@ -151,6 +151,12 @@ export class Consumer {
   /** Bytes published and not released; can be stale. */
   get used(): number {
     return Math.min((Atomics.load(this.header, TAIL) - this.released) >>> 0, this.capacity);
+  }
+
+  /** Both positions whole, for the native half: it may not have been told for any number of laps. */
+  get positions(): Positions {
+    const { released, high, tail, tailHigh } = this;
+    return { low: released >>> 0, high, peerLow: tail >>> 0, peerHigh: tailHigh };
   }
 
   /** Works on another mapping of the data from now on. */

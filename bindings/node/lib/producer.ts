@@ -1,6 +1,6 @@
 // The producer's half of the ring protocol, on typed arrays: the counterpart of core/src/ring/producer.rs, and the mirror
 // image of consumer.ts.
-import type { Memory, NativeSender } from '../native.cjs';
+import type { Memory, NativeSender, Positions } from '../native.cjs';
 import { call } from './errors.js';
 import {
   CLOSED,
@@ -164,6 +164,12 @@ export class Producer {
   /** Bytes published and not released, by a look at the shared position; can be stale. */
   get used(): number {
     return Math.min((this.published - Atomics.load(this.header, HEAD)) >>> 0, this.capacity);
+  }
+
+  /** Both positions whole, for the native half: it may not have been told for any number of laps. */
+  get positions(): Positions {
+    const { published, high, head, headHigh } = this;
+    return { low: published >>> 0, high, peerLow: head >>> 0, peerHigh: headHigh };
   }
 
   /** Works on another mapping of the data from now on. */

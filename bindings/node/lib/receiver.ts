@@ -277,7 +277,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
     this.taken = null;
     this.idle.forget();
     const { consumer } = this;
-    call(() => this.native.close(this.header, consumer.released, consumer.tail));
+    call(() => this.native.close(this.header, consumer.positions));
     this.pending?.reject(detached());
     this.announce();
   }
@@ -328,7 +328,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   /** The same by the native half, which arms the descriptor if not. */
   private ask(): boolean {
     const { consumer } = this;
-    if (!call(() => this.native.ready(consumer.released, consumer.tail))) return false;
+    if (!call(() => this.native.ready(consumer.positions))) return false;
     return consumer.look();
   }
 
@@ -441,7 +441,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
         if (this.thereIs()) return;
         continue;
       }
-      if (call(() => this.native.wait(consumer.released, consumer.tail, round)) && consumer.look()) return;
+      if (call(() => this.native.wait(consumer.positions, round)) && consumer.look()) return;
       if (round === 0) throw timedOut();
     }
   }

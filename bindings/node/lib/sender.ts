@@ -284,7 +284,7 @@ export class Sender extends EventEmitter<SenderEvents> {
   /** The tag of the last message that was made visible, also by an earlier sender; null before the first. */
   get lastTag(): bigint | null {
     const { producer } = this;
-    return call(() => this.native.lastTag(producer.published, producer.head));
+    return call(() => this.native.lastTag(producer.positions));
   }
 
   /** Whether a receiver is attached and its process lives. A stopped process is alive. */
@@ -444,7 +444,7 @@ export class Sender extends EventEmitter<SenderEvents> {
   private ask(length: number): boolean {
     const { producer } = this;
     producer.flush();
-    return call(() => this.native.ready(producer.published, producer.head, length)) && producer.hasRoom(length);
+    return call(() => this.native.ready(producer.positions, length)) && producer.hasRoom(length);
   }
 
   private waitForRoom(): void {
@@ -551,7 +551,7 @@ export class Sender extends EventEmitter<SenderEvents> {
     for (;;) {
       if (this.polls) for (let looks = LOOKS; looks > 0; looks--) if (producer.hasRoom(length)) return;
       const round = this.policy === 'spin' ? 0 : roundUntil(deadline);
-      const there = call(() => this.native.wait(producer.published, producer.head, length, round));
+      const there = call(() => this.native.wait(producer.positions, length, round));
       if (there && producer.hasRoom(length)) return;
       if (roundUntil(deadline) === 0) throw timedOut();
     }
@@ -664,7 +664,7 @@ export class Sender extends EventEmitter<SenderEvents> {
     this.isClosed = true;
     this.idle.forget();
     const { producer } = this;
-    call(() => this.native.close(this.header, producer.published, producer.head, abandon));
+    call(() => this.native.close(this.header, producer.positions, abandon));
     this.slot?.fail(detached());
     for (const queued of this.queue.splice(0)) queued.fail(detached());
     this.finished?.();

@@ -155,6 +155,30 @@ impl Views {
     }
 }
 
+/// Both positions of an end as its JavaScript half knows them: 32-bit halves, because numbers of JavaScript hold 53 bits
+/// and its BigInts are slow to make.
+#[napi(object, object_to_js = false)]
+pub struct Positions {
+    /// This side's: everything before it is released, or published.
+    pub low: u32,
+    /// Its high half.
+    pub high: u32,
+    /// The other side's, as last seen.
+    pub peer_low: u32,
+    /// Its high half.
+    pub peer_high: u32,
+}
+
+impl Positions {
+    pub(crate) fn own(&self) -> u64 {
+        u64::from(self.high) << 32 | u64::from(self.low)
+    }
+
+    pub(crate) fn peer(&self) -> u64 {
+        u64::from(self.peer_high) << 32 | u64::from(self.peer_low)
+    }
+}
+
 /// A wait that JavaScript can use: `None` for ever; at most this many milliseconds at a time are waited.
 pub(crate) fn patience(milliseconds: f64) -> Patience {
     Patience::For(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())

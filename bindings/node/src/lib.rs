@@ -1,6 +1,8 @@
 //! The native half of the npm package `ramway`: it opens, waits, wakes and closes. Messages are read and written by
 //! JavaScript itself, on typed arrays over the mapped memory (docs/adr/0021).
 #![warn(missing_docs)]
+// Clippy's --all-targets builds the library as a test too, and there #[napi] registers nothing.
+#![cfg_attr(test, allow(dead_code, reason = "used by the runtime alone"))]
 
 mod apart;
 mod buffer;

@@ -1,15 +1,14 @@
 //! The native half of a receiver: everything that is done once, or that waits.
 
 use crate::buffer::Buffer;
-use crate::end::{Memory, Shared, Start, Views, patience, policy, waited};
+use crate::end::{Memory, Positions, Shared, Start, Views, patience, policy, waited};
 use crate::error::{OrThrow, thrown};
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// A receiver. Positions are low halves: of the first byte that is not released, and of the end of what the sender is
-/// known to have published.
+/// A receiver.
 #[napi]
 pub struct NativeReceiver {
     core: Arc<Shared<ramway::Receiver>>,
@@ -70,20 +69,20 @@ impl NativeReceiver {
 
     /// Whether a message is there; if not, the descriptor tells of it. Throws how the stream ended.
     #[napi]
-    pub fn ready(&self, head: u32, tail: u32) -> Result<bool> {
+    pub fn ready(&self, at: Positions) -> Result<bool> {
         self.core.with(|core| {
             let mut raw = core.raw();
-            raw.follow(head, tail);
+            raw.follow(at.own(), at.peer());
             raw.ready().or_throw()
         })
     }
 
     /// Blocks up to this long for a message; false: none came.
     #[napi]
-    pub fn wait(&self, head: u32, tail: u32, milliseconds: f64) -> Result<bool> {
+    pub fn wait(&self, at: Positions, milliseconds: f64) -> Result<bool> {
         self.core.with(|core| {
             let mut raw = core.raw();
-            raw.follow(head, tail);
+            raw.follow(at.own(), at.peer());
             waited(raw.wait(patience(milliseconds)))
         })
     }
@@ -122,12 +121,11 @@ impl NativeReceiver {
         &self,
         env: Env,
         #[napi(ts_arg_type = "ArrayBuffer")] header: Unknown<'_>,
-        head: u32,
-        tail: u32,
+        at: Positions,
     ) -> Result<()> {
         crate::buffer::detach(env, header)?;
         if let Some(mut core) = self.core.take() {
-            core.raw().follow(head, tail);
+            core.raw().follow(at.own(), at.peer());
             // What it is dead of was thrown where it was met.
             drop(core);
         }

@@ -1,15 +1,14 @@
 //! The native half of a sender: everything that is done once, or that waits.
 
 use crate::buffer::Buffer;
-use crate::end::{Memory, Shared, Start, Views, patience, policy, waited};
+use crate::end::{Memory, Positions, Shared, Start, Views, patience, policy, waited};
 use crate::error::{OrThrow, thrown};
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// A sender. Positions are low halves: of the end of what is published, and of what the receiver is known to have
-/// released.
+/// A sender.
 #[napi]
 pub struct NativeSender {
     core: Arc<Shared<ramway::Sender>>,
@@ -79,20 +78,20 @@ impl NativeSender {
 
     /// Whether a payload of `len` bytes fits; if not, the descriptor tells of it. Throws what keeps it from ever fitting.
     #[napi]
-    pub fn ready(&self, tail: u32, head: u32, len: u32) -> Result<bool> {
+    pub fn ready(&self, at: Positions, len: u32) -> Result<bool> {
         self.core.with(|core| {
             let mut raw = core.raw();
-            raw.follow(tail, head);
+            raw.follow(at.own(), at.peer());
             raw.ready(len as usize).or_throw()
         })
     }
 
     /// Blocks up to this long until a payload of `len` bytes fits; false: it does not.
     #[napi]
-    pub fn wait(&self, tail: u32, head: u32, len: u32, milliseconds: f64) -> Result<bool> {
+    pub fn wait(&self, at: Positions, len: u32, milliseconds: f64) -> Result<bool> {
         self.core.with(|core| {
             let mut raw = core.raw();
-            raw.follow(tail, head);
+            raw.follow(at.own(), at.peer());
             waited(raw.wait(len as usize, patience(milliseconds)))
         })
     }
@@ -132,13 +131,12 @@ impl NativeSender {
         &self,
         env: Env,
         #[napi(ts_arg_type = "ArrayBuffer")] header: Unknown<'_>,
-        tail: u32,
-        head: u32,
+        at: Positions,
         abandon: bool,
     ) -> Result<()> {
         crate::buffer::detach(env, header)?;
         if let Some(mut core) = self.core.take() {
-            core.raw().follow(tail, head);
+            core.raw().follow(at.own(), at.peer());
             if abandon {
                 core.abandon();
             }
@@ -171,9 +169,9 @@ impl NativeSender {
 
     /// The tag of the last published message, also one of an earlier sender; none before the first.
     #[napi]
-    pub fn last_tag(&self, tail: u32, head: u32) -> Result<Option<BigInt>> {
+    pub fn last_tag(&self, at: Positions) -> Result<Option<BigInt>> {
         self.core.with(|core| {
-            core.raw().follow(tail, head);
+            core.raw().follow(at.own(), at.peer());
             Ok(core.last_tag().map(BigInt::from))
         })
     }

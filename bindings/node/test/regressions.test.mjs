@@ -171,3 +171,31 @@ scene('a worker that ends leaves no thread behind', async () => {
   }
   await eventually('their threads have ended', () => waiting() <= before);
 });
+
+scene('more than 4 GiB may pass between two calls of the native half', async ({ own }) => {
+  const size = 32 << 20;
+  const [tx, rx] = pair(own, 2 * size);
+  for (let passed = 0; passed < 4.5 * 2 ** 30; passed += size) {
+    assert.ok(tx.tryReserve(size, () => {}));
+    const message = rx.tryRecv();
+    assert.equal(message?.length, size);
+    message?.release();
+  }
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  assert.equal(rx.tryRecv(), null); // asks for the sender's life
+  const receiving = rx.recv();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await tx.send('after that', { tag: 7 });
+  const after = await receiving;
+  assert.equal(after.text(), 'after that');
+  after.release();
+  assert.equal(tx.lastTag, 7n);
+  while (tx.tryReserve(size - 16, () => {}));
+  const waiting = tx.send('and waits for room, too');
+  for (let n = 0; n < 2; n++) if ((await rx.recv()).length < 100) break;
+  await waiting;
+  tx.close();
+  let last = '';
+  for await (const message of rx) last = message.length < 100 ? message.text() : '';
+  assert.equal(last, 'and waits for room, too');
+});

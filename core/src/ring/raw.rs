@@ -60,11 +60,11 @@ impl RawSender<'_> {
     }
 
     /// Goes on where a binding is that is the producer itself: everything up to `tail` is published, and `head` is what
-    /// it last saw of the consumer. The low halves of positions that are at most a capacity ahead of those known here.
-    pub fn follow(&mut self, tail: u32, head: u32) {
+    /// it last saw of the consumer.
+    pub fn follow(&mut self, tail: u64, head: u64) {
         let hot = &mut self.sender.inner().hot;
-        hot.tail = ahead(hot.tail, tail);
-        hot.head = ahead(hot.head, head);
+        hot.tail = tail;
+        hot.head = head;
     }
 
     /// Whether a payload of `len` bytes fits now. If not, the readiness descriptor is armed, where there is one.
@@ -207,12 +207,12 @@ impl RawReceiver<'_> {
     }
 
     /// Goes on where a binding is that is the consumer itself: everything before `head` is released, and `tail` is what
-    /// it last saw of the producer. The low halves of positions that are at most a capacity ahead of those known here.
-    pub fn follow(&mut self, head: u32, tail: u32) {
+    /// it last saw of the producer.
+    pub fn follow(&mut self, head: u64, tail: u64) {
         let hot = &mut self.receiver.inner().hot;
-        hot.tail = ahead(hot.tail, tail);
-        hot.head = ahead(hot.head, head);
-        hot.released = hot.head;
+        hot.tail = tail;
+        hot.head = head;
+        hot.released = head;
     }
 
     /// Whether a frame is there now. If not, the readiness descriptor is armed, where there is one.
@@ -249,9 +249,4 @@ impl RawReceiver<'_> {
     pub fn after_release(&mut self) {
         self.receiver.inner().hot.wake_slow();
     }
-}
-
-/// The position with this low half that is at or after `position`, and less than 4 GiB after it.
-fn ahead(position: u64, low: u32) -> u64 {
-    position.wrapping_add(low.wrapping_sub(position as u32).into())
 }
