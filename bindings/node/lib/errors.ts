@@ -68,3 +68,8 @@ export function call<T>(native: () => T): T {
 export function invalid(message: string): RamwayError {
   return new RamwayError('InvalidArgument', message);
 }
+
+/** Whether the other side closed in an orderly way. */
+export function isEnd(error: unknown): boolean {
+  return error instanceof RamwayError && error.kind === 'Closed';
+}

@@ -2,8 +2,9 @@ import { EventEmitter } from 'node:events';
 import type { NativeReceiver } from '../native.cjs';
 import { Batch, Taken } from './batch.js';
 import { Consumer } from './consumer.js';
-import { call, invalid, RamwayError } from './errors.js';
+import { call, invalid, isEnd, RamwayError } from './errors.js';
 import { Idle } from './idle.js';
+import { BatchLoop, MessageLoop } from './loops.js';
 import type { Message } from './message.js';
 import type { WaitPolicy } from './options.js';
 import { readableOf } from './streams.js';
@@ -555,10 +556,6 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   }
 }
 
-function isEnd(error: unknown): boolean {
-  return error instanceof RamwayError && error.kind === 'Closed';
-}
-
 class Info implements FrameInfo {
   constructor(
     readonly length: number,
@@ -569,81 +566,6 @@ class Info implements FrameInfo {
 
   get tag(): bigint {
     return (BigInt(this.high >>> 0) << 32n) | BigInt(this.low >>> 0);
-  }
-}
-
-/** A loop over a receiver. */
-abstract class Loop<T> implements AsyncIterableIterator<T> {
-  private done = false;
-
-  constructor(
-    protected readonly receiver: Receiver,
-    private readonly signal: AbortSignal | undefined,
-  ) {
-    checkWait({ signal });
-  }
-
-  protected abstract step(): T | null;
-
-  next(): Promise<IteratorResult<T>> {
-    if (this.done || this.receiver.closed) return Promise.resolve({ done: true, value: undefined });
-    try {
-      this.signal?.throwIfAborted();
-      this.receiver.checkLoop();
-      if (!turn.isOver(this.receiver.work)) {
-        const value = this.step();
-        if (value !== null) return Promise.resolve({ done: false, value });
-      }
-    } catch (error) {
-      return this.fail(error);
-    }
-    return this.receiver
-      .later(() => this.step(), this.signal)
-      .then(
-        (value) => ({ done: false, value }),
-        (error) => this.fail(error),
-      );
-  }
-
-  private fail(error: unknown): Promise<IteratorResult<T>> {
-    this.done = true;
-    const kind = error instanceof RamwayError ? error.kind : '';
-    // What another receive has is not this loop's.
-    if (!this.receiver.closed && kind !== 'Busy') this.receiver.giveUp();
-    if (isEnd(error) || (kind === 'Detached' && this.receiver.closed)) {
-      return Promise.resolve({ done: true, value: undefined });
-    }
-    return Promise.reject(error);
-  }
-
-  return(): Promise<IteratorResult<T>> {
-    this.done = true;
-    if (!this.receiver.closed) this.receiver.giveUp();
-    return Promise.resolve({ done: true, value: undefined });
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-}
-
-class MessageLoop extends Loop<Message> {
-  protected override step(): Message | null {
-    return this.receiver.nextMessage();
-  }
-}
-
-class BatchLoop extends Loop<Batch> {
-  constructor(
-    receiver: Receiver,
-    private readonly max: number,
-    signal: AbortSignal | undefined,
-  ) {
-    super(receiver, signal);
-  }
-
-  protected override step(): Batch | null {
-    return this.receiver.nextBatch(this.max);
   }
 }
 

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { NativeSender } from '../native.cjs';
 import { bytesOf, changed, checkFill, checkSize } from './data.js';
-import { call, invalid, RamwayError } from './errors.js';
+import { call, invalid, isEnd, RamwayError } from './errors.js';
 import { Idle } from './idle.js';
 import { TYPE_ID_RESERVED } from './layout.js';
 import { Loan } from './lent.js';
@@ -677,10 +677,6 @@ export class Sender extends EventEmitter<SenderEvents> {
     this.announced = true;
     process.nextTick(() => this.emit('close'));
   }
-}
-
-function isEnd(error: unknown): boolean {
-  return error instanceof RamwayError && error.kind === 'Closed';
 }
 
 function detached(): RamwayError {
