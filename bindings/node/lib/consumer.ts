@@ -38,6 +38,8 @@ export class Consumer {
   tail: number;
   /** High half of `tail`. */
   private tailHigh: number;
+  /** The ring was found corrupt: every call is told. */
+  private broken = false;
   /** The sender's flags as last acted upon. */
   private peerFlags: number;
   /** Of the frames lent out: where the payload begins in `bytes`, its length, the position after the frame. */
@@ -143,9 +145,10 @@ export class Consumer {
     this.peerFlags = call(() => this.native.wake());
   }
 
-  /** Whether the sender has closed in an orderly way; what it sent before is still to be received. */
-  isClosed(): boolean {
-    return (Atomics.load(this.header, PRODUCER + FLAGS) & CLOSED) !== 0;
+  /** Whether there is an end to be told of: the sender has closed (what it sent before is still to be received), or the
+   * ring was found corrupt. */
+  hasEnded(): boolean {
+    return this.broken || (Atomics.load(this.header, PRODUCER + FLAGS) & CLOSED) !== 0;
   }
 
   /** Bytes published and not released; can be stale. */
@@ -172,6 +175,7 @@ export class Consumer {
   }
 
   private corrupt(): never {
+    this.broken = true;
     call(() => this.native.corrupt());
     throw new Error('unreachable');
   }

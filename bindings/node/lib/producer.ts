@@ -35,6 +35,8 @@ export class Producer {
   head: number;
   /** High half of `head`. */
   private headHigh: number;
+  /** The ring was found corrupt: every call is told. */
+  private broken = false;
   /** The receiver's flags as last acted upon. */
   private peerFlags: number;
   /** Which of the two marks is written next. */
@@ -155,7 +157,7 @@ export class Producer {
   /** Acts on the receiver's flags, which may say that it is gone for good. */
   private peerChanged(): void {
     this.wakeReceiver();
-    if (!this.final || (this.peerFlags & CLOSED) === 0) return;
+    if (!this.broken && (!this.final || (this.peerFlags & CLOSED) === 0)) return;
     // Never seen as acted upon: every call is told.
     this.peerFlags = ~this.peerFlags;
     call(() => this.native.check());
@@ -179,6 +181,8 @@ export class Producer {
   }
 
   private corrupt(): never {
+    this.broken = true;
+    this.peerFlags = ~this.peerFlags;
     call(() => this.native.corrupt());
     throw new Error('unreachable');
   }

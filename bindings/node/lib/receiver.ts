@@ -62,7 +62,8 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   private announced = false;
   private flowing = false;
   private paused = false;
-  private asked = 0;
+  /** When the native half was last asked and knew of no end. */
+  private asked = -Infinity;
   /** @internal What handling the last step's messages is of a turn, each or as the batch that they are. */
   work = 1;
   private policy: WaitPolicy = 'hybrid';
@@ -318,12 +319,12 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   /** Whether a message is there. Throws how the stream ended. */
   private thereIs(): boolean {
     if (this.consumer.look()) return true;
-    if (!this.consumer.isClosed()) {
-      const now = performance.now();
-      if (now - this.asked < LIFE) return false;
-      this.asked = now;
-    }
-    return this.ask();
+    if (!this.consumer.hasEnded() && performance.now() - this.asked < LIFE) return false;
+    // One that throws is asked again at the next call.
+    this.asked = -Infinity;
+    const there = this.ask();
+    this.asked = performance.now();
+    return there;
   }
 
   /** The same by the native half, which arms the descriptor if not. */
