@@ -381,7 +381,7 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
 
   private receive<T>(take: () => T, options: WaitOptions | undefined): Promise<T> {
     try {
-      if (options !== undefined) checkWait(options);
+      if (options != null) checkWait(options);
       this.begin();
       for (let looks = FIRST_LOOKS; looks > 0; looks--) {
         if (this.consumer.look()) {

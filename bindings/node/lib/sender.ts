@@ -111,7 +111,7 @@ export class Sender extends EventEmitter<SenderEvents> {
   /** Sends a copy of the bytes (a string as UTF-8), when there is room. The data must not change until then. */
   send(data: Data, options?: FrameOptions & WaitOptions): Promise<void> {
     try {
-      if (options !== undefined) checkWait(options);
+      if (options != null) checkWait(options);
       const bytes = bytesOf(data);
       const typeId = this.frame(options);
       const flush = options?.flush !== false;
@@ -182,7 +182,7 @@ export class Sender extends EventEmitter<SenderEvents> {
     options?: FrameOptions & WaitOptions,
   ): Promise<void> {
     try {
-      if (options !== undefined) checkWait(options);
+      if (options != null) checkWait(options);
       return this.reserveFrame(length, fill, this.frame(options), options);
     } catch (error) {
       return Promise.reject(error);
@@ -211,7 +211,7 @@ export class Sender extends EventEmitter<SenderEvents> {
   /** Sends a typed array with its shape and element type, as every language reads it (`Message.tensor()`). */
   sendTensor(tensor: TensorLike, options?: { tag?: number | bigint | undefined } & WaitOptions): Promise<void> {
     try {
-      if (options !== undefined) checkWait(options);
+      if (options != null) checkWait(options);
       const plan = new TensorPlan(tensor);
       this.frame(options);
       this.checkLength(plan.room);

@@ -44,7 +44,7 @@ export function timedOut(): RamwayError {
 
 /** Calls `expire` with the reason once the time is up or the signal aborts, unless what it returns was called before. */
 export function limit(options: WaitOptions | undefined, expire: (reason: unknown) => void): () => void {
-  if (options === undefined) return nothing;
+  if (options == null) return nothing;
   const { timeout, signal } = options;
   if ((timeout === undefined || timeout > TIMER_MAX) && signal == null) return nothing;
   let timer: ReturnType<typeof setTimeout> | undefined;
