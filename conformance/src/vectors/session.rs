@@ -171,7 +171,8 @@ impl Session for Program {
 impl Program {
     fn tell(&mut self, line: &str) -> Result<()> {
         match &mut self.stdin {
-            Some(stdin) => tried("its standard input", writeln!(stdin, "{line}").and_then(|()| stdin.flush())),
+            // In one write: the first byte is enough for a program to go on, and to end.
+            Some(stdin) => tried("its standard input", stdin.write_all(format!("{line}\n").as_bytes())),
             None => Ok(()),
         }
     }
