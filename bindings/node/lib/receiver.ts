@@ -1,9 +1,9 @@
-import { EventEmitter } from 'node:events';
+import type { EventEmitter } from 'node:events';
 import type { NativeReceiver } from '../native.cjs';
 import { Batch, Taken } from './batch.js';
 import { Consumer } from './consumer.js';
+import { End, LOOKS } from './end.js';
 import { call, invalid, isEnd, RamwayError } from './errors.js';
-import { Idle } from './idle.js';
 import { BatchLoop, MessageLoop } from './loops.js';
 import type { Message } from './message.js';
 import type { WaitPolicy } from './options.js';
@@ -23,10 +23,6 @@ export interface FrameInfo {
 const TOGETHER = 64;
 /** Messages of a batch where nobody says how many. */
 const BATCH = 1024;
-/** Milliseconds of looking once a turn before the loop sleeps: about what being woken would cost both sides. */
-const SPIN = 0.05;
-/** Looks of a blocking call before it asks the native half to block, 5 to 10 ns each. */
-const LOOKS = 4000;
 /** Looks before a wait begins: an answer that comes within a few hundred nanoseconds is received at once. */
 const FIRST_LOOKS = 24;
 /** Milliseconds between two system calls that ask whether the sender lives. */
@@ -52,22 +48,17 @@ export interface ReceiverEvents {
  * A message or batch lies in shared memory until it is released, at the latest by the next receive; its views then have
  * length 0. One receive waits at a time (`ERR_RAMWAY_BUSY`). `Closed` comes after the sender's last message, `PeerDead`
  * too: what it sent before is received first. */
-export class Receiver extends EventEmitter<ReceiverEvents> {
+export class Receiver extends End<ReceiverEvents> {
   private readonly consumer: Consumer;
-  private readonly idle: Idle;
   private readonly header: ArrayBuffer;
   private taken: Taken | null = null;
   private pending: Pending | null = null;
-  private isClosed = false;
-  private announced = false;
   private flowing = false;
   private paused = false;
   /** When the native half was last asked and knew of no end. */
   private asked = -Infinity;
   /** @internal What handling the last step's messages is of a turn, each or as the batch that they are. */
   work = 1;
-  private policy: WaitPolicy = 'hybrid';
-  private polls: boolean;
   private stream: ReadableStream<Uint8Array> | null = null;
   private readonly giveBack = () => this.giveUp();
 
@@ -76,21 +67,10 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
     private readonly native: NativeReceiver,
     policy: WaitPolicy = 'hybrid',
   ) {
-    super();
+    super(native, policy);
     const memory = call(() => native.memory());
     this.header = memory.header;
     this.consumer = new Consumer(native, memory);
-    this.policy = policy;
-    this.polls = call(() => native.polls());
-    const receiver = this;
-    this.idle = new Idle({
-      look: () => this.consumer.look(),
-      arm: () => this.ask(),
-      descriptor: () => native.descriptor(),
-      get spin() {
-        return receiver.policy === 'spin' ? Infinity : receiver.polls ? SPIN : 0;
-      },
-    });
     (this as EventEmitter).on('newListener', (event) => {
       if (event === 'message') queueMicrotask(() => this.flow());
     });
@@ -200,11 +180,6 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
 
   // ---- the handle
 
-  /** The ring's name; undefined on a bus or a pair. */
-  get name(): string | undefined {
-    return this.native.name ?? undefined;
-  }
-
   /** Bytes of the data area. */
   get capacity(): number {
     return this.consumer.capacity;
@@ -219,55 +194,6 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   get used(): number {
     this.checkOpen();
     return this.consumer.used;
-  }
-
-  /** Whether `close` was called. */
-  get closed(): boolean {
-    return this.isClosed;
-  }
-
-  /** Whether a sender is attached and its process lives. A stopped process is alive. */
-  get peerAlive(): boolean {
-    return call(() => this.native.peerAlive);
-  }
-
-  /** How often a sender has attached; 0: never yet. */
-  get peerEpoch(): number {
-    return call(() => this.native.peerEpoch);
-  }
-
-  /** How often a receiver has attached, this one included. */
-  get epoch(): number {
-    return call(() => this.native.epoch);
-  }
-
-  /** How it waits: 'spin' looks in every turn of the loop (a blocking call: all the time), 'hybrid' for a while, 'block'
-   * not at all, before it sleeps. */
-  get wait(): WaitPolicy {
-    return this.policy;
-  }
-
-  set wait(policy: WaitPolicy) {
-    call(() => this.native.setWait(policy));
-    this.policy = policy;
-    this.polls = call(() => this.native.polls());
-  }
-
-  /** @internal How often the loop had to be woken. */
-  get wakes(): number {
-    return this.idle.wakes;
-  }
-
-  /** A wait keeps the process running (the default). */
-  ref(): this {
-    this.idle.hold(true);
-    return this;
-  }
-
-  /** The process may end while this waits. */
-  unref(): this {
-    this.idle.hold(false);
-    return this;
   }
 
   /** Gives the role up, at once. What was not released stays in a named ring for the next receiver; a receive that waits
@@ -299,6 +225,16 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   }
 
   // ---- how it works
+
+  /** @internal */
+  protected override look(): boolean {
+    return this.consumer.look();
+  }
+
+  /** @internal */
+  protected override arm(): boolean {
+    return this.ask();
+  }
 
   /** A receive begins: what the last one gave goes back. */
   private begin(): void {
@@ -547,13 +483,6 @@ export class Receiver extends EventEmitter<ReceiverEvents> {
   private stopFlowing(): void {
     this.flowing = false;
     if (!this.isClosed) this.giveUp();
-  }
-
-  /** 'close', once. */
-  private announce(): void {
-    if (this.announced) return;
-    this.announced = true;
-    process.nextTick(() => this.emit('close'));
   }
 }
 

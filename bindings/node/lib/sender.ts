@@ -1,8 +1,7 @@
-import { EventEmitter } from 'node:events';
 import type { NativeSender } from '../native.cjs';
 import { bytesOf, changed, checkFill, checkSize } from './data.js';
+import { End, LOOKS } from './end.js';
 import { call, invalid, isEnd, RamwayError } from './errors.js';
-import { Idle } from './idle.js';
 import { TYPE_ID_RESERVED } from './layout.js';
 import { Loan } from './lent.js';
 import type { WaitPolicy } from './options.js';
@@ -43,8 +42,6 @@ interface Slot {
 }
 
 const DONE = Promise.resolve();
-const SPIN = 0.05;
-const LOOKS = 4000;
 
 /** What a {@link Sender} tells. */
 export interface SenderEvents {
@@ -60,11 +57,10 @@ export interface SenderEvents {
  *
  * A message is visible to the receiver as soon as it is sent, and is delivered even if this process is killed right
  * after. Sends that find no room wait in the order of their calls. */
-export class Sender extends EventEmitter<SenderEvents> {
+export class Sender extends End<SenderEvents> {
   /** Bytes of the longest message. */
   readonly maxMessageLength: number;
   private readonly producer: Producer;
-  private readonly idle: Idle;
   private readonly header: ArrayBuffer;
   private readonly address: number;
   private readonly queue: Queued[] = [];
@@ -72,11 +68,7 @@ export class Sender extends EventEmitter<SenderEvents> {
   private open = false;
   /** Bytes that a `trySend` had no room for: 'drain' is due. -1: none. */
   private wanted = -1;
-  private isClosed = false;
-  private announced = false;
   private finished: (() => void) | null = null;
-  private policy: WaitPolicy;
-  private polls: boolean;
   private stream: WritableStream<Data> | null = null;
   // The tag of the frame that is being made.
   private tagLow = 0;
@@ -87,23 +79,12 @@ export class Sender extends EventEmitter<SenderEvents> {
     private readonly native: NativeSender,
     policy: WaitPolicy = 'hybrid',
   ) {
-    super();
+    super(native, policy);
     const memory = call(() => native.memory());
     this.header = memory.header;
     this.address = memory.address;
     this.maxMessageLength = native.maxMessageLength;
     this.producer = new Producer(native, memory);
-    this.policy = policy;
-    this.polls = call(() => native.polls());
-    const sender = this;
-    this.idle = new Idle({
-      look: () => this.producer.hasRoom(this.needed()),
-      arm: () => this.ask(this.needed()),
-      descriptor: () => native.descriptor(),
-      get spin() {
-        return sender.policy === 'spin' ? Infinity : sender.polls ? SPIN : 0;
-      },
-    });
   }
 
   // ---- whole messages
@@ -255,11 +236,6 @@ export class Sender extends EventEmitter<SenderEvents> {
     return this.stream;
   }
 
-  /** The ring's name; undefined on a bus or a pair. */
-  get name(): string | undefined {
-    return this.native.name ?? undefined;
-  }
-
   /** Bytes of the data area. */
   get capacity(): number {
     return this.producer.capacity;
@@ -276,58 +252,10 @@ export class Sender extends EventEmitter<SenderEvents> {
     return this.producer.used;
   }
 
-  /** Whether `close` was called. */
-  get closed(): boolean {
-    return this.isClosed;
-  }
-
   /** The tag of the last message that was made visible, also by an earlier sender; null before the first. */
   get lastTag(): bigint | null {
     const { producer } = this;
     return call(() => this.native.lastTag(producer.positions));
-  }
-
-  /** Whether a receiver is attached and its process lives. A stopped process is alive. */
-  get peerAlive(): boolean {
-    return call(() => this.native.peerAlive);
-  }
-
-  /** How often a receiver has attached; 0: never yet. */
-  get peerEpoch(): number {
-    return call(() => this.native.peerEpoch);
-  }
-
-  /** How often a sender has attached, this one included. */
-  get epoch(): number {
-    return call(() => this.native.epoch);
-  }
-
-  /** How it waits for room: see {@link Receiver.wait}. */
-  get wait(): WaitPolicy {
-    return this.policy;
-  }
-
-  set wait(policy: WaitPolicy) {
-    call(() => this.native.setWait(policy));
-    this.policy = policy;
-    this.polls = call(() => this.native.polls());
-  }
-
-  /** @internal How often the loop had to be woken. */
-  get wakes(): number {
-    return this.idle.wakes;
-  }
-
-  /** A wait keeps the process running (the default). */
-  ref(): this {
-    this.idle.hold(true);
-    return this;
-  }
-
-  /** The process may end while this waits. */
-  unref(): this {
-    this.idle.hold(false);
-    return this;
   }
 
   /** Closes at once: the receiver gets what was sent and then the end. Sends that still wait, and a slot that is still
@@ -433,6 +361,16 @@ export class Sender extends EventEmitter<SenderEvents> {
     this.wanted = this.wanted < 0 ? length : Math.min(this.wanted, length);
     if (free) this.waitForRoom();
     return false;
+  }
+
+  /** @internal */
+  protected override look(): boolean {
+    return this.producer.hasRoom(this.needed());
+  }
+
+  /** @internal */
+  protected override arm(): boolean {
+    return this.ask(this.needed());
   }
 
   /** Bytes that are waited for. */
@@ -669,13 +607,6 @@ export class Sender extends EventEmitter<SenderEvents> {
     for (const queued of this.queue.splice(0)) queued.fail(detached());
     this.finished?.();
     this.announce();
-  }
-
-  /** 'close', once. */
-  private announce(): void {
-    if (this.announced) return;
-    this.announced = true;
-    process.nextTick(() => this.emit('close'));
   }
 }
 
