@@ -1,0 +1,62 @@
+package dev.ramway;
+
+import java.time.Duration;
+import java.util.Objects;
+import java.util.Set;
+
+/**
+ * How to connect to a {@link Listener}. Immutable: start from {@link #DEFAULT}.
+ *
+ * @param timeout how long to wait for a listener that is not there yet or does not accept
+ * @param trustedUids other users whose listeners will do; only those of our own effective user by default
+ * @param waitMode how both halves wait
+ * @param membarrier as in {@link Options}
+ */
+public record ConnectOptions(Duration timeout, Set<Integer> trustedUids, WaitMode waitMode, boolean membarrier) {
+    /** 10 s, our own user, hybrid waiting. */
+    public static final ConnectOptions DEFAULT =
+            new ConnectOptions(Duration.ofSeconds(10), Set.of(), WaitMode.HYBRID, true);
+
+    /** Copies what could be changed. */
+    public ConnectOptions {
+        Objects.requireNonNull(timeout, "timeout");
+        Objects.requireNonNull(waitMode, "waitMode");
+        trustedUids = Set.copyOf(trustedUids);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param timeout how long to wait
+     */
+    public ConnectOptions withTimeout(Duration timeout) {
+        return new ConnectOptions(timeout, trustedUids, waitMode, membarrier);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param trustedUids other users whose listeners will do
+     */
+    public ConnectOptions withTrustedUids(Set<Integer> trustedUids) {
+        return new ConnectOptions(timeout, trustedUids, waitMode, membarrier);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param waitMode how both halves wait
+     */
+    public ConnectOptions withWaitMode(WaitMode waitMode) {
+        return new ConnectOptions(timeout, trustedUids, waitMode, membarrier);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param membarrier as in {@link Options}
+     */
+    public ConnectOptions withMembarrier(boolean membarrier) {
+        return new ConnectOptions(timeout, trustedUids, waitMode, membarrier);
+    }
+}
