@@ -1,0 +1,138 @@
+package dev.ramway.kotlin
+
+import dev.ramway.Batch
+import dev.ramway.ClosedException
+import dev.ramway.Message
+import dev.ramway.MessageCopy
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.flow.map
+
+/**
+ * The receiving end of a ring; one per ring, in the whole system.
+ *
+ * A received message is a view of the shared memory until it is closed, and one message or batch is out at a time. If this
+ * process is killed before that, the next receiver gets the message again.
+ *
+ * One coroutine at a time may use it, on whatever threads. [close] may come from any.
+ *
+ * ```kotlin
+ * Receiver.open("ticks") { timeout = 5.seconds }.use { rx ->
+ *     rx.messages().collect { message -> println("${message.type}: ${message.length()} bytes") }
+ * }
+ * ```
+ *
+ * Of a message, `getLong(offset)` and the like, `copyTo`, `toByteArray` and `read { segment -> }` cost nothing but
+ * themselves. `data()` and `buffer()` may be used until the message is closed, on whatever thread the coroutine is then;
+ * that takes an arena of all threads, which costs some 20 µs a message.
+ */
+public class Receiver internal constructor(
+    /** The Java port's own handle: everything that is not here, and calls that block a thread. */
+    public val blocking: dev.ramway.Receiver,
+) : AutoCloseable {
+    init {
+        // A coroutine may be on another thread when it closes a message than when it asked for its bytes.
+        blocking.shareViews(true)
+    }
+
+    /** The number of bytes of the data area. */
+    public val capacity: Long get() = blocking.capacity()
+
+    /** What every payload's address is a multiple of, in bytes. */
+    public val align: Int get() = blocking.align()
+
+    /** The longest payload that ever fits, in bytes. */
+    public val maxMessageLength: Int get() = blocking.maxMessageLength()
+
+    /** How often this role has been attached, this handle included. */
+    public val epoch: Int get() = blocking.epoch()
+
+    /** How often the other role has been attached; 0: never yet. */
+    public val peerEpoch: Int get() = blocking.peerEpoch()
+
+    /** Whether the sender is attached and its process lives. One system call. */
+    public val peerAlive: Boolean get() = blocking.peerAlive()
+
+    /**
+     * The next message, to be closed (`use`); suspends while there is none. [ClosedException] after the sender's close,
+     * [dev.ramway.PeerDeadException] after its death, each when everything was received.
+     */
+    public suspend fun recv(): Message {
+        while (true) {
+            glance { blocking.tryRecv() }?.let { return it }
+            awaitMessage()
+        }
+    }
+
+    /** The next message if there is one now, else null. */
+    public fun tryRecv(): Message? = blocking.tryRecv()
+
+    /** Up to [max] messages, those that are there, to be closed together; suspends while there is none. */
+    public suspend fun recvBatch(max: Int = 64): Batch {
+        while (true) {
+            glance { blocking.tryRecvBatch(max) }?.let { return it }
+            awaitMessage()
+        }
+    }
+
+    /** Suspends until there may be a message, or the sender is gone. */
+    public suspend fun awaitMessage(): Unit = awaitCallback { blocking.whenReadable(it) }
+
+    /**
+     * The messages until the sender closes. Each is closed when the collector comes back for the next one, or ends, however;
+     * one that was collected is not delivered again. A sender that died ends the flow with
+     * [dev.ramway.PeerDeadException]. Cold: collecting again goes on with the next message.
+     *
+     * Operators that let messages wait or go to other coroutines (`buffer`, `flowOn`, `toList`, `flatMapMerge`) need
+     * [copies]: a message that was closed throws when it is read.
+     */
+    public fun messages(): Flow<Message> = flow {
+        while (true) {
+            // Only the receive's own Closed is the end of the flow: the collector may fail with one of another ring.
+            val message = orEnd { recv() } ?: break
+            message.use { emit(it) }
+        }
+    }
+
+    /** As [messages], up to [max] at a time, those that are there: one release and one emission for all of them. */
+    public fun batches(max: Int = 64): Flow<Batch> = flow {
+        while (true) {
+            val batch = orEnd { recvBatch(max) } ?: break
+            batch.use { emit(it) }
+        }
+    }
+
+    /** As [messages], each copied out of the ring: for operators that keep them. */
+    public fun copies(): Flow<MessageCopy> = messages().map { it.copy() }
+
+    /** Tells the sender that nobody receives any more, and gives the role up. */
+    override fun close(): Unit = blocking.close()
+
+    public companion object {
+        /** Creates a ring. The options' timeout is waited for on a thread of [kotlinx.coroutines.Dispatchers.IO]. */
+        public suspend fun create(name: String, block: OptionsBuilder.() -> Unit = {}): Receiver {
+            val options = options(block)
+            return opening { Receiver(dev.ramway.Receiver.create(name, options)) }
+        }
+
+        /** Attaches to a ring that is there. */
+        public suspend fun open(name: String, block: OptionsBuilder.() -> Unit = {}): Receiver {
+            val options = options(block)
+            return opening { Receiver(dev.ramway.Receiver.open(name, options)) }
+        }
+
+        /** Attaches to a ring, or creates it. */
+        public suspend fun openOrCreate(name: String, block: OptionsBuilder.() -> Unit = {}): Receiver {
+            val options = options(block)
+            return opening { Receiver(dev.ramway.Receiver.openOrCreate(name, options)) }
+        }
+    }
+}
+
+/** Null for an orderly close, which is the end of a flow and not its failure. */
+private inline fun <T : Any> orEnd(receive: () -> T): T? =
+    try {
+        receive()
+    } catch (_: ClosedException) {
+        null
+    }

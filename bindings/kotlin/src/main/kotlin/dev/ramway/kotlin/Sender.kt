@@ -1,0 +1,125 @@
+package dev.ramway.kotlin
+
+import dev.ramway.Slot
+import java.lang.foreign.MemorySegment
+import java.nio.ByteBuffer
+import java.util.OptionalLong
+
+/**
+ * The sending end of a ring; one per ring, in the whole system.
+ *
+ * A message is visible to the receiver when [send] returns. It suspends where the ring is full, and holds no thread
+ * meanwhile; cancelling the coroutine ends the wait at once, and nothing of the message was sent then.
+ *
+ * One coroutine at a time may use it, on whatever threads. [close] may come from any.
+ *
+ * ```kotlin
+ * Sender.create("ticks") { capacity = 1.MiB }.use { tx ->
+ *     tx.send(TypeId(7), "hello".toByteArray())
+ * }
+ * ```
+ *
+ * Errors are the Java port's: [dev.ramway.RamwayException] with a kind, [dev.ramway.ClosedException],
+ * [dev.ramway.PeerDeadException].
+ */
+public class Sender internal constructor(
+    /** The Java port's own handle: everything that is not here, and calls that block a thread. */
+    public val blocking: dev.ramway.Sender,
+) : AutoCloseable {
+    /** The number of bytes of the data area; a frame takes 16 more than its payload, rounded up to [align]. */
+    public val capacity: Long get() = blocking.capacity()
+
+    /** What every payload's address is a multiple of, in bytes. */
+    public val align: Int get() = blocking.align()
+
+    /** The longest payload that ever fits, in bytes. */
+    public val maxMessageLength: Int get() = blocking.maxMessageLength()
+
+    /** How often this role has been attached, this handle included. */
+    public val epoch: Int get() = blocking.epoch()
+
+    /** How often the other role has been attached; 0: never yet. */
+    public val peerEpoch: Int get() = blocking.peerEpoch()
+
+    /** Whether the receiver is attached and its process lives. One system call. */
+    public val peerAlive: Boolean get() = blocking.peerAlive()
+
+    /** The tag of the last message that is visible to receivers, by whichever sender; null before the first. */
+    public val lastTag: Long? get() = blocking.lastTag().orNull()
+
+    /** Sends a message; suspends while there is no room for it. */
+    public suspend fun send(type: TypeId, data: ByteArray, tag: Long = 0) {
+        while (!trySend(type, data, tag)) awaitRoom(data.size)
+    }
+
+    /** Sends what is between a buffer's position and limit, neither of which is changed; suspends while there is no room. */
+    public suspend fun send(type: TypeId, data: ByteBuffer, tag: Long = 0) {
+        while (!trySend(type, data, tag)) awaitRoom(data.remaining())
+    }
+
+    /** Sends a message; suspends while there is no room for it. */
+    public suspend fun send(type: TypeId, data: MemorySegment, tag: Long = 0) {
+        // Of one that is too long, the attempt says so.
+        while (!trySend(type, data, tag)) awaitRoom(data.byteSize().toInt())
+    }
+
+    /**
+     * Sends a message of [length] bytes that [fill] writes where it lies in the ring; suspends while there is no room. What
+     * [fill] throws is thrown, and nothing was sent.
+     */
+    public suspend fun send(type: TypeId, length: Int, tag: Long = 0, fill: (Slot) -> Unit) {
+        var slot = blocking.tryReserve(length)
+        while (slot == null) {
+            awaitRoom(length)
+            slot = blocking.tryReserve(length)
+        }
+        // Closing a slot that was not committed is an abort.
+        slot.use {
+            fill(it)
+            it.commit(type.value, tag)
+        }
+    }
+
+    /** Sends a message if there is room now; false if the ring is full. */
+    public fun trySend(type: TypeId, data: ByteArray, tag: Long = 0): Boolean = blocking.trySend(type.value, tag, data)
+
+    /** Sends a message if there is room now; false if the ring is full. */
+    public fun trySend(type: TypeId, data: ByteBuffer, tag: Long = 0): Boolean = blocking.trySend(type.value, tag, data)
+
+    /** Sends a message if there is room now; false if the ring is full. */
+    public fun trySend(type: TypeId, data: MemorySegment, tag: Long = 0): Boolean = blocking.trySend(type.value, tag, data)
+
+    /** Suspends until there may be room for a payload of this length, or the receiver is gone. */
+    public suspend fun awaitRoom(length: Int): Unit = awaitCallback { blocking.whenWritable(length, it) }
+
+    /** Makes what was committed unflushed by [Slot.commitUnflushed] visible. */
+    public fun flush(): Unit = blocking.flush()
+
+    /** Gives the role up without telling the receiver that this was all: it is told PeerDead. */
+    public fun abandon(): Unit = blocking.abandon()
+
+    /** Flushes, tells the receiver that this was all, and gives the role up. */
+    override fun close(): Unit = blocking.close()
+
+    public companion object {
+        /** Creates a ring. The options' timeout is waited for on a thread of [kotlinx.coroutines.Dispatchers.IO]. */
+        public suspend fun create(name: String, block: OptionsBuilder.() -> Unit = {}): Sender {
+            val options = options(block)
+            return opening { Sender(dev.ramway.Sender.create(name, options)) }
+        }
+
+        /** Attaches to a ring that is there. */
+        public suspend fun open(name: String, block: OptionsBuilder.() -> Unit = {}): Sender {
+            val options = options(block)
+            return opening { Sender(dev.ramway.Sender.open(name, options)) }
+        }
+
+        /** Attaches to a ring, or creates it. */
+        public suspend fun openOrCreate(name: String, block: OptionsBuilder.() -> Unit = {}): Sender {
+            val options = options(block)
+            return opening { Sender(dev.ramway.Sender.openOrCreate(name, options)) }
+        }
+    }
+}
+
+private fun OptionalLong.orNull(): Long? = if (isPresent) asLong else null

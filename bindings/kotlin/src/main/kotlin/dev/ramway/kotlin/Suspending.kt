@@ -1,0 +1,48 @@
+package dev.ramway.kotlin
+
+import dev.ramway.Registration
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.runInterruptible
+import kotlinx.coroutines.suspendCancellableCoroutine
+import kotlin.coroutines.resume
+
+/**
+ * How often a call looks again before it suspends. A suspension costs a thread of the port's its sleep, and this
+ * coroutine two dispatches; a peer that is answering already is there within a microsecond or two.
+ */
+private const val LOOKS = 64
+
+/** Looks for a moment, without a system call. */
+internal inline fun <T : Any> glance(attempt: () -> T?): T? {
+    repeat(LOOKS) {
+        attempt()?.let { return it }
+        Thread.onSpinWait()
+    }
+    return null
+}
+
+/**
+ * Suspends until the port calls back. The coroutine holds no thread meanwhile, and cancelling it takes the request back at
+ * once.
+ */
+internal suspend inline fun awaitCallback(crossinline register: (Runnable) -> Registration) {
+    suspendCancellableCoroutine { continuation ->
+        val registration = register { continuation.resume(Unit) }
+        continuation.invokeOnCancellation { registration.close() }
+    }
+}
+
+/**
+ * What may wait in the kernel, on a thread meant for that; cancelling interrupts it. What it made in the moment of a
+ * cancellation is closed, because nobody would get it.
+ */
+internal suspend fun <T : AutoCloseable> opening(block: () -> T): T {
+    var made: T? = null
+    try {
+        return runInterruptible(Dispatchers.IO) { block().also { made = it } }
+    } catch (cancelled: CancellationException) {
+        made?.close()
+        throw cancelled
+    }
+}
