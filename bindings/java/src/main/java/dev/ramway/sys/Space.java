@@ -1,0 +1,125 @@
+package dev.ramway.sys;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.invoke.MethodHandle;
+import java.util.List;
+import java.util.OptionalLong;
+
+/** Taking the space of a file, so that what is too big is an error now and not a signal later. */
+public final class Space {
+    // So long that a step's look at the limits costs little, so short that a full machine is noticed.
+    private static final long STEP = 16 << 20;
+    // Left to page tables, the process itself and everybody else, at most; of a small limit a 32nd part.
+    private static final long HEADROOM = 16 << 20;
+
+    private static final MethodHandle FALLOCATE =
+            Libc.withErrno("fallocate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG));
+
+    private Space() {}
+
+    /**
+     * Takes the space of bytes in a file, growing it where it is shorter, after a look at every limit that a later page
+     * fault would meet as SIGBUS or the OOM killer. On failure a part may be taken: throw the file away.
+     *
+     * @throws SysException.Limit that says which limit is in the way
+     * @throws SysException if the kernel refuses for another reason
+     */
+    public static void allocate(int fd, long offset, long length) throws SysException {
+        long end = offset + length;
+        if (offset < 0 || length < 0 || end < 0) {
+            throw new SysException.Limit(length + " bytes asked at offset " + offset + ": more than any file can hold");
+        }
+        if (length == 0) {
+            return;
+        }
+        long fileLimit = Limits.of(Limits.FILE_SIZE);
+        if (end > fileLimit) {
+            throw new SysException.Limit(end + " bytes asked, limited by RLIMIT_FSIZE (ulimit -f) = " + fileLimit + " bytes");
+        }
+        int type = Files.fileSystem(fd).type();
+        // Its pages are memory for as long as it lives, not a cache of a disk.
+        boolean inMemory = type == FileSystems.TMPFS || type == FileSystems.RAMFS;
+        List<ControlGroup> groups = inMemory ? ControlGroup.ofThisProcess() : List.of();
+        for (long at = offset; at < end;) {
+            // All that is still missing, so that what can never fit is refused before it has starved others.
+            check(fd, inMemory, groups, end - at);
+            long step = Math.min(end - at, STEP);
+            int errno = fallocate(fd, at, step);
+            if (errno != 0) {
+                throw new SysException(errno, "allocating " + length + " bytes (" + (at - offset) + " done)");
+            }
+            at += step;
+        }
+    }
+
+    private static int fallocate(int fd, long at, long length) {
+        Libc.Scratch s = Libc.scratch();
+        try {
+            while (true) {
+                if ((int) FALLOCATE.invokeExact(s.state, fd, 0, at, length) == 0) {
+                    return 0;
+                }
+                // On a signal the kernel gives the step's pages back, and it is made again; signals are rarer than steps.
+                if (s.errno() != Errno.EINTR) {
+                    return s.errno();
+                }
+            }
+        } catch (Throwable t) {
+            throw Libc.unexpected(t);
+        }
+    }
+
+    /** Whether so many more bytes can be had now. A limit that cannot be read does not limit. */
+    private static void check(int fd, boolean inMemory, List<ControlGroup> groups, long needed) throws SysException {
+        Files.FileSystem fs = Files.fileSystem(fd);
+        // A memfd, and a tmpfs mounted with size=0, count no blocks: no limit of the file system's.
+        if (fs.blocks() != 0) {
+            long fragments = Math.min(fs.available(), Long.MAX_VALUE / Math.max(fs.fragment(), 1));
+            compare(needed, fragments * fs.fragment(), "its file system's free space (df)");
+        }
+        if (!inMemory) {
+            return;
+        }
+        String meminfo = Files.text("/proc/meminfo");
+        OptionalLong total = field(meminfo, "MemTotal:");
+        OptionalLong available = field(meminfo, "MemAvailable:");
+        if (total.isPresent() && available.isPresent()) {
+            long free = lessHeadroom(available.getAsLong() << 10, total.getAsLong() << 10);
+            compare(needed, free, "the machine's MemAvailable (/proc/meminfo)");
+        }
+        for (ControlGroup group : groups) {
+            ControlGroup.Room room = group.room();
+            if (room != null) {
+                compare(needed, lessHeadroom(room.left(), room.limit()),
+                        "the control group's limit (" + group.limitFile() + " = " + room.limit() + ")");
+            }
+        }
+    }
+
+    private static void compare(long needed, long available, String limit) throws SysException.Limit {
+        if (needed > available) {
+            throw new SysException.Limit(needed + " bytes asked, " + available + " available, limited by " + limit);
+        }
+    }
+
+    private static long lessHeadroom(long available, long total) {
+        return available - Math.min(available, Math.min(total / 32, HEADROOM));
+    }
+
+    /** The number after the line that starts with exactly this word. */
+    static OptionalLong field(String text, String name) {
+        return text.lines().map(line -> line.trim().split("\\s+")).filter(words -> words.length > 1 && words[0].equals(name))
+                .findFirst().map(words -> number(words[1])).orElse(OptionalLong.empty());
+    }
+
+    static OptionalLong number(String text) {
+        try {
+            return OptionalLong.of(Long.parseUnsignedLong(text.trim()));
+        } catch (NumberFormatException e) {
+            return OptionalLong.empty();
+        }
+    }
+}
