@@ -1,18 +1,11 @@
 package dev.ramway.sys;
 
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 
 /** Memory without a name, whose size can be fixed for good. */
 public final class Memfd {
     private static final int MEMFD_CREATE = Platform.pick(319, 279);
-    private static final int FSTATFS = Platform.pick(138, 44);
-    private static final int FSTAT = Platform.pick(5, 80);
-    // Of struct stat, on both machines alike.
-    private static final long ST_SIZE = 48;
 
     private static final int MFD_CLOEXEC = 1;
     private static final int MFD_ALLOW_SEALING = 2;
@@ -31,8 +24,6 @@ public final class Memfd {
      * would kill us) nor grow, and nobody can take that back or add a seal that stops the other side's writes.
      */
     private static final int SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-    private static final long TMPFS_MAGIC = 0x01021994;
 
     /** The kernel's limit on a memfd's name: NAME_MAX less its own prefix "memfd:". */
     private static final int NAME_MAX = 249;
@@ -108,18 +99,9 @@ public final class Memfd {
         if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0) {
             throw new NotSealed("the memfd sent is sealed against writing");
         }
-        MemorySegment answer = Libc.scratch().buffer;
-        check(Libc.syscallAgain(FSTATFS, fd, answer.address(), 0, 0, 0, 0));
-        if (answer.get(JAVA_LONG, 0) != TMPFS_MAGIC) {
+        if (Files.fileSystem(fd).type() != FileSystems.TMPFS) {
             throw new NotSealed("the memfd sent is of huge pages, which a peer can take away");
         }
-        check(Libc.syscallAgain(FSTAT, fd, answer.address(), 0, 0, 0, 0));
-        return answer.get(JAVA_LONG, ST_SIZE);
-    }
-
-    private static void check(long result) throws SysException {
-        if (result < 0) {
-            throw new SysException((int) -result, "looking at memory");
-        }
+        return Files.stat(fd).size();
     }
 }
