@@ -1,0 +1,174 @@
+package dev.ramway;
+
+import dev.ramway.sys.BootId;
+import dev.ramway.sys.Mapping;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Instant;
+import java.util.Arrays;
+
+/**
+ * What a header page that may be trusted says. Checking works on a private copy, so each number is read once and what was
+ * checked is what is used.
+ *
+ * @param kind what the segment holds
+ * @param flags of the segment
+ * @param size the segment's length in bytes
+ * @param bootId when it was made, 16 bytes
+ * @param blocks the rings, or the region in block 0
+ */
+record Header(int kind, int flags, long size, byte[] bootId, Geometry[] blocks) {
+    boolean persistent() {
+        return (flags & Layout.FLAG_PERSISTENT) != 0;
+    }
+
+    /** Nobody uses this named segment and nobody may resume it. */
+    boolean ofAnotherBoot() {
+        byte[] now = BootId.now();
+        byte[] unknown = new byte[16];
+        // All zero on either side: not known, so not held against it.
+        return !Arrays.equals(bootId, unknown) && !Arrays.equals(now, unknown) && !Arrays.equals(bootId, now);
+    }
+
+    private static ByteBuffer littleEndian(byte[] page) {
+        return ByteBuffer.wrap(page).order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    /** The header page of a new segment. Rings begin empty at their first position, everything else is 0. */
+    static byte[] format(Spec spec) {
+        byte[] page = new byte[Layout.HEADER_SIZE];
+        ByteBuffer to = littleEndian(page);
+        to.putLong(Layout.OFF_MAGIC, Layout.MAGIC);
+        to.putInt(Layout.OFF_BYTE_ORDER, Layout.BYTE_ORDER);
+        to.putShort(Layout.OFF_VERSION_MAJOR, (short) Layout.VERSION_MAJOR);
+        to.putShort(Layout.OFF_VERSION_MINOR, (short) Layout.VERSION_MINOR);
+        to.putInt(Layout.OFF_KIND, spec.kind());
+        to.putInt(Layout.OFF_FLAGS, spec.flags());
+        to.putLong(Layout.OFF_SIZE, spec.size());
+        Instant now = Instant.now();
+        to.putLong(Layout.OFF_CREATED, now.getEpochSecond() * 1_000_000_000L + now.getNano());
+        to.put(Layout.OFF_BOOT_ID, spec.bootId());
+        for (int i = 0; i < 2; i++) {
+            Geometry g = spec.blocks()[i];
+            if (g.dataOffset() == 0) {
+                continue;
+            }
+            int base = Layout.block(i);
+            to.putLong(base + Layout.OFF_DATA_OFFSET, g.dataOffset());
+            to.putLong(base + Layout.OFF_CAPACITY, g.capacity());
+            to.putLong(base + Layout.OFF_LEN, g.length());
+            to.putInt(base + Layout.OFF_ALIGN, g.align());
+            if (spec.kind() != Layout.KIND_REGION) {
+                to.putLong(base + Layout.OFF_TAIL, Layout.firstPosition(g.align()));
+                to.putLong(base + Layout.OFF_HEAD, Layout.firstPosition(g.align()));
+            }
+        }
+        return page;
+    }
+
+    /**
+     * Decides whether a header page may be trusted, in the order of section 16 of docs/ABI.md. Nothing is allocated for
+     * what it claims.
+     *
+     * @param page the file's first {@link Layout#HEADER_SIZE} bytes, zero beyond its end
+     * @param fileSize the file's length in bytes
+     */
+    static Header check(byte[] page, long fileSize) {
+        ByteBuffer from = littleEndian(page);
+        if (from.getLong(Layout.OFF_MAGIC) != Layout.MAGIC) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "this is not a Ramway segment (other first bytes); it is left as it is");
+        }
+        if (fileSize < Layout.HEADER_SIZE) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the segment is cut off after %d bytes, less than its header page", fileSize);
+        }
+        int order = from.getInt(Layout.OFF_BYTE_ORDER);
+        if (order == Layout.BYTE_ORDER_SWAPPED) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment was made on a machine of the other byte order");
+        }
+        if (order != Layout.BYTE_ORDER) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the segment's byte order mark is 0x%08x", order);
+        }
+        int major = Short.toUnsignedInt(from.getShort(Layout.OFF_VERSION_MAJOR));
+        if (major != Layout.VERSION_MAJOR) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment has version %d.%d of the format, this side speaks %d.%d", major,
+                    Short.toUnsignedInt(from.getShort(Layout.OFF_VERSION_MINOR)), Layout.VERSION_MAJOR, Layout.VERSION_MINOR);
+        }
+        int unknown = from.getInt(Layout.OFF_FEATURES_REQUIRED) & ~Layout.FEATURES_KNOWN;
+        if (unknown != 0) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment needs features 0x%x, which this version does not know", unknown);
+        }
+        int kind = from.getInt(Layout.OFF_KIND);
+        if (kind < Layout.KIND_REGION || kind > Layout.KIND_LISTENER) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment is of kind %s, which this version does not know",
+                    Integer.toUnsignedString(kind));
+        }
+        long size = from.getLong(Layout.OFF_SIZE);
+        if (size != fileSize) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the segment says that it has %s bytes, the file has %d",
+                    Long.toUnsignedString(size), fileSize);
+        }
+        byte[] bootId = Arrays.copyOfRange(page, Layout.OFF_BOOT_ID, Layout.OFF_BOOT_ID + 16);
+        return new Header(kind, from.getInt(Layout.OFF_FLAGS), size, bootId, checkBlocks(from, kind, size));
+    }
+
+    /** The blocks that the segment's kind has. */
+    private static Geometry[] checkBlocks(ByteBuffer from, int kind, long size) {
+        Geometry first = switch (kind) {
+            case Layout.KIND_REGION -> checkRegion(from, size);
+            case Layout.KIND_RING, Layout.KIND_BUS -> checkRing(from, 0, kind, size);
+            default -> Geometry.NONE;
+        };
+        Geometry second = kind == Layout.KIND_BUS ? checkRing(from, 1, kind, size) : Geometry.NONE;
+        if (first.capacity() != 0 && second.capacity() != 0 && first.dataOffset() < second.dataOffset() + second.capacity()
+                && second.dataOffset() < first.dataOffset() + first.capacity()) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the two rings of the bus overlap");
+        }
+        return new Geometry[] {first, second};
+    }
+
+    /** Reads a block's geometry and checks that the data lies inside the segment and can be mapped here. */
+    private static Geometry checkRange(ByteBuffer from, int block, long size) {
+        int base = Layout.block(block);
+        long offset = from.getLong(base + Layout.OFF_DATA_OFFSET);
+        long capacity = from.getLong(base + Layout.OFF_CAPACITY);
+        long end = offset + capacity;
+        // The numbers are unsigned, and a sum below what was added to has overflowed. The size is a file's: above 0.
+        if (Long.compareUnsigned(offset, Layout.HEADER_SIZE) < 0 || offset % Layout.HEADER_SIZE != 0
+                || Long.compareUnsigned(end, offset) < 0 || Long.compareUnsigned(end, size) > 0) {
+            throw Errors.fail(ErrorKind.CORRUPT, "block %d claims %s bytes at %s, which do not lie in a segment of %d bytes", block,
+                    Long.toUnsignedString(capacity), Long.toUnsignedString(offset), size);
+        }
+        int page = Mapping.pageSize();
+        if (capacity != 0 && (offset % page != 0 || capacity % page != 0)) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH,
+                    "the data (%d bytes at %d) cannot be mapped with this machine's pages of %d bytes", capacity, offset, page);
+        }
+        return new Geometry(offset, capacity, from.getLong(base + Layout.OFF_LEN), from.getInt(base + Layout.OFF_ALIGN));
+    }
+
+    private static Geometry checkRing(ByteBuffer from, int block, int kind, long size) {
+        if (kind == Layout.KIND_BUS && from.getLong(Layout.block(block) + Layout.OFF_CAPACITY) == 0) {
+            return Geometry.NONE;
+        }
+        Geometry g = checkRange(from, block, size);
+        if (g.capacity() < Layout.HEADER_SIZE || Long.bitCount(g.capacity()) != 1) {
+            throw Errors.fail(ErrorKind.CORRUPT, "ring %d has a capacity of %d bytes, not a power of two of at least a page", block,
+                    g.capacity());
+        }
+        // As a signed number, one of 2^31 and more is below the least.
+        if (g.align() < Layout.ALIGN_MIN || g.align() > Layout.ALIGN_MAX || Integer.bitCount(g.align()) != 1
+                || g.align() > g.capacity()) {
+            throw Errors.fail(ErrorKind.CORRUPT, "ring %d has an alignment of %s", block, Integer.toUnsignedString(g.align()));
+        }
+        return new Geometry(g.dataOffset(), g.capacity(), 0, g.align());
+    }
+
+    private static Geometry checkRegion(ByteBuffer from, long size) {
+        Geometry g = checkRange(from, 0, size);
+        if (g.length() == 0 || Long.compareUnsigned(g.length(), g.capacity()) > 0) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the region claims %s bytes in a capacity of %d",
+                    Long.toUnsignedString(g.length()), g.capacity());
+        }
+        return new Geometry(g.dataOffset(), g.capacity(), g.length(), 0);
+    }
+}

@@ -1,0 +1,46 @@
+package dev.ramway;
+
+/**
+ * Tells one side that the other one lives, and lets go of the segment at the end. No method may be called after close; the
+ * others may be called from several threads at once.
+ */
+interface Link {
+    /** For two threads of one process: only the closed flag tells. */
+    Link NONE = new Link() {
+        @Override
+        public boolean peerAlive(Role me) {
+            return true;
+        }
+
+        @Override
+        public boolean vanished() {
+            return false;
+        }
+
+        @Override
+        public boolean isFinal() {
+            return true;
+        }
+
+        @Override
+        public void close() {}
+    };
+
+    /**
+     * Whether the other role is held by somebody alive. A question for the slow path: it is one system call. It says yes
+     * where it cannot know.
+     */
+    boolean peerAlive(Role me);
+
+    /** Whether a named segment has lost its name, so that no successor can ever attach. One system call. */
+    boolean vanished();
+
+    /** Whether Closed and PeerDead are for ever; on a named ring a successor may attach. */
+    boolean isFinal();
+
+    /**
+     * Lets the role go and closes the descriptors; on a named segment the last one out removes the name if nothing is
+     * undelivered. To be called once, after the closed flag is set, the peer is woken and all is unmapped.
+     */
+    void close();
+}

@@ -1,0 +1,48 @@
+package dev.ramway;
+
+import dev.ramway.sys.Files;
+import dev.ramway.sys.Lock;
+import dev.ramway.sys.Stat;
+import dev.ramway.sys.SysException;
+import java.time.Duration;
+
+/** The segment whose lock says that a listener lives. */
+final class ListenerLock {
+    private ListenerLock() {}
+
+    /**
+     * Makes the segment of a listener (kind 4, byte 1) under its own name or path, removing a dead one with its socket:
+     * AlreadyExists if somebody listens there. Closing the link removes the segment, and a socket beside it
+     * ({@link SegmentName#socketOf}), if it is the last one. Whoever can open the file can lock it and so keep the next
+     * listener out: our user only. Nothing but locks is shared through it, so that a disk will do.
+     */
+    static NamedLink take(String name, Duration timeout) {
+        Errors.checkPlatform();
+        Options options = Options.DEFAULT.withAllowDisk(true).withTimeout(timeout);
+        Segment opened = new Named(name, How.CREATE, Layout.KIND_LISTENER, Spec.listener().named(false), NamedLink.BYTE_LISTENER, false,
+                options, found -> {}).open();
+        Files.close(opened.fd());
+        return opened.link();
+    }
+
+    /**
+     * Whether somebody holds the lock of a listener's segment in a directory; null: not known, if the file may not be asked.
+     */
+    static Boolean lives(int dir, String file) {
+        int fd = -1;
+        try {
+            Stat stat = Files.statAt(dir, file);
+            if (stat == null || !stat.isRegular()) {
+                return false;
+            }
+            fd = Files.openAt(dir, file, false);
+            return fd < 0 ? null : Lock.heldByAnother(fd, NamedLink.BYTE_LISTENER) != Lock.Mode.UNLOCKED;
+        } catch (SysException e) {
+            return null;
+        } finally {
+            if (fd >= 0) {
+                Files.close(fd);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+package dev.ramway;
+
+import dev.ramway.sys.Mapping;
+import dev.ramway.sys.Placement;
+import dev.ramway.sys.Space;
+import dev.ramway.sys.SysException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/** Taking and mapping a segment's memory. */
+final class Memory {
+    private Memory() {}
+
+    /** How many bytes of the header page are mapped: the header page, or a page where that is larger. */
+    static long headerLength() {
+        return Math.max(Mapping.pageSize(), Layout.HEADER_SIZE);
+    }
+
+    /**
+     * Takes the space of the header page and of the data. What lies between them, where pages are huge, stays a hole.
+     */
+    static void allocate(int fd, Spec spec) {
+        try {
+            Space.allocate(fd, 0, Layout.HEADER_SIZE);
+            for (Geometry g : spec.blocks()) {
+                Space.allocate(fd, g.dataOffset(), g.capacity());
+            }
+        } catch (SysException e) {
+            throw Errors.os(e, "taking the segment's space");
+        }
+    }
+
+    /** Maps the header page of a file that holds at least {@link #headerLength} bytes. */
+    static MemorySegment mapHeader(int fd, boolean writable) {
+        try {
+            return Mapping.map(fd, 0, headerLength(), writable);
+        } catch (SysException e) {
+            throw Errors.os(e, "mapping the header page");
+        }
+    }
+
+    /** A private copy of a mapped header page, for {@link Header#check}. */
+    static byte[] snapshot(MemorySegment header) {
+        byte[] copy = new byte[Layout.HEADER_SIZE];
+        ByteBuffer to = ByteBuffer.wrap(copy).order(ByteOrder.nativeOrder());
+        for (int at = 0; at < Layout.HEADER_SIZE; at += 8) {
+            // Others may write meanwhile: each word is loaded once and stands for itself.
+            to.putLong(at, (long) LONG.getOpaque(header, (long) at));
+        }
+        return copy;
+    }
+
+    private static final java.lang.invoke.VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
+
+    /** Does to mapped data what the options ask of it. */
+    static void place(MemorySegment data, int copies, Options options, String what) {
+        try {
+            new Placement(options.hugePages(), options.lockMemory(), options.prefault()).apply(data, copies);
+        } catch (SysException e) {
+            throw Errors.os(e, what);
+        }
+    }
+
+    /** What the data's offset and capacity must be multiples of. */
+    static long granule(Options options) {
+        if (!options.hugePages()) {
+            return Mapping.pageSize();
+        }
+        try {
+            return Placement.hugePageSize();
+        } catch (SysException e) {
+            throw Errors.os(e, "hugePages");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+package dev.ramway;
+
+import dev.ramway.sys.Files;
+
+/**
+ * A named segment that this process uses.
+ *
+ * @param fd a description without locks, for mapping
+ * @param header what it says, checked
+ * @param link its locks
+ */
+record Segment(int fd, Header header, NamedLink link) {
+    /** Lets everything go. */
+    void drop() {
+        Files.close(fd);
+        link.close();
+    }
+}

@@ -1,0 +1,114 @@
+package dev.ramway;
+
+import dev.ramway.sys.Files;
+import dev.ramway.sys.SysException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/** What a ring still holds for its next receiver. */
+final class Undelivered {
+    private Undelivered() {}
+
+    /** A ring's words in a copy of the header page. */
+    private record Words(long tail, long head, int producerFlags, int producerEpoch, int closeSeen) {
+        static Words of(byte[] page, int block) {
+            ByteBuffer from = ByteBuffer.wrap(page).order(ByteOrder.LITTLE_ENDIAN);
+            int base = Layout.block(block);
+            int producer = base + Layout.OFF_PRODUCER;
+            return new Words(from.getLong(base + Layout.OFF_TAIL), from.getLong(base + Layout.OFF_HEAD),
+                    from.getInt(producer + Layout.ROLE_FLAGS), from.getInt(producer + Layout.ROLE_EPOCH),
+                    from.getInt(base + Layout.OFF_CONSUMER + Layout.ROLE_CLOSE_SEEN));
+        }
+
+        /** An orderly close that no receiver has seen: it is delivered like a message. */
+        boolean unseenClose() {
+            return (producerFlags & Layout.ROLE_CLOSED) != 0 && producerEpoch != 0 && closeSeen != producerEpoch;
+        }
+
+        /** Positions that contradict each other count as undelivered: what is not understood is not thrown away. */
+        boolean hasMessages(Geometry g) {
+            return tail != head || !Layout.positionsAgree(tail, head, g.capacity(), g.align());
+        }
+    }
+
+    private static boolean hasRing(Header header, int block) {
+        return header.kind() != Layout.KIND_REGION && header.blocks()[block].capacity() != 0;
+    }
+
+    /** Whether the last one out leaves the name in place. */
+    static boolean mustStay(byte[] page, Header header) {
+        if (header.persistent()) {
+            return true;
+        }
+        for (int i = 0; i < 2; i++) {
+            if (hasRing(header, i)) {
+                Words words = Words.of(page, i);
+                if (words.hasMessages(header.blocks()[i]) || words.unseenClose()) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    /** Why a segment that nobody uses is nevertheless not to be thrown away; null if it may be. */
+    static String reasonToKeep(int fd, Header header) {
+        byte[] page = SegmentFile.readPage(fd).bytes();
+        for (int i = 0; i < 2; i++) {
+            if (!hasRing(header, i)) {
+                continue;
+            }
+            Words words = Words.of(page, i);
+            if (words.hasMessages(header.blocks()[i])) {
+                return count(fd, header.blocks()[i], words.tail(), words.head());
+            }
+            if (words.unseenClose()) {
+                return "it holds the end of a stream that no receiver has seen";
+            }
+        }
+        return header.persistent() ? "it is persistent" : null;
+    }
+
+    /**
+     * Walks the frames from head to tail, believing no length, and says how many there are. It reads the file in pieces of
+     * at most a MiB: no mapping, so a truncated file is an error and not a signal.
+     */
+    private static String count(int fd, Geometry g, long tail, long head) {
+        if (!Layout.positionsAgree(tail, head, g.capacity(), g.align())) {
+            return String.format("it is damaged: the positions %s and %s contradict each other", Long.toUnsignedString(head),
+                    Long.toUnsignedString(tail));
+        }
+        byte[] window = new byte[(int) Math.min(1 << 20, g.capacity())];
+        ByteBuffer frames = ByteBuffer.wrap(window).order(ByteOrder.LITTLE_ENDIAN);
+        // Where the window lies in the ring's data, and how much of it was read.
+        long base = 0;
+        long filled = 0;
+        long pending = tail - head;
+        long messages = 0;
+        long bytes = 0;
+        for (long done = 0; done < pending;) {
+            // A frame's header never straddles the end of the data: it takes 16 bytes at a multiple of 16.
+            long at = (head + done) & (g.capacity() - 1);
+            if (at < base || at + Layout.FRAME_HEADER > base + filled) {
+                try {
+                    filled = Files.readAt(fd, window, (int) Math.min(window.length, g.capacity() - at), g.dataOffset() + at);
+                } catch (SysException e) {
+                    throw Errors.os(e, "reading the ring");
+                }
+                if (filled < Layout.FRAME_HEADER) {
+                    return "it is damaged: the file ends before the frame at " + at;
+                }
+                base = at;
+            }
+            long length = Integer.toUnsignedLong(frames.getInt((int) (at - base)));
+            long size = Layout.frameSize(length, g.align());
+            if (length > Layout.MESSAGE_MAX || size > pending - done) {
+                return String.format("it is damaged: the frame at %d claims %d bytes, %d are published", at, length, pending - done);
+            }
+            messages++;
+            bytes += length;
+            done += size;
+        }
+        return String.format("it holds %d undelivered messages (%d bytes)", messages, bytes);
+    }
+}
