@@ -1,16 +1,8 @@
 package dev.ramway.sys;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.invoke.MethodHandle;
-
 /** What the machine has. */
 public final class Cpu {
-    // The number of _SC_NPROCESSORS_ONLN in glibc and musl.
-    private static final int ONLINE = 84;
-    private static final int COUNT = online();
+    private static final int COUNT = count(Files.text("/sys/devices/system/cpu/online"));
 
     private Cpu() {}
 
@@ -22,12 +14,17 @@ public final class Cpu {
         return COUNT;
     }
 
-    private static int online() {
-        MethodHandle sysconf = Libc.plain("sysconf", FunctionDescriptor.of(JAVA_LONG, JAVA_INT));
+    /** How many numbers a list such as {@code 0-3,7} has; where there is none, what the virtual machine knows. */
+    static int count(String list) {
+        int count = 0;
         try {
-            return (int) Math.max((long) sysconf.invokeExact(ONLINE), 1);
-        } catch (Throwable t) {
-            throw Libc.unexpected(t);
+            for (String range : list.trim().split(",")) {
+                String[] ends = range.split("-", 2);
+                count += Integer.parseInt(ends[ends.length - 1]) - Integer.parseInt(ends[0]) + 1;
+            }
+        } catch (NumberFormatException e) {
+            count = 0;
         }
+        return count > 0 ? count : Runtime.getRuntime().availableProcessors();
     }
 }

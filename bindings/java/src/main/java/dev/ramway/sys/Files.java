@@ -1,16 +1,12 @@
 package dev.ramway.sys;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
 
 /** Names, descriptors and what files hold. */
@@ -46,43 +42,22 @@ public final class Files {
     private static final int STATX = Platform.pick(332, 291);
     private static final int RENAMEAT2 = Platform.pick(316, 276);
 
-    private static final ValueLayout.OfLong LONG = JAVA_LONG;
-    private static final MethodHandle LINKAT = Libc.withErrno("linkat", FunctionDescriptor.of(
-            JAVA_INT, JAVA_INT, ValueLayout.ADDRESS, JAVA_INT, ValueLayout.ADDRESS, JAVA_INT));
-    private static final MethodHandle UNLINKAT =
-            Libc.withErrno("unlinkat", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ValueLayout.ADDRESS, JAVA_INT));
-    private static final MethodHandle MKDIR =
-            Libc.withErrno("mkdir", FunctionDescriptor.of(JAVA_INT, ValueLayout.ADDRESS, JAVA_INT));
-    private static final MethodHandle FCHMOD = Libc.withErrno("fchmod", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
-    private static final MethodHandle FTRUNCATE = Libc.withErrno("ftruncate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, LONG));
-    private static final MethodHandle PREAD =
-            Libc.withErrno("pread", FunctionDescriptor.of(LONG, JAVA_INT, ValueLayout.ADDRESS, LONG, LONG));
-    private static final MethodHandle PWRITE =
-            Libc.withErrno("pwrite", FunctionDescriptor.of(LONG, JAVA_INT, ValueLayout.ADDRESS, LONG, LONG));
-    private static final MethodHandle FSTATFS =
-            Libc.withErrno("fstatfs", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ValueLayout.ADDRESS));
+    private static final int OPENAT = Platform.pick(257, 56);
+    private static final int LINKAT = Platform.pick(265, 37);
+    private static final int UNLINKAT = Platform.pick(263, 35);
+    private static final int MKDIRAT = Platform.pick(258, 34);
+    private static final int FCHMOD = Platform.pick(91, 52);
+    private static final int FTRUNCATE = Platform.pick(77, 46);
+    private static final int PREAD64 = Platform.pick(17, 67);
+    private static final int PWRITE64 = Platform.pick(18, 68);
+    private static final int FSTATFS = Platform.pick(138, 44);
 
     private Files() {}
 
-    private interface Call {
-        int errnoOrZero(MemorySegment state) throws Throwable;
-    }
-
-    /** Makes a call that gives 0 or -1 until no signal interrupts it. */
-    private static int again(Call call) {
-        Libc.Scratch s = Libc.scratch();
-        try {
-            while (true) {
-                if (call.errnoOrZero(s.state) == 0) {
-                    return 0;
-                }
-                int errno = s.errno();
-                if (errno != Errno.EINTR) {
-                    return -errno;
-                }
-            }
-        } catch (Throwable t) {
-            throw Libc.unexpected(t);
+    private static int openat(int dir, String name, int flags, int mode) {
+        try (Arena arena = Arena.ofConfined()) {
+            long path = Libc.string(arena, name).address();
+            return (int) Libc.syscallAgain(OPENAT, dir, path, flags | O_CLOEXEC, mode, 0, 0);
         }
     }
 
@@ -101,7 +76,7 @@ public final class Files {
      * a symbolic link at the end of the path is ENOTDIR or ELOOP.
      */
     public static int openDir(String path, boolean follow) {
-        return Libc.openat(AT_CWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW), 0);
+        return openat(AT_CWD, path, O_PATH | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW), 0);
     }
 
     /**
@@ -110,22 +85,22 @@ public final class Files {
      */
     public static int openAt(int dir, String name, boolean writable) {
         int flags = writable ? O_RDWR : O_RDONLY;
-        return Libc.openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+        return openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     }
 
     /** What is at a name, only to be asked about and for {@link #procPath}: a descriptor, or the error with a minus sign. */
     public static int openPath(int dir, String name) {
-        return Libc.openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+        return openat(dir, name, O_PATH | O_NOFOLLOW, 0);
     }
 
     /** Makes a file with a name that nothing has yet: a descriptor, or the error with a minus sign. */
     public static int createNew(int dir, String name) {
-        return Libc.openat(dir, name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+        return openat(dir, name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0600);
     }
 
     /** Makes a file in the directory's file system that has no name yet: a descriptor, or the error with a minus sign. */
     public static int createUnnamed(int dir) {
-        return Libc.openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        return openat(dir, ".", O_TMPFILE | O_RDWR, 0600);
     }
 
     /** A short path to an open file or directory. Needs /proc. */
@@ -135,7 +110,7 @@ public final class Files {
 
     /** Another open file description of the same file, which need not have a name; or the error with a minus sign. */
     public static int reopen(int fd) {
-        return Libc.openat(AT_CWD, procPath(fd), O_RDWR | O_CLOEXEC, 0);
+        return openat(AT_CWD, procPath(fd), O_RDWR, 0);
     }
 
     /** Gives a file without a name its name: 0, or the error with a minus sign, EEXIST if the name is taken. */
@@ -150,9 +125,9 @@ public final class Files {
 
     private static int linkat(int fromDir, String from, int toDir, String to, int flags) {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment source = Libc.string(arena, from);
-            MemorySegment target = Libc.string(arena, to);
-            return again(state -> (int) LINKAT.invokeExact(state, fromDir, source, toDir, target, flags));
+            long source = Libc.string(arena, from).address();
+            long target = Libc.string(arena, to).address();
+            return (int) Libc.syscallAgain(LINKAT, fromDir, source, toDir, target, flags, 0);
         }
     }
 
@@ -175,28 +150,26 @@ public final class Files {
     /** Removes a name: 0, or the error with a minus sign. */
     public static int unlink(int dir, String name) {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment path = Libc.string(arena, name);
-            return again(state -> (int) UNLINKAT.invokeExact(state, dir, path, 0));
+            return (int) Libc.syscallAgain(UNLINKAT, dir, Libc.string(arena, name).address(), 0, 0, 0, 0);
         }
     }
 
     /** Makes a directory for its owner alone: 0, or the error with a minus sign. That it exists already is fine. */
     public static int makeDir(String name) {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment path = Libc.string(arena, name);
-            int result = again(state -> (int) MKDIR.invokeExact(state, path, 0700));
+            int result = (int) Libc.syscallAgain(MKDIRAT, AT_CWD, Libc.string(arena, name).address(), 0700, 0, 0, 0);
             return result == -Errno.EEXIST ? 0 : result;
         }
     }
 
     /** Sets a file's permissions exactly, whatever the umask: 0, or the error with a minus sign. */
     public static int chmod(int fd, int mode) {
-        return again(state -> (int) FCHMOD.invokeExact(state, fd, mode & 0777));
+        return (int) Libc.syscallAgain(FCHMOD, fd, mode & 0777, 0, 0, 0, 0);
     }
 
     /** Sets a file's length: 0, or the error with a minus sign. */
     public static int truncate(int fd, long length) {
-        return again(state -> (int) FTRUNCATE.invokeExact(state, fd, length));
+        return (int) Libc.syscallAgain(FTRUNCATE, fd, length, 0, 0, 0, 0);
     }
 
     /**
@@ -254,13 +227,13 @@ public final class Files {
      */
     public static FileSystem fileSystem(int fd) throws SysException {
         MemorySegment result = Libc.scratch().buffer;
-        int errno = -again(state -> (int) FSTATFS.invokeExact(state, fd, result));
+        int errno = (int) -Libc.syscallAgain(FSTATFS, fd, result.address(), 0, 0, 0, 0);
         if (errno != 0) {
             throw new SysException(errno, "");
         }
         // struct statfs: type, bsize, blocks, bfree, bavail, files, ffree, fsid, namelen, frsize.
-        return new FileSystem((int) result.get(LONG, 0), result.get(LONG, 8), result.get(LONG, 16), result.get(LONG, 32),
-                result.get(LONG, 72));
+        return new FileSystem((int) result.get(JAVA_LONG, 0), result.get(JAVA_LONG, 8), result.get(JAVA_LONG, 16), result.get(JAVA_LONG, 32),
+                result.get(JAVA_LONG, 72));
     }
 
     /**
@@ -269,27 +242,21 @@ public final class Files {
      * @throws SysException if it cannot be read
      */
     public static int readAt(int fd, byte[] into, int length, long offset) throws SysException {
-        Libc.Scratch s = Libc.scratch();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment buffer = arena.allocate(Math.max(length, 1));
             int done = 0;
             while (done < length) {
-                long n = (long) PREAD.invokeExact(s.state, fd, buffer.asSlice(done), (long) (length - done), offset + done);
+                long n = Libc.syscallAgain(PREAD64, fd, buffer.address() + done, length - done, offset + done, 0, 0);
+                if (n < 0) {
+                    throw new SysException((int) -n, "");
+                }
                 if (n == 0) {
                     break;
                 }
-                if (n > 0) {
-                    done += (int) n;
-                } else if (s.errno() != Errno.EINTR) {
-                    throw new SysException(s.errno(), "");
-                }
+                done += (int) n;
             }
             MemorySegment.copy(buffer, JAVA_BYTE, 0, into, 0, done);
             return done;
-        } catch (SysException e) {
-            throw e;
-        } catch (Throwable t) {
-            throw Libc.unexpected(t);
         }
     }
 
@@ -299,22 +266,16 @@ public final class Files {
      * @throws SysException if they cannot be written
      */
     public static void writeAt(int fd, byte[] bytes, long offset) throws SysException {
-        Libc.Scratch s = Libc.scratch();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment buffer = arena.allocateFrom(JAVA_BYTE, bytes);
-            long done = 0;
+            int done = 0;
             while (done < bytes.length) {
-                long n = (long) PWRITE.invokeExact(s.state, fd, buffer.asSlice(done), bytes.length - done, offset + done);
-                if (n > 0) {
-                    done += n;
-                } else if (n == 0 || s.errno() != Errno.EINTR) {
-                    throw new SysException(n == 0 ? Errno.EIO : s.errno(), "");
+                long n = Libc.syscallAgain(PWRITE64, fd, buffer.address() + done, bytes.length - done, offset + done, 0, 0);
+                if (n <= 0) {
+                    throw new SysException(n == 0 ? Errno.EIO : (int) -n, "");
                 }
+                done += (int) n;
             }
-        } catch (SysException e) {
-            throw e;
-        } catch (Throwable t) {
-            throw Libc.unexpected(t);
         }
     }
 

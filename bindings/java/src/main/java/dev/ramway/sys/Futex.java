@@ -46,6 +46,6 @@ public final class Futex {
      */
     public static void wakeAll(long word) {
         // All rather than one: a waiter that was killed may still be queued and would swallow a single wake-up.
-        Libc.shortSyscall(NUMBER, word, WAKE, Integer.MAX_VALUE, 0, 0, 0);
+        Libc.syscall(NUMBER, word, WAKE, Integer.MAX_VALUE, 0, 0, 0);
     }
 }

@@ -1,12 +1,8 @@
 package dev.ramway.sys;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.lang.invoke.MethodHandle;
 
 /** The limits of this process that the kernel keeps. */
 final class Limits {
@@ -15,21 +11,15 @@ final class Limits {
     /** How much it may lock in memory. */
     static final int LOCKED_MEMORY = 8;
 
-    private static final MethodHandle GETRLIMIT =
-            Libc.withErrno("getrlimit", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ValueLayout.ADDRESS));
+    private static final int PRLIMIT64 = Platform.pick(302, 261);
 
     private Limits() {}
 
     /** A limit in bytes; {@link Long#MAX_VALUE} for none, and where the kernel does not say. */
     static long of(int which) {
-        Libc.Scratch s = Libc.scratch();
-        MemorySegment limit = s.buffer.asSlice(0, 16);
-        try {
-            if ((int) GETRLIMIT.invokeExact(s.state, which, limit) != 0) {
-                return Long.MAX_VALUE;
-            }
-        } catch (Throwable t) {
-            throw Libc.unexpected(t);
+        MemorySegment limit = Libc.scratch().buffer;
+        if (Libc.syscall(PRLIMIT64, 0, which, 0, limit.address(), 0, 0) != 0) {
+            return Long.MAX_VALUE;
         }
         // Unsigned, and all ones for none.
         long current = limit.get(JAVA_LONG, 0);

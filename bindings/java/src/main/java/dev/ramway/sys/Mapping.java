@@ -1,6 +1,10 @@
 package dev.ramway.sys;
 
+import java.io.FileInputStream;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 
 /** Mappings of files. What is mapped stays until {@link #unmap}: its segments are of global scope, and that is the caller's to mind. */
 public final class Mapping {
@@ -13,7 +17,12 @@ public final class Mapping {
     private static final int MAP_ANONYMOUS = 0x20;
     private static final int MAP_NORESERVE = 0x4000;
 
-    private static final int PAGE_SIZE = Libc.getpagesize();
+    private static final int MMAP = Platform.pick(9, 222);
+    private static final int MUNMAP = Platform.pick(11, 215);
+
+    private static final int PAGE_SIZE = askPageSize();
+    private static final int PAGE_SIZE_DEFAULT = 4096;
+    private static final int AT_PAGESZ = 6;
     private static final long HUGE = 2 << 20;
 
     private Mapping() {}
@@ -33,7 +42,7 @@ public final class Mapping {
     public static MemorySegment map(int fd, long offset, long length, boolean writable) throws SysException {
         long align = largePage(fd, length);
         if (align <= PAGE_SIZE) {
-            return memory(checked(Libc.mmap(0, length, protection(writable), MAP_SHARED, fd, offset)), length, writable);
+            return memory(checked(mmap(0, length, protection(writable), MAP_SHARED, fd, offset)), length, writable);
         }
         long at = reserve(length, align);
         mapOver(at, at, length, fd, offset, length, writable);
@@ -58,9 +67,36 @@ public final class Mapping {
         return memory(at, 2 * capacity, writable);
     }
 
+    /** There is no system call for it: the kernel tells each process by a number in the vector that starts it. */
+    private static int askPageSize() {
+        int size = PAGE_SIZE_DEFAULT;
+        try (FileInputStream in = new FileInputStream("/proc/self/auxv")) {
+            ByteBuffer pairs = ByteBuffer.wrap(in.readAllBytes()).order(ByteOrder.nativeOrder());
+            while (pairs.remaining() >= 16) {
+                long key = pairs.getLong();
+                long value = pairs.getLong();
+                if (key == AT_PAGESZ) {
+                    size = (int) value;
+                }
+            }
+        } catch (IOException e) {
+            // Without /proc. A larger page than this is met at the first mmap, as EINVAL.
+            return size;
+        }
+        return size;
+    }
+
+    private static long mmap(long at, long length, int protection, int flags, int fd, long offset) {
+        return Libc.syscall(MMAP, at, length, protection, flags, fd, offset);
+    }
+
+    private static void munmap(long at, long length) {
+        Libc.syscall(MUNMAP, at, length, 0, 0, 0, 0);
+    }
+
     /** Undoes {@link #map} and {@link #mirror}. Nobody may use the memory any more. */
     public static void unmap(MemorySegment memory) {
-        Libc.munmap(memory.address(), memory.byteSize());
+        munmap(memory.address(), memory.byteSize());
     }
 
     private static int protection(boolean writable) {
@@ -84,9 +120,9 @@ public final class Mapping {
     private static void mapOver(long at, long reserved, long reservedLength, int fd, long offset, long length, boolean writable)
             throws SysException {
         try {
-            checked(Libc.mmap(at, length, protection(writable), MAP_SHARED | MAP_FIXED, fd, offset));
+            checked(mmap(at, length, protection(writable), MAP_SHARED | MAP_FIXED, fd, offset));
         } catch (SysException e) {
-            Libc.munmap(reserved, reservedLength);
+            munmap(reserved, reservedLength);
             throw e;
         }
     }
@@ -95,7 +131,7 @@ public final class Mapping {
     private static long reserve(long length, long align) throws SysException {
         long slack = align > PAGE_SIZE ? align : 0;
         int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-        long base = checked(Libc.mmap(0, length + slack, PROT_NONE, flags, -1, 0));
+        long base = checked(mmap(0, length + slack, PROT_NONE, flags, -1, 0));
         if (slack == 0) {
             return base;
         }
@@ -103,10 +139,10 @@ public final class Mapping {
         long at = base + before;
         // What was only taken to find a multiple goes back; nobody knows of it.
         if (before > 0) {
-            Libc.munmap(base, before);
+            munmap(base, before);
         }
         if (slack - before > 0) {
-            Libc.munmap(at + length, slack - before);
+            munmap(at + length, slack - before);
         }
         return at;
     }

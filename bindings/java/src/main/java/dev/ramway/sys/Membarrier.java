@@ -18,7 +18,7 @@ public final class Membarrier {
     }
 
     private static final class Known {
-        // Not the short kind: registering waits for every processor's grace period.
+        // Registering waits for every processor's grace period.
         static final boolean CAN = !"0".equals(System.getenv("RAMWAY_MEMBARRIER"))
                 && Libc.syscall(NUMBER, REGISTER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0) == 0 && run();
     }
@@ -30,6 +30,6 @@ public final class Membarrier {
      * @return false if the kernel refused: then there was none, not even here
      */
     public static boolean run() {
-        return Libc.shortSyscall(NUMBER, GLOBAL_EXPEDITED, 0, 0, 0, 0, 0) == 0;
+        return Libc.syscall(NUMBER, GLOBAL_EXPEDITED, 0, 0, 0, 0, 0) == 0;
     }
 }

@@ -1,11 +1,8 @@
 package dev.ramway.sys;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
 /**
@@ -24,9 +21,8 @@ public record Placement(boolean hugePages, boolean lockMemory, boolean prefault)
 
     private static final String THP = "/sys/kernel/mm/transparent_hugepage";
 
-    private static final MethodHandle MADVISE =
-            Libc.withErrno("madvise", FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT));
-    private static final MethodHandle MLOCK = Libc.withErrno("mlock", FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG));
+    private static final int MADVISE = Platform.pick(28, 233);
+    private static final int MLOCK = Platform.pick(149, 228);
     private static final VarHandle WORD = JAVA_INT.varHandle();
 
     /**
@@ -65,30 +61,13 @@ public record Placement(boolean hugePages, boolean lockMemory, boolean prefault)
         }
     }
 
+    /** 0 or the error. */
     private static int madvise(long at, long length, int advice) {
-        Libc.Scratch s = Libc.scratch();
-        try {
-            while (true) {
-                if ((int) MADVISE.invokeExact(s.state, at, length, advice) == 0) {
-                    return 0;
-                }
-                if (s.errno() != Errno.EINTR) {
-                    return s.errno();
-                }
-            }
-        } catch (Throwable t) {
-            throw Libc.unexpected(t);
-        }
+        return (int) -Libc.syscallAgain(MADVISE, at, length, advice, 0, 0, 0);
     }
 
     private static void lock(long at, long length) throws SysException {
-        Libc.Scratch s = Libc.scratch();
-        int errno;
-        try {
-            errno = (int) MLOCK.invokeExact(s.state, at, length) == 0 ? 0 : s.errno();
-        } catch (Throwable t) {
-            throw Libc.unexpected(t);
-        }
+        int errno = (int) -Libc.syscallAgain(MLOCK, at, length, 0, 0, 0, 0);
         if (errno == 0) {
             return;
         }

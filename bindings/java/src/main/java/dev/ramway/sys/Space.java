@@ -1,10 +1,5 @@
 package dev.ramway.sys;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.invoke.MethodHandle;
 import java.util.List;
 import java.util.OptionalLong;
 
@@ -15,8 +10,7 @@ public final class Space {
     // Left to page tables, the process itself and everybody else, at most; of a small limit a 32nd part.
     private static final long HEADROOM = 16 << 20;
 
-    private static final MethodHandle FALLOCATE =
-            Libc.withErrno("fallocate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG));
+    private static final int FALLOCATE = Platform.pick(285, 47);
 
     private Space() {}
 
@@ -47,28 +41,12 @@ public final class Space {
             // All that is still missing, so that what can never fit is refused before it has starved others.
             check(fd, inMemory, groups, end - at);
             long step = Math.min(end - at, STEP);
-            int errno = fallocate(fd, at, step);
-            if (errno != 0) {
-                throw new SysException(errno, "allocating " + length + " bytes (" + (at - offset) + " done)");
+            // On a signal the kernel gives the step's pages back, and it is made again; signals are rarer than steps.
+            int result = (int) Libc.syscallAgain(FALLOCATE, fd, 0, at, step, 0, 0);
+            if (result != 0) {
+                throw new SysException(-result, "allocating " + length + " bytes (" + (at - offset) + " done)");
             }
             at += step;
-        }
-    }
-
-    private static int fallocate(int fd, long at, long length) {
-        Libc.Scratch s = Libc.scratch();
-        try {
-            while (true) {
-                if ((int) FALLOCATE.invokeExact(s.state, fd, 0, at, length) == 0) {
-                    return 0;
-                }
-                // On a signal the kernel gives the step's pages back, and it is made again; signals are rarer than steps.
-                if (s.errno() != Errno.EINTR) {
-                    return s.errno();
-                }
-            }
-        } catch (Throwable t) {
-            throw Libc.unexpected(t);
         }
     }
 
