@@ -1,0 +1,17 @@
+#!/bin/sh
+# `sh dotnet.sh ARGUMENT...` is `dotnet ARGUMENT...` by the SDK that toolchain.sh finds or fetches, in an environment where
+# nothing is sent anywhere and no server stays behind.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+command=$(sh "$here/toolchain.sh")
+# The SDK that is fetched is older than the runtime it runs on, and there is no ICU in small containers.
+export DOTNET_ROLL_FORWARD=Major DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 DOTNET_CLI_TELEMETRY_OPTOUT=1 \
+    DOTNET_GENERATE_ASPNET_CERTIFICATE=false DOTNET_SKIP_FIRST_TIME_EXPERIENCE=1 DOTNET_NOLOGO=1
+case ${1:-} in
+build | pack | msbuild)
+    verb=$1
+    shift
+    exec "$command" "$verb" -nologo -m:1 -nodereuse:false -p:UseSharedCompilation=false -p:RestoreConfigFile="$here/nuget.config" "$@"
+    ;;
+esac
+exec "$command" "$@"

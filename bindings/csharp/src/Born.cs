@@ -1,0 +1,326 @@
+using System;
+using System.Security.Cryptography;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    /// <summary>
+    /// A segment that is whole and locked but has no name yet; kept when somebody else was faster, for the next attempt.
+    /// </summary>
+    internal sealed class Birth
+    {
+        // What the file is called meanwhile where the file system knows no files without a name; empty where it does.
+        private string _dotName = "";
+        private int _dir = -1;
+
+        internal OpenSegment? Segment { get; private set; }
+
+        /// <summary>Throws away what has not got its name.</summary>
+        internal void Drop()
+        {
+            if (Segment == null)
+            {
+                return;
+            }
+            if (_dotName.Length != 0)
+            {
+                Files.Unlink(_dir, _dotName);
+                ForgetDotName();
+            }
+            // Nothing leads to the file, so the last one out finds nothing to remove.
+            Segment.Drop();
+            Segment = null;
+        }
+
+        /// <summary>What got its name is its user's.</summary>
+        internal OpenSegment Take()
+        {
+            OpenSegment s = Segment!;
+            Segment = null;
+            return s;
+        }
+
+        private void ForgetDotName()
+        {
+            Files.Close(_dir);
+            _dir = -1;
+            _dotName = "";
+        }
+
+        /// <summary>Makes the segment appear under its name: 0 or a negated errno.</summary>
+        internal int GiveName(SegmentName name)
+        {
+            if (_dotName.Length == 0)
+            {
+                return Files.LinkUnnamed(Segment!.File, name.Dir, name.File);
+            }
+            int result = Files.RenameNew(name.Dir, _dotName, name.File);
+            if (result >= 0)
+            {
+                // It has its own name now: nothing to unlink.
+                ForgetDotName();
+            }
+            return result;
+        }
+
+        /// <summary>Makes the whole of the segment, without a name if mayBeUnnamed and the system can.</summary>
+        internal void Build(SegmentName name, Spec spec, SegmentKind kind, long roleByte, uint mode, bool mayBeUnnamed = true)
+        {
+            int file = -1, own = -1;
+            string dotName = "";
+            if (mayBeUnnamed)
+            {
+                file = Files.CreateUnnamed(name.Dir);
+                // Without /proc a file cannot be opened twice, or named, but by a name.
+                if (file >= 0 && (own = Files.Reopen(file)) < 0)
+                {
+                    Files.Close(file);
+                }
+            }
+            if (own < 0)
+            {
+                CreateDotName(name.Dir, out file, out own, out dotName);
+            }
+            int linkDir = -1;
+            try
+            {
+                int result = Files.Stat(file, out Stat stat);
+                if (result < 0)
+                {
+                    throw Errors.Os(result, "looking at the new file");
+                }
+                // Locked before it is filled in. `ramway clean`, which takes away what has a dot-name and no lock, may be faster.
+                result = Lock.Try(own, Named.ByteInUse, LockMode.Shared);
+                if (result < 0)
+                {
+                    throw Errors.Os(result, "locking byte 0 of the segment");
+                }
+                if (result == 0)
+                {
+                    throw Vanished();
+                }
+                linkDir = Duplicate(name.Dir);
+                var link = new NamedLink(own, linkDir, name.File, stat.Id);
+                if (roleByte != Named.NoRole)
+                {
+                    link.TakeRole(roleByte, kind);
+                }
+                Header header = Fill(file, spec, mode);
+                if (dotName.Length != 0)
+                {
+                    _dir = Duplicate(name.Dir);
+                    _dotName = dotName;
+                }
+                Segment = new OpenSegment(file, header, link);
+            }
+            catch
+            {
+                if (dotName.Length != 0)
+                {
+                    Files.Unlink(name.Dir, dotName);
+                }
+                Files.Close(file);
+                Files.Close(own);
+                if (linkDir >= 0)
+                {
+                    Files.Close(linkDir);
+                }
+                throw;
+            }
+        }
+
+        internal static Again Vanished() => Again.Raced("the new segment vanished before it had its name");
+
+        private static int Duplicate(int fd)
+        {
+            int copy = Files.Dup(fd);
+            return copy >= 0 ? copy : throw Errors.Os(copy, "duplicating a descriptor");
+        }
+
+        /// <summary>
+        /// Makes a file under a name that nobody takes for a segment, and opens it a second time for the locks.
+        /// </summary>
+        private static void CreateDotName(int dir, out int file, out int own, out string name)
+        {
+            Span<byte> random = stackalloc byte[8];
+            RandomNumberGenerator.Fill(random);
+            name = ".ramway-" + BitConverter.ToUInt64(random).ToString("x16") + ".new";
+            file = Files.CreateNew(dir, name);
+            if (file < 0)
+            {
+                throw Errors.Os(file, "making a file");
+            }
+            own = Files.OpenAt(dir, name, true);
+            if (own == -Errno.ENOENT)
+            {
+                // `ramway clean` was faster than the lock.
+                Files.Close(file);
+                throw Vanished();
+            }
+            if (own < 0)
+            {
+                Files.Unlink(dir, name);
+                Files.Close(file);
+                throw Errors.Os(own, "opening the new file a second time");
+            }
+        }
+
+        /// <summary>Gives a new file its permissions, its space and its header page.</summary>
+        private static Header Fill(int file, Spec spec, uint mode)
+        {
+            int result = Files.Chmod(file, mode);
+            if (result < 0)
+            {
+                throw Errors.Os(result, "setting the file's mode");
+            }
+            Allocate(file, spec);
+            result = Files.Truncate(file, (long)spec.Size);
+            if (result < 0)
+            {
+                throw Errors.Os(result, "sizing the file");
+            }
+            byte[] page = Header.Format(spec);
+            result = Files.WriteAt(file, page, 0);
+            if (result < 0)
+            {
+                throw Errors.Os(result, "writing the header page");
+            }
+            return Header.Check(page, spec.Size);
+        }
+
+        /// <summary>
+        /// Takes the space of the header page and of the data. What lies between them, where pages are huge, stays a hole.
+        /// </summary>
+        internal static void Allocate(int file, Spec spec)
+        {
+            if (spec.Size > 1ul << 62)
+            {
+                throw Spec.TooBig(spec.Size);
+            }
+            Space.Allocate(file, 0, Layout.HeaderSize);
+            foreach (Geometry g in spec.Blocks)
+            {
+                Space.Allocate(file, (long)g.DataOffset, (long)g.Capacity);
+            }
+        }
+    }
+
+    // Creating: a name that is free, or that a dead and empty segment has.
+    internal sealed partial class Named
+    {
+        private OpenSegment CreateOnce(SegmentName name, Birth birth)
+        {
+            CheckFileSystem(name.Dir, _options.AllowDisk);
+            MakeWay(name);
+            if (birth.Segment == null)
+            {
+                birth.Build(name, _spec!, _kind, _roleByte, _options.FileMode);
+            }
+            int result = birth.GiveName(name);
+            switch (result)
+            {
+                case -Errno.EEXIST:
+                    throw Again.Raced("somebody else created the same name");
+                case -Errno.ENOENT:
+                    // `ramway clean` took the dot-name for a dead one's; or the directory is gone.
+                    birth.Drop();
+                    throw Birth.Vanished();
+            }
+            if (result < 0)
+            {
+                throw Errors.Os(result, "giving the segment its name");
+            }
+            return birth.Take();
+        }
+
+        /// <summary>
+        /// Removes a dead, empty segment that has the name. Whatever is there and is not a dead segment takes the name, so here that
+        /// is AlreadyExists.
+        /// </summary>
+        private void MakeWay(SegmentName name)
+        {
+            int file;
+            Stat stat;
+            try
+            {
+                file = OpenRegular(name, true, out stat);
+            }
+            catch (RamwayException e)
+            {
+                throw Taken(e);
+            }
+            if (file < 0)
+            {
+                return;
+            }
+            try
+            {
+                MakeWay(name, file, stat);
+            }
+            finally
+            {
+                Files.Close(file);
+            }
+        }
+
+        private void MakeWay(SegmentName name, int file, in Stat stat)
+        {
+            byte[] page = ReadPage(file, out ulong size);
+            Header h;
+            try
+            {
+                h = Header.Check(page, size);
+            }
+            catch (RamwayException e)
+            {
+                throw Taken(e);
+            }
+            NamedLink? link = NamedLink.Open(name, stat, false);
+            if (link == null)
+            {
+                throw Again.Raced("the name changed hands while it was looked at");
+            }
+            try
+            {
+                int alone = link.TryAlone();
+                if (alone < 0)
+                {
+                    throw Errors.Os(alone, "locking byte 0 of the segment");
+                }
+                if (alone == 0)
+                {
+                    throw link.InUse()
+                        ? Errors.Fail(ErrorKind.AlreadyExists, "a live " + Layout.NameOf(h.Kind) +
+                            " has this name; open it, or pick another name")
+                        : (Exception)Again.Raced("somebody was removing the segment");
+                }
+                if (!LeadsTo(name.Dir, name.File, link.Id))
+                {
+                    throw Again.Raced("the name changed hands while it was looked at");
+                }
+                if (!h.OfAnotherBoot && !(_how == How.Create && _options.Discard))
+                {
+                    string? reason = Undelivered.ReasonToKeep(file, h);
+                    if (reason != null)
+                    {
+                        throw Errors.Fail(ErrorKind.AlreadyExists, reason + "; OpenOrCreate resumes it, Discard starts anew");
+                    }
+                }
+                int removed = Remove(name.Dir, name.File, h.Kind);
+                if (removed < 0)
+                {
+                    throw Errors.Os(removed, "removing the dead segment");
+                }
+            }
+            finally
+            {
+                link.LetGoAlone();
+            }
+        }
+
+        private static RamwayException Taken(RamwayException e) =>
+            e.Kind == ErrorKind.InvalidArgument || e.Kind == ErrorKind.AbiMismatch || e.Kind == ErrorKind.Corrupt
+                ? Errors.Fail(ErrorKind.AlreadyExists, "the name is taken: " + e.Text)
+                : e;
+    }
+}

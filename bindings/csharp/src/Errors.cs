@@ -1,0 +1,91 @@
+using System;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    /// <summary>How errors are made.</summary>
+    internal static class Errors
+    {
+        // By number: what a message says where there is no text.
+        private static readonly string[] Summaries =
+        {
+            "nothing has this name",
+            "the name is taken",
+            "invalid argument",
+            "taken: by another handle, an open slot or a message not yet released",
+            "the ring is full",
+            "nothing is there now",
+            "the message is longer than this ring can ever hold",
+            "the deadline passed",
+            "the peer closed",
+            "this handle is closed",
+            "the peer died without closing",
+            "the shared memory is corrupt",
+            "not a segment that this version can use",
+            "permission denied",
+            "not enough memory or space",
+            "interrupted",
+            "not supported here",
+            "operating system error",
+        };
+
+        internal static string Summary(ErrorKind kind)
+        {
+            uint index = (uint)kind - 1;
+            return index < (uint)Summaries.Length ? Summaries[index] : "error " + (int)kind;
+        }
+
+        /// <summary>An error with a text.</summary>
+        internal static RamwayException Fail(ErrorKind kind, string? text) =>
+            new RamwayException(kind, null, null, text, 0, null);
+
+        /// <summary>An error with a text about something that was done to a name.</summary>
+        internal static RamwayException Fail(ErrorKind kind, string? operation, string? name, string? text) =>
+            new RamwayException(kind, operation, name, text, 0, null);
+
+        /// <summary>
+        /// An error of the operating system while something was done; the kind follows from its number, which may be
+        /// negative as the functions of Ramway.Sys return it.
+        /// </summary>
+        internal static RamwayException Os(int errno, string doing)
+        {
+            errno = Math.Abs(errno);
+            return new RamwayException(KindOf(errno), null, null, doing, errno, null);
+        }
+
+        internal static ErrorKind KindOf(int errno)
+        {
+            switch (Math.Abs(errno))
+            {
+                case Errno.ENOENT:
+                    return ErrorKind.NotFound;
+                case Errno.EEXIST:
+                    return ErrorKind.AlreadyExists;
+                case Errno.EACCES:
+                case Errno.EPERM:
+                case Errno.EROFS:
+                    return ErrorKind.PermissionDenied;
+                case Errno.ENOSPC:
+                case Errno.ENOMEM:
+                case Errno.EDQUOT:
+                    return ErrorKind.NoSpace;
+                case Errno.EINTR:
+                    return ErrorKind.Interrupted;
+                case Errno.ENOSYS:
+                case Errno.EOPNOTSUPP:
+                    return ErrorKind.Unsupported;
+                default:
+                    return ErrorKind.Os;
+            }
+        }
+
+        /// <summary>The error with what was tried, on which name, if it does not say so yet.</summary>
+        internal static RamwayException About(RamwayException e, string operation, string? name) =>
+            e.Operation != null && e.Name != null
+                ? e
+                : new RamwayException(e.Kind, e.Operation ?? operation, e.Name ?? name, e.Text, e.Errno, e.InnerException);
+
+        /// <summary>An errno in words.</summary>
+        internal static string Describe(int errno) => Libc.ErrorText(errno);
+    }
+}

@@ -1,0 +1,238 @@
+using System;
+using System.Buffers.Binary;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    /// <summary>
+    /// What a header page that may be trusted says. Checking works on a private copy, so each number is read once and what was
+    /// checked is what is used.
+    /// </summary>
+    internal sealed class Header
+    {
+        private Header()
+        {
+        }
+
+        internal SegmentKind Kind { get; private set; }
+
+        internal ushort Major { get; private set; }
+
+        internal ushort Minor { get; private set; }
+
+        internal uint Flags { get; private set; }
+
+        internal uint FeaturesOptional { get; private set; }
+
+        internal ulong Size { get; private set; }
+
+        internal ulong CreatedNs { get; private set; }
+
+        internal byte[] BootId { get; } = new byte[16];
+
+        /// <summary>The rings, or the region in block 0.</summary>
+        internal Geometry[] Blocks { get; } = new Geometry[2];
+
+        internal bool Persistent => (Flags & Layout.FlagPersistent) != 0;
+
+        /// <summary>Nobody uses this named segment and nobody may resume it.</summary>
+        internal bool OfAnotherBoot
+        {
+            get
+            {
+                ReadOnlySpan<byte> own = BootId, now = Boot.Id, unknown = stackalloc byte[16];
+                // All zero on either side: not known, so not held against it.
+                return !own.SequenceEqual(unknown) && !now.SequenceEqual(unknown) && !own.SequenceEqual(now);
+            }
+        }
+
+        /// <summary>
+        /// Makes the header page of a new segment. Rings begin empty at their first position, everything else is 0.
+        /// </summary>
+        internal static byte[] Format(Spec s)
+        {
+            byte[] page = new byte[Layout.HeaderSize];
+            Put64(page, Layout.OffMagic, Layout.Magic);
+            Put32(page, Layout.OffByteOrder, Layout.ByteOrder);
+            BinaryPrimitives.WriteUInt16LittleEndian(page.AsSpan(Layout.OffVersionMajor), Layout.VersionMajor);
+            BinaryPrimitives.WriteUInt16LittleEndian(page.AsSpan(Layout.OffVersionMinor), Layout.VersionMinor);
+            Put32(page, Layout.OffKind, (uint)s.Kind);
+            Put32(page, Layout.OffFlags, s.Flags);
+            Put64(page, Layout.OffSize, s.Size);
+            // A tick is 100 ns.
+            Put64(page, Layout.OffCreated, (ulong)(DateTime.UtcNow - DateTime.UnixEpoch).Ticks * 100);
+            s.BootId.CopyTo(page, Layout.OffBootId);
+            for (int i = 0; i < s.Blocks.Length; i++)
+            {
+                Geometry g = s.Blocks[i];
+                int block = Layout.BlockOffset(i);
+                if (g.DataOffset == 0)
+                {
+                    continue;
+                }
+                Put64(page, block + Layout.OffDataOffset, g.DataOffset);
+                Put64(page, block + Layout.OffCapacity, g.Capacity);
+                Put64(page, block + Layout.OffLen, g.Length);
+                Put32(page, block + Layout.OffAlign, g.Align);
+                if (s.Kind != SegmentKind.Region)
+                {
+                    Put64(page, block + Layout.OffTail, Layout.FirstPosition(g.Align));
+                    Put64(page, block + Layout.OffHead, Layout.FirstPosition(g.Align));
+                }
+            }
+            return page;
+        }
+
+        /// <summary>
+        /// Decides whether a header page may be trusted, in the order of ABI.md, section 16. page holds the file's first
+        /// Layout.HeaderSize bytes (zero beyond its end), fileSize is its length in bytes. Nothing is allocated for what it claims.
+        /// </summary>
+        internal static Header Check(byte[] page, ulong fileSize)
+        {
+            if (Get64(page, Layout.OffMagic) != Layout.Magic)
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "this is not a Ramway segment (other first bytes); it is left as it is");
+            }
+            if (fileSize < Layout.HeaderSize)
+            {
+                throw Corrupt("the segment is cut off after " + fileSize + " bytes, less than its header page");
+            }
+            uint order = Get32(page, Layout.OffByteOrder);
+            if (order == Layout.ByteOrderSwapped)
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "the segment was made on a machine of the other byte order");
+            }
+            if (order != Layout.ByteOrder)
+            {
+                throw Corrupt("the segment's byte order mark is 0x" + order.ToString("x8"));
+            }
+            var h = new Header
+            {
+                Kind = (SegmentKind)Get32(page, Layout.OffKind),
+                Major = BinaryPrimitives.ReadUInt16LittleEndian(page.AsSpan(Layout.OffVersionMajor)),
+                Minor = BinaryPrimitives.ReadUInt16LittleEndian(page.AsSpan(Layout.OffVersionMinor)),
+                Flags = Get32(page, Layout.OffFlags),
+                FeaturesOptional = Get32(page, Layout.OffFeaturesOptional),
+                Size = Get64(page, Layout.OffSize),
+                CreatedNs = Get64(page, Layout.OffCreated),
+            };
+            Array.Copy(page, Layout.OffBootId, h.BootId, 0, 16);
+            if (h.Major != Layout.VersionMajor)
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "the segment has version " + h.Major + "." + h.Minor +
+                    " of the format, this side speaks " + Layout.VersionMajor + "." + Layout.VersionMinor);
+            }
+            uint unknown = Get32(page, Layout.OffFeaturesRequired) & ~Layout.FeaturesKnown;
+            if (unknown != 0)
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "the segment needs features 0x" + unknown.ToString("x") +
+                    ", which this version does not know");
+            }
+            if (h.Kind < SegmentKind.Region || h.Kind > SegmentKind.Listener)
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "the segment is of kind " + (uint)h.Kind +
+                    ", which this version does not know");
+            }
+            if (h.Size != fileSize)
+            {
+                throw Corrupt("the segment says that it has " + h.Size + " bytes, the file has " + fileSize);
+            }
+            h.CheckBlocks(page);
+            return h;
+        }
+
+        /// <summary>Fills in the blocks that the segment's kind has.</summary>
+        private void CheckBlocks(byte[] page)
+        {
+            switch (Kind)
+            {
+                case SegmentKind.Region:
+                    Blocks[0] = CheckRegion(page);
+                    break;
+                case SegmentKind.Ring:
+                    Blocks[0] = CheckRing(page, 0);
+                    break;
+                case SegmentKind.Bus:
+                    Blocks[0] = CheckRing(page, 0);
+                    Blocks[1] = CheckRing(page, 1);
+                    Geometry a = Blocks[0], b = Blocks[1];
+                    // Each end was checked to be within the segment: no overflow.
+                    if (a.Capacity != 0 && b.Capacity != 0 &&
+                        a.DataOffset < b.DataOffset + b.Capacity && b.DataOffset < a.DataOffset + a.Capacity)
+                    {
+                        throw Corrupt("the two rings of the bus overlap");
+                    }
+                    break;
+            }
+        }
+
+        /// <summary>Reads a block's geometry and checks that the data lies inside the segment and can be mapped here.</summary>
+        private Geometry CheckRange(byte[] page, int block)
+        {
+            int at = Layout.BlockOffset(block);
+            var g = new Geometry
+            {
+                DataOffset = Get64(page, at + Layout.OffDataOffset),
+                Capacity = Get64(page, at + Layout.OffCapacity),
+                Length = Get64(page, at + Layout.OffLen),
+                Align = Get32(page, at + Layout.OffAlign),
+            };
+            ulong end = unchecked(g.DataOffset + g.Capacity);
+            if (g.DataOffset < Layout.HeaderSize || g.DataOffset % Layout.HeaderSize != 0 || end < g.DataOffset || end > Size)
+            {
+                throw Corrupt("block " + block + " claims " + g.Capacity + " bytes at " + g.DataOffset +
+                    ", which do not lie in a segment of " + Size + " bytes");
+            }
+            ulong pageSize = (ulong)Memory.PageSize;
+            if (g.Capacity != 0 && (g.DataOffset % pageSize != 0 || g.Capacity % pageSize != 0))
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "the data (" + g.Capacity + " bytes at " + g.DataOffset +
+                    ") cannot be mapped with this machine's pages of " + pageSize + " bytes");
+            }
+            return g;
+        }
+
+        private Geometry CheckRing(byte[] page, int block)
+        {
+            if (Kind == SegmentKind.Bus && Get64(page, Layout.BlockOffset(block) + Layout.OffCapacity) == 0)
+            {
+                return default;
+            }
+            Geometry g = CheckRange(page, block);
+            if (g.Capacity < Layout.HeaderSize || !Layout.IsPowerOfTwo(g.Capacity))
+            {
+                throw Corrupt("ring " + block + " has a capacity of " + g.Capacity +
+                    " bytes, not a power of two of at least a page");
+            }
+            if (g.Align < Layout.AlignMin || g.Align > Layout.AlignMax || !Layout.IsPowerOfTwo(g.Align) || g.Align > g.Capacity)
+            {
+                throw Corrupt("ring " + block + " has an alignment of " + g.Align);
+            }
+            g.Length = 0;
+            return g;
+        }
+
+        private Geometry CheckRegion(byte[] page)
+        {
+            Geometry g = CheckRange(page, 0);
+            if (g.Length == 0 || g.Length > g.Capacity)
+            {
+                throw Corrupt("the region claims " + g.Length + " bytes in a capacity of " + g.Capacity);
+            }
+            g.Align = 0;
+            return g;
+        }
+
+        private static RamwayException Corrupt(string text) => Errors.Fail(ErrorKind.Corrupt, text);
+
+        private static uint Get32(byte[] page, int at) => BinaryPrimitives.ReadUInt32LittleEndian(page.AsSpan(at));
+
+        private static ulong Get64(byte[] page, int at) => BinaryPrimitives.ReadUInt64LittleEndian(page.AsSpan(at));
+
+        private static void Put32(byte[] page, int at, uint value) =>
+            BinaryPrimitives.WriteUInt32LittleEndian(page.AsSpan(at), value);
+
+        private static void Put64(byte[] page, int at, ulong value) =>
+            BinaryPrimitives.WriteUInt64LittleEndian(page.AsSpan(at), value);
+    }
+}

@@ -1,0 +1,142 @@
+using System;
+using System.Buffers.Binary;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    /// <summary>What a ring still holds for its next receiver.</summary>
+    internal static class Undelivered
+    {
+        // At most so much of a ring is read at a time.
+        private const int WindowMax = 1 << 20;
+
+        /// <summary>A ring's words in a copy of the header page.</summary>
+        private readonly struct RingWords
+        {
+            internal readonly ulong Tail;
+            internal readonly ulong Head;
+            private readonly uint _producerFlags;
+            private readonly uint _producerEpoch;
+            private readonly uint _closeSeen;
+
+            internal RingWords(byte[] page, int block)
+            {
+                ReadOnlySpan<byte> at = page.AsSpan(Layout.BlockOffset(block));
+                Tail = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Layout.OffTail));
+                Head = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Layout.OffHead));
+                _producerFlags = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffProducer + 4));
+                _producerEpoch = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffProducer + 8));
+                _closeSeen = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffConsumer + 12));
+            }
+
+            /// <summary>An orderly close that no receiver has seen: it is delivered like a message.</summary>
+            internal bool UnseenClose =>
+                (_producerFlags & Layout.RoleClosed) != 0 && _producerEpoch != 0 && _closeSeen != _producerEpoch;
+
+            /// <summary>Positions that contradict each other count as well: what is not understood is not thrown away.</summary>
+            internal bool Messages(in Geometry g) =>
+                Tail != Head || !Layout.PositionsAgree(Tail, Head, g.Capacity, g.Align);
+        }
+
+        /// <summary>Whether the last one out leaves the name in place.</summary>
+        internal static bool MustStay(byte[] page, Header h)
+        {
+            if (h.Persistent)
+            {
+                return true;
+            }
+            for (int i = 0; i < h.Blocks.Length; i++)
+            {
+                if (h.Kind == SegmentKind.Region || h.Blocks[i].Capacity == 0)
+                {
+                    continue;
+                }
+                var words = new RingWords(page, i);
+                if (words.Messages(h.Blocks[i]) || words.UnseenClose)
+                {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        /// <summary>
+        /// Why a segment that nobody uses is nevertheless not to be thrown away; null if it may be.
+        /// </summary>
+        internal static string? ReasonToKeep(int file, Header h)
+        {
+            byte[] page = Named.ReadPage(file, out _);
+            for (int i = 0; i < h.Blocks.Length; i++)
+            {
+                if (h.Kind == SegmentKind.Region || h.Blocks[i].Capacity == 0)
+                {
+                    continue;
+                }
+                var words = new RingWords(page, i);
+                if (words.Messages(h.Blocks[i]))
+                {
+                    try
+                    {
+                        Count(file, h.Blocks[i], words.Tail, words.Head, out ulong messages, out ulong bytes);
+                        return "it holds " + messages + " undelivered messages (" + bytes + " bytes)";
+                    }
+                    catch (RamwayException e) when (e.Kind == ErrorKind.Corrupt)
+                    {
+                        return "it is damaged: " + e.Text;
+                    }
+                }
+                if (words.UnseenClose)
+                {
+                    return "it holds the end of a stream that no receiver has seen";
+                }
+            }
+            return h.Persistent ? "it is persistent" : null;
+        }
+
+        /// <summary>
+        /// Walks the frames from head to tail, believing no length: how many messages, and their payloads' bytes. It reads the file
+        /// in pieces: no mapping, so a truncated file is an error and not a signal.
+        /// </summary>
+        private static void Count(int file, in Geometry g, ulong tail, ulong head, out ulong messages, out ulong bytes)
+        {
+            messages = bytes = 0;
+            if (!Layout.PositionsAgree(tail, head, g.Capacity, g.Align))
+            {
+                throw Errors.Fail(ErrorKind.Corrupt, "the positions " + head + " and " + tail + " contradict each other");
+            }
+            byte[] window = new byte[Math.Min(WindowMax, g.Capacity)];
+            // Where the window lies in the ring's data, and how much of it was read.
+            ulong from = 0, filled = 0, pending = unchecked(tail - head);
+            for (ulong done = 0; done < pending;)
+            {
+                // A frame's header never straddles the end of the data: it takes 16 bytes at a multiple of 16.
+                ulong at = unchecked(head + done) & (g.Capacity - 1);
+                if (at < from || at + Layout.FrameHeader > from + filled)
+                {
+                    int want = (int)Math.Min((ulong)window.Length, g.Capacity - at);
+                    int n = Files.ReadAt(file, window.AsSpan(0, want), (long)(g.DataOffset + at));
+                    if (n < 0)
+                    {
+                        throw Errors.Os(n, "reading the ring");
+                    }
+                    if (n < Layout.FrameHeader)
+                    {
+                        throw Errors.Fail(ErrorKind.Corrupt, "the file ends before the frame at " + at);
+                    }
+                    from = at;
+                    filled = (ulong)n;
+                }
+                ulong length = BinaryPrimitives.ReadUInt32LittleEndian(window.AsSpan((int)(at - from)));
+                ulong size = Layout.FrameSize(length, g.Align);
+                if (length > Layout.MessageMax || size > pending - done)
+                {
+                    throw Errors.Fail(ErrorKind.Corrupt, "the frame at " + at + " claims " + length + " bytes, " +
+                        (pending - done) + " are published");
+                }
+                messages++;
+                bytes += length;
+                done += size;
+            }
+        }
+    }
+}
