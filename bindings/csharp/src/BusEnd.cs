@@ -1,0 +1,95 @@
+using System;
+using System.Threading;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    /// <summary>
+    /// What the two halves of one side share: the socket, whose closing is the peer's notice, and the memory, which stays open
+    /// so that /proc/PID/fd shows the bus to those who may look into this process.
+    /// </summary>
+    internal sealed class BusEnd
+    {
+        private readonly Descriptor _socket;
+
+        // Set once, during the handshake, before a half knows of it.
+        private Descriptor? _memory;
+
+        // The halves, and the handshake while it lasts; the last one closes everything.
+        private int _users = 1;
+
+        /// <summary>Takes over a connected socket, also where it throws. Whoever calls it is its first user.</summary>
+        internal BusEnd(int fd)
+        {
+            _socket = new Descriptor(fd);
+            int result = Sockets.PeerCredentials(fd, out Credentials peer);
+            if (result < 0)
+            {
+                _socket.Dispose();
+                throw Errors.Os(result, "asking who is at the other end of a socket");
+            }
+            Peer = peer;
+        }
+
+        internal Credentials Peer { get; }
+
+        /// <summary>The socket's descriptor, for its users.</summary>
+        internal int Socket => (int)_socket.DangerousGetHandle();
+
+        /// <summary>The memory's descriptor, for its users; -1 if there is none yet.</summary>
+        internal int Memory => _memory == null ? -1 : (int)_memory.DangerousGetHandle();
+
+        /// <summary>Takes the memory over.</summary>
+        internal void Keep(int fd) => _memory = new Descriptor(fd);
+
+        internal RamwayException? Send(HandshakeType type, ErrorKind status = 0, ulong size = 0, int descriptor = -1) =>
+            Handshake.Send(Socket, type, status, size, descriptor);
+
+        /// <summary>Whether the peer let go of its end or died, or this end is closed. From any thread, at any time.</summary>
+        internal bool HungUp()
+        {
+            int fd = _socket.Enter();
+            if (fd < 0)
+            {
+                return true;
+            }
+            try
+            {
+                return Sockets.HungUp(fd);
+            }
+            finally
+            {
+                _socket.Leave();
+            }
+        }
+
+        /// <summary>One more user, for whom <see cref="Release"/> is called once.</summary>
+        internal void Use() => Interlocked.Increment(ref _users);
+
+        /// <summary>Ends one user's use.</summary>
+        internal void Release()
+        {
+            if (Interlocked.Decrement(ref _users) == 0)
+            {
+                _memory?.Dispose();
+                _socket.Dispose();
+            }
+        }
+    }
+
+    /// <summary>One half's link to its peer, and one user of the end.</summary>
+    internal sealed class BusLink : ILink
+    {
+        private readonly BusEnd _end;
+
+        internal BusLink(BusEnd end) => _end = end;
+
+        public bool Final => true;
+
+        public bool PeerAlive(Role me) => !_end.HungUp();
+
+        public bool Vanished() => false;
+
+        public void Close() => _end.Release();
+    }
+}

@@ -1,0 +1,280 @@
+using System;
+using System.Buffers.Binary;
+using System.Collections.Generic;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    /// <summary>What a message of the handshake is.</summary>
+    internal enum HandshakeType : uint
+    {
+        Hello = 1,
+        Welcome = 2,
+        Refuse = 3,
+        Ack = 4,
+    }
+
+    /// <summary>How far a message has arrived.</summary>
+    internal enum Arrival
+    {
+        Partial,
+        Whole,
+        HungUp,
+    }
+
+    /// <summary>
+    /// How two strangers agree on a bus: section 12 of docs/ABI.md. Nothing here waits. What the other side does wrong is an
+    /// error that is returned and not thrown: a listener meets it every day.
+    /// </summary>
+    internal static class Handshake
+    {
+        /// <summary>The length of every message, in every version.</summary>
+        internal const int Size = 64;
+
+        /// <summary>The first eight bytes of each, "RAMBUS\r\n", as a little-endian number.</summary>
+        private const ulong Magic = 0x0A0D_5355_424D_4152;
+
+        private const ushort Major = 1;
+        private const ushort Minor = 0;
+        /// <summary>The required features that this version knows.</summary>
+        private const uint Features = 0;
+
+        /// <summary>Writes a message. The status counts in REFUSE and ACK (0: success), the size in WELCOME; they are 0 in all
+        /// others.</summary>
+        internal static void Encode(Span<byte> to, HandshakeType type, ErrorKind status, ulong size)
+        {
+            to.Clear();
+            BinaryPrimitives.WriteUInt64LittleEndian(to, Magic);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(0x08), Layout.ByteOrder);
+            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(0x0C), Major);
+            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(0x0E), Minor);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(0x10), (uint)type);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(0x14), (uint)status);
+            BinaryPrimitives.WriteUInt64LittleEndian(to.Slice(0x20), size);
+        }
+
+        /// <summary>
+        /// Reads a message that must be of this type, its status and size. A REFUSE in WELCOME's place is the error that it
+        /// carries, whatever its version: the fields up to the status stay where they are for ever.
+        /// </summary>
+        internal static RamwayException? Decode(ReadOnlySpan<byte> from, HandshakeType expected, out uint status, out ulong size)
+        {
+            status = 0;
+            size = 0;
+            if (BinaryPrimitives.ReadUInt64LittleEndian(from) != Magic)
+            {
+                return Errors.Fail(ErrorKind.AbiMismatch, "the other side does not speak Ramway's bus handshake");
+            }
+            if (BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(0x08)) != Layout.ByteOrder)
+            {
+                return Errors.Fail(ErrorKind.AbiMismatch, "the other side has another byte order");
+            }
+            HandshakeType type = (HandshakeType)BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(0x10));
+            status = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(0x14));
+            if (type == HandshakeType.Refuse && expected == HandshakeType.Welcome)
+            {
+                return StatusError(status, "the listener refused");
+            }
+            ushort major = BinaryPrimitives.ReadUInt16LittleEndian(from.Slice(0x0C));
+            if (major != Major)
+            {
+                return Errors.Fail(ErrorKind.AbiMismatch,
+                    $"the other side speaks version {major} of the handshake, this one {Major}");
+            }
+            uint unknown = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(0x18)) & ~Features;
+            if (unknown != 0)
+            {
+                return Errors.Fail(ErrorKind.AbiMismatch,
+                    $"the other side requires features 0x{unknown:x}, which this version lacks");
+            }
+            if (type != expected)
+            {
+                return Errors.Fail(ErrorKind.Corrupt,
+                    $"the other side sent a message of type {(uint)type}, expected {NameOf(expected)}");
+            }
+            size = BinaryPrimitives.ReadUInt64LittleEndian(from.Slice(0x20));
+            return null;
+        }
+
+        /// <summary>The error that a status stands for; one that this version does not know is Os.</summary>
+        internal static RamwayException StatusError(uint status, string who)
+        {
+            ErrorKind kind = (ErrorKind)status;
+            if (kind < ErrorKind.NotFound || kind > ErrorKind.Os)
+            {
+                return Errors.Fail(ErrorKind.Os, $"{who} with the unknown error number {status}");
+            }
+            return Errors.Fail(kind, $"{who}: {Errors.Summary(kind)} ({kind})");
+        }
+
+        internal static string NameOf(HandshakeType type)
+        {
+            switch (type)
+            {
+                case HandshakeType.Hello:
+                    return "HELLO";
+                case HandshakeType.Welcome:
+                    return "WELCOME";
+                case HandshakeType.Refuse:
+                    return "REFUSE";
+                case HandshakeType.Ack:
+                    return "ACK";
+                default:
+                    return "a message of unknown type";
+            }
+        }
+
+        /// <summary>Sends a message, with a descriptor unless that is negative. An error only says that the other side is gone
+        /// or does not read.</summary>
+        internal static RamwayException? Send(int socket, HandshakeType type, ErrorKind status, ulong size, int descriptor)
+        {
+            Span<byte> message = stackalloc byte[Size];
+            Encode(message, type, status, size);
+            int result = Sockets.Send(socket, message, descriptor);
+            switch (result)
+            {
+                case 0:
+                    return null;
+                case -Errno.EPIPE:
+                case -Errno.ECONNRESET:
+                    return Errors.Fail(ErrorKind.PeerDead, "the other side hung up before " + NameOf(type));
+                default:
+                    return Errors.Os(result, "sending " + NameOf(type));
+            }
+        }
+
+        /// <summary>
+        /// Whether the other end is a user that we deal with: our own or one that was named; never the one that stands for all
+        /// users without a number here.
+        /// </summary>
+        internal static RamwayException? CheckPeer(Credentials peer, IReadOnlyCollection<uint> others, string option)
+        {
+            uint own = Libc.geteuid();
+            if (peer.Uid == Sockets.OverflowUid() || peer.Uid == uint.MaxValue)
+            {
+                return Errors.Fail(ErrorKind.PermissionDenied,
+                    $"the other side's user has no number here (it shows as {peer.Uid}), so nothing says who it is");
+            }
+            if (peer.Uid == own)
+            {
+                return null;
+            }
+            foreach (uint uid in others)
+            {
+                if (uid == peer.Uid)
+                {
+                    return null;
+                }
+            }
+            return Errors.Fail(ErrorKind.PermissionDenied,
+                $"the other side is user {peer.Uid}, we are user {own}; name it in {option} if it may take part");
+        }
+    }
+
+    /// <summary>A message that arrives in pieces, and the descriptors that came with it.</summary>
+    internal sealed class Inbox : IDisposable
+    {
+        private readonly byte[] _bytes = new byte[Handshake.Size];
+
+        /// <summary>The first descriptor that came; -1 if none has, or it was taken.</summary>
+        private int _descriptor = -1;
+
+        /// <summary>How many came in all. Those beyond the first are closed on arrival.</summary>
+        private int _descriptors;
+
+        internal int Filled { get; private set; }
+
+        /// <summary>Takes what is there without waiting, and not one byte beyond the message.</summary>
+        internal RamwayException? Fill(int socket, out Arrival arrival)
+        {
+            arrival = Arrival.Partial;
+            while (Filled < Handshake.Size)
+            {
+                int result = Sockets.Receive(socket, new Span<byte>(_bytes, Filled, Handshake.Size - Filled), out Received got);
+                switch (result)
+                {
+                    case 0:
+                        break;
+                    case -Errno.EAGAIN:
+                        return null;
+                    case -Errno.ECONNRESET:
+                    case -Errno.EPIPE:
+                        arrival = Arrival.HungUp;
+                        return null;
+                    default:
+                        return Errors.Os(result, "receiving the bus handshake");
+                }
+                _descriptors += got.Descriptors + (got.Truncated ? 1 : 0);
+                for (int i = 0; i < got.Descriptors; i++)
+                {
+                    if (_descriptor < 0)
+                    {
+                        _descriptor = got[i];
+                    }
+                    else
+                    {
+                        Files.Close(got[i]);
+                    }
+                }
+                if (got.Bytes == 0)
+                {
+                    arrival = Arrival.HungUp;
+                    return null;
+                }
+                Filled += got.Bytes;
+            }
+            arrival = Arrival.Whole;
+            return null;
+        }
+
+        /// <summary>Decodes what is whole, if it came with exactly this many descriptors.</summary>
+        internal RamwayException? Message(HandshakeType expected, int expectedDescriptors, out uint status, out ulong size)
+        {
+            RamwayException? error = Handshake.Decode(_bytes, expected, out status, out size);
+            if (error == null && _descriptors != expectedDescriptors)
+            {
+                return Errors.Fail(ErrorKind.Corrupt, $"{Handshake.NameOf(expected)} came with {_descriptors} descriptors, " +
+                    $"expected {expectedDescriptors}; they are closed");
+            }
+            if (error == null && expectedDescriptors == 1 && _descriptor < 0)
+            {
+                // The kernel had one for us and could not install it.
+                return Errors.Os(Errno.EMFILE, "receiving the descriptor of WELCOME");
+            }
+            return error;
+        }
+
+        /// <summary>Hands the descriptor over: the caller closes it.</summary>
+        internal int TakeDescriptor()
+        {
+            int taken = _descriptor;
+            _descriptor = -1;
+            return taken;
+        }
+
+        /// <summary>Begins the next message.</summary>
+        internal void Reset()
+        {
+            Dispose();
+            Filled = 0;
+            _descriptors = 0;
+        }
+
+        /// <summary>Closes a descriptor that nobody took.</summary>
+        public void Dispose()
+        {
+            if (_descriptor >= 0)
+            {
+                Files.Close(TakeDescriptor());
+            }
+        }
+
+        /// <summary>What to say if the other side goes before its message is whole.</summary>
+        internal RamwayException HungUp(HandshakeType expected) => Errors.Fail(ErrorKind.PeerDead,
+            $"the other side hung up after {Filled} of the 64 bytes of {Handshake.NameOf(expected)}");
+
+        /// <summary>What to say if its time is over before.</summary>
+        internal RamwayException Silent(HandshakeType expected) => Errors.Fail(ErrorKind.TimedOut,
+            $"only {Filled} of the 64 bytes of {Handshake.NameOf(expected)} came before the deadline");
+    }
+}
