@@ -103,7 +103,11 @@ language_suite() { # NAME DIRECTORY COMMAND...
     [ -f "$directory/Makefile" ] || return 0
     lacking=
     for command in "$@"; do
-        have "$command" || lacking="$lacking $command"
+        # Which Java is on the PATH does not say which others are there.
+        case $command in
+        jdk) sh scripts/jdk.sh >/dev/null 2>&1 || lacking="$lacking a JDK of version 22 or later" ;;
+        *) have "$command" || lacking="$lacking $command" ;;
+        esac
     done
     if [ -n "$lacking" ]; then missing "$name" "$lacking"; return 0; fi
     plain_suite "$name" limited "$MAKE_COMMAND" --no-print-directory -C "$directory" test
@@ -112,9 +116,13 @@ language_suite "c and c++" capi cc c++ cmake pkg-config
 language_suite "go" bindings/go go
 language_suite "python" bindings/python cargo python3
 language_suite "node, bun and deno" bindings/node cargo node npm
+language_suite "java" bindings/java mvn jdk
+language_suite "kotlin" bindings/kotlin mvn jdk
+language_suite "c#" bindings/csharp npm python3
 language_suite "the report page" bench/page-tests node npm chromium
 language_suite "languages with each other" conformance cc c++ python3
 language_suite "examples in python" examples/python cc c++ python3
+language_suite "examples in java and kotlin" examples/jvm mvn jdk cargo python3
 language_suite "examples in javascript" examples/node cc c++ python3 node npm chromium
 
 if [ "$failed" -ne 0 ]; then printf 'logs: %s\n' "$logs"; fi
