@@ -7,7 +7,7 @@ import java.util.Set;
 /**
  * How to connect to a {@link Listener}. Immutable: start from {@link #DEFAULT}.
  *
- * @param timeout how long to wait for a listener that is not there yet or does not accept
+ * @param timeout how long to wait for a listener that is not there yet, does not accept, or is flooded
  * @param trustedUids other users whose listeners will do; only those of our own effective user by default
  * @param waitMode how both halves wait
  * @param membarrier as in {@link Options}

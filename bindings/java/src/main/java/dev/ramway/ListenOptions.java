@@ -1,28 +1,37 @@
 package dev.ramway;
 
+import java.time.Duration;
 import java.util.Objects;
 import java.util.Set;
 
 /**
  * How a {@link Listener} serves. Immutable: start from {@link #DEFAULT}.
  *
- * @param toPeer capacity in bytes of what the listener sends into; 0 leaves this direction out
- * @param fromPeer capacity in bytes of what the listener receives from; 0 leaves this direction out
- * @param align of payloads, in bytes: a power of two from 16 to 4096
- * @param allowedUids other users that may connect; only our own effective user by default
+ * @param toPeer capacity in bytes of the ring that the listener sends into, rounded up to a power of two of at least a page;
+ *     0 leaves this direction out
+ * @param fromPeer the same for the ring that it receives from
+ * @param align what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096
+ * @param mode the permission bits of the socket, exactly, whatever the umask; 0 is 0600, or 0666 with allowedUids
+ * @param allowedUids other users who may connect; only our own effective user by default. They need a path that they can
+ *     search: give the listener a path, or RAMWAY_DIR such a directory. A user without a number in our user namespace is
+ *     refused even if its stand-in (usually 65534) is named
+ * @param handshakeTimeout how long a connector may take for each message of the handshake before it is refused; above 0
+ * @param backlog how many connectors may wait for an accept at a time; others keep trying until their deadline. At least 1;
+ *     the kernel caps it at net.core.somaxconn
  * @param lockMemory as in {@link Options}
  * @param prefault as in {@link Options}
- * @param waitMode how both halves wait
+ * @param waitMode how both halves of every bus wait
  * @param membarrier as in {@link Options}
  */
-public record ListenOptions(long toPeer, long fromPeer, int align, Set<Integer> allowedUids, boolean lockMemory, boolean prefault,
-        WaitMode waitMode, boolean membarrier) {
-    /** 1 MiB in each direction, payloads aligned to 16 bytes, our own user, hybrid waiting. */
-    public static final ListenOptions DEFAULT =
-            new ListenOptions(1 << 20, 1 << 20, 16, Set.of(), false, false, WaitMode.HYBRID, true);
+public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set<Integer> allowedUids, Duration handshakeTimeout,
+        int backlog, boolean lockMemory, boolean prefault, WaitMode waitMode, boolean membarrier) {
+    /** 1 MiB in each direction, payloads aligned to 16 bytes, our own user, 1 s for a handshake, hybrid waiting. */
+    public static final ListenOptions DEFAULT = new ListenOptions(1 << 20, 1 << 20, 16, 0, Set.of(), Duration.ofSeconds(1), 128,
+            false, false, WaitMode.HYBRID, true);
 
-    /** Copies what could be changed. */
+    /** Copies what could be changed. What is no value at all is refused here; what cannot be right, where it is used. */
     public ListenOptions {
+        Objects.requireNonNull(handshakeTimeout, "handshakeTimeout");
         Objects.requireNonNull(waitMode, "waitMode");
         allowedUids = Set.copyOf(allowedUids);
     }
@@ -30,38 +39,101 @@ public record ListenOptions(long toPeer, long fromPeer, int align, Set<Integer> 
     /**
      * {@return the same, but for this}
      *
-     * @param toPeer capacity in bytes
-     * @param fromPeer capacity in bytes
+     * @param both capacity in bytes of either direction
+     */
+    public ListenOptions withCapacity(long both) {
+        return withCapacities(both, both);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param toPeer capacity in bytes of the ring that the listener sends into; 0 leaves it out
+     * @param fromPeer capacity in bytes of the ring that it receives from; 0 leaves it out
      */
     public ListenOptions withCapacities(long toPeer, long fromPeer) {
-        return new ListenOptions(toPeer, fromPeer, align, allowedUids, lockMemory, prefault, waitMode, membarrier);
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param align of payloads, in bytes
+     * @param align what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096
      */
     public ListenOptions withAlign(int align) {
-        return new ListenOptions(toPeer, fromPeer, align, allowedUids, lockMemory, prefault, waitMode, membarrier);
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param allowedUids other users that may connect
+     * @param mode the permission bits of the socket; 0 is 0600, or 0666 with allowedUids
+     */
+    public ListenOptions withMode(int mode) {
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param allowedUids other users who may connect
      */
     public ListenOptions withAllowedUids(Set<Integer> allowedUids) {
-        return new ListenOptions(toPeer, fromPeer, align, allowedUids, lockMemory, prefault, waitMode, membarrier);
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param waitMode how both halves wait
+     * @param handshakeTimeout how long a connector may take for each message of the handshake; above 0
+     */
+    public ListenOptions withHandshakeTimeout(Duration handshakeTimeout) {
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param backlog how many connectors may wait for an accept at a time; at least 1
+     */
+    public ListenOptions withBacklog(int backlog) {
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param lockMemory as in {@link Options}
+     */
+    public ListenOptions withLockMemory(boolean lockMemory) {
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param prefault as in {@link Options}
+     */
+    public ListenOptions withPrefault(boolean prefault) {
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param waitMode how both halves of every bus wait
      */
     public ListenOptions withWaitMode(WaitMode waitMode) {
-        return new ListenOptions(toPeer, fromPeer, align, allowedUids, lockMemory, prefault, waitMode, membarrier);
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
     }
 
     /**
@@ -70,6 +142,33 @@ public record ListenOptions(long toPeer, long fromPeer, int align, Set<Integer> 
      * @param membarrier as in {@link Options}
      */
     public ListenOptions withMembarrier(boolean membarrier) {
-        return new ListenOptions(toPeer, fromPeer, align, allowedUids, lockMemory, prefault, waitMode, membarrier);
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+                waitMode, membarrier);
+    }
+
+    /** What both halves of every bus are told. */
+    Options halves() {
+        return Options.DEFAULT.withLockMemory(lockMemory).withPrefault(prefault).withWaitMode(waitMode).withMembarrier(membarrier);
+    }
+
+    /** What every bus holds. */
+    Spec spec() {
+        if (!handshakeTimeout.isPositive()) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a handshakeTimeout of %s: expected one above 0", handshakeTimeout);
+        }
+        if (backlog < 1) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a backlog of %d: expected at least 1", backlog);
+        }
+        if ((mode & ~0777) != 0) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a mode of 0%o: expected permission bits, 0 to 0777", mode);
+        }
+        return Spec.bus(toPeer, fromPeer, align);
+    }
+
+    int socketMode() {
+        if (mode != 0) {
+            return mode;
+        }
+        return allowedUids.isEmpty() ? 0600 : 0666;
     }
 }

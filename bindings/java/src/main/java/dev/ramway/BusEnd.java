@@ -1,0 +1,102 @@
+package dev.ramway;
+
+import dev.ramway.sys.Files;
+import dev.ramway.sys.Poll;
+import dev.ramway.sys.Sockets;
+import dev.ramway.sys.SysException;
+
+/**
+ * What the two halves of one side share: the socket, whose closing is the peer's notice, and the memory, which stays open
+ * so that /proc/PID/fd shows the bus to those who may look into this process.
+ *
+ * <p>Every use of a descriptor is under the lock: once closed, its number may be another file's. None of them waits.
+ */
+final class BusEnd {
+    /** Who is at the other end, as the kernel recorded it when the connection was made. */
+    final Sockets.Credentials peer;
+
+    private int socket;
+    private int memory = -1;
+    /** The halves, and the handshake while it lasts; the last one closes everything. */
+    private int users = 1;
+
+    /** Takes over a connected socket, on failure too. Whoever calls it is its first user. */
+    BusEnd(int socket) {
+        try {
+            peer = Sockets.peer(socket);
+        } catch (SysException e) {
+            Files.close(socket);
+            throw Errors.os(e, "asking who is at the other end of a socket");
+        }
+        this.socket = socket;
+    }
+
+    /** The socket for whoever is a user and waits for it: nobody closes it before that user's {@link #release}. */
+    int socket() {
+        return socket;
+    }
+
+    /** Takes over the memory, whatever becomes of it. During the handshake only. */
+    synchronized void keepMemory(int fd) {
+        memory = fd;
+    }
+
+    int memory() {
+        return memory;
+    }
+
+    /** Sends a message of the handshake: {@link Handshake#send}. */
+    void send(Handshake.Type type, ErrorKind status, long size, int descriptor) {
+        Handshake.send(socket, type, status, size, descriptor);
+    }
+
+    /** Whether the peer let go of its end or died, or this end is closed. One system call. */
+    synchronized boolean hungUp() {
+        return socket < 0 || Poll.hungUp(socket);
+    }
+
+    synchronized void addUser() {
+        users++;
+    }
+
+    /** Ends one user's use. */
+    synchronized void release() {
+        if (--users > 0) {
+            return;
+        }
+        if (memory >= 0) {
+            Files.close(memory);
+        }
+        Files.close(socket);
+        socket = -1;
+        memory = -1;
+    }
+
+    /** One half's link to its peer, and from here on one user. */
+    Link link() {
+        addUser();
+        return new HalfLink(this);
+    }
+
+    private record HalfLink(BusEnd end) implements Link {
+        @Override
+        public boolean peerAlive(Role me) {
+            return !end.hungUp();
+        }
+
+        @Override
+        public boolean vanished() {
+            return false;
+        }
+
+        @Override
+        public boolean isFinal() {
+            return true;
+        }
+
+        @Override
+        public void close() {
+            end.release();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+package dev.ramway;
+
+import dev.ramway.sys.Errno;
+import dev.ramway.sys.Sockets;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Set;
+
+/** How two strangers agree on a bus: section 12 of docs/ABI.md. Nothing here waits. */
+final class Handshake {
+    /** The length of every message of a handshake, in every version. */
+    static final int SIZE = 64;
+
+    private static final byte[] MAGIC = "RAMBUS\r\n".getBytes(StandardCharsets.US_ASCII);
+    private static final int BYTE_ORDER = 0x0A0B0C0D;
+
+    // The version of the handshake's messages, and the required features that it knows.
+    private static final short MAJOR = 1;
+    private static final short MINOR = 0;
+    private static final int FEATURES = 0;
+
+    private Handshake() {}
+
+    /** What a message is. The order is that of the format's numbers, from 1 on. */
+    enum Type {
+        HELLO, WELCOME, REFUSE, ACK;
+
+        int number() {
+            return ordinal() + 1;
+        }
+    }
+
+    /**
+     * What a message says.
+     *
+     * @param status counts in REFUSE and ACK
+     * @param size counts in WELCOME
+     */
+    record Content(int status, long size) {}
+
+    /** A message; status and size are 0 where they do not count. */
+    static byte[] encode(Type type, ErrorKind status, long size) {
+        ByteBuffer b = ByteBuffer.allocate(SIZE).order(ByteOrder.LITTLE_ENDIAN);
+        b.put(MAGIC).putInt(BYTE_ORDER).putShort(MAJOR).putShort(MINOR).putInt(type.number());
+        b.putInt(status == null ? 0 : status.number());
+        b.putLong(0x20, size);
+        return b.array();
+    }
+
+    /**
+     * Reads a message that must be of this type. A REFUSE in WELCOME's place is the error that it carries, whatever its
+     * version: the fields up to the status stay where they are for ever.
+     */
+    static Content decode(byte[] message, Type expected) {
+        ByteBuffer b = ByteBuffer.wrap(message).order(ByteOrder.LITTLE_ENDIAN);
+        if (!Arrays.equals(message, 0, MAGIC.length, MAGIC, 0, MAGIC.length)) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side does not speak Ramway's bus handshake");
+        }
+        if (b.getInt(0x08) != BYTE_ORDER) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side has another byte order");
+        }
+        int type = b.getInt(0x10);
+        int status = b.getInt(0x14);
+        if (type == Type.REFUSE.number() && expected == Type.WELCOME) {
+            throw statusError(status, "the listener refused");
+        }
+        int major = Short.toUnsignedInt(b.getShort(0x0C));
+        if (major != MAJOR) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side speaks version %d of the handshake, this one %d", major, MAJOR);
+        }
+        int unknown = b.getInt(0x18) & ~FEATURES;
+        if (unknown != 0) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side requires features %#x, which this version lacks", unknown);
+        }
+        if (type != expected.number()) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the other side sent a message of type %s, expected %s",
+                    Integer.toUnsignedString(type), expected);
+        }
+        return new Content(status, b.getLong(0x20));
+    }
+
+    /** The error that a status stands for; one that this version does not know is Os. */
+    static RamwayException statusError(int status, String who) {
+        ErrorKind kind = ErrorKind.of(status);
+        if (kind == null) {
+            return Errors.fail(ErrorKind.OS, "%s with the unknown error number %s", who, Integer.toUnsignedString(status));
+        }
+        return Errors.fail(kind, "%s: %s (%s)", who, kind.summary(), kind.formatName());
+    }
+
+    /** Sends a message, with a descriptor unless that is negative. An error only says that the other side is gone or does not read. */
+    static void send(int socket, Type type, ErrorKind status, long size, int descriptor) {
+        int error = -Sockets.send(socket, encode(type, status, size), descriptor);
+        if (error == Errno.EPIPE || error == Errno.ECONNRESET) {
+            throw Errors.fail(ErrorKind.PEER_DEAD, "the other side hung up before %s", type);
+        }
+        if (error != 0) {
+            throw Errors.os(error, "sending " + type);
+        }
+    }
+
+    /**
+     * Says whether the other end is a user that we deal with: our own or one that was named; never the one that stands for
+     * all users without a number here.
+     */
+    static void checkPeer(Sockets.Credentials peer, int own, Set<Integer> others, String option) {
+        int uid = peer.uid();
+        if (uid == Sockets.overflowUid() || uid == -1) {
+            throw Errors.fail(ErrorKind.PERMISSION_DENIED,
+                    "the other side's user has no number here (it shows as %s), so nothing says who it is",
+                    Integer.toUnsignedString(uid));
+        }
+        if (uid != own && !others.contains(uid)) {
+            throw Errors.fail(ErrorKind.PERMISSION_DENIED,
+                    "the other side is user %s, we are user %s; name it in %s if it may take part",
+                    Integer.toUnsignedString(uid), Integer.toUnsignedString(own), option);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+package dev.ramway;
+
+import dev.ramway.sys.Errno;
+import dev.ramway.sys.Files;
+import dev.ramway.sys.Sockets;
+import dev.ramway.sys.Stat;
+import dev.ramway.sys.SysException;
+
+/**
+ * Where a listener is: its socket, and the segment whose lock says that it lives, in a directory that is held open. For a
+ * plain name that is the segment's, the socket is NAME.sock beside it; a path is the socket's, and the segment is PATH.lock.
+ */
+final class Place implements AutoCloseable {
+    private final SegmentName directory;
+    /** The segment as a name or path to be created. */
+    final String segment;
+    /** The names in the directory. */
+    private final String segmentFile;
+    private final String socketFile;
+
+    private Place(SegmentName directory, String segment, String segmentFile, String socketFile) {
+        this.directory = directory;
+        this.segment = segment;
+        this.segmentFile = segmentFile;
+        this.socketFile = socketFile;
+    }
+
+    /** Finds the directory; {@code create} makes the Ramway directory if it is not there. */
+    static Place resolve(String text, boolean create) {
+        boolean isPath = text.indexOf('/') >= 0;
+        if (!isPath && text.endsWith(".lock")) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a listener's name must not end in .lock");
+        }
+        SegmentName at = SegmentName.resolve(text, create);
+        return isPath ? new Place(at, text + ".lock", at.file + ".lock", at.file)
+                : new Place(at, text, at.file, at.file + ".sock");
+    }
+
+    @Override
+    public void close() {
+        directory.close();
+    }
+
+    /** For messages, and for those who connect by path: hence always with a '/' in it. */
+    String socketPath() {
+        String path = directory.path;
+        int slash = path.lastIndexOf('/');
+        return (slash < 0 ? "./" : path.substring(0, slash + 1)) + socketFile;
+    }
+
+    /** A path to the socket that fits into an address, through the directory that is held open if need be. */
+    private String socketAddress() {
+        String path = socketPath();
+        if (Sockets.length(path) > Sockets.PATH_MAX) {
+            path = Files.procPath(directory.dir) + "/" + socketFile;
+        }
+        int length = Sockets.length(path);
+        if (length > Sockets.PATH_MAX) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "the socket's path %s is too long: the system takes at most %d bytes, and so "
+                    + "at most %d in the file name; pick a shorter name, or set RAMWAY_DIR to a shorter path", socketPath(),
+                    Sockets.PATH_MAX, Math.max(Sockets.PATH_MAX - (length - Sockets.length(socketFile)), 0));
+        }
+        return path;
+    }
+
+    /**
+     * Removes a dead listener's socket. The caller holds the listener's lock. Anything that is not a socket stays and is an
+     * error.
+     */
+    void clear() {
+        Stat stat;
+        try {
+            stat = Files.statAt(directory.dir, socketFile);
+        } catch (SysException e) {
+            throw Errors.os(e, "looking at " + socketPath());
+        }
+        if (stat == null) {
+            return;
+        }
+        if (!stat.isSocket()) {
+            throw Errors.fail(ErrorKind.ALREADY_EXISTS,
+                    "%s is %s, not a socket; it is left as it is: move it or pick another name", socketPath(), stat.describe());
+        }
+        int error = -Files.unlink(directory.dir, socketFile);
+        if (error != 0 && error != Errno.ENOENT) {
+            throw Errors.os(error, "removing the dead socket " + socketPath());
+        }
+    }
+
+    /** A listening socket, at a name that is absent, with exactly these permission bits. */
+    int listen(int mode, int backlog) {
+        String path = socketAddress();
+        int fd = Errors.checked(Sockets.stream(), "making a socket");
+        try {
+            Errors.checked(Sockets.modeBeforeBind(fd, mode), "setting the mode of a socket");
+            Errors.checked(Sockets.bind(fd, path), "binding " + socketPath());
+            bound(fd, mode, backlog);
+            return fd;
+        } catch (Throwable t) {
+            Files.close(fd);
+            throw t;
+        }
+    }
+
+    private void bound(int fd, int mode, int backlog) {
+        int result = Sockets.modeAfterBind(directory.dir, socketFile, mode);
+        if (result == -Errno.ENOTSOCK) {
+            throw Errors.fail(ErrorKind.ALREADY_EXISTS, "somebody replaced the socket %s, which was just bound", socketPath());
+        }
+        if (result == 0) {
+            result = Sockets.listen(fd, backlog);
+        }
+        if (result < 0) {
+            Files.unlink(directory.dir, socketFile);
+            throw Errors.os(-result, "listening at " + socketPath());
+        }
+    }
+
+    /** Tries once to connect a socket and never waits: 0, or the error with a minus sign. */
+    int connect(int socket) {
+        return Sockets.connect(socket, socketAddress());
+    }
+
+    /**
+     * What to say when nobody takes a connection until the deadline: nothing has the socket's name ({@code absent}), or
+     * nobody listens there.
+     *
+     * @throws RamwayException if nobody ever will
+     */
+    RamwayException missed(boolean absent) {
+        refuseOthers();
+        // Where we may not ask we do not know.
+        Boolean lives = ListenerLock.lives(directory.dir, segmentFile);
+        if (Boolean.TRUE.equals(lives)) {
+            return Errors.fail(ErrorKind.TIMED_OUT, "the listener of %s lives, but it does not listen", socketPath());
+        }
+        if (absent) {
+            return Errors.fail(ErrorKind.NOT_FOUND, "no listener made the socket %s: start it, or check the name and RAMWAY_DIR",
+                    socketPath());
+        }
+        return Errors.fail(ErrorKind.NOT_FOUND, "the listener that made %s is gone: start it again", socketPath());
+    }
+
+    private void refuseOthers() {
+        try {
+            Stat stat = Files.statAt(directory.dir, socketFile);
+            // A link may lead to a socket.
+            if (stat != null && !stat.isSocket() && !stat.isLink()) {
+                throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "%s is %s, not a listener's socket", socketPath(), stat.describe());
+            }
+        } catch (SysException e) {
+            // What cannot be looked at is not known to be another thing.
+            return;
+        }
+    }
+}
