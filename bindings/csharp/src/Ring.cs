@@ -1,11 +1,81 @@
-using System;
+using Ramway.Sys;
 
 namespace Ramway
 {
     /// <summary>Rings without a name.</summary>
     public static class Ring
     {
-        /// <summary>Both ends of a new ring for two threads of this process.</summary>
-        public static (Sender Sender, Receiver Receiver) Pair(RingOptions? options = null) => throw new NotImplementedException();
+        /// <summary>
+        /// Both ends of a new ring, for two threads of this process. Of the options it looks at Capacity, Align, Prefault,
+        /// LockMemory and at how the handles behave.
+        /// </summary>
+        /// <exception cref="RamwayException">InvalidArgument, NoSpace, Unsupported (HugePages), Os.</exception>
+        public static (Sender Sender, Receiver Receiver) Pair(RingOptions? options = null)
+        {
+            try
+            {
+                return Make(options ?? RingOptions.Default);
+            }
+            catch (RamwayException e)
+            {
+                throw Errors.About(e, "making a ring for two threads", null);
+            }
+        }
+
+        private static (Sender, Receiver) Make(RingOptions o)
+        {
+            Libc.RequireSupported();
+            if (o.HugePages)
+            {
+                throw Errors.Fail(ErrorKind.Unsupported, "HugePages is for named rings");
+            }
+            Spec spec = Spec.Ring(o.Capacity == 0 ? Layout.DefaultCapacity : o.Capacity,
+                o.Align == 0 ? Layout.AlignMin : o.Align, Segment.Granule(o));
+            int fd = Memfd.New("ramway-pair");
+            if (fd < 0)
+            {
+                throw Errors.Os(fd, "making memory");
+            }
+            try
+            {
+                Birth.Allocate(fd, spec);
+                int error = Files.WriteAt(fd, Header.Format(spec), 0);
+                if (error < 0)
+                {
+                    throw Errors.Os(error, "writing the header page");
+                }
+                return Ends(fd, spec, o);
+            }
+            finally
+            {
+                Files.Close(fd);
+            }
+        }
+
+        private static (Sender, Receiver) Ends(int fd, Spec spec, RingOptions o)
+        {
+            Attachment? outwards = null, inwards = null;
+            Sender? sender = null;
+            try
+            {
+                outwards = Attachment.Memory(fd, Layout.Block0, spec.Blocks[0], NoLink.Instance, o);
+                inwards = Attachment.Memory(fd, Layout.Block0, spec.Blocks[0], NoLink.Instance, o);
+                sender = new Sender(outwards, o);
+                return (sender, new Receiver(inwards, o));
+            }
+            catch
+            {
+                if (sender != null)
+                {
+                    sender.Dispose();
+                }
+                else
+                {
+                    outwards?.Release();
+                }
+                inwards?.Release();
+                throw;
+            }
+        }
     }
 }

@@ -1,36 +1,371 @@
 using System;
+using System.Runtime.CompilerServices;
+using System.Threading;
+using Ramway.Sys;
 
 namespace Ramway
 {
-    /// <summary>What the two ends of a ring have in common.</summary>
-    public abstract unsafe class RingEnd : IDisposable
+    /// <summary>What <see cref="Sender"/> and <see cref="Receiver"/> have in common.</summary>
+    /// <remarks>
+    /// One thread at a time may use a handle, and may hand it to another; a second one at the same time is an
+    /// <see cref="InvalidOperationException"/> where it is noticed. <see cref="Dispose()"/>, <see cref="PeerAlive"/> and
+    /// <see cref="PeerEpoch"/> are safe from any thread.
+    /// </remarks>
+    public abstract unsafe partial class RingEnd : IDisposable
     {
-        private protected RingEnd()
+        // What is tried and finds nothing now. Only ever compared, never thrown.
+        private protected static readonly RamwayException NotNow = Errors.Fail(ErrorKind.Empty, null);
+
+        // The fields are the business of the one thread inside the gate, but for those that say otherwise.
+        private protected Gate gate;
+        /// <summary>Publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep.</summary>
+        private protected bool plain;
+        /// <summary>This process is registered with membarrier, and it worked.</summary>
+        private protected bool can;
+        /// <summary>An ending is for ever (bus, pair). On a named ring a successor may attach.</summary>
+        private protected readonly bool final;
+        /// <summary>The peer's flags as last acted upon.</summary>
+        private protected uint peerFlags;
+        /// <summary>What this handle is dead of, if it is.</summary>
+        private protected ErrorKind dead;
+        private protected RoleLine* mine, peer;
+        private protected RingBlock* ring;
+        private protected byte* data;
+        private protected readonly ulong capacity;
+        /// <summary>capacity - 1 and align - 1.</summary>
+        private protected readonly ulong wrap, alignMask;
+        private protected readonly uint maxLength;
+        private readonly Role role;
+        private readonly uint align;
+        private uint epoch;
+        private readonly string? name;
+
+        /// <summary>When a call that does not wait last asked the system whether the peer lives.</summary>
+        private protected long looked;
+
+        // Held by a close, by what can be asked from any thread, and by a release that comes after a close. Never taken by a
+        // call that is inside the gate.
+        private protected readonly object closing = new object();
+        /// <summary>Under the lock: closed while something was out, whose release finishes it.</summary>
+        private protected bool deferred;
+        /// <summary>Under the lock: nothing is mapped any more.</summary>
+        private protected bool finished;
+        private protected Attachment? at;
+
+        /// <summary>Prepares the handle; the positions are checked next, and <see cref="Announce"/> makes it known.</summary>
+        private protected RingEnd(Attachment attachment, Role role, RingOptions options)
         {
+            this.role = role;
+            name = string.IsNullOrEmpty(attachment.Name) ? null : attachment.Name;
+            ring = attachment.Ring;
+            data = attachment.Data;
+            capacity = attachment.Capacity;
+            align = attachment.Align;
+            wrap = capacity - 1;
+            alignMask = (ulong)align - 1;
+            maxLength = Layout.MaxMessageLength(capacity);
+            mine = role == Role.Producer ? &ring->Producer : &ring->Consumer;
+            peer = role == Role.Producer ? &ring->Consumer : &ring->Producer;
+            final = attachment.Link.Final;
+            can = !options.NoMembarrier && Membarrier.Can;
+            looked = Clock.Nanoseconds;
+            wait = new Waiter(options.Wait, &mine->Wait);
         }
 
-        /// <summary>The number of bytes of the data area. A frame takes 16 bytes more than its payload, rounded up to Align.</summary>
-        public long Capacity => throw new NotImplementedException();
+        /// <summary>
+        /// Says "I am here" in this role's words, and wakes the peer so that it looks (ABI.md, section 6). The attachment is this
+        /// handle's from here on.
+        /// </summary>
+        private protected void Announce(Attachment attachment)
+        {
+            Volatile.Write(ref mine->Wait, 0);
+            Volatile.Write(ref mine->Flags, can ? Layout.RoleCan : 0u);
+            epoch = Math.Max(unchecked(Volatile.Read(ref mine->Epoch) + 1), 1);
+            // Release: whoever sees the new epoch sees the flags of its holder.
+            Volatile.Write(ref mine->Epoch, epoch);
+            Interlocked.MemoryBarrier();
+            WakePeer();
+            at = attachment;
+            PeerChanged();
+        }
+
+        /// <summary>Says "I closed", after everything was published, and wakes the peer.</summary>
+        private protected void AnnounceClose()
+        {
+            Volatile.Write(ref mine->Flags, Volatile.Read(ref mine->Flags) | Layout.RoleClosed);
+            Interlocked.MemoryBarrier();
+            WakePeer();
+        }
+
+        /// <summary>Wakes the peer whether it waits or not.</summary>
+        private protected void WakePeer()
+        {
+            Volatile.Write(ref peer->Wait, 0);
+            Futex.WakeAll(&peer->Wait);
+        }
+
+        /// <summary>
+        /// Stores a position of this side's. Release: what was read or written before goes before it. Fenced unless both sides
+        /// agreed that it need not be, so that the load of the peer's wait word that follows is not done before it.
+        /// </summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private protected void Publish(ulong* word, ulong position)
+        {
+            Volatile.Write(ref *word, position);
+            if (!plain)
+            {
+                Interlocked.MemoryBarrier();
+            }
+        }
+
+        /// <summary>After a publish: whether the peer sleeps or has changed its flags.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private protected bool PeerStirs() =>
+            Volatile.Read(ref peer->Wait) != 0 || Volatile.Read(ref peer->Flags) != peerFlags;
+
+        /// <summary>
+        /// Acts on that. What was agreed on just now holds for this publish too: <see cref="PeerChanged"/> fences, and the wait
+        /// word is loaded once more after it.
+        /// </summary>
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private protected void Stirred()
+        {
+            PeerChanged();
+            // Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
+            if (Volatile.Read(ref peer->Wait) != 0)
+            {
+                WakePeer();
+            }
+        }
+
+        /// <summary>
+        /// Acts on the peer's flags: who fences, and, where it is final, whether a consumer has closed. A producer's close is
+        /// acted on where the ring is found empty, because what it sent before is delivered first.
+        /// </summary>
+        private protected void PeerChanged()
+        {
+            uint flags = Volatile.Read(ref peer->Flags);
+            peerFlags = flags;
+            plain = Cpu.Plain && can && (flags & Layout.RoleCan) != 0;
+            // This role is the only writer of its flags.
+            uint own = Volatile.Read(ref mine->Flags) & ~Layout.RolePlain;
+            Volatile.Write(ref mine->Flags, plain ? own | Layout.RolePlain : own);
+            // "I am plain" is visible before the first publish without a fence, and a sleeper that no longer sees it can rely on
+            // fences from here on.
+            Interlocked.MemoryBarrier();
+            if (role == Role.Producer && final && (flags & Layout.RoleClosed) != 0)
+            {
+                Die(ErrorKind.Closed);
+            }
+        }
+
+        /// <summary>Marks the handle dead, unless it is dead already, and gives what it is dead of.</summary>
+        private protected ErrorKind Die(ErrorKind kind)
+        {
+            if (!gate.IsDead)
+            {
+                dead = kind;
+                gate.Die();
+            }
+            return dead;
+        }
+
+        /// <summary>Why the gate said no. The call that is refused has not left yet.</summary>
+        private protected RamwayException Refused() => Fail(gate.IsClosed ? ErrorKind.Detached : dead);
+
+        /// <summary>Ends this handle for what the peer wrote.</summary>
+        private protected RamwayException Corrupt() => Fail(Die(ErrorKind.Corrupt));
+
+        /// <summary>The error of a state that the handle or the ring is in.</summary>
+        private protected RamwayException Fail(ErrorKind kind) => Fail(kind, kind != ErrorKind.Corrupt ? null :
+            "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. " +
+            "Recreate the ring, and see SECURITY.md if the peer is not trusted");
+
+        /// <summary>An error with a text about this ring.</summary>
+        private protected RamwayException Fail(ErrorKind kind, string? text) => Errors.Fail(kind, Doing(), name, text);
+
+        /// <summary>What errors say was tried; a pair has no name to go on with.</summary>
+        private string Doing() => role == Role.Producer
+            ? name != null ? "sending to" : "sending"
+            : name != null ? "receiving from" : "receiving";
+
+        /// <summary>
+        /// The part of <see cref="Ended"/> that costs system calls (ABI.md, section 8, steps 2 to 5). absent: no peer has to be
+        /// there. null: the ring has not ended.
+        /// </summary>
+        private protected RamwayException? Life(bool absent)
+        {
+            ILink link = at!.Link;
+            if (link.Vanished())
+            {
+                return Fail(ErrorKind.Closed, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): " +
+                    "no peer can find it any more. Create it again");
+            }
+            if (absent || link.PeerAlive(role))
+            {
+                return null;
+            }
+            // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
+            if (PeerClosed())
+            {
+                return Fail(ErrorKind.Closed);
+            }
+            // And a successor takes the lock before it clears the flag of that close.
+            return link.PeerAlive(role) ? null : Fail(ErrorKind.PeerDead);
+        }
+
+        /// <summary>Whether it is time again to ask the system whether the peer lives, for calls that do not wait.</summary>
+        private protected bool Moment()
+        {
+            long now = Clock.Nanoseconds;
+            if (now - looked < Round)
+            {
+                return false;
+            }
+            looked = now;
+            return true;
+        }
+
+        /// <summary>
+        /// Bytes of the data area. A frame takes 16 bytes more than its payload, rounded up to <see cref="Align"/>.
+        /// </summary>
+        public long Capacity => (long)capacity;
 
         /// <summary>What every payload's address is a multiple of, in bytes.</summary>
-        public int Align => throw new NotImplementedException();
+        public int Align => (int)align;
 
-        /// <summary>The longest payload that ever fits, in bytes: min(Capacity - 16, 2^31 - 17). It fits whenever the ring is empty.</summary>
-        public int MaxMessageLength => throw new NotImplementedException();
+        /// <summary>
+        /// The longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17). It fits whenever the ring is empty.
+        /// </summary>
+        public int MaxMessageLength => (int)maxLength;
 
         /// <summary>How often this role has been attached, this handle included; 1 is the first.</summary>
-        public uint Epoch => throw new NotImplementedException();
+        public uint Epoch => epoch;
 
-        /// <summary>How often the other role has been attached; 0: never yet. A change means that a successor took over. 0 once the handle is closed.</summary>
-        public uint PeerEpoch => throw new NotImplementedException();
+        /// <summary>
+        /// How often the other role has been attached; 0: never yet. A change means that a successor took over. Safe from any
+        /// thread. 0 once the handle is closed.
+        /// </summary>
+        public uint PeerEpoch
+        {
+            get
+            {
+                lock (closing)
+                {
+                    return finished ? 0u : Volatile.Read(ref peer->Epoch);
+                }
+            }
+        }
 
-        /// <summary>Whether the other role is attached and its process lives.</summary>
-        public bool PeerAlive => throw new NotImplementedException();
+        /// <summary>
+        /// Whether the other role is attached and its process lives. A stopped process is alive. One system call; safe from any
+        /// thread. False once the handle is closed.
+        /// </summary>
+        public bool PeerAlive
+        {
+            get
+            {
+                lock (closing)
+                {
+                    return !finished && Volatile.Read(ref peer->Epoch) != 0 &&
+                        (Volatile.Read(ref peer->Flags) & Layout.RoleClosed) == 0 && at!.Link.PeerAlive(role);
+                }
+            }
+        }
 
         /// <summary>How blocking calls of this handle wait from now on.</summary>
-        public WaitMode WaitMode { get => throw new NotImplementedException(); set => throw new NotImplementedException(); }
+        public WaitMode WaitMode
+        {
+            get => wait.Mode;
+            set
+            {
+                if (value < WaitMode.Hybrid || value > WaitMode.Block)
+                {
+                    throw Fail(ErrorKind.InvalidArgument, (int)value + " is no way to wait: Hybrid, Spin or Block");
+                }
+                gate.Enter();
+                wait.Mode = value;
+                gate.Leave();
+            }
+        }
 
-        /// <summary>Closes the handle.</summary>
-        public void Dispose() => throw new NotImplementedException();
+        /// <summary>
+        /// Closes the handle: the peer is told that this was all, and the role is given up. A call of another thread that waits
+        /// ends with Detached. Closing twice is fine.
+        /// </summary>
+        public void Dispose()
+        {
+            ShutDown(false, false);
+        }
+
+        /// <summary>A handle that is forgotten is closed when it is collected.</summary>
+        ~RingEnd()
+        {
+            ShutDown(true, false);
+        }
+
+        /// <summary>
+        /// Closes. forgotten: by the finalizer, so that nobody can have anything out any more but a Span. abandoned: the peer is
+        /// not told.
+        /// </summary>
+        private protected void ShutDown(bool forgotten, bool abandoned)
+        {
+            lock (closing)
+            {
+                if (gate.IsClosed && !((forgotten || abandoned) && deferred) || at == null)
+                {
+                    return;
+                }
+                gate.Close();
+                // A forgotten handle has nobody inside.
+                for (int i = 0; !forgotten && !gate.Empty; i++)
+                {
+                    wait.Interrupt();
+                    if (i < 50)
+                    {
+                        Thread.Yield();
+                    }
+                    else
+                    {
+                        Thread.Sleep(1);
+                    }
+                }
+                if (SomethingOut && !forgotten && !abandoned)
+                {
+                    deferred = true;
+                    return;
+                }
+                LetGo(abandoned, SomethingOut);
+            }
+        }
+
+        /// <summary>Whether a slot, message or batch is out.</summary>
+        private protected abstract bool SomethingOut { get; }
+
+        /// <summary>The end of a close, with the lock held and nobody inside the gate or on the way in.</summary>
+        private protected abstract void LetGo(bool abandoned, bool keepMapped);
+
+        /// <summary>
+        /// Lets everything go, after the peer was told. keepMapped: something may still be looked at by a Span that nothing takes
+        /// back, in a handle that was forgotten: then its addresses stay, and only the role goes.
+        /// </summary>
+        private protected void Finish(bool keepMapped)
+        {
+            finished = true;
+            deferred = false;
+            wait.Close();
+            Attachment attachment = at!;
+            at = null;
+            ring = null;
+            mine = peer = null;
+            data = null;
+            attachment.Release(keepMapped);
+            GC.SuppressFinalize(this);
+        }
+
+        /// <summary>Whether what there is outlives this process only if it is closed: a pair's ends tell by nothing else.</summary>
+        private protected bool OnlyCloseTells => at!.Link is NoLink;
+
+        private protected static void Throw(Exception e) => throw e;
     }
 }

@@ -1,55 +1,410 @@
 using System;
-using System.Collections.Generic;
+using System.Runtime.CompilerServices;
 using System.Threading;
-using System.Threading.Tasks;
+using Ramway.Sys;
 
 namespace Ramway
 {
     /// <summary>The sending end of a ring; one per ring, in the whole system.</summary>
+    /// <remarks>
+    /// A message is visible to the receiver when the call that sends it returns, and is delivered even if this process is killed
+    /// right after. No call allocates or enters the kernel unless it waits, wakes somebody who does, or fails.
+    /// <para>
+    /// One thread at a time may use it, see <see cref="RingEnd"/>. A Sender that becomes garbage without Dispose is closed, after
+    /// what was committed has been flushed; at the end of the process it is not: then the receiver is told PeerDead.
+    /// </para>
+    /// <code>
+    /// using var sender = Sender.Create("ticks", new RingOptions { Capacity = 1 &lt;&lt; 20 });
+    /// sender.Send(7, payload);
+    /// </code>
+    /// </remarks>
     public sealed unsafe partial class Sender : RingEnd
     {
-        internal Sender(Attachment a, RingOptions o) => throw new NotImplementedException();
+        /// <summary>No frame ends here, because positions are multiples of 16.</summary>
+        private const ulong NoMark = 1;
 
-        /// <summary>Creates a ring and is its sender.</summary>
-        public static Sender Create(string name, RingOptions? options = null) => throw new NotImplementedException();
+        // tail is the end of the last committed frame, published the shared word: what was flushed.
+        // Invariant: published <= tail and tail - head <= capacity, wrapping.
+        private ulong tail, published;
+        /// <summary>The shared one as last seen.</summary>
+        private ulong head;
+        /// <summary>The last committed frame's.</summary>
+        private ulong lastTag;
+        /// <summary>What a wait is for, in bytes.</summary>
+        private ulong need;
+        /// <summary>Which of the two marks is written next.</summary>
+        private int mark;
+        /// <summary>Counts slots: a slot is good while it has the current number.</summary>
+        internal uint lease;
+        /// <summary>The open slot's length, -1 while none is open.</summary>
+        internal int room = -1;
 
-        /// <summary>Opens a ring and is its sender.</summary>
-        public static Sender Open(string name, RingOptions? options = null) => throw new NotImplementedException();
+        /// <summary>
+        /// Takes the producer's role of an attachment (ABI.md, section 6). After an exception the attachment is still the
+        /// caller's.
+        /// </summary>
+        internal Sender(Attachment attachment, RingOptions options)
+            : base(attachment, Role.Producer, options)
+        {
+            // Acquire: pairs with the last producer's publish and the consumer's release.
+            published = tail = Volatile.Read(ref ring->Tail);
+            head = Volatile.Read(ref ring->Head);
+            if (!Layout.PositionsAgree(tail, head, capacity, (uint)Align))
+            {
+                throw Fail(ErrorKind.Corrupt);
+            }
+            // Overwrite the mark that is not the last frame's, and forget one that a kill left ahead of tail: the next frame may
+            // end right there.
+            for (int i = 0; i < 2; i++)
+            {
+                if (Volatile.Read(ref MarkAt(i)->End) != tail)
+                {
+                    Volatile.Write(ref MarkAt(i)->End, NoMark);
+                }
+                else if (i == 0)
+                {
+                    mark = 1;
+                }
+            }
+            attachment.CloseFile();
+            Announce(attachment);
+        }
 
-        /// <summary>OpenOrCreates a ring and is its sender.</summary>
-        public static Sender OpenOrCreate(string name, RingOptions? options = null) => throw new NotImplementedException();
+        /// <summary>
+        /// Sends a message, and waits for room without a limit. typeId is the application's, below 0xFFFF0000. What was
+        /// committed unflushed goes first. After an exception nothing of this message was sent.
+        /// </summary>
+        /// <exception cref="RamwayException">
+        /// TooLarge for more than <see cref="RingEnd.MaxMessageLength"/> bytes, InvalidArgument for a reserved typeId, Closed or
+        /// PeerDead if there is no room and nobody left to make any (on a bus Closed as soon as the peer closed), Busy while a
+        /// slot is open, Corrupt, Detached.
+        /// </exception>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        public void Send(uint typeId, ReadOnlySpan<byte> data) => Send(typeId, data, 0);
 
-        /// <summary>Sends a message, and waits for room.</summary>
-        public void Send(uint typeId, ReadOnlySpan<byte> data, ulong tag = 0, TimeSpan? timeout = null, CancellationToken cancellationToken = default) => throw new NotImplementedException();
+        /// <summary>
+        /// The same with a tag: a correlation id, a time stamp, a key. <see cref="LastTag"/> gives the last one back after a
+        /// restart.
+        /// </summary>
+        public void Send(uint typeId, ReadOnlySpan<byte> data, ulong tag)
+        {
+            if (!gate.Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
+            {
+                MakeRoomOrThrow(typeId, data.Length, null, default);
+            }
+            Put(typeId, data, tag);
+        }
 
-        /// <summary>Sends a message unless there is no room now: then false.</summary>
-        public bool TrySend(uint typeId, ReadOnlySpan<byte> data, ulong tag = 0) => throw new NotImplementedException();
+        /// <summary>
+        /// The same, and waits for room no longer than the time-out (null: without a limit) and until the token is cancelled,
+        /// which is looked at only if the call has to wait.
+        /// </summary>
+        /// <exception cref="RamwayException">As above, and TimedOut.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public void Send(uint typeId, ReadOnlySpan<byte> data, ulong tag = 0, TimeSpan? timeout = null,
+            CancellationToken cancellationToken = default)
+        {
+            Patience.Check(timeout);
+            if (!gate.Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
+            {
+                MakeRoomOrThrow(typeId, data.Length, timeout, cancellationToken);
+            }
+            Put(typeId, data, tag);
+        }
 
-        /// <summary>Sends a message, and waits for room without holding a thread.</summary>
-        public ValueTask SendAsync(uint typeId, ReadOnlyMemory<byte> data, ulong tag = 0, CancellationToken cancellationToken = default) => throw new NotImplementedException();
+        /// <summary>Sends without waiting; false if there is no room now.</summary>
+        /// <exception cref="RamwayException">As for Send.</exception>
+        public bool TrySend(uint typeId, ReadOnlySpan<byte> data, ulong tag = 0)
+        {
+            if ((!gate.Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length)) &&
+                !TryMakeRoom(typeId, data.Length))
+            {
+                return false;
+            }
+            Put(typeId, data, tag);
+            return true;
+        }
 
-        /// <summary>Opens a slot of so many bytes, and waits for room.</summary>
-        public Slot Reserve(int length, TimeSpan? timeout = null, CancellationToken cancellationToken = default) => throw new NotImplementedException();
+        /// <summary>Sends what there is room for, and leaves the gate.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private void Put(uint typeId, ReadOnlySpan<byte> data, ulong tag)
+        {
+            data.CopyTo(new Span<byte>(Payload, data.Length));
+            Commit((uint)data.Length, typeId, tag);
+            FlushCommitted();
+            gate.Leave();
+        }
 
-        /// <summary>Opens a slot of so many bytes unless there is no room now: then false.</summary>
-        public bool TryReserve(int length, out Slot slot) => throw new NotImplementedException();
+        /// <summary>
+        /// Whether a payload of so many bytes can be written right now: no slot is open, the peer's flags are as last acted upon,
+        /// and there is room by the position last seen.
+        /// </summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal bool Fits(uint length) =>
+            room < 0 && length <= maxLength && FrameSize(length) <= capacity - (tail - head) &&
+            Volatile.Read(ref peer->Flags) == peerFlags;
 
-        /// <summary>Makes every unflushed commit so far visible.</summary>
-        public void Flush() => throw new NotImplementedException();
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private ulong FrameSize(ulong length) => (Layout.FrameHeader + length + alignMask) & ~alignMask;
 
-        /// <summary>Sends several messages, visible together where they fit together; how many were sent.</summary>
-        public int SendBatch(uint typeId, IReadOnlyList<ReadOnlyMemory<byte>> messages, TimeSpan? timeout = null, CancellationToken cancellationToken = default) => throw new NotImplementedException();
+        /// <summary>Makes room inside the gate, or leaves it and throws.</summary>
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private void MakeRoomOrThrow(uint typeId, int length, TimeSpan? timeout, CancellationToken token)
+        {
+            Exception? e;
+            try
+            {
+                e = MakeRoom(typeId, length, true, Patience.Of(timeout, token));
+            }
+            catch
+            {
+                gate.Leave();
+                throw;
+            }
+            if (e != null)
+            {
+                gate.Leave();
+                throw e;
+            }
+        }
 
-        /// <summary>Sends one message gathered from several pieces.</summary>
-        public void SendVec(uint typeId, IReadOnlyList<ReadOnlyMemory<byte>> parts, ulong tag = 0, TimeSpan? timeout = null, CancellationToken cancellationToken = default) => throw new NotImplementedException();
+        /// <summary>Likewise without waiting; false, outside of the gate: there is no room now.</summary>
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private bool TryMakeRoom(uint typeId, int length)
+        {
+            Exception? e = MakeRoom(typeId, length, false, Patience.Endless);
+            if (e == null)
+            {
+                return true;
+            }
+            gate.Leave();
+            return e == NotNow ? false : throw e;
+        }
 
-        /// <summary>The tag of the last message that is visible to receivers; null before the first.</summary>
-        public ulong? LastTag => throw new NotImplementedException();
+        /// <summary>What there is to do where <see cref="Fits"/> said no, or the error there is to give.</summary>
+        private Exception? MakeRoom(uint typeId, int length, bool patient, in Patience patience)
+        {
+            if (gate.IsShut)
+            {
+                return Refused();
+            }
+            if (room >= 0)
+            {
+                return Fail(ErrorKind.Busy, "a slot of this sender is open: commit or dispose of it first");
+            }
+            if (length < 0)
+            {
+                return Fail(ErrorKind.InvalidArgument, "a message of " + length + " bytes");
+            }
+            if (typeId >= Layout.TypeIdReserved)
+            {
+                return ReservedType(typeId);
+            }
+            if (Volatile.Read(ref peer->Flags) != peerFlags)
+            {
+                PeerChanged();
+                if (gate.IsShut)
+                {
+                    return Refused();
+                }
+            }
+            if ((uint)length > maxLength)
+            {
+                return Fail(ErrorKind.TooLarge, "a message of " + length + " bytes can never fit: this ring of " + capacity +
+                    " bytes takes at most " + maxLength + "; create it with a larger capacity or cut the message");
+            }
+            need = FrameSize((uint)length);
+            if (Ready(out Exception? e) || e != null)
+            {
+                return e;
+            }
+            FlushCommitted();
+            return patient ? Ending(Until(patience)) : NotNow;
+        }
 
-        /// <summary>How many bytes, frame headers and padding included, the receiver has not released.</summary>
-        public long Length => throw new NotImplementedException();
+        /// <summary>Records an end that is about to be returned.</summary>
+        internal Exception? Ending(Exception? e)
+        {
+            if (final && e is RamwayException end && (end.Kind == ErrorKind.Closed || end.Kind == ErrorKind.PeerDead))
+            {
+                Die(end.Kind);
+            }
+            return e;
+        }
 
-        /// <summary>Gives the role up without telling the receiver that this was all.</summary>
-        public void Abandon() => throw new NotImplementedException();
+        private RamwayException ReservedType(uint typeId) => Fail(ErrorKind.InvalidArgument,
+            "type id 0x" + typeId.ToString("x") + " is Ramway's own: applications use ids below 0xffff0000");
+
+        /// <summary>
+        /// Where the next frame's payload goes, which fits: inside the mirrored 2 * capacity bytes, and nobody else's before they
+        /// are published.
+        /// </summary>
+        internal byte* Payload
+        {
+            [MethodImpl(MethodImplOptions.AggressiveInlining)]
+            get => data + (tail & wrap) + Layout.FrameHeader;
+        }
+
+        /// <summary>Makes so many bytes a message, not yet visible to the receiver.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private void Commit(uint length, uint typeId, ulong tag)
+        {
+            ulong* frame = (ulong*)(data + (tail & wrap));
+            // Plain stores: nobody reads them before tail is published.
+            frame[0] = length | (ulong)typeId << 32;
+            frame[1] = tag;
+            lastTag = tag;
+            tail += FrameSize(length);
+        }
+
+        /// <summary>Makes everything committed visible, and wakes the receiver if it sleeps.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private void FlushCommitted()
+        {
+            ulong end = tail;
+            if (end == published)
+            {
+                return;
+            }
+            if (lastTag != 0)
+            {
+                // No mark says "0".
+                WriteMark();
+            }
+            Publish(&ring->Tail, end);
+            published = end;
+            if (PeerStirs())
+            {
+                Stirred();
+            }
+        }
+
+        /// <summary>
+        /// A kill between any two of the stores leaves this mark not matching tail, and the other one matching if it did. Only a
+        /// later sender reads marks, after the role has passed to it. Volatile: in this order.
+        /// </summary>
+        private void WriteMark()
+        {
+            Mark* at = MarkAt(mark);
+            mark ^= 1;
+            Volatile.Write(ref at->End, tail);
+            Volatile.Write(ref at->Tag, lastTag);
+        }
+
+        private Mark* MarkAt(int i) => i == 0 ? &ring->Mark0 : &ring->Mark1;
+
+        private protected override ulong* Position(out ulong seen)
+        {
+            seen = head;
+            return &ring->Head;
+        }
+
+        /// <summary>
+        /// Whether the bytes needed are free, after a look at the shared position. It is checked here, once, before it is
+        /// believed: it may only move forward, up to what was published, in whole alignment steps.
+        /// </summary>
+        private protected override bool Ready(out Exception? e)
+        {
+            // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
+            ulong now = Volatile.Read(ref ring->Head), moved = now - head;
+            if (moved > published - head || (moved & alignMask) != 0)
+            {
+                e = Corrupt();
+                return false;
+            }
+            head = now;
+            e = null;
+            return need <= capacity - (tail - now);
+        }
+
+        private protected override RamwayException? Ended(bool look)
+        {
+            uint epoch = Volatile.Read(ref peer->Epoch);
+            if (PeerClosed())
+            {
+                return Fail(ErrorKind.Closed);
+            }
+            return look ? Life(!final && epoch == 0) : null;
+        }
+
+        private protected override bool PeerClosed() =>
+            (Volatile.Read(ref peer->Flags) & Layout.RoleClosed) != 0 && Volatile.Read(ref peer->Epoch) != 0;
+
+        /// <summary>Makes every <see cref="Slot.CommitUnflushed(uint, ulong)"/> so far visible. Never waits.</summary>
+        /// <exception cref="RamwayException">Detached, or what the handle is dead of.</exception>
+        public void Flush()
+        {
+            if (!gate.Enter())
+            {
+                RamwayException e = Refused();
+                gate.Leave();
+                throw e;
+            }
+            FlushCommitted();
+            gate.Leave();
+        }
+
+        /// <summary>
+        /// The tag of the last message that is visible to receivers (0 if it was sent without one), by whichever sender of this
+        /// ring; null before the first, and once the handle is closed. A restarted producer asks this where to go on.
+        /// </summary>
+        public ulong? LastTag
+        {
+            get
+            {
+                gate.Enter();
+                ulong? found = gate.IsClosed || published == Layout.FirstPosition((uint)Align) ? (ulong?)null : 0;
+                for (int i = 0; found.HasValue && i < 2; i++)
+                {
+                    if (Volatile.Read(ref MarkAt(i)->End) == published)
+                    {
+                        found = Volatile.Read(ref MarkAt(i)->Tag);
+                        break;
+                    }
+                }
+                gate.Leave();
+                return found;
+            }
+        }
+
+        /// <summary>
+        /// How many bytes, frame headers and padding included, the receiver has not released; what is committed but not flushed
+        /// counts. It may have changed when it returns. 0 once the handle is closed.
+        /// </summary>
+        public long PendingBytes
+        {
+            get
+            {
+                gate.Enter();
+                // Clamped, because the peer could write anything.
+                long bytes = gate.IsClosed ? 0 : (long)Math.Min(tail - Volatile.Read(ref ring->Head), capacity);
+                gate.Leave();
+                return bytes;
+            }
+        }
+
+        /// <summary>
+        /// Gives the role up without telling the receiver that this was all: it is told PeerDead, as if this process had been
+        /// killed, so that half a stream does not pass for a whole one. What was committed is delivered; an open slot is not. On
+        /// a pair (<see cref="Ring.Pair"/>) this is Dispose, because there only a close tells.
+        /// </summary>
+        public void Abandon() => ShutDown(false, true);
+
+        private protected override bool SomethingOut => room >= 0;
+
+        private protected override void LetGo(bool abandoned, bool keepMapped)
+        {
+            room = -1;
+            lease++;
+            if (!gate.IsDead)
+            {
+                FlushCommitted();
+            }
+            if (!abandoned || OnlyCloseTells)
+            {
+                AnnounceClose();
+            }
+            Finish(keepMapped);
+        }
     }
 }

@@ -1,0 +1,100 @@
+using System;
+using System.Threading;
+
+namespace Ramway
+{
+    public sealed unsafe partial class Sender
+    {
+        /// <summary>
+        /// Sends messages and publishes them together, or earlier where the ring fills up: then it waits for room. Says how many
+        /// were sent: fewer than all if it could not go on after at least one; what the reason was, the next call throws, which
+        /// has nothing sent before.
+        /// </summary>
+        /// <exception cref="RamwayException">As for Send, if none was sent.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled, and none was sent.</exception>
+        public int SendBatch(uint typeId, ReadOnlySpan<ReadOnlyMemory<byte>> messages, TimeSpan? timeout = null,
+            CancellationToken cancellationToken = default)
+        {
+            Patience.Check(timeout);
+            Exception? e = null;
+            int sent = 0;
+            bool open = gate.Enter();
+            try
+            {
+                Patience patience = Patience.Endless;
+                bool known = false;
+                if (!open && messages.IsEmpty)
+                {
+                    e = Refused();
+                }
+                for (; sent < messages.Length; sent++)
+                {
+                    ReadOnlySpan<byte> data = messages[sent].Span;
+                    if (gate.IsShut || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
+                    {
+                        if (!known)
+                        {
+                            patience = Patience.Of(timeout, cancellationToken);
+                            known = true;
+                        }
+                        e = MakeRoom(typeId, data.Length, true, patience);
+                        if (e != null)
+                        {
+                            break;
+                        }
+                    }
+                    data.CopyTo(new Span<byte>(Payload, data.Length));
+                    Commit((uint)data.Length, typeId, 0);
+                }
+                // Closed meanwhile: the close flushes once this call has left, and may be unmapping already if it came first.
+                if (!gate.IsShut)
+                {
+                    FlushCommitted();
+                }
+            }
+            finally
+            {
+                gate.Leave();
+            }
+            return e == null || sent > 0 ? sent : throw e;
+        }
+
+        /// <summary>Sends one message gathered from several pieces.</summary>
+        /// <exception cref="RamwayException">As for Send.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public void SendVec(uint typeId, ReadOnlySpan<ReadOnlyMemory<byte>> parts, ulong tag = 0, TimeSpan? timeout = null,
+            CancellationToken cancellationToken = default)
+        {
+            Patience.Check(timeout);
+            long length = 0;
+            foreach (ReadOnlyMemory<byte> part in parts)
+            {
+                length += part.Length;
+            }
+            if (length > int.MaxValue)
+            {
+                throw Fail(ErrorKind.TooLarge, "a message of " + length + " bytes can never fit into any ring");
+            }
+            if (!gate.Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)length))
+            {
+                MakeRoomOrThrow(typeId, (int)length, timeout, cancellationToken);
+            }
+            try
+            {
+                var to = new Span<byte>(Payload, (int)length);
+                foreach (ReadOnlyMemory<byte> part in parts)
+                {
+                    part.Span.CopyTo(to);
+                    to = to.Slice(part.Length);
+                }
+                Commit((uint)length, typeId, tag);
+                FlushCommitted();
+            }
+            finally
+            {
+                // A piece's own memory may throw.
+                gate.Leave();
+            }
+        }
+    }
+}
