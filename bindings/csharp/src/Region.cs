@@ -1,43 +1,432 @@
 using System;
 using System.Threading;
+using Ramway.Sys;
 
 namespace Ramway
 {
-    /// <summary>A stretch of named memory that any number of processes have mapped.</summary>
+    /// <summary>
+    /// A stretch of named memory that any number of processes have mapped.
+    /// </summary>
+    /// <remarks>
+    /// <para>
+    /// Ramway brings no order into what they write: use <see cref="Int32At"/> and <see cref="Int64At"/> with <see cref="Volatile"/>
+    /// and <see cref="Interlocked"/> for what needs one, or <see cref="Notify"/> and Wait: what was written before a Notify is seen
+    /// after the Wait that it ended.
+    /// </para>
+    /// <para>
+    /// All calls may be made from any number of threads. The memory stays mapped until <see cref="Dispose"/>, also if the handle
+    /// itself is forgotten, because the runtime cannot know of spans that still look at it. After it, <see cref="Memory"/> throws; a
+    /// <see cref="Span{T}"/> that was kept, and a reference, must not be used any more: the memory is unmapped.
+    /// </para>
+    /// <code>
+    /// using var state = Region.OpenOrCreate("state", 4096);
+    /// Interlocked.Increment(ref state.Int64At(0));
+    /// state.Notify();
+    /// </code>
+    /// </remarks>
     public sealed unsafe partial class Region : IDisposable
     {
-        /// <summary>Makes a region of so many bytes, all zero.</summary>
-        public static Region Create(string name, long length, RegionOptions? options = null) => throw new NotImplementedException();
+        // Added to _users by Dispose: so far below zero that calls do not reach it.
+        private const long ClosedBias = long.MinValue / 2;
 
-        /// <summary>Opens the region of that name.</summary>
-        public static Region Open(string name, RegionOptions? options = null) => throw new NotImplementedException();
+        private readonly RegionMapping _mapping;
+        private readonly string _name;
+        private readonly WaitMode _mode;
+        private readonly RegionMemory _memory;
+        // The calls that are using the mapping, and the pins; below zero once Dispose was called, and the bias when nobody is
+        // left. So nothing is unmapped under a call.
+        private long _users;
+        private long _pins;
+        private int _released;
+        private volatile bool _done;
 
-        /// <summary>Opens the region of that name without the permission to write.</summary>
-        public static Region OpenReadOnly(string name, RegionOptions? options = null) => throw new NotImplementedException();
+        private Region(RegionMapping mapping, string name, WaitMode mode)
+        {
+            _mapping = mapping;
+            _name = name;
+            _mode = mode;
+            _memory = new RegionMemory(this);
+            // What was notified before now is not news to this handle.
+            _seen = (int)Now();
+        }
+
+        /// <summary>
+        /// Makes a region of so many bytes (1 or more), all zero. It lives until its last handle is closed, in whichever process.
+        /// The name is one in the Ramway directory, or a path with a '/'.
+        /// </summary>
+        /// <exception cref="RamwayException">
+        /// InvalidArgument for a length below 1 or an impossible name, AlreadyExists if the name is in use, NoSpace if there is not
+        /// enough memory, PermissionDenied, Unsupported for a file system without shared mappings or locks, and those of the
+        /// options.
+        /// </exception>
+        public static Region Create(string name, long length, RegionOptions? options = null) =>
+            New(name, How.Create, length, options, false);
+
+        /// <summary>Opens the region of that name, for reading and writing.</summary>
+        /// <exception cref="RamwayException">
+        /// NotFound if nothing has this name (after the options' Timeout), PermissionDenied, InvalidArgument if it is something else,
+        /// AbiMismatch or Corrupt if the name leads to what is no region of this version, which is left alone.
+        /// </exception>
+        public static Region Open(string name, RegionOptions? options = null) => New(name, How.Open, 0, options, false);
+
+        /// <summary>
+        /// Opens the region of that name without the permission to write. Such a handle cannot notify, and waits by looking every
+        /// millisecond.
+        /// </summary>
+        /// <exception cref="RamwayException">Those of <see cref="Open"/>.</exception>
+        public static Region OpenReadOnly(string name, RegionOptions? options = null) => New(name, How.Open, 0, options, true);
 
         /// <summary>Opens the region of that name, or makes it.</summary>
-        public static Region OpenOrCreate(string name, long length, RegionOptions? options = null) => throw new NotImplementedException();
+        /// <exception cref="RamwayException">
+        /// Those of <see cref="Create"/> and <see cref="Open"/>; InvalidArgument if it is there with another length.
+        /// </exception>
+        public static Region OpenOrCreate(string name, long length, RegionOptions? options = null) =>
+            New(name, How.OpenOrCreate, length, options, false);
 
-        /// <summary>All bytes, the memory itself.</summary>
-        public Span<byte> Data => throw new NotImplementedException();
+        private static Region New(string name, How how, long length, RegionOptions? options, bool readOnly)
+        {
+            RegionOptions o = options ?? RegionOptions.Default;
+            return new Region(Attach.Region(name, how, length, o, readOnly), name, o.Wait);
+        }
 
-        /// <summary>All bytes, to be kept: throws once the region is closed.</summary>
-        public Memory<byte> Memory => throw new NotImplementedException();
+        /// <summary>The length that the region was created with, in bytes.</summary>
+        public long Length => _mapping.Length;
 
-        /// <summary>The size in bytes.</summary>
-        public long Length => throw new NotImplementedException();
+        /// <summary>How many bytes are mapped: the length rounded up to a page, or to a huge page.</summary>
+        public long Capacity => _mapping.Capacity;
 
-        /// <summary>A number that changes with each notification.</summary>
-        public uint Count => throw new NotImplementedException();
+        /// <summary>Whether this handle may not write.</summary>
+        public bool ReadOnly => _mapping.ReadOnly;
 
-        /// <summary>Tells everyone who waits that something has changed.</summary>
-        public void Notify() => throw new NotImplementedException();
+        /// <summary>
+        /// All <see cref="Length"/> bytes, the memory itself: what is written here is there for everybody, and what is read may
+        /// change while it is read. It must not be used after Dispose. A region longer than 2 GiB: <see cref="Slice"/>.
+        /// </summary>
+        /// <exception cref="RamwayException">
+        /// PermissionDenied on a read-only handle (use <see cref="View"/>), Detached after Dispose, TooLarge if it is longer than a
+        /// span can be.
+        /// </exception>
+        public Span<byte> Data => Slice(0, SpanLength());
 
-        /// <summary>Waits until Count differs from seen, and gives it.</summary>
-        public uint Wait(uint seen, TimeSpan? timeout = null, CancellationToken cancellationToken = default) =>
-            throw new NotImplementedException();
+        /// <summary>All <see cref="Length"/> bytes for reading, also on a read-only handle. The rules are those of Data.</summary>
+        /// <exception cref="RamwayException">Detached after Dispose, TooLarge if it is longer than a span can be.</exception>
+        public ReadOnlySpan<byte> View
+        {
+            get
+            {
+                Enter(nameof(View));
+                // Mapped until Dispose, and the length is within the capacity that is.
+                var all = new ReadOnlySpan<byte>(_mapping.Data, SpanLength());
+                Leave();
+                return all;
+            }
+        }
 
-        /// <summary>Ends the use of the region.</summary>
-        public void Dispose() => throw new NotImplementedException();
+        /// <summary>Some of the bytes; the rules are those of <see cref="Data"/>.</summary>
+        /// <exception cref="RamwayException">
+        /// InvalidArgument if they do not lie within the region, PermissionDenied on a read-only handle, Detached after Dispose.
+        /// </exception>
+        public Span<byte> Slice(long offset, int length)
+        {
+            EnterWriting(nameof(Slice));
+            try
+            {
+                CheckRange(offset, length);
+                return new Span<byte>(_mapping.Data + offset, length);
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>
+        /// All <see cref="Length"/> bytes as memory that may be kept: a look at it after Dispose is an <see
+        /// cref="ObjectDisposedException"/>, and while it is pinned the bytes stay mapped, also after Dispose.
+        /// </summary>
+        /// <exception cref="RamwayException">As for <see cref="Data"/>.</exception>
+        public Memory<byte> Memory
+        {
+            get
+            {
+                EnterWriting(nameof(Memory));
+                try
+                {
+                    SpanLength();
+                    return _memory.Memory;
+                }
+                finally
+                {
+                    Leave();
+                }
+            }
+        }
+
+        /// <summary>
+        /// Copies bytes out from an offset on, and gives how many there were up to the region's end. Others may write meanwhile:
+        /// each aligned 8-byte word comes out whole, but one word may be new and the next one old.
+        /// </summary>
+        /// <exception cref="RamwayException">InvalidArgument for an offset below 0, Detached.</exception>
+        public int Read(long offset, Span<byte> to)
+        {
+            if (offset < 0)
+            {
+                throw OutOfRegion(offset, to.Length);
+            }
+            Enter(nameof(Read));
+            try
+            {
+                int n = (int)Math.Min(to.Length, Math.Max(Length - offset, 0));
+                Shared.CopyOut(to.Slice(0, n), _mapping.Data + offset);
+                return n;
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>
+        /// Copies bytes in at an offset, all or none. To others each aligned 8-byte word appears whole, in no particular order.
+        /// </summary>
+        /// <exception cref="RamwayException">
+        /// InvalidArgument if they do not lie within the region, PermissionDenied on a read-only handle, Detached.
+        /// </exception>
+        public void Write(long offset, ReadOnlySpan<byte> from)
+        {
+            EnterWriting(nameof(Write));
+            try
+            {
+                CheckRange(offset, from.Length);
+                Shared.CopyIn(_mapping.Data + offset, from);
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>
+        /// The 4 bytes at an offset, a multiple of 4, for <see cref="Interlocked"/> and <see cref="Volatile"/>. It must not be used
+        /// after Dispose.
+        /// </summary>
+        /// <exception cref="RamwayException">
+        /// InvalidArgument if the offset is not a multiple of 4 or the bytes do not lie within the region, PermissionDenied on a
+        /// read-only handle, where a store would end the process (use <see cref="ReadInt32"/>), Detached.
+        /// </exception>
+        public ref int Int32At(long offset)
+        {
+            EnterWriting(nameof(Int32At));
+            try
+            {
+                return ref *(int*)Word(offset, 4);
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>As <see cref="Int32At"/>, with 8 bytes at a multiple of 8.</summary>
+        /// <exception cref="RamwayException">As for <see cref="Int32At"/>.</exception>
+        public ref long Int64At(long offset)
+        {
+            EnterWriting(nameof(Int64At));
+            try
+            {
+                return ref *(long*)Word(offset, 8);
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>The value of the 4 bytes at an offset, atomically and acquiring, also on a read-only handle.</summary>
+        /// <exception cref="RamwayException">As for <see cref="Int32At"/>, except PermissionDenied.</exception>
+        public int ReadInt32(long offset)
+        {
+            Enter(nameof(ReadInt32));
+            try
+            {
+                return Volatile.Read(ref *(int*)Word(offset, 4));
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>The value of the 8 bytes at an offset, atomically and acquiring, also on a read-only handle.</summary>
+        /// <exception cref="RamwayException">As for <see cref="Int32At"/>, except PermissionDenied.</exception>
+        public long ReadInt64(long offset)
+        {
+            Enter(nameof(ReadInt64));
+            try
+            {
+                return Volatile.Read(ref *(long*)Word(offset, 8));
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>
+        /// Ends the use of the region; calls that wait end with Detached, and it waits for those that copy. The last handle's
+        /// Dispose removes the name unless the region is persistent. Safe from any thread, and more than once.
+        /// </summary>
+        public void Dispose()
+        {
+            // One more user, so that the bias is reached by Leave.
+            for (; ; )
+            {
+                long users = Interlocked.Read(ref _users);
+                if (users < 0)
+                {
+                    break;
+                }
+                if (Interlocked.CompareExchange(ref _users, users + 1 + ClosedBias, users) == users)
+                {
+                    InterruptWaiters();
+                    Leave();
+                    break;
+                }
+            }
+            while (!_done)
+            {
+                // What is pinned is not waited for: its end finishes this.
+                long pins = Interlocked.Read(ref _pins);
+                if (pins > 0 && Interlocked.Read(ref _users) <= ClosedBias + pins)
+                {
+                    return;
+                }
+                Thread.Sleep(0);
+            }
+        }
+
+        /// <summary>Keeps the mapping until Leave; Detached if the region is closed.</summary>
+        private void Enter(string what)
+        {
+            if (Interlocked.Increment(ref _users) <= 0)
+            {
+                Leave();
+                throw Closed(what);
+            }
+        }
+
+        /// <summary>Enter for calls that write.</summary>
+        private void EnterWriting(string what)
+        {
+            Enter(what);
+            if (_mapping.ReadOnly)
+            {
+                Leave();
+                throw Errors.Fail(ErrorKind.PermissionDenied, "using the region", _name, what + " on a region that was opened read-only");
+            }
+        }
+
+        private void Leave()
+        {
+            // Only one call takes the count to the bias for the first time: calls that fail afterwards do so again, in vain.
+            if (Interlocked.Decrement(ref _users) == ClosedBias && Interlocked.Exchange(ref _released, 1) == 0)
+            {
+                _mapping.Release();
+                _done = true;
+            }
+        }
+
+        private RamwayException Closed(string what) =>
+            Errors.Fail(ErrorKind.Detached, "using the region", _name, what + " on a region that was closed");
+
+        private int SpanLength() => Length <= int.MaxValue
+            ? (int)Length
+            : throw Errors.Fail(ErrorKind.TooLarge, "using the region", _name, Length +
+                " bytes are more than a span can have; use Slice, Read and Write");
+
+        private void CheckRange(long offset, int length)
+        {
+            if (offset < 0 || length < 0 || offset > Length || length > Length - offset)
+            {
+                throw OutOfRegion(offset, length);
+            }
+        }
+
+        private RamwayException OutOfRegion(long offset, int length) =>
+            Errors.Fail(ErrorKind.InvalidArgument, "using the region", _name,
+                length + " bytes at offset " + offset + " of a region of " + Length + " bytes");
+
+        /// <summary>The address of an aligned word within the region; the data begins at a page.</summary>
+        private byte* Word(long offset, int size)
+        {
+            if (offset % size != 0)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, "using the region", _name,
+                    "a word of " + size + " bytes at offset " + offset + ": expected a multiple of " + size);
+            }
+            CheckRange(offset, size);
+            return _mapping.Data + offset;
+        }
+
+        /// <summary>The bytes as memory that may be kept.</summary>
+        private sealed class RegionMemory : System.Buffers.MemoryManager<byte>
+        {
+            private readonly Region _region;
+
+            internal RegionMemory(Region region) => _region = region;
+
+            public override Span<byte> GetSpan()
+            {
+                Use();
+                var all = new Span<byte>(_region._mapping.Data, (int)_region.Length);
+                _region.Leave();
+                return all;
+            }
+
+            // Not through GetSpan: the length stays known after the end, so that what is thrown then is one exception.
+            public override Memory<byte> Memory => CreateMemory((int)_region.Length);
+
+            public override System.Buffers.MemoryHandle Pin(int elementIndex = 0)
+            {
+                if (elementIndex < 0 || elementIndex > _region.Length)
+                {
+                    throw new ArgumentOutOfRangeException(nameof(elementIndex));
+                }
+                // Before it counts as a user, so that Dispose never waits for it.
+                Interlocked.Increment(ref _region._pins);
+                try
+                {
+                    Use();
+                }
+                catch
+                {
+                    Interlocked.Decrement(ref _region._pins);
+                    throw;
+                }
+                return new System.Buffers.MemoryHandle(_region._mapping.Data + elementIndex, default, this);
+            }
+
+            public override void Unpin()
+            {
+                _region.Leave();
+                Interlocked.Decrement(ref _region._pins);
+            }
+
+            protected override void Dispose(bool disposing)
+            {
+            }
+
+            private void Use()
+            {
+                try
+                {
+                    _region.Enter(nameof(Memory));
+                }
+                catch (RamwayException e)
+                {
+                    throw new ObjectDisposedException(e.Message, e);
+                }
+            }
+        }
     }
 }
