@@ -5,12 +5,17 @@ use crate::report::{Bar, Figures, Report, Row};
 use crate::stats;
 use crate::text::duration;
 
+mod csharp;
+mod jvm;
 mod node;
 
 /// How many round trips after random pauses show that no wake-up is lost.
 const PAUSES: u64 = 100_000;
 /// Less than one in a thousand operations: what a counter that starts before a burst sees besides it.
 const NONE_PER_OPERATION: f64 = 0.001;
+/// The smallest object has 16 bytes: fewer than one in a hundred operations makes one. Whatever else a virtual machine does
+/// in its other threads is counted too.
+const FEW_BYTES: f64 = 0.1;
 
 /// Every aim, in the order of the project's table.
 pub(crate) fn bars(report: &Report) -> Vec<Bar> {
@@ -52,6 +57,8 @@ pub(crate) fn bars(report: &Report) -> Vec<Bar> {
     bars.push(run.none("ring: allocations a message", |figures| figures.allocations));
     bars.extend(python(&run));
     bars.extend(node::bars(&run));
+    bars.extend(jvm::bars(&run));
+    bars.extend(csharp::bars(&run));
     bars
 }
 
@@ -190,6 +197,20 @@ impl Run<'_> {
             Ok((shown, worst < NONE_PER_OPERATION))
         };
         bar(what, "0".to_owned(), worst())
+    }
+
+    /// In these groups no memory is taken from the heap for a message, in either process.
+    fn no_garbage(&self, what: &str, mechanism: &str, groups: &[&str]) -> Bar {
+        let worst = || {
+            let mut worst = 0.0f64;
+            for group in groups {
+                let bytes = self.figures(group, mechanism)?.allocated_bytes.ok_or("not measured: is not counted")?;
+                worst = worst.max(bytes[0]).max(bytes[1]);
+            }
+            let shown = if worst < FEW_BYTES { "0 B".to_owned() } else { format!("{worst:.2} B") };
+            Ok((shown, worst < FEW_BYTES))
+        };
+        bar(what, "0 B".to_owned(), worst())
     }
 }
 

@@ -62,13 +62,18 @@ pub fn catalogue(peers: Option<&Path>) -> Result<Catalogue> {
     let known = programs::all(peers)?.into_iter();
     let mut mechanisms: Vec<Available> =
         known.map(|known| Available { about: known.about, missing: known.command.err() }).collect();
-    let elsewhere = [plan::PEERS, plan::PYTHON, plan::PYTHON_OTHERS, plan::NODE];
+    let elsewhere = [plan::PEERS, plan::PYTHON, plan::PYTHON_OTHERS, plan::NODE, plan::JVM, plan::CSHARP];
     for name in elsewhere.into_iter().flat_map(str::split_whitespace) {
         if mechanisms.iter().all(|known| known.about.name != name) {
+            let among = |names: &str| names.split_whitespace().any(|one| one == name);
             let what = if name.ends_with("-python") {
                 "between Python processes"
-            } else if plan::NODE.split_whitespace().any(|node| node == name) {
+            } else if among(plan::NODE) {
                 "between Node.js processes"
+            } else if among(plan::JVM) {
+                "between Java processes"
+            } else if among(plan::CSHARP) {
+                "between C# processes"
             } else {
                 "another library"
             };

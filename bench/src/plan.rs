@@ -5,8 +5,12 @@ use crate::report::Group;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+mod csharp;
+mod jvm;
 mod node;
 
+pub(crate) use csharp::CSHARP;
+pub(crate) use jvm::JVM;
 pub(crate) use node::NODE;
 
 /// How much is measured.
@@ -100,6 +104,8 @@ pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
         groups.extend(labour());
         groups.extend(python());
         groups.extend(node::groups());
+        groups.extend(jvm::groups());
+        groups.extend(csharp::groups());
     }
     groups.extend(access("100M", 100 * MIB, standard));
     if full {

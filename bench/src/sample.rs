@@ -38,6 +38,7 @@ pub(crate) fn figures(rounds: &[f64]) -> Figures {
         context_switches: [0.0, 0.0],
         syscalls: Some([0.0, 0.0]),
         allocations: Some([0.0, 0.0]),
+        allocated_bytes: None,
         stalls: 0,
         parts: Vec::new(),
     }

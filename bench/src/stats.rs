@@ -29,6 +29,7 @@ pub(crate) struct Series {
     shared: Both<u64>,
     context_switches: Both<u64>,
     allocations: Option<Both<u64>>,
+    allocated_bytes: Option<Both<u64>>,
     stalls: u64,
     parts: Vec<(String, f64)>,
     pub(crate) syscalls: Option<Both<f64>>,
@@ -52,6 +53,7 @@ impl Series {
             shared: [0; 2],
             context_switches: [0; 2],
             allocations: Some([0; 2]),
+            allocated_bytes: Some([0; 2]),
             stalls: 0,
             parts: Vec::new(),
             syscalls: None,
@@ -88,7 +90,9 @@ impl Series {
             self.peak_rss[side] = self.peak_rss[side].max(outcome.peak_rss[side]);
             self.shared[side] = self.shared[side].max(outcome.shared[side]);
         }
-        self.allocations = self.allocations.zip(outcome.allocations).map(|(a, b)| [a[0] + b[0], a[1] + b[1]]);
+        let sum = |(a, b): (Both<u64>, Both<u64>)| [a[0] + b[0], a[1] + b[1]];
+        self.allocations = self.allocations.zip(outcome.allocations).map(sum);
+        self.allocated_bytes = self.allocated_bytes.zip(outcome.allocated_bytes).map(sum);
         for (name, ps) in &outcome.parts {
             let ns = *ps as f64 / 1000.0;
             match self.parts.iter_mut().find(|(known, _)| known == name) {
@@ -133,6 +137,7 @@ impl Series {
             context_switches: per_op(self.context_switches),
             syscalls: self.syscalls,
             allocations: self.allocations.map(per_op),
+            allocated_bytes: self.allocated_bytes.map(per_op),
             stalls: self.stalls,
             parts: self.parts.iter().map(|(name, ns)| (name.clone(), ns / ops)).collect(),
         }
@@ -221,6 +226,7 @@ mod tests {
             shared: [1, 2],
             context_switches: [operations, 0],
             allocations: None,
+            allocated_bytes: Some([64, 0]),
             parts: vec![("lock".into(), 1000 * operations)],
         }
     }
@@ -237,6 +243,7 @@ mod tests {
         assert!(ns.p95.is_none() && ns.p99.is_none() && ns.p9999.is_none());
         assert_eq!(figures.cpu_percent, [100.0, 50.0]);
         assert_eq!((figures.context_switches, figures.allocations), ([1.0, 0.0], None));
+        assert_eq!(figures.allocated_bytes, Some([0.64, 0.0]));
         assert_eq!(figures.parts, [("lock".to_owned(), 1.0)]);
         assert!((figures.rounds_ns[0] - 50_500.0).abs() < 1.0);
     }

@@ -111,6 +111,9 @@ pub struct Outcome {
     pub context_switches: [u64; 2],
     /// `None` if the program does not count.
     pub allocations: Option<[u64; 2]>,
+    /// Bytes taken from a heap that a garbage collector looks after; `None` where there is none.
+    #[serde(default)]
+    pub allocated_bytes: Option<[u64; 2]>,
     /// Picoseconds of parts of all operations together, by name.
     pub parts: Vec<(String, u64)>,
 }
@@ -243,6 +246,7 @@ impl Pair {
             shared: both(|used| used.shared),
             context_switches: both(|used| used.context_switches),
             allocations: used[0].allocations.zip(used[1].allocations).map(|(a, b)| [a, b]),
+            allocated_bytes: None,
             parts: self.control.parts().into_iter().map(|(name, ticks)| (name, ps(ticks))).collect(),
         })
     }

@@ -55,7 +55,7 @@ impl Column {
 
 const BOTH: &str = "Sender / receiver; sorted by the sum.";
 
-static COLUMNS: [Column; 21] = [
+static COLUMNS: [Column; 22] = [
     column("min", "min", "The shortest.", |f| time(Some(f.ns.min))).main(),
     column("mean", "mean", "The arithmetic mean.", |f| time(Some(f.ns.mean))),
     column("p50", "p50", "The median.", |f| time(Some(f.ns.p50))).main(),
@@ -91,6 +91,10 @@ static COLUMNS: [Column; 21] = [
     column("allocations", "allocs/op", "Heap allocations per operation.", |f| {
         f.allocations.and_then(|v| both(v, |v| (digits(v), "")))
     }),
+    column("allocated", "heap B/op", "Bytes per operation from a heap with a garbage collector (Java, C#).", |f| {
+        f.allocated_bytes.and_then(|v| both(v, |v| (digits(v), "")))
+    })
+    .optional(),
     column("stalls", "stalls", "Operations that took longer than 20 ms.", |f| {
         quantity(f.stalls as f64, (f.stalls.to_string(), ""))
     }),
@@ -279,7 +283,7 @@ pub(super) fn parts(report: &Report, group: &Group) -> String {
 pub(super) fn legend() -> String {
     let mut out = String::from("<dl class=\"legend\">");
     for column in &COLUMNS {
-        let is_both = matches!(column.key, "cpu" | "rss" | "shared" | "switches" | "syscalls" | "allocations");
+        let is_both = matches!(column.key, "cpu" | "rss" | "shared" | "switches" | "syscalls" | "allocations" | "allocated");
         let both = if is_both { format!(" {BOTH}") } else { String::new() };
         let _ = write!(out, "<div><dt>{}</dt><dd>{}{both}</dd></div>", column.label, escape(column.what));
     }

@@ -1,0 +1,31 @@
+package dev.ramway.bench;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * A line of the list.
+ *
+ * @param name the row's
+ * @param kind {@code ramway} or {@code peer}
+ * @param copied whether the payload is copied between where it is written and where it is read
+ * @param what one line
+ * @param version of the library; empty for Ramway
+ */
+public record About(String name, String kind, boolean copied, String what, String version) {
+    Map<String, Object> words() {
+        Map<String, Object> words = new LinkedHashMap<>();
+        words.put("name", name);
+        words.put("kind", kind);
+        words.put("copied", copied);
+        words.put("what", "Java " + Runtime.version().feature() + ": " + what);
+        words.put("version", version);
+        return words;
+    }
+
+    /** {@return the version in the manifest of the library that this class is from} */
+    public static String versionOf(Class<?> of) {
+        String version = of.getPackage().getImplementationVersion();
+        return version == null ? "" : version;
+    }
+}

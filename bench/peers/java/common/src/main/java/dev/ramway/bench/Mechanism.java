@@ -1,0 +1,48 @@
+package dev.ramway.bench;
+
+/** A way from one process to another. */
+public interface Mechanism {
+    /** {@return what the list says} */
+    About about();
+
+    /**
+     * {@return whether it can do this at all; what it cannot is no row}
+     *
+     * @param burst what it would be
+     */
+    boolean can(Burst burst);
+
+    /**
+     * The first step, which the leading process has done before the following one begins.
+     *
+     * @param setup where
+     * @param leads which side
+     * @return opens the end, when the other side is there
+     * @throws Exception becomes the row's text
+     */
+    default Opening open(Setup setup, boolean leads) throws Exception {
+        throw new UnsupportedOperationException("has a pair of its own");
+    }
+
+    /**
+     * Two sides that it starts and measures in its own way.
+     *
+     * @param setup where
+     * @param burst what it is for
+     * @return null if it has none, and {@link #open} opens both
+     * @throws Exception becomes the row's text
+     */
+    default Measured pair(Setup setup, Burst burst) throws Exception {
+        return null;
+    }
+
+    /** The second step. */
+    interface Opening {
+        /**
+         * {@return the end}
+         *
+         * @throws Exception becomes the row's text
+         */
+        End finish() throws Exception;
+    }
+}
