@@ -26,9 +26,15 @@ pub struct Language {
     pub largest_ring: Option<u64>,
     /// Whether one program plays many vectors.
     pub serves: bool,
+    /// The languages, by directory, that it meets where the work is spread; all of them where nothing is said.
+    pub partners: Option<Vec<String>>,
+    /// How many times as many messages as are measured it plays before, for a compiler that learns by running them.
+    pub warm_up: u64,
     directory: PathBuf,
+    checks: Vec<Vec<String>>,
     build: Vec<Vec<String>>,
     run: Vec<String>,
+    speed: Vec<String>,
 }
 
 /// `language.json`.
@@ -39,11 +45,17 @@ struct Description {
     order: u32,
     needs: Vec<String>,
     #[serde(default)]
+    checks: Vec<Vec<String>>,
+    #[serde(default)]
     build: Vec<Vec<String>>,
     run: Vec<String>,
+    speed: Option<Vec<String>>,
     largest_ring: Option<u64>,
     #[serde(default)]
     serves: bool,
+    partners: Option<Vec<String>>,
+    #[serde(default)]
+    warm_up: u64,
 }
 
 /// The root of the repository that this is called in, else of the one that it was built from.
@@ -76,7 +88,7 @@ pub fn all(only: &[String]) -> Result<Vec<Language>> {
         }
     }
     let chosen = |language: &Language| only.is_empty() || only.iter().any(|wanted| language.is(wanted));
-    let languages: Vec<_> = found.into_iter().filter(chosen).collect();
+    let languages: Vec<_> = found.into_iter().filter(chosen).map(Language::checked).collect();
     languages.iter().try_for_each(Language::build)?;
     Ok(languages)
 }
@@ -100,14 +112,44 @@ fn find() -> Result<Vec<Language>> {
 }
 
 impl Language {
-    fn new(id: String, directory: PathBuf, text: &str) -> Result<Self> {
-        let Description { name, order, needs, build, run, largest_ring, serves } = serde_json::from_str(text)?;
-        if run.is_empty() {
-            return Err("`run` is empty".into());
+    pub(crate) fn new(id: String, directory: PathBuf, text: &str) -> Result<Self> {
+        let Description { name, order, needs, checks, build, run, speed, largest_ring, serves, partners, warm_up } =
+            serde_json::from_str(text)?;
+        let speed = speed.unwrap_or_else(|| run.clone());
+        if run.is_empty() || speed.is_empty() || checks.iter().any(Vec::is_empty) {
+            return Err("`run`, `speed` or one of `checks` is empty".into());
         }
         let lacking: Vec<_> = needs.into_iter().filter(|command| !on_path(command)).collect();
         let missing = (!lacking.is_empty()).then(|| lacking.join(", "));
-        Ok(Self { id, name, order, missing, largest_ring, serves, directory, build, run })
+        let language =
+            Self { id, name, order, missing, largest_ring, serves, partners, warm_up, directory, checks, build, run, speed };
+        Ok(language)
+    }
+
+    /// Looks for what no name on the PATH tells, by its own commands: the last that one says is what is missing.
+    fn checked(mut self) -> Self {
+        if self.missing.is_none() {
+            self.missing = self.checks.iter().find_map(|check| {
+                let words = self.expand(check);
+                let output = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+                let said = match output {
+                    Ok(output) if output.status.success() => return None,
+                    Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+                    Err(cause) => cause.to_string(),
+                };
+                let last = said.lines().rfind(|line| !line.trim().is_empty());
+                Some(last.unwrap_or("a check failed").to_owned())
+            });
+        }
+        self
+    }
+
+    /// Whether it meets the other one where the work is spread.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        let chooses = |one: &Self, another: &Self| {
+            one.id == another.id || one.partners.as_ref().is_none_or(|partners| partners.contains(&another.id))
+        };
+        chooses(self, other) && chooses(other, self)
     }
 
     pub(crate) fn is(&self, wanted: &str) -> bool {
@@ -117,7 +159,16 @@ impl Language {
     /// The program with the arguments that it always gets; a command and its flags are to follow. Its standard input is
     /// empty unless it is set. It is killed if the thread that started it ends before it.
     pub fn command(&self) -> Command {
-        let words = self.expand(&self.run);
+        self.command_of(&self.run)
+    }
+
+    /// The same, as it is started to be measured.
+    pub fn speed_command(&self) -> Command {
+        self.command_of(&self.speed)
+    }
+
+    fn command_of(&self, words: &[String]) -> Command {
+        let words = self.expand(words);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null());
         // SAFETY: one system call, async-signal-safe, no allocation.
@@ -192,9 +243,43 @@ mod tests {
     }
 
     #[test]
+    fn a_check_says_what_is_missing() {
+        let with = |check: &str| {
+            let text = format!(r#"{{ "name": "X", "order": 1, "needs": [], "checks": [{check}], "run": ["x"] }}"#);
+            language(&text).expect("well written").checked().missing
+        };
+        assert_eq!(with(r#"["true"]"#), None);
+        assert_eq!(with(r#"["true"], ["sh", "-c", "echo looking; echo no X 9 >&2; exit 1"]"#).as_deref(), Some("no X 9"));
+        assert_eq!(with(r#"["false"]"#).as_deref(), Some("a check failed"));
+        assert!(with(r#"["{out}/nothing"]"#).is_some());
+    }
+
+    #[test]
+    fn measured_is_what_runs_unless_it_says_otherwise() {
+        let plain = language(r#"{ "name": "X", "order": 1, "needs": [], "run": ["x", "-q"] }"#).expect("well written");
+        let of = |command: Command| command.get_program().to_owned();
+        assert_eq!(of(plain.speed_command()), of(plain.command()));
+        let text = r#"{ "name": "X", "order": 1, "needs": [], "run": ["x"], "speed": ["y"] }"#;
+        let other = language(text).expect("well written");
+        assert_eq!((of(other.command()), of(other.speed_command())), ("x".into(), "y".into()));
+    }
+
+    #[test]
+    fn a_language_may_choose_whom_it_meets() {
+        let named = |id: &str, more: &str| {
+            let text = format!(r#"{{ "name": "{id}", "order": 1, "needs": [], "run": ["x"]{more} }}"#);
+            Language::new(id.to_owned(), PathBuf::from("/somewhere"), &text).expect("well written")
+        };
+        let (rust, java, kotlin) = (named("rust", ""), named("java", ""), named("kotlin", r#", "partners": ["java"]"#));
+        assert!(kotlin.meets(&java) && java.meets(&kotlin) && kotlin.meets(&kotlin) && rust.meets(&java));
+        assert!(!kotlin.meets(&rust) && !rust.meets(&kotlin));
+    }
+
+    #[test]
     fn mistakes_are_told() {
         assert!(language(r#"{ "name": "X", "order": 1, "needs": [], "run": [] }"#).is_err());
         assert!(language(r#"{ "name": "X", "order": 1, "needs": [], "run": ["x"], "rum": 1 }"#).is_err());
+        assert!(language(r#"{ "name": "X", "order": 1, "needs": [], "run": ["x"], "checks": [[]] }"#).is_err());
         let error = all(&["klingon".to_owned()]).expect_err("not a language");
         assert!(error.to_string().contains("rust"), "{error}");
     }

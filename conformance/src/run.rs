@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -113,8 +113,19 @@ impl Scene {
     /// # Errors
     /// It cannot be started.
     pub fn start(&self, language: &Language, role: &str, flags: &str) -> Result<Program> {
+        self.start_as(language, language.command(), role, flags)
+    }
+
+    /// The same, as a language's program is started to be measured.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_measured(&self, language: &Language, role: &str, flags: &str) -> Result<Program> {
+        self.start_as(language, language.speed_command(), role, flags)
+    }
+
+    fn start_as(&self, language: &Language, mut command: Command, role: &str, flags: &str) -> Result<Program> {
         let label = format!("{} {role}", language.name);
-        let mut command = language.command();
         command
             .args(flags.split_whitespace())
             .env("RAMWAY_DIR", self.directory())

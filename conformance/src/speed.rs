@@ -158,7 +158,12 @@ struct Time {
 /// Runs one test once.
 fn measure(test: &Test, language: &Language, sockets: bool, cpus: [usize; 2]) -> Result<Time> {
     let scene = Scene::new(Duration::from_secs(60))?;
-    let count = if sockets { test.count_in_kernel } else { test.count };
+    let measured = if sockets { test.count_in_kernel } else { test.count };
+    // Without a word about it, the first tenth is not measured.
+    let (count, warm_up) = match measured * language.warm_up {
+        0 => (measured, String::new()),
+        before => (measured + before, format!(" --warm-up {before}")),
+    };
     let (size, batch, capacity) = (test.size, test.batch, test.capacity);
     let (there, back) = if sockets {
         let path = scene.directory().join("socket");
@@ -170,14 +175,14 @@ fn measure(test: &Test, language: &Language, sockets: bool, cpus: [usize; 2]) ->
     } else {
         (format!("--ring there --create yes --capacity {capacity}"), "--ring there".to_owned())
     };
-    let common = format!("--wait spin --timeout 0 --sizes {size}");
+    let common = format!("--wait spin --timeout 0 --sizes {size}{warm_up}");
     let (first, second) = if test.round_trip {
         (format!("ping --check no --group 10 --count {count}"), "echo".to_owned())
     } else {
         (format!("flood --count {count} --batch {batch}"), format!("drain --count {count} --batch {batch}"))
     };
-    let mut first = scene.start(language, "first", &format!("{first} {common} --cpu {} {there}", cpus[0]))?;
-    let mut second = scene.start(language, "second", &format!("{second} {common} --cpu {} {back}", cpus[1]))?;
+    let mut first = scene.start_measured(language, "first", &format!("{first} {common} --cpu {} {there}", cpus[0]))?;
+    let mut second = scene.start_measured(language, "second", &format!("{second} {common} --cpu {} {back}", cpus[1]))?;
     let outcome = (|| -> Result<Time> {
         first.expect("attached")?;
         second.expect("attached")?;

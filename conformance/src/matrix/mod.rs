@@ -6,6 +6,7 @@ mod limits;
 mod pair;
 mod report;
 mod show;
+mod spread;
 mod stream;
 
 use std::io::IsTerminal;
@@ -21,6 +22,7 @@ use crate::run::Scene;
 use crate::work;
 use pair::{Over, Pair};
 pub use report::{Outcome, Report};
+use spread::Spread;
 
 /// `ramway-conformance matrix`
 #[derive(clap::Args)]
@@ -37,7 +39,7 @@ pub struct Args {
     /// Shorter streams
     #[arg(long)]
     pub quick: bool,
-    /// Of two languages neither of which is Rust, each scenario over one of ring and bus
+    /// Of two languages neither of which is Rust, only a share of the scenarios, each over one of ring and bus
     #[arg(long)]
     pub spread: bool,
     /// Writes everything that the table is made of into a file, as JSON
@@ -148,18 +150,16 @@ pub fn play(args: &Args) -> Result<Report> {
     let chosen = |producer: &Language, consumer: &Language| {
         pairs.is_empty() || pairs.iter().any(|(p, c)| producer.is(p) && consumer.is(c))
     };
+    let spread = Spread::new(&here);
     let mut jobs = Vec::new();
     for (p, &producer) in here.iter().enumerate() {
         for (c, &consumer) in here.iter().enumerate() {
             if !chosen(producer, consumer) {
                 continue;
             }
-            // Each language meets everything with Rust and with itself.
-            let everything = !args.spread || p == c || [producer, consumer].iter().any(|language| language.is("rust"));
             for (i, scenario) in SCENARIOS.iter().enumerate() {
-                // The other way round it is the other transport.
-                let only = scenario.over[(i + p.min(c) + usize::from(p < c)) % scenario.over.len()];
-                for &over in scenario.over.iter().filter(|&&over| everything || over == only) {
+                let over = if args.spread { spread.of(&here, p, c, i, scenario.over) } else { scenario.over.to_vec() };
+                for over in over {
                     let label = format!("{}/{}", over.name(), scenario.name);
                     if args.scenario.as_ref().is_none_or(|text| label.contains(text.as_str())) {
                         let number = p * here.len() + c;
