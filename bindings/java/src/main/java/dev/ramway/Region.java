@@ -1,34 +1,93 @@
 package dev.ramway;
 
+import dev.ramway.sys.Futex;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 
-/** Named shared bytes, with notifications. */
+/**
+ * A stretch of named memory that any number of processes have mapped, with a count of notifications to wait for.
+ *
+ * <p>Ramway brings no order into what they write: use a {@link VarHandle} of a {@link ValueLayout} for what needs one, or
+ * {@link #signal} and {@link #await}: what was written before a signal is seen after the await that it ended.
+ *
+ * {@snippet :
+ * try (Region region = Region.openOrCreate("prices", 4096, Options.DEFAULT)) {
+ *     int seen = region.notifications();
+ *     region.data().set(ValueLayout.JAVA_LONG, 0, 42);
+ *     region.signal();
+ *     region.await(seen);
+ * }
+ * }
+ *
+ * <p>All calls may be made from any number of threads, virtual ones too. Only {@link #close} and the end of the process let
+ * go of the region; a handle that is forgotten keeps its name in use.
+ */
 public final class Region implements AutoCloseable {
-    Region() {}
+    /** In the region's word, bit 0: somebody sleeps on it. The rest counts notifications. */
+    static final int WAITING = 1;
 
+    private static final int NOTIFICATION = 2;
+    // How long close is patient with a buffer of the region that is being read or written by the system.
+    private static final long BORROWED_NANOS = 1_000_000_000L;
+    private static final long PAUSE_NANOS = 100_000;
+
+    static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
+
+    private final String name;
+    private final RegionMapping mapping;
+    private final WaitMode mode;
     /**
-     * Creates a region of zeros.
-     *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
-     * @param length in bytes, at least 1
-     * @param options how
-     * @return the region
+     * What users hold is of this arena, which unmaps nothing: once it is closed every access of theirs throws, and then
+     * nobody but a wait can be using the memory.
      */
-    public static Region create(String name, long length, Options options) {
-        throw new UnsupportedOperationException();
+    private final Arena gate = Arena.ofShared();
+    private final MemorySegment data;
+    private final MemorySegment header;
+
+    private final ReentrantLock lock = new ReentrantLock();
+    /** How many waits use the memory, through segments that the gate does not guard. */
+    private volatile int waits;
+    private volatile boolean closed;
+
+    private Region(String name, RegionMapping mapping, WaitMode mode) {
+        this.name = name;
+        this.mapping = mapping;
+        this.mode = mode;
+        data = mapping.data().asSlice(0, mapping.length()).reinterpret(mapping.length(), gate, null);
+        header = mapping.header().reinterpret(mapping.header().byteSize(), gate, null);
     }
 
     /**
-     * Opens a region that is there.
+     * Creates a region of zeros. It lives until its last handle is closed, in whichever process.
+     *
+     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param length in bytes, at least 1
+     * @param options how; those about rings do not count here
+     * @return the region
+     * @throws RamwayException InvalidArgument for a length below 1 or an impossible name, AlreadyExists if the name is in use,
+     *     NoSpace if there is not enough memory, and what the options say
+     */
+    public static Region create(String name, long length, Options options) {
+        return open(name, How.CREATE, length, options, false);
+    }
+
+    /**
+     * Opens a region that is there, for reading and writing.
      *
      * @param name a name in RAMWAY_DIR, or a path with a '/'
      * @param options how
      * @return the region
+     * @throws RamwayException NotFound if nothing has this name, PermissionDenied, InvalidArgument if it is something else
      */
     public static Region open(String name, Options options) {
-        throw new UnsupportedOperationException();
+        return open(name, How.OPEN, 0, options, false);
     }
 
     /**
@@ -38,72 +97,261 @@ public final class Region implements AutoCloseable {
      * @param length in bytes, at least 1
      * @param options how
      * @return the region
+     * @throws RamwayException as {@link #create} and {@link #open}; InvalidArgument if it is there with another length
      */
     public static Region openOrCreate(String name, long length, Options options) {
-        throw new UnsupportedOperationException();
+        return open(name, How.OPEN_OR_CREATE, length, options, false);
     }
 
     /**
-     * Opens a region that is there, for reading only.
+     * Opens a region that is there, without the permission to write. Such a handle cannot signal, and waits by looking every
+     * millisecond.
      *
      * @param name a name in RAMWAY_DIR, or a path with a '/'
      * @param options how
      * @return the region
+     * @throws RamwayException as {@link #open}
      */
     public static Region openReadOnly(String name, Options options) {
-        throw new UnsupportedOperationException();
+        return open(name, How.OPEN, 0, options, true);
     }
 
-    /** {@return the bytes, for every thread, until the region is closed} */
-    public MemorySegment data() {
-        throw new UnsupportedOperationException();
-    }
-
-    /** {@return the bytes as a buffer in native byte order, of at most 2^31 - 1 of them} */
-    public ByteBuffer buffer() {
-        throw new UnsupportedOperationException();
-    }
-
-    /** {@return the number of bytes} */
-    public long length() {
-        throw new UnsupportedOperationException();
-    }
-
-    /** Counts one notification and wakes everybody who waits. */
-    public void signal() {
-        throw new UnsupportedOperationException();
-    }
-
-    /** {@return how many notifications there were, modulo 2^31} */
-    public int notifications() {
-        throw new UnsupportedOperationException();
+    private static Region open(String name, How how, long length, Options options, boolean readOnly) {
+        return new Region(name, RegionMapping.open(name, how, length, options, readOnly), options.waitMode());
     }
 
     /**
-     * Waits until the count differs.
+     * {@return the bytes themselves, for every thread, until the region is closed: then each access throws
+     * IllegalStateException}
      *
-     * @param seen what {@link #notifications} said before the data was looked at
+     * <p>What is written here is there for everybody, and what is read may change while it is read. Of a read-only handle
+     * it is read-only. Its first byte is aligned to at least 4096.
+     *
+     * @throws RamwayException Detached if the region is closed
+     */
+    public MemorySegment data() {
+        checkOpen();
+        return data;
+    }
+
+    /**
+     * {@return the bytes as a buffer in native byte order, of at most 2^31 - 1 of them}
+     *
+     * <p>As {@link #data} otherwise. While a channel reads or writes it, {@link #close} waits.
+     *
+     * @throws RamwayException Detached if the region is closed
+     */
+    public ByteBuffer buffer() {
+        checkOpen();
+        try {
+            return data.asSlice(0, Math.min(data.byteSize(), Integer.MAX_VALUE)).asByteBuffer().order(ByteOrder.nativeOrder());
+        } catch (IllegalStateException e) {
+            throw detached();
+        }
+    }
+
+    /** {@return the number of bytes, as it was asked for when the region was created; also after close} */
+    public long length() {
+        return mapping.length();
+    }
+
+    /** {@return whether this handle cannot write} */
+    public boolean isReadOnly() {
+        return mapping.readOnly();
+    }
+
+    /** {@return whether this handle is closed} */
+    public boolean isClosed() {
+        return closed;
+    }
+
+    /**
+     * Counts one notification and wakes everybody who waits, after everything that this thread wrote before. Never blocks,
+     * and makes a system call only if somebody sleeps.
+     *
+     * @throws RamwayException PermissionDenied on a read-only handle, Detached if the region is closed
+     */
+    public void signal() {
+        if (mapping.readOnly()) {
+            throw Errors.about(Errors.of(ErrorKind.PERMISSION_DENIED, "it was opened read-only"), "signalling the region", name);
+        }
+        try {
+            // Release: whoever acquires the count sees what was written before.
+            int before = (int) WORD.getAndAddRelease(header, word(), NOTIFICATION);
+            if ((before & WAITING) != 0) {
+                disturb(header);
+            }
+        } catch (IllegalStateException e) {
+            throw detached();
+        }
+    }
+
+    /**
+     * {@return how many notifications there were, modulo 2^31, and a sight of all that was written before them}
+     *
+     * @throws RamwayException Detached if the region is closed
+     */
+    public int notifications() {
+        try {
+            // Acquire: pairs with the release in signal.
+            return (int) WORD.getAcquire(header, word()) >>> 1;
+        } catch (IllegalStateException e) {
+            throw detached();
+        }
+    }
+
+    /**
+     * Waits until the count differs, for as long as it takes. Any number of notifications count as one.
+     *
+     * @param seen what {@link #notifications} or the last await said before the data was looked at
      * @return the count
      * @throws InterruptedException if the thread is interrupted while it waits
+     * @throws RamwayException Closed if the region's name was removed meanwhile (nobody can join any more), Detached if the
+     *     region is closed, also while this waits
      */
     public int await(int seen) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        return await(seen, Long.MAX_VALUE);
     }
 
     /**
      * Waits until the count differs.
      *
-     * @param seen what {@link #notifications} said before the data was looked at
-     * @param timeout the longest wait
+     * @param seen what {@link #notifications} or the last await said before the data was looked at
+     * @param timeout the longest wait; zero or less looks once
      * @return the count
      * @throws InterruptedException if the thread is interrupted while it waits
+     * @throws TimedOutException if the time-out passed
+     * @throws RamwayException as {@link #await(int)}
      */
     public int await(int seen, Duration timeout) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        return await(seen, Named.nanos(timeout));
     }
 
+    private int await(int seen, long nanos) throws InterruptedException {
+        long start = System.nanoTime();
+        int count = notifications();
+        if (count != seen) {
+            return count;
+        }
+        lock.lock();
+        try {
+            checkOpen();
+            waits++;
+        } finally {
+            lock.unlock();
+        }
+        try {
+            return new RegionWait(this, seen, start, nanos).await();
+        } finally {
+            lock.lock();
+            waits--;
+            lock.unlock();
+        }
+    }
+
+    /**
+     * Ends the use of the region; calls that wait end with Detached. The last handle's close removes the name unless the
+     * region is persistent. Safe from any thread, and more than once.
+     *
+     * @throws RamwayException Busy if the system is reading or writing a {@link #buffer} of it, for a second by now: the
+     *     region is still open then
+     */
     @Override
     public void close() {
-        throw new UnsupportedOperationException();
+        lock.lock();
+        try {
+            if (closed) {
+                return;
+            }
+            shutGate();
+            closed = true;
+        } finally {
+            lock.unlock();
+        }
+        // Once in any case: a signal may have been shut out between its count and its wake-up.
+        disturb(mapping.header());
+        // No wait begins any more; one that is just going to sleep is disturbed again.
+        while (waits != 0) {
+            LockSupport.parkNanos(PAUSE_NANOS);
+            disturb(mapping.header());
+        }
+        mapping.release();
+    }
+
+    /** After it no access through segments that users know is under way, and none can begin. */
+    private void shutGate() {
+        long start = System.nanoTime();
+        while (true) {
+            try {
+                gate.close();
+                return;
+            } catch (IllegalStateException e) {
+                if (System.nanoTime() - start > BORROWED_NANOS) {
+                    throw Errors.about(Errors.of(ErrorKind.BUSY, "a channel is reading or writing its buffer"), "closing the region",
+                            name);
+                }
+            }
+            LockSupport.parkNanos(PAUSE_NANOS);
+        }
+    }
+
+    /**
+     * Wakes everybody who sleeps on the word, without a notification: they look and sleep again. For waits of this handle
+     * that have another reason to end, and after a notification. The bit goes first: whoever sets it again from now on sleeps
+     * on a value that has the notification in it, or looks for the other reason.
+     */
+    private void disturb(MemorySegment through) {
+        if (!mapping.readOnly()) {
+            WORD.getAndBitwiseAnd(through, word(), ~WAITING);
+            Futex.wakeAll(wordAddress());
+        }
+    }
+
+    /**
+     * A waiting thread was interrupted. The virtual machine may call this long after the wait, from the interrupting thread:
+     * hence through the gate.
+     */
+    void interrupt() {
+        try {
+            disturb(header);
+        } catch (IllegalStateException e) {
+            // Closed: that has woken everybody.
+            return;
+        }
+    }
+
+    /** The word, for waits: they hold the mapping. */
+    MemorySegment words() {
+        return mapping.header();
+    }
+
+    long word() {
+        return Layout.BLOCK0 + Layout.OFF_NOTIFY;
+    }
+
+    long wordAddress() {
+        return mapping.header().address() + word();
+    }
+
+    WaitMode mode() {
+        return mode;
+    }
+
+    boolean vanished() {
+        return mapping.link().vanished();
+    }
+
+    private void checkOpen() {
+        if (closed) {
+            throw detached();
+        }
+    }
+
+    RamwayException detached() {
+        return Errors.about(Errors.of(ErrorKind.DETACHED, null), "using the region", name);
+    }
+
+    RamwayException waitEnded(ErrorKind kind, String text) {
+        return Errors.about(Errors.of(kind, text), "waiting for the region", name);
     }
 }

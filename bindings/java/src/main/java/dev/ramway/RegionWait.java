@@ -1,0 +1,145 @@
+package dev.ramway;
+
+import dev.ramway.sys.Cpu;
+import dev.ramway.sys.Futex;
+import java.util.concurrent.locks.LockSupport;
+
+/** One wait for a region's count to differ. Its region stays mapped meanwhile. */
+final class RegionWait {
+    /** How long it sleeps at most before it looks whether the name is still there. */
+    private static final long ROUND_NANOS = 100_000_000;
+    /** A handle without write permission cannot say that it waits, so it looks this often. */
+    private static final long POLL_NANOS = 1_000_000;
+    /** How long it looks before it sleeps: about what a wake-up costs; and between two yields when it never sleeps. */
+    private static final long SPIN_NANOS = 20_000;
+
+    private final Region region;
+    private final int seen;
+    private final long start;
+    private final long timeout;
+    private final boolean virtual = Thread.currentThread().isVirtual();
+    /** When the name was looked at last. */
+    private long looked;
+
+    /**
+     * A wait that began at a time.
+     *
+     * @param seen the count that is not news
+     * @param start of {@link System#nanoTime}
+     * @param timeout in nanoseconds, {@link Long#MAX_VALUE} for none
+     */
+    RegionWait(Region region, int seen, long start, long timeout) {
+        this.region = region;
+        this.seen = seen;
+        this.start = start;
+        this.timeout = timeout;
+        looked = start;
+    }
+
+    int await() throws InterruptedException {
+        boolean spins = region.mode() != WaitMode.BLOCK && Cpu.count() > 1;
+        while (true) {
+            if (spins) {
+                spin();
+            }
+            int value = load();
+            if (value >>> 1 != seen) {
+                return value >>> 1;
+            }
+            long left = timeout - (System.nanoTime() - start);
+            checkEnd(left);
+            if (checkName()) {
+                continue;
+            }
+            if (region.mode() == WaitMode.SPIN) {
+                Thread.yield();
+            } else {
+                sleep(value, Math.min(left, ROUND_NANOS));
+                spins = false;
+            }
+        }
+    }
+
+    private int load() {
+        // Acquire: pairs with the release of whoever counted.
+        return (int) Region.WORD.getAcquire(region.words(), region.word());
+    }
+
+    /** Looks for a while. A virtual thread lets others have its carrier meanwhile. */
+    private void spin() {
+        long begin = System.nanoTime();
+        do {
+            for (int looks = 0; looks < 32; looks++) {
+                if (load() >>> 1 != seen) {
+                    return;
+                }
+                Thread.onSpinWait();
+            }
+            if (virtual) {
+                Thread.yield();
+            }
+        } while (System.nanoTime() - begin < SPIN_NANOS);
+    }
+
+    /** Ends the wait for a reason that is not a notification. */
+    private void checkEnd(long left) throws InterruptedException {
+        if (region.isClosed()) {
+            throw region.detached();
+        }
+        if (Thread.interrupted()) {
+            throw new InterruptedException();
+        }
+        if (left <= 0) {
+            throw region.waitEnded(ErrorKind.TIMED_OUT, null);
+        }
+    }
+
+    /** Looks now and then whether the name is there. True: it is not, but there is news. */
+    private boolean checkName() {
+        long now = System.nanoTime();
+        if (now - looked < ROUND_NANOS) {
+            return false;
+        }
+        looked = now;
+        if (!region.vanished()) {
+            return false;
+        }
+        // Again after the name: what was notified before it went is delivered.
+        if (load() >>> 1 != seen) {
+            return true;
+        }
+        throw region.waitEnded(ErrorKind.CLOSED, "the region's name was removed while this handle waited; nobody can open it any more");
+    }
+
+    /** Sleeps until the word is no more what it was, or a while. */
+    private void sleep(int value, long nanos) {
+        if (region.isReadOnly()) {
+            LockSupport.parkNanos(Math.min(nanos, POLL_NANOS));
+            return;
+        }
+        int armed = value | Region.WAITING;
+        // The count was compared in value; if it has changed since, this fails and the caller looks again.
+        if (value != armed && !Region.WORD.compareAndSet(region.words(), region.word(), value, armed)) {
+            return;
+        }
+        if (virtual) {
+            LockSupport.parkNanos(Math.min(nanos, POLL_NANOS));
+        } else {
+            sleepInKernel(armed, nanos);
+        }
+    }
+
+    private void sleepInKernel(int armed, long nanos) {
+        WakeOnInterrupt interrupt = new WakeOnInterrupt(region::interrupt);
+        interrupt.enter();
+        try {
+            // After the bit was set: whoever closes or interrupts from here on clears it, and then this does not sleep. If
+            // yet another waiter sets it again just in between, it does, but not longer than a round.
+            if (!region.isClosed() && !Thread.currentThread().isInterrupted()) {
+                Futex.waitShared(region.wordAddress(), armed, nanos);
+            }
+        } finally {
+            interrupt.leave();
+        }
+    }
+}
