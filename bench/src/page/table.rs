@@ -283,7 +283,8 @@ pub(super) fn parts(report: &Report, group: &Group) -> String {
 pub(super) fn legend() -> String {
     let mut out = String::from("<dl class=\"legend\">");
     for column in &COLUMNS {
-        let is_both = matches!(column.key, "cpu" | "rss" | "shared" | "switches" | "syscalls" | "allocations" | "allocated");
+        let is_both =
+            matches!(column.key, "cpu" | "rss" | "shared" | "switches" | "syscalls" | "allocations" | "allocated");
         let both = if is_both { format!(" {BOTH}") } else { String::new() };
         let _ = write!(out, "<div><dt>{}</dt><dd>{}{both}</dd></div>", column.label, escape(column.what));
     }

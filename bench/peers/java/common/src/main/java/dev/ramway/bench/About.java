@@ -23,9 +23,9 @@ public record About(String name, String kind, boolean copied, String what, Strin
         return words;
     }
 
-    /** {@return the version in the manifest of the library that this class is from} */
+    /** {@return the version of the library that this class is from, by the name of its jar} */
     public static String versionOf(Class<?> of) {
-        String version = of.getPackage().getImplementationVersion();
-        return version == null ? "" : version;
+        String jar = of.getProtectionDomain().getCodeSource().getLocation().getPath();
+        return jar.replaceFirst(".*?-([0-9][^/]*)\\.jar$", "$1");
     }
 }
