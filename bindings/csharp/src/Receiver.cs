@@ -181,7 +181,7 @@ namespace Ramway
             }
             if (head != released)
             {
-                return Fail(ErrorKind.Busy, "a message or batch of this receiver is out: dispose of it first");
+                return OneIsOut();
             }
             if (!Ready(out Exception? e))
             {
@@ -193,6 +193,9 @@ namespace Ramway
             }
             return Parse(ref frames[0]) ? null : Corrupt();
         }
+
+        private RamwayException OneIsOut() =>
+            Fail(ErrorKind.Busy, "a message or batch of this receiver is out: dispose of it first");
 
         /// <summary>
         /// The first looks of a wait, which cost less than the general wait: an answer that comes within a microsecond is found

@@ -12,7 +12,7 @@ namespace Ramway
         /// The longest sleep before another look at whether the peer lives, in nanoseconds. A blocked side learns of a death
         /// within two rounds.
         /// </summary>
-        private protected const long Round = 100_000_000;
+        internal const long Round = 100_000_000;
         /// <summary>The longest sleep where the waker does not fence and this side cannot make it.</summary>
         private const long UnorderedRound = 1_000_000;
         /// <summary>A sleep that was shorter would have been better spent spinning.</summary>
@@ -49,7 +49,7 @@ namespace Ramway
         }
 
         /// <summary>Why a wait must not go on, if there is a reason.</summary>
-        private Exception? CalledOff(in Patience patience)
+        private protected Exception? CalledOff(in Patience patience)
         {
             if (gate.IsClosed)
             {

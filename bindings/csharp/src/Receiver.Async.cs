@@ -1,0 +1,167 @@
+using System;
+using System.Collections.Generic;
+using System.Runtime.CompilerServices;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace Ramway
+{
+    public sealed partial class Receiver
+    {
+        /// <summary>
+        /// Waits without holding a thread: true when a message is there, false when the sender has closed and all that it sent
+        /// was received. The token is looked at only if there is nothing now.
+        /// </summary>
+        /// <remarks>
+        /// Until it is over, this is a call in progress: no other may be made, but for Dispose, which ends it with Detached. It
+        /// allocates nothing but what waiting with another token than the last time takes.
+        /// </remarks>
+        /// <exception cref="RamwayException">As for <see cref="Recv()"/>, but for Closed.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public ValueTask<bool> WaitToReadAsync(CancellationToken cancellationToken = default)
+        {
+            if (gate.Enter() && head == released && (head != tail || Poll()))
+            {
+                gate.Leave();
+                return new ValueTask<bool>(true);
+            }
+            return WaitSlow(cancellationToken);
+        }
+
+        private ValueTask<bool> WaitSlow(CancellationToken token)
+        {
+            Exception? e;
+            bool over = false;
+            if (gate.IsShut)
+            {
+                e = Refused();
+            }
+            else if (head != released)
+            {
+                e = OneIsOut();
+            }
+            else if (!(over = Ready(out e)) && e == null)
+            {
+                return Begin(token);
+            }
+            gate.Leave();
+            return e == null || dead == ErrorKind.Closed && !gate.IsClosed ? new ValueTask<bool>(over) : Failed(e);
+        }
+
+        private ValueTask<bool> Begin(CancellationToken token)
+        {
+            try
+            {
+                return BeginWait(token);
+            }
+            catch
+            {
+                gate.Leave();
+                throw;
+            }
+        }
+
+        private protected override bool Conclude(ref Exception? e)
+        {
+            if (e == null)
+            {
+                return true;
+            }
+            e = Ending(e);
+            if (e is RamwayException end && end.Kind == ErrorKind.Closed)
+            {
+                e = null;
+            }
+            return false;
+        }
+
+        /// <summary>
+        /// Gives the next message, and waits for it without holding a thread. Nothing is allocated if it is there. The message may
+        /// be used on any thread, and until its Dispose nothing else can be received.
+        /// </summary>
+        /// <exception cref="RamwayException">As for <see cref="Recv()"/>.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public ValueTask<MessageLease> RecvAsync(CancellationToken cancellationToken = default)
+        {
+            if (gate.Enter() && head == released && (head != tail || Poll()) && Parse(ref frames[0]))
+            {
+                return new ValueTask<MessageLease>(Lend().ToLease());
+            }
+            gate.Leave();
+            return Later(this, cancellationToken);
+
+            static async ValueTask<MessageLease> Later(Receiver receiver, CancellationToken token)
+            {
+                MessageLease lease;
+                while (!receiver.TryLease(out lease))
+                {
+                    if (!await receiver.WaitToReadAsync(token).ConfigureAwait(false))
+                    {
+                        throw receiver.Fail(ErrorKind.Closed);
+                    }
+                }
+                return lease;
+            }
+        }
+
+        /// <summary>
+        /// The messages one after another, each released when the next one is asked for (or earlier, by the loop's body). The loop
+        /// ends when the sender has closed, or the ring's name was removed under it. Nothing is allocated for a message that is
+        /// there.
+        /// </summary>
+        /// <remarks>
+        /// <code>
+        /// await foreach (MessageLease message in receiver.ReadAllAsync(token))
+        /// {
+        ///     await stream.WriteAsync(message.Memory, token);
+        /// }
+        /// </code>
+        /// </remarks>
+        /// <exception cref="RamwayException">As for <see cref="Recv()"/>, but for Closed.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled, and there was nothing to receive.</exception>
+        public async IAsyncEnumerable<MessageLease> ReadAllAsync(
+            [EnumeratorCancellation] CancellationToken cancellationToken = default)
+        {
+            for (;;)
+            {
+                while (TryLease(out MessageLease lease))
+                {
+                    try
+                    {
+                        yield return lease;
+                    }
+                    finally
+                    {
+                        lease.Dispose();
+                    }
+                }
+                if (!await WaitToReadAsync(cancellationToken).ConfigureAwait(false))
+                {
+                    yield break;
+                }
+            }
+        }
+
+        private bool TryLease(out MessageLease lease)
+        {
+            bool got = TryTake(out Message message);
+            lease = got ? message.ToLease() : default;
+            return got;
+        }
+
+        /// <summary>TryRecv that leaves it to the wait that follows to find out how the ring has ended.</summary>
+        private bool TryTake(out Message message)
+        {
+            if (gate.Enter() && head == released && (head != tail || Look()) && Parse(ref frames[0]))
+            {
+                message = Lend();
+                return true;
+            }
+            message = default;
+            bool wrong = !gate.IsShut && head == released && head != tail;
+            RamwayException? e = wrong ? Corrupt() : null;
+            gate.Leave();
+            return e == null ? false : throw e;
+        }
+    }
+}
