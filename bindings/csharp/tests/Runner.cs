@@ -70,6 +70,9 @@ namespace Ramway.Tests
         {
             int passed = 0, failed = 0, skipped = 0;
             bool strict = Environment.GetEnvironmentVariable("CI") == "true";
+            // Of its own, which the other processes get in their environment.
+            using var directory = new Folder();
+            Environment.SetEnvironmentVariable("RAMWAY_DIR", directory.Path);
             foreach (MethodInfo test in tests)
             {
                 var watch = Stopwatch.StartNew();

@@ -7,19 +7,20 @@ namespace Ramway.Sys
     internal readonly struct FileId : IEquatable<FileId>
     {
         private readonly ulong _device;
-        private readonly ulong _inode;
 
         internal FileId(ulong device, ulong inode)
         {
             _device = device;
-            _inode = inode;
+            Inode = inode;
         }
 
-        public bool Equals(FileId other) => _device == other._device && _inode == other._inode;
+        internal ulong Inode { get; }
+
+        public bool Equals(FileId other) => _device == other._device && Inode == other.Inode;
 
         public override bool Equals(object? other) => other is FileId id && Equals(id);
 
-        public override int GetHashCode() => HashCode.Combine(_device, _inode);
+        public override int GetHashCode() => HashCode.Combine(_device, Inode);
     }
 
     /// <summary>What the system says of a file.</summary>

@@ -1,0 +1,112 @@
+#!/bin/sh
+# What the Makefile runs: `sh test.sh build|all|quick|lint|pack|clean`.
+#
+#   CI=true        what cannot be run here (shellcheck is missing, a test needs root) is a failure
+#   ARGS           parts of names of tests
+#   RAMWAY_BUILD   where everything goes that is made; default: csharp below cargo's target directory
+set -u
+cd "$(dirname "$0")" || exit 1
+build=${RAMWAY_BUILD:-${CARGO_TARGET_DIR:-../../target}/csharp}
+mkdir -p "$build" || exit 1
+build=$(cd "$build" && pwd)/
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM
+passed=0 failed=0 skipped=0
+
+# A step that is no test: only its failure counts.
+step() { # NAME COMMAND...
+    name=$1
+    shift
+    began=$(date +%s)
+    if "$@" >"$tmp/log" 2>&1; then
+        printf '==> %s: ok (%d s)\n' "$name" $(($(date +%s) - began))
+    else
+        failed=$((failed + 1))
+        printf '==> %s: failed\n' "$name"
+        cat "$tmp/log"
+        return 1
+    fi
+}
+
+# What this machine lacks.
+missing() { # NAME WHAT
+    if [ "${CI:-}" = true ]; then failed=$((failed + 1)); else skipped=$((skipped + 1)); fi
+    printf '==> %s: not run, %s\n' "$1" "$2"
+}
+
+# One at a time, where the system can say so: several suites may want the same build at once.
+lock() { if command -v flock >/dev/null; then exec 9>"${build}lock" && flock 9; fi; }
+unlock() { if command -v flock >/dev/null; then exec 9>&-; fi; }
+
+build() {
+    lock
+    step 'toolchain' sh toolchain.sh &&
+        step 'library and tests' sh dotnet.sh build tests/Ramway.Tests.csproj -c Release -p:RamwayBuild="$build"
+    built=$?
+    unlock
+    return $built
+}
+
+# Tests: what they print, and the last line's counts.
+tests() {
+    program=$(ls -t "$build"bin/Ramway.Tests/Release/*/Ramway.Tests.dll | head -n 1)
+    # shellcheck disable=SC2086
+    { sh dotnet.sh exec "$program" ${ARGS:-} 2>&1; echo "$?" >"$tmp/rc"; } | tee "$tmp/log"
+    read -r rc <"$tmp/rc"
+    # shellcheck disable=SC2046
+    set -- $(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed\(, \([0-9]*\) skipped\)*$/\1 \2 \4/p' "$tmp/log" | tail -n 1) 0 0 0
+    if [ "$rc" -ne 0 ] && [ "$2" -eq 0 ]; then set -- "$1" 1 "$3"; fi
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + ${3:-0}))
+}
+
+written() {
+    find . -name '*.cs' -o -name '*.csproj' -o -name '*.props' -o -name '*.sh' -o -name '*.md' | sort | xargs awk '
+        FNR == 1 { if (lines > 700) bad(last ": " lines " lines, at most 700"); last = FILENAME }
+        { lines = FNR }
+        /[ \t]$/ { bad(FILENAME ":" FNR ": white space at the end") }
+        /\t/ { bad(FILENAME ":" FNR ": a tab") }
+        length > 140 && FILENAME !~ /\.md$/ { bad(FILENAME ":" FNR ": " length " characters, at most 140") }
+        function bad(what) { print what; found = 1 }
+        END { if (lines > 700) bad(last ": " lines " lines, at most 700"); exit found }'
+}
+
+lint() {
+    step 'white space and lengths' written
+    if command -v shellcheck >/dev/null; then
+        step 'shellcheck' shellcheck test.sh toolchain.sh dotnet.sh
+    else
+        missing 'shellcheck' 'it is not installed'
+    fi
+}
+
+pack() {
+    build && step 'package' sh dotnet.sh pack src/Ramway.csproj -c Release -p:RamwayBuild="$build" -o "${build}package" &&
+        ls "${build}package"
+}
+
+case "${1:-all}" in
+build) build ;;
+quick) build && tests ;;
+all)
+    lint
+    build && tests
+    ;;
+lint) lint ;;
+pack) pack ;;
+clean) rm -rf "${build}bin" "${build}obj" "${build}package" ;;
+*)
+    echo "sh test.sh build|all|quick|lint|pack|clean" >&2
+    exit 2
+    ;;
+esac
+case "${1:-all}" in
+all | quick)
+    if [ "$skipped" -ne 0 ]; then
+        printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+    else
+        printf '%d passed, %d failed\n' "$passed" "$failed"
+    fi
+    ;;
+esac
+[ "$failed" -eq 0 ]
