@@ -29,7 +29,7 @@ namespace Ramway.Bench
 
         public void Send(int size, long n)
         {
-            using Slot slot = tx.Reserve(size);
+            Slot slot = tx.Reserve(size);
             Fill(slot.Data, n);
             slot.Commit(0);
         }
@@ -38,7 +38,7 @@ namespace Ramway.Bench
         {
             for (long last = n + count; n < last; n++)
             {
-                using Slot slot = tx.Reserve(size);
+                Slot slot = tx.Reserve(size);
                 Fill(slot.Data, n);
                 slot.CommitUnflushed(0);
             }
@@ -64,19 +64,22 @@ namespace Ramway.Bench
 
         public long Receive(int size)
         {
-            using Message message = rx.Recv();
-            return Sum(message.Data, size);
+            Message message = rx.Recv();
+            long sum = Sum(message.Data, size);
+            message.Dispose();
+            return sum;
         }
 
         public int Receive(int size, int max, ref long sum)
         {
-            using Batch batch = rx.RecvBatch(max);
+            Batch batch = rx.RecvBatch(max);
             int count = batch.Count;
             long words = 0;
             foreach (Message message in batch)
             {
                 words += Sum(message.Data, size);
             }
+            batch.Dispose();
             sum += words;
             return count;
         }
