@@ -1,14 +1,31 @@
 package dev.ramway;
 
 import java.util.Iterator;
+import java.util.NoSuchElementException;
+import java.util.Objects;
 
-/** Several messages that are released together. */
-public final class Batch implements AutoCloseable, Iterable<Message> {
-    Batch() {}
+/** Several messages that are released together. After close every method, and every message, throws {@link IllegalStateException}. */
+public final class Batch extends Lent implements AutoCloseable, Iterable<Message> {
+    private final Receiver rx;
+    private final int size;
+
+    Batch(Receiver rx, Gate.Holder holder, int size) {
+        super(holder);
+        this.rx = rx;
+        this.size = size;
+    }
+
+    @Override
+    IllegalStateException gone() {
+        return new IllegalStateException("batch used after close");
+    }
 
     /** {@return the number of messages, at least 1} */
     public int size() {
-        throw new UnsupportedOperationException();
+        if (closed) {
+            throw gone();
+        }
+        return size;
     }
 
     /**
@@ -17,17 +34,45 @@ public final class Batch implements AutoCloseable, Iterable<Message> {
      * @param index from 0 to size() - 1
      */
     public Message get(int index) {
-        throw new UnsupportedOperationException();
+        Objects.checkIndex(index, size());
+        long[] frames = rx.frames;
+        int i = index * Consumer.FRAME;
+        long word = frames[i + 1];
+        return new Message(rx, holder, this, frames[i], (int) word, (int) (word >>> 32), frames[i + 2]);
     }
 
     @Override
     public Iterator<Message> iterator() {
-        throw new UnsupportedOperationException();
+        return new Messages(this);
     }
 
-    /** Gives all messages back at once. */
+    private static final class Messages implements Iterator<Message> {
+        private final Batch batch;
+        private int next;
+
+        Messages(Batch batch) {
+            this.batch = batch;
+        }
+
+        @Override
+        public boolean hasNext() {
+            return next < batch.size;
+        }
+
+        @Override
+        public Message next() {
+            if (next >= batch.size) {
+                throw new NoSuchElementException();
+            }
+            return batch.get(next++);
+        }
+    }
+
+    /** Gives all messages back at once. Closing twice is fine. */
     @Override
     public void close() {
-        throw new UnsupportedOperationException();
+        if (end(rx)) {
+            rx.release(holder);
+        }
     }
 }

@@ -1,35 +1,123 @@
 package dev.ramway;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_DOUBLE_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
+
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.function.Function;
 
-/** A received message: a view of the shared memory until it is closed. */
-public final class Message implements AutoCloseable {
-    Message() {}
+/**
+ * A received message: a view of the shared memory until it is closed. After that every method, and every access through what
+ * {@link #data} and {@link #buffer} gave, throws {@link IllegalStateException}; none ever shows another message's bytes.
+ *
+ * <p>Getters, copies, {@link #read} and close work from whichever thread has the message, one at a time. A peer that is not
+ * trusted may change the bytes while they are read: then copy first, with {@link Receiver#recvInto(byte[])}.
+ *
+ * <p>Where the code that uses a message is compiled together with the receive (a loop, not too large), neither the message nor
+ * its arena are ever made, and nothing is allocated; elsewhere a message takes 48 bytes, and {@link #data} 120.
+ */
+public final class Message extends Lent implements AutoCloseable {
+    private final Receiver rx;
+    /** What it goes back with, or null. */
+    private final Batch batch;
+    /** Where in the mirrored data the payload begins. */
+    private final long at;
+    private final int length;
+    private final int typeId;
+    private final long tag;
 
-    /** {@return the application's type id, an unsigned number} */
-    public int typeId() {
-        throw new UnsupportedOperationException();
+    Message(Receiver rx, Gate.Holder holder, Batch batch, long at, int length, int typeId, long tag) {
+        super(holder);
+        this.rx = rx;
+        this.batch = batch;
+        this.at = at;
+        this.length = length;
+        this.typeId = typeId;
+        this.tag = tag;
     }
 
-    /** {@return the application's tag} */
+    @Override
+    IllegalStateException gone() {
+        return new IllegalStateException("message used after close");
+    }
+
+    boolean isGone() {
+        return batch == null ? closed : batch.closed;
+    }
+
+    private void check() {
+        if (isGone()) {
+            throw gone();
+        }
+    }
+
+    private long at(long offset, int size) {
+        check();
+        if (offset < 0 || offset > length - size) {
+            throw new IndexOutOfBoundsException(size + " bytes at " + offset + " of a message of " + length);
+        }
+        return at + offset;
+    }
+
+    /** {@return what the sender said the payload is, an unsigned number below {@link Ring#RESERVED_TYPE_IDS} for an application's} */
+    public int typeId() {
+        check();
+        return typeId;
+    }
+
+    /** {@return the sender's tag, 0 if it gave none} */
     public long tag() {
-        throw new UnsupportedOperationException();
+        check();
+        return tag;
     }
 
     /** {@return the length of the payload in bytes} */
     public int length() {
-        throw new UnsupportedOperationException();
+        check();
+        return length;
     }
 
-    /** {@return the payload where it lies, read-only, for this thread, until the message is closed} */
+    /**
+     * {@return the payload where it lies, read-only, aligned to the ring's alignment, until the message is closed. For the
+     * thread that asks, which then has to close the message, unless {@link Receiver#shareViews} says otherwise}
+     */
     public MemorySegment data() {
-        throw new UnsupportedOperationException();
+        check();
+        return batch == null ? view(rx, at, length) : batch.view(rx, at, length);
     }
 
-    /** {@return the payload as a read-only buffer in native byte order, until the message is closed} */
+    /** {@return the payload as a read-only buffer in native byte order, otherwise like {@link #data}} */
     public ByteBuffer buffer() {
-        throw new UnsupportedOperationException();
+        return data().asByteBuffer().order(ByteOrder.nativeOrder());
+    }
+
+    /**
+     * Shows the payload to a function. The segment is dead when the function has returned, so that any thread may close the
+     * message then.
+     *
+     * @param reader gets the payload, read-only
+     * @param <R> what it makes of it
+     * @return what the function gave
+     */
+    public <R> R read(Function<? super MemorySegment, ? extends R> reader) {
+        check();
+        Lent lent = batch == null ? this : batch;
+        boolean first = lent.arena == null;
+        MemorySegment payload = lent.view(rx, at, length);
+        if (!first) {
+            return reader.apply(payload);
+        }
+        try {
+            return reader.apply(payload);
+        } finally {
+            lent.endViews();
+        }
     }
 
     /**
@@ -38,7 +126,7 @@ public final class Message implements AutoCloseable {
      * @param offset in bytes
      */
     public byte getByte(long offset) {
-        throw new UnsupportedOperationException();
+        return rx.window.get(JAVA_BYTE, at(offset, 1));
     }
 
     /**
@@ -47,16 +135,16 @@ public final class Message implements AutoCloseable {
      * @param offset in bytes
      */
     public short getShort(long offset) {
-        throw new UnsupportedOperationException();
+        return rx.window.get(JAVA_SHORT_UNALIGNED, at(offset, 2));
     }
 
     /**
-     * {@return a int in native byte order, from any offset}
+     * {@return an int in native byte order, from any offset}
      *
      * @param offset in bytes
      */
     public int getInt(long offset) {
-        throw new UnsupportedOperationException();
+        return rx.window.get(JAVA_INT_UNALIGNED, at(offset, 4));
     }
 
     /**
@@ -65,7 +153,7 @@ public final class Message implements AutoCloseable {
      * @param offset in bytes
      */
     public long getLong(long offset) {
-        throw new UnsupportedOperationException();
+        return rx.window.get(JAVA_LONG_UNALIGNED, at(offset, 8));
     }
 
     /**
@@ -74,7 +162,7 @@ public final class Message implements AutoCloseable {
      * @param offset in bytes
      */
     public float getFloat(long offset) {
-        throw new UnsupportedOperationException();
+        return rx.window.get(JAVA_FLOAT_UNALIGNED, at(offset, 4));
     }
 
     /**
@@ -83,7 +171,7 @@ public final class Message implements AutoCloseable {
      * @param offset in bytes
      */
     public double getDouble(long offset) {
-        throw new UnsupportedOperationException();
+        return rx.window.get(JAVA_DOUBLE_UNALIGNED, at(offset, 8));
     }
 
     /**
@@ -93,27 +181,38 @@ public final class Message implements AutoCloseable {
      * @return how many bytes that were
      */
     public int copyTo(byte[] target) {
-        throw new UnsupportedOperationException();
+        int n = Math.min(length, target.length);
+        MemorySegment.copy(rx.window, JAVA_BYTE, at(0, 0), target, 0, n);
+        return n;
     }
 
     /** {@return a copy of the payload} */
     public byte[] toByteArray() {
-        throw new UnsupportedOperationException();
+        check();
+        byte[] copy = new byte[length];
+        copyTo(copy);
+        return copy;
     }
 
     /** {@return a copy that any thread may keep} */
     public MessageCopy copy() {
-        throw new UnsupportedOperationException();
+        return new MessageCopy(typeId(), tag, toByteArray());
     }
 
-    /** {@return the message as a tensor; InvalidArgument if it is none} */
+    /** {@return the message as a tensor; INVALID_ARGUMENT if it is none} */
     public Tensor tensor() {
         throw new UnsupportedOperationException();
     }
 
-    /** Gives the message back. Every view of it is dead from here on. Closing twice is fine. */
+    /**
+     * Gives the message back. Every view of it is dead from here on. Closing twice is fine. A message of a {@link Batch} goes
+     * back with that, and not before. It throws {@link WrongThreadException}, and changes nothing, where another thread has a
+     * view of it.
+     */
     @Override
     public void close() {
-        throw new UnsupportedOperationException();
+        if (batch == null && end(rx)) {
+            rx.release(holder);
+        }
     }
 }

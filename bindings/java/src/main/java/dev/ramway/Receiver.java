@@ -2,17 +2,65 @@ package dev.ramway;
 
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.Spliterator;
+import java.util.Spliterators;
 import java.util.concurrent.Flow;
 import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
 
-/** The receiving end of a ring; one per ring, in the whole system. */
-public final class Receiver extends RingEnd {
-    Receiver() {}
+/**
+ * The receiving end of a ring; one per ring, in the whole system.
+ *
+ * <p>A received message is a view of the shared memory, and one message or batch is out at a time: close gives it back, and the
+ * next receive before that is BUSY. If this process is killed before the close, the next receiver gets the message again.
+ *
+ * <p>One thread at a time may use it, and may hand it to another; a second one at the same time gets an
+ * {@link IllegalStateException}. {@link #close}, {@link #peerAlive}, {@link #peerEpoch} and {@link #pendingBytes} are for any
+ * thread. A wait parks a virtual thread, and an interrupt ends it at once.
+ *
+ * {@snippet :
+ * try (Receiver rx = Receiver.open("ticks")) {
+ *     while (true) {
+ *         try (Message message = rx.recv()) {
+ *             total += message.getLong(0);
+ *         }
+ *     }
+ * } catch (ClosedException end) {
+ *     // the sender closed, and everything was received
+ * }
+ * }
+ *
+ * <p>A receive throws {@link RamwayException} of these kinds, after the last message: CLOSED if the sender closed, PEER_DEAD if
+ * it died (within 200 ms after the kernel let go of its files). On a named ring both end when a successor attaches, so calling
+ * again is meaningful; a sender that never attached is waited for. TIMED_OUT; BUSY; CORRUPT; DETACHED after close.
+ */
+public final class Receiver extends Consumer {
+    private Receiver(Attachment a, Options options) {
+        super(a, options);
+    }
+
+    /** Takes the consumer's role of an attachment (ABI.md, section 6). After an exception it is still the caller's. */
+    static Receiver attach(Attachment a, Options options) {
+        return new Receiver(a, options);
+    }
+
+    private static Receiver named(String name, How how, Options options) {
+        Attachment a = Attachment.named(name, how, options, Role.CONSUMER);
+        Receiver made = null;
+        try {
+            made = new Receiver(a, options);
+            return made;
+        } finally {
+            if (made == null) {
+                a.release();
+            }
+        }
+    }
 
     /**
-     * Creates a ring.
+     * Makes a ring that must be new, and is its receiver: either side may make it. See {@link Sender#create(String)}.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @return the receiving end
      */
     public static Receiver create(String name) {
@@ -20,20 +68,21 @@ public final class Receiver extends RingEnd {
     }
 
     /**
-     * Creates a ring.
+     * Makes a ring that must be new, and is its receiver: either side may make it. See {@link Sender#create(String, Options)}.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @param options how
      * @return the receiving end
      */
     public static Receiver create(String name, Options options) {
-        throw new UnsupportedOperationException();
+        return named(name, How.CREATE, options);
     }
 
     /**
-     * Attaches to a ring that is there.
+     * The receiver of a ring that exists. It starts with what is undelivered. NOT_FOUND if there is none, BUSY if it has a
+     * receiver; see {@link Options#timeout}.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @return the receiving end
      */
     public static Receiver open(String name) {
@@ -41,20 +90,21 @@ public final class Receiver extends RingEnd {
     }
 
     /**
-     * Attaches to a ring that is there.
+     * The receiver of a ring that exists. It starts with what is undelivered. NOT_FOUND if there is none, BUSY if it has a
+     * receiver; see {@link Options#timeout}.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @param options how
      * @return the receiving end
      */
     public static Receiver open(String name, Options options) {
-        throw new UnsupportedOperationException();
+        return named(name, How.OPEN, options);
     }
 
     /**
-     * Attaches to a ring, or creates it.
+     * Opens a ring if it exists, and makes it if not. INVALID_ARGUMENT if it exists with another capacity or alignment.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @return the receiving end
      */
     public static Receiver openOrCreate(String name) {
@@ -62,14 +112,14 @@ public final class Receiver extends RingEnd {
     }
 
     /**
-     * Attaches to a ring, or creates it.
+     * Opens a ring if it exists, and makes it if not. INVALID_ARGUMENT if it exists with another capacity or alignment.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @param options how
      * @return the receiving end
      */
     public static Receiver openOrCreate(String name, Options options) {
-        throw new UnsupportedOperationException();
+        return named(name, How.OPEN_OR_CREATE, options);
     }
 
     /**
@@ -81,7 +131,7 @@ public final class Receiver extends RingEnd {
      * @throws PeerDeadException if the sender died and everything was received
      */
     public Message recv() throws InterruptedException {
-        throw new UnsupportedOperationException();
+        return take(FOREVER);
     }
 
     /**
@@ -93,23 +143,24 @@ public final class Receiver extends RingEnd {
      * @throws TimedOutException if none came
      */
     public Message recv(Duration timeout) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        return take(nanos(timeout));
     }
 
     /** {@return the next message, or null if there is none now} */
     public Message tryRecv() {
-        throw new UnsupportedOperationException();
+        return takeNow();
     }
 
     /**
-     * Up to max messages, those that are there. Waits for the first.
+     * Up to max messages, those that are there. Waits for the first. The handle keeps 24 bytes for each, which the next batch
+     * uses again.
      *
      * @param max at least 1
      * @return the batch; close gives it back
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Batch recvBatch(int max) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        return takeMany(max, FOREVER);
     }
 
     /**
@@ -121,7 +172,7 @@ public final class Receiver extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Batch recvBatch(int max, Duration timeout) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        return takeMany(max, nanos(timeout));
     }
 
     /**
@@ -130,63 +181,137 @@ public final class Receiver extends RingEnd {
      * @param max at least 1
      */
     public Batch tryRecvBatch(int max) {
-        throw new UnsupportedOperationException();
+        return takeManyNow(max);
     }
 
     /**
-     * Receives into memory of the caller's and gives the message back at once. TooLarge if it does not fit: it stays.
+     * Receives into memory of the caller's and gives the message back at once. TOO_LARGE if it does not fit: it stays. Each byte
+     * is copied once: the one way to receive that a peer cannot disturb by rewriting what it sent.
      *
      * @param target where to
      * @return what
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Received recvInto(byte[] target) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        return into(target, FOREVER);
     }
 
     /**
-     * Receives into memory of the caller's and gives the message back at once. TooLarge if it does not fit: it stays.
+     * Receives into memory of the caller's and gives the message back at once. TOO_LARGE if it does not fit: it stays.
+     *
+     * @param target where to
+     * @param timeout the longest wait
+     * @return what
+     * @throws InterruptedException if the thread is interrupted while it waits
+     */
+    public Received recvInto(byte[] target, Duration timeout) throws InterruptedException {
+        return into(target, nanos(timeout));
+    }
+
+    /**
+     * Receives into memory of the caller's and gives the message back at once. TOO_LARGE if it does not fit: it stays.
      *
      * @param target where to
      * @return what
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Received recvInto(MemorySegment target) throws InterruptedException {
-        throw new UnsupportedOperationException();
-    }
-
-    /** {@return the messages until the sender closes, each good until the next one is asked for; PeerDead is thrown} */
-    public Stream<Message> stream() {
-        throw new UnsupportedOperationException();
-    }
-
-    /** {@return the messages until the sender closes, each good until the next one is asked for; PeerDead is thrown} */
-    public Iterable<Message> messages() {
-        throw new UnsupportedOperationException();
-    }
-
-    /** {@return copies of the messages, for one subscriber, from a virtual thread} */
-    public Flow.Publisher<MessageCopy> publisher() {
-        throw new UnsupportedOperationException();
+        return into(target, FOREVER);
     }
 
     /**
-     * Calls back once, from a thread of Ramway's, when there may be a message, or the sender is gone.
+     * Receives into memory of the caller's and gives the message back at once. TOO_LARGE if it does not fit: it stays.
+     *
+     * @param target where to
+     * @param timeout the longest wait
+     * @return what
+     * @throws InterruptedException if the thread is interrupted while it waits
+     */
+    public Received recvInto(MemorySegment target, Duration timeout) throws InterruptedException {
+        return into(target, nanos(timeout));
+    }
+
+    /**
+     * Receives into memory of the caller's, if something is there now. TOO_LARGE if it does not fit: it stays.
+     *
+     * @param target where to
+     * @return what, or null if there is no message now
+     */
+    public Received tryRecvInto(byte[] target) {
+        return intoNow(target, MemorySegment.NULL);
+    }
+
+    /**
+     * Receives into memory of the caller's, if something is there now. TOO_LARGE if it does not fit: it stays.
+     *
+     * @param target where to
+     * @return what, or null if there is no message now
+     */
+    public Received tryRecvInto(MemorySegment target) {
+        return intoNow(null, target);
+    }
+
+    /**
+     * The messages until the sender closes, each good until the next one is asked for, in whichever way. An interrupt ends it
+     * with the kind INTERRUPTED and leaves the thread's flag set.
+     *
+     * @return a sequential stream; one that is not read to its end gives its last message back when it is closed, or when the
+     *     receiver is used again
+     */
+    public Stream<Message> stream() {
+        Loop loop = new Loop(this);
+        return StreamSupport.stream(
+                Spliterators.spliteratorUnknownSize(loop, Spliterator.ORDERED | Spliterator.NONNULL), false).onClose(loop::drop);
+    }
+
+    /**
+     * The messages until the sender closes, each good until the next one is asked for, in whichever way. An interrupt ends it
+     * with the kind INTERRUPTED and leaves the thread's flag set.
+     *
+     * @return for one loop; 48 bytes are allocated for each message
+     */
+    public Iterable<Message> messages() {
+        return () -> new Loop(this);
+    }
+
+    /**
+     * Copies of the messages, from a virtual thread that receives only what was asked for and ends with the subscription. A
+     * second subscriber while there is one is refused. The stream completes when the sender closes, and fails as a receive does.
+     *
+     * @return the publisher; until its subscription ends the receiver is its, but for close
+     */
+    public Flow.Publisher<MessageCopy> publisher() {
+        return new MessagePublisher(this);
+    }
+
+    /**
+     * Calls back once, from a thread of Ramway's, when there may be a message, or the sender is gone, or this handle is closed:
+     * at once if it is so already. One callback may be outstanding; a blocking call of this handle brings it about early. After
+     * it, {@link #tryRecv} says what it was.
      *
      * @param callback must not block
      * @return to call it off by closing it
      */
     public Registration whenReadable(Runnable callback) {
-        throw new UnsupportedOperationException();
+        return whenMessage(callback);
     }
 
-    /** {@return how many bytes, headers and padding included, are there to be received} */
+    /**
+     * {@return how many bytes, headers and padding included, are published and not released. It may have changed when this
+     * returns. Any thread may ask; 0 once the handle is closed}
+     */
     public long pendingBytes() {
-        throw new UnsupportedOperationException();
+        return bytesBetween();
     }
 
+    /**
+     * Tells the sender that nothing more will be read, and gives the role up. What is not released stays for the next receiver
+     * of a named ring. {@inheritDoc}
+     */
     @Override
     public void close() {
-        throw new UnsupportedOperationException();
+        // Left by a loop of this thread that has ended early: nobody else would give it back.
+        dropLooped();
+        shut();
     }
 }

@@ -1,5 +1,10 @@
 package dev.ramway;
 
+import dev.ramway.sys.Files;
+import dev.ramway.sys.Mapping;
+import dev.ramway.sys.Memfd;
+import dev.ramway.sys.SysException;
+
 /** Two ends of a ring within one process. Named rings begin with {@link Sender} and {@link Receiver}. */
 public final class Ring {
     /** Type ids from here on (unsigned) are Ramway's own. */
@@ -24,11 +29,67 @@ public final class Ring {
     }
 
     /**
+     * {@return a ring for two threads of this process, of 1 MiB, payloads aligned to 16 bytes}
+     */
+    public static Pair pair() {
+        return pair(Options.DEFAULT);
+    }
+
+    /**
      * {@return a ring for two threads of this process}
      *
-     * @param options its size and alignment, and how both ends wait
+     * @param options of them: capacity, align, prefault, lockMemory, and how both ends wait. UNSUPPORTED for hugePages, which
+     *     are for named rings
      */
     public static Pair pair(Options options) {
-        throw new UnsupportedOperationException();
+        Errors.checkPlatform();
+        try {
+            return make(options);
+        } catch (RamwayException e) {
+            throw Errors.about(e, "making a ring for two threads", "");
+        }
+    }
+
+    private static Pair make(Options options) {
+        if (options.hugePages()) {
+            throw Errors.fail(ErrorKind.UNSUPPORTED, "hugePages is for named rings");
+        }
+        long capacity = options.capacity() == 0 ? Layout.DEFAULT_CAPACITY : options.capacity();
+        Spec spec = Spec.ring(capacity, options.align(), Mapping.pageSize());
+        int fd = Errors.checked(Memfd.create("ramway-pair"), "making memory");
+        try {
+            Memory.allocate(fd, spec);
+            Files.writeAt(fd, Header.format(spec), 0);
+            return attach(fd, spec.blocks()[0], options);
+        } catch (SysException e) {
+            throw Errors.os(e, "writing the header page");
+        } finally {
+            // A mapping keeps the memory.
+            Files.close(fd);
+        }
+    }
+
+    private static Pair attach(int fd, Geometry g, Options options) {
+        Attachment out = Attachment.memory(fd, Layout.BLOCK0, g, Link.NONE, Role.PRODUCER, options);
+        Attachment in = null;
+        Sender tx = null;
+        Receiver rx = null;
+        try {
+            in = Attachment.memory(fd, Layout.BLOCK0, g, Link.NONE, Role.CONSUMER, options);
+            tx = Sender.attach(out, options);
+            rx = Receiver.attach(in, options);
+            return new Pair(tx, rx);
+        } finally {
+            if (rx == null) {
+                if (in != null) {
+                    in.release();
+                }
+                if (tx != null) {
+                    tx.close();
+                } else {
+                    out.release();
+                }
+            }
+        }
     }
 }

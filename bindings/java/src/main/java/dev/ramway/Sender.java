@@ -6,14 +6,56 @@ import java.time.Duration;
 import java.util.List;
 import java.util.OptionalLong;
 
-/** The sending end of a ring; one per ring, in the whole system. */
-public final class Sender extends RingEnd {
-    Sender() {}
+/**
+ * The sending end of a ring; one per ring, in the whole system.
+ *
+ * <p>A message is visible to the receiver when the call that sends it returns, and is delivered even if this process is killed
+ * right after. No call allocates or enters the kernel unless it waits or wakes somebody who does.
+ *
+ * <p>One thread at a time may use it, and may hand it to another; a second one at the same time gets an
+ * {@link IllegalStateException}. {@link #close}, {@link #peerAlive}, {@link #peerEpoch}, {@link #pendingBytes} and
+ * {@link #lastTag} are for any thread. A wait parks a virtual thread, and an interrupt ends it at once.
+ *
+ * {@snippet :
+ * try (Sender tx = Sender.create("ticks", Options.DEFAULT.withCapacity(1 << 20))) {
+ *     tx.send(7, "hello".getBytes());
+ * }
+ * }
+ *
+ * <p>Every call that sends throws {@link RamwayException} of these kinds, and then nothing of its message was sent: TOO_LARGE
+ * for more than {@link #maxMessageLength} bytes; INVALID_ARGUMENT for a reserved type id; CLOSED or PEER_DEAD if there is no
+ * room and nobody left to make any (on a bus CLOSED as soon as the peer closed); TIMED_OUT; BUSY while a slot is open; CORRUPT;
+ * DETACHED after close.
+ */
+public final class Sender extends Producer {
+    private Sender(Attachment a, Options options) {
+        super(a, options);
+    }
+
+    /** Takes the producer's role of an attachment (ABI.md, section 6). After an exception it is still the caller's. */
+    static Sender attach(Attachment a, Options options) {
+        return new Sender(a, options);
+    }
+
+    private static Sender named(String name, How how, Options options) {
+        Attachment a = Attachment.named(name, how, options, Role.PRODUCER);
+        Sender made = null;
+        try {
+            made = new Sender(a, options);
+            return made;
+        } finally {
+            if (made == null) {
+                a.release();
+            }
+        }
+    }
 
     /**
-     * Creates a ring.
+     * Makes a ring that must be new, and is its sender. The name ([A-Za-z0-9._-]{1,80}, not starting with a dot, not ending in
+     * ".sock") stands in the Ramway directory: RAMWAY_DIR, else /dev/shm/ramway-&lt;euid&gt;. With a "/" in it, it is a path. The
+     * name goes when the last handle does, unless messages (or an orderly close) are undelivered.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @return the sending end
      */
     public static Sender create(String name) {
@@ -21,20 +63,23 @@ public final class Sender extends RingEnd {
     }
 
     /**
-     * Creates a ring.
+     * Makes a ring that must be new, and is its sender. The name ([A-Za-z0-9._-]{1,80}, not starting with a dot, not ending in
+     * ".sock") stands in the Ramway directory: RAMWAY_DIR, else /dev/shm/ramway-&lt;euid&gt;. With a "/" in it, it is a path. The
+     * name goes when the last handle does, unless messages (or an orderly close) are undelivered.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @param options how
      * @return the sending end
      */
     public static Sender create(String name, Options options) {
-        throw new UnsupportedOperationException();
+        return named(name, How.CREATE, options);
     }
 
     /**
-     * Attaches to a ring that is there.
+     * The sender of a ring that exists, also of one that dead processes left: its messages are still there. NOT_FOUND if there
+     * is none, BUSY if it has a sender; see {@link Options#timeout}.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @return the sending end
      */
     public static Sender open(String name) {
@@ -42,20 +87,21 @@ public final class Sender extends RingEnd {
     }
 
     /**
-     * Attaches to a ring that is there.
+     * The sender of a ring that exists, also of one that dead processes left: its messages are still there. NOT_FOUND if there
+     * is none, BUSY if it has a sender; see {@link Options#timeout}.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @param options how
      * @return the sending end
      */
     public static Sender open(String name, Options options) {
-        throw new UnsupportedOperationException();
+        return named(name, How.OPEN, options);
     }
 
     /**
-     * Attaches to a ring, or creates it.
+     * Opens a ring if it exists, and makes it if not. INVALID_ARGUMENT if it exists with another capacity or alignment.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @return the sending end
      */
     public static Sender openOrCreate(String name) {
@@ -63,14 +109,14 @@ public final class Sender extends RingEnd {
     }
 
     /**
-     * Attaches to a ring, or creates it.
+     * Opens a ring if it exists, and makes it if not. INVALID_ARGUMENT if it exists with another capacity or alignment.
      *
-     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param name a name, or a path with a '/'
      * @param options how
      * @return the sending end
      */
     public static Sender openOrCreate(String name, Options options) {
-        throw new UnsupportedOperationException();
+        return named(name, How.OPEN_OR_CREATE, options);
     }
 
     /**
@@ -81,18 +127,7 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
      */
     public void send(int typeId, byte[] data) throws InterruptedException {
-        throw new UnsupportedOperationException();
-    }
-
-    /**
-     * Sends a message if there is room now.
-     *
-     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
-     * @param data an array, the whole of it
-     * @return false if the ring is full
-     */
-    public boolean trySend(int typeId, byte[] data) {
-        throw new UnsupportedOperationException();
+        put(typeId, 0, data, FOREVER);
     }
 
     /**
@@ -104,19 +139,7 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
      */
     public void send(int typeId, long tag, byte[] data) throws InterruptedException {
-        throw new UnsupportedOperationException();
-    }
-
-    /**
-     * Sends a message if there is room now.
-     *
-     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
-     * @param tag the application's: a correlation id, a time stamp, a key
-     * @param data an array, the whole of it
-     * @return false if the ring is full
-     */
-    public boolean trySend(int typeId, long tag, byte[] data) {
-        throw new UnsupportedOperationException();
+        put(typeId, tag, data, FOREVER);
     }
 
     /**
@@ -129,7 +152,30 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
      */
     public void send(int typeId, long tag, byte[] data, Duration timeout) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        put(typeId, tag, data, nanos(timeout));
+    }
+
+    /**
+     * Sends a message if there is room now.
+     *
+     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
+     * @param data an array, the whole of it
+     * @return false if the ring is full
+     */
+    public boolean trySend(int typeId, byte[] data) {
+        return putNow(typeId, 0, data);
+    }
+
+    /**
+     * Sends a message if there is room now.
+     *
+     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
+     * @param tag the application's: a correlation id, a time stamp, a key
+     * @param data an array, the whole of it
+     * @return false if the ring is full
+     */
+    public boolean trySend(int typeId, long tag, byte[] data) {
+        return putNow(typeId, tag, data);
     }
 
     /**
@@ -140,18 +186,7 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
      */
     public void send(int typeId, ByteBuffer data) throws InterruptedException {
-        throw new UnsupportedOperationException();
-    }
-
-    /**
-     * Sends a message if there is room now.
-     *
-     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
-     * @param data a buffer, from its position to its limit; neither is changed
-     * @return false if the ring is full
-     */
-    public boolean trySend(int typeId, ByteBuffer data) {
-        throw new UnsupportedOperationException();
+        put(typeId, 0, MemorySegment.ofBuffer(data), FOREVER);
     }
 
     /**
@@ -163,19 +198,7 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
      */
     public void send(int typeId, long tag, ByteBuffer data) throws InterruptedException {
-        throw new UnsupportedOperationException();
-    }
-
-    /**
-     * Sends a message if there is room now.
-     *
-     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
-     * @param tag the application's: a correlation id, a time stamp, a key
-     * @param data a buffer, from its position to its limit; neither is changed
-     * @return false if the ring is full
-     */
-    public boolean trySend(int typeId, long tag, ByteBuffer data) {
-        throw new UnsupportedOperationException();
+        put(typeId, tag, MemorySegment.ofBuffer(data), FOREVER);
     }
 
     /**
@@ -188,7 +211,30 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
      */
     public void send(int typeId, long tag, ByteBuffer data, Duration timeout) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        put(typeId, tag, MemorySegment.ofBuffer(data), nanos(timeout));
+    }
+
+    /**
+     * Sends a message if there is room now.
+     *
+     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
+     * @param data a buffer, from its position to its limit; neither is changed
+     * @return false if the ring is full
+     */
+    public boolean trySend(int typeId, ByteBuffer data) {
+        return putNow(typeId, 0, MemorySegment.ofBuffer(data));
+    }
+
+    /**
+     * Sends a message if there is room now.
+     *
+     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
+     * @param tag the application's: a correlation id, a time stamp, a key
+     * @param data a buffer, from its position to its limit; neither is changed
+     * @return false if the ring is full
+     */
+    public boolean trySend(int typeId, long tag, ByteBuffer data) {
+        return putNow(typeId, tag, MemorySegment.ofBuffer(data));
     }
 
     /**
@@ -199,18 +245,7 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
      */
     public void send(int typeId, MemorySegment data) throws InterruptedException {
-        throw new UnsupportedOperationException();
-    }
-
-    /**
-     * Sends a message if there is room now.
-     *
-     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
-     * @param data memory, the whole segment
-     * @return false if the ring is full
-     */
-    public boolean trySend(int typeId, MemorySegment data) {
-        throw new UnsupportedOperationException();
+        put(typeId, 0, data, FOREVER);
     }
 
     /**
@@ -222,19 +257,7 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
      */
     public void send(int typeId, long tag, MemorySegment data) throws InterruptedException {
-        throw new UnsupportedOperationException();
-    }
-
-    /**
-     * Sends a message if there is room now.
-     *
-     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
-     * @param tag the application's: a correlation id, a time stamp, a key
-     * @param data memory, the whole segment
-     * @return false if the ring is full
-     */
-    public boolean trySend(int typeId, long tag, MemorySegment data) {
-        throw new UnsupportedOperationException();
+        put(typeId, tag, data, FOREVER);
     }
 
     /**
@@ -247,7 +270,30 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
      */
     public void send(int typeId, long tag, MemorySegment data, Duration timeout) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        put(typeId, tag, data, nanos(timeout));
+    }
+
+    /**
+     * Sends a message if there is room now.
+     *
+     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
+     * @param data memory, the whole segment
+     * @return false if the ring is full
+     */
+    public boolean trySend(int typeId, MemorySegment data) {
+        return putNow(typeId, 0, data);
+    }
+
+    /**
+     * Sends a message if there is room now.
+     *
+     * @param typeId the application's, below {@link Ring#RESERVED_TYPE_IDS}
+     * @param tag the application's: a correlation id, a time stamp, a key
+     * @param data memory, the whole segment
+     * @return false if the ring is full
+     */
+    public boolean trySend(int typeId, long tag, MemorySegment data) {
+        return putNow(typeId, tag, data);
     }
 
     /**
@@ -258,7 +304,7 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Slot reserve(int length) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        return openSlot(length, FOREVER);
     }
 
     /**
@@ -270,7 +316,7 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Slot reserve(int length, Duration timeout) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        return openSlot(length, nanos(timeout));
     }
 
     /**
@@ -280,18 +326,23 @@ public final class Sender extends RingEnd {
      * @return the slot, or null if the ring is full
      */
     public Slot tryReserve(int length) {
-        throw new UnsupportedOperationException();
+        try {
+            return openSlot(length, NOW);
+        } catch (InterruptedException e) {
+            throw new AssertionError("a call that does not wait was interrupted", e);
+        }
     }
 
     /**
-     * Sends messages and publishes them together.
+     * Sends messages and publishes them together, or earlier where the ring fills up: then it waits for room. If it throws,
+     * those before the one that it failed at have been sent.
      *
      * @param typeId the application's
      * @param messages what to send
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public void sendBatch(int typeId, List<byte[]> messages) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        putAll(typeId, messages);
     }
 
     /**
@@ -303,42 +354,59 @@ public final class Sender extends RingEnd {
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public void sendGathered(int typeId, long tag, MemorySegment... parts) throws InterruptedException {
-        throw new UnsupportedOperationException();
+        gather(typeId, tag, parts);
     }
 
-    /** Makes every {@link Slot#commitUnflushed} so far visible. Never waits. */
+    /** Makes every {@link Slot#commitUnflushed} so far visible, also while a slot is open. Never waits. */
     public void flush() {
-        throw new UnsupportedOperationException();
-    }
-
-    /** {@return the tag of the last message that is visible to receivers, by whichever sender; empty before the first} */
-    public OptionalLong lastTag() {
-        throw new UnsupportedOperationException();
-    }
-
-    /** {@return how many bytes, headers and padding included, the receiver has not released} */
-    public long pendingBytes() {
-        throw new UnsupportedOperationException();
+        flushAll();
     }
 
     /**
-     * Calls back once, from a thread of Ramway's, when there may be room for a message of this length, or the receiver is gone.
+     * {@return the tag of the last message that is visible to receivers (0 if it was sent without one), by whichever sender of
+     * this ring; empty before the first, and once the handle is closed. A restarted producer asks this where to go on. Any
+     * thread may ask}
+     */
+    public OptionalLong lastTag() {
+        return tagAtTail();
+    }
+
+    /**
+     * {@return how many bytes, headers and padding included, are visible to the receiver and not released. It may have changed
+     * when this returns. Any thread may ask; 0 once the handle is closed}
+     */
+    public long pendingBytes() {
+        return bytesBetween();
+    }
+
+    /**
+     * Calls back once, from a thread of Ramway's, when there may be room for a message of this length, or the receiver is gone,
+     * or this handle is closed: at once if it is so already. One callback may be outstanding; a blocking call of this handle
+     * brings it about early. After it, {@link #trySend} says what it was.
      *
      * @param length in bytes
      * @param callback must not block
      * @return to call it off by closing it
      */
     public Registration whenWritable(int length, Runnable callback) {
-        throw new UnsupportedOperationException();
+        return whenRoom(length, callback);
     }
 
-    /** Gives the role up without telling the receiver that this was all: it is told PeerDead. */
+    /**
+     * Gives the role up without telling the receiver that this was all: it is told PeerDead, as if this process had been killed,
+     * so that half a stream does not pass for a whole one. What was committed is delivered; an open slot is not, and its end
+     * lets the role go. On a pair this is close, because there only a close tells.
+     */
     public void abandon() {
-        throw new UnsupportedOperationException();
+        giveUp();
     }
 
+    /**
+     * Flushes, tells the receiver that this was all, and gives the role up. While a slot is open, its commit (which still sends
+     * it) or close finishes this. {@inheritDoc}
+     */
     @Override
     public void close() {
-        throw new UnsupportedOperationException();
+        shut();
     }
 }

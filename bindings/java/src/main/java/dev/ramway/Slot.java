@@ -1,25 +1,72 @@
 package dev.ramway;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_DOUBLE_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
+
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 
-/** Reserved space in a ring, to be filled in place. Closing it without a commit is an abort, which leaves nothing behind. */
-public final class Slot implements AutoCloseable {
-    Slot() {}
+/**
+ * Reserved space in a ring, to be filled in place. Closing it without a commit is an abort, which leaves nothing behind. It
+ * holds whatever an earlier message left there. After a commit or close every method throws {@link IllegalStateException}.
+ *
+ * {@snippet :
+ * try (Slot slot = tx.reserve(100)) {
+ *     slot.putLong(0, price);
+ *     slot.commit(7, 0, 8);
+ * }
+ * }
+ */
+public final class Slot extends Lent implements AutoCloseable {
+    private final Sender tx;
+    /** Where in the mirrored data it begins. */
+    private final long at;
+    private final int length;
+
+    Slot(Sender tx, Gate.Holder holder, long at, int length) {
+        super(holder);
+        this.tx = tx;
+        this.at = at;
+        this.length = length;
+    }
+
+    @Override
+    IllegalStateException gone() {
+        return new IllegalStateException("slot used after its commit or close");
+    }
+
+    private long at(long offset, long size) {
+        if (closed) {
+            throw gone();
+        }
+        if (offset < 0 || offset > length - size) {
+            throw new IndexOutOfBoundsException(size + " bytes at " + offset + " of a slot of " + length);
+        }
+        return at + offset;
+    }
 
     /** {@return how many bytes were reserved} */
     public int length() {
-        throw new UnsupportedOperationException();
+        at(0, 0);
+        return length;
     }
 
-    /** {@return the room, writable, until commit or close} */
+    /**
+     * {@return the room, writable, aligned to the ring's alignment, until commit or close. For the thread that asks, which then
+     * has to end the slot, unless {@link RingEnd#shareViews} says otherwise}
+     */
     public MemorySegment data() {
-        throw new UnsupportedOperationException();
+        return view(tx, at(0, 0), length);
     }
 
     /** {@return the room as a buffer in native byte order, until commit or close} */
     public ByteBuffer buffer() {
-        throw new UnsupportedOperationException();
+        return data().asByteBuffer().order(ByteOrder.nativeOrder());
     }
 
     /**
@@ -29,7 +76,7 @@ public final class Slot implements AutoCloseable {
      * @param value what
      */
     public void putByte(long offset, byte value) {
-        throw new UnsupportedOperationException();
+        tx.window.set(JAVA_BYTE, at(offset, 1), value);
     }
 
     /**
@@ -39,7 +86,7 @@ public final class Slot implements AutoCloseable {
      * @param value what
      */
     public void putShort(long offset, short value) {
-        throw new UnsupportedOperationException();
+        tx.window.set(JAVA_SHORT_UNALIGNED, at(offset, 2), value);
     }
 
     /**
@@ -49,7 +96,7 @@ public final class Slot implements AutoCloseable {
      * @param value what
      */
     public void putInt(long offset, int value) {
-        throw new UnsupportedOperationException();
+        tx.window.set(JAVA_INT_UNALIGNED, at(offset, 4), value);
     }
 
     /**
@@ -59,7 +106,7 @@ public final class Slot implements AutoCloseable {
      * @param value what
      */
     public void putLong(long offset, long value) {
-        throw new UnsupportedOperationException();
+        tx.window.set(JAVA_LONG_UNALIGNED, at(offset, 8), value);
     }
 
     /**
@@ -69,7 +116,7 @@ public final class Slot implements AutoCloseable {
      * @param value what
      */
     public void putFloat(long offset, float value) {
-        throw new UnsupportedOperationException();
+        tx.window.set(JAVA_FLOAT_UNALIGNED, at(offset, 4), value);
     }
 
     /**
@@ -79,7 +126,7 @@ public final class Slot implements AutoCloseable {
      * @param value what
      */
     public void putDouble(long offset, double value) {
-        throw new UnsupportedOperationException();
+        tx.window.set(JAVA_DOUBLE_UNALIGNED, at(offset, 8), value);
     }
 
     /**
@@ -89,7 +136,17 @@ public final class Slot implements AutoCloseable {
      * @param data what
      */
     public void put(long offset, byte[] data) {
-        throw new UnsupportedOperationException();
+        MemorySegment.copy(data, 0, tx.window, JAVA_BYTE, at(offset, data.length), data.length);
+    }
+
+    /**
+     * Copies memory into the slot.
+     *
+     * @param offset in bytes
+     * @param data what
+     */
+    public void put(long offset, MemorySegment data) {
+        MemorySegment.copy(data, 0, tx.window, at(offset, data.byteSize()), data.byteSize());
     }
 
     /**
@@ -99,18 +156,19 @@ public final class Slot implements AutoCloseable {
      * @param tag the application's
      */
     public void commit(int typeId, long tag) {
-        throw new UnsupportedOperationException();
+        commit(typeId, tag, length, true);
     }
 
     /**
-     * Sends the message: it is visible when this returns.
+     * Sends the message: it is visible when this returns. An error (INVALID_ARGUMENT for a length beyond what was reserved or a
+     * reserved type id, or what the handle is dead of) aborts the slot.
      *
      * @param typeId the application's
      * @param tag the application's
      * @param length how many of the reserved bytes it has
      */
     public void commit(int typeId, long tag, int length) {
-        throw new UnsupportedOperationException();
+        commit(typeId, tag, length, true);
     }
 
     /**
@@ -120,22 +178,48 @@ public final class Slot implements AutoCloseable {
      * @param tag the application's
      */
     public void commitUnflushed(int typeId, long tag) {
-        throw new UnsupportedOperationException();
+        commit(typeId, tag, length, false);
     }
 
     /**
-     * Makes it a message, visible with the next flush.
+     * Makes it a message, visible with {@link Sender#flush}, with the next flushed message, or when the sender has to wait, finds
+     * the ring full or closes.
      *
      * @param typeId the application's
      * @param tag the application's
      * @param length how many of the reserved bytes it has
      */
     public void commitUnflushed(int typeId, long tag, int length) {
-        throw new UnsupportedOperationException();
+        commit(typeId, tag, length, false);
     }
 
+    private void commit(int typeId, long tag, int length, boolean flush) {
+        if (Integer.compareUnsigned(typeId, Ring.RESERVED_TYPE_IDS) >= 0) {
+            close();
+            throw tx.fail(ErrorKind.INVALID_ARGUMENT, "type id %#x is Ramway's own: applications use ids below %#x", typeId,
+                    Ring.RESERVED_TYPE_IDS);
+        }
+        finish(typeId, tag, length, flush);
+    }
+
+    /** A commit with any type id, Ramway's own too. */
+    void finish(int typeId, long tag, int length, boolean flush) {
+        if (!end(tx)) {
+            throw gone();
+        }
+        if (length < 0 || length > this.length) {
+            tx.abortSlot(holder);
+            throw tx.fail(ErrorKind.INVALID_ARGUMENT, "%d bytes committed of a slot of %d", length, this.length);
+        }
+        tx.commitSlot(holder, length, typeId, tag, flush);
+    }
+
+    /** Gives the slot up; nothing of it remains. After a commit it does nothing. */
     @Override
     public void close() {
-        throw new UnsupportedOperationException();
+        // Asked here first: what has never happened here is not compiled, and a view's arena then needs not be made.
+        if (!closed && end(tx)) {
+            tx.abortSlot(holder);
+        }
     }
 }

@@ -1,0 +1,442 @@
+package dev.ramway;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+
+/** The consumer's part of the ring's protocol (ABI.md, section 5): what a {@link Receiver} does. */
+abstract sealed class Consumer extends RingEnd permits Receiver {
+    /** What is kept of a frame of a batch: where its payload is, its first word, its tag. */
+    static final int FRAME = 3;
+
+    /**
+     * Where the next frame begins; from released, which the shared word holds, to head is out. Invariant: released <= head <=
+     * tail and tail - released <= capacity, wrapping.
+     */
+    private long head;
+    private long released;
+    /** The shared one as last seen. */
+    private long tail;
+    /** A sleeping sender is woken once no more than this is unread. */
+    private final long threeQuarters;
+    /** The sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again. */
+    private final int oldClose;
+    /** The frames of the batch that is out, each number read once and checked; used again for the next batch. */
+    long[] frames = new long[FRAME * 32];
+    /** The tag of the message that was copied last. */
+    private long copiedTag;
+    /** What a loop over messages has given out last. */
+    Message looped;
+
+    Consumer(Attachment a, Options options) {
+        super(a, options);
+        // Acquire: pairs with the producer's publish, and with the last consumer's release.
+        head = Words.getLongAcquire(ring + Layout.OFF_HEAD);
+        tail = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+        released = head;
+        if (!Layout.positionsAgree(tail, head, capacity, a.align)) {
+            throw fail(ErrorKind.CORRUPT);
+        }
+        threeQuarters = capacity - capacity / 4;
+        int closed = closedEpoch();
+        oldClose = closed == Words.getIntAcquire(mine + Layout.ROLE_CLOSE_SEEN) ? closed : 0;
+        announce();
+    }
+
+    /** The next message, after a wait of up to so long. */
+    final Message take(long nanos) throws InterruptedException {
+        Holder h = enter();
+        if (head == tail && !near()) {
+            await(h, nanos);
+        }
+        return lend(h);
+    }
+
+    /** The next message, or null. */
+    final Message takeNow() {
+        Holder h = enter();
+        if (head == tail && !look() && !glance(h)) {
+            return null;
+        }
+        return lend(h);
+    }
+
+    /** Takes the frame at head out of the ring. The one place where messages are made, so that C2 can do without them. */
+    private Message lend(Holder h) {
+        long at = head & mask;
+        // A frame's first 16 bytes are within the published bytes, which are a positive multiple of align.
+        long word = Words.getLong(data + at);
+        long tag = Words.getLong(data + at + Layout.FRAME_TAG);
+        long length = word & 0xFFFF_FFFFL;
+        long size = frameSize(length);
+        if (size > tail - head || length > Layout.MESSAGE_MAX) {
+            throw corruptFrame(h);
+        }
+        head += size;
+        return new Message((Receiver) this, h, null, at + Layout.FRAME_HEADER, (int) length, (int) (word >>> 32), tag);
+    }
+
+    private RamwayException corruptFrame(Holder h) {
+        RamwayException e = corrupt();
+        leave(h);
+        return e;
+    }
+
+    private long frameSize(long length) {
+        return (Layout.FRAME_HEADER + length + alignMask) & ~alignMask;
+    }
+
+    /** One look at the shared tail. False: nothing came, or what came is wrong, which the general wait finds out. */
+    private boolean look() {
+        long now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+        return now != tail && believe(now);
+    }
+
+    /**
+     * The first looks of a wait, which cost less than the general wait: an answer that comes within a microsecond is found here.
+     */
+    private boolean near() {
+        long seen = tail;
+        long now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+        int looks = waiter.near;
+        if (now == seen && looks > 0) {
+            // To look again at once takes the line away from a peer that is about to write it.
+            Thread.onSpinWait();
+            Thread.onSpinWait();
+            do {
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+            } while (now == seen && --looks > 0);
+        }
+        return now != seen && believe(now);
+    }
+
+    /**
+     * Checks a shared tail that moved, once, and takes it: it may only move forward, up to released + capacity, in whole
+     * alignment steps.
+     */
+    private boolean believe(long now) {
+        long moved = now - tail;
+        if (Long.compareUnsigned(moved, capacity - (tail - released)) > 0 || (moved & alignMask) != 0) {
+            return false;
+        }
+        tail = now;
+        return true;
+    }
+
+    @Override
+    final boolean ready() {
+        if (head != tail) {
+            return true;
+        }
+        long now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+        if (now == tail) {
+            return false;
+        }
+        if (!believe(now)) {
+            throw corrupt();
+        }
+        return true;
+    }
+
+    @Override
+    final long positionWord() {
+        return ring + Layout.OFF_TAIL;
+    }
+
+    @Override
+    final long positionSeen() {
+        return tail;
+    }
+
+    /** Waits for a message. It leaves if it throws. */
+    private void await(Holder h, long nanos) throws InterruptedException {
+        boolean there = false;
+        try {
+            if (!ready()) {
+                waiter.until(nanos);
+            }
+            there = true;
+        } catch (ClosedException | PeerDeadException end) {
+            throw ending(end);
+        } finally {
+            if (!there) {
+                leave(h);
+            }
+        }
+    }
+
+    /**
+     * For a receive that does not wait, where nothing is there: the closed flag every time, system calls for the sender's life
+     * every 100 ms. It leaves unless a message is there after all.
+     */
+    private boolean glance(Holder h) {
+        boolean there = false;
+        try {
+            if (ready()) {
+                there = true;
+                return true;
+            }
+            RamwayException end = ended(isMoment());
+            // The second look, after the flag or the free role was seen; and the last one.
+            there = ready();
+            if (!there && end != null) {
+                throw ending(end);
+            }
+            return there;
+        } finally {
+            if (!there) {
+                leave(h);
+            }
+        }
+    }
+
+    @Override
+    final RamwayException ended(boolean look) {
+        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
+        if (peerClosed()) {
+            return fail(ErrorKind.CLOSED);
+        }
+        return look ? life(isAbsent(epoch)) : null;
+    }
+
+    /** No sender has attached yet, or since the close that was seen before. */
+    private boolean isAbsent(int epoch) {
+        return !isFinal && (epoch == 0 || epoch == oldClose);
+    }
+
+    @Override
+    final boolean peerClosed() {
+        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
+        return epoch != 0 && !isAbsent(epoch) && (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0;
+    }
+
+    /** The epoch of a sender that has closed, or 0. It is the closer's only if it is the same before and after its flag. */
+    private int closedEpoch() {
+        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
+        boolean closed = (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0;
+        return closed && Words.getIntAcquire(peer + Layout.ROLE_EPOCH) == epoch ? epoch : 0;
+    }
+
+    /** Records an end that is about to be thrown. */
+    private RamwayException ending(RamwayException end) {
+        // A dead peer is still dead at the next call, and a vanished name still gone.
+        looked -= Waiter.ROUND;
+        if (end.kind() == ErrorKind.CLOSED) {
+            int epoch = closedEpoch();
+            if (epoch != 0) {
+                // Whoever sees this close as delivered sees head where it was when it was.
+                Words.setInt(mine + Layout.ROLE_CLOSE_SEEN, epoch);
+            }
+        }
+        if (isFinal) {
+            die(end.kind());
+        }
+        return end;
+    }
+
+    /** Up to max messages, those that are there, after a wait of up to so long for the first. */
+    final Batch takeMany(int max, long nanos) throws InterruptedException {
+        if (max < 1) {
+            throw noBatch(max);
+        }
+        Holder h = enter();
+        if (head == tail && !near()) {
+            await(h, nanos);
+        }
+        return lendMany(h, max);
+    }
+
+    /** Up to max messages, those that are there, or null. */
+    final Batch takeManyNow(int max) {
+        if (max < 1) {
+            throw noBatch(max);
+        }
+        Holder h = enter();
+        if (head == tail && !look() && !glance(h)) {
+            return null;
+        }
+        return lendMany(h, max);
+    }
+
+    private RamwayException noBatch(int max) {
+        return fail(ErrorKind.INVALID_ARGUMENT, "a batch of at most %d messages: ask for at least 1", max);
+    }
+
+    private Batch lendMany(Holder h, int max) {
+        int count = gather(max);
+        if (count == 0) {
+            throw corruptFrame(h);
+        }
+        return new Batch((Receiver) this, h, count);
+    }
+
+    private int gather(int max) {
+        long[] kept = frames;
+        long at = head;
+        int count = 0;
+        while (count < max) {
+            if (at == tail) {
+                head = at;
+                long now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+                if (now == tail) {
+                    break;
+                }
+                if (!believe(now)) {
+                    // The next call says so.
+                    die(ErrorKind.CORRUPT);
+                    break;
+                }
+            }
+            long place = at & mask;
+            long word = Words.getLong(data + place);
+            long length = word & 0xFFFF_FFFFL;
+            long size = frameSize(length);
+            if (size > tail - at || length > Layout.MESSAGE_MAX) {
+                if (count > 0) {
+                    die(ErrorKind.CORRUPT);
+                }
+                break;
+            }
+            int i = count * FRAME;
+            if (i == kept.length) {
+                kept = Arrays.copyOf(kept, 2 * i);
+                frames = kept;
+            }
+            kept[i] = place + Layout.FRAME_HEADER;
+            kept[i + 1] = word;
+            kept[i + 2] = Words.getLong(data + place + Layout.FRAME_TAG);
+            at += size;
+            count++;
+        }
+        head = at;
+        return count;
+    }
+
+    @Override
+    final boolean isOut() {
+        return head != released;
+    }
+
+    @Override
+    final RamwayException busy() {
+        return fail(ErrorKind.BUSY, "a message or batch of this receiver is out: close it first");
+    }
+
+    @Override
+    final boolean dropLooped() {
+        Message m = looped;
+        looped = null;
+        if (m == null || m.isGone() || m.holder.thread != Thread.currentThread()) {
+            return false;
+        }
+        m.close();
+        return true;
+    }
+
+    /** Gives back what is out. */
+    final void release(Holder h) {
+        if (current() != h) {
+            giveBackSlowly(h, this::giveBack);
+            return;
+        }
+        giveBack();
+        leave(h);
+    }
+
+    /**
+     * Releases every frame that is out, and wakes the sender if it sleeps and a quarter of the ring is free or the ring is
+     * drained. (Otherwise the wake-up is put off, not dropped: one of the two comes true before this side can find the ring
+     * empty, and close wakes in any case.)
+     */
+    private void giveBack() {
+        if (dead != null) {
+            // Not published by a dead handle; but nothing is out any more, so that close has nothing to wait for.
+            head = released;
+            return;
+        }
+        long end = head;
+        released = end;
+        // Release: our reads of the frames go before the position that lets the sender overwrite them.
+        publish(ring + Layout.OFF_HEAD, end);
+        // By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
+        if (tail - end <= threeQuarters && peerStirs()) {
+            stirred();
+        }
+    }
+
+    /** Receives into an array, after a wait of up to so long. */
+    final Received into(byte[] target, long nanos) throws InterruptedException {
+        Holder h = enter();
+        if (head == tail && !near()) {
+            await(h, nanos);
+        }
+        long word = copy(h, target, MemorySegment.NULL, target.length);
+        return new Received((int) (word >>> 32), copiedTag, (int) word);
+    }
+
+    /** Receives into memory, after a wait of up to so long. */
+    final Received into(MemorySegment target, long nanos) throws InterruptedException {
+        Holder h = enter();
+        if (head == tail && !near()) {
+            await(h, nanos);
+        }
+        long word = copy(h, null, target, target.byteSize());
+        return new Received((int) (word >>> 32), copiedTag, (int) word);
+    }
+
+    /** Receives into one of the two, or gives null. */
+    final Received intoNow(byte[] array, MemorySegment memory) {
+        long room = array != null ? array.length : memory.byteSize();
+        Holder h = enter();
+        if (head == tail && !look() && !glance(h)) {
+            return null;
+        }
+        long word = copy(h, array, memory, room);
+        return new Received((int) (word >>> 32), copiedTag, (int) word);
+    }
+
+    /**
+     * Copies each byte of the next frame once and looks at none of them in the ring: a peer that rewrites what it sent cannot
+     * disturb it. It gives the frame's first word, leaves its tag in copiedTag, and leaves.
+     */
+    private long copy(Holder h, byte[] array, MemorySegment memory, long room) {
+        long at = data + (head & mask);
+        long word = Words.getLong(at);
+        copiedTag = Words.getLong(at + Layout.FRAME_TAG);
+        long length = word & 0xFFFF_FFFFL;
+        long size = frameSize(length);
+        if (size > tail - head || length > Layout.MESSAGE_MAX) {
+            throw corruptFrame(h);
+        }
+        try {
+            if (length > room) {
+                throw fail(ErrorKind.TOO_LARGE, "the message has %d bytes, and there is room for %d: it stays", length, room);
+            }
+            if (array != null) {
+                Words.copyOut(at + Layout.FRAME_HEADER, array, 0, (int) length);
+            } else {
+                Words.copyOut(at + Layout.FRAME_HEADER, memory, length);
+            }
+            head += size;
+            giveBack();
+        } finally {
+            leave(h);
+        }
+        return word;
+    }
+
+    /** Asks for a callback. */
+    final Registration whenMessage(Runnable callback) {
+        Holder h = enter();
+        try {
+            return waiter.whenReady(callback);
+        } finally {
+            leave(h);
+        }
+    }
+
+    @Override
+    final void lastWords() {
+        announceClose();
+    }
+}

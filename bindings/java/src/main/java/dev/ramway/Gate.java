@@ -1,0 +1,313 @@
+package dev.ramway;
+
+import dev.ramway.sys.Membarrier;
+import java.lang.foreign.Arena;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * Lets one thread at a time into a handle, and close in from any, without a fence per call.
+ *
+ * <p>The handle is biased to the thread that used it last, its {@link Holder}. A call stores {@code inside} and then loads
+ * {@code holder}; whoever closes, or takes the handle over for another thread, stores {@code holder} and then loads
+ * {@code inside}. One of the two has to see the other's store, so there must be a full fence between the two on both sides.
+ * The call's is left out: a locked instruction costs a call more than all the rest of it. The other side makes up for it by a
+ * membarrier or, without one, by closing a shared arena, for which the virtual machine stops each thread at a safepoint. What
+ * keeps the compiler from exchanging a call's two is that the load is an opaque one.
+ *
+ * <p>{@code inside} stays set while a message, batch or slot is out. A handle that wanders from thread to thread gets a lock
+ * around each call instead of a barrier per move.
+ */
+abstract class Gate {
+    /** A thread that uses the handle. */
+    static final class Holder {
+        static final Holder NOBODY = new Holder(null);
+
+        final Thread thread;
+        /** 1 in a call, and while something is out. */
+        int inside;
+
+        Holder(Thread thread) {
+            this.thread = thread;
+        }
+    }
+
+    private static final VarHandle HOLDER;
+    private static final VarHandle INSIDE;
+    /** After so many changes of the thread a handle is locked call by call: a barrier takes as long as a thousand locks. */
+    private static final int MOVES = 64;
+
+    static {
+        try {
+            MethodHandles.Lookup lookup = MethodHandles.lookup();
+            HOLDER = lookup.findVarHandle(Gate.class, "holder", Holder.class);
+            INSIDE = lookup.findVarHandle(Holder.class, "inside", int.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    /** Whose calls need not take the lock: the owner, or nobody if the handle is closed, dead or shared. */
+    private Holder holder = Holder.NOBODY;
+    /** Held by what is not a call: opening, changes of the thread, closing, and questions from any thread. */
+    final ReentrantLock lock = new ReentrantLock();
+    /** The thread that used the handle last. With the lock. */
+    private Holder owner = Holder.NOBODY;
+    private int moves;
+    /** Locked call by call. With the lock; read without it, where a stale false only takes the lock. */
+    private boolean shared;
+    /** Close was called. */
+    private volatile boolean closed;
+    /** Nothing is mapped any more. With the lock. */
+    private boolean finished;
+    /** What this handle is dead of, or null. Written inside the gate. */
+    ErrorKind dead;
+
+    /** Whether something of this handle's is lent to the user. Asked by its owner, or when that is not inside. */
+    abstract boolean isOut();
+
+    /** Gives back what a loop over messages that was left has still out. By its thread; false: it is not that. */
+    boolean dropLooped() {
+        return false;
+    }
+
+    /** The error of a state that the handle is in. */
+    abstract RamwayException fail(ErrorKind kind);
+
+    /** That something is out, as an error. */
+    abstract RamwayException busy();
+
+    /** Ends the wait of a call that is in progress; false if none waits. From any thread. */
+    abstract boolean interruptWait();
+
+    /** Whether barriers can be had of the kernel. */
+    abstract boolean canMembarrier();
+
+    /** Says goodbye to the peer and lets everything go. With the lock, and nobody inside. */
+    abstract void finish();
+
+    /** Begins a call, or throws; {@link #leave} ends it. */
+    final Holder enter() {
+        Holder h = holder;
+        if (h.thread == Thread.currentThread() && h.inside == 0) {
+            h.inside = 1;
+            if ((Holder) HOLDER.getOpaque(this) == h) {
+                return h;
+            }
+            INSIDE.setRelease(h, 0);
+        }
+        return enterSlowly();
+    }
+
+    /** Ends a call, or what was lent. */
+    final void leave(Holder h) {
+        // Release: what the call did to the handle's fields goes before it, for the next thread.
+        INSIDE.setRelease(h, 0);
+        if ((Holder) HOLDER.getOpaque(this) != h) {
+            left();
+        }
+    }
+
+    /** Who the handle is biased to right now. */
+    final Holder current() {
+        return (Holder) HOLDER.getOpaque(this);
+    }
+
+    /** Whether what this holder had out is still its. */
+    final boolean isOwner(Holder h) {
+        lock.lock();
+        try {
+            return owner == h;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private Holder enterSlowly() {
+        lock.lock();
+        try {
+            if (closed) {
+                settle();
+                throw fail(ErrorKind.DETACHED);
+            }
+            if (dead != null) {
+                throw fail(dead);
+            }
+            Holder h = owner;
+            if (h.thread == Thread.currentThread()) {
+                // Inside with nothing out was left by an error in the middle of a call, such as a StackOverflowError.
+                if (h.inside != 0 && isOut() && !dropLooped()) {
+                    throw busy();
+                }
+            } else {
+                if (!isVacant(h)) {
+                    bias(h);
+                    throw isOut() ? busy() : new IllegalStateException("a sender or receiver is used by two threads at once; "
+                            + "only close, peerAlive and peerEpoch may be called beside another call");
+                }
+                h = new Holder(Thread.currentThread());
+                moved(h);
+            }
+            h.inside = 1;
+            bias(h);
+            return h;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Takes the handle away from its holder, and says whether that is outside. With the lock. */
+    private boolean isVacant(Holder h) {
+        if (h.thread == null) {
+            return true;
+        }
+        takeAway();
+        return (int) INSIDE.getAcquire(h) == 0;
+    }
+
+    /** From here on each call of the holder takes the lock, and what it did before is visible. */
+    private void takeAway() {
+        HOLDER.setVolatile(this, Holder.NOBODY);
+        // Shared, the holder's calls take the lock as it is.
+        if (!shared && !(canMembarrier() && Membarrier.run())) {
+            Arena.ofShared().close();
+        }
+    }
+
+    private void moved(Holder h) {
+        owner = h;
+        if (++moves > MOVES) {
+            shared = true;
+        }
+    }
+
+    /** Lets a holder's calls in without the lock, if the handle's state allows it. */
+    private void bias(Holder h) {
+        if (!closed && !shared && dead == null) {
+            HOLDER.setVolatile(this, h);
+        }
+    }
+
+    /** Makes every call from now on ask for the state. Inside the gate. */
+    final void die(ErrorKind kind) {
+        if (dead == null) {
+            dead = kind;
+            HOLDER.setVolatile(this, Holder.NOBODY);
+        }
+    }
+
+    /** The rest of leave: the handle was closed or died meanwhile, or is shared. */
+    private void left() {
+        if (shared) {
+            // Between the store of inside and the load of closed; close has them in the other order.
+            VarHandle.fullFence();
+            if (!closed) {
+                return;
+            }
+        }
+        lock.lock();
+        try {
+            settle();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Finishes a close once nobody is inside and nothing is out. With the lock. */
+    private void settle() {
+        if (closed && !finished && (int) INSIDE.getAcquire(owner) == 0) {
+            finished = true;
+            finish();
+        }
+    }
+
+    /**
+     * Makes what is lent this thread's. False: it was given back. It throws where another thread has a view of it.
+     */
+    final boolean adopt(Lent lent) {
+        lock.lock();
+        try {
+            Holder h = lent.holder;
+            if (owner != h || lent.closed) {
+                return false;
+            }
+            takeAway();
+            if (lent.closed) {
+                // Its holder is giving it back.
+                bias(h);
+                return false;
+            }
+            if (lent.arena != null && lent.isConfined) {
+                bias(h);
+                throw new WrongThreadException("another thread has a view of this: close it there, or see shareViews");
+            }
+            Holder mine = new Holder(Thread.currentThread());
+            mine.inside = 1;
+            lent.holder = mine;
+            moved(mine);
+            bias(mine);
+            return true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Gives back what a holder had out, in any state of the handle. */
+    final void giveBackSlowly(Holder h, Runnable last) {
+        lock.lock();
+        try {
+            // Another thread has adopted it in the same moment, and gives it back.
+            if (owner == h) {
+                last.run();
+                INSIDE.setRelease(h, 0);
+                settle();
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Closes, from any thread. */
+    final void shut() {
+        Holder h;
+        lock.lock();
+        try {
+            if (closed) {
+                return;
+            }
+            closed = true;
+            h = owner;
+            takeAway();
+            if (h.thread == Thread.currentThread() && h.inside != 0 && !isOut()) {
+                h.inside = 0;
+            }
+            settle();
+            if (finished || h.thread == Thread.currentThread()) {
+                return;
+            }
+        } finally {
+            lock.unlock();
+        }
+        // Another thread is in a call, which ends now, or has something out: then the end of that finishes the close.
+        long began = System.nanoTime();
+        for (long pause = 20_000; (int) INSIDE.getAcquire(h) != 0; pause = Math.min(2 * pause, 1_000_000)) {
+            if (!interruptWait() && System.nanoTime() - began > 1_000_000) {
+                break;
+            }
+            LockSupport.parkNanos(pause);
+        }
+        left();
+    }
+
+    /** {@return whether this handle is closed. Any thread may ask} */
+    public final boolean isClosed() {
+        return closed;
+    }
+
+    /** Whether nothing is mapped any more. With the lock. */
+    final boolean isFinished() {
+        return finished;
+    }
+}

@@ -1,0 +1,262 @@
+package dev.ramway;
+
+import dev.ramway.sys.Futex;
+import dev.ramway.sys.Membarrier;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
+
+/** What the two ends of a ring have in common. Its fields are the business of the one thread inside the gate. */
+abstract class Half extends Gate {
+    final Role role;
+    /** Where the ring's words are, this role's line and the peer's: addresses. */
+    final long ring;
+    final long mine;
+    final long peer;
+    /** Where the data begins, 2 * capacity bytes. */
+    final long data;
+    final long capacity;
+    final long mask;
+    final long alignMask;
+    /** An ending is for ever (bus, pair). On a named ring a successor may attach. */
+    final boolean isFinal;
+    final String name;
+    final Attachment at;
+    /** Only a close can tell, because both ends are in one process. */
+    final boolean isPair;
+    /** What users see through, but for views: shut before the memory goes, so that no thread is left looking. */
+    private final Arena life = Arena.ofShared();
+    final MemorySegment window;
+    final Waiter waiter;
+    /** Publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep. */
+    boolean plain;
+    /** This process is registered with membarrier, and it worked. */
+    boolean can;
+    /** The peer's flags as last acted upon. */
+    int peerFlags;
+    int epoch;
+    /** Views of the user's are for any thread. */
+    boolean sharedViews;
+    /** When a call that does not wait last asked the system whether the peer lives. */
+    long looked = System.nanoTime();
+
+    /** Prepares the half; the positions are checked next, and {@link #announce} makes it known. */
+    Half(Attachment a, Options options) {
+        at = a;
+        name = a.name;
+        role = a.role;
+        ring = a.header.address() + a.block;
+        mine = ring + role.line();
+        peer = ring + role.other().line();
+        data = a.data.address();
+        capacity = a.capacity;
+        mask = capacity - 1;
+        alignMask = a.align - 1;
+        isFinal = a.link.isFinal();
+        isPair = a.link == Link.NONE;
+        can = options.membarrier() && Membarrier.can();
+        window = a.data.reinterpret(2 * capacity, life, null);
+        waiter = new Waiter(this, options.waitMode());
+    }
+
+    /** The peer's position, as an address, and what was last seen there. */
+    abstract long positionWord();
+
+    abstract long positionSeen();
+
+    /** Whether a wait is over, after a look at the shared position. Corrupt is thrown. */
+    abstract boolean ready();
+
+    /**
+     * Asked while {@link #ready} says false: how the ring has ended, or null. Changes nothing.
+     *
+     * @param look whether to spend system calls on whether the peer lives
+     */
+    abstract RamwayException ended(boolean look);
+
+    /**
+     * Says "I am here" in this role's words, and wakes the peer so that it looks (ABI.md, section 6). The order of the stores
+     * counts; each is sequentially consistent, so the last one before the wake-up is the full fence as well.
+     */
+    final void announce() {
+        Words.setInt(mine + Layout.ROLE_WAIT, 0);
+        Words.setInt(mine + Layout.ROLE_FLAGS, can ? Layout.ROLE_CAN : 0);
+        int next = Words.getInt(mine + Layout.ROLE_EPOCH) + 1;
+        epoch = next == 0 ? 1 : next;
+        Words.setInt(mine + Layout.ROLE_EPOCH, epoch);
+        wakePeer();
+        peerChanged();
+    }
+
+    /** Says "I closed", after everything was published, and wakes the peer. */
+    final void announceClose() {
+        Words.setInt(mine + Layout.ROLE_FLAGS, Words.getInt(mine + Layout.ROLE_FLAGS) | Layout.ROLE_CLOSED);
+        wakePeer();
+    }
+
+    /** Wakes the peer whether it waits or not. */
+    final void wakePeer() {
+        Words.setInt(peer + Layout.ROLE_WAIT, 0);
+        Futex.wakeAll(peer + Layout.ROLE_WAIT);
+    }
+
+    /**
+     * Stores a position of this side's. Release: what was read or written before goes before it. Fenced unless both sides
+     * agreed that it need not be, so that the load of the peer's wait word that follows is not done before it.
+     */
+    final void publish(long word, long position) {
+        Words.setLongRelease(word, position);
+        if (!plain) {
+            VarHandle.fullFence();
+        }
+    }
+
+    /** Whether, after a publish, the peer sleeps or has changed its flags. */
+    final boolean peerStirs() {
+        // Acquire is what keeps the compiler from moving the load over the store of the position.
+        return Words.getIntAcquire(peer + Layout.ROLE_WAIT) != 0 || Words.getInt(peer + Layout.ROLE_FLAGS) != peerFlags;
+    }
+
+    /**
+     * Acts on that. What was agreed on just now holds for this publish too: peerChanged fences, and the wait word is loaded
+     * once more after it.
+     */
+    final void stirred() {
+        peerChanged();
+        // Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
+        if (Words.getIntAcquire(peer + Layout.ROLE_WAIT) != 0) {
+            wakePeer();
+        }
+    }
+
+    /**
+     * Acts on the peer's flags: who fences, and, where it is final, whether a consumer has closed. A producer's close is acted
+     * on where the ring is found empty, because what it sent before is delivered first.
+     */
+    final void peerChanged() {
+        int flags = Words.getIntAcquire(peer + Layout.ROLE_FLAGS);
+        peerFlags = flags;
+        plain = Words.PLAIN && can && (flags & Layout.ROLE_CAN) != 0;
+        // This role is the only writer of its flags. The store is a full fence, in any case: "I am plain" is visible before
+        // the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
+        int own = Words.getInt(mine + Layout.ROLE_FLAGS) & ~Layout.ROLE_PLAIN;
+        Words.setInt(mine + Layout.ROLE_FLAGS, plain ? own | Layout.ROLE_PLAIN : own);
+        if (role == Role.PRODUCER && isFinal && (flags & Layout.ROLE_CLOSED) != 0) {
+            die(ErrorKind.CLOSED);
+        }
+    }
+
+    /** Ends this handle for what the peer wrote. */
+    final RamwayException corrupt() {
+        die(ErrorKind.CORRUPT);
+        return fail(dead);
+    }
+
+    @Override
+    final RamwayException fail(ErrorKind kind) {
+        return told(Errors.of(kind, kind != ErrorKind.CORRUPT ? null
+                : "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. "
+                        + "Recreate the ring, and see SECURITY.md if the peer is not trusted"));
+    }
+
+    /** An error with a text about this ring. */
+    final RamwayException fail(ErrorKind kind, String format, Object... arguments) {
+        return told(Errors.fail(kind, format, arguments));
+    }
+
+    /** What errors say was tried; a pair has no name to go on with. */
+    private RamwayException told(RamwayException e) {
+        String doing = role == Role.PRODUCER ? "sending" : "receiving";
+        String to = role == Role.PRODUCER ? " to" : " from";
+        return Errors.about(e, name.isEmpty() ? doing : doing + to, name);
+    }
+
+    /** The part of {@link #ended} that costs system calls (ABI.md, section 8, steps 2 to 5). absent: no peer has to be there. */
+    final RamwayException life(boolean absent) {
+        Link link = at.link;
+        if (link.vanished()) {
+            // No successor can ever attach.
+            return fail(ErrorKind.CLOSED, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no "
+                    + "peer can find it any more. Create it again");
+        }
+        if (absent || link.peerAlive(role)) {
+            return null;
+        }
+        // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
+        if (peerClosed()) {
+            return fail(ErrorKind.CLOSED);
+        }
+        // And a successor takes the lock before it clears the flag of that close.
+        return link.peerAlive(role) ? null : fail(ErrorKind.PEER_DEAD);
+    }
+
+    /** Whether the peer has closed in an orderly way, and that is news. */
+    abstract boolean peerClosed();
+
+    /** Whether it is time again to ask the system whether the peer lives, for calls that do not wait. */
+    final boolean isMoment() {
+        long now = System.nanoTime();
+        if (now - looked < Waiter.ROUND) {
+            return false;
+        }
+        looked = now;
+        return true;
+    }
+
+    @Override
+    final boolean interruptWait() {
+        return waiter.interrupt();
+    }
+
+    @Override
+    final boolean canMembarrier() {
+        return can;
+    }
+
+    /** What a role does last, before it says that it closed. */
+    abstract void lastWords();
+
+    @Override
+    final void finish() {
+        lastWords();
+        waiter.close();
+        // No getter of a message, in whichever thread, gets past this.
+        life.close();
+        at.release();
+    }
+
+    /** A question about the peer that any thread may ask. */
+    final int peerEpochNow() {
+        lock.lock();
+        try {
+            return isFinished() ? 0 : Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** A question about the peer that any thread may ask. */
+    final boolean peerAliveNow() {
+        lock.lock();
+        try {
+            return !isFinished() && Words.getIntAcquire(peer + Layout.ROLE_EPOCH) != 0
+                    && (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) == 0 && at.link.peerAlive(role);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Bytes published and not released, clamped because the peer could write anything. Any thread may ask. */
+    final long bytesBetween() {
+        lock.lock();
+        try {
+            if (isFinished()) {
+                return 0;
+            }
+            long between = Words.getLong(ring + Layout.OFF_TAIL) - Words.getLong(ring + Layout.OFF_HEAD);
+            return Long.compareUnsigned(between, capacity) > 0 ? capacity : between;
+        } finally {
+            lock.unlock();
+        }
+    }
+}

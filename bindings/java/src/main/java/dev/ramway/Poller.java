@@ -1,0 +1,289 @@
+package dev.ramway;
+
+import dev.ramway.sys.Futex;
+import dev.ramway.sys.FutexWaitv;
+import java.lang.foreign.Arena;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * Sleeps on many handles' wait words in one daemon thread, for virtual threads, which must not block their carrier in a
+ * system call, and for callbacks. A thread takes 127 words, so there is one for each 127; where {@code futex_waitv} is refused,
+ * one for each.
+ *
+ * <p>An entry's word is looked at only with the lock and while the entry is in, and it is taken out before the word is
+ * unmapped. A call that has begun may outlive the mapping: the kernel then says EFAULT, or sleeps on by what it has looked up.
+ */
+final class Poller implements Runnable {
+    /** Of all pollers and entries. Taken with a handle's lock held, never the other way round. */
+    private static final ReentrantLock LOCK = new ReentrantLock();
+    private static final List<Poller> ALL = new ArrayList<>();
+    /** One word is the poller's own. */
+    private static final int WORDS = FutexWaitv.MAX - 1;
+    private static final boolean MANY = FutexWaitv.supported();
+
+    private final List<Entry> entries = new ArrayList<>();
+    private final ArrayDeque<Entry> due = new ArrayDeque<>();
+    private final FutexWaitv sleep = MANY ? new FutexWaitv() : null;
+    /** Changes when there is something new. Lives as long as the process, as the thread does. */
+    private final long turnWord = Arena.global().allocate(8, 8).address();
+    private int turn;
+    private boolean sleeping;
+    private long looked = System.nanoTime();
+
+    private enum State {
+        PENDING,
+        DUE,
+        DONE
+    }
+
+    /** Something that waits for a word to be another than 1. */
+    static final class Entry implements Registration {
+        private final long word;
+        private final Half half;
+        private final Thread thread;
+        private final Runnable callback;
+        /** Shorter than a round where a wake-up can be missed. */
+        private final long longest;
+        private final long since = System.nanoTime();
+        private State state = State.PENDING;
+        private Poller poller;
+
+        private Entry(long word) {
+            this.word = word;
+            half = null;
+            thread = Thread.currentThread();
+            callback = null;
+            longest = Waiter.ROUND;
+        }
+
+        Entry(Half half, Runnable callback, long longest) {
+            this.word = half.mine + Layout.ROLE_WAIT;
+            this.half = half;
+            this.thread = null;
+            this.callback = callback;
+            this.longest = longest;
+        }
+
+        boolean isPending() {
+            LOCK.lock();
+            try {
+                return state != State.DONE;
+            } finally {
+                LOCK.unlock();
+            }
+        }
+
+        /** Makes it due, whatever the word holds. */
+        void fire() {
+            LOCK.lock();
+            try {
+                if (state == State.PENDING) {
+                    poller.makeDue(this);
+                    poller.poke();
+                }
+            } finally {
+                LOCK.unlock();
+            }
+        }
+
+        @Override
+        public void close() {
+            LOCK.lock();
+            try {
+                if (state == State.PENDING) {
+                    poller.entries.remove(this);
+                    poller.poke();
+                }
+                state = State.DONE;
+            } finally {
+                LOCK.unlock();
+            }
+        }
+
+        private void run() {
+            LOCK.lock();
+            try {
+                if (state != State.DUE) {
+                    return;
+                }
+                state = State.DONE;
+            } finally {
+                LOCK.unlock();
+            }
+            try {
+                callback.run();
+            } catch (Throwable t) {
+                Thread me = Thread.currentThread();
+                me.getUncaughtExceptionHandler().uncaughtException(me, t);
+            }
+        }
+
+        /** Whether the peer is gone or the handle closed, so that the callback is to come. */
+        private boolean isOver() {
+            half.lock.lock();
+            try {
+                return half.isClosed() || half.ended(true) != null;
+            } finally {
+                half.lock.unlock();
+            }
+        }
+    }
+
+    /** Has an entry wait, or be called right away. */
+    static void add(Entry e, boolean over) {
+        LOCK.lock();
+        try {
+            Poller p = null;
+            for (Poller each : ALL) {
+                if (each.entries.size() < (MANY ? WORDS : 1)) {
+                    p = each;
+                    break;
+                }
+            }
+            if (p == null) {
+                p = new Poller();
+                ALL.add(p);
+                Thread.ofPlatform().daemon().name("ramway-poller-" + ALL.size()).start(p);
+            }
+            e.poller = p;
+            if (over) {
+                e.state = State.DUE;
+                p.due.add(e);
+            } else {
+                p.entries.add(e);
+            }
+            p.poke();
+        } finally {
+            LOCK.unlock();
+        }
+    }
+
+    /**
+     * Parks a virtual thread until the word is not 1 any more.
+     *
+     * @param word armed, and mapped until this returns
+     * @param nanos how long at most; it may return earlier for no reason, and at an interrupt
+     * @return whether the word was woken
+     */
+    static boolean park(long word, long nanos) {
+        Entry e = new Entry(word);
+        add(e, false);
+        LockSupport.parkNanos(e, nanos);
+        boolean woken = !e.isPending();
+        e.close();
+        return woken;
+    }
+
+    private void makeDue(Entry e) {
+        entries.remove(e);
+        if (e.thread != null) {
+            e.state = State.DONE;
+            LockSupport.unpark(e.thread);
+        } else {
+            e.state = State.DUE;
+            due.add(e);
+        }
+    }
+
+    /** Has the thread look at its lists again. */
+    private void poke() {
+        if (sleeping) {
+            sleeping = false;
+            Words.setInt(turnWord, ++turn);
+            Futex.wakeAll(turnWord);
+            if (!MANY && !entries.isEmpty()) {
+                Futex.wakeAll(entries.get(0).word);
+            }
+        }
+    }
+
+    @Override
+    public void run() {
+        while (true) {
+            List<Entry> called = new ArrayList<>();
+            int count = 0;
+            long longest = Waiter.ROUND;
+            long only = turnWord;
+            int expected;
+            LOCK.lock();
+            try {
+                while (!due.isEmpty()) {
+                    called.add(due.poll());
+                }
+                sleeping = called.isEmpty();
+                expected = turn;
+                if (sleeping) {
+                    if (entries.isEmpty()) {
+                        longest = 10_000_000_000L;
+                    }
+                    if (MANY) {
+                        sleep.set(count++, turnWord, turn);
+                    }
+                    for (Entry e : entries) {
+                        longest = Math.min(longest, e.longest);
+                        if (MANY) {
+                            sleep.set(count++, e.word, 1);
+                        } else {
+                            only = e.word;
+                            expected = 1;
+                        }
+                    }
+                }
+            } finally {
+                LOCK.unlock();
+            }
+            for (Entry e : called) {
+                e.run();
+            }
+            if (!called.isEmpty()) {
+                continue;
+            }
+            if (MANY) {
+                sleep.await(count, longest);
+            } else {
+                // A word that was taken out is woken too late, by its unmapping or by the next round.
+                Futex.waitShared(only, expected, Math.min(longest, UNWATCHED));
+            }
+            for (Entry e : collect()) {
+                if (e.isOver()) {
+                    e.fire();
+                }
+            }
+        }
+    }
+
+    /** Without futex_waitv a sleep on an entry's word does not see a change of the lists; it is short instead. */
+    private static final long UNWATCHED = 10_000_000;
+
+    /** Makes due what was woken, and says, each round, for whom to ask whether the peer lives. */
+    private List<Entry> collect() {
+        LOCK.lock();
+        try {
+            sleeping = false;
+            long now = System.nanoTime();
+            for (int i = entries.size(); --i >= 0;) {
+                Entry e = entries.get(i);
+                if (Words.getIntAcquire(e.word) != 1 || e.longest < Waiter.ROUND && now - e.since >= e.longest) {
+                    makeDue(e);
+                }
+            }
+            if (now - looked < Waiter.ROUND) {
+                return List.of();
+            }
+            looked = now;
+            List<Entry> asked = new ArrayList<>();
+            for (Entry e : entries) {
+                if (e.half != null) {
+                    asked.add(e);
+                }
+            }
+            return asked;
+        } finally {
+            LOCK.unlock();
+        }
+    }
+}

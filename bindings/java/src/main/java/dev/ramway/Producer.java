@@ -1,0 +1,411 @@
+package dev.ramway;
+
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.OptionalLong;
+
+/** The producer's part of the ring's protocol (ABI.md, section 5): what a {@link Sender} does. */
+abstract sealed class Producer extends RingEnd permits Sender {
+    /** No frame ends here, because positions are multiples of 16. */
+    private static final long NOWHERE = 1;
+
+    /** The end of the last committed frame. Invariant: published <= tail and tail - head <= capacity, wrapping. */
+    private long tail;
+    /** What the shared word holds: what was flushed. */
+    private long published;
+    /** The shared one as last seen. */
+    private long head;
+    private final long longest;
+    /** The last committed frame's. */
+    private long tag;
+    /** What a wait is for, in bytes. */
+    private long need;
+    /** The tail at which a slot is open; any other value says that none is. */
+    private long slotAt = NOWHERE;
+    /** Which of the two marks is written next. */
+    private int mark;
+    private volatile boolean abandoned;
+
+    Producer(Attachment a, Options options) {
+        super(a, options);
+        // Acquire: pairs with the last producer's publish and the consumer's release.
+        tail = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+        head = Words.getLongAcquire(ring + Layout.OFF_HEAD);
+        published = tail;
+        if (!Layout.positionsAgree(tail, head, capacity, a.align)) {
+            throw fail(ErrorKind.CORRUPT);
+        }
+        longest = maxMessageLength();
+        // Overwrite the mark that is not the last frame's, and forget one that a kill left ahead of tail: the next frame may
+        // end right there.
+        for (int i = 0; i < 2; i++) {
+            long at = ring + Layout.OFF_MARKS + i * Layout.MARK_SIZE;
+            if (Words.getLong(at + Layout.MARK_END) != tail) {
+                Words.setLongRelease(at + Layout.MARK_END, NOWHERE);
+            } else if (i == 0) {
+                mark = 1;
+            }
+        }
+        announce();
+    }
+
+    final boolean put(int typeId, long tag, byte[] data, long nanos) throws InterruptedException {
+        int length = data.length;
+        Holder h = enter();
+        if (!fits(typeId, length) && !makeRoom(h, typeId, length, nanos)) {
+            return false;
+        }
+        Words.copyIn(data, 0, payload(), length);
+        commit(length, typeId, tag);
+        flushNow();
+        leave(h);
+        return true;
+    }
+
+    final boolean put(int typeId, long tag, MemorySegment data, long nanos) throws InterruptedException {
+        long length = data.byteSize();
+        Holder h = enter();
+        if (!fits(typeId, length) && !makeRoom(h, typeId, length, nanos)) {
+            return false;
+        }
+        copy(h, data, 0, length);
+        commit(length, typeId, tag);
+        flushNow();
+        leave(h);
+        return true;
+    }
+
+    /** Copies what may not be readable: closed, or another thread's. Then this was not sent, and the handle is as before. */
+    private void copy(Holder h, MemorySegment from, long at, long length) {
+        boolean done = false;
+        try {
+            Words.copyIn(from, payload() + at, length);
+            done = true;
+        } finally {
+            if (!done) {
+                leave(h);
+            }
+        }
+    }
+
+    final boolean putNow(int typeId, long tag, byte[] data) {
+        try {
+            return put(typeId, tag, data, NOW);
+        } catch (InterruptedException e) {
+            throw new AssertionError("a call that does not wait was interrupted", e);
+        }
+    }
+
+    final boolean putNow(int typeId, long tag, MemorySegment data) {
+        try {
+            return put(typeId, tag, data, NOW);
+        } catch (InterruptedException e) {
+            throw new AssertionError("a call that does not wait was interrupted", e);
+        }
+    }
+
+    /** Whether a payload can be written right now: the peer's flags are as last acted upon, and there is room as last seen. */
+    private boolean fits(int typeId, long length) {
+        return length <= longest && frameSize(length) <= capacity - (tail - head) && isUsers(typeId)
+                && Words.getInt(peer + Layout.ROLE_FLAGS) == peerFlags;
+    }
+
+    private static boolean isUsers(int typeId) {
+        return Integer.compareUnsigned(typeId, Ring.RESERVED_TYPE_IDS) < 0;
+    }
+
+    private long frameSize(long length) {
+        return (Layout.FRAME_HEADER + length + alignMask) & ~alignMask;
+    }
+
+    /** What there is to do where {@link #fits} said no. False, for {@link #NOW}: full. It leaves unless there is room. */
+    private boolean makeRoom(Holder h, int typeId, long length, long nanos) throws InterruptedException {
+        boolean room = false;
+        try {
+            room = findRoom(typeId, length, nanos);
+            return room;
+        } finally {
+            if (!room) {
+                leave(h);
+            }
+        }
+    }
+
+    private boolean findRoom(int typeId, long length, long nanos) throws InterruptedException {
+        if (!isUsers(typeId)) {
+            throw reserved(typeId);
+        }
+        if (length < 0) {
+            throw fail(ErrorKind.INVALID_ARGUMENT, "a message of %d bytes", length);
+        }
+        if (Words.getInt(peer + Layout.ROLE_FLAGS) != peerFlags) {
+            peerChanged();
+            if (dead != null) {
+                throw fail(dead);
+            }
+        }
+        if (length > longest) {
+            throw fail(ErrorKind.TOO_LARGE, "a message of %d bytes can never fit: this ring of %d bytes takes at most %d; create "
+                    + "it with a larger capacity or cut the message", length, capacity, longest);
+        }
+        need = frameSize(length);
+        if (ready()) {
+            return true;
+        }
+        flushNow();
+        if (nanos == NOW) {
+            return false;
+        }
+        try {
+            waiter.until(nanos);
+        } catch (ClosedException | PeerDeadException end) {
+            if (isFinal) {
+                die(end.kind());
+            }
+            throw end;
+        }
+        return true;
+    }
+
+    private RamwayException reserved(int typeId) {
+        return fail(ErrorKind.INVALID_ARGUMENT, "type id %#x is Ramway's own: applications use ids below %#x", typeId,
+                Ring.RESERVED_TYPE_IDS);
+    }
+
+    /** Where the next frame's payload goes: inside the mirrored 2 * capacity bytes, and nobody else's before it is published. */
+    private long payload() {
+        return data + (tail & mask) + Layout.FRAME_HEADER;
+    }
+
+    /** Makes what was written a message, not yet visible to the receiver. */
+    private void commit(long length, int typeId, long tag) {
+        long at = data + (tail & mask);
+        // Plain stores: nobody reads them before tail is published.
+        Words.setLong(at, length | (long) typeId << 32);
+        Words.setLong(at + Layout.FRAME_TAG, tag);
+        if (this.tag != tag) {
+            this.tag = tag;
+        }
+        tail += frameSize(length);
+    }
+
+    /** Makes everything committed visible, and wakes the receiver if it sleeps. */
+    private void flushNow() {
+        long end = tail;
+        if (end == published) {
+            return;
+        }
+        if (tag != 0) {
+            // A kill between any two of the stores leaves this mark not matching tail, and the other one matching if it did.
+            long at = ring + Layout.OFF_MARKS + mark * Layout.MARK_SIZE;
+            mark ^= 1;
+            Words.setLong(at + Layout.MARK_END, end);
+            Words.setLong(at + Layout.MARK_TAG, tag);
+        }
+        published = end;
+        publish(ring + Layout.OFF_TAIL, end);
+        if (peerStirs()) {
+            stirred();
+        }
+    }
+
+    @Override
+    final long positionWord() {
+        return ring + Layout.OFF_HEAD;
+    }
+
+    @Override
+    final long positionSeen() {
+        return head;
+    }
+
+    /**
+     * Whether need bytes are free, after a look at the shared position. It is checked here, once, before it is believed: it may
+     * only move forward, up to what was published, in whole alignment steps.
+     */
+    @Override
+    final boolean ready() {
+        // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
+        long now = Words.getLongAcquire(ring + Layout.OFF_HEAD);
+        long moved = now - head;
+        if (Long.compareUnsigned(moved, published - head) > 0 || (moved & alignMask) != 0) {
+            throw corrupt();
+        }
+        head = now;
+        return need <= capacity - (tail - now);
+    }
+
+    @Override
+    final RamwayException ended(boolean look) {
+        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
+        if (peerClosed()) {
+            return fail(ErrorKind.CLOSED);
+        }
+        return look ? life(!isFinal && epoch == 0) : null;
+    }
+
+    @Override
+    final boolean peerClosed() {
+        return (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0
+                && Words.getIntAcquire(peer + Layout.ROLE_EPOCH) != 0;
+    }
+
+    /** A slot; null, for {@link #NOW}: full. */
+    final Slot openSlot(int length, long nanos) throws InterruptedException {
+        Holder h = enter();
+        if ((length < 0 || !fits(0, length)) && !makeRoom(h, 0, length, nanos)) {
+            return null;
+        }
+        slotAt = tail;
+        return new Slot((Sender) this, h, (tail & mask) + Layout.FRAME_HEADER, length);
+    }
+
+    @Override
+    final boolean isOut() {
+        return slotAt == tail;
+    }
+
+    @Override
+    final RamwayException busy() {
+        return fail(ErrorKind.BUSY, "a slot of this sender is open: commit or close it first");
+    }
+
+    /** Ends a slot by a commit. */
+    final void commitSlot(Holder h, long length, int typeId, long tag, boolean flush) {
+        if (current() != h) {
+            giveBackSlowly(h, () -> {
+                if (dead != null || abandoned) {
+                    slotAt = NOWHERE;
+                } else {
+                    // If the handle is being closed, the end of that flushes.
+                    commit(length, typeId, tag);
+                    if (flush && !isClosed()) {
+                        flushNow();
+                    }
+                }
+            });
+            if (dead != null) {
+                throw fail(dead);
+            }
+            return;
+        }
+        commit(length, typeId, tag);
+        if (flush) {
+            flushNow();
+        }
+        leave(h);
+    }
+
+    /** Ends a slot without one. */
+    final void abortSlot(Holder h) {
+        if (current() != h) {
+            giveBackSlowly(h, () -> slotAt = NOWHERE);
+            return;
+        }
+        slotAt = NOWHERE;
+        leave(h);
+    }
+
+    final void putAll(int typeId, List<byte[]> messages) throws InterruptedException {
+        Holder h = enter();
+        boolean entered = true;
+        try {
+            for (byte[] message : messages) {
+                int length = message.length;
+                if (!fits(typeId, length)) {
+                    // Where it throws, it has left.
+                    entered = false;
+                    makeRoom(h, typeId, length, FOREVER);
+                    entered = true;
+                }
+                Words.copyIn(message, 0, payload(), length);
+                commit(length, typeId, 0);
+            }
+        } finally {
+            if (entered) {
+                if (dead == null) {
+                    flushNow();
+                }
+                leave(h);
+            }
+        }
+    }
+
+    final void gather(int typeId, long tag, MemorySegment... parts) throws InterruptedException {
+        long length = 0;
+        for (MemorySegment part : parts) {
+            length += part.byteSize();
+        }
+        Holder h = enter();
+        if (!fits(typeId, length)) {
+            makeRoom(h, typeId, length, FOREVER);
+        }
+        long at = 0;
+        for (MemorySegment part : parts) {
+            copy(h, part, at, part.byteSize());
+            at += part.byteSize();
+        }
+        commit(length, typeId, tag);
+        flushNow();
+        leave(h);
+    }
+
+    final void flushAll() {
+        Holder own = current();
+        if (own.thread == Thread.currentThread() && own.inside != 0 && isOut()) {
+            flushNow();
+            return;
+        }
+        Holder h = enter();
+        flushNow();
+        leave(h);
+    }
+
+    final OptionalLong tagAtTail() {
+        lock.lock();
+        try {
+            long end = isFinished() ? Layout.firstPosition(align()) : Words.getLongAcquire(ring + Layout.OFF_TAIL);
+            if (end == Layout.firstPosition(align())) {
+                return OptionalLong.empty();
+            }
+            for (int i = 0; i < 2; i++) {
+                long at = ring + Layout.OFF_MARKS + i * Layout.MARK_SIZE;
+                if (Words.getLong(at + Layout.MARK_END) == end) {
+                    return OptionalLong.of(Words.getLong(at + Layout.MARK_TAG));
+                }
+            }
+            return OptionalLong.of(0);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    final Registration whenRoom(int length, Runnable callback) {
+        Holder h = enter();
+        try {
+            if (length < 0 || length > longest) {
+                throw fail(ErrorKind.TOO_LARGE, "a message of %d bytes can never fit: this ring takes at most %d", length, longest);
+            }
+            need = frameSize(length);
+            flushNow();
+            return waiter.whenReady(callback);
+        } finally {
+            leave(h);
+        }
+    }
+
+    final void giveUp() {
+        abandoned = true;
+        shut();
+    }
+
+    @Override
+    final void lastWords() {
+        if (dead == null) {
+            flushNow();
+        }
+        if (!abandoned || isPair) {
+            announceClose();
+        }
+    }
+}

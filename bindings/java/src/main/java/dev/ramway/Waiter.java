@@ -1,0 +1,364 @@
+package dev.ramway;
+
+import dev.ramway.sys.Cpu;
+import dev.ramway.sys.Futex;
+import dev.ramway.sys.Membarrier;
+import java.lang.invoke.VarHandle;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * How a handle waits: spin for a bounded time, then sleep, without ever missing a wake-up and without a fence on the waker's
+ * hot path (ABI.md, section 7). One waiter at a time, the thread inside the gate.
+ */
+final class Waiter {
+    /** The longest sleep before another look at whether the peer lives, in ns. A blocked side learns of a death within two. */
+    static final long ROUND = 100_000_000;
+    /** The longest sleep where the waker does not fence and this side cannot make it. */
+    private static final long UNORDERED_ROUND = 1_000_000;
+    /** Looks, at 25 ns, are about what a sleep costs; the least are left where waits have been long (docs/adr/0018). */
+    private static final int SPIN_MAX = 3000;
+    private static final int SPIN_MIN = 32;
+    /** Looks of a side that never sleeps between two looks at the clock and the peer: 50 µs. */
+    private static final int SPIN_ROUND = 2000;
+    /** A receiver's looks before it enters the general wait: more than a round trip takes. */
+    private static final int NEAR = 32;
+    /** Looks before the spin asks whether it was called off: about 1 µs. */
+    private static final int CHUNK = 40;
+    /** A wait that was over before this would have been better spent spinning to the end, in ns. */
+    private static final long SHORT_WAIT = 110_000;
+    /** Spinning would only keep the peer from running. */
+    private static final boolean ALONE = Cpu.count() == 1;
+
+    private final Half half;
+    private final Bell bell;
+    private volatile WaitMode mode;
+    /** How many looks a receiver spends before it waits in earnest. */
+    int near;
+    /** How many looks to spend before sleeping. */
+    private int budget = SPIN_MAX;
+    /** The peer was dead at the last look, so look again at once. */
+    private boolean suspect;
+    /** A call is in here. */
+    private volatile boolean waiting;
+    /** A callback that is to come, or the last one. Guarded by the gate. */
+    private Poller.Entry callback;
+
+    Waiter(Half half, WaitMode mode) {
+        this.half = half;
+        bell = new Bell(half.mine + Layout.ROLE_WAIT);
+        setMode(mode);
+    }
+
+    void setMode(WaitMode mode) {
+        this.mode = mode;
+        near = mode == WaitMode.BLOCK || ALONE ? 0 : NEAR;
+    }
+
+    /** Ends a wait that is in progress; false if there is none. From any thread. */
+    boolean interrupt() {
+        if (!waiting) {
+            return false;
+        }
+        bell.ring();
+        return true;
+    }
+
+    /** No interrupt touches the words after this. */
+    void close() {
+        bell.close();
+        Poller.Entry e = callback;
+        if (e != null) {
+            // It is told that the handle is closed by its next call.
+            e.fire();
+        }
+    }
+
+    /** Blocks until the half is ready, or throws why there is nothing to wait for any more. */
+    void until(long nanos) throws InterruptedException {
+        long start = System.nanoTime();
+        // A time that cannot be represented is so far away that it does not matter.
+        long deadline = nanos == RingEnd.FOREVER ? start : start + nanos;
+        boolean limited = nanos != RingEnd.FOREVER;
+        waiting = true;
+        try {
+            goOn(limited, deadline);
+            if (!spin(limited, deadline)) {
+                sleep(limited, deadline, start);
+            }
+        } finally {
+            waiting = false;
+        }
+    }
+
+    /** Throws if the wait must not go on. */
+    private void goOn(boolean limited, long deadline) throws InterruptedException {
+        if (half.isClosed()) {
+            throw half.fail(ErrorKind.DETACHED);
+        }
+        if (Thread.interrupted()) {
+            throw new InterruptedException();
+        }
+        if (limited && System.nanoTime() - deadline >= 0) {
+            throw half.fail(ErrorKind.TIMED_OUT);
+        }
+    }
+
+    /** Looks for a bounded time, and for ever in mode SPIN. True: ready. */
+    private boolean spin(boolean limited, long deadline) throws InterruptedException {
+        if (half.ready()) {
+            return true;
+        }
+        WaitMode how = mode;
+        if (how == WaitMode.BLOCK || how == WaitMode.HYBRID && ALONE) {
+            return false;
+        }
+        // On a virtual thread the peer may be one that waits for this very carrier.
+        boolean gentle = half.isPair && Thread.currentThread().isVirtual();
+        long asked = 0;
+        for (int spent = CHUNK;; spent += CHUNK) {
+            if (look(half.positionWord(), half.positionSeen(), CHUNK) && half.ready()) {
+                budget = Math.min(2 * budget, SPIN_MAX);
+                return true;
+            }
+            if (gentle) {
+                Thread.yield();
+            }
+            goOn(limited, deadline);
+            if (how == WaitMode.HYBRID) {
+                if (spent >= budget) {
+                    return false;
+                }
+            } else if (spent >= SPIN_ROUND) {
+                spent = 0;
+                long now = System.nanoTime();
+                boolean look = suspect || asked != 0 && now - asked >= ROUND;
+                if (look || asked == 0) {
+                    asked = now == 0 ? 1 : now;
+                }
+                if (decide(look)) {
+                    return true;
+                }
+                how = mode;
+                // The peer may be bound to this processor, and would not run before the end of our time slice.
+                Thread.yield();
+            }
+        }
+    }
+
+    /** Looks at a position until it is not the one that was seen, or so many times. */
+    private static boolean look(long word, long seen, int looks) {
+        for (int i = 0; i < looks; i++) {
+            if (Words.getLongAcquire(word) != seen) {
+                return true;
+            }
+            Thread.onSpinWait();
+        }
+        return false;
+    }
+
+    /** The rest of the wait. */
+    private void sleep(boolean limited, long deadline, long start) throws InterruptedException {
+        Poller.Entry e = callback;
+        if (e != null) {
+            // One waiter per word. "There may be a message" is true soon enough.
+            e.fire();
+        }
+        boolean virtual = Thread.currentThread().isVirtual();
+        Bell.Interrupts interrupts = virtual ? null : bell.interrupts();
+        bell.sleeper = Thread.currentThread();
+        if (interrupts != null) {
+            interrupts.enter();
+        }
+        try {
+            rounds(limited, deadline, start, virtual);
+        } finally {
+            if (interrupts != null) {
+                interrupts.leave();
+            }
+            bell.sleeper = null;
+            // A waker that still sees 1 makes one call too many.
+            Words.setInt(half.mine + Layout.ROLE_WAIT, 0);
+        }
+    }
+
+    private void rounds(boolean limited, long deadline, long start, boolean virtual) throws InterruptedException {
+        long asked = start;
+        boolean look = suspect;
+        while (true) {
+            long longest = arm();
+            if (decide(look)) {
+                break;
+            }
+            goOn(limited, deadline);
+            if (limited) {
+                longest = Math.max(1, Math.min(longest, deadline - System.nanoTime()));
+            }
+            // What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a membarrier.
+            if (virtual ? Poller.park(half.mine + Layout.ROLE_WAIT, longest)
+                    : Futex.waitShared(half.mine + Layout.ROLE_WAIT, 1, longest)) {
+                if (half.ready()) {
+                    break;
+                }
+            }
+            long now = System.nanoTime();
+            look = now - asked >= ROUND;
+            if (look) {
+                asked = now;
+            }
+        }
+        budget = System.nanoTime() - start < SHORT_WAIT ? Math.min(2 * budget, SPIN_MAX) : Math.max(budget / 2, SPIN_MIN);
+    }
+
+    /** One look: true for ready, or how it ended. What was committed before the end is delivered before the end is. */
+    private boolean decide(boolean look) {
+        if (half.ready()) {
+            return true;
+        }
+        RamwayException end = half.ended(look);
+        if (end == null) {
+            suspect &= !look;
+            return false;
+        }
+        suspect = end.kind() == ErrorKind.PEER_DEAD;
+        // The second look: the flag or the free lock was seen after ready had looked.
+        if (half.ready()) {
+            return true;
+        }
+        throw end;
+    }
+
+    /** Steps 1 and 2 of the sleep: store 1, then order that store before the look that follows. It says how long to sleep. */
+    private long arm() {
+        Words.setInt(half.mine + Layout.ROLE_WAIT, 1);
+        if (half.can) {
+            if (Membarrier.run()) {
+                return ROUND;
+            }
+            // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
+            half.can = false;
+            Words.setInt(half.mine + Layout.ROLE_FLAGS, Words.getInt(half.mine + Layout.ROLE_FLAGS) & ~Layout.ROLE_CAN);
+        }
+        VarHandle.fullFence();
+        return (Words.getIntAcquire(half.peer + Layout.ROLE_FLAGS) & Layout.ROLE_PLAIN) != 0 ? UNORDERED_ROUND : ROUND;
+    }
+
+    /** Asks for one callback when the half may be ready or at its end. Inside the gate. */
+    Registration whenReady(Runnable callback) {
+        Poller.Entry e = this.callback;
+        if (e != null && e.isPending()) {
+            throw half.fail(ErrorKind.BUSY, "a callback of this handle is to come already: one waiter at a time");
+        }
+        long longest = arm();
+        boolean over;
+        try {
+            over = decide(true);
+        } catch (RamwayException end) {
+            // The call that follows says it.
+            over = true;
+        }
+        e = new Poller.Entry(half, callback, longest);
+        this.callback = e;
+        Poller.add(e, over);
+        return e;
+    }
+
+    /** Interrupts a sleeper. The sleeper is told by something else before, and asks for it after it has armed. */
+    private static final class Bell {
+        private final long word;
+        private boolean closed;
+        private Interrupts interrupts;
+        volatile Thread sleeper;
+
+        Bell(long word) {
+            this.word = word;
+        }
+
+        /** Made by the first sleep of a platform thread. */
+        Interrupts interrupts() {
+            if (interrupts == null) {
+                interrupts = new Interrupts(this);
+            }
+            return interrupts;
+        }
+
+        void ring() {
+            Thread t = sleeper;
+            if (t != null && t.isVirtual()) {
+                LockSupport.unpark(t);
+                return;
+            }
+            // A thread's interrupt may come after the wait, and after everything is unmapped.
+            synchronized (this) {
+                if (!closed) {
+                    Words.setInt(word, 0);
+                    Futex.wakeAll(word);
+                }
+            }
+        }
+
+        synchronized void close() {
+            closed = true;
+        }
+
+        /**
+         * Makes an interrupt of a thread in a system call end it, at once: between begin and end, {@link Thread#interrupt}
+         * calls {@link #wakeup} after it has set the flag. It is the one door to that which is open to all.
+         */
+        private static final class Interrupts extends java.nio.channels.spi.AbstractSelector {
+            private final Bell bell;
+
+            Interrupts(Bell bell) {
+                super(null);
+                this.bell = bell;
+            }
+
+            void enter() {
+                begin();
+            }
+
+            void leave() {
+                end();
+            }
+
+            @Override
+            public java.nio.channels.Selector wakeup() {
+                bell.ring();
+                return this;
+            }
+
+            @Override
+            protected void implCloseSelector() {}
+
+            @Override
+            protected java.nio.channels.SelectionKey register(
+                    java.nio.channels.spi.AbstractSelectableChannel channel, int operations, Object attachment) {
+                throw new UnsupportedOperationException();
+            }
+
+            @Override
+            public java.util.Set<java.nio.channels.SelectionKey> keys() {
+                return java.util.Set.of();
+            }
+
+            @Override
+            public java.util.Set<java.nio.channels.SelectionKey> selectedKeys() {
+                return java.util.Set.of();
+            }
+
+            @Override
+            public int selectNow() {
+                return 0;
+            }
+
+            @Override
+            public int select(long timeout) {
+                return 0;
+            }
+
+            @Override
+            public int select() {
+                return 0;
+            }
+        }
+    }
+}
