@@ -366,6 +366,10 @@ namespace Ramway
         /// <summary>Whether what there is outlives this process only if it is closed: a pair's ends tell by nothing else.</summary>
         private protected bool OnlyCloseTells => at!.Link is NoLink;
 
-        private protected static void Throw(Exception e) => throw e;
+        /// <summary>For tests: what a hostile peer can write to.</summary>
+        internal RingBlock* SharedForTests => ring;
+
+        /// <summary>For tests: likewise.</summary>
+        internal byte* DataForTests => data;
     }
 }
