@@ -17,6 +17,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Assertions;
+import org.junit.platform.commons.JUnitException;
+import org.opentest4j.AssertionFailedError;
 
 /**
  * Another process. What it does is a static method of a test class, {@code void name(Peer.Inside me, String[] args)}; it is
@@ -81,11 +85,17 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /** Where the classes and the tests' classes are, whether or not this runs as a module. */
+    /** Where the classes, the tests' classes and the tests' tools are, whether or not this runs as a module. */
     private static String classPath() {
+        Path classes = origin(ErrorKind.class);
+        return List.of(classes.resolveSibling("classes"), classes.resolveSibling("test-classes"), origin(Assertions.class),
+                origin(AssertionFailedError.class), origin(JUnitException.class)).stream().map(Path::toString)
+                .collect(Collectors.joining(File.pathSeparator));
+    }
+
+    private static Path origin(Class<?> type) {
         try {
-            Path classes = Path.of(ErrorKind.class.getProtectionDomain().getCodeSource().getLocation().toURI());
-            return classes.resolveSibling("classes") + File.pathSeparator + classes.resolveSibling("test-classes");
+            return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI());
         } catch (URISyntaxException e) {
             throw new IllegalStateException(e);
         }
@@ -135,8 +145,13 @@ final class Peer implements AutoCloseable {
         waitFor();
     }
 
-    /** Waits for it, and expects that all was well. */
+    /** Tells it that there is nothing more to say, waits for it, and expects that all was well. */
     void finish() {
+        try {
+            process.getOutputStream().close();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
         assertEquals(0, waitFor());
     }
 
