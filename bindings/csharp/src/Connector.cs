@@ -33,7 +33,7 @@ namespace Ramway
                 token.Register(signal => ((Signal)signal!).Raise(), cancelled);
             try
             {
-                return Run(new Patience(_options.Timeout, cancelled, token));
+                return Run(new Limit(_options.Timeout, cancelled, token));
             }
             catch (RamwayException e)
             {
@@ -41,19 +41,19 @@ namespace Ramway
             }
         }
 
-        private Bus Run(Patience patience)
+        private Bus Run(Limit limit)
         {
             Libc.RequireSupported();
             Segment.CheckWait(_options.Wait);
             Deadline.Check(_options.Timeout, "timeout");
             for (long pause = PauseMin; ; pause = Math.Min(2 * pause, PauseMax))
             {
-                Bus? bus = Attempt(patience, out RamwayException? miss);
+                Bus? bus = Attempt(limit, out RamwayException? miss);
                 if (bus != null)
                 {
                     return bus;
                 }
-                if (!patience.Wait(-1, pause) && patience.Over)
+                if (!limit.Wait(-1, pause) && limit.Over)
                 {
                     long took = (Clock.Nanoseconds - _start) / 1_000_000;
                     throw Errors.About(miss!, $"connecting for {took} ms to the bus", _name);
@@ -62,7 +62,7 @@ namespace Ramway
         }
 
         /// <summary>Tries once. Without a bus it may be tried again; miss is what to say if it stays so.</summary>
-        private Bus? Attempt(Patience patience, out RamwayException? miss)
+        private Bus? Attempt(Limit limit, out RamwayException? miss)
         {
             miss = null;
             Place at;
@@ -84,7 +84,7 @@ namespace Ramway
                 }
                 try
                 {
-                    return Shake(end, patience, out miss);
+                    return Shake(end, limit, out miss);
                 }
                 finally
                 {
@@ -94,14 +94,14 @@ namespace Ramway
             }
         }
 
-        private Bus? Shake(BusEnd end, Patience patience, out RamwayException? miss)
+        private Bus? Shake(BusEnd end, Limit limit, out RamwayException? miss)
         {
             RamwayException? stranger = Handshake.CheckPeer(end.Peer, _options.TrustUids, nameof(ConnectOptions.TrustUids));
             if (stranger != null)
             {
                 throw stranger;
             }
-            if (!Greet(end, patience, out ulong size, out miss))
+            if (!Greet(end, limit, out ulong size, out miss))
             {
                 return null;
             }
@@ -129,7 +129,7 @@ namespace Ramway
 
         /// <summary>Says HELLO and waits for the memory, which the end then has, unchecked, and the size that it is said to have.
         /// False: it may be tried again.</summary>
-        private static bool Greet(BusEnd end, Patience patience, out ulong size, out RamwayException? miss)
+        private static bool Greet(BusEnd end, Limit limit, out ulong size, out RamwayException? miss)
         {
             size = 0;
             miss = null;
@@ -152,7 +152,7 @@ namespace Ramway
                 {
                     break;
                 }
-                if (!patience.Wait(end.Socket, long.MaxValue) && patience.Over)
+                if (!limit.Wait(end.Socket, long.MaxValue) && limit.Over)
                 {
                     miss = Errors.Fail(ErrorKind.TimedOut, "the listener did not serve us in time; is it accepting? " +
                         $"({inbox.Filled} of 64 bytes came)");
@@ -161,7 +161,7 @@ namespace Ramway
             }
             if (arrival == Arrival.HungUp)
             {
-                // Its hang-up before it served us: it was closed, or lost its patience because this process was stopped for long.
+                // Its hang-up before it served us: it was closed, or lost its limit because this process was stopped for long.
                 miss = inbox.Filled == 0 ? ListenerGone() : throw inbox.HungUp(HandshakeType.Welcome);
                 return false;
             }
@@ -220,13 +220,13 @@ namespace Ramway
             "the listener went away before it served us, and no other one came");
 
         /// <summary>How long to go on: until the deadline, or until somebody cancels it.</summary>
-        private sealed class Patience
+        private sealed class Limit
         {
             private readonly Deadline _deadline;
             private readonly Signal? _cancelled;
             private readonly CancellationToken _token;
 
-            internal Patience(TimeSpan time, Signal? cancelled, CancellationToken token)
+            internal Limit(TimeSpan time, Signal? cancelled, CancellationToken token)
             {
                 _deadline = Deadline.In(time);
                 _cancelled = cancelled;

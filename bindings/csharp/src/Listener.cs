@@ -117,9 +117,8 @@ namespace Ramway
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public Bus Accept(TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
-            TimeSpan limit = timeout ?? Timeout.InfiniteTimeSpan;
-            Deadline.Check(limit, "timeout");
-            return _reception.Queue.Ask(cancellationToken).Wait(limit);
+            Patience.Check(timeout);
+            return _reception.Queue.Ask(cancellationToken).Wait(timeout ?? Timeout.InfiniteTimeSpan);
         }
 
         /// <summary>The next bus, for which no thread of the pool waits. Errors as those of <see cref="Accept"/>.</summary>

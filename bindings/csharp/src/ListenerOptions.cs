@@ -6,9 +6,6 @@ namespace Ramway
     /// <summary>What a <see cref="Listener"/> gives those who connect. A new object holds the defaults.</summary>
     public sealed class ListenerOptions
     {
-        /// <summary>How long a connector may take for each message of the handshake, unless it is said.</summary>
-        private static readonly TimeSpan Patience = TimeSpan.FromSeconds(1);
-
         /// <summary>
         /// The size of both rings of every bus in bytes, each rounded up to a power of two of at least a page; 0 is 1 MiB.
         /// </summary>
@@ -43,7 +40,7 @@ namespace Ramway
         /// How long a connector may take for each message of the handshake before it is refused: 1 s by default; <see
         /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: for ever.
         /// </summary>
-        public TimeSpan HandshakeTimeout { get; set; } = Patience;
+        public TimeSpan HandshakeTimeout { get; set; } = TimeSpan.FromSeconds(1);
 
         /// <summary>
         /// How many connectors may wait to be accepted at a time; others keep trying until their deadline. The kernel caps it at

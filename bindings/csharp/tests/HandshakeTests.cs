@@ -12,7 +12,7 @@ namespace Ramway.Tests
         private const int GetDescriptorFlags = 1;
 
         /// <summary>A file of the repository that this is developed in.</summary>
-        private static string RepositoryFile(string path, [CallerFilePath] string here = "") =>
+        internal static string RepositoryFile(string path, [CallerFilePath] string here = "") =>
             File.ReadAllText(Path.Combine(Path.GetDirectoryName(here)!, "../../..", path));
 
         // The example of docs/ABI.md, section 12.
