@@ -95,7 +95,7 @@ namespace Ramway
             var birth = new Birth();
             try
             {
-                for (; ; )
+                for (;;)
                 {
                     try
                     {

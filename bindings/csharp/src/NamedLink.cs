@@ -5,6 +5,11 @@ namespace Ramway
     /// <summary>
     /// The locks of one handle on a named segment.
     /// </summary>
+    /// <remarks>
+    /// Its descriptors are plain numbers and not SafeHandles, which close what is forgotten: the lock of a region whose handle was
+    /// forgotten, but whose span is still in use, would go, and with it the only thing that keeps others from making the region
+    /// anew. A forgotten Sender or Receiver has a finalizer that closes it in the right order.
+    /// </remarks>
     internal sealed class NamedLink : ILink
     {
         /// <summary>The description that holds the locks; it is used for nothing else.</summary>

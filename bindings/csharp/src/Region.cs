@@ -279,7 +279,7 @@ namespace Ramway
         public void Dispose()
         {
             // One more user, so that the bias is reached by Leave.
-            for (; ; )
+            for (;;)
             {
                 long users = Interlocked.Read(ref _users);
                 if (users < 0)

@@ -64,7 +64,7 @@ namespace Ramway
             if ((Interlocked.Add(ref NotifyWord, One) & Waiting) != 0)
             {
                 // The bit goes first: whoever sets it again from now on sleeps on a value that has this notification in it.
-                for (; ; )
+                for (;;)
                 {
                     int value = Volatile.Read(ref NotifyWord);
                     if (Interlocked.CompareExchange(ref NotifyWord, value & ~Waiting, value) == value)
@@ -129,11 +129,44 @@ namespace Ramway
                     return now;
                 }
                 Deadline deadline = timeout.HasValue ? Deadline.In(timeout.Value) : Deadline.Never;
-                return Spin(seen, deadline, cancellationToken, out now) ? now : Sleep(seen, deadline, cancellationToken);
+                if (Spin(seen, deadline, cancellationToken, out now))
+                {
+                    return now;
+                }
+                End end = Sleep(seen, deadline, cancellationToken, out now);
+                if (end == End.Cancelled)
+                {
+                    throw new OperationCanceledException(cancellationToken);
+                }
+                return end == End.Changed ? now : throw Failure(end);
             }
             finally
             {
                 Leave();
+            }
+        }
+
+        /// <summary>How a wait ended.</summary>
+        private enum End
+        {
+            Changed,
+            TimedOut,
+            Cancelled,
+            NameGone,
+            Detached,
+        }
+
+        private RamwayException Failure(End end)
+        {
+            switch (end)
+            {
+                case End.Detached:
+                    return Closed(nameof(Wait));
+                case End.NameGone:
+                    return Errors.Fail(ErrorKind.Closed, "waiting for the region", _name,
+                        "the region's name was removed while this handle waited; nobody can open it any more");
+                default:
+                    return Errors.Fail(ErrorKind.TimedOut, "waiting for the region", _name, null);
             }
         }
 
@@ -179,7 +212,7 @@ namespace Ramway
 
         private bool IsClosing => Interlocked.Read(ref _users) < 0;
 
-        private uint Sleep(uint seen, Deadline deadline, CancellationToken cancel)
+        private End Sleep(uint seen, Deadline deadline, CancellationToken cancel, out uint now)
         {
             var me = new Sleeper();
             lock (_sleepers)
@@ -192,24 +225,34 @@ namespace Ramway
                 registration = cancel.Register(Interrupt, me);
                 long looked = Clock.Nanoseconds;
                 bool gone = _mapping.Link.Vanished();
-                for (; ; )
+                for (;;)
                 {
                     // Before the reasons to stop are looked at, a full fence between: whoever interrupts gives the reason first,
                     // and wakes the word until this says no.
                     me.Asleep = true;
                     Interlocked.MemoryBarrier();
-                    uint now = Now();
+                    now = Now();
                     if (now != seen)
                     {
-                        return now;
+                        return End.Changed;
                     }
                     // The count was loaded again after the name was seen gone.
                     if (gone)
                     {
-                        throw Errors.Fail(ErrorKind.Closed, "waiting for the region", _name,
-                            "the region's name was removed while this handle waited; nobody can open it any more");
+                        return End.NameGone;
                     }
-                    ThrowIfCalledOff(deadline, cancel);
+                    if (IsClosing)
+                    {
+                        return End.Detached;
+                    }
+                    if (cancel.IsCancellationRequested)
+                    {
+                        return End.Cancelled;
+                    }
+                    if (deadline.Passed)
+                    {
+                        return End.TimedOut;
+                    }
                     Nap(seen, deadline);
                     me.Asleep = false;
                     if (Clock.Nanoseconds - looked >= Round)
@@ -228,19 +271,6 @@ namespace Ramway
                 {
                     _sleepers.Remove(me);
                 }
-            }
-        }
-
-        private void ThrowIfCalledOff(Deadline deadline, CancellationToken cancel)
-        {
-            if (IsClosing)
-            {
-                throw Closed(nameof(Wait));
-            }
-            cancel.ThrowIfCancellationRequested();
-            if (deadline.Passed)
-            {
-                throw Errors.Fail(ErrorKind.TimedOut, "waiting for the region", _name, null);
             }
         }
 

@@ -68,7 +68,8 @@ namespace Ramway.Tests
             {
                 Refused(ErrorKind.Corrupt, "size " + size, Put64(Layout.OffSize, size));
             }
-            foreach (ulong at in new ulong[] { 0, 1, 64, 4095, 8192, 12_288, 1ul << 40, ulong.MaxValue, ulong.MaxValue - 4095, ulong.MaxValue - 8191 })
+            const ulong most = ulong.MaxValue;
+            foreach (ulong at in new ulong[] { 0, 1, 64, 4095, 8192, 12_288, 1ul << 40, most, most - 4095, most - 8191 })
             {
                 Refused(ErrorKind.Corrupt, "data offset " + at, Put64(Layout.Block0 + Layout.OffDataOffset, at));
             }
@@ -89,7 +90,8 @@ namespace Ramway.Tests
         [Test]
         private static void TheFirstCheckThatFailsDecides()
         {
-            Action<byte[]> order = Put32(Layout.OffByteOrder, 1), version = Put16(Layout.OffVersionMajor, 2), size = Put64(Layout.OffSize, 1);
+            Action<byte[]> order = Put32(Layout.OffByteOrder, 1), version = Put16(Layout.OffVersionMajor, 2);
+            Action<byte[]> size = Put64(Layout.OffSize, 1);
             Refused(ErrorKind.AbiMismatch, "magic before the byte order", p => p[3] ^= 1, order);
             Refused(ErrorKind.Corrupt, "byte order before the version", version, order);
             Refused(ErrorKind.AbiMismatch, "version before the size", version, size);

@@ -171,8 +171,8 @@ namespace Ramway.Tests
             using var dir = new Folder();
             using Region r = Region.Create(dir.At("bell"), 8);
             Check.Throws<OperationCanceledException>(() => r.Wait(null, new CancellationToken(true)));
-            long worst = 0;
-            for (int i = 0; i < 30; i++)
+            var times = new List<long>();
+            for (int i = 0; i < 31; i++)
             {
                 using var source = new CancellationTokenSource();
                 long cancelled = 0;
@@ -183,12 +183,13 @@ namespace Ramway.Tests
                     source.Cancel();
                 });
                 var e = Check.Throws<OperationCanceledException>(() => r.Wait(null, source.Token));
-                worst = Math.Max(worst, Clock.Nanoseconds - Volatile.Read(ref cancelled));
+                times.Add(Clock.Nanoseconds - Volatile.Read(ref cancelled));
                 Check.Equal(source.Token, e.CancellationToken, "whose token");
                 Join(t);
             }
-            // Less than the round that a sleep takes by itself.
-            Check.That(worst < 90_000_000, "a wait ended " + worst / 1000 + " µs after its token");
+            // Less than the round that a sleep takes by itself; the median, because the machine may be busy.
+            times.Sort();
+            Check.That(times[15] < 50_000_000, "half of the waits ended " + times[15] / 1000 + " µs after their token or later");
         }
 
         [Test]
@@ -230,7 +231,7 @@ namespace Ramway.Tests
                     try
                     {
                         byte[] copied = new byte[1 << 20];
-                        for (; ; )
+                        for (;;)
                         {
                             if (i % 2 == 0)
                             {
@@ -320,6 +321,76 @@ namespace Ramway.Tests
                 Check.Equal((byte)0, r.Data[4999], "a new one");
             }
             dir.Holds();
+        }
+
+        [Test]
+        private static async System.Threading.Tasks.Task AsynchronousWaits()
+        {
+            using var dir = new Folder();
+            Region r = Region.Create(dir.At("bell"), 8);
+            uint seen = r.Count;
+            r.Notify();
+            Check.Equal(seen + 2, await r.WaitAsync(seen), "what came before");
+            await r.WaitAsync();
+            Check.That(!r.TryWait(), "it remembers");
+            var crowd = Enumerable.Range(0, 100).Select(_ => r.WaitAsync(r.Count).AsTask()).ToList();
+            Check.That(crowd.All(t => !t.IsCompleted), "nobody has notified");
+            r.Notify();
+            foreach (var task in crowd)
+            {
+                Check.Equal(r.Count, await task, "the count");
+            }
+            using var source = new CancellationTokenSource();
+            var cancelled = r.WaitAsync(r.Count, source.Token).AsTask();
+            var stays = r.WaitAsync(r.Count).AsTask();
+            source.Cancel();
+            await Canceled(cancelled);
+            await Canceled(r.WaitAsync(r.Count, source.Token).AsTask());
+            Check.That(!stays.IsCompleted, "another one's token");
+            r.Dispose();
+            ErrorKind ended = 0;
+            try
+            {
+                await stays;
+            }
+            catch (RamwayException e)
+            {
+                ended = e.Kind;
+            }
+            Check.Equal(ErrorKind.Detached, ended, "a wait that the end overtook");
+            Check.Fails(ErrorKind.Detached, () => r.WaitAsync(0));
+            dir.Holds();
+        }
+
+        private static async System.Threading.Tasks.Task Canceled(System.Threading.Tasks.Task task)
+        {
+            try
+            {
+                await task;
+            }
+            catch (OperationCanceledException)
+            {
+                return;
+            }
+            throw new CheckException("it was not cancelled");
+        }
+
+        [Test]
+        private static async System.Threading.Tasks.Task AnAsynchronousWaitEndsWhenTheNameGoes()
+        {
+            using var dir = new Folder();
+            using Region r = Region.Create(dir.At("gone"), 8);
+            var task = r.WaitAsync(r.Count).AsTask();
+            File.Delete(dir.At("gone"));
+            try
+            {
+                await task;
+                throw new CheckException("it ended well");
+            }
+            catch (RamwayException e)
+            {
+                Check.Equal(ErrorKind.Closed, e.Kind, "how it ended");
+            }
         }
 
         [Test]

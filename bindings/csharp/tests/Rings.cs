@@ -70,7 +70,8 @@ namespace Ramway.Tests
             {
                 Hold(dir.At("ring"), How.Create, Role.Consumer, new RingOptions { LockMemory = true, Capacity = 4096 }).Release();
                 Console.Out.Write(Refused(ErrorKind.NotFound, dir.At("none"), How.Open, Role.Consumer, null).Message.Substring(0, 0));
-                Console.Out.Write(Errors.Os(Errno.ENOMEM, "").Message.Substring(0, 0) + ErrorKind.PermissionDenied.ToString().Substring(0, 0));
+                Console.Out.Write(Errors.Os(Errno.ENOMEM, "").Message.Substring(0, 0));
+                Console.Out.Write(ErrorKind.PermissionDenied.ToString().Substring(0, 0));
             }
             Console.Out.Flush();
             Posix.Do(Posix.setuid(uid), "setuid");

@@ -158,7 +158,8 @@ namespace Ramway.Tests
         private static IEnumerable<MethodInfo> Methods<TAttribute>()
             where TAttribute : Attribute =>
             typeof(Runner).Assembly.GetTypes()
-                .SelectMany(t => t.GetMethods(BindingFlags.Static | BindingFlags.Public | BindingFlags.NonPublic | BindingFlags.DeclaredOnly))
+                .SelectMany(t => t.GetMethods(
+                    BindingFlags.Static | BindingFlags.Public | BindingFlags.NonPublic | BindingFlags.DeclaredOnly))
                 .Where(m => m.GetCustomAttribute<TAttribute>() != null);
 
         private static string NameOf(MethodInfo test) => test.DeclaringType!.Name + "." + test.Name;

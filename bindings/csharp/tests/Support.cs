@@ -144,8 +144,8 @@ namespace Ramway.Tests
         internal string At(string name) => Path + "/" + name;
 
         /// <summary>What is in it, sorted.</summary>
-        internal string[] Names() =>
-            Directory.GetFileSystemEntries(Path).Select(e => System.IO.Path.GetFileName(e)!).OrderBy(n => n, StringComparer.Ordinal).ToArray();
+        internal string[] Names() => Directory.GetFileSystemEntries(Path)
+            .Select(e => System.IO.Path.GetFileName(e)!).OrderBy(n => n, StringComparer.Ordinal).ToArray();
 
         internal void Holds(params string[] names) =>
             Check.Equal(string.Join(" ", names), string.Join(" ", Names()), "what is in the directory");
