@@ -1,0 +1,130 @@
+package dev.ramway;
+
+import dev.ramway.sys.Mapping;
+import dev.ramway.sys.Memfd;
+import dev.ramway.sys.Space;
+import dev.ramway.sys.SysException;
+import java.lang.foreign.MemorySegment;
+import java.util.function.Supplier;
+
+/** The memory of a bus: made by the listener, distrusted by the connector. */
+final class BusMemory {
+    private BusMemory() {}
+
+    /** The ends that one side has; null where a direction has no capacity. */
+    record Halves(Sender sender, Receiver receiver) {
+        /** Lets both go, and with them the socket. */
+        void close() {
+            // What a handshake that failed leaves has nothing to deliver, so there is nobody to tell.
+            if (sender != null) {
+                sender.close();
+            }
+            if (receiver != null) {
+                receiver.close();
+            }
+        }
+    }
+
+    /**
+     * Makes memory with both rings empty for an end, and attaches the listener to it. The end keeps the memory, whatever
+     * comes of it.
+     *
+     * @param name goes into the memfd's, so that `ramway ls` finds the bus
+     */
+    static Halves create(String name, Spec spec, BusEnd end, Options options) {
+        int fd = Errors.checked(Memfd.create("ramway-bus:" + name), "memory for a bus");
+        end.keepMemory(fd);
+        try {
+            Space.allocate(fd, 0, spec.size());
+        } catch (SysException e) {
+            throw Errors.os(e, "taking memory for a bus");
+        }
+        Errors.checked(Memfd.seal(fd), "fixing the size of a bus's memory");
+        // Nobody else knows this memory yet.
+        MemorySegment page = Memory.mapHeader(fd, true);
+        byte[] header = Header.format(spec);
+        MemorySegment.copy(MemorySegment.ofArray(header), 0, page, 0, header.length);
+        Mapping.unmap(page);
+        return attach(end, spec.blocks(), options, true);
+    }
+
+    /**
+     * Checks memory that a listener sent, said to have {@code size} bytes, and attaches the connector to it. Nothing of it
+     * is believed before it is checked; whatever the listener writes into it later is the rings' to check. The end keeps
+     * the memory, whatever comes of it.
+     */
+    static Halves open(int memory, long size, BusEnd end, Options options) {
+        end.keepMemory(memory);
+        return attach(end, check(memory, size).blocks(), options, false);
+    }
+
+    private static Header check(int memory, long size) {
+        long real;
+        try {
+            real = Memfd.sealedSize(memory);
+        } catch (Memfd.NotSealed e) {
+            throw Errors.of(ErrorKind.CORRUPT, e.getMessage());
+        } catch (SysException e) {
+            throw Errors.os(e, "looking at the memory sent");
+        }
+        if (real < Layout.HEADER_SIZE || real != size) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the memory sent has %d bytes, announced were %s", real, Long.toUnsignedString(size));
+        }
+        MemorySegment page = Memory.mapHeader(memory, false);
+        byte[] copy = Memory.snapshot(page);
+        Mapping.unmap(page);
+        Header header = Header.check(copy, real);
+        if (header.kind() != Layout.KIND_BUS) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the memory sent holds a %s, expected a bus",
+                    Layout.kindName(header.kind()));
+        }
+        if (header.blocks()[0].capacity() == 0 && header.blocks()[1].capacity() == 0) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the bus has no ring in either direction");
+        }
+        return header;
+    }
+
+    /**
+     * Attaches one side to its roles: the listener sends into block 0, the connector into block 1. After an error nothing is
+     * attached.
+     */
+    private static Halves attach(BusEnd end, Geometry[] blocks, Options options, boolean listener) {
+        int out = listener ? 0 : 1;
+        int in = 1 - out;
+        Sender sender = null;
+        try {
+            if (blocks[out].capacity() != 0) {
+                Attachment attachment = attachment(end, out, blocks[out], Role.PRODUCER, options);
+                sender = kept(attachment, () -> Sender.attach(attachment, options));
+            }
+            Receiver receiver = null;
+            if (blocks[in].capacity() != 0) {
+                Attachment attachment = attachment(end, in, blocks[in], Role.CONSUMER, options);
+                receiver = kept(attachment, () -> Receiver.attach(attachment, options));
+            }
+            return new Halves(sender, receiver);
+        } catch (Throwable t) {
+            new Halves(sender, null).close();
+            throw t;
+        }
+    }
+
+    private static Attachment attachment(BusEnd end, int block, Geometry geometry, Role role, Options options) {
+        Link link = end.link();
+        try {
+            return Attachment.memory(end.memory(), Layout.block(block), geometry, link, role, options);
+        } catch (Throwable t) {
+            link.close();
+            throw t;
+        }
+    }
+
+    private static <T> T kept(Attachment attachment, Supplier<T> half) {
+        try {
+            return half.get();
+        } catch (Throwable t) {
+            attachment.release();
+            throw t;
+        }
+    }
+}

@@ -1,0 +1,197 @@
+package dev.ramway;
+
+import dev.ramway.sys.Errno;
+import dev.ramway.sys.Files;
+import dev.ramway.sys.Libc;
+import dev.ramway.sys.Sockets;
+import java.util.concurrent.TimeUnit;
+
+/** One call of {@link Bus#connect}. Its waits are sleeps: they hold no carrier of a virtual thread, and an interrupt ends them. */
+final class Connector {
+    // Between two attempts, in nanoseconds.
+    private static final long PAUSE_MIN = 500_000;
+    private static final long PAUSE_MAX = 10_000_000;
+    // Between two looks at an answer that has not come: a connection is made once, so what it takes longer is no loss.
+    private static final long LOOK_MIN = 20_000;
+    private static final long LOOK_MAX = 2_000_000;
+    /** A listener's socket gets its permissions just after its name: a refusal in this time may pass. */
+    private static final long PERMISSION_GRACE = 200_000_000;
+
+    private final String name;
+    private final ConnectOptions options;
+    private final Options halves;
+    private final long start = System.nanoTime();
+    private final long limit;
+    /** What to say if no further attempt fares better. */
+    private RamwayException miss;
+
+    Connector(String name, ConnectOptions options) {
+        this.name = name;
+        this.options = options;
+        limit = TimeUnit.NANOSECONDS.convert(options.timeout());
+        halves = Options.DEFAULT.withWaitMode(options.waitMode()).withMembarrier(options.membarrier());
+    }
+
+    Bus connect() throws InterruptedException {
+        for (long pause = PAUSE_MIN;; pause = Math.min(2 * pause, PAUSE_MAX)) {
+            try {
+                Bus bus = attempt();
+                if (bus != null) {
+                    return bus;
+                }
+            } catch (RamwayException e) {
+                throw Errors.about(e, "connecting to the bus", name);
+            }
+            long left = left();
+            if (left <= 0) {
+                long took = Math.round((System.nanoTime() - start) / 1e6);
+                throw Errors.about(miss, "connecting for " + took + " ms to the bus", name);
+            }
+            sleep(Math.min(pause, left));
+        }
+    }
+
+    private long left() {
+        return limit - (System.nanoTime() - start);
+    }
+
+    private static void sleep(long nanos) throws InterruptedException {
+        TimeUnit.NANOSECONDS.sleep(Math.max(nanos, 1));
+    }
+
+    /** Tries once. Without a bus it may be tried again; {@link #miss} is what to say if it stays so. */
+    private Bus attempt() throws InterruptedException {
+        Place at;
+        try {
+            at = Place.resolve(name, false);
+        } catch (RamwayException e) {
+            return again(e, e.kind() == ErrorKind.NOT_FOUND);
+        }
+        BusEnd end;
+        try (at) {
+            end = dial(at);
+        }
+        if (end == null) {
+            return null;
+        }
+        // Once the halves have the socket, this is only one user less.
+        try {
+            Handshake.checkPeer(end.peer, Libc.geteuid(), options.trustedUids(), "trustedUids");
+            return greet(end);
+        } finally {
+            end.release();
+        }
+    }
+
+    /** Makes an error what to say if it stays so, or the end of all attempts. */
+    private Bus again(RamwayException e, boolean retry) {
+        if (!retry) {
+            throw e;
+        }
+        miss = e;
+        return null;
+    }
+
+    private static RamwayException listenerGone() {
+        return Errors.fail(ErrorKind.NOT_FOUND, "the listener went away before it served us, and no other one came");
+    }
+
+    /** Connects a socket. Without one, {@link #miss} is why there is none yet. */
+    private BusEnd dial(Place at) {
+        int fd = Errors.checked(Sockets.stream(), "making a socket");
+        int error;
+        try {
+            error = -at.connect(fd);
+        } catch (Throwable t) {
+            Files.close(fd);
+            throw t;
+        }
+        if (error == 0) {
+            return new BusEnd(fd);
+        }
+        Files.close(fd);
+        switch (error) {
+            case Errno.EAGAIN, Errno.EINPROGRESS, Errno.EINTR -> miss = Errors.fail(ErrorKind.TIMED_OUT,
+                    "the backlog of %s stayed full: its listener does not accept as fast as others connect", at.socketPath());
+            // What is not a socket is refused.
+            case Errno.ENOENT, Errno.ECONNREFUSED -> miss = at.missed(error == Errno.ENOENT);
+            default -> {
+                RamwayException failure = Errors.os(error, "connecting to " + at.socketPath());
+                again(failure, failure.kind() == ErrorKind.PERMISSION_DENIED && System.nanoTime() - start < PERMISSION_GRACE);
+            }
+        }
+        return null;
+    }
+
+    /**
+     * Says HELLO, waits for the memory, and attaches to it. null if the listener ended before it served us, or is silent:
+     * this process was stopped for so long that the listener lost its patience, or it serves nobody.
+     */
+    private Bus greet(BusEnd end) throws InterruptedException {
+        try {
+            end.send(Handshake.Type.HELLO, null, 0, -1);
+        } catch (RamwayException e) {
+            // A listener that does not serve us has answered and hung up already: its answer can still be read.
+            if (e.kind() != ErrorKind.PEER_DEAD) {
+                throw e;
+            }
+        }
+        Inbox inbox = new Inbox();
+        try {
+            Inbox.Progress progress = receive(end, inbox);
+            if (progress == Inbox.Progress.HUNG_UP && inbox.filled() == 0) {
+                return again(listenerGone(), true);
+            }
+            if (progress == Inbox.Progress.HUNG_UP) {
+                throw inbox.hungUp(Handshake.Type.WELCOME);
+            }
+            if (progress == Inbox.Progress.PARTIAL) {
+                return again(Errors.fail(ErrorKind.TIMED_OUT,
+                        "the listener did not serve us in time; is it accepting? (%d of 64 bytes came)", inbox.filled()), true);
+            }
+            long size;
+            try {
+                size = inbox.message(Handshake.Type.WELCOME, 1).size();
+            } catch (RamwayException e) {
+                return again(e, e.kind() == ErrorKind.TIMED_OUT);
+            }
+            return join(end, inbox.takeDescriptor(), size);
+        } finally {
+            inbox.discard();
+        }
+    }
+
+    /** Until a message is whole, the other side hangs up, or the time is over (PARTIAL). */
+    private Inbox.Progress receive(BusEnd end, Inbox inbox) throws InterruptedException {
+        for (long pause = LOOK_MIN;; pause = Math.min(2 * pause, LOOK_MAX)) {
+            Inbox.Progress progress = inbox.fill(end.socket());
+            long left = left();
+            if (progress != Inbox.Progress.PARTIAL || left <= 0) {
+                return progress;
+            }
+            sleep(Math.min(pause, left));
+        }
+    }
+
+    private Bus join(BusEnd end, int memory, long size) {
+        BusMemory.Halves attached;
+        try {
+            attached = BusMemory.open(memory, size, end, halves);
+        } catch (RamwayException e) {
+            try {
+                end.send(Handshake.Type.ACK, e.kind(), 0, -1);
+            } catch (RamwayException gone) {
+                e.addSuppressed(gone);
+            }
+            throw e;
+        }
+        try {
+            end.send(Handshake.Type.ACK, null, 0, -1);
+        } catch (RamwayException e) {
+            // A listener that has the ACK has accepted us: if it has hung up since, what it sent is to be received first.
+            attached.close();
+            return again(listenerGone(), true);
+        }
+        return new Bus(end, attached);
+    }
+}
