@@ -7,6 +7,8 @@ import java.util.Arrays;
 abstract sealed class Consumer extends RingEnd permits Receiver {
     /** What is kept of a frame of a batch: where its payload is, its first word, its tag. */
     static final int FRAME = 3;
+    /** No frame's first word, because no frame is as long. */
+    static final long NOTHING = -1;
 
     /**
      * Where the next frame begins; from released, which the shared word holds, to head is out. Invariant: released <= head <=
@@ -364,34 +366,39 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         }
     }
 
-    /** Receives into an array, after a wait of up to so long. */
-    final Received into(byte[] target, long nanos) throws InterruptedException {
+    /**
+     * Receives into an array, after a wait of up to so long, and gives the frame's first word. The record is made by the caller:
+     * this is large enough to be compiled by itself, and what it returned would have to be allocated.
+     */
+    final long into(byte[] target, long nanos) throws InterruptedException {
         Holder h = enter();
         if (head == tail && !near()) {
             await(h, nanos);
         }
-        long word = copy(h, target, MemorySegment.NULL, target.length);
-        return new Received((int) (word >>> 32), copiedTag, (int) word);
+        return copy(h, target, MemorySegment.NULL, target.length);
     }
 
     /** Receives into memory, after a wait of up to so long. */
-    final Received into(MemorySegment target, long nanos) throws InterruptedException {
+    final long into(MemorySegment target, long nanos) throws InterruptedException {
         Holder h = enter();
         if (head == tail && !near()) {
             await(h, nanos);
         }
-        long word = copy(h, null, target, target.byteSize());
-        return new Received((int) (word >>> 32), copiedTag, (int) word);
+        return copy(h, null, target, target.byteSize());
     }
 
-    /** Receives into one of the two, or gives null. */
-    final Received intoNow(byte[] array, MemorySegment memory) {
+    /** Receives into one of the two, or gives {@link #NOTHING}. */
+    final long intoNow(byte[] array, MemorySegment memory) {
         long room = array != null ? array.length : memory.byteSize();
         Holder h = enter();
         if (head == tail && !look() && !glance(h)) {
-            return null;
+            return NOTHING;
         }
-        long word = copy(h, array, memory, room);
+        return copy(h, array, memory, room);
+    }
+
+    /** What was copied, of whose frame this is the first word. */
+    final Received received(long word) {
         return new Received((int) (word >>> 32), copiedTag, (int) word);
     }
 

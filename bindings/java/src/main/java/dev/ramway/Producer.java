@@ -49,29 +49,55 @@ abstract sealed class Producer extends RingEnd permits Sender {
         announce();
     }
 
-    final boolean put(int typeId, long tag, byte[] data, long nanos) throws InterruptedException {
+    /** Sends an array, after a wait of up to so long for room. */
+    final void put(int typeId, long tag, byte[] data, long nanos) throws InterruptedException {
         int length = data.length;
         Holder h = enter();
-        if (!fits(typeId, length) && !makeRoom(h, typeId, length, nanos)) {
+        if (!fits(typeId, length)) {
+            makeRoom(h, typeId, length, nanos);
+        }
+        Words.copyIn(data, 0, payload(), length);
+        send(h, typeId, tag, length);
+    }
+
+    /** Sends an array, or gives false. */
+    final boolean putNow(int typeId, long tag, byte[] data) {
+        int length = data.length;
+        Holder h = enter();
+        if (!fits(typeId, length) && !makeRoomNow(h, typeId, length)) {
             return false;
         }
         Words.copyIn(data, 0, payload(), length);
-        commit(length, typeId, tag);
-        flushNow();
-        leave(h);
+        send(h, typeId, tag, length);
         return true;
     }
 
-    final boolean put(int typeId, long tag, MemorySegment data, long nanos) throws InterruptedException {
-        long length = data.byteSize();
-        Holder h = enter();
-        if (!fits(typeId, length) && !makeRoom(h, typeId, length, nanos)) {
-            return false;
-        }
-        copy(h, data, 0, length);
+    private void send(Holder h, int typeId, long tag, long length) {
         commit(length, typeId, tag);
         flushNow();
         leave(h);
+    }
+
+    /** Sends memory, after a wait of up to so long for room. */
+    final void put(int typeId, long tag, MemorySegment data, long nanos) throws InterruptedException {
+        long length = data.byteSize();
+        Holder h = enter();
+        if (!fits(typeId, length)) {
+            makeRoom(h, typeId, length, nanos);
+        }
+        copy(h, data, 0, length);
+        send(h, typeId, tag, length);
+    }
+
+    /** Sends memory, or gives false. */
+    final boolean putNow(int typeId, long tag, MemorySegment data) {
+        long length = data.byteSize();
+        Holder h = enter();
+        if (!fits(typeId, length) && !makeRoomNow(h, typeId, length)) {
+            return false;
+        }
+        copy(h, data, 0, length);
+        send(h, typeId, tag, length);
         return true;
     }
 
@@ -88,22 +114,6 @@ abstract sealed class Producer extends RingEnd permits Sender {
         }
     }
 
-    final boolean putNow(int typeId, long tag, byte[] data) {
-        try {
-            return put(typeId, tag, data, NOW);
-        } catch (InterruptedException e) {
-            throw new AssertionError("a call that does not wait was interrupted", e);
-        }
-    }
-
-    final boolean putNow(int typeId, long tag, MemorySegment data) {
-        try {
-            return put(typeId, tag, data, NOW);
-        } catch (InterruptedException e) {
-            throw new AssertionError("a call that does not wait was interrupted", e);
-        }
-    }
-
     /** Whether a payload can be written right now: the peer's flags are as last acted upon, and there is room as last seen. */
     private boolean fits(int typeId, long length) {
         return length <= longest && frameSize(length) <= capacity - (tail - head) && isUsers(typeId)
@@ -116,6 +126,14 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     private long frameSize(long length) {
         return (Layout.FRAME_HEADER + length + alignMask) & ~alignMask;
+    }
+
+    private boolean makeRoomNow(Holder h, int typeId, long length) {
+        try {
+            return makeRoom(h, typeId, length, NOW);
+        } catch (InterruptedException e) {
+            throw new AssertionError("a call that does not wait was interrupted", e);
+        }
     }
 
     /** What there is to do where {@link #fits} said no. False, for {@link #NOW}: full. It leaves unless there is room. */
@@ -250,12 +268,25 @@ abstract sealed class Producer extends RingEnd permits Sender {
                 && Words.getIntAcquire(peer + Layout.ROLE_EPOCH) != 0;
     }
 
-    /** A slot; null, for {@link #NOW}: full. */
+    /** A slot, after a wait of up to so long for room. */
     final Slot openSlot(int length, long nanos) throws InterruptedException {
         Holder h = enter();
-        if ((length < 0 || !fits(0, length)) && !makeRoom(h, 0, length, nanos)) {
+        if (length < 0 || !fits(0, length)) {
+            makeRoom(h, 0, length, nanos);
+        }
+        return lend(h, length);
+    }
+
+    /** A slot, or null if the ring is full. */
+    final Slot openSlotNow(int length) {
+        Holder h = enter();
+        if ((length < 0 || !fits(0, length)) && !makeRoomNow(h, 0, length)) {
             return null;
         }
+        return lend(h, length);
+    }
+
+    private Slot lend(Holder h, int length) {
         slotAt = tail;
         return new Slot((Sender) this, h, (tail & mask) + Layout.FRAME_HEADER, length);
     }

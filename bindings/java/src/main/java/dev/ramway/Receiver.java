@@ -193,7 +193,7 @@ public final class Receiver extends Consumer {
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Received recvInto(byte[] target) throws InterruptedException {
-        return into(target, FOREVER);
+        return received(into(target, FOREVER));
     }
 
     /**
@@ -205,7 +205,7 @@ public final class Receiver extends Consumer {
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Received recvInto(byte[] target, Duration timeout) throws InterruptedException {
-        return into(target, nanos(timeout));
+        return received(into(target, nanos(timeout)));
     }
 
     /**
@@ -216,7 +216,7 @@ public final class Receiver extends Consumer {
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Received recvInto(MemorySegment target) throws InterruptedException {
-        return into(target, FOREVER);
+        return received(into(target, FOREVER));
     }
 
     /**
@@ -228,7 +228,7 @@ public final class Receiver extends Consumer {
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Received recvInto(MemorySegment target, Duration timeout) throws InterruptedException {
-        return into(target, nanos(timeout));
+        return received(into(target, nanos(timeout)));
     }
 
     /**
@@ -238,7 +238,8 @@ public final class Receiver extends Consumer {
      * @return what, or null if there is no message now
      */
     public Received tryRecvInto(byte[] target) {
-        return intoNow(target, MemorySegment.NULL);
+        long word = intoNow(target, MemorySegment.NULL);
+        return word == NOTHING ? null : received(word);
     }
 
     /**
@@ -248,7 +249,8 @@ public final class Receiver extends Consumer {
      * @return what, or null if there is no message now
      */
     public Received tryRecvInto(MemorySegment target) {
-        return intoNow(null, target);
+        long word = intoNow(null, target);
+        return word == NOTHING ? null : received(word);
     }
 
     /**

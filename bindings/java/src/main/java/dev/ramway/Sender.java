@@ -326,11 +326,7 @@ public final class Sender extends Producer {
      * @return the slot, or null if the ring is full
      */
     public Slot tryReserve(int length) {
-        try {
-            return openSlot(length, NOW);
-        } catch (InterruptedException e) {
-            throw new AssertionError("a call that does not wait was interrupted", e);
-        }
+        return openSlotNow(length);
     }
 
     /**
