@@ -250,7 +250,7 @@ final class Birth {
     }
 
     /** Makes the segment appear under its name: 0, or the error with a minus sign. */
-    private int giveName(SegmentName place) {
+    int giveName(SegmentName place) {
         if (dotName == null) {
             return Files.linkUnnamed(segment.fd(), place.dir, place.file);
         }
