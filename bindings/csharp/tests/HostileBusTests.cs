@@ -144,7 +144,8 @@ namespace Ramway.Tests
         {
             using var folder = new Folder();
             var buses = new List<Bus>();
-            using Listener listener = Listening(folder.At("silent"), new ListenerOptions { HandshakeTimeout = Timeout.InfiniteTimeSpan }, buses);
+            var options = new ListenerOptions { HandshakeTimeout = Timeout.InfiniteTimeSpan };
+            using Listener listener = Listening(folder.At("silent"), options, buses);
             RawSocket[] silent = Enumerable.Range(0, Reception.Places - 1).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
             // And one that stops in the middle, once it is welcome.
             silent[0].Send(RawSocket.Encoded(HandshakeType.Hello));
@@ -287,9 +288,10 @@ namespace Ramway.Tests
                 using RawSocket listening = Hostile(folder.At("hostile"), respond, acks);
                 int before = RawSocket.OpenDescriptors("/memfd:", "/dev/null");
                 bool tries = kind == ErrorKind.TimedOut || kind == ErrorKind.NotFound;
+                var options = new ConnectOptions { Timeout = tries ? TimeSpan.FromMilliseconds(200) : Wait.Long };
                 try
                 {
-                    Bus.Connect(folder.At("hostile"), new ConnectOptions { Timeout = tries ? TimeSpan.FromMilliseconds(200) : Wait.Long }).Dispose();
+                    Bus.Connect(folder.At("hostile"), options).Dispose();
                     Check.That(false, what + " was accepted");
                 }
                 catch (RamwayException e)
