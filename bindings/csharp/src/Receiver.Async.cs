@@ -20,7 +20,11 @@ namespace Ramway
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public ValueTask<bool> WaitToReadAsync(CancellationToken cancellationToken = default)
         {
-            if (gate.Enter() && head == released && (head != tail || Poll()))
+            if (gate.IsTaken)
+            {
+                return Failed(Taken());
+            }
+            if (Enter() && (head != tail || Poll()))
             {
                 gate.Leave();
                 return new ValueTask<bool>(true);
@@ -35,10 +39,6 @@ namespace Ramway
             if (gate.IsShut)
             {
                 e = Refused();
-            }
-            else if (head != released)
-            {
-                e = OneIsOut();
             }
             else if (!(over = Ready(out e)) && e == null)
             {
@@ -83,7 +83,11 @@ namespace Ramway
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public ValueTask<MessageLease> RecvAsync(CancellationToken cancellationToken = default)
         {
-            if (gate.Enter() && head == released && (head != tail || Poll()) && Parse(ref frames[0]))
+            if (gate.IsTaken)
+            {
+                return new ValueTask<MessageLease>(Task.FromException<MessageLease>(Taken()));
+            }
+            if (Enter() && (head != tail || Poll()) && Parse(ref frames[0]))
             {
                 return new ValueTask<MessageLease>(Lend().ToLease());
             }
@@ -152,13 +156,13 @@ namespace Ramway
         /// <summary>TryRecv that leaves it to the wait that follows to find out how the ring has ended.</summary>
         private bool TryTake(out Message message)
         {
-            if (gate.Enter() && head == released && (head != tail || Look()) && Parse(ref frames[0]))
+            if (Enter() && (head != tail || Look()) && Parse(ref frames[0]))
             {
                 message = Lend();
                 return true;
             }
             message = default;
-            bool wrong = !gate.IsShut && head == released && head != tail;
+            bool wrong = !gate.IsShut && head != tail;
             RamwayException? e = wrong ? Corrupt() : null;
             gate.Leave();
             return e == null ? false : throw e;

@@ -6,16 +6,31 @@ namespace Ramway
     public sealed unsafe partial class Receiver
     {
         /// <summary>
-        /// Gives up to max messages, those that are there, and waits for the first one like <see cref="Recv(TimeSpan?,
-        /// CancellationToken)"/>. The receiver keeps 24 bytes for each message, which the next batch uses again.
+        /// Gives up to max messages, those that are there, and waits for the first one without a limit. The receiver keeps 24
+        /// bytes for each message, which the next batch uses again.
         /// </summary>
         /// <exception cref="RamwayException">As for Recv, and InvalidArgument for a max below 1.</exception>
+        public Batch RecvBatch(int max)
+        {
+            CheckMax(max);
+            if (!Enter() || head == tail && !Poll() || !Parse(ref frames[0]))
+            {
+                NextOrThrow(null, default);
+            }
+            return Gather(max);
+        }
+
+        /// <summary>
+        /// The same, and waits no longer than the time-out (null: without a limit) and until the token is cancelled, which is
+        /// looked at only if the call has to wait.
+        /// </summary>
+        /// <exception cref="RamwayException">As above, and TimedOut.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public Batch RecvBatch(int max, TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
             CheckMax(max);
-            if (!gate.Enter() || head != released || head == tail && !Poll() || !Parse(ref frames[0]))
+            if (!Enter() || head == tail && !Poll() || !Parse(ref frames[0]))
             {
                 NextOrThrow(timeout, cancellationToken);
             }
@@ -27,7 +42,7 @@ namespace Ramway
         public bool TryRecvBatch(int max, out Batch batch)
         {
             CheckMax(max);
-            if ((!gate.Enter() || head != released || head == tail && !Look() || !Parse(ref frames[0])) && !TryNext())
+            if ((!Enter() || head == tail && !Look() || !Parse(ref frames[0])) && !TryNext())
             {
                 batch = default;
                 return false;
@@ -63,9 +78,8 @@ namespace Ramway
                 }
                 count++;
             }
-            uint number = ++lease;
-            gate.Leave();
-            return new Batch(this, number, count);
+            gate.LeaveOut();
+            return new Batch(this, lease, count);
         }
 
         /// <summary>More room for frames. If there is none, nothing is out.</summary>

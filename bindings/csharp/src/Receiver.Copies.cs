@@ -19,7 +19,7 @@ namespace Ramway
             CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
-            if (!gate.Enter() || head != released || head == tail && !Poll() || !Parse(ref frames[0]))
+            if (!Enter() || head == tail && !Poll() || !Parse(ref frames[0]))
             {
                 info = default;
                 NextOrThrow(timeout, cancellationToken);
@@ -32,7 +32,7 @@ namespace Ramway
         /// <exception cref="RamwayException">As for Recv, and InvalidArgument.</exception>
         public bool TryRecvInto(Span<byte> buffer, out MessageInfo info)
         {
-            if (!gate.Enter() || head != released || head == tail && !Look() || !Parse(ref frames[0]))
+            if (!Enter() || head == tail && !Look() || !Parse(ref frames[0]))
             {
                 info = default;
                 if (!TryNext())

@@ -46,8 +46,8 @@ namespace Ramway
         /// <summary>Where the ring is so empty that a waiting sender is woken: three quarters of it.</summary>
         private readonly ulong wakeBelow;
         /// <summary>
-        /// Counts what was given out. A message is good while it has the current number; the number moves on when something is
-        /// given out and when it is given back. (A message that was kept over 2^31 others would pass for a later one's.)
+        /// Counts what was given back. A message is good while it has the current number. (One that was kept over 2^32 others
+        /// would pass for a later one.)
         /// </summary>
         private uint lease;
         /// <summary>The sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again.</summary>
@@ -87,7 +87,7 @@ namespace Ramway
         /// </exception>
         public Message Recv()
         {
-            if (gate.Enter() && head == released && (head != tail || Poll()) && Parse(ref frames[0]))
+            if (Enter() && (head != tail || Poll()) && Parse(ref frames[0]))
             {
                 return Lend();
             }
@@ -103,7 +103,7 @@ namespace Ramway
         public Message Recv(TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
-            if (gate.Enter() && head == released && (head != tail || Poll()) && Parse(ref frames[0]))
+            if (Enter() && (head != tail || Poll()) && Parse(ref frames[0]))
             {
                 return Lend();
             }
@@ -114,7 +114,7 @@ namespace Ramway
         /// <exception cref="RamwayException">As for <see cref="Recv()"/>.</exception>
         public bool TryRecv(out Message message)
         {
-            if (gate.Enter() && head == released && (head != tail || Look()) && Parse(ref frames[0]) || TryNext())
+            if (Enter() && (head != tail || Look()) && Parse(ref frames[0]) || TryNext())
             {
                 message = Lend();
                 return true;
@@ -167,9 +167,8 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private Message Lend()
         {
-            uint number = ++lease;
-            gate.Leave();
-            return new Message(this, number, 0);
+            gate.LeaveOut();
+            return new Message(this, lease, 0);
         }
 
         /// <summary>Takes the next frame out of the ring, into the first of the frames.</summary>
@@ -178,10 +177,6 @@ namespace Ramway
             if (gate.IsShut)
             {
                 return Refused();
-            }
-            if (head != released)
-            {
-                return OneIsOut();
             }
             if (!Ready(out Exception? e))
             {
@@ -193,9 +188,6 @@ namespace Ramway
             }
             return Parse(ref frames[0]) ? null : Corrupt();
         }
-
-        private RamwayException OneIsOut() =>
-            Fail(ErrorKind.Busy, "a message or batch of this receiver is out: dispose of it first");
 
         /// <summary>
         /// The first looks of a wait, which cost less than the general wait: an answer that comes within a microsecond is found
@@ -284,7 +276,6 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private void GiveBack()
         {
-            lease++;
             ulong end = head;
             // Release: our reads of the frames go before the position that lets the sender overwrite them.
             Publish(&ring->Head, end);
@@ -304,44 +295,29 @@ namespace Ramway
             {
                 return;
             }
-            if (gate.Enter())
+            // Nobody unmaps what is out, so that this needs no look at the gate before it.
+            if (gate.IsShut)
             {
-                GiveBack();
-                gate.Leave();
+                ReleaseShut();
             }
             else
             {
-                ReleaseShut(number);
+                GiveBack();
             }
-        }
-
-        /// <summary>The same for a handle that is dead or closed, and then a close that came while something was out goes on.</summary>
-        [MethodImpl(MethodImplOptions.NoInlining)]
-        private void ReleaseShut(uint number)
-        {
-            if (!gate.IsClosed)
-            {
-                ReleaseDead();
-                gate.Leave();
-                return;
-            }
+            lease = number + 1;
             gate.Leave();
-            lock (closing)
+            if (gate.IsShut)
             {
-                if (lease == number)
-                {
-                    ReleaseDead();
-                    LetGo(false, false);
-                }
+                FinishClose();
             }
         }
 
-        private void ReleaseDead()
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private void ReleaseShut()
         {
             if (gate.IsDead)
             {
-                // Not published by a dead handle; but nothing is out any more, so that a close has nothing to wait for.
-                lease++;
+                // Not published by a dead handle.
                 head = released;
             }
             else
@@ -445,15 +421,13 @@ namespace Ramway
         {
             get
             {
-                gate.Enter();
+                bool wasOut = EnterBeside();
                 // Clamped, because the peer could write anything.
                 long bytes = gate.IsClosed ? 0 : (long)Math.Min(Volatile.Read(ref ring->Tail) - released, capacity);
-                gate.Leave();
+                LeaveBeside(wasOut);
                 return bytes;
             }
         }
-
-        private protected override bool SomethingOut => head != released;
 
         private protected override void LetGo(bool abandoned, bool keepMapped)
         {

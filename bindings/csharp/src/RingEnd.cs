@@ -283,9 +283,9 @@ namespace Ramway
                 {
                     throw Fail(ErrorKind.InvalidArgument, (int)value + " is no way to wait: Hybrid, Spin or Block");
                 }
-                gate.Enter();
+                bool wasOut = EnterBeside();
                 wait.Mode = value;
-                gate.Leave();
+                LeaveBeside(wasOut);
             }
         }
 
@@ -318,7 +318,7 @@ namespace Ramway
                 }
                 gate.Close();
                 // A forgotten handle has nobody inside.
-                for (int i = 0; !forgotten && !gate.Empty; i++)
+                for (int i = 0; !forgotten && gate.IsCalling; i++)
                 {
                     wait.Interrupt();
                     if (i < 50)
@@ -330,17 +330,80 @@ namespace Ramway
                         Thread.Sleep(1);
                     }
                 }
-                if (SomethingOut && !forgotten && !abandoned)
+                if (gate.IsOut && !forgotten && !abandoned)
                 {
                     deferred = true;
                     return;
                 }
-                LetGo(abandoned, SomethingOut);
+                LetGo(abandoned, gate.IsOut && forgotten);
             }
         }
 
-        /// <summary>Whether a slot, message or batch is out.</summary>
-        private protected abstract bool SomethingOut { get; }
+        /// <summary>
+        /// Begins a call; false: the handle is shut. The call ends by <c>gate.Leave</c> in any case.
+        /// </summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private protected bool Enter()
+        {
+            if (gate.IsTaken)
+            {
+                throw Taken();
+            }
+            return gate.Enter();
+        }
+
+        /// <summary>
+        /// Begins a call that may be made while something is out, which it says and <see cref="LeaveBeside"/> is to be told.
+        /// </summary>
+        private protected bool EnterBeside()
+        {
+            bool isOut = gate.IsOut;
+            if (gate.IsTaken && !isOut)
+            {
+                throw Taken();
+            }
+            gate.Enter();
+            return isOut;
+        }
+
+        private protected void LeaveBeside(bool wasOut)
+        {
+            if (wasOut)
+            {
+                gate.LeaveOut();
+            }
+            else
+            {
+                gate.Leave();
+            }
+        }
+
+        /// <summary>Why no call can begin.</summary>
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private protected Exception Taken()
+        {
+            if (!gate.IsOut)
+            {
+                return new InvalidOperationException("ramway: a sender or receiver is used by two threads at once, or while an " +
+                    "asynchronous call of it is pending; only Dispose, PeerAlive and PeerEpoch may be called beside another call");
+            }
+            return gate.IsShut ? Refused() : Fail(ErrorKind.Busy, role == Role.Producer
+                ? "a slot of this sender is open: commit or dispose of it first"
+                : "a message or batch of this receiver is out: dispose of it first");
+        }
+
+        /// <summary>After what was out has ended: a close that has waited for it goes on.</summary>
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private protected void FinishClose()
+        {
+            lock (closing)
+            {
+                if (deferred)
+                {
+                    LetGo(false, false);
+                }
+            }
+        }
 
         /// <summary>The end of a close, with the lock held and nobody inside the gate or on the way in.</summary>
         private protected abstract void LetGo(bool abandoned, bool keepMapped);

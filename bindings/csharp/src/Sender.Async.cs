@@ -19,7 +19,11 @@ namespace Ramway
             CancellationToken cancellationToken = default)
         {
             ReadOnlySpan<byte> bytes = data.Span;
-            if (gate.Enter() && typeId < Layout.TypeIdReserved && Fits((uint)bytes.Length))
+            if (gate.IsTaken)
+            {
+                return new ValueTask(Task.FromException(Taken()));
+            }
+            if (Enter() && typeId < Layout.TypeIdReserved && Fits((uint)bytes.Length))
             {
                 Put(typeId, bytes, tag);
                 return default;
@@ -47,7 +51,11 @@ namespace Ramway
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public ValueTask<bool> WaitToWriteAsync(int length, CancellationToken cancellationToken = default)
         {
-            if (gate.Enter() && Fits((uint)length))
+            if (gate.IsTaken)
+            {
+                return Failed(Taken());
+            }
+            if (Enter() && Fits((uint)length))
             {
                 gate.Leave();
                 return new ValueTask<bool>(true);

@@ -18,7 +18,7 @@ namespace Ramway
             Patience.Check(timeout);
             Exception? e = null;
             int sent = 0;
-            bool open = gate.Enter();
+            bool open = Enter();
             try
             {
                 Patience patience = Patience.Endless;
@@ -75,7 +75,7 @@ namespace Ramway
             {
                 throw Fail(ErrorKind.TooLarge, "a message of " + length + " bytes can never fit into any ring");
             }
-            if (!gate.Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)length))
+            if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)length))
             {
                 MakeRoomOrThrow(typeId, (int)length, timeout, cancellationToken);
             }

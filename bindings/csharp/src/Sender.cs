@@ -26,18 +26,18 @@ namespace Ramway
         // tail is the end of the last committed frame, published the shared word: what was flushed.
         // Invariant: published <= tail and tail - head <= capacity, wrapping.
         private ulong tail, published;
-        /// <summary>The shared one as last seen.</summary>
-        private ulong head;
+        /// <summary>How far tail may go: the shared head as last seen, and a capacity.</summary>
+        private ulong limit;
         /// <summary>The last committed frame's.</summary>
         private ulong lastTag;
         /// <summary>What a wait is for, in bytes.</summary>
         private ulong need;
         /// <summary>Which of the two marks is written next.</summary>
         private int mark;
-        /// <summary>Counts slots: a slot is good while it has the current number.</summary>
+        /// <summary>Counts slots that have ended: a slot is good while it has the current number.</summary>
         internal uint lease;
-        /// <summary>The open slot's length, -1 while none is open.</summary>
-        internal int room = -1;
+        /// <summary>The open slot's length.</summary>
+        internal int room;
 
         /// <summary>
         /// Takes the producer's role of an attachment (ABI.md, section 6). After an exception the attachment is still the
@@ -48,7 +48,8 @@ namespace Ramway
         {
             // Acquire: pairs with the last producer's publish and the consumer's release.
             published = tail = Volatile.Read(ref ring->Tail);
-            head = Volatile.Read(ref ring->Head);
+            ulong head = Volatile.Read(ref ring->Head);
+            limit = head + capacity;
             if (!Layout.PositionsAgree(tail, head, capacity, (uint)Align))
             {
                 throw Fail(ErrorKind.Corrupt);
@@ -88,7 +89,7 @@ namespace Ramway
         /// </summary>
         public void Send(uint typeId, ReadOnlySpan<byte> data, ulong tag)
         {
-            if (!gate.Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
+            if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
             {
                 MakeRoomOrThrow(typeId, data.Length, null, default);
             }
@@ -105,7 +106,7 @@ namespace Ramway
             CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
-            if (!gate.Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
+            if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
             {
                 MakeRoomOrThrow(typeId, data.Length, timeout, cancellationToken);
             }
@@ -116,7 +117,7 @@ namespace Ramway
         /// <exception cref="RamwayException">As for Send.</exception>
         public bool TrySend(uint typeId, ReadOnlySpan<byte> data, ulong tag = 0)
         {
-            if ((!gate.Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length)) &&
+            if ((!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length)) &&
                 !TryMakeRoom(typeId, data.Length))
             {
                 return false;
@@ -136,13 +137,12 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Whether a payload of so many bytes can be written right now: no slot is open, the peer's flags are as last acted upon,
-        /// and there is room by the position last seen.
+        /// Whether a payload of so many bytes can be written right now: the peer's flags are as last acted upon, and there is room
+        /// by the position last seen.
         /// </summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal bool Fits(uint length) =>
-            room < 0 && length <= maxLength && FrameSize(length) <= capacity - (tail - head) &&
-            Volatile.Read(ref peer->Flags) == peerFlags;
+            length <= maxLength && FrameSize(length) <= limit - tail && Volatile.Read(ref peer->Flags) == peerFlags;
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private ulong FrameSize(ulong length) => (Layout.FrameHeader + length + alignMask) & ~alignMask;
@@ -187,10 +187,6 @@ namespace Ramway
             if (gate.IsShut)
             {
                 return Refused();
-            }
-            if (room >= 0)
-            {
-                return Fail(ErrorKind.Busy, "a slot of this sender is open: commit or dispose of it first");
             }
             if (length < 0)
             {
@@ -295,7 +291,7 @@ namespace Ramway
 
         private protected override ulong* Position(out ulong seen)
         {
-            seen = head;
+            seen = limit - capacity;
             return &ring->Head;
         }
 
@@ -306,15 +302,15 @@ namespace Ramway
         private protected override bool Ready(out Exception? e)
         {
             // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
-            ulong now = Volatile.Read(ref ring->Head), moved = now - head;
+            ulong now = Volatile.Read(ref ring->Head), head = limit - capacity, moved = now - head;
             if (moved > published - head || (moved & alignMask) != 0)
             {
                 e = Corrupt();
                 return false;
             }
-            head = now;
+            limit = now + capacity;
             e = null;
-            return need <= capacity - (tail - now);
+            return need <= limit - tail;
         }
 
         private protected override RamwayException? Ended(bool look)
@@ -334,14 +330,17 @@ namespace Ramway
         /// <exception cref="RamwayException">Detached, or what the handle is dead of.</exception>
         public void Flush()
         {
-            if (!gate.Enter())
+            bool wasOut = EnterBeside();
+            RamwayException? e = gate.IsShut ? Refused() : null;
+            if (e == null)
             {
-                RamwayException e = Refused();
-                gate.Leave();
+                FlushCommitted();
+            }
+            LeaveBeside(wasOut);
+            if (e != null)
+            {
                 throw e;
             }
-            FlushCommitted();
-            gate.Leave();
         }
 
         /// <summary>
@@ -352,7 +351,7 @@ namespace Ramway
         {
             get
             {
-                gate.Enter();
+                bool wasOut = EnterBeside();
                 ulong? found = gate.IsClosed || published == Layout.FirstPosition((uint)Align) ? (ulong?)null : 0;
                 for (int i = 0; found.HasValue && i < 2; i++)
                 {
@@ -362,7 +361,7 @@ namespace Ramway
                         break;
                     }
                 }
-                gate.Leave();
+                LeaveBeside(wasOut);
                 return found;
             }
         }
@@ -375,10 +374,10 @@ namespace Ramway
         {
             get
             {
-                gate.Enter();
+                bool wasOut = EnterBeside();
                 // Clamped, because the peer could write anything.
                 long bytes = gate.IsClosed ? 0 : (long)Math.Min(tail - Volatile.Read(ref ring->Head), capacity);
-                gate.Leave();
+                LeaveBeside(wasOut);
                 return bytes;
             }
         }
@@ -390,11 +389,8 @@ namespace Ramway
         /// </summary>
         public void Abandon() => ShutDown(false, true);
 
-        private protected override bool SomethingOut => room >= 0;
-
         private protected override void LetGo(bool abandoned, bool keepMapped)
         {
-            room = -1;
             lease++;
             if (!gate.IsDead)
             {

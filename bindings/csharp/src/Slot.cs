@@ -46,6 +46,7 @@ namespace Ramway
 
         /// <summary>Sends the whole slot. It is at its end in any case.</summary>
         /// <exception cref="RamwayException">InvalidArgument for a reserved typeId, or what the handle is dead of.</exception>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public void Commit(uint typeId, ulong tag = 0)
         {
             Sender s = Open();
@@ -61,6 +62,7 @@ namespace Ramway
         /// wait, finds the ring full, or closes.
         /// </summary>
         /// <exception cref="RamwayException">As for Commit.</exception>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public void CommitUnflushed(uint typeId, ulong tag = 0)
         {
             Sender s = Open();
@@ -74,7 +76,7 @@ namespace Ramway
 
         /// <summary>Sends a message of Ramway's own.</summary>
         internal void CommitTensor(int length, ulong tag, bool flush = true) =>
-            Open().CommitSlot(lease, length, Layout.TypeIdTensor, tag, flush, true);
+            Open().EndSlot(lease, length, Layout.TypeIdTensor, tag, flush);
 
         /// <summary>Gives the slot up; nothing of it remains. After a commit, and the second time, it does nothing.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
@@ -82,7 +84,7 @@ namespace Ramway
         {
             if (sender != null && sender.lease == lease)
             {
-                sender.EndSlot(lease, -1, 0, 0, false);
+                sender.AbortSlot(lease);
             }
         }
 
@@ -102,17 +104,28 @@ namespace Ramway
 
     public sealed unsafe partial class Sender
     {
-        /// <summary>
-        /// Opens a slot of so many bytes, and waits for room like <see cref="Send(uint, ReadOnlySpan{byte}, ulong, TimeSpan?,
-        /// CancellationToken)"/>.
-        /// </summary>
+        /// <summary>Opens a slot of so many bytes, and waits for room without a limit.</summary>
         /// <exception cref="RamwayException">As for Send.</exception>
+        public Slot Reserve(int length)
+        {
+            // A negative length is a huge one here.
+            if (!Enter() || !Fits((uint)length))
+            {
+                MakeRoomOrThrow(0, length, null, default);
+            }
+            return OpenSlot(length);
+        }
+
+        /// <summary>
+        /// The same, and waits for room no longer than the time-out (null: without a limit) and until the token is cancelled,
+        /// which is looked at only if the call has to wait.
+        /// </summary>
+        /// <exception cref="RamwayException">As for Send, and TimedOut.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public Slot Reserve(int length, TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
-            // A negative length is a huge one here.
-            if (!gate.Enter() || !Fits((uint)length))
+            if (!Enter() || !Fits((uint)length))
             {
                 MakeRoomOrThrow(0, length, timeout, cancellationToken);
             }
@@ -123,7 +136,7 @@ namespace Ramway
         /// <exception cref="RamwayException">As for Send.</exception>
         public bool TryReserve(int length, out Slot slot)
         {
-            if ((!gate.Enter() || !Fits((uint)length)) && !TryMakeRoom(0, length))
+            if ((!Enter() || !Fits((uint)length)) && !TryMakeRoom(0, length))
             {
                 slot = default;
                 return false;
@@ -135,103 +148,68 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private Slot OpenSlot(int length)
         {
-            uint number = ++lease;
             room = length;
-            gate.Leave();
-            return new Slot(this, number);
+            gate.LeaveOut();
+            return new Slot(this, lease);
         }
 
-        /// <summary>Commits a slot with a type id of the application's.</summary>
+        /// <summary>Commits the slot with a type id of the application's.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        internal void CommitSlot(uint number, int length, uint typeId, ulong tag, bool flush, bool own = false)
+        internal void CommitSlot(uint number, int length, uint typeId, ulong tag, bool flush)
         {
-            if (typeId >= Layout.TypeIdReserved && !own)
+            if ((uint)length > (uint)room || typeId >= Layout.TypeIdReserved)
             {
-                EndSlot(number, -1, 0, 0, false);
-                throw ReservedType(typeId);
-            }
-            if (gate.Enter() && lease == number && (uint)length <= (uint)room)
-            {
-                lease++;
-                room = -1;
-                Commit((uint)length, typeId, tag);
-                if (flush)
-                {
-                    FlushCommitted();
-                }
-                gate.Leave();
-                return;
-            }
-            gate.Leave();
-            RejectSlot(number, length, typeId, tag, flush);
-        }
-
-        /// <summary>A slot that cannot be committed straight away.</summary>
-        [MethodImpl(MethodImplOptions.NoInlining)]
-        private void RejectSlot(uint number, int length, uint typeId, ulong tag, bool flush)
-        {
-            int most = room;
-            if (lease == number && (uint)length > (uint)most)
-            {
-                EndSlot(number, -1, 0, 0, false);
-                throw Fail(ErrorKind.InvalidArgument, length + " bytes committed of a slot of " + most);
+                throw Unfit(number, length, typeId);
             }
             EndSlot(number, length, typeId, tag, flush);
         }
 
-        /// <summary>
-        /// Ends a slot in any state of the handle, with a message (the length fits) or, with a length of -1, without. Then a close
-        /// that has waited for it goes on.
-        /// </summary>
+        /// <summary>Ends the slot with a message. Nobody unmaps while it is out.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal void EndSlot(uint number, int length, uint typeId, ulong tag, bool flush)
         {
-            RamwayException? e;
-            if (gate.Enter() || !gate.IsClosed)
-            {
-                e = Last(number, length, typeId, tag, flush);
-                gate.Leave();
-            }
-            else
-            {
-                gate.Leave();
-                lock (closing)
-                {
-                    // The close flushes.
-                    e = Last(number, length, typeId, tag, false);
-                    if (deferred)
-                    {
-                        LetGo(false, false);
-                    }
-                }
-            }
-            if (e != null)
-            {
-                throw e;
-            }
-        }
-
-        private RamwayException? Last(uint number, int length, uint typeId, ulong tag, bool flush)
-        {
-            if (lease != number)
-            {
-                return length < 0 ? null : Fail(ErrorKind.Detached);
-            }
-            lease++;
-            room = -1;
-            if (length < 0)
-            {
-                return null;
-            }
             if (gate.IsDead)
             {
-                return Fail(dead);
+                throw DeadSlot(number);
             }
             Commit((uint)length, typeId, tag);
             if (flush)
             {
                 FlushCommitted();
             }
-            return null;
+            CloseSlot(number);
+        }
+
+        /// <summary>Ends the slot without a message.</summary>
+        internal void AbortSlot(uint number) => CloseSlot(number);
+
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private void CloseSlot(uint number)
+        {
+            lease = number + 1;
+            gate.Leave();
+            if (gate.IsShut)
+            {
+                // Which flushes.
+                FinishClose();
+            }
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private RamwayException Unfit(uint number, int length, uint typeId)
+        {
+            int most = room;
+            CloseSlot(number);
+            return typeId >= Layout.TypeIdReserved
+                ? ReservedType(typeId)
+                : Fail(ErrorKind.InvalidArgument, length + " bytes committed of a slot of " + most);
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private RamwayException DeadSlot(uint number)
+        {
+            CloseSlot(number);
+            return Fail(dead);
         }
     }
 }

@@ -64,7 +64,7 @@ namespace Ramway
 
     public sealed unsafe partial class Sender
     {
-        /// <summary>Opens a slot for a tensor, and waits for room like <see cref="Reserve"/>.</summary>
+        /// <summary>Opens a slot for a tensor, and waits for room like <see cref="Reserve(int)"/>.</summary>
         /// <param name="type">What the elements are.</param>
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
         /// <param name="timeout">How long to wait; null: for ever.</param>
@@ -72,7 +72,7 @@ namespace Ramway
         /// <exception cref="RamwayException">
         /// <see cref="ErrorKind.InvalidArgument"/> for more than 32 dimensions, a negative one, or if the product of those other
         /// than 0 and of the element's size is 2^63 or more; <see cref="ErrorKind.TooLarge"/> if the elements and 71 + 8 bytes a
-        /// dimension are more than <see cref="RingEnd.MaxMessageLength"/>; the others of <see cref="Reserve"/>.
+        /// dimension are more than <see cref="RingEnd.MaxMessageLength"/>; the others of <see cref="Reserve(int)"/>.
         /// </exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public TensorSlot ReserveTensor(ElementType type, ReadOnlySpan<long> shape, TimeSpan? timeout = null,
@@ -100,7 +100,7 @@ namespace Ramway
         }
 
         /// <summary>Sends a tensor by a copy of its elements' bytes, in C order, and waits for room like <see
-        /// cref="Reserve"/>.</summary>
+        /// cref="Reserve(int)"/>.</summary>
         /// <param name="type">What the elements are.</param>
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
         /// <param name="data">The elements' bytes.</param>
