@@ -1,5 +1,4 @@
 using System;
-using System.IO;
 
 namespace Ramway.Sys
 {
@@ -332,15 +331,46 @@ namespace Ramway.Sys
         }
 
         /// <summary>A small file of the kernel's as text; empty if it cannot be read.</summary>
+        /// <remarks>By hand: File.ReadAllText throws where there is none, which is ordinary here, and locks what it reads.</remarks>
         internal static string ReadText(string path)
         {
-            try
-            {
-                return File.ReadAllText(path);
-            }
-            catch (Exception e) when (e is IOException || e is UnauthorizedAccessException)
+            int fd = OpenWith(WorkingDirectory, path, 0);
+            if (fd < 0)
             {
                 return "";
+            }
+            byte[] text = new byte[4096];
+            int length = 0;
+            try
+            {
+                // Such files are made while they are read, a page at a time: only an empty piece is the end.
+                for (int n; (n = ReadSome(fd, text.AsSpan(length))) > 0;)
+                {
+                    length += n;
+                    if (length == text.Length)
+                    {
+                        Array.Resize(ref text, 2 * length);
+                    }
+                }
+            }
+            finally
+            {
+                Close(fd);
+            }
+            return System.Text.Encoding.UTF8.GetString(text, 0, length);
+        }
+
+        private static int ReadSome(int fd, Span<byte> into)
+        {
+            fixed (byte* at = into)
+            {
+                long n;
+                do
+                {
+                    n = Libc.Result((long)Libc.read(fd, at, (UIntPtr)into.Length));
+                }
+                while (n == -Errno.EINTR);
+                return (int)n;
             }
         }
     }

@@ -96,6 +96,9 @@ namespace Ramway.Sys
         internal static extern int fallocate(int fd, int mode, long offset, long length);
 
         [DllImport(Name, SetLastError = true)]
+        internal static extern IntPtr read(int fd, void* buffer, UIntPtr count);
+
+        [DllImport(Name, SetLastError = true)]
         internal static extern IntPtr pread(int fd, void* buffer, UIntPtr count, long offset);
 
         [DllImport(Name, SetLastError = true)]
@@ -118,12 +121,6 @@ namespace Ramway.Sys
 
         [DllImport(Name)]
         internal static extern uint geteuid();
-
-        [DllImport(Name)]
-        internal static extern int getpagesize();
-
-        [DllImport(Name)]
-        internal static extern int sched_yield();
 
         /// <summary>A system call that the C library has no function for, or has one only in newer versions.</summary>
         [DllImport(Name, SetLastError = true)]
