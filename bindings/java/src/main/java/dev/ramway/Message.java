@@ -199,9 +199,13 @@ public final class Message extends Lent implements AutoCloseable {
         return new MessageCopy(typeId(), tag, toByteArray());
     }
 
-    /** {@return the message as a tensor; INVALID_ARGUMENT if it is none} */
+    /**
+     * {@return the message as a tensor, whose elements lie in it: good as long as the message, and for whom {@link #data} is}
+     *
+     * @throws RamwayException INVALID_ARGUMENT, with what is wrong, if it is none
+     */
     public Tensor tensor() {
-        throw new UnsupportedOperationException();
+        return Tensor.of(typeId(), data());
     }
 
     /**

@@ -353,6 +353,95 @@ public final class Sender extends Producer {
         gather(typeId, tag, parts);
     }
 
+    /**
+     * Room for the elements of a tensor, to be filled in place. Waits for it as {@link #reserve(int)} does.
+     *
+     * @param type of the elements
+     * @param shape the outermost dimension first; without any it is one element
+     * @return the slot; close without commit is an abort
+     * @throws InterruptedException if the thread is interrupted while it waits
+     * @throws RamwayException INVALID_ARGUMENT for more than 32 dimensions, or if the product of those other than 0 and of the
+     *     element's size is 2^63 or more; TOO_LARGE if the elements and 71 bytes, and 8 more for each dimension, are more than
+     *     {@link #maxMessageLength}; the others of {@link #reserve(int)}
+     */
+    public TensorSlot reserveTensor(ElementType type, long... shape) throws InterruptedException {
+        return TensorSlot.open(this, type, shape, FOREVER);
+    }
+
+    /**
+     * {@link #reserveTensor(ElementType, long...)} with a limit.
+     *
+     * @param type of the elements
+     * @param shape the outermost dimension first; without any it is one element
+     * @param timeout the longest wait
+     * @return the slot; close without commit is an abort
+     * @throws InterruptedException if the thread is interrupted while it waits
+     */
+    public TensorSlot reserveTensor(ElementType type, long[] shape, Duration timeout) throws InterruptedException {
+        return TensorSlot.open(this, type, shape, nanos(timeout));
+    }
+
+    /**
+     * Room for the elements of a tensor, if there is now.
+     *
+     * @param type of the elements
+     * @param shape the outermost dimension first; without any it is one element
+     * @return the slot, or null if the ring is full
+     */
+    public TensorSlot tryReserveTensor(ElementType type, long... shape) {
+        return TensorSlot.openNow(this, type, shape);
+    }
+
+    /**
+     * Sends a tensor by a copy of its elements, and waits for room.
+     *
+     * @param type of the elements
+     * @param shape the outermost dimension first; without any it is one element
+     * @param tag the application's
+     * @param elements in C order, little-endian
+     * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
+     * @throws RamwayException those of {@link #reserveTensor(ElementType, long...)}, and INVALID_ARGUMENT if there are not as many
+     *     elements as the shape says
+     */
+    public void sendTensor(ElementType type, long[] shape, long tag, MemorySegment elements) throws InterruptedException {
+        TensorSlot.check(type, shape, elements);
+        TensorSlot.open(this, type, shape, FOREVER).commit(tag, elements);
+    }
+
+    /**
+     * {@link #sendTensor(ElementType, long[], long, MemorySegment)} with a limit.
+     *
+     * @param type of the elements
+     * @param shape the outermost dimension first; without any it is one element
+     * @param tag the application's
+     * @param elements in C order, little-endian
+     * @param timeout the longest wait
+     * @throws InterruptedException if the thread is interrupted while it waits; nothing was sent
+     */
+    public void sendTensor(ElementType type, long[] shape, long tag, MemorySegment elements, Duration timeout)
+            throws InterruptedException {
+        TensorSlot.check(type, shape, elements);
+        TensorSlot.open(this, type, shape, nanos(timeout)).commit(tag, elements);
+    }
+
+    /**
+     * Sends a tensor by a copy of its elements if there is room now.
+     *
+     * @param type of the elements
+     * @param shape the outermost dimension first; without any it is one element
+     * @param tag the application's
+     * @param elements in C order, little-endian
+     * @return false if the ring is full
+     */
+    public boolean trySendTensor(ElementType type, long[] shape, long tag, MemorySegment elements) {
+        TensorSlot.check(type, shape, elements);
+        TensorSlot slot = TensorSlot.openNow(this, type, shape);
+        if (slot != null) {
+            slot.commit(tag, elements);
+        }
+        return slot != null;
+    }
+
     /** Makes every {@link Slot#commitUnflushed} so far visible, also while a slot is open. Never waits. */
     public void flush() {
         flushAll();
