@@ -11,8 +11,10 @@ import java.util.Objects;
  * try (Sender tx = Sender.create("frames", options)) { }
  * }
  *
- * @param capacity the ring's size in bytes, frame headers (16 bytes a message) included, rounded up to a power of two of at least a page; 0, the default, is 1 MiB for a new ring and whatever an existing one has
- * @param align what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096; 0, the default, is 16 for a new ring and whatever an existing one has
+ * @param capacity the ring's size in bytes, frame headers (16 bytes a message) included, rounded up to a power of two
+ *        of at least a page; 0, the default, is 1 MiB for a new ring and whatever an existing one has
+ * @param align what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096; 0, the default,
+ *        is 16 for a new ring and whatever an existing one has
  * @param discard lets create throw away undelivered messages that dead processes left; never those of live ones
  * @param persistent makes a new segment keep its name when its last handle goes
  * @param allowDisk accepts a file system that is not in memory
@@ -20,13 +22,18 @@ import java.util.Objects;
  * @param hugePages puts the data into huge pages and checks that it is there
  * @param prefault faults the whole data in now instead of on first use
  * @param mode the permission bits of a new segment's file, whatever the umask; 0600 by default
- * @param timeout how long opening waits for a name that is not there yet, and for a role that is taken; not at all by default
+ * @param timeout how long opening waits for a name that is not there yet, and for a role that is taken; not at all by
+ *        default
  * @param waitMode how blocking calls of the handle wait; {@link WaitMode#HYBRID} by default
- * @param membarrier whether this process may use membarrier, which takes a fence off each message and costs up to 12 ms once; true by default, false too with RAMWAY_MEMBARRIER=0 in the environment
+ * @param membarrier whether this process may use membarrier, which takes a fence off each message and costs up to 12
+ *        ms once; true by default, false too with RAMWAY_MEMBARRIER=0 in the environment
  */
-public record Options(long capacity, int align, boolean discard, boolean persistent, boolean allowDisk, boolean lockMemory, boolean hugePages, boolean prefault, int mode, Duration timeout, WaitMode waitMode, boolean membarrier) {
+public record Options(long capacity, int align, boolean discard, boolean persistent, boolean allowDisk,
+            boolean lockMemory, boolean hugePages, boolean prefault, int mode, Duration timeout, WaitMode waitMode,
+            boolean membarrier) {
     /** 1 MiB, payloads aligned to 16 bytes, hybrid waiting, no waiting for names. */
-    public static final Options DEFAULT = new Options(0, 0, false, false, false, false, false, false, 0600, Duration.ZERO, WaitMode.HYBRID, true);
+    public static final Options DEFAULT = new Options(0, 0, false, false, false, false, false, false, 0600,
+            Duration.ZERO, WaitMode.HYBRID, true);
 
     /** What is no value at all is refused here; what cannot be right, where it is used, with the name it was for. */
     public Options {
@@ -37,19 +44,23 @@ public record Options(long capacity, int align, boolean discard, boolean persist
     /**
      * {@return the same, but for this}
      *
-     * @param capacity the ring's size in bytes, frame headers (16 bytes a message) included, rounded up to a power of two of at least a page; 0, the default, is 1 MiB for a new ring and whatever an existing one has
+     * @param capacity the ring's size in bytes, frame headers (16 bytes a message) included, rounded up to a power of
+     *        two of at least a page; 0, the default, is 1 MiB for a new ring and whatever an existing one has
      */
     public Options withCapacity(long capacity) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param align what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096; 0, the default, is 16 for a new ring and whatever an existing one has
+     * @param align what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096; 0, the
+     *        default, is 16 for a new ring and whatever an existing one has
      */
     public Options withAlign(int align) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
@@ -58,7 +69,8 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      * @param discard lets create throw away undelivered messages that dead processes left; never those of live ones
      */
     public Options withDiscard(boolean discard) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
@@ -67,7 +79,8 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      * @param persistent makes a new segment keep its name when its last handle goes
      */
     public Options withPersistent(boolean persistent) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
@@ -76,7 +89,8 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      * @param allowDisk accepts a file system that is not in memory
      */
     public Options withAllowDisk(boolean allowDisk) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
@@ -85,7 +99,8 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      * @param lockMemory locks the data in memory; an error names RLIMIT_MEMLOCK if that is in the way
      */
     public Options withLockMemory(boolean lockMemory) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
@@ -94,7 +109,8 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      * @param hugePages puts the data into huge pages and checks that it is there
      */
     public Options withHugePages(boolean hugePages) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
@@ -103,7 +119,8 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      * @param prefault faults the whole data in now instead of on first use
      */
     public Options withPrefault(boolean prefault) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
@@ -112,16 +129,19 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      * @param mode the permission bits of a new segment's file, whatever the umask; 0600 by default
      */
     public Options withMode(int mode) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param timeout how long opening waits for a name that is not there yet, and for a role that is taken; not at all by default
+     * @param timeout how long opening waits for a name that is not there yet, and for a role that is taken; not at all
+     *        by default
      */
     public Options withTimeout(Duration timeout) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
@@ -130,15 +150,18 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      * @param waitMode how blocking calls of the handle wait; {@link WaitMode#HYBRID} by default
      */
     public Options withWaitMode(WaitMode waitMode) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param membarrier whether this process may use membarrier, which takes a fence off each message and costs up to 12 ms once; true by default, false too with RAMWAY_MEMBARRIER=0 in the environment
+     * @param membarrier whether this process may use membarrier, which takes a fence off each message and costs up to
+     *        12 ms once; true by default, false too with RAMWAY_MEMBARRIER=0 in the environment
      */
     public Options withMembarrier(boolean membarrier) {
-        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout, waitMode, membarrier);
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier);
     }
 }

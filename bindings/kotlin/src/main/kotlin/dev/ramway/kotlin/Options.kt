@@ -78,14 +78,23 @@ public class ListenOptionsBuilder internal constructor() {
 
     /** In bytes. */
     public var align: Int = ListenOptions.DEFAULT.align()
+
+    /** Permission bits of the socket; 0 is 0600, or 0666 with [allowedUids]. */
+    public var mode: Int = ListenOptions.DEFAULT.mode()
     public var allowedUids: Set<Int> = emptySet()
+
+    /** How long a connector may take for each message of the handshake. */
+    public var handshakeTimeout: Duration = ListenOptions.DEFAULT.handshakeTimeout().toKotlinDuration()
+    public var backlog: Int = ListenOptions.DEFAULT.backlog()
     public var lockMemory: Boolean = false
     public var prefault: Boolean = false
     public var waitMode: WaitMode = ListenOptions.DEFAULT.waitMode()
     public var membarrier: Boolean = true
 
-    internal fun build() =
-        ListenOptions(toPeer, fromPeer, align, allowedUids, lockMemory, prefault, waitMode, membarrier)
+    internal fun build() = ListenOptions(
+        toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout.java(), backlog, lockMemory, prefault, waitMode,
+        membarrier,
+    )
 }
 
 /** Infinite is more than anybody waits, and what Java can add to a clock. */
