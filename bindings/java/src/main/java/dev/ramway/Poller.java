@@ -40,9 +40,11 @@ final class Poller implements Runnable {
         DONE
     }
 
-    /** Something that waits for a word to be another than 1. */
+    /** Something that waits for a word to be another than it is. */
     static final class Entry implements Registration {
         private final long word;
+        /** What the word holds while there is nothing new. */
+        private final int armed;
         private final Half half;
         private final Thread thread;
         private final Runnable callback;
@@ -52,8 +54,9 @@ final class Poller implements Runnable {
         private State state = State.PENDING;
         private Poller poller;
 
-        private Entry(long word) {
+        private Entry(long word, int armed) {
             this.word = word;
+            this.armed = armed;
             half = null;
             thread = Thread.currentThread();
             callback = null;
@@ -62,6 +65,7 @@ final class Poller implements Runnable {
 
         Entry(Half half, Runnable callback, long longest) {
             this.word = half.mine + Layout.ROLE_WAIT;
+            this.armed = 1;
             this.half = half;
             this.thread = null;
             this.callback = callback;
@@ -163,14 +167,15 @@ final class Poller implements Runnable {
     }
 
     /**
-     * Parks a virtual thread until the word is not 1 any more.
+     * Parks a virtual thread until the word holds something else.
      *
-     * @param word armed, and mapped until this returns
+     * @param word mapped until this returns
+     * @param armed what it holds
      * @param nanos how long at most; it may return earlier for no reason, and at an interrupt
      * @return whether the word was woken
      */
-    static boolean park(long word, long nanos) {
-        Entry e = new Entry(word);
+    static boolean park(long word, int armed, long nanos) {
+        Entry e = new Entry(word, armed);
         add(e, false);
         LockSupport.parkNanos(e, nanos);
         boolean woken = !e.isPending();
@@ -226,10 +231,10 @@ final class Poller implements Runnable {
                     for (Entry e : entries) {
                         longest = Math.min(longest, e.longest);
                         if (MANY) {
-                            sleep.set(count++, e.word, 1);
+                            sleep.set(count++, e.word, e.armed);
                         } else {
                             only = e.word;
-                            expected = 1;
+                            expected = e.armed;
                         }
                     }
                 }
@@ -267,7 +272,7 @@ final class Poller implements Runnable {
             long now = System.nanoTime();
             for (int i = entries.size(); --i >= 0;) {
                 Entry e = entries.get(i);
-                if (Words.getIntAcquire(e.word) != 1 || e.longest < Waiter.ROUND && now - e.since >= e.longest) {
+                if (Words.getIntAcquire(e.word) != e.armed || e.longest < Waiter.ROUND && now - e.since >= e.longest) {
                     makeDue(e);
                 }
             }

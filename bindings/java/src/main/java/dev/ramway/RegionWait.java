@@ -123,7 +123,7 @@ final class RegionWait {
             return;
         }
         if (virtual) {
-            LockSupport.parkNanos(Math.min(nanos, POLL_NANOS));
+            Poller.park(region.wordAddress(), armed, nanos);
         } else {
             sleepInKernel(armed, nanos);
         }

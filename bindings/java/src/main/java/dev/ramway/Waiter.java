@@ -194,7 +194,7 @@ final class Waiter {
                 longest = Math.max(1, Math.min(longest, deadline - System.nanoTime()));
             }
             // What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a membarrier.
-            if (virtual ? Poller.park(half.mine + Layout.ROLE_WAIT, longest)
+            if (virtual ? Poller.park(half.mine + Layout.ROLE_WAIT, 1, longest)
                     : Futex.waitShared(half.mine + Layout.ROLE_WAIT, 1, longest)) {
                 if (half.ready()) {
                     break;
