@@ -324,6 +324,36 @@ class RegionTest {
         }
     }
 
+    /** A signal at any moment of a virtual thread's way to sleep wakes it: one that were lost would take a round of 100 ms. */
+    @Test
+    void noWakeUpIsLostByVirtualThreads() throws Exception {
+        String name = Scratch.name("virtual");
+        try (Region a = Region.create(name, 64, Options.DEFAULT.withWaitMode(WaitMode.BLOCK)); Region b = Region.open(name, Options.DEFAULT);
+                ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
+            int rounds = 500;
+            Future<Long> slow = threads.submit(() -> {
+                long count = 0;
+                for (int i = 0; i < rounds; i++) {
+                    a.await(i, Scratch.LONG);
+                    long took = System.nanoTime() - (long) LONG.getAcquire(a.data(), 0L);
+                    count += took > 90_000_000 ? 1 : 0;
+                    LONG.setRelease(a.data(), 8L, (long) i + 1);
+                }
+                return count;
+            });
+            for (int i = 0; i < rounds; i++) {
+                // From right into its way to sleep to well after it.
+                java.util.concurrent.locks.LockSupport.parkNanos(i % 10 * 20_000L);
+                LONG.setRelease(b.data(), 0L, System.nanoTime());
+                b.signal();
+                while ((long) LONG.getAcquire(b.data(), 8L) != i + 1) {
+                    Thread.yield();
+                }
+            }
+            assertTrue(slow.get(5, TimeUnit.SECONDS) <= 3, slow.get() + " took a whole round");
+        }
+    }
+
     @Test
     void closingWhileOthersUseItNeverCrashes() throws Exception {
         for (int i = 0; i < 50; i++) {
