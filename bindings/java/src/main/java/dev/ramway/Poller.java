@@ -223,7 +223,7 @@ final class Poller implements Runnable {
                 expected = turn;
                 if (sleeping) {
                     if (entries.isEmpty()) {
-                        longest = 10_000_000_000L;
+                        longest = 3_600_000_000_000L;
                     }
                     if (MANY) {
                         sleep.set(count++, turnWord, turn);

@@ -164,7 +164,7 @@ final class Waiter {
             e.fire();
         }
         boolean virtual = Thread.currentThread().isVirtual();
-        Bell.Interrupts interrupts = virtual ? null : bell.interrupts();
+        WakeOnInterrupt interrupts = virtual ? null : bell.interrupts();
         bell.sleeper = Thread.currentThread();
         if (interrupts != null) {
             interrupts.enter();
@@ -266,7 +266,7 @@ final class Waiter {
     private static final class Bell {
         private final long word;
         private boolean closed;
-        private Interrupts interrupts;
+        private WakeOnInterrupt interrupts;
         volatile Thread sleeper;
 
         Bell(long word) {
@@ -274,9 +274,9 @@ final class Waiter {
         }
 
         /** Made by the first sleep of a platform thread. */
-        Interrupts interrupts() {
+        WakeOnInterrupt interrupts() {
             if (interrupts == null) {
-                interrupts = new Interrupts(this);
+                interrupts = new WakeOnInterrupt(this::ring);
             }
             return interrupts;
         }
@@ -298,67 +298,6 @@ final class Waiter {
 
         synchronized void close() {
             closed = true;
-        }
-
-        /**
-         * Makes an interrupt of a thread in a system call end it, at once: between begin and end, {@link Thread#interrupt}
-         * calls {@link #wakeup} after it has set the flag. It is the one door to that which is open to all.
-         */
-        private static final class Interrupts extends java.nio.channels.spi.AbstractSelector {
-            private final Bell bell;
-
-            Interrupts(Bell bell) {
-                super(null);
-                this.bell = bell;
-            }
-
-            void enter() {
-                begin();
-            }
-
-            void leave() {
-                end();
-            }
-
-            @Override
-            public java.nio.channels.Selector wakeup() {
-                bell.ring();
-                return this;
-            }
-
-            @Override
-            protected void implCloseSelector() {}
-
-            @Override
-            protected java.nio.channels.SelectionKey register(
-                    java.nio.channels.spi.AbstractSelectableChannel channel, int operations, Object attachment) {
-                throw new UnsupportedOperationException();
-            }
-
-            @Override
-            public java.util.Set<java.nio.channels.SelectionKey> keys() {
-                return java.util.Set.of();
-            }
-
-            @Override
-            public java.util.Set<java.nio.channels.SelectionKey> selectedKeys() {
-                return java.util.Set.of();
-            }
-
-            @Override
-            public int selectNow() {
-                return 0;
-            }
-
-            @Override
-            public int select(long timeout) {
-                return 0;
-            }
-
-            @Override
-            public int select() {
-                return 0;
-            }
         }
     }
 }
