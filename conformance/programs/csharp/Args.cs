@@ -55,6 +55,8 @@ namespace Ramway.Conformance
             Wait = wait;
             long limit = Number("timeout", 20_000);
             Timeout = limit == 0 ? (TimeSpan?)null : TimeSpan.FromMilliseconds(limit);
+            string? calls = Environment.GetEnvironmentVariable("RAMWAY_CONFORMANCE_CALLS");
+            Asynchronous = calls == "async" || (calls != "sync" && Wait == WaitMode.Block);
             Cpu = (int)Number("cpu", -1);
             Sizes = new Sizes(Text("sizes", "mixed"));
             Size = Number("size", 0);
@@ -106,6 +108,15 @@ namespace Ramway.Conformance
 
         /// <summary>The longest single wait; null for no limit.</summary>
         internal TimeSpan? Timeout { get; }
+
+        /// <summary>Whether no flag says how long a wait may last, and a loop over all messages will do.</summary>
+        internal bool Patient => Maybe("timeout") == null;
+
+        /// <summary>
+        /// Whether to use the calls that wait without a thread: where sleeping is asked for, unless RAMWAY_CONFORMANCE_CALLS says
+        /// sync or async for all.
+        /// </summary>
+        internal bool Asynchronous { get; }
 
         internal int Cpu { get; }
 

@@ -1,5 +1,6 @@
 using System;
 using System.Diagnostics;
+using System.Threading.Tasks;
 
 namespace Ramway.Conformance
 {
@@ -21,6 +22,10 @@ namespace Ramway.Conformance
         private long next;
         private long received;
         private long bytes;
+
+        /// <summary>Of the call that is being made: the other side's epoch before it, and when it began.</summary>
+        private uint noted;
+        private long began;
 
         internal Consume(Args args)
         {
@@ -84,6 +89,12 @@ namespace Ramway.Conformance
 
         private void GetOne(bool never)
         {
+            if (!never && args.Asynchronous)
+            {
+                using MessageLease lease = place.Await(limit => rx.RecvAsync(limit));
+                Take(lease.TypeId, lease.Tag, lease.Data);
+                return;
+            }
             if (!never && received % 4 == 3)
             {
                 // What may be kept longer than a message comes in between.
@@ -142,6 +153,30 @@ namespace Ramway.Conformance
             Take(info.TypeId, info.Tag, target.AsSpan(0, info.Length));
         }
 
+        /// <summary>
+        /// Receives until nothing is left, as most programs would that wait without a thread. Each message is released when the
+        /// loop comes back for the next one.
+        /// </summary>
+        private async Task GetAll()
+        {
+            await foreach (MessageLease lease in rx.ReadAllAsync())
+            {
+                Take(lease.TypeId, lease.Tag, lease.Data);
+                if (Left() == 0)
+                {
+                    return;
+                }
+                Begin();
+            }
+            throw new EndingException(ErrorKind.Closed);
+        }
+
+        private void Begin()
+        {
+            noted = rx.PeerEpoch;
+            began = Stopwatch.GetTimestamp();
+        }
+
         private void Run()
         {
             string end = "name=Count number=0";
@@ -149,11 +184,17 @@ namespace Ramway.Conformance
             long endings = 0;
             while (Left() > 0)
             {
-                uint noted = rx.PeerEpoch;
-                long began = Stopwatch.GetTimestamp();
+                Begin();
                 try
                 {
-                    Get();
+                    if (args.Asynchronous && args.Patient && (args.How == "" || args.How == "recv"))
+                    {
+                        GetAll().GetAwaiter().GetResult();
+                    }
+                    else
+                    {
+                        Get();
+                    }
                     elapsed = Left() > 0 ? 0 : Clock.MsSince(began);
                 }
                 catch (Exception e) when (EndingException.KindOf(e) is ErrorKind kind)

@@ -57,16 +57,58 @@ namespace Ramway.Conformance
             {
                 for (;;)
                 {
-                    using Message m = place.Receive();
-                    Program.Say($"message type_id={m.TypeId} tag={m.Tag} len={m.Length} crc32={Crc32.Of(m.Data)}");
+                    ReadOne(args, place);
                 }
             }
-            catch (RamwayException e)
+            catch (Exception e) when (EndingException.KindOf(e) is ErrorKind kind)
             {
-                Program.Say($"end {Program.Named(e.Kind)}");
+                Program.Say($"end {Program.Named(kind)}");
             }
             place.Close();
         }
+
+        /// <summary>
+        /// Receives one message. Every way has checks of its own, or shares them with others: which of them meets the vectors
+        /// RAMWAY_CONFORMANCE_READ says.
+        /// </summary>
+        private static void ReadOne(Args args, Place place)
+        {
+            switch (Environment.GetEnvironmentVariable("RAMWAY_CONFORMANCE_READ"))
+            {
+                case "batch":
+                    using (Batch batch = place.Rx.RecvBatch(1, args.Timeout))
+                    {
+                        Saw(batch[0].TypeId, batch[0].Tag, batch[0].Data);
+                    }
+                    break;
+                case "into":
+                    var target = new byte[Math.Min(place.Rx.Capacity, 1 << 20)];
+                    place.Rx.RecvInto(target, out MessageInfo info, args.Timeout);
+                    Saw(info.TypeId, info.Tag, target.AsSpan(0, info.Length));
+                    break;
+                case "memory":
+                    using (OwnedMessage owned = place.Rx.RecvMemory(args.Timeout))
+                    {
+                        Saw(owned.TypeId, owned.Tag, owned.Memory.Span);
+                    }
+                    break;
+                case "async":
+                    using (MessageLease lease = place.Await(limit => place.Rx.RecvAsync(limit)))
+                    {
+                        Saw(lease.TypeId, lease.Tag, lease.Data);
+                    }
+                    break;
+                default:
+                    using (Message message = place.Receive())
+                    {
+                        Saw(message.TypeId, message.Tag, message.Data);
+                    }
+                    break;
+            }
+        }
+
+        private static void Saw(uint typeId, ulong tag, ReadOnlySpan<byte> data) =>
+            Program.Say($"message type_id={typeId} tag={tag} len={data.Length} crc32={Crc32.Of(data)}");
 
         /// <summary>The length of the message of the proof.</summary>
         private const int Shown = 4096;

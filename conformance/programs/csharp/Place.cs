@@ -1,6 +1,7 @@
 using System;
 using System.Diagnostics;
 using System.Threading;
+using System.Threading.Tasks;
 
 namespace Ramway.Conformance
 {
@@ -110,6 +111,30 @@ namespace Ramway.Conformance
 
         /// <summary>Waits for a message, for as long as a wait may last.</summary>
         internal Message Receive() => Rx.Recv(args.Timeout);
+
+        /// <summary>
+        /// Waits for what a call gives that waits without a thread, for as long as a wait may last: this program has nothing else
+        /// to do meanwhile.
+        /// </summary>
+        internal T Await<T>(Func<CancellationToken, ValueTask<T>> call)
+        {
+            using var limit = new CancellationTokenSource(args.Timeout ?? Timeout.InfiniteTimeSpan);
+            try
+            {
+                return call(limit.Token).AsTask().GetAwaiter().GetResult();
+            }
+            catch (OperationCanceledException)
+            {
+                throw new EndingException(ErrorKind.TimedOut);
+            }
+        }
+
+        /// <summary>Sends, without a thread that waits for room.</summary>
+        internal void Send(uint typeId, ReadOnlyMemory<byte> data, ulong tag) => Await(async limit =>
+        {
+            await Tx.SendAsync(typeId, data, tag, limit);
+            return true;
+        });
 
         /// <summary>Waits for room, for as long as a wait may last.</summary>
         internal Slot Reserve(int length) => Tx.Reserve(length, args.Timeout);

@@ -35,7 +35,11 @@ namespace Ramway.Conformance
             bool never = args.How == "try";
             if (flush && args.How != "reserve")
             {
-                if (!never)
+                if (!never && args.Asynchronous)
+                {
+                    place.Send(m.TypeId, m.Payload.ToArray(), m.Tag);
+                }
+                else if (!never)
                 {
                     place.Tx.Send(m.TypeId, m.Payload, m.Tag, args.Timeout);
                 }
