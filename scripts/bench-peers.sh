@@ -90,7 +90,7 @@ quoted() { printf '"%s"' "$(printf '%s' "$1" | tr '\t' ' ' | tr -d '\000-\037\17
 # The last line of the log that says what is wrong, rather than that something is.
 last_error() {
     grep -iE '(^|[^a-z])(error|fatal)([^a-z]|$)' "$log" |
-        grep -vE 'could not compile|failed to run custom build command|aborting due to|For more information|--explain' |
+        grep -vE 'could not compile|failed to run custom build command|aborting due to|For more information|--explain|\[Help [0-9]\]|-rf :|e-run Maven|After correcting' |
         tail -n 1 | sed 's/^ *//' | cut -c 1-300
 }
 
@@ -311,6 +311,10 @@ java_command() { # MODULE
 }
 
 install_java() { # MODULE
+    if [ "$1" = kotlin ]; then
+        # Where `make test` builds it, and where Maven finds it.
+        run_logged "Kotlin port" env CARGO_TARGET_DIR="${manifests%/*}" sh bindings/kotlin/test.sh build || return 1
+    fi
     run_logged "peer $1 in Java" env JAVA_HOME="$java_home" mvn -q -B -f bench/peers/java/pom.xml -pl ":bench-$1" -am \
         -Dmaven.test.skip=true -Dbench.build="$java_build" -Dramway.build="$java_build/ramway" package
 }
