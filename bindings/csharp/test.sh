@@ -50,6 +50,8 @@ build() {
 
 # Tests: what they print, and the last line's counts.
 tests() {
+    # The newest, of the framework that was just built for; the names are ours.
+    # shellcheck disable=SC2012
     program=$(ls -t "$build"bin/Ramway.Tests/Release/*/Ramway.Tests.dll | head -n 1)
     # shellcheck disable=SC2086
     { sh dotnet.sh exec "$program" ${ARGS:-} 2>&1; echo "$?" >"$tmp/rc"; } | tee "$tmp/log"

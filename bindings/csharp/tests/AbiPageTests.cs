@@ -90,7 +90,8 @@ namespace Ramway.Tests
                     else
                     {
                         Check.That(line.StartsWith("tail ", StringComparison.Ordinal), "what is '" + line + "'?");
-                        Check.Equal(ulong.Parse(line.Substring(5).Trim(), NumberStyles.HexNumber), BitConverter.ToUInt64(file, 0x480), "tail");
+                        ulong tail = ulong.Parse(line.Substring(5).Trim(), NumberStyles.HexNumber);
+                        Check.Equal(tail, BitConverter.ToUInt64(file, 0x480), "tail");
                     }
                 }
                 Check.That(block.Value.Count > 2, "an empty block");

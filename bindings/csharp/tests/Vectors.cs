@@ -49,7 +49,9 @@ namespace Ramway.Tests
             Json.OnlyKnows(json, "at", "hex", "mask");
             At = json.GetProperty("at").GetInt64();
             Hex = Json.Bytes(json.GetProperty("hex"));
-            Mask = json.TryGetProperty("mask", out JsonElement mask) ? Json.Bytes(mask) : Enumerable.Repeat((byte)0xFF, Hex.Length).ToArray();
+            Mask = json.TryGetProperty("mask", out JsonElement mask)
+                ? Json.Bytes(mask)
+                : Enumerable.Repeat((byte)0xFF, Hex.Length).ToArray();
         }
 
         internal long At { get; }
@@ -58,8 +60,9 @@ namespace Ramway.Tests
 
         internal byte[] Mask { get; }
 
-        internal static List<VectorRun> All(JsonElement json, string name) =>
-            json.TryGetProperty(name, out JsonElement runs) ? runs.EnumerateArray().Select(r => new VectorRun(r)).ToList() : new List<VectorRun>();
+        internal static List<VectorRun> All(JsonElement json, string name) => json.TryGetProperty(name, out JsonElement runs)
+            ? runs.EnumerateArray().Select(r => new VectorRun(r)).ToList()
+            : new List<VectorRun>();
     }
 
     /// <summary>What a reader of an image finds.</summary>
@@ -80,7 +83,8 @@ namespace Ramway.Tests
             if (json.TryGetProperty("attached", out JsonElement attached))
             {
                 Json.OnlyKnows(attached, "epoch", "peer_epoch", "capacity", "max");
-                Attached = string.Join(" ", new[] { "epoch", "peer_epoch", "capacity", "max" }.Select(n => attached.GetProperty(n).GetInt64()));
+                string[] numbers = { "epoch", "peer_epoch", "capacity", "max" };
+                Attached = string.Join(" ", numbers.Select(n => attached.GetProperty(n).GetInt64()));
             }
             if (json.TryGetProperty("region", out JsonElement region))
             {
