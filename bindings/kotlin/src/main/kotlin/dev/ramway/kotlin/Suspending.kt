@@ -1,5 +1,7 @@
 package dev.ramway.kotlin
 
+import dev.ramway.ErrorKind
+import dev.ramway.RamwayException
 import dev.ramway.Registration
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.Dispatchers
@@ -40,9 +42,18 @@ internal suspend inline fun awaitCallback(crossinline register: (Runnable) -> Re
 internal suspend fun <T : AutoCloseable> opening(block: () -> T): T {
     var made: T? = null
     try {
-        return runInterruptible(Dispatchers.IO) { block().also { made = it } }
+        return runInterruptible(Dispatchers.IO) { interruptible(block).also { made = it } }
     } catch (cancelled: CancellationException) {
         made?.close()
         throw cancelled
     }
 }
+
+/** The port's calls that do not declare InterruptedException say with an error of their own that they were interrupted. */
+private inline fun <T> interruptible(block: () -> T): T =
+    try {
+        block()
+    } catch (failure: RamwayException) {
+        if (failure.kind() != ErrorKind.INTERRUPTED) throw failure
+        throw InterruptedException(failure.message)
+    }

@@ -155,7 +155,7 @@ class FlowTest {
         Sender.create(name) { capacity = 4.KiB }.use { tx ->
             Peer("receiver", name).use { peer ->
                 peer.expect("ready")
-                while (tx.trySend(type, ByteArray(1000))) Unit
+                while (tx.trySend(type, ByteArray(1000))) continue
                 val sender = async(Dispatchers.Default) { runCatching { tx.send(type, ByteArray(1000)) } }
                 peer.kill()
                 assertIs<PeerDeadException>(withTimeout(20.seconds) { sender.await() }.exceptionOrNull())

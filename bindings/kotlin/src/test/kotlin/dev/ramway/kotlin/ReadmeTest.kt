@@ -71,7 +71,7 @@ suspend fun ask(): Double =
 private suspend fun answer(bus: Bus, question: Message) {
     check(question.toByteArray().decodeToString() == "EURUSD")
     val price = ByteBuffer.allocate(8).order(ByteOrder.nativeOrder()).putDouble(0, 1.16)
-    bus.send(question.type, price, question.tag())
+    bus.sender.send(question.type, price, question.tag())
 }
 
 /** The README's programs are these, to the letter, and they run. */

@@ -104,7 +104,7 @@ class RingTest {
                 assertTrue(took < 2.seconds, "cancelled after $took")
             }
             assertFailsWith<TimeoutCancellationException> { withTimeout(20.milliseconds) { rx.recv() } }
-            while (tx.trySend(type, ByteArray(1000))) Unit
+            while (tx.trySend(type, ByteArray(1000))) continue
             assertFailsWith<TimeoutCancellationException> { withTimeout(20.milliseconds) { tx.send(type, ByteArray(1000)) } }
             rx.recv().close()
             tx.send(type, ByteArray(1000))
@@ -153,6 +153,8 @@ class RingTest {
             assertEquals(ErrorKind.INVALID_ARGUMENT, differs.kind())
             Receiver.open(name).use { assertTrue(tx.peerAlive) }
         }
+        // A close is delivered like a message, and the ring stays until then.
+        Receiver.open(name).use { rx -> assertFailsWith<ClosedException> { rx.recv() } }
         val missing = assertFailsWith<RamwayException> { Receiver.open(freshName("missing")) }
         assertEquals(ErrorKind.NOT_FOUND, missing.kind())
         val took = measureTime {
