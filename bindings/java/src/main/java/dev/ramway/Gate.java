@@ -65,7 +65,7 @@ abstract class Gate {
     /** What this handle is dead of, or null. Written inside the gate. */
     ErrorKind dead;
 
-    /** Whether something of this handle's is lent to the user. Asked by its owner, or when that is not inside. */
+    /** Whether something of this handle's is lent to the user. Certain to its owner, and while nobody is inside. */
     abstract boolean isOut();
 
     /** Gives back what a loop over messages that was left has still out. By its thread; false: it is not that. */
@@ -293,7 +293,9 @@ abstract class Gate {
         // Another thread is in a call, which ends now, or has something out: then the end of that finishes the close.
         long began = System.nanoTime();
         for (long pause = 20_000; (int) INSIDE.getAcquire(h) != 0; pause = Math.min(2 * pause, 1_000_000)) {
-            if (!interruptWait() && System.nanoTime() - began > 1_000_000) {
+            // A guess from here, where its thread may be about to change it: what is out may be so for long, a call is not.
+            long patience = isOut() ? 1_000_000 : 1_000_000_000;
+            if (!interruptWait() && System.nanoTime() - began > patience) {
                 break;
             }
             LockSupport.parkNanos(pause);
