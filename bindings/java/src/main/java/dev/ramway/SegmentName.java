@@ -47,8 +47,14 @@ final class SegmentName implements AutoCloseable {
         if (name.isEmpty() || name.length() > NAME_MAX || name.charAt(0) == '.' || name.endsWith(".sock")) {
             return false;
         }
-        return name.chars().allMatch(c -> c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.'
-                || c == '_' || c == '-');
+        for (int i = 0; i < name.length(); i++) {
+            char c = name.charAt(i);
+            boolean letter = c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z';
+            if (!letter && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-') {
+                return false;
+            }
+        }
+        return true;
     }
 
     /**

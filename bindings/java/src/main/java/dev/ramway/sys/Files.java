@@ -3,8 +3,7 @@ package dev.ramway.sys;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import java.io.FileInputStream;
-import java.io.IOException;
+import java.io.ByteArrayOutputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -178,7 +177,11 @@ public final class Files {
      * @throws SysException if the kernel does not say
      */
     public static Stat stat(int fd) throws SysException {
-        return statx(fd, "", AT_EMPTY_PATH);
+        int errno = statx(fd, "", AT_EMPTY_PATH);
+        if (errno != 0) {
+            throw new SysException(errno, "");
+        }
+        return Stat.of(Libc.scratch().buffer);
     }
 
     /**
@@ -187,26 +190,23 @@ public final class Files {
      * @throws SysException if the kernel does not say
      */
     public static Stat statAt(int dir, String name) throws SysException {
-        try {
-            return statx(dir, name, AT_SYMLINK_NOFOLLOW);
-        } catch (SysException e) {
-            if (e.errno() == Errno.ENOENT) {
-                return null;
-            }
-            throw e;
+        int errno = statx(dir, name, AT_SYMLINK_NOFOLLOW);
+        if (errno == Errno.ENOENT) {
+            return null;
         }
+        if (errno != 0) {
+            throw new SysException(errno, "");
+        }
+        return Stat.of(Libc.scratch().buffer);
     }
 
-    private static Stat statx(int dir, String name, int flags) throws SysException {
-        MemorySegment result = Libc.scratch().buffer;
+    /** Leaves what there is in this thread's buffer: 0 or the error. */
+    private static int statx(int dir, String name, int flags) {
+        long result = Libc.scratch().buffer.address();
         try (Arena arena = Arena.ofConfined()) {
             long path = Libc.string(arena, name).address();
-            long errno = Libc.syscallAgain(STATX, dir, path, flags, STATX_BASIC_STATS, result.address(), 0);
-            if (errno != 0) {
-                throw new SysException((int) -errno, "");
-            }
+            return (int) -Libc.syscallAgain(STATX, dir, path, flags, STATX_BASIC_STATS, result, 0);
         }
-        return Stat.of(result);
     }
 
     /**
@@ -279,15 +279,30 @@ public final class Files {
         }
     }
 
-    /**
-     * What a file of the kernel's says; empty if it cannot be read. Not by a channel, which an interrupt of the thread
-     * would close.
-     */
+    /** What a file of the kernel's says; empty if it cannot be read. */
     public static String text(String path) {
-        try (FileInputStream in = new FileInputStream(path)) {
-            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-        } catch (IOException e) {
-            return "";
+        return new String(bytes(path), StandardCharsets.UTF_8);
+    }
+
+    /** The same as bytes. Such files have no length to ask for; and an interrupt of the thread would close a channel. */
+    static byte[] bytes(String path) {
+        int fd = openat(AT_CWD, path, O_RDONLY, 0);
+        if (fd < 0) {
+            return new byte[0];
+        }
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        byte[] piece = new byte[4096];
+        try {
+            int n;
+            do {
+                n = readAt(fd, piece, piece.length, all.size());
+                all.write(piece, 0, n);
+            } while (n == piece.length);
+            return all.toByteArray();
+        } catch (SysException e) {
+            return new byte[0];
+        } finally {
+            close(fd);
         }
     }
 }

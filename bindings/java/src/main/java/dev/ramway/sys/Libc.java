@@ -10,7 +10,6 @@ import java.lang.foreign.MemoryLayout.PathElement;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
-import java.lang.invoke.VarHandle;
 import java.nio.charset.StandardCharsets;
 
 /**
@@ -21,8 +20,7 @@ import java.nio.charset.StandardCharsets;
  * call lasts. Whoever calls sees to it that the memory stays.
  */
 public final class Libc {
-    private static final VarHandle ERRNO =
-            Linker.Option.captureStateLayout().varHandle(PathElement.groupElement("errno"));
+    private static final long ERRNO = Linker.Option.captureStateLayout().byteOffset(PathElement.groupElement("errno"));
     private static final MethodHandle SYSCALL = link("syscall", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG,
             JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG), Linker.Option.firstVariadicArg(1),
             Linker.Option.captureCallState("errno"));
@@ -31,7 +29,12 @@ public final class Libc {
     private static final int FCNTL = Platform.pick(72, 25);
     private static final int GETEUID = Platform.pick(107, 175);
 
-    private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
+    private static final ThreadLocal<Scratch> SCRATCH = new ThreadLocal<>() {
+        @Override
+        protected Scratch initialValue() {
+            return new Scratch();
+        }
+    };
 
     private Libc() {}
 
@@ -77,7 +80,7 @@ public final class Libc {
         MemorySegment state = SCRATCH.get().state;
         try {
             long result = (long) SYSCALL.invokeExact(state, (long) number, a, b, c, d, e, f);
-            return result != -1 ? result : -(int) ERRNO.get(state, 0L);
+            return result != -1 ? result : -state.get(JAVA_INT, ERRNO);
         } catch (Throwable t) {
             throw unexpected(t);
         }

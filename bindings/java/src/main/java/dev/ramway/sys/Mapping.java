@@ -1,7 +1,5 @@
 package dev.ramway.sys;
 
-import java.io.FileInputStream;
-import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -69,21 +67,16 @@ public final class Mapping {
 
     /** There is no system call for it: the kernel tells each process by a number in the vector that starts it. */
     private static int askPageSize() {
-        int size = PAGE_SIZE_DEFAULT;
-        try (FileInputStream in = new FileInputStream("/proc/self/auxv")) {
-            ByteBuffer pairs = ByteBuffer.wrap(in.readAllBytes()).order(ByteOrder.nativeOrder());
-            while (pairs.remaining() >= 16) {
-                long key = pairs.getLong();
-                long value = pairs.getLong();
-                if (key == AT_PAGESZ) {
-                    size = (int) value;
-                }
+        ByteBuffer pairs = ByteBuffer.wrap(Files.bytes("/proc/self/auxv")).order(ByteOrder.nativeOrder());
+        while (pairs.remaining() >= 16) {
+            long key = pairs.getLong();
+            long value = pairs.getLong();
+            if (key == AT_PAGESZ) {
+                return (int) value;
             }
-        } catch (IOException e) {
-            // Without /proc. A larger page than this is met at the first mmap, as EINVAL.
-            return size;
         }
-        return size;
+        // Without /proc. A larger page than this is met at the first mmap, as EINVAL.
+        return PAGE_SIZE_DEFAULT;
     }
 
     private static long mmap(long at, long length, int protection, int flags, int fd, long offset) {

@@ -87,10 +87,33 @@ public final class Space {
         return available - Math.min(available, Math.min(total / 32, HEADROOM));
     }
 
-    /** The number after the line that starts with exactly this word. */
+    /** The number after the line that starts with exactly this word. Simple means: this is on every program's way. */
     static OptionalLong field(String text, String name) {
-        return text.lines().map(line -> line.trim().split("\\s+")).filter(words -> words.length > 1 && words[0].equals(name))
-                .findFirst().map(words -> number(words[1])).orElse(OptionalLong.empty());
+        for (int at = 0; at >= 0 && at < text.length(); at = next(text, at)) {
+            if (!text.startsWith(name, at)) {
+                continue;
+            }
+            int begin = at + name.length();
+            int end = begin;
+            while (end < text.length() && text.charAt(end) == ' ') {
+                end++;
+            }
+            if (end == begin) {
+                continue;
+            }
+            begin = end;
+            while (end < text.length() && text.charAt(end) > ' ') {
+                end++;
+            }
+            return number(text.substring(begin, end));
+        }
+        return OptionalLong.empty();
+    }
+
+    /** Where the next line begins, below 0 if there is none. */
+    private static int next(String text, int at) {
+        int end = text.indexOf('\n', at);
+        return end < 0 ? -1 : end + 1;
     }
 
     static OptionalLong number(String text) {

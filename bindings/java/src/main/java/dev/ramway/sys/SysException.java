@@ -14,8 +14,18 @@ public class SysException extends Exception {
      */
     public SysException(int errno, String what) {
         // No stack trace: the public exception that it becomes the cause of has one.
-        super(errno == 0 ? what : (what.isEmpty() ? "" : what + ": ") + Errno.text(errno), null, false, false);
+        super(what, null, false, false);
         this.errno = errno;
+    }
+
+    /** What was done, and the system's words for the error. Put together when somebody asks: many are only decided by. */
+    @Override
+    public String getMessage() {
+        String what = super.getMessage();
+        if (errno == 0) {
+            return what;
+        }
+        return (what.isEmpty() ? "" : what + ": ") + Errno.text(errno);
     }
 
     /** The system's error number, 0 where the reason is another one. */
