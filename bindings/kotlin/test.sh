@@ -17,7 +17,7 @@ built=$target/kotlin
 maven="mvn -q -B -Dramway.build=$built"
 
 # The Java port is found where Maven keeps what it has downloaded.
-mvn -q -B -f ../java/pom.xml -DskipTests -Dramway.build="$target/java" install || exit 1
+mvn -q -B -f ../java/pom.xml -Dmaven.test.skip=true -Dramway.build="$target/java" install || exit 1
 
 case ${1:-test} in
 build) $maven -Dmaven.test.skip=true install ;;

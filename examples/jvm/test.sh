@@ -15,7 +15,7 @@ maven="mvn -q -B"
 built=$target/examples-jvm
 
 # Everything is installed where Maven keeps what it has downloaded: that is how the three find each other.
-$maven -f "$root/bindings/java/pom.xml" -DskipTests -Dramway.build="$target/java" install &&
+$maven -f "$root/bindings/java/pom.xml" -Dmaven.test.skip=true -Dramway.build="$target/java" install &&
     $maven -f "$root/bindings/kotlin/pom.xml" -Dmaven.test.skip=true -Dramway.build="$target/kotlin" install &&
     $maven -Dramway.build="$built" package || exit 1
 

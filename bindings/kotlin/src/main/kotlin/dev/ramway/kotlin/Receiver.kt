@@ -57,10 +57,13 @@ public class Receiver internal constructor(
      * The next message, to be closed (`use`); suspends while there is none. [ClosedException] after the sender's close,
      * [dev.ramway.PeerDeadException] after its death, each when everything was received.
      */
-    public suspend fun recv(): Message {
+    public suspend fun recv(): Message = glance { blocking.tryRecv() } ?: recvLater()
+
+    // Apart, because a function that suspends in a loop makes a continuation at each call, also where it need not wait.
+    private suspend fun recvLater(): Message {
         while (true) {
-            glance { blocking.tryRecv() }?.let { return it }
             awaitMessage()
+            glance { blocking.tryRecv() }?.let { return it }
         }
     }
 
@@ -68,10 +71,12 @@ public class Receiver internal constructor(
     public fun tryRecv(): Message? = blocking.tryRecv()
 
     /** Up to [max] messages, those that are there, to be closed together; suspends while there is none. */
-    public suspend fun recvBatch(max: Int = 64): Batch {
+    public suspend fun recvBatch(max: Int = 64): Batch = glance { blocking.tryRecvBatch(max) } ?: recvBatchLater(max)
+
+    private suspend fun recvBatchLater(max: Int): Batch {
         while (true) {
-            glance { blocking.tryRecvBatch(max) }?.let { return it }
             awaitMessage()
+            glance { blocking.tryRecvBatch(max) }?.let { return it }
         }
     }
 
@@ -89,7 +94,7 @@ public class Receiver internal constructor(
     public fun messages(): Flow<Message> = flow {
         while (true) {
             // Only the receive's own Closed is the end of the flow: the collector may fail with one of another ring.
-            val message = orEnd { recv() } ?: break
+            val message = orEnd { blocking.tryRecv() ?: recv() } ?: break
             message.use { emit(it) }
         }
     }
@@ -97,7 +102,7 @@ public class Receiver internal constructor(
     /** As [messages], up to [max] at a time, those that are there: one release and one emission for all of them. */
     public fun batches(max: Int = 64): Flow<Batch> = flow {
         while (true) {
-            val batch = orEnd { recvBatch(max) } ?: break
+            val batch = orEnd { blocking.tryRecvBatch(max) ?: recvBatch(max) } ?: break
             batch.use { emit(it) }
         }
     }
