@@ -1,0 +1,199 @@
+#!/bin/sh
+# What the Makefile runs: `sh test.sh build|all|quick|lint|javadoc|dist|clean`.
+#
+#   CI=true    what cannot be run here (no JDK, no Maven) is a failure
+#   ARGS       more for Maven, such as -Dtest=BusTest
+set -u
+cd "$(dirname "$0")" || exit 1
+root=$(cd ../.. && pwd)
+case ${CARGO_TARGET_DIR:-} in
+/*) target=$CARGO_TARGET_DIR ;;
+*) target=$root/${CARGO_TARGET_DIR:-target} ;;
+esac
+build=$target/java
+if [ "${1:-all}" = clean ]; then
+    rm -rf "$build"
+    exit
+fi
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM
+passed=0 failed=0 skipped=0
+
+# A step that is no test: only its failure counts.
+step() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@" >"$tmp/log" 2>&1; then
+        printf '==> %s: ok\n' "$name"
+    else
+        failed=$((failed + 1))
+        printf '==> %s: failed\n' "$name"
+        cat "$tmp/log"
+        return 1
+    fi
+}
+
+# A check that is a test: it counts.
+check() { # NAME COMMAND...
+    if step "$@"; then passed=$((passed + 1)); fi
+}
+
+# What this machine lacks.
+missing() { # NAME WHAT
+    if [ "${CI:-}" = true ]; then failed=$((failed + 1)); else skipped=$((skipped + 1)); fi
+    printf '==> %s: not run, %s\n' "$1" "$2"
+}
+
+maven() { mvn -q -B -Dramway.build="$build" "$@"; }
+
+# A registry that does not answer at once is asked again.
+fetch() {
+    for try in 1 2 3; do
+        "$@" >"$tmp/fetched" 2>&1 && return 0
+        cat "$tmp/fetched"
+        grep -q -e 'could not be resolved' -e 'Could not transfer' "$tmp/fetched" || return 1
+        [ "$try" = 3 ] || sleep 5
+    done
+    return 1
+}
+
+# One at a time, where the system can say so: several suites may want the jar at once.
+mkdir -p "$target" || exit 1
+lock() { if command -v flock >/dev/null; then exec 9>"$target/java-package.lock" && flock 9; fi; }
+unlock() { if command -v flock >/dev/null; then exec 9>&-; fi; }
+
+jar() { ls "$build"/ramway-*.jar | grep -v -e -sources -e -javadoc; }
+
+# The compiler's own warnings are errors: see pom.xml.
+package() {
+    lock
+    step 'javac and the jar' fetch maven -DskipTests package
+    built=$?
+    unlock
+    return $built
+}
+
+shape() {
+    find src -name '*.java' | while read -r file; do
+        awk -v file="$file" '
+            length($0) > 140 { printf "%s:%d: %d characters, 140 are the most\n", file, FNR, length($0); bad = 1 }
+            /\t/ { printf "%s:%d: a tab\n", file, FNR; bad = 1 }
+            / $/ { printf "%s:%d: a space at the end\n", file, FNR; bad = 1 }
+            END { if (FNR > 700) { printf "%s: %d lines, 700 are the most\n", file, FNR; bad = 1 }; exit bad }' "$file" ||
+            echo bad >"$tmp/shape"
+    done
+    [ ! -e "$tmp/shape" ]
+}
+
+lint() { check 'lines and files' shape; }
+
+javadoc() { check 'javadoc without a warning' fetch maven compile javadoc:javadoc; }
+
+# Java 22, the first with java.lang.foreign: whatever compiled it.
+class_files() {
+    find "$build/classes" -name '*.class' >"$tmp/classes"
+    [ -s "$tmp/classes" ] || { echo 'no class files'; return 1; }
+    while read -r class; do
+        major=$(od -An -tu1 -j6 -N2 "$class" | awk '{ print $1 * 256 + $2 }')
+        [ "$major" = 66 ] || { echo "$class has major version $major, not 66"; return 1; }
+    done <"$tmp/classes"
+}
+
+tests() {
+    rm -rf "$build/surefire-reports"
+    # shellcheck disable=SC2086
+    maven ${ARGS:-} test 2>&1 | tee "$tmp/log"
+    counts=$(sh "$root/scripts/surefire.sh" "$build/surefire-reports")
+    printf '==> tests: %s\n' "$counts"
+    # shellcheck disable=SC2046
+    set -- $(printf '%s\n' "$counts" | sed 's/[^0-9][^0-9]*/ /g')
+    # Maven ends with an error that no test is guilty of: the tests do not compile, or their process died.
+    if grep -q '^\[ERROR\]' "$tmp/log" && [ "$2" -eq 0 ]; then set -- "$1" 1 "$3"; fi
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# The programs of README.md as a user has them: with nothing but the jar.
+user() {
+    export RAMWAY_DIR="$tmp/ramway"
+    mkdir -p "$RAMWAY_DIR" "$tmp/src/user" || exit 1
+    for program in Producer Consumer; do
+        awk -v file="// $program.java" '/^```/ { inside = 0 } inside; $0 == file { inside = 1 }' README.md >"$tmp/src/$program.java"
+        { echo 'package user;' && cat "$tmp/src/$program.java"; } >"$tmp/src/user/$program.java"
+    done
+    echo 'module user { requires dev.ramway; }' >"$tmp/src/user/module-info.java"
+    archive=$(jar)
+    check 'a program on the class path' on_the_class_path
+    check 'a module that requires dev.ramway' on_the_module_path
+    check 'what a program is told that may not call libc' refused
+}
+
+# Both ends of one ring, in two processes; one says what it got.
+both() { # COMMAND
+    "$@" Producer >"$tmp/producer" 2>&1 &
+    producer=$!
+    "$@" Consumer >"$tmp/consumer" 2>&1
+    status=$?
+    wait "$producer" || status=1
+    cat "$tmp/producer" "$tmp/consumer"
+    [ "$status" -eq 0 ] && [ "$(cat "$tmp/consumer")" = 'type 1, tag 7: hello' ]
+}
+
+# A program that hangs is a failure.
+run_plain() { timeout 60 "$JAVA_HOME/bin/java" --enable-native-access=ALL-UNNAMED -cp "$archive:$tmp/plain" "$1"; }
+
+run_module() { timeout 60 "$JAVA_HOME/bin/java" --enable-native-access=dev.ramway -p "$archive:$tmp/modules" -m "user/user.$1"; }
+
+on_the_class_path() {
+    "$JAVA_HOME/bin/javac" -cp "$archive" -d "$tmp/plain" "$tmp/src/Producer.java" "$tmp/src/Consumer.java" && both run_plain
+}
+
+on_the_module_path() {
+    "$JAVA_HOME/bin/javac" -p "$archive" -d "$tmp/modules/user" "$tmp"/src/user/*.java && both run_module
+}
+
+refused() {
+    # Virtual machines from 24 on warn unless they are told to refuse; those before refuse if anything else is named.
+    deny=--illegal-native-access=deny
+    "$JAVA_HOME/bin/java" $deny -version >/dev/null 2>&1 || deny=--enable-native-access=java.base
+    ! "$JAVA_HOME/bin/java" $deny -cp "$archive:$tmp/plain" Producer >"$tmp/denied" 2>&1
+    cat "$tmp/denied"
+    grep -q 'start it with --enable-native-access=dev.ramway' "$tmp/denied"
+}
+
+dist() {
+    fetch maven -DskipTests package javadoc:jar && mkdir -p "$build/dist" && cp "$build"/ramway-*.jar "$build/dist" &&
+        cp pom.xml "$build/dist/$(basename "$(jar)" .jar).pom" && ls "$build"/dist/*
+}
+
+if ! JAVA_HOME=$(sh "$root/scripts/jdk.sh" 2>"$tmp/why"); then
+    missing 'Java' "$(cat "$tmp/why"); install one, or let JAVA_HOME name it"
+elif ! command -v mvn >/dev/null; then
+    missing 'Java' 'Maven (mvn) is not on the PATH'
+else
+    export JAVA_HOME
+    case "${1:-all}" in
+    build) package && jar ;;
+    all)
+        if package; then
+            lint
+            javadoc
+            check 'class files for Java 22' class_files
+            user
+            tests
+        fi
+        ;;
+    quick) tests ;;
+    lint) package && lint ;;
+    javadoc) javadoc ;;
+    dist) dist || failed=1 ;;
+    *)
+        echo 'sh test.sh [build|all|quick|lint|javadoc|dist|clean]' >&2
+        exit 2
+        ;;
+    esac
+fi
+case "${1:-all}" in
+all | quick) printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped" ;;
+esac
+[ "$failed" -eq 0 ]
