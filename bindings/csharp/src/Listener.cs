@@ -117,8 +117,9 @@ namespace Ramway
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public Bus Accept(TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
-            Patience.Check(timeout);
-            return _reception.Queue.Ask(cancellationToken).Wait(timeout ?? Timeout.InfiniteTimeSpan);
+            TimeSpan limit = timeout ?? Timeout.InfiniteTimeSpan;
+            Deadline.Check(limit, "timeout");
+            return _reception.Queue.Ask(cancellationToken).Wait(limit);
         }
 
         /// <summary>The next bus, for which no thread of the pool waits. Errors as those of <see cref="Accept"/>.</summary>
