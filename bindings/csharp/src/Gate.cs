@@ -5,7 +5,7 @@ namespace Ramway
 {
     /// <summary>Lets one thread at a time into a handle, and a close in from any.</summary>
     /// <remarks>
-    /// A call stores into <c>inside</c> and then loads <c>shut</c>; a close stores <c>shut</c> and then loads <c>inside</c>. At
+    /// A call stores into <c>state</c> and then loads <c>shut</c>; a close stores <c>shut</c> and then loads <c>state</c>. At
     /// least one of them has to see the other's store, so there must be a full fence between the two on both sides. The call's is
     /// left out, because a close makes up for it by Interlocked.MemoryBarrierProcessWide, which is there for this: a fence on each
     /// message costs more than all the rest of it. What keeps the compiler from exchanging the two is that both are volatile.
@@ -15,15 +15,17 @@ namespace Ramway
         private const int Closed = 1;
         private const int Dead = 2;
 
-        private const int Free = 0;
-        private const int Calling = 1;
-        private const int Out = 2;
+        // In the low two bits of state. The rest of it counts what was out and has ended.
+        private const uint Calling = 1;
+        private const uint Out = 2;
+        private const uint What = 3;
 
         /// <summary>
-        /// What keeps other calls out: a call in progress, or a slot, message or batch that is out. A second call at the very same
-        /// moment may go unnoticed; one that finds another one waiting or working never does.
+        /// What keeps other calls out: a call in progress, or a slot, message or batch that is out, and then all of this word is
+        /// its ticket: good for as long as it stands here. (One that was kept over 2^30 others would pass for a later one.) A
+        /// second call at the very same moment may go unnoticed; one that finds another one waiting or working never does.
         /// </summary>
-        private int inside;
+        private uint state;
         /// <summary>What keeps all calls out; 0 lets them in.</summary>
         private int shut;
 
@@ -31,16 +33,16 @@ namespace Ramway
         internal bool IsTaken
         {
             [MethodImpl(MethodImplOptions.AggressiveInlining)]
-            get => inside != Free;
+            get => (state & What) != 0;
         }
 
         /// <summary>Whether a call is in progress. After a close that is false, none begins.</summary>
-        internal bool IsCalling => Volatile.Read(ref inside) == Calling;
+        internal bool IsCalling => (Volatile.Read(ref state) & What) == Calling;
 
         /// <summary>
         /// Whether a slot, message or batch is out. While it is, a close leaves the memory mapped, for its end to finish.
         /// </summary>
-        internal bool IsOut => Volatile.Read(ref inside) == Out;
+        internal bool IsOut => (Volatile.Read(ref state) & What) == Out;
 
         /// <summary>
         /// Begins a call, which <see cref="Leave"/> or <see cref="LeaveOut"/> ends, whatever this said. False: the handle is shut.
@@ -48,17 +50,51 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal bool Enter()
         {
-            Volatile.Write(ref inside, Calling);
+            Volatile.Write(ref state, state & ~What | Calling);
             return Volatile.Read(ref shut) == 0;
         }
 
-        /// <summary>Ends a call, or what is out. Release: whoever closes sees all that it did.</summary>
+        /// <summary>
+        /// Begins a call that gives something out, and gives its ticket. If it turns out that nothing is to be given out, <see
+        /// cref="Enter"/> and <see cref="Leave"/> follow, and then a look whether a close took it for out.
+        /// </summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        internal void Leave() => Volatile.Write(ref inside, Free);
+        internal uint EnterOut()
+        {
+            uint ticket = state | Out;
+            Volatile.Write(ref state, ticket);
+            return ticket;
+        }
 
-        /// <summary>Ends a call that gave something out.</summary>
+        /// <summary>Ends a call. Release: whoever closes sees all that it did.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        internal void LeaveOut() => Volatile.Write(ref inside, Out);
+        internal void Leave() => Volatile.Write(ref state, state & ~What);
+
+        /// <summary>Ends a call that gave something out, and gives its ticket.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal uint LeaveOut()
+        {
+            uint ticket = state & ~What | Out;
+            Volatile.Write(ref state, ticket);
+            return ticket;
+        }
+
+        /// <summary>Whether this is what is out.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal bool Holds(uint ticket) => state == ticket;
+
+        /// <summary>Ends what is out.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal void End(uint ticket) => Volatile.Write(ref state, unchecked(ticket - Out + What + 1));
+
+        /// <summary>Ends what is out, if something is: it was given up.</summary>
+        internal void EndAny()
+        {
+            if (IsOut)
+            {
+                End(state);
+            }
+        }
 
         /// <summary>Whether calls are kept out, because the handle was closed or is dead.</summary>
         internal bool IsShut

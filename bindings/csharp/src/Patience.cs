@@ -36,10 +36,9 @@ namespace Ramway
         /// <summary>Refuses a time-out that cannot be one. Before anything is done.</summary>
         internal static void Check(TimeSpan? timeout)
         {
-            if (timeout.HasValue && timeout.GetValueOrDefault() < TimeSpan.Zero &&
-                timeout.GetValueOrDefault() != Timeout.InfiniteTimeSpan)
+            if (timeout.HasValue)
             {
-                throw new ArgumentOutOfRangeException(nameof(timeout), "a time-out must not be negative");
+                Ramway.Deadline.Check(timeout.GetValueOrDefault(), "time-out");
             }
         }
 

@@ -87,11 +87,12 @@ namespace Ramway
             {
                 return new ValueTask<MessageLease>(Task.FromException<MessageLease>(Taken()));
             }
-            if (Enter() && (head != tail || Poll()) && Parse(ref frames[0]))
+            uint ticket = EnterOut();
+            if (!gate.IsShut && (head != tail || Poll()) && Parse(ref frames[0]))
             {
-                return new ValueTask<MessageLease>(Lend().ToLease());
+                return new ValueTask<MessageLease>(new MessageLease(this, ticket));
             }
-            gate.Leave();
+            LeaveEmpty();
             return Later(this, cancellationToken);
 
             static async ValueTask<MessageLease> Later(Receiver receiver, CancellationToken token)
@@ -146,25 +147,18 @@ namespace Ramway
             }
         }
 
+        /// <summary>A receive that leaves it to the wait that follows to find out how the ring has ended.</summary>
         private bool TryLease(out MessageLease lease)
         {
-            bool got = TryTake(out Message message);
-            lease = got ? message.ToLease() : default;
-            return got;
-        }
-
-        /// <summary>TryRecv that leaves it to the wait that follows to find out how the ring has ended.</summary>
-        private bool TryTake(out Message message)
-        {
-            if (Enter() && (head != tail || Look()) && Parse(ref frames[0]))
+            uint ticket = EnterOut();
+            if (!gate.IsShut && (head != tail || Look()) && Parse(ref frames[0]))
             {
-                message = Lend();
+                lease = new MessageLease(this, ticket);
                 return true;
             }
-            message = default;
-            bool wrong = !gate.IsShut && head != tail;
-            RamwayException? e = wrong ? Corrupt() : null;
-            gate.Leave();
+            lease = default;
+            RamwayException? e = !gate.IsShut && head != tail ? Corrupt() : null;
+            LeaveEmpty();
             return e == null ? false : throw e;
         }
     }

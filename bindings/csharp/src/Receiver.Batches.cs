@@ -13,7 +13,8 @@ namespace Ramway
         public Batch RecvBatch(int max)
         {
             CheckMax(max);
-            if (!Enter() || head == tail && !Poll() || !Parse(ref frames[0]))
+            EnterOut();
+            if (gate.IsShut || head == tail && !Poll() || !Parse(ref frames[0]))
             {
                 NextOrThrow(null, default);
             }
@@ -30,7 +31,8 @@ namespace Ramway
         {
             Patience.Check(timeout);
             CheckMax(max);
-            if (!Enter() || head == tail && !Poll() || !Parse(ref frames[0]))
+            EnterOut();
+            if (gate.IsShut || head == tail && !Poll() || !Parse(ref frames[0]))
             {
                 NextOrThrow(timeout, cancellationToken);
             }
@@ -42,7 +44,8 @@ namespace Ramway
         public bool TryRecvBatch(int max, out Batch batch)
         {
             CheckMax(max);
-            if ((!Enter() || head == tail && !Look() || !Parse(ref frames[0])) && !TryNext())
+            EnterOut();
+            if ((gate.IsShut || head == tail && !Look() || !Parse(ref frames[0])) && !TryNext())
             {
                 batch = default;
                 return false;
@@ -78,8 +81,7 @@ namespace Ramway
                 }
                 count++;
             }
-            gate.LeaveOut();
-            return new Batch(this, lease, count);
+            return new Batch(this, gate.LeaveOut(), count);
         }
 
         /// <summary>More room for frames. If there is none, nothing is out.</summary>
@@ -92,7 +94,7 @@ namespace Ramway
             catch
             {
                 head = released;
-                gate.Leave();
+                LeaveEmpty();
                 throw;
             }
             return frames;

@@ -45,11 +45,6 @@ namespace Ramway
         private ulong tail;
         /// <summary>Where the ring is so empty that a waiting sender is woken: three quarters of it.</summary>
         private readonly ulong wakeBelow;
-        /// <summary>
-        /// Counts what was given back. A message is good while it has the current number. (One that was kept over 2^32 others
-        /// would pass for a later one.)
-        /// </summary>
-        private uint lease;
         /// <summary>The sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again.</summary>
         private readonly uint oldClose;
         /// <summary>What is out: one message, or those of the batch.</summary>
@@ -87,9 +82,10 @@ namespace Ramway
         /// </exception>
         public Message Recv()
         {
-            if (Enter() && (head != tail || Poll()) && Parse(ref frames[0]))
+            uint ticket = EnterOut();
+            if (!gate.IsShut && (head != tail || Poll()) && Parse(ref frames[0]))
             {
-                return Lend();
+                return new Message(this, ticket, 0);
             }
             return RecvSlow(null, default);
         }
@@ -103,9 +99,10 @@ namespace Ramway
         public Message Recv(TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
-            if (Enter() && (head != tail || Poll()) && Parse(ref frames[0]))
+            uint ticket = EnterOut();
+            if (!gate.IsShut && (head != tail || Poll()) && Parse(ref frames[0]))
             {
-                return Lend();
+                return new Message(this, ticket, 0);
             }
             return RecvSlow(timeout, cancellationToken);
         }
@@ -114,9 +111,15 @@ namespace Ramway
         /// <exception cref="RamwayException">As for <see cref="Recv()"/>.</exception>
         public bool TryRecv(out Message message)
         {
-            if (Enter() && (head != tail || Look()) && Parse(ref frames[0]) || TryNext())
+            uint ticket = EnterOut();
+            if (!gate.IsShut && (head != tail || Look()) && Parse(ref frames[0]))
             {
-                message = Lend();
+                message = new Message(this, ticket, 0);
+                return true;
+            }
+            if (TryNext())
+            {
+                message = new Message(this, gate.LeaveOut(), 0);
                 return true;
             }
             message = default;
@@ -127,25 +130,26 @@ namespace Ramway
         private Message RecvSlow(TimeSpan? timeout, CancellationToken token)
         {
             NextOrThrow(timeout, token);
-            return Lend();
+            return new Message(this, gate.LeaveOut(), 0);
         }
 
         /// <summary>Takes the next frame out of the ring, inside the gate, or leaves it and throws.</summary>
         private void NextOrThrow(TimeSpan? timeout, CancellationToken token)
         {
             Exception? e;
+            gate.Enter();
             try
             {
                 e = Next(true, Patience.Of(timeout, token));
             }
             catch
             {
-                gate.Leave();
+                LeaveEmpty();
                 throw;
             }
             if (e != null)
             {
-                gate.Leave();
+                LeaveEmpty();
                 throw e;
             }
         }
@@ -154,21 +158,14 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.NoInlining)]
         private bool TryNext()
         {
+            gate.Enter();
             Exception? e = Next(false, Patience.Endless);
             if (e == null)
             {
                 return true;
             }
-            gate.Leave();
+            LeaveEmpty();
             return e == NotNow ? false : throw e;
-        }
-
-        /// <summary>Gives the frame out and leaves the gate.</summary>
-        [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private Message Lend()
-        {
-            gate.LeaveOut();
-            return new Message(this, lease, 0);
         }
 
         /// <summary>Takes the next frame out of the ring, into the first of the frames.</summary>
@@ -260,11 +257,7 @@ namespace Ramway
             return true;
         }
 
-        /// <summary>Whether something that was given out with this number still is.</summary>
-        [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        internal bool Holds(uint number) => lease == number;
-
-        /// <summary>A frame that is out; the caller has asked <see cref="Holds"/>.</summary>
+        /// <summary>A frame that is out; the caller has asked <see cref="RingEnd.Holds"/>.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal ref readonly Frame FrameAt(int index) => ref frames[index];
 
@@ -287,15 +280,15 @@ namespace Ramway
             }
         }
 
-        /// <summary>Ends what was given out with this number, from any state of the handle; once, then it does nothing.</summary>
+        /// <summary>Ends what is out by this ticket, in any state of the handle; once, then it does nothing.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        internal void Release(uint number)
+        internal void Release(uint ticket)
         {
-            if (lease != number)
+            if (!gate.Holds(ticket))
             {
                 return;
             }
-            // Nobody unmaps what is out, so that this needs no look at the gate before it.
+            // Nobody unmaps while something is out.
             if (gate.IsShut)
             {
                 ReleaseShut();
@@ -304,8 +297,7 @@ namespace Ramway
             {
                 GiveBack();
             }
-            lease = number + 1;
-            gate.Leave();
+            gate.End(ticket);
             if (gate.IsShut)
             {
                 FinishClose();
@@ -431,7 +423,6 @@ namespace Ramway
 
         private protected override void LetGo(bool abandoned, bool keepMapped)
         {
-            lease++;
             AnnounceClose();
             Finish(keepMapped);
         }

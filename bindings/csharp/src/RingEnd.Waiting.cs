@@ -15,8 +15,8 @@ namespace Ramway
         internal const long Round = 100_000_000;
         /// <summary>The longest sleep where the waker does not fence and this side cannot make it.</summary>
         private const long UnorderedRound = 1_000_000;
-        /// <summary>A sleep that was shorter would have been better spent spinning.</summary>
-        private const long ShortSleep = 60_000;
+        /// <summary>A wait with a sleep that was over so soon after it began would have been better spent spinning.</summary>
+        private const long ShortWait = 110_000;
         /// <summary>So many looks go by before the spin asks whether it was called off: about 1 µs.</summary>
         private const int Chunk = 40;
 
@@ -41,11 +41,12 @@ namespace Ramway
         private protected Exception? Until(in Patience patience)
         {
             Exception? e = CalledOff(patience);
+            long began = Clock.Nanoseconds;
             if (e != null || Spin(patience, out e) || e != null)
             {
                 return e;
             }
-            return Sleep(patience);
+            return Sleep(patience, began);
         }
 
         /// <summary>Why a wait must not go on, if there is a reason.</summary>
@@ -132,10 +133,10 @@ namespace Ramway
         }
 
         /// <summary>The rest of the wait.</summary>
-        private Exception? Sleep(in Patience patience)
+        private Exception? Sleep(in Patience patience, long began)
         {
             wait.Watch(patience.Token);
-            long began = Clock.Nanoseconds, asked = began;
+            long asked = Clock.Nanoseconds;
             bool look = wait.Suspect;
             try
             {
@@ -225,7 +226,7 @@ namespace Ramway
         private protected void Disarm(long began)
         {
             Volatile.Write(ref mine->Wait, 0);
-            if (Clock.Nanoseconds - began < ShortSleep)
+            if (Clock.Nanoseconds - began < ShortWait)
             {
                 wait.SpinMore();
             }

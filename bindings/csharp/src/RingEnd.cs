@@ -335,7 +335,9 @@ namespace Ramway
                     deferred = true;
                     return;
                 }
-                LetGo(abandoned, gate.IsOut && forgotten);
+                bool wasOut = gate.IsOut;
+                gate.EndAny();
+                LetGo(abandoned, wasOut && forgotten);
             }
         }
 
@@ -351,6 +353,31 @@ namespace Ramway
             }
             return gate.Enter();
         }
+
+        /// <summary>Begins a call that gives something out, and gives its ticket.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private protected uint EnterOut()
+        {
+            if (gate.IsTaken)
+            {
+                throw Taken();
+            }
+            return gate.EnterOut();
+        }
+
+        /// <summary>Ends a call that gives nothing out although a close may have seen it as one that does.</summary>
+        private protected void LeaveEmpty()
+        {
+            gate.Leave();
+            if (gate.IsClosed)
+            {
+                FinishClose();
+            }
+        }
+
+        /// <summary>Whether this ticket's slot, message or batch is out.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal bool Holds(uint ticket) => gate.Holds(ticket);
 
         /// <summary>
         /// Begins a call that may be made while something is out, which it says and <see cref="LeaveBeside"/> is to be told.

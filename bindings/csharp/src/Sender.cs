@@ -22,6 +22,8 @@ namespace Ramway
     {
         /// <summary>No frame ends here, because positions are multiples of 16.</summary>
         private const ulong NoMark = 1;
+        /// <summary>How far ahead of the last frame a line is asked for, and the free bytes that there have to be for it.</summary>
+        internal const ulong Ahead = 256 + Layout.FrameHeader, AheadRoom = Ahead + sizeof(ulong);
 
         // tail is the end of the last committed frame, published the shared word: what was flushed.
         // Invariant: published <= tail and tail - head <= capacity, wrapping.
@@ -34,11 +36,6 @@ namespace Ramway
         private ulong need;
         /// <summary>Which of the two marks is written next.</summary>
         private int mark;
-        /// <summary>Counts slots that have ended: a slot is good while it has the current number.</summary>
-        internal uint lease;
-        /// <summary>The open slot's length.</summary>
-        internal int room;
-
         /// <summary>
         /// Takes the producer's role of an attachment (ABI.md, section 6). After an exception the attachment is still the
         /// caller's.
@@ -130,6 +127,7 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private void Put(uint typeId, ReadOnlySpan<byte> data, ulong tag)
         {
+            AskAhead();
             data.CopyTo(new Span<byte>(Payload, data.Length));
             Commit((uint)data.Length, typeId, tag);
             FlushCommitted();
@@ -152,18 +150,19 @@ namespace Ramway
         private void MakeRoomOrThrow(uint typeId, int length, TimeSpan? timeout, CancellationToken token)
         {
             Exception? e;
+            gate.Enter();
             try
             {
                 e = MakeRoom(typeId, length, true, Patience.Of(timeout, token));
             }
             catch
             {
-                gate.Leave();
+                LeaveEmpty();
                 throw;
             }
             if (e != null)
             {
-                gate.Leave();
+                LeaveEmpty();
                 throw e;
             }
         }
@@ -172,12 +171,13 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.NoInlining)]
         private bool TryMakeRoom(uint typeId, int length)
         {
+            gate.Enter();
             Exception? e = MakeRoom(typeId, length, false, Patience.Endless);
             if (e == null)
             {
                 return true;
             }
-            gate.Leave();
+            LeaveEmpty();
             return e == NotNow ? false : throw e;
         }
 
@@ -249,8 +249,25 @@ namespace Ramway
             // Plain stores: nobody reads them before tail is published.
             frame[0] = length | (ulong)typeId << 32;
             frame[1] = tag;
-            lastTag = tag;
+            if (lastTag != tag)
+            {
+                lastTag = tag;
+            }
             tail += FrameSize(length);
+        }
+
+        /// <summary>
+        /// Asks for a line of what will be written a few messages later, by a store of nothing into it, if it is free: the
+        /// consumer's processor has it, and a sender waits for as many of them at a time as its store buffer holds
+        /// (docs/adr/0018). The core uses PREFETCHW, which .NET does not have.
+        /// </summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private void AskAhead()
+        {
+            if (limit - tail >= AheadRoom)
+            {
+                *(ulong*)(data + (tail & wrap) + Ahead) = 0;
+            }
         }
 
         /// <summary>Makes everything committed visible, and wakes the receiver if it sleeps.</summary>
@@ -391,7 +408,6 @@ namespace Ramway
 
         private protected override void LetGo(bool abandoned, bool keepMapped)
         {
-            lease++;
             if (!gate.IsDead)
             {
                 FlushCommitted();

@@ -19,12 +19,14 @@ namespace Ramway
     public readonly unsafe ref struct Slot
     {
         private readonly Sender? sender;
-        private readonly uint lease;
+        private readonly uint ticket;
+        private readonly int length;
 
-        internal Slot(Sender sender, uint lease)
+        internal Slot(Sender sender, uint ticket, int length)
         {
             this.sender = sender;
-            this.lease = lease;
+            this.ticket = ticket;
+            this.length = length;
         }
 
         /// <summary>The room, aligned to the ring's alignment. It must not be used after the slot's end.</summary>
@@ -33,13 +35,19 @@ namespace Ramway
             [MethodImpl(MethodImplOptions.AggressiveInlining)]
             get
             {
-                Sender s = Open();
-                return new Span<byte>(s.Payload, s.room);
+                return new Span<byte>(Open().Payload, length);
             }
         }
 
         /// <summary>Bytes of room.</summary>
-        public int Length => Open().room;
+        public int Length
+        {
+            get
+            {
+                Open();
+                return length;
+            }
+        }
 
         /// <summary>Where the room is.</summary>
         public IntPtr Address => (IntPtr)Open().Payload;
@@ -49,13 +57,13 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public void Commit(uint typeId, ulong tag = 0)
         {
-            Sender s = Open();
-            s.CommitSlot(lease, s.room, typeId, tag, true);
+            Open().CommitSlot(ticket, length, length, typeId, tag, true);
         }
 
         /// <summary>Sends the slot's first bytes. It is at its end in any case.</summary>
         /// <exception cref="RamwayException">As above, and InvalidArgument for a length beyond the slot's.</exception>
-        public void Commit(uint typeId, ulong tag, int length) => Open().CommitSlot(lease, length, typeId, tag, true);
+        public void Commit(uint typeId, ulong tag, int length) =>
+            Open().CommitSlot(ticket, this.length, length, typeId, tag, true);
 
         /// <summary>
         /// Commit that is visible only after <see cref="Sender.Flush"/>, the next flushed message, or when the sender has to
@@ -65,33 +73,32 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public void CommitUnflushed(uint typeId, ulong tag = 0)
         {
-            Sender s = Open();
-            s.CommitSlot(lease, s.room, typeId, tag, false);
+            Open().CommitSlot(ticket, length, length, typeId, tag, false);
         }
 
         /// <summary>The same for the slot's first bytes.</summary>
         /// <exception cref="RamwayException">As for Commit.</exception>
         public void CommitUnflushed(uint typeId, ulong tag, int length) =>
-            Open().CommitSlot(lease, length, typeId, tag, false);
+            Open().CommitSlot(ticket, this.length, length, typeId, tag, false);
 
         /// <summary>Sends a message of Ramway's own.</summary>
         internal void CommitTensor(int length, ulong tag, bool flush = true) =>
-            Open().EndSlot(lease, length, Layout.TypeIdTensor, tag, flush);
+            Open().EndSlot(ticket, length, Layout.TypeIdTensor, tag, flush);
 
         /// <summary>Gives the slot up; nothing of it remains. After a commit, and the second time, it does nothing.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public void Dispose()
         {
-            if (sender != null && sender.lease == lease)
+            if (sender != null && sender.Holds(ticket))
             {
-                sender.AbortSlot(lease);
+                sender.CloseSlot(ticket);
             }
         }
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private Sender Open()
         {
-            if (sender == null || sender.lease != lease)
+            if (sender == null || !sender.Holds(ticket))
             {
                 ThrowCommitted();
             }
@@ -109,11 +116,14 @@ namespace Ramway
         public Slot Reserve(int length)
         {
             // A negative length is a huge one here.
-            if (!Enter() || !Fits((uint)length))
+            uint ticket = EnterOut();
+            if (gate.IsShut || !Fits((uint)length))
             {
                 MakeRoomOrThrow(0, length, null, default);
+                gate.LeaveOut();
             }
-            return OpenSlot(length);
+            AskAhead();
+            return new Slot(this, ticket, length);
         }
 
         /// <summary>
@@ -125,69 +135,67 @@ namespace Ramway
         public Slot Reserve(int length, TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
-            if (!Enter() || !Fits((uint)length))
+            uint ticket = EnterOut();
+            if (gate.IsShut || !Fits((uint)length))
             {
                 MakeRoomOrThrow(0, length, timeout, cancellationToken);
+                gate.LeaveOut();
             }
-            return OpenSlot(length);
+            AskAhead();
+            return new Slot(this, ticket, length);
         }
 
         /// <summary>Opens a slot without waiting; false if there is no room now.</summary>
         /// <exception cref="RamwayException">As for Send.</exception>
         public bool TryReserve(int length, out Slot slot)
         {
-            if ((!Enter() || !Fits((uint)length)) && !TryMakeRoom(0, length))
+            uint ticket = EnterOut();
+            if (gate.IsShut || !Fits((uint)length))
             {
-                slot = default;
-                return false;
+                if (!TryMakeRoom(0, length))
+                {
+                    slot = default;
+                    return false;
+                }
+                gate.LeaveOut();
             }
-            slot = OpenSlot(length);
+            AskAhead();
+            slot = new Slot(this, ticket, length);
             return true;
-        }
-
-        [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private Slot OpenSlot(int length)
-        {
-            room = length;
-            gate.LeaveOut();
-            return new Slot(this, lease);
         }
 
         /// <summary>Commits the slot with a type id of the application's.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        internal void CommitSlot(uint number, int length, uint typeId, ulong tag, bool flush)
+        internal void CommitSlot(uint ticket, int room, int length, uint typeId, ulong tag, bool flush)
         {
             if ((uint)length > (uint)room || typeId >= Layout.TypeIdReserved)
             {
-                throw Unfit(number, length, typeId);
+                throw Unfit(ticket, room, length, typeId);
             }
-            EndSlot(number, length, typeId, tag, flush);
+            EndSlot(ticket, length, typeId, tag, flush);
         }
 
         /// <summary>Ends the slot with a message. Nobody unmaps while it is out.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        internal void EndSlot(uint number, int length, uint typeId, ulong tag, bool flush)
+        internal void EndSlot(uint ticket, int length, uint typeId, ulong tag, bool flush)
         {
             if (gate.IsDead)
             {
-                throw DeadSlot(number);
+                throw DeadSlot(ticket);
             }
             Commit((uint)length, typeId, tag);
             if (flush)
             {
                 FlushCommitted();
             }
-            CloseSlot(number);
+            CloseSlot(ticket);
         }
 
-        /// <summary>Ends the slot without a message.</summary>
-        internal void AbortSlot(uint number) => CloseSlot(number);
-
+        /// <summary>Ends the slot, as it is.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private void CloseSlot(uint number)
+        internal void CloseSlot(uint ticket)
         {
-            lease = number + 1;
-            gate.Leave();
+            gate.End(ticket);
             if (gate.IsShut)
             {
                 // Which flushes.
@@ -196,19 +204,18 @@ namespace Ramway
         }
 
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private RamwayException Unfit(uint number, int length, uint typeId)
+        private RamwayException Unfit(uint ticket, int room, int length, uint typeId)
         {
-            int most = room;
-            CloseSlot(number);
+            CloseSlot(ticket);
             return typeId >= Layout.TypeIdReserved
                 ? ReservedType(typeId)
-                : Fail(ErrorKind.InvalidArgument, length + " bytes committed of a slot of " + most);
+                : Fail(ErrorKind.InvalidArgument, length + " bytes committed of a slot of " + room);
         }
 
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private RamwayException DeadSlot(uint number)
+        private RamwayException DeadSlot(uint ticket)
         {
-            CloseSlot(number);
+            CloseSlot(ticket);
             return Fail(dead);
         }
     }

@@ -7,7 +7,7 @@ namespace Ramway
     internal sealed unsafe class Waiter
     {
         /// <summary>Looks at 26 ns that are about what a sleep costs, and those that are left where waits have been long.</summary>
-        internal const int SpinMax = 2000, SpinMin = 32;
+        internal const int SpinMax = 3000, SpinMin = 32;
         /// <summary>A receiver's looks before it enters the general wait: more than a round trip takes.</summary>
         private const int NearLooks = 32;
 

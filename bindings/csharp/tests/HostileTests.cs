@@ -110,7 +110,11 @@ namespace Ramway.Tests
         [Test]
         private static void Lengths()
         {
-            foreach (uint length in new uint[] { 49, 64, 80, Capacity, 0x7FFFFFEF, 0x7FFFFFF0, 1u << 31, uint.MaxValue - 15, uint.MaxValue })
+            var lengths = new uint[]
+            {
+                49, 64, 80, Capacity, 0x7FFFFFEF, 0x7FFFFFF0, 1u << 31, uint.MaxValue - 15, uint.MaxValue,
+            };
+            foreach (uint length in lengths)
             {
                 var (tx, rx) = Ring.Pair(new RingOptions { Capacity = Capacity });
                 tx.Send(1, new byte[48]);
@@ -219,8 +223,8 @@ namespace Ramway.Tests
                         ulong value = random.Next(3) > 0
                             ? (ulong)random.Next(8192) & ~15ul
                             : (ulong)random.Next() << 33 | (uint)random.Next();
-                        ulong* at = random.Next(2) == 0 ? (ulong*)(words + (random.Next(0x200) & ~7)) : (ulong*)(data + (random.Next(Capacity) & ~7));
-                        Volatile.Write(ref *at, value);
+                        byte* at = random.Next(2) == 0 ? words + random.Next(0x200) : data + random.Next(Capacity);
+                        Volatile.Write(ref *(ulong*)((ulong)at & ~7ul), value);
                         Thread.SpinWait(random.Next(50));
                     }
                 });

@@ -199,7 +199,7 @@ namespace Ramway.Tests
             Check.Throws<ObjectDisposedException>(() => default(Slot).Commit(1));
             Check.Equal(1, tx.SendBatch(1, new ReadOnlyMemory<byte>[] { default, new byte[1 << 17] }), "sent of two");
             Check.Fails(ErrorKind.TooLarge, () => tx.SendBatch(1, new ReadOnlyMemory<byte>[] { new byte[1 << 17] }));
-            Check.Throws<ArgumentOutOfRangeException>(() => tx.Send(1, default, 0, TimeSpan.FromSeconds(-2)));
+            Check.Fails(ErrorKind.InvalidArgument, () => tx.Send(1, default, 0, TimeSpan.FromSeconds(-2)), "time-out");
             tx.Dispose();
             tx.Dispose();
             Check.Fails(ErrorKind.Detached, () => tx.Send(1, default));
