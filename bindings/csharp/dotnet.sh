@@ -11,7 +11,12 @@ case ${1:-} in
 build | pack | msbuild)
     verb=$1
     shift
-    exec "$command" "$verb" -nologo -m:1 -nodereuse:false -p:UseSharedCompilation=false -p:RestoreConfigFile="$here/nuget.config" "$@"
+    # What is built on the fetched SDK needs no package, and its NuGet is too old to ask for one. A newer SDK may have to fetch
+    # the reference assemblies of net8.0.
+    case $("$command" --version) in
+    3.*) set -- -p:RestoreConfigFile="$here/offline.config" "$@" ;;
+    esac
+    exec "$command" "$verb" -nologo -m:1 -nodereuse:false -p:UseSharedCompilation=false "$@"
     ;;
 esac
 exec "$command" "$@"

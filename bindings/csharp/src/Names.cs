@@ -16,7 +16,11 @@ namespace Ramway
             return string.IsNullOrEmpty(told) ? DefaultDirectory() : told!;
         }
 
-        internal static string DefaultDirectory() => "/dev/shm/ramway-" + Libc.geteuid();
+        internal static string DefaultDirectory()
+        {
+            Libc.RequireSupported();
+            return "/dev/shm/ramway-" + Libc.geteuid();
+        }
 
         /// <summary>Whether a name may stand in the Ramway directory.</summary>
         internal static bool IsValid(string name)
