@@ -80,6 +80,7 @@ public final class Listener implements AutoCloseable {
 
     private static Listener bind(String name, ListenOptions options, boolean onlyOne) {
         try {
+            Errors.checkPlatform();
             return new Listener(name, options, onlyOne);
         } catch (RamwayException e) {
             throw Errors.about(e, "listening at", name);

@@ -27,6 +27,9 @@ import org.opentest4j.AssertionFailedError;
  * killed at the latest when it is closed.
  */
 final class Peer implements AutoCloseable {
+    /** In the environment: another option in place of the permission to call libc. */
+    static final String ACCESS = "RAMWAY_TEST_ACCESS";
+
     private final Process process;
     private final BufferedReader said;
 
@@ -72,7 +75,8 @@ final class Peer implements AutoCloseable {
         List<String> command = new ArrayList<>(before);
         // Starts fast, and small enough for many at a time.
         command.addAll(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC", "-Xmx64m", "-Xshare:auto", "--enable-native-access=ALL-UNNAMED", "-cp", classPath(),
+                "-XX:+UseSerialGC", "-Xmx64m", "-Xshare:auto", environment.getOrDefault(ACCESS, "--enable-native-access=ALL-UNNAMED"),
+                "-cp", classPath(),
                 Peer.class.getName(), program));
         command.addAll(List.of(args));
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
