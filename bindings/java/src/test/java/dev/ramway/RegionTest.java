@@ -43,7 +43,7 @@ class RegionTest {
         java.util.concurrent.FutureTask<Integer> task = new java.util.concurrent.FutureTask<>(wait);
         Thread thread = virtual ? Thread.ofVirtual().start(task) : Thread.ofPlatform().start(task);
         result[0] = task;
-        Thread.sleep(60);
+        Thread.sleep(30);
         assertFalse(task.isDone(), "it should wait");
         return thread;
     }
@@ -156,17 +156,16 @@ class RegionTest {
     @ValueSource(booleans = {false, true})
     void anInterruptEndsAWaitAtOnce(boolean virtual) throws Exception {
         try (Region region = Region.create(Scratch.name("interrupt"), 64, Options.DEFAULT)) {
-            long longest = 0;
-            for (int i = 0; i < 20; i++) {
+            long[] took = new long[19];
+            for (int i = 0; i < took.length; i++) {
                 Future<?>[] result = new Future<?>[1];
                 Thread thread = waiting(virtual, result, () -> region.await(0));
                 long start = System.nanoTime();
                 thread.interrupt();
                 assertEquals(InterruptedException.class, failure(result[0]).getClass());
-                longest = Math.max(longest, System.nanoTime() - start);
+                took[i] = System.nanoTime() - start;
             }
-            // A round is 100 ms: what waited for its end would show in one of twenty.
-            assertTrue(longest < 50_000_000, "the longest took " + longest / 1000 + " us");
+            expectAtOnce(took);
             Thread.currentThread().interrupt();
             assertThrows(InterruptedException.class, () -> region.await(0));
             assertFalse(Thread.currentThread().isInterrupted());
@@ -178,21 +177,32 @@ class RegionTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void aCloseEndsAllWaits(boolean virtual) throws Exception {
-        String name = Scratch.name("close");
-        Region region = Region.create(name, 64, Options.DEFAULT);
-        List<Future<?>> results = new ArrayList<>();
-        for (int i = 0; i < 5; i++) {
-            Future<?>[] result = new Future<?>[1];
-            waiting(virtual, result, () -> region.await(0));
-            results.add(result[0]);
+        long[] took = new long[9];
+        for (int round = 0; round < took.length; round++) {
+            String name = Scratch.name("close");
+            Region region = Region.create(name, 64, Options.DEFAULT);
+            List<Future<?>> results = new ArrayList<>();
+            for (int i = 0; i < 3; i++) {
+                Future<?>[] result = new Future<?>[1];
+                waiting(virtual, result, () -> region.await(0));
+                results.add(result[0]);
+            }
+            long start = System.nanoTime();
+            region.close();
+            took[round] = System.nanoTime() - start;
+            for (Future<?> result : results) {
+                assertEquals(ErrorKind.DETACHED, ((RamwayException) failure(result)).kind());
+            }
+            assertFalse(Files.exists(Scratch.path(name)));
         }
-        long start = System.nanoTime();
-        region.close();
-        assertTrue(System.nanoTime() - start < 80_000_000, "close took " + (System.nanoTime() - start) / 1000 + " us");
-        for (Future<?> result : results) {
-            assertEquals(ErrorKind.DETACHED, ((RamwayException) failure(result)).kind());
-        }
-        assertFalse(Files.exists(Scratch.path(name)));
+        expectAtOnce(took);
+    }
+
+    /** A round of a sleep is 100 ms: what waited for its end would take half of that, one time with another. */
+    private static void expectAtOnce(long[] took) {
+        java.util.Arrays.sort(took);
+        assertTrue(took[took.length / 2] < 20_000_000, "us: " + java.util.Arrays.toString(
+                java.util.Arrays.stream(took).map(ns -> ns / 1000).toArray()));
     }
 
     @Test
