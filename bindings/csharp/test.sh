@@ -13,6 +13,17 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
+# Some tests talk to the Rust side's command, if it was built.
+if [ -z "${RAMWAY_CLI:-}" ]; then
+    target=${CARGO_TARGET_DIR:-../../target}
+    for command in "$target/release/ramway" "$target/debug/ramway"; do
+        if [ -x "$command" ]; then
+            RAMWAY_CLI=$(cd "$(dirname "$command")" && pwd)/ramway
+            export RAMWAY_CLI
+            break
+        fi
+    done
+fi
 
 # A step that is no test: only its failure counts.
 step() { # NAME COMMAND...
