@@ -63,10 +63,6 @@ namespace Ramway
                 limit = s.MakeRoomInBatch(tail, this.tag, typeId, length);
             }
             byte* frame = data + (tail & wrap);
-            if (limit - tail >= Sender.AheadRoom)
-            {
-                *(ulong*)(frame + Sender.Ahead) = 0;
-            }
             // Plain stores: nobody reads them before tail is published.
             ((ulong*)frame)[0] = (uint)length | (ulong)typeId << 32;
             ((ulong*)frame)[1] = tag;

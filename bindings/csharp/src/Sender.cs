@@ -22,8 +22,6 @@ namespace Ramway
     {
         /// <summary>No frame ends here, because positions are multiples of 16.</summary>
         private const ulong NoMark = 1;
-        /// <summary>How far ahead of the last frame a line is asked for, and the free bytes that there have to be for it.</summary>
-        internal const ulong Ahead = 256 + Layout.FrameHeader, AheadRoom = Ahead + sizeof(ulong);
 
         // tail is the end of the last committed frame, published the shared word: what was flushed.
         // Invariant: published <= tail and tail - head <= capacity, wrapping.
@@ -36,6 +34,7 @@ namespace Ramway
         private ulong need;
         /// <summary>Which of the two marks is written next.</summary>
         private int mark;
+
         /// <summary>
         /// Takes the producer's role of an attachment (ABI.md, section 6). After an exception the attachment is still the
         /// caller's.
@@ -127,7 +126,6 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private void Put(uint typeId, ReadOnlySpan<byte> data, ulong tag)
         {
-            AskAhead();
             data.CopyTo(new Span<byte>(Payload, data.Length));
             Commit((uint)data.Length, typeId, tag);
             FlushCommitted();
@@ -254,20 +252,6 @@ namespace Ramway
                 lastTag = tag;
             }
             tail += FrameSize(length);
-        }
-
-        /// <summary>
-        /// Asks for a line of what will be written a few messages later, by a store of nothing into it, if it is free: the
-        /// consumer's processor has it, and a sender waits for as many of them at a time as its store buffer holds
-        /// (docs/adr/0018). The core uses PREFETCHW, which .NET does not have.
-        /// </summary>
-        [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private void AskAhead()
-        {
-            if (limit - tail >= AheadRoom)
-            {
-                *(ulong*)(data + (tail & wrap) + Ahead) = 0;
-            }
         }
 
         /// <summary>Makes everything committed visible, and wakes the receiver if it sleeps.</summary>

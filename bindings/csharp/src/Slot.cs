@@ -122,7 +122,6 @@ namespace Ramway
                 MakeRoomOrThrow(0, length, null, default);
                 gate.LeaveOut();
             }
-            AskAhead();
             return new Slot(this, ticket, length);
         }
 
@@ -141,7 +140,6 @@ namespace Ramway
                 MakeRoomOrThrow(0, length, timeout, cancellationToken);
                 gate.LeaveOut();
             }
-            AskAhead();
             return new Slot(this, ticket, length);
         }
 
@@ -159,7 +157,6 @@ namespace Ramway
                 }
                 gate.LeaveOut();
             }
-            AskAhead();
             slot = new Slot(this, ticket, length);
             return true;
         }
