@@ -42,7 +42,8 @@ class PlatformTest {
     void withoutPermissionToCallLibc() {
         // Before 24, to permit it to one module is to refuse it to the others.
         boolean asked = Runtime.version().feature() >= 24;
-        expect(asked ? "--illegal-native-access=deny" : "--enable-native-access=java.base", "start it with --enable-native-access=dev.ramway");
+        expect(asked ? "--illegal-native-access=deny" : "--enable-native-access=java.base",
+                "start it with --enable-native-access=dev.ramway");
     }
 
     @Test

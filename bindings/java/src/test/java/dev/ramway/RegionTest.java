@@ -338,7 +338,8 @@ class RegionTest {
     @Test
     void noWakeUpIsLostByVirtualThreads() throws Exception {
         String name = Scratch.name("virtual");
-        try (Region a = Region.create(name, 64, Options.DEFAULT.withWaitMode(WaitMode.BLOCK)); Region b = Region.open(name, Options.DEFAULT);
+        try (Region a = Region.create(name, 64, Options.DEFAULT.withWaitMode(WaitMode.BLOCK));
+                Region b = Region.open(name, Options.DEFAULT);
                 ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
             int rounds = 500;
             Future<Long> slow = threads.submit(() -> {

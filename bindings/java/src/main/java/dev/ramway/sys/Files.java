@@ -232,8 +232,8 @@ public final class Files {
             throw new SysException(errno, "");
         }
         // struct statfs: type, bsize, blocks, bfree, bavail, files, ffree, fsid, namelen, frsize.
-        return new FileSystem((int) result.get(JAVA_LONG, 0), result.get(JAVA_LONG, 8), result.get(JAVA_LONG, 16), result.get(JAVA_LONG, 32),
-                result.get(JAVA_LONG, 72));
+        return new FileSystem((int) result.get(JAVA_LONG, 0), result.get(JAVA_LONG, 8), result.get(JAVA_LONG, 16),
+                result.get(JAVA_LONG, 32), result.get(JAVA_LONG, 72));
     }
 
     /**

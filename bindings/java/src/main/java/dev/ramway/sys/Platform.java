@@ -34,7 +34,8 @@ public final class Platform {
         }
         if (Native.REFUSED != null) {
             throw new SysException.Setting("this Java virtual machine does not let the module call libc ("
-                    + Native.REFUSED + "); start it with --enable-native-access=dev.ramway, or ALL-UNNAMED where Ramway is on the class path");
+                    + Native.REFUSED + "); start it with --enable-native-access=dev.ramway, or ALL-UNNAMED where Ramway is on the "
+                    + "class path");
         }
     }
 
