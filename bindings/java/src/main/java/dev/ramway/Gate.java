@@ -28,6 +28,8 @@ abstract class Gate {
         final Thread thread;
         /** 1 in a call, and while something is out. */
         int inside;
+        /** There is a view of what is out, for this thread only. */
+        boolean viewing;
 
         Holder(Thread thread) {
             this.thread = thread;
@@ -239,7 +241,7 @@ abstract class Gate {
                 bias(h);
                 return false;
             }
-            if (lent.arena != null && lent.isConfined) {
+            if (h.viewing) {
                 bias(h);
                 throw new WrongThreadException("another thread has a view of this: close it there, or see shareViews");
             }

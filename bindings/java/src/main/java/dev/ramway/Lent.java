@@ -14,8 +14,6 @@ abstract class Lent {
     boolean closed;
     /** What views live in, once there is one. */
     Arena arena;
-    /** The arena is one thread's. */
-    boolean isConfined;
 
     Lent(Gate.Holder holder) {
         this.holder = holder;
@@ -24,34 +22,46 @@ abstract class Lent {
     abstract IllegalStateException gone();
 
     /**
-     * The arena of this one's views. A confined one, which is free when inlined and takes no other thread; so the thread that
-     * asks for the first view becomes the owner.
+     * A view of the handle's data. Its arena is a confined one, which costs nothing when inlined and takes no other thread; so
+     * the thread that asks for the first view becomes the owner.
+     *
+     * <p>Nothing that keeps C2 from seeing the arena stands between its store and the load in {@link #end}, so that it knows the
+     * arena's class there and not only its profile, which anybody's shared arena spoils.
      */
-    final Arena views(Half end) {
+    final MemorySegment view(Half end, long at, long length) {
         Arena a = arena;
-        return a != null ? a : firstView(end);
-    }
-
-    private Arena firstView(Half end) {
+        if (a != null) {
+            return Words.view(end.data + at, length, end.role == Role.PRODUCER, a);
+        }
         if (holder.thread != Thread.currentThread() && !end.adopt(this)) {
             throw gone();
         }
-        isConfined = !end.sharedViews;
-        Arena a = isConfined ? Arena.ofConfined() : Arena.ofShared();
-        arena = a;
-        // Another thread that adopts this one looks at `arena` after it has taken the handle away from its holder: either it
+        if (end.sharedViews) {
+            return sharedView(end, at, length);
+        }
+        Gate.Holder h = holder;
+        h.viewing = true;
+        // Another thread that adopts this one looks at `viewing` after it has taken the handle away from its holder: either it
         // sees the view and leaves it alone, or this sees that it came.
+        if (end.current() != h && !end.isOwner(h)) {
+            throw gone();
+        }
+        a = Arena.ofConfined();
+        MemorySegment view = Words.view(end.data + at, length, end.role == Role.PRODUCER, a);
+        arena = a;
+        return view;
+    }
+
+    /** A view for any thread, and so no reason against another one adopting this; but it has to see the arena then. */
+    private MemorySegment sharedView(Half end, long at, long length) {
+        Arena a = Arena.ofShared();
+        arena = a;
         if (end.current() != holder && !end.isOwner(holder)) {
             arena = null;
             a.close();
             throw gone();
         }
-        return a;
-    }
-
-    /** A view of the handle's data. */
-    final MemorySegment view(Half end, long at, long length) {
-        return Words.view(end.data + at, length, end.role == Role.PRODUCER, views(end));
+        return Words.view(end.data + at, length, end.role == Role.PRODUCER, a);
     }
 
     /** Ends the views, and only them. */
@@ -60,6 +70,7 @@ abstract class Lent {
         if (a != null) {
             a.close();
             arena = null;
+            holder.viewing = false;
         }
     }
 
@@ -72,6 +83,7 @@ abstract class Lent {
         if (a != null) {
             // Throws, with everything as it was, where the view is in use by a call of libc or belongs to another thread.
             a.close();
+            holder.viewing = false;
         }
         closed = true;
         return true;

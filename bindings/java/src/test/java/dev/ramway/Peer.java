@@ -70,11 +70,21 @@ final class Peer implements AutoCloseable {
         return start(List.of(), program, environment, args);
     }
 
+    /** Runs it with all compilers, as a user's program is run. */
+    static Peer startOptimized(String program, String... args) {
+        return start(List.of(), "-XX:+TieredCompilation", program, Map.of(), args);
+    }
+
     /** The same by a command that runs the command which follows it, such as prlimit. */
     static Peer start(List<String> before, String program, Map<String, String> environment, String... args) {
-        List<String> command = new ArrayList<>(before);
         // Starts fast, and small enough for many at a time.
-        command.addAll(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-XX:TieredStopAtLevel=1",
+        return start(before, "-XX:TieredStopAtLevel=1", program, environment, args);
+    }
+
+    private static Peer start(List<String> before, String compilers, String program, Map<String, String> environment,
+            String... args) {
+        List<String> command = new ArrayList<>(before);
+        command.addAll(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), compilers,
                 "-XX:+UseSerialGC", "-Xmx64m", "-Xshare:auto", environment.getOrDefault(ACCESS, "--enable-native-access=ALL-UNNAMED"),
                 "-cp", classPath(),
                 Peer.class.getName(), program));
