@@ -326,6 +326,49 @@ namespace Ramway.Tests
             Check.That(ours.PeerAlive, "accepted");
         }
 
+        [Test]
+        internal static void WithoutMemoryBothSidesAreTold()
+        {
+            using var folder = new Folder();
+            using Listener listener = Listener.Bind(folder.At("huge"), new ListenerOptions { Capacity = 1L << 45 });
+            // It goes on after each.
+            for (int round = 0; round < 3; round++)
+            {
+                Task<Bus> accepting = listener.AcceptAsync();
+                Check.Fails(ErrorKind.NoSpace, () => Bus.Connect(listener.Path, Patient), "the listener refused");
+                Check.Fails(ErrorKind.NoSpace, () => accepting.GetAwaiter().GetResult(), "accepting at", "huge");
+            }
+            Check.Equal(0L, listener.Refused, "it was not the connectors' fault");
+        }
+
+        [Test]
+        internal static void AnInterruptEndsABlockingAccept()
+        {
+            using var folder = new Folder();
+            using Listener listener = Listener.Bind(folder.At("interrupted"), Small);
+            Exception? failure = null;
+            var waiting = new Thread(() =>
+            {
+                try
+                {
+                    Check.Throws<ThreadInterruptedException>(() => listener.Accept());
+                }
+                catch (Exception e)
+                {
+                    failure = e;
+                }
+            });
+            waiting.Start();
+            Thread.Sleep(30);
+            waiting.Interrupt();
+            Check.That(waiting.Join(Wait.Long) && failure == null, "how it ended: " + failure);
+            // The next one has the next bus.
+            Task<Bus> connecting = Bus.ConnectAsync(listener.Path, Patient);
+            using Bus ours = listener.Accept(Wait.Long);
+            using Bus theirs = connecting.GetAwaiter().GetResult();
+            Check.That(ours.PeerAlive, "accepted");
+        }
+
         private static ConnectOptions In(int milliseconds) =>
             new ConnectOptions { Timeout = TimeSpan.FromMilliseconds(milliseconds) };
 
