@@ -100,11 +100,19 @@ final class Poller implements Runnable {
             try {
                 if (state == State.PENDING) {
                     poller.entries.remove(this);
+                    takeBack();
                     poller.poke();
                 }
                 state = State.DONE;
             } finally {
                 LOCK.unlock();
+            }
+        }
+
+        /** A callback's waiter leaves: nobody waits by the word any more. While the entry is in, and so the word mapped. */
+        private void takeBack() {
+            if (half != null) {
+                Words.setInt(word, 0);
             }
         }
 
@@ -189,6 +197,7 @@ final class Poller implements Runnable {
             e.state = State.DONE;
             LockSupport.unpark(e.thread);
         } else {
+            e.takeBack();
             e.state = State.DUE;
             due.add(e);
         }

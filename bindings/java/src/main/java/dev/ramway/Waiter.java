@@ -256,6 +256,9 @@ final class Waiter {
             // The call that follows says it.
             over = true;
         }
+        if (over) {
+            Words.setInt(half.mine + Layout.ROLE_WAIT, 0);
+        }
         e = new Poller.Entry(half, callback, longest);
         this.callback = e;
         Poller.add(e, over);
