@@ -121,8 +121,21 @@ impl Language {
         }
         let lacking: Vec<_> = needs.into_iter().filter(|command| !on_path(command)).collect();
         let missing = (!lacking.is_empty()).then(|| lacking.join(", "));
-        let language =
-            Self { id, name, order, missing, largest_ring, serves, partners, warm_up, directory, checks, build, run, speed };
+        let language = Self {
+            id,
+            name,
+            order,
+            missing,
+            largest_ring,
+            serves,
+            partners,
+            warm_up,
+            directory,
+            checks,
+            build,
+            run,
+            speed,
+        };
         Ok(language)
     }
 
@@ -249,7 +262,10 @@ mod tests {
             language(&text).expect("well written").checked().missing
         };
         assert_eq!(with(r#"["true"]"#), None);
-        assert_eq!(with(r#"["true"], ["sh", "-c", "echo looking; echo no X 9 >&2; exit 1"]"#).as_deref(), Some("no X 9"));
+        assert_eq!(
+            with(r#"["true"], ["sh", "-c", "echo looking; echo no X 9 >&2; exit 1"]"#).as_deref(),
+            Some("no X 9")
+        );
         assert_eq!(with(r#"["false"]"#).as_deref(), Some("a check failed"));
         assert!(with(r#"["{out}/nothing"]"#).is_some());
     }

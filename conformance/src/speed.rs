@@ -182,7 +182,8 @@ fn measure(test: &Test, language: &Language, sockets: bool, cpus: [usize; 2]) ->
         (format!("flood --count {count} --batch {batch}"), format!("drain --count {count} --batch {batch}"))
     };
     let mut first = scene.start_measured(language, "first", &format!("{first} {common} --cpu {} {there}", cpus[0]))?;
-    let mut second = scene.start_measured(language, "second", &format!("{second} {common} --cpu {} {back}", cpus[1]))?;
+    let mut second =
+        scene.start_measured(language, "second", &format!("{second} {common} --cpu {} {back}", cpus[1]))?;
     let outcome = (|| -> Result<Time> {
         first.expect("attached")?;
         second.expect("attached")?;
