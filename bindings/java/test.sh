@@ -16,7 +16,8 @@ if [ "${1:-all}" = clean ]; then
     exit
 fi
 tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+memory=
+trap 'rm -rf "$tmp" ${memory:+"$memory"}' EXIT
 trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
 
@@ -63,7 +64,11 @@ mkdir -p "$target" || exit 1
 lock() { if command -v flock >/dev/null; then exec 9>"$target/java-package.lock" && flock 9; fi; }
 unlock() { if command -v flock >/dev/null; then exec 9>&-; fi; }
 
-jar() { ls "$build"/ramway-*.jar | grep -v -e -sources -e -javadoc; }
+jar() {
+    for file in "$build"/ramway-*.jar; do
+        case $file in *-sources.jar | *-javadoc.jar) ;; *) printf '%s\n' "$file" ;; esac
+    done
+}
 
 # The compiler's own warnings are errors: see pom.xml.
 package() {
@@ -115,8 +120,11 @@ tests() {
 
 # The programs of README.md as a user has them: with nothing but the jar.
 user() {
-    export RAMWAY_DIR="$tmp/ramway"
-    mkdir -p "$RAMWAY_DIR" "$tmp/src/user" || exit 1
+    for base in /dev/shm "$tmp"; do
+        if [ -d "$base" ] && [ -w "$base" ]; then break; fi
+    done
+    memory=$(mktemp -d "$base/ramway-java.XXXXXX") && mkdir -p "$tmp/src/user" || exit 1
+    export RAMWAY_DIR="$memory"
     for program in Producer Consumer; do
         awk -v file="// $program.java" '/^```/ { inside = 0 } inside; $0 == file { inside = 1 }' README.md >"$tmp/src/$program.java"
         { echo 'package user;' && cat "$tmp/src/$program.java"; } >"$tmp/src/user/$program.java"
@@ -126,6 +134,8 @@ user() {
     check 'a program on the class path' on_the_class_path
     check 'a module that requires dev.ramway' on_the_module_path
     check 'what a program is told that may not call libc' refused
+    check 'nothing is left behind' rmdir "$memory"
+    unset RAMWAY_DIR
 }
 
 # Both ends of one ring, in two processes; one says what it got.
@@ -136,7 +146,9 @@ both() { # COMMAND
     status=$?
     wait "$producer" || status=1
     cat "$tmp/producer" "$tmp/consumer"
-    [ "$status" -eq 0 ] && [ "$(cat "$tmp/consumer")" = 'type 1, tag 7: hello' ]
+    [ "$status" -eq 0 ] && [ "$(cat "$tmp/consumer")" = 'type 1, tag 7: hello
+42 and 0.5
+that was all' ]
 }
 
 # A program that hangs is a failure.

@@ -58,7 +58,8 @@ final class Inbox {
     Handshake.Content message(Handshake.Type expected, int wanted) {
         Handshake.Content content = Handshake.decode(bytes, expected);
         if (descriptors != wanted) {
-            throw Errors.fail(ErrorKind.CORRUPT, "%s came with %d descriptors, expected %d; they are closed", expected, descriptors, wanted);
+            throw Errors.fail(ErrorKind.CORRUPT, "%s came with %d descriptors, expected %d; they are closed", expected, descriptors,
+                    wanted);
         }
         if (wanted == 1 && descriptor < 0) {
             // The kernel had one for us and could not install it.
