@@ -20,7 +20,7 @@ import java.util.function.Function;
  * trusted may change the bytes while they are read: then copy first, with {@link Receiver#recvInto(byte[])}.
  *
  * <p>Where the code that uses a message is compiled together with the receive (a loop, not too large), neither the message nor
- * its arena are ever made, and nothing is allocated; elsewhere a message takes 48 bytes, and {@link #data} 120.
+ * its arena are ever made, and nothing is allocated; elsewhere a message takes 56 bytes, and {@link #data} 120.
  */
 public final class Message extends Lent implements AutoCloseable {
     private final Receiver rx;

@@ -270,7 +270,7 @@ public final class Receiver extends Consumer {
      * The messages until the sender closes, each good until the next one is asked for, in whichever way. An interrupt ends it
      * with the kind INTERRUPTED and leaves the thread's flag set.
      *
-     * @return for one loop; 48 bytes are allocated for each message
+     * @return for one loop; 56 bytes are allocated for each message
      */
     public Iterable<Message> messages() {
         return () -> new Loop(this);
