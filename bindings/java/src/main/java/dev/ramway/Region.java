@@ -18,7 +18,7 @@ import java.util.concurrent.locks.ReentrantLock;
  * {@link #signal} and {@link #await}: what was written before a signal is seen after the await that it ended.
  *
  * {@snippet :
- * try (Region region = Region.openOrCreate("prices", 4096, Options.DEFAULT)) {
+ * try (Region region = Region.openOrCreate("prices", 4096)) {
  *     int seen = region.notifications();
  *     region.data().set(ValueLayout.JAVA_LONG, 0, 42);
  *     region.signal();
@@ -65,17 +65,41 @@ public final class Region implements AutoCloseable {
     }
 
     /**
+     * Creates a region of zeros, with the default options.
+     *
+     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param length in bytes, at least 1
+     * @return the region
+     * @throws RamwayException as {@link #create(String, long, Options)}
+     */
+    public static Region create(String name, long length) {
+        return create(name, length, Options.DEFAULT);
+    }
+
+    /**
      * Creates a region of zeros. It lives until its last handle is closed, in whichever process.
      *
      * @param name a name in RAMWAY_DIR, or a path with a '/'
      * @param length in bytes, at least 1
      * @param options how; those about rings do not count here
      * @return the region
-     * @throws RamwayException InvalidArgument for a length below 1 or an impossible name, AlreadyExists if the name is in use,
-     *     NoSpace if there is not enough memory, and what the options say
+     * @throws RamwayException INVALID_ARGUMENT for a length below 1 or an impossible name, ALREADY_EXISTS if the name is
+     *     in use or holds what is persistent, NO_SPACE if there is not enough memory or room in its file system, UNSUPPORTED for
+     *     a file system without shared mappings or a setting that an option needs, PERMISSION_DENIED, INTERRUPTED, OS
      */
     public static Region create(String name, long length, Options options) {
         return open(name, How.CREATE, length, options, false);
+    }
+
+    /**
+     * Opens a region that is there, for reading and writing, without waiting for it.
+     *
+     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @return the region
+     * @throws RamwayException as {@link #open(String, Options)}
+     */
+    public static Region open(String name) {
+        return open(name, Options.DEFAULT);
     }
 
     /**
@@ -84,10 +108,23 @@ public final class Region implements AutoCloseable {
      * @param name a name in RAMWAY_DIR, or a path with a '/'
      * @param options how
      * @return the region
-     * @throws RamwayException NotFound if nothing has this name, PermissionDenied, InvalidArgument if it is something else
+     * @throws RamwayException NOT_FOUND if nothing has this name until the time-out, PERMISSION_DENIED, INVALID_ARGUMENT if
+     *     it is something else, ABI_MISMATCH or CORRUPT if it is no region of this version; it is left as it is
      */
     public static Region open(String name, Options options) {
         return open(name, How.OPEN, 0, options, false);
+    }
+
+    /**
+     * Opens a region, or creates it, with the default options.
+     *
+     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @param length in bytes, at least 1
+     * @return the region
+     * @throws RamwayException as {@link #openOrCreate(String, long, Options)}
+     */
+    public static Region openOrCreate(String name, long length) {
+        return openOrCreate(name, length, Options.DEFAULT);
     }
 
     /**
@@ -97,10 +134,22 @@ public final class Region implements AutoCloseable {
      * @param length in bytes, at least 1
      * @param options how
      * @return the region
-     * @throws RamwayException as {@link #create} and {@link #open}; InvalidArgument if it is there with another length
+     * @throws RamwayException as {@link #create(String, long, Options)} and {@link #open(String, Options)}; INVALID_ARGUMENT if
+     *     it is there with another length
      */
     public static Region openOrCreate(String name, long length, Options options) {
         return open(name, How.OPEN_OR_CREATE, length, options, false);
+    }
+
+    /**
+     * Opens a region that is there, without the permission to write and without waiting for it.
+     *
+     * @param name a name in RAMWAY_DIR, or a path with a '/'
+     * @return the region
+     * @throws RamwayException as {@link #openReadOnly(String, Options)}
+     */
+    public static Region openReadOnly(String name) {
+        return openReadOnly(name, Options.DEFAULT);
     }
 
     /**
@@ -110,7 +159,7 @@ public final class Region implements AutoCloseable {
      * @param name a name in RAMWAY_DIR, or a path with a '/'
      * @param options how
      * @return the region
-     * @throws RamwayException as {@link #open}
+     * @throws RamwayException as {@link #open(String, Options)}
      */
     public static Region openReadOnly(String name, Options options) {
         return open(name, How.OPEN, 0, options, true);
@@ -127,7 +176,7 @@ public final class Region implements AutoCloseable {
      * <p>What is written here is there for everybody, and what is read may change while it is read. Of a read-only handle
      * it is read-only. Its first byte is aligned to at least 4096.
      *
-     * @throws RamwayException Detached if the region is closed
+     * @throws RamwayException DETACHED if the region is closed
      */
     public MemorySegment data() {
         checkOpen();
@@ -139,7 +188,7 @@ public final class Region implements AutoCloseable {
      *
      * <p>As {@link #data} otherwise. While a channel reads or writes it, {@link #close} waits.
      *
-     * @throws RamwayException Detached if the region is closed
+     * @throws RamwayException DETACHED if the region is closed
      */
     public ByteBuffer buffer() {
         checkOpen();
@@ -169,7 +218,7 @@ public final class Region implements AutoCloseable {
      * Counts one notification and wakes everybody who waits, after everything that this thread wrote before. Never blocks,
      * and makes a system call only if somebody sleeps.
      *
-     * @throws RamwayException PermissionDenied on a read-only handle, Detached if the region is closed
+     * @throws RamwayException PERMISSION_DENIED on a read-only handle, DETACHED if the region is closed
      */
     public void signal() {
         if (mapping.readOnly()) {
@@ -189,7 +238,7 @@ public final class Region implements AutoCloseable {
     /**
      * {@return how many notifications there were, modulo 2^31, and a sight of all that was written before them}
      *
-     * @throws RamwayException Detached if the region is closed
+     * @throws RamwayException DETACHED if the region is closed
      */
     public int notifications() {
         try {
@@ -206,7 +255,7 @@ public final class Region implements AutoCloseable {
      * @param seen what {@link #notifications} or the last await said before the data was looked at
      * @return the count
      * @throws InterruptedException if the thread is interrupted while it waits
-     * @throws RamwayException Closed if the region's name was removed meanwhile (nobody can join any more), Detached if the
+     * @throws RamwayException CLOSED if the region's name was removed meanwhile (nobody can join any more), DETACHED if the
      *     region is closed, also while this waits
      */
     public int await(int seen) throws InterruptedException {
@@ -250,10 +299,10 @@ public final class Region implements AutoCloseable {
     }
 
     /**
-     * Ends the use of the region; calls that wait end with Detached. The last handle's close removes the name unless the
+     * Ends the use of the region; calls that wait end with DETACHED. The last handle's close removes the name unless the
      * region is persistent. Safe from any thread, and more than once.
      *
-     * @throws RamwayException Busy if the system is reading or writing a {@link #buffer} of it, for a second by now: the
+     * @throws RamwayException BUSY if the system is reading or writing a {@link #buffer} of it, for a second by now: the
      *     region is still open then
      */
     @Override

@@ -55,9 +55,11 @@ class RegionTest {
     @Test
     void handlesShareTheirBytes() {
         String name = Scratch.name("region");
-        try (Region a = Region.create(name, 5000, Options.DEFAULT);
-                Region b = Region.open(name, Options.DEFAULT);
-                Region c = Region.openReadOnly(name, Options.DEFAULT)) {
+        try (Region a = Region.create(name, 5000);
+                Region b = Region.openOrCreate(name, 5000);
+                Region c = Region.openReadOnly(name);
+                Region d = Region.open(name)) {
+            assertEquals(a.length(), d.length());
             assertEquals(5000, a.length());
             assertEquals(5000, b.data().byteSize());
             assertEquals(0, a.data().address() % 4096);
