@@ -15,6 +15,8 @@ namespace Ramway
     {
         /// <summary>Waits of one thread: one word is its own.</summary>
         private const int Most = Futex.WaitManyMax - 1;
+        /// <summary>An hour.</summary>
+        private const long Idle = 3_600_000_000_000;
 
         private static readonly List<Poller> All = new List<Poller>();
         private static volatile bool refused = Environment.GetEnvironmentVariable("RAMWAY_READINESS") == "thread";
@@ -106,8 +108,9 @@ namespace Ramway
         /// <summary>Looks at the waits whose word was cleared or whose time has come. When to look again.</summary>
         private long LookAtAll()
         {
-            long now = Clock.Nanoseconds, next = now + RingEnd.Round;
             int kept = 0, count = waits.Count;
+            // Nothing is to be looked at where nothing is slept for.
+            long now = Clock.Nanoseconds, next = now + (count == 0 ? Idle : RingEnd.Round);
             for (int i = 0; i < count; i++)
             {
                 AsyncWait wait = waits[i];
@@ -147,16 +150,16 @@ namespace Ramway
         {
             private const int IdleMilliseconds = 10_000;
 
-            private static readonly Stack<Helper> Idle = new Stack<Helper>();
+            private static readonly Stack<Helper> Resting = new Stack<Helper>();
             private readonly AutoResetEvent given = new AutoResetEvent(false);
             private AsyncWait? work;
 
             internal static void Run(AsyncWait wait)
             {
                 Helper? helper;
-                lock (Idle)
+                lock (Resting)
                 {
-                    if (Idle.TryPop(out helper))
+                    if (Resting.TryPop(out helper))
                     {
                         helper.work = wait;
                         helper.given.Set();
@@ -172,27 +175,27 @@ namespace Ramway
                 for (;;)
                 {
                     work!.Sleep();
-                    lock (Idle)
+                    lock (Resting)
                     {
                         work = null;
-                        Idle.Push(this);
+                        Resting.Push(this);
                     }
                     if (given.WaitOne(IdleMilliseconds))
                     {
                         continue;
                     }
-                    lock (Idle)
+                    lock (Resting)
                     {
                         if (work == null)
                         {
                             // The one that was idle for longest is never on top, so all are put back but this one.
-                            Helper[] others = Idle.ToArray();
-                            Idle.Clear();
+                            Helper[] others = Resting.ToArray();
+                            Resting.Clear();
                             for (int i = others.Length - 1; i >= 0; i--)
                             {
                                 if (others[i] != this)
                                 {
-                                    Idle.Push(others[i]);
+                                    Resting.Push(others[i]);
                                 }
                             }
                             given.Dispose();
