@@ -74,7 +74,7 @@ namespace Ramway.Bench
                 to.WriteString("kind", "ramway");
                 to.WriteBoolean("copied", false);
                 to.WriteString("what", RuntimeInformation.FrameworkDescription +
-                    ": two named rings: Reserve, Commit, Recv; together: CommitUnflushed, Flush, RecvBatch");
+                    ": two named rings: Reserve, Commit, Recv; together: StartBatch, Add, Flush; RecvBatch");
                 to.WriteString("version", "");
                 to.WriteEndObject();
                 to.WriteEndArray();

@@ -5,8 +5,8 @@ using System.Runtime.InteropServices;
 namespace Ramway.Bench
 {
     /// <summary>
-    /// One ring to send on, one to receive from: <c>Reserve</c>, <c>Commit</c> and <c>Recv</c>, together <c>CommitUnflushed</c>,
-    /// <c>Flush</c> and <c>RecvBatch</c>. Message n is the 64-bit words n, n + 1, …; the receiver reads all of them.
+    /// One ring to send on, one to receive from: <c>Reserve</c>, <c>Commit</c> and <c>Recv</c>, together
+    /// <c>StartBatch</c>, <c>Add</c>, <c>Flush</c> and <c>RecvBatch</c>. Message n is the 64-bit words n, n + 1, …; the receiver reads all of them.
     /// </summary>
     internal sealed class Rings : IDisposable
     {
@@ -36,13 +36,13 @@ namespace Ramway.Bench
 
         public void Send(int size, long n, int count)
         {
+            BatchWriter batch = tx.StartBatch();
             for (long last = n + count; n < last; n++)
             {
-                Slot slot = tx.Reserve(size);
-                Fill(slot.Data, n);
-                slot.CommitUnflushed(0);
+                Fill(batch.Add(0, size), n);
             }
-            tx.Flush();
+            batch.Flush();
+            batch.Dispose();
         }
 
         private static void Fill(Span<byte> bytes, long n)

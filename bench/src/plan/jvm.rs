@@ -5,7 +5,7 @@ use crate::case::{Mode, Test};
 
 /// Ramway, and what Java has for the purpose.
 pub(crate) const JVM: &str = "\
-    ring-java ring-rust-java ring-java-rust ring-rust-kotlin aeron-java chronicle-java agrona-java";
+    ring-java ring-rust-java ring-java-rust ring-rust-kotlin flow-kotlin aeron-java chronicle-java agrona-java";
 
 pub(super) fn groups() -> Vec<GroupPlan> {
     let title = |what: &str| format!("Java: {what}");
@@ -24,6 +24,7 @@ pub(super) fn groups() -> Vec<GroupPlan> {
             .among(streams)
             .floor("ring"),
         group("jvm-from-rust-32-flow", "Kotlin: one way, 32 B, from Rust, collected from a Flow", each)
-            .among("ring-rust-kotlin ring-rust-java"),
+            .among("ring-rust-kotlin ring-rust-java flow-kotlin")
+            .floor("flow-kotlin"),
     ]
 }

@@ -9,13 +9,14 @@ import dev.ramway.bench.RustSide
 import dev.ramway.bench.Setup
 import dev.ramway.bench.Usage
 import dev.ramway.kotlin.Receiver
+import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.take
 import kotlinx.coroutines.runBlocking
 
 /** Ramway by its Kotlin port: a stream from Rust, collected from a `Flow`. */
 object Peers {
     @JvmStatic
-    fun mechanisms(): List<Mechanism> = listOf(FromRust)
+    fun mechanisms(): List<Mechanism> = listOf(FromRust, Nothing)
 }
 
 private object FromRust : Mechanism {
@@ -53,14 +54,6 @@ private class Receiving(private val rx: Receiver, private val sender: RustSide) 
         return Outcome(ended - RustSide.time(sent, "began_ns"), burst.count, LongArray(0), Usage.Used.of(sent), used)
     }
 
-    /** Message n has the 64-bit words n % POOL and those after it. */
-    private fun expected(burst: Burst): Long {
-        val words = burst.size / 8L
-        val rest = burst.count % RustSide.POOL
-        val numbers = burst.count / RustSide.POOL * (RustSide.POOL * (RustSide.POOL - 1L) / 2) + rest * (rest - 1) / 2
-        return words * numbers + burst.count * (words * (words - 1) / 2)
-    }
-
     private fun receive(size: Int, count: Long): Long {
         var total = 0L
         runBlocking {
@@ -78,4 +71,58 @@ private class Receiving(private val rx: Receiver, private val sender: RustSide) 
         sender.stop()
         rx.close()
     }
+}
+
+/** No message at all: what a Flow takes for itself, and what it takes from the heap. */
+private object Nothing : Mechanism {
+    override fun about() = About("flow-kotlin", "by-hand", false, "the same Flow over arrays that are there already: no message at all", "")
+
+    override fun can(burst: Burst) = burst.streams() && !burst.together()
+
+    override fun pair(setup: Setup, burst: Burst): Measured {
+        Usage.settle(setup.cpu(false), setup.realtime)
+        return Emitting(Array(RustSide.POOL) { n -> LongArray(burst.size / 8) { word -> n + word.toLong() } })
+    }
+}
+
+private class Emitting(private val messages: Array<LongArray>) : Measured {
+    override fun pids() = longArrayOf(ProcessHandle.current().pid())
+
+    override fun burst(burst: Burst): Outcome {
+        Usage.forgetPeak()
+        val usage = Usage()
+        val began = System.nanoTime()
+        val total = receive(burst.count)
+        val ended = System.nanoTime()
+        val used = usage.end()
+        check(total == expected(burst)) { "the bytes received are not the bytes sent" }
+        return Outcome(ended - began, burst.count, LongArray(0), Usage.Used(0, 0, 0, 0, 0, 0), used)
+    }
+
+    private fun receive(count: Long): Long {
+        var total = 0L
+        runBlocking {
+            flow {
+                var n = 0
+                while (true) {
+                    emit(messages[n++ and RustSide.POOL - 1])
+                }
+            }.take(Math.toIntExact(count)).collect { message ->
+                for (word in message) {
+                    total += word
+                }
+            }
+        }
+        return total
+    }
+
+    override fun stop() {}
+}
+
+/** Message n has the 64-bit words n % POOL and those after it. */
+private fun expected(burst: Burst): Long {
+    val words = burst.size / 8L
+    val rest = burst.count % RustSide.POOL
+    val numbers = burst.count / RustSide.POOL * (RustSide.POOL * (RustSide.POOL - 1L) / 2) + rest * (rest - 1) / 2
+    return words * numbers + burst.count * (words * (words - 1) / 2)
 }

@@ -22,8 +22,10 @@ public final class Main {
     /** How long a pair works before it counts, and how many operations at least: until then code is compiled that it goes through. */
     private static final long WARM_UP_NS = 1_500_000_000L;
     private static final long WARM_UP_OPERATIONS = 200_000;
+    /** How long the compilers of both have to have been idle then. */
+    private static final long QUIET_NS = 300_000_000L;
     /** A library that takes 10 µs for each, on a machine that is busy, is warm then too. */
-    private static final long WARM_UP_LONGEST_NS = 8_000_000_000L;
+    private static final long WARM_UP_LONGEST_NS = 10_000_000_000L;
 
     /** Standard output is the protocol's, whatever a library prints. */
     private static final PrintStream OUT = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
@@ -109,13 +111,21 @@ public final class Main {
     private static void warmUp(Measured measured, Burst burst) throws Exception {
         long began = System.nanoTime();
         long operations = 0;
-        long took;
-        do {
+        long compiled = 0;
+        long quiet = began;
+        for (long now = began; now - began < WARM_UP_LONGEST_NS; now = System.nanoTime()) {
+            if (now - began >= WARM_UP_NS && operations >= WARM_UP_OPERATIONS && now - quiet >= QUIET_NS) {
+                return;
+            }
             Burst larger = burst.times(operations < 20_000 ? 1 : 10);
-            measured.burst(larger);
+            Outcome outcome = measured.burst(larger);
             operations += larger.count();
-            took = System.nanoTime() - began;
-        } while ((took < WARM_UP_NS || operations < WARM_UP_OPERATIONS) && took < WARM_UP_LONGEST_NS);
+            long all = outcome.leading().compiled() + outcome.following().compiled();
+            if (all != compiled) {
+                compiled = all;
+                quiet = System.nanoTime();
+            }
+        }
     }
 
     /** A line of the protocol. */

@@ -40,10 +40,11 @@ public final class Usage {
      * @param shared of which shared memory
      * @param switches context switches, voluntary and involuntary
      * @param allocated bytes on the heap, by all threads
+     * @param compiled milliseconds that its compilers have worked since it began
      */
-    public record Used(long cpu, long peak, long shared, long switches, long allocated) {
+    public record Used(long cpu, long peak, long shared, long switches, long allocated, long compiled) {
         static Used read(DataInput in) throws IOException {
-            return new Used(in.readLong(), in.readLong(), in.readLong(), in.readLong(), in.readLong());
+            return new Used(in.readLong(), in.readLong(), in.readLong(), in.readLong(), in.readLong(), in.readLong());
         }
 
         void write(DataOutput out) throws IOException {
@@ -52,6 +53,7 @@ public final class Usage {
             out.writeLong(shared);
             out.writeLong(switches);
             out.writeLong(allocated);
+            out.writeLong(compiled);
         }
 
         /**
@@ -62,7 +64,7 @@ public final class Usage {
         public static Used of(Object rust) {
             Map<String, Object> words = Json.object(rust);
             return new Used((Long) words.get("cpu_ns"), (Long) words.get("peak_rss"), (Long) words.get("shared"),
-                    (Long) words.get("context_switches"), 0);
+                    (Long) words.get("context_switches"), 0, 0);
         }
     }
 
@@ -84,7 +86,8 @@ public final class Usage {
         } catch (IOException cause) {
             // A kernel without the file: nothing is known.
         }
-        return new Used(cpuNow - cpu, peak, shared, switchesNow - switches, allocatedNow - allocated);
+        long compiled = ManagementFactory.getCompilationMXBean().getTotalCompilationTime();
+        return new Used(cpuNow - cpu, peak, shared, switchesNow - switches, allocatedNow - allocated, compiled);
     }
 
     private static long kibibytes(String line) {
