@@ -21,6 +21,16 @@ trap 'rm -rf "$tmp" ${memory:+"$memory"}' EXIT
 trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
 
+# Some tests talk to the Rust side's command, if it was built.
+if [ -z "${RAMWAY_CLI:-}" ]; then
+    for command in "$target/release/ramway" "$target/debug/ramway"; do
+        if [ -x "$command" ]; then
+            export RAMWAY_CLI="$command"
+            break
+        fi
+    done
+fi
+
 # A step that is no test: only its failure counts.
 step() { # NAME COMMAND...
     name=$1
