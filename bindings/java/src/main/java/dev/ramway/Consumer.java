@@ -47,8 +47,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     /** The next message, after a wait of up to so long. */
     final Message take(long nanos) throws InterruptedException {
         Holder h = enter();
-        if (head == tail && !near()) {
-            await(h, nanos);
+        if (head == tail && !look()) {
+            arrive(h, nanos);
         }
         return lend(h);
     }
@@ -94,22 +94,90 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     }
 
     /**
-     * The first looks of a wait, which cost less than the general wait: an answer that comes within a microsecond is found here.
+     * Waits for a message. The first looks cost less than the general wait: an answer that comes within a microsecond is found
+     * here. It leaves if it throws.
+     *
+     * <p>The looks are written out so that this has more than 325 bytecodes: what is longer than that (FreqInlineSize) HotSpot's
+     * C2 compiles by itself and never into a caller, however often it is called. With it, a receive would be a "big method",
+     * which is not compiled into the user's loop, and the message would have to be made.
      */
-    private boolean near() {
+    private void arrive(Holder h, long nanos) throws InterruptedException {
         long seen = tail;
-        long now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
-        int looks = waiter.near;
-        if (now == seen && looks > 0) {
+        long word = ring + Layout.OFF_TAIL;
+        long now = seen;
+        if (waiter.near > 0) {
             // To look again at once takes the line away from a peer that is about to write it.
             Thread.onSpinWait();
             Thread.onSpinWait();
-            do {
+            for (int looks = waiter.near; looks > 0; looks -= 10) {
                 Thread.onSpinWait();
-                now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
-            } while (now == seen && --looks > 0);
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+                Thread.onSpinWait();
+                now = Words.getLongAcquire(word);
+                if (now != seen) {
+                    break;
+                }
+            }
         }
-        return now != seen && believe(now);
+        if (now != seen && believe(now)) {
+            return;
+        }
+        boolean there = false;
+        try {
+            if (!ready()) {
+                waiter.until(nanos);
+            }
+            there = true;
+        } catch (ClosedException | PeerDeadException end) {
+            throw ending(end);
+        } finally {
+            if (!there) {
+                leave(h);
+            }
+        }
     }
 
     /**
@@ -148,23 +216,6 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     @Override
     final long positionSeen() {
         return tail;
-    }
-
-    /** Waits for a message. It leaves if it throws. */
-    private void await(Holder h, long nanos) throws InterruptedException {
-        boolean there = false;
-        try {
-            if (!ready()) {
-                waiter.until(nanos);
-            }
-            there = true;
-        } catch (ClosedException | PeerDeadException end) {
-            throw ending(end);
-        } finally {
-            if (!there) {
-                leave(h);
-            }
-        }
     }
 
     /**
@@ -242,8 +293,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
             throw noBatch(max);
         }
         Holder h = enter();
-        if (head == tail && !near()) {
-            await(h, nanos);
+        if (head == tail && !look()) {
+            arrive(h, nanos);
         }
         return lendMany(h, max);
     }
@@ -372,8 +423,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
      */
     final long into(byte[] target, long nanos) throws InterruptedException {
         Holder h = enter();
-        if (head == tail && !near()) {
-            await(h, nanos);
+        if (head == tail && !look()) {
+            arrive(h, nanos);
         }
         return copy(h, target, MemorySegment.NULL, target.length);
     }
@@ -381,8 +432,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     /** Receives into memory, after a wait of up to so long. */
     final long into(MemorySegment target, long nanos) throws InterruptedException {
         Holder h = enter();
-        if (head == tail && !near()) {
-            await(h, nanos);
+        if (head == tail && !look()) {
+            arrive(h, nanos);
         }
         return copy(h, null, target, target.byteSize());
     }
