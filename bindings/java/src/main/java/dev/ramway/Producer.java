@@ -15,7 +15,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
     private long published;
     /** The shared one as last seen. */
     private long head;
-    private final long longest;
+    final long longest;
     /** The last committed frame's. */
     private long tag;
     /** What a wait is for, in bytes. */
@@ -120,11 +120,11 @@ abstract sealed class Producer extends RingEnd permits Sender {
                 && Words.getInt(peer + Layout.ROLE_FLAGS) == peerFlags;
     }
 
-    private static boolean isUsers(int typeId) {
+    static boolean isUsers(int typeId) {
         return Integer.compareUnsigned(typeId, Ring.RESERVED_TYPE_IDS) < 0;
     }
 
-    private long frameSize(long length) {
+    final long frameSize(long length) {
         return (Layout.FRAME_HEADER + length + alignMask) & ~alignMask;
     }
 
@@ -333,6 +333,70 @@ abstract sealed class Producer extends RingEnd permits Sender {
             giveBackSlowly(h, () -> slotAt = NOWHERE);
             return;
         }
+        slotAt = NOWHERE;
+        leave(h);
+    }
+
+    /** Begins a batch, which is out like a slot. */
+    final SendBatch lendBatch() {
+        Holder h = enter();
+        // The peer's flags are looked at where the batch has to find room, and at each flush.
+        slotAt = tail;
+        return new SendBatch((Sender) this, h, tail, batchLimit());
+    }
+
+    /** Up to where there is room for a batch, by the position last seen. */
+    final long batchLimit() {
+        return head + capacity;
+    }
+
+    /** Takes a batch's position over, and makes what it has added visible. */
+    final void flushBatch(long end, long lastTag) {
+        if (dead != null) {
+            throw fail(dead);
+        }
+        take(end, lastTag);
+        flushNow();
+        slotAt = tail;
+    }
+
+    private void take(long end, long lastTag) {
+        if (tail != end) {
+            tail = end;
+            tag = lastTag;
+        }
+        slotAt = end;
+    }
+
+    /** Finds room for a batch's next message. */
+    final void growBatch(int typeId, long end, long lastTag, int length) throws InterruptedException {
+        if (isClosed()) {
+            throw fail(ErrorKind.DETACHED);
+        }
+        if (dead != null) {
+            throw fail(dead);
+        }
+        take(end, lastTag);
+        findRoom(typeId, length, FOREVER);
+        slotAt = tail;
+    }
+
+    /** Ends a batch. */
+    final void endBatch(Holder h, long end, long lastTag) {
+        if (current() != h) {
+            giveBackSlowly(h, () -> {
+                if (dead == null && !abandoned) {
+                    take(end, lastTag);
+                    if (!isClosed()) {
+                        flushNow();
+                    }
+                }
+                slotAt = NOWHERE;
+            });
+            return;
+        }
+        take(end, lastTag);
+        flushNow();
         slotAt = NOWHERE;
         leave(h);
     }

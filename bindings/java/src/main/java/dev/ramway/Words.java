@@ -15,7 +15,7 @@ import java.util.Locale;
  */
 final class Words {
     /** All addresses. */
-    private static final MemorySegment ALL = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
+    static final MemorySegment ALL = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
     private static final MemorySegment READ_ONLY = ALL.asReadOnly();
     private static final VarHandle LONG = JAVA_LONG.varHandle();
     private static final VarHandle INT = JAVA_INT.varHandle();

@@ -295,6 +295,86 @@ class RingTest {
         }
     }
 
+    @Test
+    void batchesOfASender() throws Exception {
+        String name = Scratch.path(Scratch.name("batch")).toString();
+        try (Sender tx = Sender.create(name, PAGE); Receiver rx = Receiver.open(name)) {
+            SendBatch batch = tx.startBatch();
+            assertThrows(IndexOutOfBoundsException.class, () -> batch.putByte(0, (byte) 1));
+            batch.add(1, 5, 24);
+            batch.putLong(0, 11);
+            batch.putInt(8, 12);
+            batch.putDouble(12, 1.5);
+            batch.putByte(20, (byte) 3);
+            batch.put(21, MemorySegment.ofArray(new byte[] {7, 8, 9}));
+            assertThrows(IndexOutOfBoundsException.class, () -> batch.putLong(17, 0));
+            assertThrows(IndexOutOfBoundsException.class, () -> batch.put(22, MemorySegment.ofArray(new byte[3])));
+            batch.add(2, 6, new byte[] {1});
+            batch.add(3, 0, 0);
+            assertNull(rx.tryRecv());
+            refused(ErrorKind.BUSY, () -> tx.send(1, new byte[1]));
+            refused(ErrorKind.BUSY, () -> tx.reserve(1));
+            refused(ErrorKind.BUSY, tx::startBatch);
+            batch.flush();
+            assertThrows(IndexOutOfBoundsException.class, () -> batch.putByte(0, (byte) 1));
+            try (Batch got = rx.recvBatch(9)) {
+                assertEquals(3, got.size());
+                assertEquals(11, got.get(0).getLong(0));
+                assertEquals(12, got.get(0).getInt(8));
+                assertEquals(1.5, got.get(0).getDouble(12));
+                assertEquals(0x09080703, got.get(0).getInt(20));
+                assertEquals(6, got.get(1).tag());
+                assertEquals(0, got.get(2).length());
+            }
+            refused(ErrorKind.INVALID_ARGUMENT, () -> batch.add(Ring.RESERVED_TYPE_IDS, 0, 1));
+            refused(ErrorKind.INVALID_ARGUMENT, () -> batch.add(1, 0, -1));
+            refused(ErrorKind.TOO_LARGE, () -> batch.add(1, 0, 5000));
+            batch.add(4, 9, 8);
+            // Of another thread's, nothing.
+            CompletableFuture.runAsync(() -> {
+                assertThrows(WrongThreadException.class, () -> batch.add(1, 0, 1));
+                assertThrows(WrongThreadException.class, batch::close);
+            }).get();
+            batch.close();
+            batch.close();
+            assertThrows(IllegalStateException.class, () -> batch.add(1, 0, 1));
+            assertEquals(OptionalLong.of(9), tx.lastTag());
+            rx.recv().close();
+            // Around the end many times, with a receiver that is waited for.
+            CompletableFuture<Void> sending = CompletableFuture.runAsync(() -> {
+                try (SendBatch many = tx.startBatch()) {
+                    for (int i = 0; i < 20_000; i++) {
+                        many.add(1, i, i % 300);
+                        if (i % 300 >= 8) {
+                            many.putLong(i % 300 - 8, i);
+                        }
+                    }
+                } catch (InterruptedException e) {
+                    throw new IllegalStateException(e);
+                }
+            });
+            for (int i = 0; i < 20_000; i++) {
+                try (Message message = rx.recv(Scratch.LONG)) {
+                    assertEquals(i, message.tag());
+                    assertEquals(i % 300, message.length());
+                    assertTrue(i % 300 < 8 || message.getLong(i % 300 - 8) == i);
+                }
+            }
+            sending.get();
+            // A close meanwhile waits for the batch, which is still sent.
+            SendBatch late = tx.startBatch();
+            late.add(1, 3, 8);
+            shut(tx);
+            assertFalse(tx.isFinished());
+            late.close();
+            assertTrue(tx.isFinished());
+            try (Message message = rx.recv()) {
+                assertEquals(3, message.tag());
+            }
+            refused(ErrorKind.CLOSED, rx::recv);
+        }
+    }
+
     @ParameterizedTest
     @EnumSource(WaitMode.class)
     void aMixedStreamAroundTheEnd(WaitMode mode) throws Exception {
