@@ -65,6 +65,8 @@ final class OrderBook {
     private long bid, ask;
 
     private int bidSize, askSize;
+    /** What was traded while one side was empty: it comes with the next quote. */
+    private int unquoted;
 
     private OrderBook(Sender quotes) {
         this.quotes = quotes;
@@ -86,6 +88,7 @@ final class OrderBook {
     private static void run(String ring, long orders, long perSecond) throws InterruptedException {
         var options = Options.DEFAULT.withCapacity(1 << 20).withTimeout(Duration.ofSeconds(5));
         try (Sender quotes = Sender.openOrCreate(ring, options)) {
+            System.out.println("open");
             var book = new OrderBook(quotes);
             for (long i = 0; i < orders; i++) {
                 if (perSecond != 0) {
@@ -152,7 +155,6 @@ final class OrderBook {
             first.quantity -= traded;
             level.quantity -= traded;
             quantity -= traded;
-            volume += traded;
             if (first.quantity == 0) {
                 level.orders.remove();
             }
@@ -198,6 +200,7 @@ final class OrderBook {
 
     /** Sends what the book looks like now, if that is new; waits where the strategy is that far behind. */
     private void quote(int traded, boolean buyer) throws InterruptedException {
+        unquoted += traded;
         if (bids.isEmpty() || asks.isEmpty()) {
             return;
         }
@@ -205,7 +208,7 @@ final class OrderBook {
         var bestAsk = asks.firstEntry();
         boolean same = bestBid.getKey() == bid && bestAsk.getKey() == ask
                 && bestBid.getValue().quantity == bidSize && bestAsk.getValue().quantity == askSize;
-        if (same && traded == 0) {
+        if (same && unquoted == 0) {
             return;
         }
         bid = bestBid.getKey();
@@ -220,10 +223,12 @@ final class OrderBook {
             slot.putLong(24, ask);
             slot.putInt(32, bidSize);
             slot.putInt(36, askSize);
-            slot.putInt(40, traded);
+            slot.putInt(40, unquoted);
             slot.putInt(44, buyer ? 1 : 0);
             slot.commit(QUOTE, number);
         }
         number++;
+        volume += unquoted;
+        unquoted = 0;
     }
 }

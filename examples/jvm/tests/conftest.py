@@ -35,6 +35,11 @@ class Run:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(words, cwd=EXAMPLES, stdout=pipe, stderr=pipe, text=True)
 
+    def line(self) -> str:
+        """The next line that it prints."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().rstrip()
+
     def end(self) -> tuple[int, str, str]:
         """Its exit status, what it printed, and what it complained about."""
         out, err = self.process.communicate(timeout=LONG)

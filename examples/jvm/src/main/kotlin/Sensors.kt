@@ -84,7 +84,7 @@ private suspend fun follow(rx: Receiver): Boolean = coroutineScope {
     val alarms = Channel<Frame>(Channel.CONFLATED)
     var knocks = 0
     var agreed = false
-    launch {
+    val printer = launch {
         alarms.consumeEach { println("a knock of %.1f g at %.3f s".format(it.peak, it.nanos / 1e9)) }
     }
     val reporter = launch {
@@ -105,6 +105,7 @@ private suspend fun follow(rx: Receiver): Boolean = coroutineScope {
     // The sender has closed.
     reporter.cancel()
     alarms.close()
+    printer.join()
     NAMES.zip(figures).forEach { (name, own) -> println("$name: $own") }
     println("$knocks knocks in ${figures.sumOf { it.frames }} frames")
     agreed
