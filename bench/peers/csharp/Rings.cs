@@ -6,7 +6,8 @@ namespace Ramway.Bench
 {
     /// <summary>
     /// One ring to send on, one to receive from: <c>Reserve</c>, <c>Commit</c> and <c>Recv</c>, together
-    /// <c>StartBatch</c>, <c>Add</c>, <c>Flush</c> and <c>RecvBatch</c>. Message n is the 64-bit words n, n + 1, …; the receiver reads all of them.
+    /// <c>StartBatch</c>, <c>Add</c>, <c>Flush</c> and <c>RecvBatch</c>. Message n is the 64-bit words n, n + 1, …; the
+    /// receiver reads all of them.
     /// </summary>
     internal sealed class Rings : IDisposable
     {
