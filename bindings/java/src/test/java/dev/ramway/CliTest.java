@@ -73,8 +73,8 @@ class CliTest {
         }
         assertSays(listed, "\"state\":\"stale\"");
         String inspected = run(directory, "", "inspect", "--json", directory.resolve("busy").toString());
-        for (String part : new String[] {"\"capacity\":4096", "\"align\":64", "\"undelivered_messages\":1", "\"last_tag\":42", "\"tail\":112",
-            "\"role\":\"sender\""}) {
+        for (String part : new String[] {"\"capacity\":4096", "\"align\":64", "\"undelivered_messages\":1", "\"last_tag\":42",
+            "\"tail\":112", "\"role\":\"sender\""}) {
             assertSays(inspected, part);
         }
         run(directory, "", "clean", "--undelivered");
