@@ -203,6 +203,11 @@ abstract class Half extends Gate {
         return true;
     }
 
+    /** Has the next call that does not wait ask the system. */
+    final void lookAgain() {
+        looked = System.nanoTime() - Waiter.ROUND;
+    }
+
     @Override
     final boolean interruptWait() {
         return waiter.interrupt();

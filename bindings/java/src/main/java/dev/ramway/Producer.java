@@ -172,17 +172,38 @@ abstract sealed class Producer extends RingEnd permits Sender {
         }
         flushNow();
         if (nanos == NOW) {
-            return false;
+            // Without a callback a full ring is full, and who wants to know more asks peerAlive. One that came because the receiver
+            // is gone would come again for ever if the call after it did not say so.
+            return waiter.isAsked() && glance();
         }
         try {
             waiter.until(nanos);
         } catch (ClosedException | PeerDeadException end) {
-            if (isFinal) {
-                die(end.kind());
-            }
-            throw end;
+            throw ending(end);
         }
         return true;
+    }
+
+    /** Where no room is: the closed flag every time, system calls for the receiver's life every 100 ms. True: there is room. */
+    private boolean glance() {
+        RamwayException end = ended(isMoment());
+        // The second look, after the flag or the free role was seen; and the last one.
+        if (ready()) {
+            return true;
+        }
+        if (end != null) {
+            // A dead peer is still dead at the next call.
+            lookAgain();
+            throw ending(end);
+        }
+        return false;
+    }
+
+    private RamwayException ending(RamwayException end) {
+        if (isFinal) {
+            die(end.kind());
+        }
+        return end;
     }
 
     private RamwayException reserved(int typeId) {

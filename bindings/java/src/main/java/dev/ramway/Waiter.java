@@ -242,6 +242,11 @@ final class Waiter {
         return (Words.getIntAcquire(half.peer + Layout.ROLE_FLAGS) & Layout.ROLE_PLAIN) != 0 ? UNORDERED_ROUND : ROUND;
     }
 
+    /** Whether a callback was ever asked for. */
+    boolean isAsked() {
+        return callback != null;
+    }
+
     /** Asks for one callback when the half may be ready or at its end. Inside the gate. */
     Registration whenReady(Runnable callback) {
         Poller.Entry e = this.callback;
@@ -258,6 +263,7 @@ final class Waiter {
         }
         if (over) {
             Words.setInt(half.mine + Layout.ROLE_WAIT, 0);
+            half.lookAgain();
         }
         e = new Poller.Entry(half, callback, longest);
         this.callback = e;

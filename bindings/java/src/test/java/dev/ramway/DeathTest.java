@@ -185,6 +185,20 @@ class DeathTest {
             long killed = System.nanoTime();
             long took = (called.get(10, TimeUnit.SECONDS) - killed) / 1_000_000;
             assertTrue(took < 250, "it took " + took + " ms");
+            // Whoever waits by callbacks learns of it by the calls that do not wait, and is not called in vain for long.
+            refused(ErrorKind.PEER_DEAD, () -> {
+                for (int calls = 0; calls < 3; calls++) {
+                    CompletableFuture<Void> again = new CompletableFuture<>();
+                    if (end instanceof Sender tx) {
+                        tx.trySend(1, new byte[1000]);
+                        tx.whenWritable(1000, () -> again.complete(null));
+                    } else {
+                        ((Receiver) end).tryRecv();
+                        ((Receiver) end).whenReadable(() -> again.complete(null));
+                    }
+                    again.get(10, TimeUnit.SECONDS);
+                }
+            });
             refused(ErrorKind.PEER_DEAD, () -> {
                 if (end instanceof Sender tx) {
                     tx.send(1, new byte[1000]);
