@@ -74,8 +74,8 @@ public final class Peers {
         }
     }
 
-    /** Bytes of a term: of 1, 4 and 16 MiB the fastest for a stream here. */
-    private static final long TERM = Long.getLong("ramway.bench.aeron.term", 4 << 20);
+    /** The fewest bytes of a term: half of it is some 30,000 messages, more than pass while the driver sleeps. */
+    private static final long TERM = 4 << 20;
 
     private static MediaDriver driver(String directory) {
         // Nobody is dead because a machine was busy.
