@@ -39,8 +39,9 @@ def test_the_result_depends_neither_on_batches_nor_on_who_is_first() -> None:
 
 def test_a_book_that_was_killed_is_no_end_of_the_day() -> None:
     with Run(*STRATEGY, "quotes") as strategy:
-        with Run(*ORDER_BOOK, "quotes", 10_000_000, 20_000):
-            time.sleep(3)
+        with Run(*ORDER_BOOK, "quotes", 10_000_000, 20_000) as book:
+            assert book.line() == "open"
+            time.sleep(1)
         code, _, err = strategy.end()
     assert code != 0 and "PeerDead" in err, err
 
