@@ -88,7 +88,7 @@ class VirtualThreadTest {
             try (Ring.Pair pair = Ring.pair(Options.DEFAULT.withCapacity(4096).withWaitMode(mode))) {
                 Thread sending = Thread.ofVirtual().start(() -> {
                     try {
-                        for (int i = 0; i < 2000; i++) {
+                        for (int i = 0; i < 300; i++) {
                             pair.sender().send(1, i, new byte[100]);
                         }
                     } catch (InterruptedException e) {
@@ -97,7 +97,7 @@ class VirtualThreadTest {
                 });
                 Thread receiving = Thread.ofVirtual().start(() -> {
                     try {
-                        for (int i = 0; i < 2000; i++) {
+                        for (int i = 0; i < 300; i++) {
                             try (Message message = pair.receiver().recv()) {
                                 assertEquals(i, message.tag());
                             }
