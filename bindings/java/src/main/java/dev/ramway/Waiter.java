@@ -113,7 +113,8 @@ final class Waiter {
             return false;
         }
         // On a virtual thread the peer may be one that waits for this very carrier.
-        boolean gentle = half.isPair && Thread.currentThread().isVirtual();
+        boolean virtual = Thread.currentThread().isVirtual();
+        boolean gentle = half.isPair && virtual;
         long asked = 0;
         for (int spent = CHUNK;; spent += CHUNK) {
             if (look(half.positionWord(), half.positionSeen(), CHUNK) && half.ready()) {
@@ -139,8 +140,14 @@ final class Waiter {
                     return true;
                 }
                 how = mode;
-                // The peer may be bound to this processor, and would not run before the end of our time slice.
-                Thread.yield();
+                if (virtual) {
+                    // A carrier that is yielded takes this thread again as long as it finds it where it looks first, and another
+                    // one, which may be the peer, would never begin. Parked, it is out of the way.
+                    LockSupport.parkNanos(1);
+                } else {
+                    // The peer may be bound to this processor, and would not run before the end of our time slice.
+                    Thread.yield();
+                }
             }
         }
     }
