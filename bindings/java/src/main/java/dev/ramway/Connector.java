@@ -28,7 +28,7 @@ final class Connector {
     Connector(String name, ConnectOptions options) {
         this.name = name;
         this.options = options;
-        limit = TimeUnit.NANOSECONDS.convert(options.timeout());
+        limit = Math.max(TimeUnit.NANOSECONDS.convert(options.timeout()), 0);
         halves = Options.DEFAULT.withWaitMode(options.waitMode()).withMembarrier(options.membarrier());
     }
 

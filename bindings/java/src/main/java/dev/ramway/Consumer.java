@@ -378,8 +378,13 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     @Override
     final boolean dropLooped() {
         Message m = looped;
+        // No holder: seen from another thread, in the middle of its making.
+        Holder h = m == null ? null : m.holder;
+        if (h == null || h.thread != Thread.currentThread() && h.thread.isAlive()) {
+            return false;
+        }
         looped = null;
-        if (m == null || m.isGone() || m.holder.thread != Thread.currentThread()) {
+        if (m.isGone()) {
             return false;
         }
         m.close();
@@ -422,20 +427,23 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
      * this is large enough to be compiled by itself, and what it returned would have to be allocated.
      */
     final long into(byte[] target, long nanos) throws InterruptedException {
+        // First: what throws in here has to leave.
+        int room = target.length;
         Holder h = enter();
         if (head == tail && !look()) {
             arrive(h, nanos);
         }
-        return copy(h, target, MemorySegment.NULL, target.length);
+        return copy(h, target, MemorySegment.NULL, room);
     }
 
     /** Receives into memory, after a wait of up to so long. */
     final long into(MemorySegment target, long nanos) throws InterruptedException {
+        long room = target.byteSize();
         Holder h = enter();
         if (head == tail && !look()) {
             arrive(h, nanos);
         }
-        return copy(h, null, target, target.byteSize());
+        return copy(h, null, target, room);
     }
 
     /** Receives into one of the two, or gives {@link #NOTHING}. */

@@ -70,7 +70,7 @@ abstract class Gate {
     /** Whether something of this handle's is lent to the user. Certain to its owner, and while nobody is inside. */
     abstract boolean isOut();
 
-    /** Gives back what a loop over messages that was left has still out. By its thread; false: it is not that. */
+    /** Gives back what a loop over messages that was left has still out. By its thread or after its end; false: it is not that. */
     boolean dropLooped() {
         return false;
     }
@@ -144,7 +144,8 @@ abstract class Gate {
                     throw busy();
                 }
             } else {
-                if (!isVacant(h)) {
+                // A loop that its thread did not end before its own end is over as well.
+                if (!isVacant(h) && !(isOut() && dropLooped())) {
                     bias(h);
                     throw isOut() ? busy() : new IllegalStateException("a sender or receiver is used by two threads at once; "
                             + "only close, peerAlive and peerEpoch may be called beside another call");
@@ -241,9 +242,13 @@ abstract class Gate {
                 bias(h);
                 return false;
             }
-            if (h.viewing) {
+            if (h.viewing && h.thread.isAlive()) {
                 bias(h);
                 throw new WrongThreadException("another thread has a view of this: close it there, or see shareViews");
+            }
+            if (h.viewing) {
+                // Confined to a thread that is no more: nobody can use the view, and nobody can end it.
+                lent.arena = null;
             }
             Holder mine = new Holder(Thread.currentThread());
             mine.inside = 1;

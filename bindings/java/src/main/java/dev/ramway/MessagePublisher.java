@@ -5,6 +5,7 @@ import java.util.concurrent.Flow;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 
 /** A receiver for one subscriber at a time, who gets copies. */
 final class MessagePublisher implements Flow.Publisher<MessageCopy> {
@@ -29,6 +30,8 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
             subscriber.onError(new IllegalStateException("a receiver's publisher has one subscriber at a time"));
             return;
         }
+        // Left by a loop of this thread: the receiver is used again.
+        rx.dropLooped();
         new Subscription(subscriber).start();
     }
 
@@ -40,6 +43,11 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
         private volatile boolean cancelled;
         /** A request that cannot be; the subscriber is told by the one thread that calls it. */
         private volatile IllegalArgumentException wrong;
+        /** Of receiving: an interrupt is for that wait, and never for the subscriber's own code. */
+        private final ReentrantLock turn = new ReentrantLock();
+        private boolean receiving;
+        /** For the one thread: this subscription is the publisher's. */
+        private boolean current = true;
 
         Subscription(Flow.Subscriber<? super MessageCopy> subscriber) {
             this.subscriber = subscriber;
@@ -53,7 +61,7 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
         public void request(long n) {
             if (n <= 0) {
                 wrong = new IllegalArgumentException("a request of " + n + " messages: ask for at least 1");
-                thread.interrupt();
+                disturb();
                 return;
             }
             // Saturates: that many is without a bound.
@@ -64,8 +72,33 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
         @Override
         public void cancel() {
             cancelled = true;
-            // Out of a wait for a message, too.
-            thread.interrupt();
+            disturb();
+        }
+
+        /** Ends the thread's wait for a message or for demand. */
+        private void disturb() {
+            turn.lock();
+            try {
+                if (receiving) {
+                    thread.interrupt();
+                } else {
+                    LockSupport.unpark(thread);
+                }
+            } finally {
+                turn.unlock();
+            }
+        }
+
+        private boolean isOver() {
+            return cancelled || wrong != null;
+        }
+
+        /** Lets the next subscriber in: once, because that may come before this one's thread has ended. */
+        private void makeRoom() {
+            if (current) {
+                current = false;
+                taken.set(false);
+            }
         }
 
         @Override
@@ -79,20 +112,20 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
                 }
             } catch (ClosedException end) {
                 if (!cancelled) {
-                    taken.set(false);
+                    makeRoom();
                     subscriber.onComplete();
                 }
             } catch (Throwable t) {
                 fail(t);
             } finally {
-                taken.set(false);
+                makeRoom();
             }
         }
 
         private void fail(Throwable t) {
             if (!cancelled) {
                 cancelled = true;
-                taken.set(false);
+                makeRoom();
                 subscriber.onError(t);
             }
         }
@@ -107,14 +140,38 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
                     LockSupport.park(this);
                     continue;
                 }
-                MessageCopy copy;
-                try (Message message = rx.recv()) {
-                    copy = message.copy();
+                MessageCopy copy = receive();
+                if (copy == null) {
+                    continue;
                 }
                 if (wanted != Long.MAX_VALUE) {
                     demand.decrementAndGet();
                 }
                 subscriber.onNext(copy);
+            }
+        }
+
+        /** Null: it is over. */
+        private MessageCopy receive() throws InterruptedException {
+            turn.lock();
+            try {
+                if (isOver()) {
+                    return null;
+                }
+                receiving = true;
+            } finally {
+                turn.unlock();
+            }
+            try (Message message = rx.recv()) {
+                return message.copy();
+            } finally {
+                turn.lock();
+                receiving = false;
+                if (isOver()) {
+                    // It came too late for the wait.
+                    Thread.interrupted();
+                }
+                turn.unlock();
             }
         }
     }

@@ -129,8 +129,17 @@ final class Poller implements Runnable {
             try {
                 callback.run();
             } catch (Throwable t) {
-                Thread me = Thread.currentThread();
+                report(t);
+            }
+        }
+
+        private static void report(Throwable t) {
+            Thread me = Thread.currentThread();
+            try {
                 me.getUncaughtExceptionHandler().uncaughtException(me, t);
+            } catch (Throwable ignored) {
+                // As the virtual machine does with a handler that throws; this thread has others to serve.
+                return;
             }
         }
 
@@ -158,8 +167,9 @@ final class Poller implements Runnable {
             }
             if (p == null) {
                 p = new Poller();
+                // Started first: one without a thread would be waited for in vain.
+                Thread.ofPlatform().daemon().name("ramway-poller-" + (ALL.size() + 1)).start(p);
                 ALL.add(p);
-                Thread.ofPlatform().daemon().name("ramway-poller-" + ALL.size()).start(p);
             }
             e.poller = p;
             if (over) {

@@ -448,18 +448,21 @@ abstract sealed class Producer extends RingEnd permits Sender {
     }
 
     final void gather(int typeId, long tag, MemorySegment... parts) throws InterruptedException {
+        // A copy: what is measured here and what is written below must be the same, whoever has the array.
+        MemorySegment[] pieces = parts.clone();
         long length = 0;
-        for (MemorySegment part : parts) {
-            length += part.byteSize();
+        for (MemorySegment piece : pieces) {
+            // Saturates, and is too large then.
+            length = piece.byteSize() > Long.MAX_VALUE - length ? Long.MAX_VALUE : length + piece.byteSize();
         }
         Holder h = enter();
         if (!fits(typeId, length)) {
             makeRoom(h, typeId, length, FOREVER);
         }
         long at = 0;
-        for (MemorySegment part : parts) {
-            copy(h, part, at, part.byteSize());
-            at += part.byteSize();
+        for (MemorySegment piece : pieces) {
+            copy(h, piece, at, piece.byteSize());
+            at += piece.byteSize();
         }
         commit(length, typeId, tag);
         flushNow();

@@ -2,6 +2,7 @@ package dev.ramway;
 
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.Spliterator;
 import java.util.Spliterators;
 import java.util.concurrent.Flow;
@@ -295,7 +296,7 @@ public final class Receiver extends Consumer {
      * @return to call it off by closing it
      */
     public Registration whenReadable(Runnable callback) {
-        return whenMessage(callback);
+        return whenMessage(Objects.requireNonNull(callback, "callback"));
     }
 
     /**
@@ -312,7 +313,7 @@ public final class Receiver extends Consumer {
      */
     @Override
     public void close() {
-        // Left by a loop of this thread that has ended early: nobody else would give it back.
+        // Left by a loop that has ended early, of this thread or of one that is no more: nobody else would give it back.
         dropLooped();
         shut();
     }

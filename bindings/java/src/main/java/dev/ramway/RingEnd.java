@@ -1,6 +1,7 @@
 package dev.ramway;
 
 import java.time.Duration;
+import java.util.Objects;
 
 /** What the two ends of a ring have in common. */
 public abstract sealed class RingEnd extends Half implements AutoCloseable permits Producer, Consumer {
@@ -63,7 +64,7 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
      * @param mode how
      */
     public final void waitMode(WaitMode mode) {
-        waiter.setMode(mode);
+        waiter.setMode(Objects.requireNonNull(mode, "mode"));
     }
 
     /**

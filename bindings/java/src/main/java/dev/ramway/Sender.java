@@ -4,6 +4,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalLong;
 
 /**
@@ -484,7 +485,7 @@ public final class Sender extends Producer {
      * @return to call it off by closing it
      */
     public Registration whenWritable(int length, Runnable callback) {
-        return whenRoom(length, callback);
+        return whenRoom(length, Objects.requireNonNull(callback, "callback"));
     }
 
     /**
