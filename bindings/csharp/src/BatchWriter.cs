@@ -10,7 +10,8 @@ namespace Ramway
     /// <remarks>
     /// The same as <see cref="Slot.CommitUnflushed(uint, ulong)"/> and <see cref="Sender.Flush"/>, but the sender's position stays
     /// in a register from message to message, which is faster for small ones. Dispose gives up what was not flushed. Until then
-    /// nothing else can be sent. It must not be copied: each copy goes on from its own position.
+    /// nothing else can be sent. It must not be copied (pass it by reference): each copy goes on from its own
+    /// position, and writes over what the others wrote; after a flush of one of them the others are refused.
     /// <code>
     /// BatchWriter batch = sender.StartBatch();
     /// foreach (Tick tick in ticks)
@@ -24,7 +25,8 @@ namespace Ramway
     public unsafe ref struct BatchWriter
     {
         private readonly Sender? sender;
-        private readonly uint ticket;
+        // Another one after each flush: a copy that was left behind must not write over what is published.
+        private uint ticket;
         private readonly uint maxLength;
         private readonly ulong wrap, alignMask;
         private readonly byte* data;
@@ -61,6 +63,7 @@ namespace Ramway
             if ((uint)length > maxLength || size > limit - tail || typeId >= Layout.TypeIdReserved || s.HasNews)
             {
                 limit = s.MakeRoomInBatch(tail, this.tag, typeId, length);
+                ticket = s.Ticket;
             }
             byte* frame = data + (tail & wrap);
             // Plain stores: nobody reads them before tail is published.
@@ -73,7 +76,7 @@ namespace Ramway
 
         /// <summary>Makes every message so far visible. Never waits.</summary>
         /// <exception cref="RamwayException">What the handle is dead of.</exception>
-        public void Flush() => Open().FlushBatch(tail, tag);
+        public void Flush() => ticket = Open().FlushBatch(tail, tag);
 
         /// <summary>Ends the batch. What was not flushed is given up.</summary>
         public void Dispose()
@@ -95,7 +98,8 @@ namespace Ramway
         }
 
         private static void ThrowEnded() =>
-            throw new ObjectDisposedException(nameof(BatchWriter), "ramway: batch used after its Dispose");
+            throw new ObjectDisposedException(nameof(BatchWriter),
+                "ramway: batch used after its Dispose, or a copy of it after another one was flushed");
     }
 
     public sealed unsafe partial class Sender
@@ -126,6 +130,7 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.NoInlining)]
         internal ulong MakeRoomInBatch(ulong end, ulong tag, uint typeId, int length)
         {
+            CheckAhead(end);
             ulong before = tail;
             Exception? e;
             gate.Enter();
@@ -143,19 +148,41 @@ namespace Ramway
                 }
                 gate.LeaveOut();
             }
-            return e == null ? limit : throw e;
+            if (e != null)
+            {
+                throw e;
+            }
+            if (published == end)
+            {
+                gate.Renew();
+            }
+            return limit;
         }
 
         /// <summary>Makes a batch visible up to where it ends.</summary>
         [MethodImpl(MethodImplOptions.NoInlining)]
-        internal void FlushBatch(ulong end, ulong tag)
+        internal uint FlushBatch(ulong end, ulong tag)
         {
             if (gate.IsDead)
             {
                 throw Fail(dead);
             }
+            CheckAhead(end);
             TakeOver(end, tag);
             FlushCommitted();
+            return gate.Renew();
+        }
+
+        /// <summary>The ticket of the batch or slot that is out.</summary>
+        internal uint Ticket => gate.Ticket;
+
+        /// <summary>Refuses a position behind what was flushed, which would take published messages back.</summary>
+        private void CheckAhead(ulong end)
+        {
+            if (end - tail > capacity)
+            {
+                throw new InvalidOperationException("ramway: a copy of a BatchWriter is used that is behind what was flushed");
+            }
         }
 
         private void TakeOver(ulong end, ulong tag)

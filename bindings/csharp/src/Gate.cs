@@ -83,6 +83,17 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal bool Holds(uint ticket) => state == ticket;
 
+        /// <summary>What is out stays out, by another ticket.</summary>
+        internal uint Renew()
+        {
+            uint ticket = unchecked(state + What + 1);
+            Volatile.Write(ref state, ticket);
+            return ticket;
+        }
+
+        /// <summary>The ticket of what is out.</summary>
+        internal uint Ticket => state;
+
         /// <summary>Ends what is out.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal void End(uint ticket) => Volatile.Write(ref state, unchecked(ticket - Out + What + 1));

@@ -78,6 +78,9 @@ namespace Ramway
             }
         }
 
+        /// <summary>Ends the message as if it had not been received.</summary>
+        internal void PutBack() => receiver!.PutBack(lease);
+
         /// <summary>The same message for other places than this stack.</summary>
         internal MessageLease ToLease() => new MessageLease(receiver!, lease);
 

@@ -114,7 +114,7 @@ namespace Ramway
             Libc.RequireSupported();
             if (name is null)
             {
-                throw Errors.Fail(ErrorKind.InvalidArgument, "the name is null");
+                throw new ArgumentNullException("name");
             }
             int slash = name.LastIndexOf('/');
             if (slash >= 0)

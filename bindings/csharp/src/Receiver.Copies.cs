@@ -44,7 +44,8 @@ namespace Ramway
             return true;
         }
 
-        /// <summary>The same for a message of any length: the writer is asked for room for the whole of it at once.</summary>
+        /// <summary>The same for a message of any length: the writer is asked for room for the whole of it at once. If the
+        /// writer throws, the message is still there.</summary>
         /// <exception cref="RamwayException">As for Recv.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public MessageInfo RecvAppend(IBufferWriter<byte> writer, TimeSpan? timeout = null,
@@ -56,13 +57,21 @@ namespace Ramway
             }
             // Outside of the gate, because the writer is somebody else's code.
             using Message message = Recv(timeout, cancellationToken);
-            ReadOnlySpan<byte> bytes = message.Data;
-            if (bytes.Length > 0)
+            try
             {
-                bytes.CopyTo(writer.GetSpan(bytes.Length));
-                writer.Advance(bytes.Length);
+                ReadOnlySpan<byte> bytes = message.Data;
+                if (bytes.Length > 0)
+                {
+                    bytes.CopyTo(writer.GetSpan(bytes.Length));
+                    writer.Advance(bytes.Length);
+                }
+                return message.Info;
             }
-            return message.Info;
+            catch
+            {
+                message.PutBack();
+                throw;
+            }
         }
 
         /// <summary>Copies the frame that was taken, releases it and leaves the gate.</summary>

@@ -304,6 +304,20 @@ namespace Ramway
             }
         }
 
+        /// <summary>Ends what is out by this ticket without releasing it: the next receive gives it again.</summary>
+        internal void PutBack(uint ticket)
+        {
+            if (gate.Holds(ticket))
+            {
+                head = released;
+                gate.End(ticket);
+                if (gate.IsShut)
+                {
+                    FinishClose();
+                }
+            }
+        }
+
         [MethodImpl(MethodImplOptions.NoInlining)]
         private void ReleaseShut()
         {

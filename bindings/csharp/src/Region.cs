@@ -115,10 +115,15 @@ namespace Ramway
             get
             {
                 Enter(nameof(View));
-                // Mapped until Dispose, and the length is within the capacity that is.
-                var all = new ReadOnlySpan<byte>(_mapping.Data, SpanLength());
-                Leave();
-                return all;
+                try
+                {
+                    // Mapped until Dispose, and the length is within the capacity that is.
+                    return new ReadOnlySpan<byte>(_mapping.Data, SpanLength());
+                }
+                finally
+                {
+                    Leave();
+                }
             }
         }
 

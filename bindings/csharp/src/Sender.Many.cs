@@ -27,24 +27,31 @@ namespace Ramway
                 {
                     e = Refused();
                 }
-                for (; sent < messages.Length; sent++)
+                try
                 {
-                    ReadOnlySpan<byte> data = messages[sent].Span;
-                    if (gate.IsShut || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
+                    for (; sent < messages.Length; sent++)
                     {
-                        if (!known)
+                        ReadOnlySpan<byte> data = messages[sent].Span;
+                        if (gate.IsShut || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
                         {
-                            patience = Patience.Of(timeout, cancellationToken);
-                            known = true;
+                            if (!known)
+                            {
+                                patience = Patience.Of(timeout, cancellationToken);
+                                known = true;
+                            }
+                            e = MakeRoom(typeId, data.Length, true, patience);
+                            if (e != null)
+                            {
+                                break;
+                            }
                         }
-                        e = MakeRoom(typeId, data.Length, true, patience);
-                        if (e != null)
-                        {
-                            break;
-                        }
+                        data.CopyTo(new Span<byte>(Payload, data.Length));
+                        Commit((uint)data.Length, typeId, 0);
                     }
-                    data.CopyTo(new Span<byte>(Payload, data.Length));
-                    Commit((uint)data.Length, typeId, 0);
+                }
+                catch when (sent > 0)
+                {
+                    // A message's own memory threw, and will again at the next call, for which this is left.
                 }
                 // Closed meanwhile: the close flushes once this call has left, and may be unmapping already if it came first.
                 if (!gate.IsShut)

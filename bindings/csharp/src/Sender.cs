@@ -386,7 +386,8 @@ namespace Ramway
         /// <summary>
         /// Gives the role up without telling the receiver that this was all: it is told PeerDead, as if this process had been
         /// killed, so that half a stream does not pass for a whole one. What was committed is delivered; an open slot is not. On
-        /// a pair (<see cref="Ring.Pair"/>) this is Dispose, because there only a close tells.
+        /// a pair (<see cref="Ring.Pair"/>) this is Dispose, because there only a close tells. Unlike Dispose it is for the thread that
+        /// uses the sender: a slot of another thread would lose its memory.
         /// </summary>
         public void Abandon() => ShutDown(false, true);
 

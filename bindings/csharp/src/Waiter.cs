@@ -12,7 +12,6 @@ namespace Ramway
         private const int NearLooks = 32;
 
         private WaitMode mode;
-        private CancellationToken watched;
         private CancellationTokenRegistration registration;
         private readonly object wordLock = new object();
         // The handle's own word; null once it is unmapped. Under the lock.
@@ -68,17 +67,13 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Has the end of a token interrupt sleeps from now on. The registration is kept, so that waiting with the same token
-        /// again costs nothing; it keeps this object, not the handle.
+        /// Has the end of a token interrupt sleeps from now on. It is registered for each wait anew, even with the token of the
+        /// last one: a source that was reset (CancellationTokenSource.TryReset) has forgotten it. The registration keeps this
+        /// object, not the handle.
         /// </summary>
         internal void Watch(CancellationToken token)
         {
-            if (token == watched)
-            {
-                return;
-            }
             Unwatch();
-            watched = token;
             if (token.CanBeCanceled)
             {
                 registration = token.Register(state => ((Waiter)state!).Interrupt(), this, false);
@@ -100,7 +95,6 @@ namespace Ramway
             // Waits for a callback that runs now, unless it runs on this thread: so not under the lock that it takes.
             registration.Dispose();
             registration = default;
-            watched = default;
         }
     }
 }
