@@ -40,6 +40,17 @@ namespace Ramway
         /// <summary>Blocks until it is ready, with null, or there is nothing to wait for any more.</summary>
         private protected Exception? Until(in Patience patience)
         {
+            Exception? e = Await(patience);
+            if (e is RamwayException late && late.Kind == ErrorKind.TimedOut)
+            {
+                // However short the time is, an end is told before a time-out: who polls by time-outs must learn of it too.
+                return Decide(Moment(), out Exception? end) ? null : end ?? e;
+            }
+            return e;
+        }
+
+        private Exception? Await(in Patience patience)
+        {
             Exception? e = CalledOff(patience);
             long began = Clock.Nanoseconds;
             if (e != null || Spin(patience, out e) || e != null)

@@ -40,7 +40,7 @@ namespace Ramway.Tests
                 Rings.Refused(ErrorKind.InvalidArgument, bad, How.Create, Role.Consumer, null);
                 Rings.Refused(ErrorKind.InvalidArgument, bad, How.Open, Role.Consumer, null);
             }
-            Rings.Refused(ErrorKind.InvalidArgument, null!, How.Open, Role.Consumer, null);
+            Check.Throws<ArgumentNullException>(() => Rings.Hold(null!, How.Open, Role.Consumer));
             Rings.Refused(ErrorKind.NotFound, "absent", How.Open, Role.Consumer, null, "RAMWAY_DIR");
             Rings.Refused(ErrorKind.NotFound, "absent", How.Open, Role.Consumer, Rings.Waiting(0.02));
             Check.That(!Directory.Exists(RamwayDirectory.Path), "opening made the directory");
