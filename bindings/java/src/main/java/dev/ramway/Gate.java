@@ -131,6 +131,8 @@ abstract class Gate {
         lock.lock();
         try {
             if (closed) {
+                // A loop that was left before the close is over now, and the close with it.
+                dropLooped();
                 settle();
                 throw fail(ErrorKind.DETACHED);
             }

@@ -86,6 +86,17 @@ class MisuseTest {
     }
 
     @Test
+    void aLoopLeftBeforeTheCloseEndsWithTheNextCall() throws InterruptedException {
+        try (Ring.Pair pair = five()) {
+            leave(pair.receiver(), true);
+            inThread(pair.receiver()::close);
+            RamwayException e = assertThrows(RamwayException.class, pair.receiver()::tryRecv);
+            assertEquals(ErrorKind.DETACHED, e.kind());
+            isClosed(pair.sender());
+        }
+    }
+
+    @Test
     void aViewOfAThreadThatHasEndedDoesNotKeepTheMessage() throws InterruptedException {
         try (Ring.Pair pair = five()) {
             Message m = pair.receiver().recv();
