@@ -95,6 +95,10 @@ abstract class Gate {
         Holder h = holder;
         if (h.thread == Thread.currentThread() && h.inside == 0) {
             h.inside = 1;
+            if (!Words.PLAIN) {
+                // Of other virtual machines it is not known that they leave the two in order.
+                VarHandle.fullFence();
+            }
             if ((Holder) HOLDER.getOpaque(this) == h) {
                 return h;
             }

@@ -358,75 +358,13 @@ abstract sealed class Producer extends RingEnd permits Sender {
         leave(h);
     }
 
-    /** Begins a batch, which is out like a slot. */
-    final SendBatch lendBatch() {
-        Holder h = enter();
-        // The peer's flags are looked at where the batch has to find room, and at each flush.
-        slotAt = tail;
-        return new SendBatch((Sender) this, h, tail, batchLimit());
-    }
-
-    /** Up to where there is room for a batch, by the position last seen. */
-    final long batchLimit() {
-        return head + capacity;
-    }
-
-    /** Takes a batch's position over, and makes what it has added visible. */
-    final void flushBatch(long end, long lastTag) {
-        if (dead != null) {
-            throw fail(dead);
-        }
-        take(end, lastTag);
-        flushNow();
-        slotAt = tail;
-    }
-
-    private void take(long end, long lastTag) {
-        if (tail != end) {
-            tail = end;
-            tag = lastTag;
-        }
-        slotAt = end;
-    }
-
-    /** Finds room for a batch's next message. */
-    final void growBatch(int typeId, long end, long lastTag, int length) throws InterruptedException {
-        if (isClosed()) {
-            throw fail(ErrorKind.DETACHED);
-        }
-        if (dead != null) {
-            throw fail(dead);
-        }
-        take(end, lastTag);
-        findRoom(typeId, length, FOREVER);
-        slotAt = tail;
-    }
-
-    /** Ends a batch. */
-    final void endBatch(Holder h, long end, long lastTag) {
-        if (current() != h) {
-            giveBackSlowly(h, () -> {
-                if (dead == null && !abandoned) {
-                    take(end, lastTag);
-                    if (!isClosed()) {
-                        flushNow();
-                    }
-                }
-                slotAt = NOWHERE;
-            });
-            return;
-        }
-        take(end, lastTag);
-        flushNow();
-        slotAt = NOWHERE;
-        leave(h);
-    }
-
     final void putAll(int typeId, List<byte[]> messages) throws InterruptedException {
+        // A copy: the list's own code must not run inside the gate, where it could send.
+        byte[][] all = messages.toArray(new byte[0][]);
         Holder h = enter();
         boolean entered = true;
         try {
-            for (byte[] message : messages) {
+            for (byte[] message : all) {
                 int length = message.length;
                 if (!fits(typeId, length)) {
                     // Where it throws, it has left.

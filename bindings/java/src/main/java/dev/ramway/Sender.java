@@ -343,16 +343,6 @@ public final class Sender extends Producer {
     }
 
     /**
-     * Begins messages that become visible together, the cheapest way to send many. Until it is closed, other calls that send are
-     * BUSY.
-     *
-     * @return the batch, which is empty
-     */
-    public SendBatch startBatch() {
-        return lendBatch();
-    }
-
-    /**
      * Sends one message gathered from several pieces.
      *
      * @param typeId the application's

@@ -45,7 +45,6 @@ class AllocationTest {
             case "views" -> AllocationTest::views;
             case "slots" -> AllocationTest::slots;
             case "without" -> AllocationTest::without;
-            case "batched" -> AllocationTest::batched;
             case "batches" -> AllocationTest::batches;
             default -> throw new IllegalArgumentException(args[0]);
         })));
@@ -147,29 +146,6 @@ class AllocationTest {
             }
         }
         return sum;
-    }
-
-    private static long batched(Sender tx, Receiver rx, int n) throws Exception {
-        long sum = 0;
-        for (int i = 0; i < n; i += 50) {
-            try (SendBatch batch = tx.startBatch()) {
-                for (int k = 0; k < 50; k++) {
-                    batch.add(7, 0, 32);
-                    batch.putLong(0, k);
-                }
-            }
-            try (Batch batch = rx.recvBatch(50)) {
-                for (Message message : batch) {
-                    sum += message.getLong(0);
-                }
-            }
-        }
-        return sum;
-    }
-
-    @Test
-    void batchesOfASender() {
-        assertEquals(0, measured("batched"), 1.5);
     }
 
     /** A batch itself may be made: 32 bytes for as many messages as it has. */
