@@ -20,11 +20,9 @@ namespace Ramway.Sys
         internal const int ENOSYS = 38;
         internal const int ELOOP = 40;
         internal const int ENOTSOCK = 88;
-        internal const int EADDRINUSE = 98;
         internal const int EOPNOTSUPP = 95;
         internal const int ECONNABORTED = 103;
         internal const int ECONNRESET = 104;
-        internal const int ENOTCONN = 107;
         internal const int ETIMEDOUT = 110;
         internal const int ECONNREFUSED = 111;
         internal const int EDQUOT = 122;

@@ -21,7 +21,6 @@ final class Layout {
 
     /** The length of what precedes every payload: len u32, type id u32, tag u64. */
     static final int FRAME_HEADER = 16;
-    static final int FRAME_LEN = 0;
     static final int FRAME_TYPE_ID = 4;
     static final int FRAME_TAG = 8;
     static final int ALIGN_MIN = 16;
