@@ -20,13 +20,19 @@ ok() { printf '    %sok%s %s %s\n' "$green" "$plain" "$1" "$(took)"; }
 bad() { printf '    %sFAILED%s %s %s\n' "$red" "$plain" "$1" "$(took)"; }
 note() { printf '    %s%s%s\n' "$yellow" "$1" "$plain"; }
 
-# Runs a command with its output in $log and nothing on its standard input.
+# Runs a command with its output in $log and nothing on its standard input. Colours are taken out of the log afterwards: Maven
+# 3.8 writes the end of one even when told to write none, and a summary behind it was not found.
+escape=$(printf '\033')
 run_logged() { # NAME COMMAND...
     mkdir -p "$logs"
     log=$logs/$(printf '%s' "$1" | tr -c 'A-Za-z0-9\n' '-').log
     shift
     printf '$ %s\n' "$*" >"$log"
-    "$@" </dev/null >>"$log" 2>&1
+    "$@" </dev/null >"$log.raw" 2>&1
+    set -- $?
+    sed "s/$escape\[[0-9;]*m//g" "$log.raw" >>"$log"
+    rm -f "$log.raw"
+    return "$1"
 }
 
 # What a failed suite printed, without the lines about tests that passed and packages that compiled.
