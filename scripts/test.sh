@@ -20,6 +20,8 @@ for base in /dev/shm "${TMPDIR:-/tmp}"; do
 done
 RAMWAY_DIR=$(mktemp -d "$base/ramway-test.XXXXXX") || exit 1
 export RAMWAY_DIR
+# A .NET program that a test kills would leave its diagnostics socket in the temporary directory.
+export DOTNET_EnableDiagnostics=0
 trap 'rm -rf "$RAMWAY_DIR"' EXIT
 trap 'exit 130' INT TERM
 
