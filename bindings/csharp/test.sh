@@ -6,45 +6,12 @@
 #   RAMWAY_BUILD   where everything goes that is made; default: csharp below cargo's target directory
 set -u
 cd "$(dirname "$0")" || exit 1
-build=${RAMWAY_BUILD:-${CARGO_TARGET_DIR:-../../target}/csharp}
+# shellcheck source=../../scripts/suite.sh
+. ../../scripts/suite.sh
+build=${RAMWAY_BUILD:-$target/csharp}
 mkdir -p "$build" || exit 1
 build=$(cd "$build" && pwd)/
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM
-passed=0 failed=0 skipped=0
-# Some tests talk to the Rust side's command, if it was built.
-if [ -z "${RAMWAY_CLI:-}" ]; then
-    target=${CARGO_TARGET_DIR:-../../target}
-    for command in "$target/release/ramway" "$target/debug/ramway"; do
-        if [ -x "$command" ]; then
-            RAMWAY_CLI=$(cd "$(dirname "$command")" && pwd)/ramway
-            export RAMWAY_CLI
-            break
-        fi
-    done
-fi
-
-# A step that is no test: only its failure counts.
-step() { # NAME COMMAND...
-    name=$1
-    shift
-    began=$(date +%s)
-    if "$@" >"$tmp/log" 2>&1; then
-        printf '==> %s: ok (%d s)\n' "$name" $(($(date +%s) - began))
-    else
-        failed=$((failed + 1))
-        printf '==> %s: failed\n' "$name"
-        cat "$tmp/log"
-        return 1
-    fi
-}
-
-# What this machine lacks.
-missing() { # NAME WHAT
-    if [ "${CI:-}" = true ]; then failed=$((failed + 1)); else skipped=$((skipped + 1)); fi
-    printf '==> %s: not run, %s\n' "$1" "$2"
-}
+find_command
 
 # One at a time, where the system can say so: several suites may want the same build at once.
 lock() { if command -v flock >/dev/null; then exec 9>"${build}lock" && flock 9; fi; }
@@ -87,7 +54,7 @@ written() {
 lint() {
     step 'white space and lengths' written
     if command -v shellcheck >/dev/null; then
-        step 'shellcheck' shellcheck test.sh toolchain.sh dotnet.sh
+        step 'shellcheck' shellcheck -x test.sh toolchain.sh dotnet.sh
     else
         missing 'shellcheck' 'it is not installed'
     fi

@@ -6,44 +6,12 @@
 #   FUZZ_SECONDS   how long each fuzz target runs
 set -u
 cd "$(dirname "$0")" || exit 1
+. ../../scripts/suite.sh
 GO=${GO:-go}
 # The newest one that supports all that go.mod promises.
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.6.1
 command -v "$GO" >/dev/null || { echo 'go is not on the PATH: Go 1.23 or later, https://go.dev/dl'; exit 1; }
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM
-passed=0 failed=0 skipped=0
-# Some tests talk to the Rust side's command, if it was built.
-if [ -z "${RAMWAY_CLI:-}" ]; then
-    target=${CARGO_TARGET_DIR:-../../target}
-    for command in "$target/release/ramway" "$target/debug/ramway"; do
-        if [ -x "$command" ]; then
-            RAMWAY_CLI=$(cd "$(dirname "$command")" && pwd)/ramway
-            export RAMWAY_CLI
-            break
-        fi
-    done
-fi
-
-# A step that is no test: only its failure counts.
-step() { # NAME COMMAND...
-    name=$1
-    shift
-    if "$@" >"$tmp/log" 2>&1; then
-        printf '==> %s: ok\n' "$name"
-    else
-        failed=$((failed + 1))
-        printf '==> %s: failed\n' "$name"
-        cat "$tmp/log"
-    fi
-}
-
-# What this machine lacks.
-missing() { # NAME WHAT
-    if [ "${CI:-}" = true ]; then failed=$((failed + 1)); else skipped=$((skipped + 1)); fi
-    printf '==> %s: not run, %s\n' "$1" "$2"
-}
+find_command
 
 formatted() {
     unformatted=$(gofmt -l .) && [ -z "$unformatted" ] || { printf 'not as gofmt has it: %s\n' "$unformatted"; return 1; }

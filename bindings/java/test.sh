@@ -5,55 +5,18 @@
 #   ARGS       more for Maven, such as -Dtest=BusTest
 set -u
 cd "$(dirname "$0")" || exit 1
+. ../../scripts/suite.sh
 root=$(cd ../.. && pwd)
-case ${CARGO_TARGET_DIR:-} in
-/*) target=$CARGO_TARGET_DIR ;;
-*) target=$root/${CARGO_TARGET_DIR:-target} ;;
-esac
 build=$target/java
 if [ "${1:-all}" = clean ]; then
     rm -rf "$build"
     exit
 fi
-tmp=$(mktemp -d) || exit 1
-memory=
-trap 'rm -rf "$tmp" ${memory:+"$memory"}' EXIT
-trap 'exit 130' INT TERM
-passed=0 failed=0 skipped=0
-
-# Some tests talk to the Rust side's command, if it was built.
-if [ -z "${RAMWAY_CLI:-}" ]; then
-    for command in "$target/release/ramway" "$target/debug/ramway"; do
-        if [ -x "$command" ]; then
-            export RAMWAY_CLI="$command"
-            break
-        fi
-    done
-fi
-
-# A step that is no test: only its failure counts.
-step() { # NAME COMMAND...
-    name=$1
-    shift
-    if "$@" >"$tmp/log" 2>&1; then
-        printf '==> %s: ok\n' "$name"
-    else
-        failed=$((failed + 1))
-        printf '==> %s: failed\n' "$name"
-        cat "$tmp/log"
-        return 1
-    fi
-}
+find_command
 
 # A check that is a test: it counts.
 check() { # NAME COMMAND...
     if step "$@"; then passed=$((passed + 1)); fi
-}
-
-# What this machine lacks.
-missing() { # NAME WHAT
-    if [ "${CI:-}" = true ]; then failed=$((failed + 1)); else skipped=$((skipped + 1)); fi
-    printf '==> %s: not run, %s\n' "$1" "$2"
 }
 
 maven() { mvn -q -B -Dramway.build="$build" "$@"; }

@@ -9,44 +9,14 @@
 # npm's packages are those of package-lock.json, and none of them runs a script at installation.
 set -u
 cd "$(dirname "$0")" || exit 1
-case ${CARGO_TARGET_DIR:-} in
-/*) target=$CARGO_TARGET_DIR ;;
-*) target=$(cd ../.. && pwd)/${CARGO_TARGET_DIR:-target} ;;
-esac
+. ../../scripts/suite.sh
 export CARGO_TARGET_DIR="$target" NO_COLOR=1 npm_config_loglevel=error npm_config_update_notifier=false
 # In CI the committed lock file must be right; elsewhere cargo may bring it up to date.
 locked=
 if [ "${CI:-}" = true ]; then locked=--locked; fi
 bin=$PWD/node_modules/.bin
 mkdir -p "$target" || exit 1
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM
-passed=0 failed=0 skipped=0
-
-# Rings of tests that name no directory of their own.
-if [ -z "${RAMWAY_DIR:-}" ]; then
-    shared=/dev/shm
-    if [ ! -w "$shared" ]; then shared=$tmp; fi
-    RAMWAY_DIR=$(mktemp -d "$shared/ramway-node.XXXXXX") || exit 1
-    export RAMWAY_DIR
-    trap 'rm -rf "$tmp" "$RAMWAY_DIR"' EXIT
-fi
-
-# A step that is no test: only its failure counts.
-step() { # NAME COMMAND...
-    name=$1
-    shift
-    began=$(date +%s)
-    if "$@" >"$tmp/log" 2>&1; then
-        printf '==> %s: ok (%d s)\n' "$name" $(($(date +%s) - began))
-    else
-        failed=$((failed + 1))
-        printf '==> %s: failed\n' "$name"
-        cat "$tmp/log"
-        return 1
-    fi
-}
+need_memory node
 
 # Tests: what they print, and the last line's counts.
 tests() { # NAME COMMAND...
@@ -131,12 +101,6 @@ run_tests() {
     export RAMWAY_PEER
     # shellcheck disable=SC2086
     tests 'tests' node test/run.mjs ${RUNTIMES:+--only "$RUNTIMES"} ${ARGS:-}
-}
-
-# What this machine lacks.
-missing() { # NAME WHAT
-    if [ "${CI:-}" = true ]; then failed=$((failed + 1)); else skipped=$((skipped + 1)); fi
-    printf '==> %s: not run, %s\n' "$1" "$2"
 }
 
 # Whoever runs the tests may have the Node.js of an older system first on the PATH.

@@ -1,10 +1,6 @@
-# Sourced by test.sh in its directory: interpreters, the wheel, and virtual environments. All of it lies in $work, below
-# cargo's target directory.
+# Sourced by test.sh in its directory, after scripts/suite.sh: interpreters, the wheel, and virtual environments. All of it
+# lies in $work, below cargo's target directory.
 
-case ${CARGO_TARGET_DIR:-} in
-/*) target=$CARGO_TARGET_DIR ;;
-*) target=$(cd ../.. && pwd)/${CARGO_TARGET_DIR:-target} ;;
-esac
 export CARGO_TARGET_DIR="$target"
 work=$target/python
 tools=$work/venv-tools

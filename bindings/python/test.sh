@@ -10,41 +10,10 @@
 # lists of packages in pyproject.toml are the same.
 set -u
 cd "$(dirname "$0")" || exit 1
+. ../../scripts/suite.sh
 . ./environments.sh
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM
-passed=0 failed=0 skipped=0 suites=0
-
-# Rings of tests that name no directory of their own.
-if [ -z "${RAMWAY_DIR:-}" ]; then
-    shared=/dev/shm
-    if [ ! -w "$shared" ]; then shared=$tmp; fi
-    RAMWAY_DIR=$(mktemp -d "$shared/ramway-python.XXXXXX") || exit 1
-    export RAMWAY_DIR
-    trap 'rm -rf "$tmp" "$RAMWAY_DIR"' EXIT
-fi
-
-# A step that is no test: only its failure counts.
-step() { # NAME COMMAND...
-    name=$1
-    shift
-    began=$(date +%s)
-    if "$@" >"$tmp/log" 2>&1; then
-        printf '==> %s: ok (%d s)\n' "$name" $(($(date +%s) - began))
-    else
-        failed=$((failed + 1))
-        printf '==> %s: failed\n' "$name"
-        cat "$tmp/log"
-        return 1
-    fi
-}
-
-# What this machine lacks.
-missing() { # NAME WHAT
-    if [ "${CI:-}" = true ]; then failed=$((failed + 1)); else skipped=$((skipped + 1)); fi
-    printf '==> %s: not run, %s\n' "$1" "$2"
-}
+suites=0
+need_memory python
 
 # Starts the suite in the background: most of a test is waiting, so several go at once. `finish` has what came of it.
 start() { # NAME PYTHON ARGUMENT...

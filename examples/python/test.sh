@@ -3,6 +3,7 @@
 # own tests.
 set -u
 cd "$(dirname "$0")/../../bindings/python" || exit 1
+. ../../scripts/suite.sh
 . ./environments.sh
 examples=$(cd ../../examples && pwd)
 make=${MAKE:-make}
@@ -36,8 +37,7 @@ if [ "${1:-test}" = environment ]; then
     exit
 fi
 
-report=$(mktemp) || exit 1
-trap 'rm -f "$report"' EXIT
+report=$tmp/report.xml
 # The settings are the binding's, but not its tests.
 # shellcheck disable=SC2086
 (cd "$examples/python" && "$work/venv-examples/bin/python3" -m pytest -c ../../bindings/python/pyproject.toml --rootdir . \
