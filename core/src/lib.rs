@@ -80,6 +80,10 @@ pub mod tensor;
 pub mod tokio;
 mod wait;
 
+/// Buffers for input and output, for the threads of one process: the crate `ramway-pool`, which uses nothing of this one.
+#[cfg(not(loom))]
+pub use ramway_pool as pool;
+
 #[cfg(not(loom))]
 pub use bus::{Bus, Connector, Listener, ListenerBuilder};
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,1 @@
+//! The operating system: memory of its own, the fence, fork, the processors.
