@@ -5,11 +5,11 @@ use std::ptr::NonNull;
 /// Memory that the pool allocated, whoever has it. Not an owner: it is `Copy`, and whoever holds one by the rules of the
 /// place where it stands (a lease, a bin, a shard) is its only owner.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
+pub struct Block {
     /// Where it begins.
-    pub(crate) ptr: NonNull<u8>,
+    pub ptr: NonNull<u8>,
     /// Bytes; at least the size of the class in whose bin it stands.
-    pub(crate) cap: usize,
+    pub cap: usize,
 }
 
 // SAFETY: a block is an address and a length; who may touch the memory is decided where blocks are kept.

@@ -25,7 +25,18 @@ impl Builder {
     /// # Errors
     /// An option is wrong.
     pub fn build(&self) -> Result<BufferPool> {
-        Ok(BufferPool::new())
+        Ok(BufferPool::from_options(Options {
+            tls_cache_size: 8,
+            min_buffer_size: 1024,
+            max_buffers_per_shard: 1024,
+            num_shards: 2,
+            pinned_memory: self.pinned_memory,
+            huge_pages: self.huge_pages,
+            alignment: self.alignment.unwrap_or(1),
+            max_bytes: self.max_bytes.unwrap_or(usize::MAX),
+            zero_on_return: self.zero_on_return,
+            track_stats: self.track_stats.unwrap_or(true),
+        }))
     }
 }
 

@@ -1,104 +1,371 @@
 //! The pool: what a user calls.
 
 use crate::buffer::Buffer;
-use crate::builder::Builder;
-use crate::error::Result;
-use crate::lease::Lease;
+use crate::builder::{Builder, Options};
+use crate::class;
+use crate::error::{Error, Result};
+use crate::hot;
+use crate::inner::Inner;
+use crate::lease::{Lease, Tag};
 use crate::stats::Stats;
 use crate::uninit::UninitBuffer;
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::ptr::NonNull;
 
-/// A pool of buffers, shared by its clones.
-#[derive(Clone, Debug, Default)]
-pub struct BufferPool {}
+/// A pool of buffers. Its clones are handles of the same pool, which may be used from any thread, all at once.
+///
+/// ```
+/// use ramway_pool::BufferPool;
+/// use std::io::Write;
+///
+/// let pool = BufferPool::new();
+/// let mut buffer = pool.get(64 * 1024); // empty, with room for 64 KiB
+/// buffer.write_all(b"read from somewhere").unwrap();
+/// assert_eq!(&*buffer, b"read from somewhere");
+/// drop(buffer); // back to the pool, from whatever thread
+/// assert_eq!(pool.len(), 1);
+/// ```
+///
+/// # How long a pool lives
+/// Dropping the last handle frees what is idle, in all threads; buffers that are out stay valid, and are freed instead
+/// of kept when they are dropped.
+///
+/// # What a get costs
+/// If the calling thread has a buffer of the size in its cache: no lock, no atomic operation, no system call, nothing
+/// that depends on the size. Else a lock and a batch of buffers from a shard; else an allocation. The first 63 pools that
+/// exist at a time have caches in their threads; further ones work from their shards alone.
+///
+/// # Forks and signals
+/// A child of `fork` can use the pools that it inherits; memory is not shared with the parent. As an allocator's, no call
+/// may be made from a signal handler.
+pub struct BufferPool {
+    inner: NonNull<Inner>,
+    /// These two are the pool's own, here so that a get need not look further.
+    tag: Tag,
+    smallest: usize,
+}
+
+// SAFETY: a handle is a counted reference to what any thread may use.
+unsafe impl Send for BufferPool {}
+// SAFETY: as above.
+unsafe impl Sync for BufferPool {}
+impl UnwindSafe for BufferPool {}
+impl RefUnwindSafe for BufferPool {}
+
+impl Default for BufferPool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clone for BufferPool {
+    fn clone(&self) -> Self {
+        self.inner().add_handle();
+        Self { ..*self }
+    }
+}
+
+impl Drop for BufferPool {
+    fn drop(&mut self) {
+        // SAFETY: this handle's.
+        unsafe { Inner::drop_handle(self.inner) };
+    }
+}
+
+impl fmt::Debug for BufferPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferPool").field("options", self.inner().options()).field("stats", &self.stats()).finish()
+    }
+}
+
+/// Ends a call that has no way to say that it failed.
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn fail(error: Error) -> ! {
+    panic!("{error}")
+}
 
 impl BufferPool {
     /// A pool with the defaults of [`Builder`].
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// assert!(pool.is_empty());
+    /// ```
     pub fn new() -> Self {
-        Self::default()
+        match Self::builder().build() {
+            Ok(pool) => pool,
+            Err(error) => unreachable!("the defaults: {error}"),
+        }
     }
 
-    /// Options.
+    /// Options for a pool.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::builder().max_bytes(64 << 20).build()?;
+    /// # Ok::<(), ramway_pool::Error>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// An empty buffer with room for `len` bytes.
+    pub(crate) fn from_options(options: Options) -> Self {
+        let zero = options.zero_on_return;
+        let inner = Inner::open(options);
+        // SAFETY: just made, with one handle: this one.
+        let (slot, smallest) = unsafe { (inner.as_ref().slot(), inner.as_ref().smallest()) };
+        Self { inner, tag: Tag::new(slot, zero), smallest }
+    }
+
+    fn inner(&self) -> &Inner {
+        // SAFETY: the handles' reference keeps it alive.
+        unsafe { self.inner.as_ref() }
+    }
+
+    /// A lease of at least `len` bytes; with `zeroed`, whether its first `len` bytes are zeros is said beside it.
+    #[inline(always)]
+    fn lease(&self, len: usize, zeroed: bool) -> Result<(Lease, bool)> {
+        let class = class::of(if len > self.smallest { len } else { self.smallest });
+        match hot::with(|hot| hot.pop(self.tag.slot(), class)) {
+            // SAFETY: out of this pool's cache, from the bin of this class.
+            Some(block) => Ok((unsafe { Lease::new(block, self.inner, self.tag, class) }, false)),
+            None => self.lease_slowly(len, zeroed),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lease_slowly(&self, len: usize, zeroed: bool) -> Result<(Lease, bool)> {
+        let (block, class, zeros) = self.inner().refill(len, zeroed)?;
+        // SAFETY: the block is ours now, with its reference.
+        Ok((unsafe { Lease::new(block, self.inner, self.tag, class) }, zeros))
+    }
+
+    /// An empty buffer with room for `len` bytes, which is what it can ever hold. What is not written is not in it: see
+    /// [`Buffer`] for why nothing is zeroed and yet nothing old can be seen.
+    ///
+    /// Allocates if nothing suitable is idle.
     ///
     /// # Panics
-    /// As [`try_get`](Self::try_get) gives an error.
+    /// Where [`try_get`](Self::try_get) gives an error.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// let buffer = pool.get(1 << 20);
+    /// assert_eq!((buffer.len(), buffer.capacity()), (0, 1 << 20));
+    /// ```
+    #[inline]
+    #[track_caller]
     pub fn get(&self, len: usize) -> Buffer {
-        self.try_get(len).expect("a buffer")
+        match self.try_get(len) {
+            Ok(buffer) => buffer,
+            Err(error) => fail(error),
+        }
     }
 
-    /// An empty buffer with room for `len` bytes.
+    /// As [`get`](Self::get), with an error instead of a panic.
     ///
     /// # Errors
-    /// `TooLarge`, `LimitReached`, `OutOfMemory`.
+    /// [`TooLarge`](crate::ErrorKind::TooLarge): more than 128 GiB. [`LimitReached`](crate::ErrorKind::LimitReached):
+    /// `max_bytes`, although all idle memory was given back, also that in the caches of other threads.
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory): of the system.
+    ///
+    /// ```
+    /// use ramway_pool::{BufferPool, ErrorKind};
+    ///
+    /// let pool = BufferPool::builder().max_bytes(1 << 20).build()?;
+    /// let first = pool.try_get(1 << 20)?;
+    /// assert_eq!(pool.try_get(1).unwrap_err().kind(), ErrorKind::LimitReached);
+    /// drop(first);
+    /// assert!(pool.try_get(1).is_ok());
+    /// # Ok::<(), ramway_pool::Error>(())
+    /// ```
+    #[inline]
     pub fn try_get(&self, len: usize) -> Result<Buffer> {
-        // SAFETY: nothing is said to be written.
-        Ok(unsafe { Buffer::from_lease(Lease::get(len, false)?, len, 0) })
+        let (lease, _) = self.lease(len, false)?;
+        // SAFETY: nothing is said to be written, and the lease has room for `len` bytes.
+        Ok(unsafe { Buffer::from_lease(lease, len, 0) })
     }
 
-    /// A buffer of `len` zeros.
+    /// A buffer of `len` zeros, all of it written. Memory that is new from the system is not zeroed again.
+    ///
+    /// # Panics
+    /// Where [`try_get`](Self::try_get) gives an error.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// assert_eq!(*pool.get_zeroed(3), [0, 0, 0]);
+    /// ```
+    #[track_caller]
     pub fn get_zeroed(&self, len: usize) -> Buffer {
-        // SAFETY: zeroed.
-        unsafe { Buffer::from_lease(Lease::get(len, true).expect("a buffer"), len, len) }
+        let (lease, zeros) = self.lease(len, true).unwrap_or_else(|error| fail(error));
+        if !zeros {
+            // SAFETY: the lease has room for `len` bytes.
+            unsafe { lease.ptr().write_bytes(0, len) };
+        }
+        // SAFETY: all of it is written.
+        unsafe { Buffer::from_lease(lease, len, len) }
     }
 
-    /// A buffer of `len` bytes that nobody wrote yet.
+    /// A buffer of `len` bytes that are uninitialised by their type: for those who fill all of it at once.
+    ///
+    /// # Panics
+    /// Where [`try_get`](Self::try_get) gives an error.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// let buffer = pool.get_uninit(5).write_from_slice(b"hello");
+    /// assert_eq!(&*buffer, b"hello");
+    /// ```
+    #[inline]
+    #[track_caller]
     pub fn get_uninit(&self, len: usize) -> UninitBuffer {
-        UninitBuffer::from_lease(Lease::get(len, false).expect("a buffer"), len)
+        match self.lease(len, false) {
+            Ok((lease, _)) => UninitBuffer::from_lease(lease, len),
+            Err(error) => fail(error),
+        }
     }
 
-    /// An empty vector.
+    /// An empty vector, for those who hold plain vectors: with as much room as the one that this thread
+    /// [put](Self::put) last, or of `min_buffer_size`. The pool does not know it any more, nor does `max_bytes` count it.
+    ///
+    /// # Panics
+    /// Where [`try_get`](Self::try_get) gives an error.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// let mut line = pool.take();
+    /// line.extend_from_slice(&[7; 100_000]);
+    /// pool.put(line);
+    /// assert!(pool.take().capacity() >= 100_000 && pool.is_empty());
+    /// ```
+    #[track_caller]
     pub fn take(&self) -> Vec<u8> {
-        Vec::with_capacity(1024)
+        self.take_with_capacity(self.inner().usual())
     }
 
-    /// An empty vector with room for `len` bytes.
-    pub fn take_with_capacity(&self, len: usize) -> Vec<u8> {
-        Vec::with_capacity(len)
+    /// An empty vector with room for at least `capacity` bytes. The pool does not know it any more.
+    ///
+    /// A pool with `alignment`, `pinned_memory` or `huge_pages` has no memory that a vector could own: it is allocated.
+    ///
+    /// # Panics
+    /// Where [`try_get`](Self::try_get) gives an error.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// assert!(pool.take_with_capacity(4096).capacity() >= 4096);
+    /// ```
+    #[track_caller]
+    pub fn take_with_capacity(&self, capacity: usize) -> Vec<u8> {
+        if !self.inner().is_plain() {
+            return Vec::with_capacity(capacity);
+        }
+        let (lease, _) = self.lease(capacity, false).unwrap_or_else(|error| fail(error));
+        // SAFETY: none of it is said to be initialised.
+        unsafe { lease.into_vec(0) }
     }
 
-    /// Gives a vector's memory to the pool.
+    /// Makes a vector's memory the pool's, wherever it came from; what it held is not kept. It is dropped instead if it
+    /// is shorter than `min_buffer_size`, if `max_bytes` has no room for it, or if the pool's memory is not a vector's
+    /// (see [`take_with_capacity`](Self::take_with_capacity)).
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// pool.put(vec![1; 4096]);
+    /// assert_eq!(pool.stats().idle_bytes, 4096);
+    /// assert!(pool.get(4096).is_empty());
+    /// ```
     pub fn put(&self, vector: Vec<u8>) {
-        drop(vector);
+        Inner::adopt(self.inner, vector);
     }
 
-    /// Allocates `count` idle buffers of `len` bytes.
+    /// Allocates `count` buffers of `len` bytes, idle and untouched (see [`warm`](Self::warm)). They are not given back
+    /// for being too much until [`trim`](Self::trim) or [`clear`](Self::clear).
     ///
     /// # Errors
-    /// As `try_get`; what was allocated until then stays.
-    pub fn preallocate(&self, _count: usize, _len: usize) -> Result<()> {
-        Ok(())
+    /// Those of [`try_get`](Self::try_get), and [`LimitReached`](crate::ErrorKind::LimitReached) where
+    /// `max_buffers_per_shard` does not allow so many. What was allocated until then stays.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// pool.preallocate(4, 65536)?;
+    /// assert_eq!(pool.len(), 4);
+    /// # Ok::<(), ramway_pool::Error>(())
+    /// ```
+    pub fn preallocate(&self, count: usize, len: usize) -> Result<()> {
+        self.inner().preallocate(count, len)
     }
 
-    /// Touches every page of what is idle, so that its first use does not fault. Gives the bytes touched.
+    /// Touches every page of what is idle, so that its first use does not fault; gives how many bytes that were. Meant
+    /// for the start of a program: while it lasts, other threads do not find these buffers.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// pool.preallocate(2, 1 << 20)?;
+    /// assert!(pool.warm() >= 2 << 20);
+    /// # Ok::<(), ramway_pool::Error>(())
+    /// ```
     pub fn warm(&self) -> usize {
-        0
+        self.inner().warm()
     }
 
-    /// Gives idle memory back until at most `keep` bytes are idle. Gives the bytes freed.
-    pub fn trim(&self, _keep: usize) -> usize {
-        0
+    /// Gives idle memory back to the system until at most `keep` bytes are idle, those of other threads' caches included;
+    /// gives how many bytes that were.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// pool.preallocate(4, 65536)?;
+    /// assert_eq!(pool.trim(2 * 65536), 2 * 65536);
+    /// # Ok::<(), ramway_pool::Error>(())
+    /// ```
+    pub fn trim(&self, keep: usize) -> usize {
+        hot::with(|hot| self.inner().trim(hot, keep))
     }
 
-    /// Gives back all that is idle. Gives the bytes freed.
+    /// Gives all idle memory back to the system; gives how many bytes that were. Buffers that are out stay valid, and
+    /// will be kept when they come back.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// drop(pool.get(65536));
+    /// assert_eq!(pool.clear(), 65536);
+    /// assert!(pool.is_empty());
+    /// ```
     pub fn clear(&self) -> usize {
-        0
+        self.trim(0)
     }
 
-    /// What the pool holds and did.
+    /// What the pool holds and did. Waits for the locks of all shards, one after the other. While other threads get and
+    /// drop buffers, the figures are of slightly different moments.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// let buffer = pool.get(65536);
+    /// assert_eq!(pool.stats().in_use_bytes, 65536);
+    /// println!("{}", pool.stats());
+    /// ```
     pub fn stats(&self) -> Stats {
-        Stats::default()
+        self.inner().stats()
     }
 
-    /// Idle buffers.
+    /// How many buffers are idle.
+    ///
+    /// ```
+    /// let pool = ramway_pool::BufferPool::new();
+    /// drop((pool.get(1), pool.get(1)));
+    /// assert_eq!(pool.len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
-        0
+        self.stats().idle_buffers
     }
 
     /// Whether no buffer is idle.
+    ///
+    /// ```
+    /// assert!(ramway_pool::BufferPool::new().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

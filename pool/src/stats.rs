@@ -38,3 +38,45 @@ pub struct Stats {
     /// `max_bytes`, if there is such a limit.
     pub max_bytes: Option<usize>,
 }
+
+impl std::fmt::Display for Stats {
+    /// One line for people.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let percent = if self.gets == 0 { 0.0 } else { 100.0 * self.hits as f64 / self.gets as f64 };
+        write!(
+            f,
+            "{} gets, {percent:.1} % from the thread's cache; {} allocations, {} freed; {} held (at most {}), {} in use, \
+             {} idle in {} buffers",
+            self.gets,
+            self.allocations,
+            self.freed,
+            Bytes(self.held_bytes),
+            Bytes(self.peak_held_bytes),
+            Bytes(self.in_use_bytes),
+            Bytes(self.idle_bytes),
+            self.idle_buffers,
+        )?;
+        if let Some(limit) = self.max_bytes {
+            write!(f, "; limit {}, {} refused", Bytes(limit), self.refused)?;
+        }
+        if self.pinned_bytes + self.unpinned_bytes > 0 {
+            let (pinned, unpinned) = (Bytes(self.pinned_bytes), Bytes(self.unpinned_bytes));
+            write!(f, "; {pinned} pinned, {unpinned} that the system does not let be pinned")?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes, for people.
+struct Bytes(usize);
+
+impl std::fmt::Display for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            bytes @ ..1024 => write!(f, "{bytes} B"),
+            bytes @ ..0x10_0000 => write!(f, "{:.1} KiB", bytes as f64 / 1024.0),
+            bytes @ ..0x4000_0000 => write!(f, "{:.1} MiB", bytes as f64 / 1_048_576.0),
+            bytes => write!(f, "{:.2} GiB", bytes as f64 / 1_073_741_824.0),
+        }
+    }
+}
