@@ -9,6 +9,9 @@ pub(crate) const CLASSES: usize = if cfg!(loom) { 8 } else { 256 };
 /// Bytes of the smallest block.
 pub(crate) const SMALLEST: usize = 64;
 
+/// What [`of`] subtracts: exponent and digits of 32.
+const FIRST: usize = (32_f64.to_bits() >> 49) as usize;
+
 /// Bytes of the largest block: 128 GiB.
 pub(crate) const LARGEST: usize = size(CLASSES - 1);
 
@@ -16,10 +19,11 @@ pub(crate) const LARGEST: usize = size(CLASSES - 1);
 /// there is none.
 #[inline(always)]
 pub(crate) const fn of(len: usize) -> usize {
-    // Of the last byte's offset the highest bit says which doubling, the next three which eighth of it.
-    let last = len - 1;
-    let doubling = (usize::BITS - 1 - last.leading_zeros()) as usize;
-    ((doubling - 5) << 3) | ((last >> (doubling - 3)) & 7)
+    // Of the last byte's offset the highest bit says which doubling, the next three which eighth of it: what a
+    // floating-point number has in its exponent and its first three digits. (Finding the highest bit takes longer where
+    // the compiler may not assume LZCNT.) A number that is rounded is beyond all classes.
+    let last = (len - 1) as i64 as f64;
+    ((last.to_bits() >> 49) as usize).wrapping_sub(FIRST)
 }
 
 /// Bytes of the blocks of a class.

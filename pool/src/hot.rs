@@ -6,7 +6,6 @@
 //! other side runs `membarrier` in between, a full barrier on every processor that runs this process. (Asymmetric fences
 //! as in hazard pointers and `membarrier(2)`; a fence on this side would double the cost of a get.)
 
-use crate::block::Block;
 use crate::cache::Cache;
 use crate::class::CLASSES;
 use crate::sync::{AtomicPtr, AtomicU32, Ordering, Step, ordered, owner_barrier};
@@ -81,16 +80,12 @@ impl Hot {
 
     /// A block of this class from the cache in this slot.
     #[inline(always)]
-    pub fn pop(&self, slot: usize, class: usize) -> Option<Block> {
+    pub fn get(&self, slot: usize, class: usize) -> Option<NonNull<u8>> {
         if class >= CLASSES {
             return None;
         }
-        self.enter(slot, |cache| {
-            // SAFETY: `enter` gives the cache to this thread alone, and the class is checked.
-            let block = unsafe { cache.pop(class) }?;
-            cache.hit();
-            Some(block)
-        })?
+        // SAFETY: `enter` gives the cache to this thread alone, and the class is checked.
+        self.enter(slot, |cache| unsafe { cache.get(class) }).flatten()
     }
 
     /// Keeps a block in the cache in this slot; `false` if it has no place for it.
@@ -98,7 +93,7 @@ impl Hot {
     /// # Safety
     /// The block is the caller's, of the pool that has this slot, and the cache's if kept.
     #[inline(always)]
-    pub unsafe fn push(&self, slot: usize, class: usize, block: Block) -> bool {
+    pub unsafe fn push(&self, slot: usize, class: usize, block: NonNull<u8>) -> bool {
         // SAFETY: `enter` gives the cache to this thread alone; the mask keeps the class below CLASSES.
         self.enter(slot, |cache| unsafe { cache.push(class % CLASSES, block) }).unwrap_or(false)
     }
@@ -182,7 +177,7 @@ pub unsafe fn take_back(
     own: &Hot,
     keep: bool,
     fence: impl FnOnce() -> bool,
-    mut sink: impl FnMut(usize, Block),
+    mut sink: impl FnMut(usize, NonNull<u8>),
 ) -> bool {
     let is_own = |one: &Attached| ptr::eq(one.hot.as_ptr(), own);
     for one in attached {

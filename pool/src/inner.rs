@@ -8,7 +8,7 @@ use crate::class::{self, CLASSES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hot::{self, Attached, Hot, NO_SLOT};
 use crate::registry::{self, Registry};
-use crate::shard::Shard;
+use crate::shard::{Shard, Sizes};
 use crate::stats::Stats;
 use crate::sys::fence;
 use crate::sys::memory::{self, Kind, Pinned};
@@ -17,11 +17,14 @@ use std::collections::HashSet;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many classes above its own a get looks before it allocates: a block up to one and a half times as long as was
 /// asked for is better than one more. (Zipf sizes, 256 buffers alive: 1.4 % of the gets allocate; 4 % with one class.)
 const LOOK_HIGHER: usize = 4;
+
+/// Idle blocks on their way, with their classes.
+pub(crate) type Spares = Vec<(usize, NonNull<u8>)>;
 
 /// What a pool is. It lives as long as it has a handle or owns a block.
 #[derive(Debug)]
@@ -32,6 +35,7 @@ pub(crate) struct Inner {
     kind: Kind,
     /// The class of the shortest block.
     smallest: usize,
+    sizes: Arc<Sizes>,
     /// A power of two of them.
     shards: Box<[Shard]>,
     account: Account,
@@ -58,9 +62,10 @@ pub(crate) struct Guarded {
 
 impl Guarded {
     /// Bytes in all caches, as of a moment ago.
-    fn cached_bytes(&self) -> usize {
+    fn cached_bytes(&self, sizes: &Sizes) -> usize {
         // SAFETY: a cache in the list is alive, and `self` is only reached with the registry's lock.
-        self.caches.iter().map(|one| unsafe { one.cache.as_ref() }.bytes()).sum()
+        let counts = self.caches.iter().flat_map(|one| unsafe { one.cache.as_ref() }.counts().zip(sizes));
+        counts.map(|(count, size)| count * size).sum()
     }
 }
 
@@ -78,6 +83,7 @@ impl Inner {
         // What is mapped takes whole pages, so shorter classes would only waste them.
         let least = memory::size_of(&kind, options.min_buffer_size);
         let smallest = class::of(least.max(options.min_buffer_size).min(class::LARGEST));
+        let sizes: Arc<Sizes> = Arc::new(std::array::from_fn(|class| memory::size_of(&kind, class::size(class))));
         let mut registry = registry::lock();
         let caches = options.tls_cache_size > 0 && fence::available();
         let slot = if caches { registry.free_slot() } else { NO_SLOT };
@@ -86,7 +92,8 @@ impl Inner {
             slot,
             kind,
             smallest,
-            shards: (0..options.num_shards).map(|_| Shard::new()).collect(),
+            shards: (0..options.num_shards).map(|_| Shard::new(Arc::clone(&sizes))).collect(),
+            sizes,
             account: Account::new(options.max_bytes),
             references: AtomicUsize::new(1),
             handles: AtomicUsize::new(1),
@@ -115,6 +122,25 @@ impl Inner {
         !self.kind.mapped()
     }
 
+    /// How long the blocks of a class are.
+    pub(crate) fn size(&self, class: usize) -> usize {
+        self.sizes[class]
+    }
+
+    fn block(&self, class: usize, ptr: NonNull<u8>) -> Block {
+        Block { ptr, cap: self.sizes[class] }
+    }
+
+    /// Overwrites a block with zeros.
+    ///
+    /// # Safety
+    /// The block is the caller's and of this class.
+    #[cold]
+    pub(crate) unsafe fn zero(&self, class: usize, block: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { memory::zero(self.block(class, block)) };
+    }
+
     /// The shortest block.
     pub(crate) fn smallest(&self) -> usize {
         class::size(self.smallest)
@@ -128,7 +154,7 @@ impl Inner {
     }
 
     pub(crate) fn new_cache(&self) -> Box<Cache> {
-        Cache::new(self.smallest, self.options.tls_cache_size, self.options.track_stats)
+        Cache::new(self.smallest, self.options.tls_cache_size)
     }
 
     fn shard_of(&self, hot: &Hot) -> &Shard {
@@ -149,9 +175,9 @@ impl Inner {
         let this = unsafe { pool.as_ref() };
         // AcqRel: what was done through other handles comes before the closing.
         if this.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            for block in this.close() {
+            for (class, block) in this.close() {
                 // SAFETY: taken out of a shard, so nobody has it.
-                unsafe { this.free(block) };
+                unsafe { this.free(class, block) };
             }
             // SAFETY: the handles' reference.
             unsafe { Self::release(pool) };
@@ -176,14 +202,14 @@ impl Inner {
     }
 
     /// Lets nothing be kept any more, and gives what was.
-    fn close(&self) -> Vec<Block> {
+    fn close(&self) -> Spares {
         let mut blocks = Vec::new();
         let mut registry = registry::lock();
         let guarded = self.guarded(&mut registry);
         guarded.closed = true;
         let mut caches = std::mem::take(&mut guarded.caches);
         hot::with(|hot| {
-            let sink = |_, block| blocks.push(block);
+            let sink = |class, block| blocks.push((class, block));
             // SAFETY: under the registry's lock; threads that end take their entries out under it.
             if !unsafe { hot::take_back(&caches, self.slot, hot, false, fence::heavy, sink) } {
                 // Not to be had from other threads, then: their ends give them back.
@@ -199,7 +225,9 @@ impl Inner {
         }
         drop(registry);
         for shard in &self.shards {
-            shard.lock().close(&mut blocks);
+            let mut locked = shard.lock();
+            locked.close();
+            locked.drain(|class, block| blocks.push((class, block)));
         }
         blocks
     }
@@ -208,7 +236,7 @@ impl Inner {
 
     /// A block for `len` bytes, its class, and whether it is known to hold nothing but zeros.
     #[cold]
-    pub(crate) fn refill(&self, len: usize, zeroed: bool) -> Result<(Block, usize, bool)> {
+    pub(crate) fn refill(&self, len: usize, zeroed: bool) -> Result<(NonNull<u8>, usize, bool)> {
         let class = self.class_for(len)?;
         hot::with(|hot| {
             self.attach(hot);
@@ -248,7 +276,7 @@ impl Inner {
     }
 
     /// A block of this class from a shard, and some more for the thread's cache.
-    fn take_shelved(&self, hot: &Hot, class: usize) -> Option<Block> {
+    fn take_shelved(&self, hot: &Hot, class: usize) -> Option<NonNull<u8>> {
         let own = hot.thread();
         for at in 0..self.shards.len() {
             let shard = &self.shards[(own + at) & (self.shards.len() - 1)];
@@ -274,8 +302,8 @@ impl Inner {
     }
 
     /// One more block.
-    fn grow(&self, hot: &Hot, class: usize, zeroed: bool) -> Result<Block> {
-        let size = memory::size_of(&self.kind, class::size(class));
+    fn grow(&self, hot: &Hot, class: usize, zeroed: bool) -> Result<NonNull<u8>> {
+        let size = self.sizes[class];
         self.make_room(hot, size);
         loop {
             if !self.account.reserve(size) && !self.reclaim(hot, size) {
@@ -296,7 +324,7 @@ impl Inner {
     }
 
     /// Allocates what was reserved.
-    fn allocate(&self, size: usize, zeroed: bool) -> Result<Block> {
+    fn allocate(&self, size: usize, zeroed: bool) -> Result<NonNull<u8>> {
         let (block, pinned) = memory::allocate(&self.kind, size, zeroed)?;
         // Relaxed: figures.
         match pinned {
@@ -309,7 +337,7 @@ impl Inner {
         }
         self.account.allocations.fetch_add(1, Ordering::Relaxed);
         self.retain();
-        Ok(block)
+        Ok(block.ptr)
     }
 
     pub(crate) fn pinned_blocks(&self) -> MutexGuard<'_, HashSet<usize>> {
@@ -328,7 +356,7 @@ impl Inner {
     /// Frees idle blocks before the pool grows by `size`, if it holds more than a fifth above what was in use of late.
     fn make_room(&self, hot: &Hot, size: usize) {
         let mut registry = registry::lock();
-        let cached = self.guarded(&mut registry).cached_bytes();
+        let cached = self.guarded(&mut registry).cached_bytes(&self.sizes);
         let shelved: usize = self.shards.iter().map(Shard::bytes).sum();
         let (held, idle) = (self.account.held(), shelved + cached);
         let guarded = self.guarded(&mut registry);
@@ -344,9 +372,9 @@ impl Inner {
             self.gather(&mut registry, hot);
         }
         drop(registry);
-        for block in self.unshelve(excess) {
+        for (class, block) in self.unshelve(excess) {
             // SAFETY: taken out of a shard, so nobody has it.
-            unsafe { self.free(block) };
+            unsafe { self.free(class, block) };
         }
     }
 
@@ -363,17 +391,17 @@ impl Inner {
             if blocks.is_empty() {
                 return self.account.reserve(size);
             }
-            for block in blocks {
+            for (class, block) in blocks {
                 // SAFETY: taken out of a shard, so nobody has it. The caller has a handle, so that this is not the last
                 // reference, whose drop would want the registry's lock.
-                unsafe { self.free(block) };
+                unsafe { self.free(class, block) };
             }
         }
     }
 
     /// Takes idle blocks of `bytes` out of the shards, or all if there are fewer: first of the class of which most bytes
     /// are idle.
-    fn unshelve(&self, bytes: usize) -> Vec<Block> {
+    fn unshelve(&self, bytes: usize) -> Spares {
         let (mut blocks, mut got) = (Vec::new(), 0);
         while got < bytes {
             let heaviest = |shard: &Shard| shard.lock().heaviest().map_or((0, 0), |(class, bytes)| (bytes, class));
@@ -384,9 +412,9 @@ impl Inner {
             let mut share = 0;
             while share <= total / 4 && got < bytes {
                 let Some(block) = locked.pop(class) else { break };
-                share += block.cap;
-                got += block.cap;
-                blocks.push(block);
+                share += self.sizes[class];
+                got += self.sizes[class];
+                blocks.push((class, block));
             }
             if share == 0 {
                 break; // somebody else was faster
@@ -400,7 +428,7 @@ impl Inner {
     /// Allocates `count` idle blocks for `len` bytes each.
     pub(crate) fn preallocate(&self, count: usize, len: usize) -> Result<()> {
         let class = self.class_for(len)?;
-        let size = memory::size_of(&self.kind, class::size(class));
+        let size = self.sizes[class];
         for _ in 0..count {
             if !self.account.reserve(size) {
                 return Err(self.limit_reached(size));
@@ -408,7 +436,7 @@ impl Inner {
             let block = self.allocate(size, false).inspect_err(|_| self.account.release(size))?;
             if !hot::with(|hot| self.shelve_anywhere(hot, class, block)) {
                 // SAFETY: it found no place, so nobody has it; the caller has a handle.
-                unsafe { self.free(block) };
+                unsafe { self.free(class, block) };
                 let most = self.options.max_buffers_per_shard.saturating_mul(self.shards.len());
                 let text = format!(
                     "{count} idle buffers: max_buffers_per_shard and num_shards allow {most}, caches of threads apart"
@@ -422,7 +450,7 @@ impl Inner {
         Ok(())
     }
 
-    fn shelve_anywhere(&self, hot: &Hot, class: usize, block: Block) -> bool {
+    fn shelve_anywhere(&self, hot: &Hot, class: usize, block: NonNull<u8>) -> bool {
         let own = hot.thread();
         (0..self.shards.len()).any(|at| {
             let mut locked = self.shards[(own + at) & (self.shards.len() - 1)].lock();
@@ -442,10 +470,10 @@ impl Inner {
             // Out of the shard meanwhile: touching gigabytes takes its time, and others want the lock.
             let mut blocks = Vec::new();
             shard.lock().drain(|class, block| blocks.push((class, block)));
-            for (_, block) in &blocks {
+            for &(class, block) in &blocks {
                 // SAFETY: taken out of the shard, so nobody else has it.
-                unsafe { memory::touch(*block) };
-                touched += block.cap;
+                unsafe { memory::touch(self.block(class, block)) };
+                touched += self.sizes[class];
             }
             let mut locked = shard.lock();
             blocks.into_iter().for_each(|(class, block)| locked.push(class, block));
@@ -462,31 +490,36 @@ impl Inner {
         drop(registry);
         let idle: usize = self.shards.iter().map(Shard::bytes).sum();
         let blocks = self.unshelve(idle.saturating_sub(keep));
-        let freed = blocks.iter().map(|block| block.cap).sum();
-        for block in blocks {
+        let freed = blocks.iter().map(|&(class, _)| self.sizes[class]).sum();
+        for (class, block) in blocks {
             // SAFETY: taken out of a shard, so nobody has it; the caller has a handle.
-            unsafe { self.free(block) };
+            unsafe { self.free(class, block) };
         }
         freed
     }
 
     /// Makes a vector's memory the pool's, or drops it.
-    pub(crate) fn adopt(pool: NonNull<Self>, vector: Vec<u8>) {
+    pub(crate) fn adopt(pool: NonNull<Self>, mut vector: Vec<u8>) {
         // SAFETY: the caller has a handle.
         let this = unsafe { pool.as_ref() };
         let cap = vector.capacity();
         let fits = (this.smallest()..=class::LARGEST).contains(&cap);
-        if !this.is_plain() || !fits || !this.account.reserve(cap) {
+        if !this.is_plain() || !fits {
+            return;
+        }
+        let class = class::within(cap);
+        vector.shrink_to(class::size(class));
+        // An allocator may leave it as it was.
+        if vector.capacity() != class::size(class) || !this.account.reserve(class::size(class)) {
             return;
         }
         let mut vector = ManuallyDrop::new(vector);
         // SAFETY: a vector with a capacity has memory.
-        let block = Block { ptr: unsafe { NonNull::new_unchecked(vector.as_mut_ptr()) }, cap };
+        let block = unsafe { NonNull::new_unchecked(vector.as_mut_ptr()) };
         if this.options.zero_on_return {
             // SAFETY: it is ours alone now.
-            unsafe { memory::zero(block) };
+            unsafe { this.zero(class, block) };
         }
-        let class = class::within(cap);
         // Relaxed: a figure.
         this.account.adopted.fetch_add(1, Ordering::Relaxed);
         this.retain();
@@ -512,11 +545,11 @@ impl Inner {
     ///
     /// # Safety
     /// The block is the caller's and of this pool, which the caller does not use any more but for a handle.
-    pub(crate) unsafe fn let_go(pool: NonNull<Self>, block: Block) {
+    pub(crate) unsafe fn let_go(pool: NonNull<Self>, class: usize, block: NonNull<u8>) {
         // SAFETY: the block's reference keeps the pool alive until here.
         let this = unsafe { pool.as_ref() };
-        this.disown(block);
-        this.account.release(block.cap);
+        this.disown(class, block);
+        this.account.release(this.sizes[class]);
         // SAFETY: the block's reference.
         unsafe { Self::release(pool) };
     }
@@ -527,11 +560,10 @@ impl Inner {
         let guarded = self.guarded(&mut registry);
         // SAFETY: under the registry's lock the caches in the list are alive.
         let caches = guarded.caches.iter().map(|one| unsafe { one.cache.as_ref() });
-        let (mut hits, mut idle_bytes, mut idle_buffers) = (0, 0, 0);
+        let (mut hits, mut idle_bytes, mut idle_buffers) = (0, guarded.cached_bytes(&self.sizes), 0);
         for cache in caches {
             hits += cache.hits();
-            idle_bytes += cache.bytes();
-            idle_buffers += cache.len();
+            idle_buffers += cache.counts().sum::<usize>();
         }
         let mut gets = 0;
         for shard in &self.shards {
@@ -546,8 +578,8 @@ impl Inner {
         let held_bytes = account.held();
         let idle_bytes = idle_bytes.min(held_bytes);
         Stats {
-            gets: gets + hits,
-            hits,
+            gets: if self.options.track_stats { gets + hits } else { 0 },
+            hits: if self.options.track_stats { hits } else { 0 },
             allocations: account.allocations.load(Ordering::Relaxed),
             adopted: account.adopted.load(Ordering::Relaxed),
             freed: account.freed.load(Ordering::Relaxed),
@@ -571,21 +603,21 @@ impl Inner {
     /// # Safety
     /// The block is the caller's, of this pool and class, and its reference keeps the pool alive until here.
     #[cold]
-    pub(crate) unsafe fn put_back(pool: NonNull<Self>, class: usize, block: Block) {
+    pub(crate) unsafe fn put_back(pool: NonNull<Self>, class: usize, block: NonNull<u8>) {
         // SAFETY: the caller's promise; from here on by a reference of this call, since the block may be freed by
         // another thread as soon as it stands in a shard.
         let this = unsafe { pool.as_ref() };
         this.retain();
         if let Some(block) = hot::with(|hot| this.keep(hot, class, block)) {
             // SAFETY: it found no place, so it is still ours alone.
-            unsafe { this.free(block) };
+            unsafe { this.free(class, block) };
         }
         // SAFETY: the reference from above.
         unsafe { Self::release(pool) };
     }
 
     /// Keeps a block, in the thread's cache or in its shard; gives it if there is no room.
-    fn keep(&self, hot: &Hot, class: usize, block: Block) -> Option<Block> {
+    fn keep(&self, hot: &Hot, class: usize, block: NonNull<u8>) -> Option<NonNull<u8>> {
         self.attach(hot);
         let mut locked = self.shard_of(hot).lock();
         let room = locked.room(self.options.max_buffers_per_shard);
@@ -615,7 +647,7 @@ impl Inner {
     }
 
     /// Puts the blocks of a cache that is no more into shards; gives those for which there is no room.
-    pub(crate) fn shelve(&self, hot: &Hot, cache: &Cache, blocks: Vec<(usize, Block)>) -> Vec<Block> {
+    pub(crate) fn shelve(&self, hot: &Hot, cache: &Cache, blocks: Spares) -> Spares {
         let shard = self.shard_of(hot);
         // Relaxed: a figure.
         shard.former_hits.fetch_add(cache.hits(), Ordering::Relaxed);
@@ -625,7 +657,7 @@ impl Inner {
             if locked.room(self.options.max_buffers_per_shard) > 0 {
                 locked.push(class, block);
             } else {
-                left.push(block);
+                left.push((class, block));
             }
         }
         left
@@ -656,12 +688,12 @@ impl Inner {
     }
 
     /// Takes a block out of the books, except for its reference.
-    fn disown(&self, block: Block) {
+    fn disown(&self, class: usize, block: NonNull<u8>) {
         if self.kind.pinned {
-            let was_pinned = self.pinned_blocks().remove(&(block.ptr.as_ptr() as usize));
+            let was_pinned = self.pinned_blocks().remove(&(block.as_ptr() as usize));
             let figure = if was_pinned { &self.account.pinned } else { &self.account.unpinned };
             // Relaxed: a figure.
-            figure.fetch_sub(block.cap, Ordering::Relaxed);
+            figure.fetch_sub(self.sizes[class], Ordering::Relaxed);
         }
     }
 
@@ -670,14 +702,14 @@ impl Inner {
     /// # Safety
     /// The block is of this pool, and nobody has it. With the last reference the pool goes, unless the caller has
     /// another one: it must.
-    pub(crate) unsafe fn free(&self, block: Block) {
-        self.disown(block);
+    pub(crate) unsafe fn free(&self, class: usize, block: NonNull<u8>) {
+        self.disown(class, block);
         // Relaxed: a figure.
         self.account.freed.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller's promise.
-        unsafe { memory::free(&self.kind, block) };
+        unsafe { memory::free(&self.kind, self.block(class, block)) };
         // After the memory is gone, so that the limit is never exceeded.
-        self.account.release(block.cap);
+        self.account.release(self.sizes[class]);
         // Relaxed: the caller has another reference, so this is not the last.
         self.references.fetch_sub(1, Ordering::Relaxed);
     }

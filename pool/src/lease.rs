@@ -1,16 +1,15 @@
 //! A block that somebody has, and that goes back to its pool when dropped.
 
-use crate::block::Block;
 use crate::hot;
 use crate::inner::Inner;
-use crate::sys::memory;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// The only owner of a block: nobody else has a pointer to its memory.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    block: Block,
+    /// Where the block begins.
+    block: NonNull<u8>,
     /// Alive as long as the block is: it has a reference.
     pool: NonNull<Inner>,
     tag: Tag,
@@ -50,20 +49,14 @@ impl Lease {
     /// # Safety
     /// The block is the caller's, of this pool and class, with its reference; the tag is the pool's.
     #[inline(always)]
-    pub(crate) unsafe fn new(block: Block, pool: NonNull<Inner>, tag: Tag, class: usize) -> Self {
+    pub(crate) unsafe fn new(block: NonNull<u8>, pool: NonNull<Inner>, tag: Tag, class: usize) -> Self {
         Self { block, pool, tag: Tag(tag.0 | class) }
     }
 
-    /// Where the memory begins; valid for `cap` bytes, uninitialised as far as nobody wrote to it.
+    /// Where the memory begins; valid for what was asked for, uninitialised as far as nobody wrote to it.
     #[inline(always)]
     pub(crate) fn ptr(&self) -> NonNull<u8> {
-        self.block.ptr
-    }
-
-    /// Bytes of the allocation, at least what was asked for.
-    #[inline(always)]
-    pub(crate) fn cap(&self) -> usize {
-        self.block.cap
+        self.block
     }
 
     /// The block as a vector of `len` bytes that the pool does not know any more. Without a copy where the block came
@@ -71,18 +64,20 @@ impl Lease {
     /// copied and the block goes back.
     ///
     /// # Safety
-    /// The first `len` bytes are initialised, and `len <= cap()`.
+    /// The first `len` bytes are initialised, and no more than was asked for.
     pub(crate) unsafe fn into_vec(self, len: usize) -> Vec<u8> {
         // SAFETY: the block's reference keeps the pool alive.
-        if !unsafe { self.pool.as_ref() }.is_plain() {
+        let pool = unsafe { self.pool.as_ref() };
+        let cap = pool.size(self.tag.class());
+        if !pool.is_plain() {
             // SAFETY: the caller's promise.
             return unsafe { std::slice::from_raw_parts(self.ptr().as_ptr(), len) }.to_vec();
         }
         let this = ManuallyDrop::new(self);
         // SAFETY: the block is ours, and the lease is not used any more.
-        unsafe { Inner::let_go(this.pool, this.block) };
+        unsafe { Inner::let_go(this.pool, this.tag.class(), this.block) };
         // SAFETY: such blocks are allocated as a vector of bytes of this capacity would be.
-        unsafe { Vec::from_raw_parts(this.block.ptr.as_ptr(), len, this.block.cap) }
+        unsafe { Vec::from_raw_parts(this.block.as_ptr(), len, cap) }
     }
 }
 
@@ -90,8 +85,8 @@ impl Drop for Lease {
     #[inline(always)]
     fn drop(&mut self) {
         if self.tag.0 & Tag::ZERO != 0 {
-            // SAFETY: the block is ours.
-            unsafe { memory::zero(self.block) };
+            // SAFETY: the block is ours, and its reference keeps the pool alive.
+            unsafe { self.pool.as_ref().zero(self.tag.class(), self.block) };
         }
         // SAFETY: the block is ours and of the pool that has this slot; it is not used any more if kept.
         let kept = hot::with(|hot| unsafe { hot.push(self.tag.slot(), self.tag.class(), self.block) });

@@ -128,7 +128,7 @@ impl BufferPool {
     #[inline(always)]
     fn lease(&self, len: usize, zeroed: bool) -> Result<(Lease, bool)> {
         let class = class::of(if len > self.smallest { len } else { self.smallest });
-        match hot::with(|hot| hot.pop(self.tag.slot(), class)) {
+        match hot::with(|hot| hot.get(self.tag.slot(), class)) {
             // SAFETY: out of this pool's cache, from the bin of this class.
             Some(block) => Ok((unsafe { Lease::new(block, self.inner, self.tag, class) }, false)),
             None => self.lease_slowly(len, zeroed),
@@ -267,7 +267,9 @@ impl BufferPool {
         unsafe { lease.into_vec(0) }
     }
 
-    /// Makes a vector's memory the pool's, wherever it came from; what it held is not kept. It is dropped instead if it
+    /// Makes a vector's memory the pool's, wherever it came from; what it held is not kept. A capacity between two sizes
+    /// of the pool's is shrunk to the lower one, at most by a ninth; those of vectors that grew by doubling, or that came
+    /// from `take`, are never between. The vector is dropped instead if it
     /// is shorter than `min_buffer_size`, if `max_bytes` has no room for it, or if the pool's memory is not a vector's
     /// (see [`take_with_capacity`](Self::take_with_capacity)).
     ///

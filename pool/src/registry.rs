@@ -107,9 +107,9 @@ fn end_of_thread(hot: &Hot) {
     }
     drop(registry);
     for (pool, blocks) in left {
-        for block in blocks {
+        for (class, block) in blocks {
             // SAFETY: what found no place in a shard is nobody's, and the reference keeps the pool alive.
-            unsafe { pool.as_ref().free(block) };
+            unsafe { pool.as_ref().free(class, block) };
         }
         // SAFETY: the reference from above, and the pool is not used any more.
         unsafe { Inner::release(pool) };

@@ -2,15 +2,16 @@
 //! batches (the magazines of Bonwick and Adams, "Magazines and Vmem", 2001), so that the lock is taken once for several
 //! blocks, and each thread has a shard that is its own as long as there are as many as threads.
 
-use crate::block::Block;
-use crate::class::{self, CLASSES};
+use crate::class::CLASSES;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One of the places for idle blocks, alone in its cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Shard {
+    sizes: Arc<Sizes>,
     stacks: Mutex<Stacks>,
     /// Bit `class % 64` of word `class / 64`: whether that stack holds anything. Written under the lock; a hint to
     /// those who come without it.
@@ -22,6 +23,14 @@ pub(crate) struct Shard {
     pub(crate) former_hits: AtomicU64,
 }
 
+// SAFETY: what stands here is nobody's but the shard's, and comes and goes under its lock.
+unsafe impl Send for Shard {}
+// SAFETY: as above.
+unsafe impl Sync for Shard {}
+
+/// How long the blocks of each class are.
+pub(crate) type Sizes = [usize; CLASSES];
+
 /// What the lock protects.
 #[derive(Debug)]
 pub(crate) struct Stacks {
@@ -29,7 +38,7 @@ pub(crate) struct Stacks {
     closed: bool,
     /// Blocks in all stacks.
     count: usize,
-    stacks: [Vec<Block>; CLASSES],
+    stacks: [Vec<NonNull<u8>>; CLASSES],
 }
 
 /// A shard whose lock the caller holds.
@@ -39,9 +48,10 @@ pub(crate) struct Locked<'a> {
 }
 
 impl Shard {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(sizes: Arc<Sizes>) -> Self {
         let stacks = Stacks { closed: false, count: 0, stacks: [const { Vec::new() }; CLASSES] };
         Self {
+            sizes,
             stacks: Mutex::new(stacks),
             filled: [const { AtomicU64::new(0) }; CLASSES / 64],
             bytes: AtomicUsize::new(0),
@@ -85,7 +95,7 @@ impl Locked<'_> {
         self.stacks.stacks[class].reserve(count);
     }
 
-    pub(crate) fn push(&mut self, class: usize, block: Block) {
+    pub(crate) fn push(&mut self, class: usize, block: NonNull<u8>) {
         let stacks = &mut *self.stacks;
         stacks.stacks[class].push(block);
         stacks.count += 1;
@@ -93,17 +103,17 @@ impl Locked<'_> {
             self.mark(class, true);
         }
         // Relaxed, here and below: only written under the lock.
-        self.shard.bytes.store(self.shard.bytes() + block.cap, Ordering::Relaxed);
+        self.shard.bytes.store(self.shard.bytes() + self.shard.sizes[class], Ordering::Relaxed);
     }
 
-    pub(crate) fn pop(&mut self, class: usize) -> Option<Block> {
+    pub(crate) fn pop(&mut self, class: usize) -> Option<NonNull<u8>> {
         let stacks = &mut *self.stacks;
         let block = stacks.stacks[class].pop()?;
         stacks.count -= 1;
         if stacks.stacks[class].is_empty() {
             self.mark(class, false);
         }
-        self.shard.bytes.store(self.shard.bytes() - block.cap, Ordering::Relaxed);
+        self.shard.bytes.store(self.shard.bytes() - self.shard.sizes[class], Ordering::Relaxed);
         Some(block)
     }
 
@@ -118,17 +128,17 @@ impl Locked<'_> {
     pub(crate) fn heaviest(&self) -> Option<(usize, usize)> {
         (0..CLASSES)
             .filter(|&class| self.shard.seems_to_hold(class))
-            .map(|class| (class, class::size(class).saturating_mul(self.stacks.stacks[class].len())))
+            .map(|class| (class, self.shard.sizes[class] * self.stacks.stacks[class].len()))
             .max_by_key(|&(_, bytes)| bytes)
     }
 
-    /// Lets nothing come in any more and takes everything out.
-    pub(crate) fn close(&mut self, sink: &mut Vec<Block>) {
+    /// Lets nothing come in any more.
+    pub(crate) fn close(&mut self) {
         self.stacks.closed = true;
-        self.drain(|_, block| sink.push(block));
     }
 
-    pub(crate) fn drain(&mut self, mut sink: impl FnMut(usize, Block)) {
+    /// Takes everything out.
+    pub(crate) fn drain(&mut self, mut sink: impl FnMut(usize, NonNull<u8>)) {
         for class in 0..CLASSES {
             while let Some(block) = self.pop(class) {
                 sink(class, block);

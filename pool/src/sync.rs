@@ -1,10 +1,10 @@
 //! The atomics and cells that a thread's cache is made of: the real ones, or loom's when it is being model-checked.
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 pub(crate) use std::sync::atomic::Ordering;
 
