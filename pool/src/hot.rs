@@ -101,19 +101,11 @@ impl Hot {
     /// Whether the thread is outside of all its caches, waiting for it if it is not. It stays inside for some
     /// nanoseconds, unless it loses its processor there.
     fn outside(&self) {
-        let mut looks = 0_u32;
+        let mut looks = 0;
         // Acquire: pairs with the Release at the end of `enter`.
         while self.busy.load(ordered(Step::TakerLook, Ordering::Acquire)) != 0 {
+            pause(looks);
             looks += 1;
-            #[cfg(loom)]
-            loom::thread::yield_now();
-            #[cfg(not(loom))]
-            match looks {
-                ..100 => std::hint::spin_loop(),
-                100..200 => std::thread::yield_now(),
-                // Yielding does not let a thread of lower real-time priority run.
-                _ => std::thread::sleep(std::time::Duration::from_micros(50)),
-            }
         }
     }
 
@@ -147,9 +139,23 @@ impl Hot {
         self.life.load(Ordering::Relaxed)
     }
 
+    /// Sets [`life`](Self::life).
     pub fn set_life(&self, life: u32) {
         // Relaxed: as above.
         self.life.store(life, Ordering::Relaxed);
+    }
+}
+
+/// What to do between two looks.
+fn pause(_looks: u32) {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    match _looks {
+        ..100 => std::hint::spin_loop(),
+        100..200 => std::thread::yield_now(),
+        // Yielding does not let a thread of lower real-time priority run.
+        _ => std::thread::sleep(std::time::Duration::from_micros(50)),
     }
 }
 
@@ -158,6 +164,7 @@ impl Hot {
 pub struct Attached {
     /// Of a thread that has not ended: its end takes the entry out.
     pub hot: NonNull<Hot>,
+    /// It stands in that thread's slot, unless it is being taken away.
     pub cache: NonNull<Cache>,
 }
 

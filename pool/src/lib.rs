@@ -51,6 +51,7 @@
 
 #[cfg(not(loom))]
 mod account;
+#[cfg(not(loom))]
 mod block;
 #[cfg(not(loom))]
 mod buffer;
@@ -92,7 +93,6 @@ pub use {
 /// For the models in `tests/loom`: a thread's caches, and who takes them away.
 #[cfg(loom)]
 pub mod model {
-    pub use crate::block::Block;
     pub use crate::cache::Cache;
     pub use crate::hot::{Attached, Hot, take_back};
     pub use crate::sync::{Step, model::leave_out};
