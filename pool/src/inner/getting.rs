@@ -10,8 +10,17 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 /// How many classes above its own a get looks before it allocates: a block up to one and a half times as long as was
-/// asked for is better than one more. (Zipf sizes, 256 buffers alive: 1.4 % of the gets allocate; 4 % with one class.)
+/// asked for is better than one more. (Zipf sizes of 1 KiB to 1 MB, 256 buffers alive: 6.7 % of the gets allocate, with one
+/// class 22 %, with eight 1.6 %; the pool then holds at most 1.28, 1.21 and 1.40 times of what was at most asked for.)
 const LOOK_HIGHER: usize = 4;
+
+/// The share of the recent peak by which it falls with each allocation, if less is in use. (The same load with a 256th:
+/// 4.1 % and 1.30.)
+const DECAY: usize = 64;
+
+/// How much more than the recent peak a pool may hold and still allocate, in percent. (The same load with 10 and 20 %:
+/// 12 % and 1.23, 4 % and 1.34.)
+const SLACK: usize = 15;
 
 impl Inner {
     /// A block for `len` bytes, its class, and whether it is known to hold nothing but zeros.
@@ -112,16 +121,16 @@ impl Inner {
         Error::new(ErrorKind::LimitReached, text)
     }
 
-    /// Frees idle blocks before the pool grows by `size`, if it holds more than a fifth above what was in use of late.
+    /// Frees idle blocks before the pool grows by `size`, if it holds much more than what was in use of late.
     pub(super) fn make_room(&self, hot: &Hot, size: usize) {
         let mut registry = registry::lock();
         let cached = self.guarded(&mut registry).cached_bytes(&self.sizes);
         let shelved: usize = self.shards.iter().map(Shard::bytes).sum();
         let (held, idle) = (self.account.held(), shelved + cached);
         let guarded = self.guarded(&mut registry);
-        let fallen = guarded.recent_peak - guarded.recent_peak / 256;
+        let fallen = guarded.recent_peak - guarded.recent_peak / DECAY;
         guarded.recent_peak = fallen.max(held.saturating_sub(idle).saturating_add(size));
-        let enough = guarded.recent_peak.saturating_add(guarded.recent_peak / 5).max(guarded.wanted);
+        let enough = guarded.recent_peak.saturating_add(guarded.recent_peak / 100 * SLACK).max(guarded.wanted);
         let excess = held.saturating_add(size).saturating_sub(enough).min(idle);
         if excess == 0 {
             return;

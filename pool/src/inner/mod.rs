@@ -52,7 +52,7 @@ pub(crate) struct Guarded {
     pub(crate) caches: Vec<Attached>,
     /// The last handle is gone.
     pub(crate) closed: bool,
-    /// The most that was in use of late: falls by 1/256 with each allocation.
+    /// The most that was in use of late: falls a little with each allocation.
     recent_peak: usize,
     /// What `preallocate` asked for: so much is never too much.
     wanted: usize,
