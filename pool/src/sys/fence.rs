@@ -13,7 +13,7 @@ pub(crate) fn heavy() -> bool {
     os::heavy()
 }
 
-#[cfg(all(target_os = "linux", not(any(loom, miri))))]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod os {
     use std::sync::OnceLock;
 
@@ -40,7 +40,7 @@ mod os {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(any(loom, miri)))))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 mod os {
     pub(super) fn available() -> bool {
         false
@@ -51,7 +51,7 @@ mod os {
     }
 }
 
-#[cfg(all(test, target_os = "linux", not(any(loom, miri))))]
+#[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     use super::*;
 

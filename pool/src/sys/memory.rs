@@ -169,7 +169,7 @@ fn page_size() -> usize {
     os::page_size()
 }
 
-#[cfg(all(unix, not(any(loom, miri))))]
+#[cfg(all(unix, not(miri)))]
 mod os {
     use crate::block::Block;
     use std::ptr::{self, NonNull};
@@ -267,7 +267,7 @@ mod os {
 }
 
 /// No mappings: what asks for one gets an aligned block of the global allocator's.
-#[cfg(not(all(unix, not(any(loom, miri)))))]
+#[cfg(not(all(unix, not(miri))))]
 mod os {
     use crate::block::Block;
     use std::ptr::NonNull;
@@ -366,7 +366,7 @@ mod tests {
         }
     }
 
-    #[cfg(all(target_os = "linux", not(any(loom, miri))))]
+    #[cfg(all(target_os = "linux", not(miri)))]
     #[test]
     fn touching_has_all_pages_made() {
         for (align, size) in [(1, 300_000), (4096, 1 << 20)] {

@@ -1,7 +1,5 @@
-//! The operating system: memory of its own, the fence, fork, the processors. Models (`cfg(loom)`) and the interpreter
-//! (`cfg(miri)`) have none: there nothing is mapped, pinned, fenced or told of forks, and all memory comes from the global
-//! allocator.
-#![allow(dead_code)] // until the core calls it
+//! The operating system: memory of its own, the fence, fork, the processors. The interpreter (`cfg(miri)`) has none: there
+//! nothing is mapped, pinned, fenced or told of forks, and all memory comes from the global allocator.
 
 pub(crate) mod fence;
 pub(crate) mod fork;

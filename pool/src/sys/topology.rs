@@ -2,9 +2,9 @@
 
 /// How many threads of this process can run at a time: its affinity and its control group's quota count. At least 1.
 pub(crate) fn cpus() -> usize {
-    #[cfg(any(loom, miri))]
+    #[cfg(miri)]
     return 2;
-    #[cfg(not(any(loom, miri)))]
+    #[cfg(not(miri))]
     // It fails only where the system does not say how many there are.
     return std::thread::available_parallelism().map_or(1, usize::from);
 }
@@ -16,7 +16,7 @@ mod tests {
         assert!(super::cpus() >= 1);
     }
 
-    #[cfg(all(target_os = "linux", not(any(loom, miri))))]
+    #[cfg(all(target_os = "linux", not(miri)))]
     #[test]
     fn a_process_bound_to_one_processor_has_one() {
         // In a thread of its own, whose end is the end of the binding.
