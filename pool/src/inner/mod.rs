@@ -77,10 +77,7 @@ impl Inner {
     /// A pool with one handle.
     pub(crate) fn open(options: Options) -> NonNull<Self> {
         registry::heed_forks();
-        let kind = Kind { align: options.alignment, pinned: options.pinned_memory, huge: options.huge_pages };
-        // What is mapped takes whole pages, so shorter classes would only waste them.
-        let least = memory::size_of(&kind, options.min_buffer_size);
-        let smallest = class::of(least.max(options.min_buffer_size).min(class::LARGEST));
+        let (kind, smallest) = (options.kind(), options.smallest_class());
         let sizes: Arc<Sizes> = Arc::new(std::array::from_fn(|class| memory::size_of(&kind, class::size(class))));
         let mut registry = registry::lock();
         let caches = options.tls_cache_size > 0 && fence::available();
