@@ -58,13 +58,19 @@ mod block;
 mod buffer;
 #[cfg(not(loom))]
 mod builder;
+#[cfg(not(loom))]
+mod bytes;
 mod cache;
 mod class;
 #[cfg(not(loom))]
 mod error;
+#[cfg(all(unix, not(loom)))]
+mod fd;
 mod hot;
 #[cfg(not(loom))]
 mod inner;
+#[cfg(not(loom))]
+mod io;
 #[cfg(not(loom))]
 mod lease;
 #[cfg(not(loom))]
@@ -78,8 +84,12 @@ mod stats;
 mod sync;
 #[cfg(not(loom))]
 mod sys;
+#[cfg(all(feature = "tokio", not(loom)))]
+mod tokio;
 #[cfg(not(loom))]
 mod uninit;
+#[cfg(all(feature = "uring", target_os = "linux", not(loom)))]
+mod uring;
 
 #[cfg(not(loom))]
 pub use {
