@@ -16,8 +16,12 @@ step() { # NAME COMMAND...
 
 step "rustfmt" cargo fmt --all --check
 step "clippy" cargo clippy $locked --workspace --all-targets --all-features -- -D warnings
-# Without the optional features the core must be free of warnings too.
+# Without the optional features the core must be free of warnings too, and the pool with each of its own alone.
 step "clippy (core, no features)" cargo clippy $locked -p ramway --no-default-features -- -D warnings
+step "clippy (pool, no features)" cargo clippy $locked -p ramway-pool --all-targets -- -D warnings
+for feature in serde tokio uring; do
+    step "clippy (pool, $feature)" cargo clippy $locked -p ramway-pool --features $feature -- -D warnings
+done
 
 # The peers' workspace is built by nobody here, but its lock file must follow what the benchmark depends on. Nothing is
 # downloaded but the registry's index, and where that cannot be had nothing is said.
@@ -37,7 +41,7 @@ for other in aarch64-unknown-linux-gnu aarch64-apple-darwin; do
     library=$(rustc --print target-libdir --target $other 2>/dev/null)
     if [ ! -d "$library" ] && have rustup; then run_logged "rustup $other" limited rustup target add $other || true; fi
     if [ -d "$library" ]; then
-        step "clippy for $other" cargo clippy $locked -p ramway --all-features --target $other -- -D warnings
+        step "clippy for $other" cargo clippy $locked -p ramway -p ramway-pool --all-features --target $other -- -D warnings
     else
         note "not checked for $other: its standard library cannot be had here (rustup target add $other)"
     fi

@@ -384,4 +384,20 @@ mod tests {
             }
         }
     }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn what_is_mapped_to_find_an_aligned_address_is_given_back() {
+        let addresses = || {
+            let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+            pages.split(' ').next().unwrap().parse::<usize>().unwrap() * page_size()
+        };
+        let kind = Kind { align: 64 << 20, ..PLAIN };
+        let before = addresses();
+        let blocks: Vec<_> = (0..500).map(|_| allocate(&kind, 4096, false).unwrap().0).collect();
+        // 32 GiB if they were not; other tests take some as well.
+        assert!(addresses() < before + (8 << 30));
+        // SAFETY: ours, and not used any more.
+        blocks.into_iter().for_each(|block| unsafe { free(&kind, block) });
+    }
 }
