@@ -17,8 +17,9 @@ use std::alloc::{self, Layout};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-/// The length from which aligned blocks have mappings: there a system call costs less than zeroing does.
-const MAPPED_FROM: usize = 256 << 10;
+/// The length from which aligned blocks have mappings: from here on the C library makes one too, and then zeroes it by hand
+/// (256 KiB of zeros: 209 us against 6 us; shorter ones, that it has at hand, 1 us against 6 us).
+const MAPPED_FROM: usize = 128 << 10;
 
 /// Bytes of a huge page, where there are any: those of x86-64, and of aarch64 with pages of 4 KiB.
 const HUGE: usize = 2 << 20;
