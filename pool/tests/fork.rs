@@ -1,0 +1,156 @@
+//! A child of `fork` has one thread and all of its parent's memory, in whatever state: it can use the pools at once.
+#![cfg(unix)]
+
+mod support;
+
+use ramway_pool::{BufferPool, ErrorKind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use support::{Random, is_marked, marked};
+
+const FORKS: usize = 200;
+/// Far longer than a child takes, so that one that is stopped by then hangs.
+const LONG: Duration = Duration::from_secs(30);
+
+/// Runs `child` in a fork; gives its exit status, or `None` if it hung.
+fn in_child(child: impl FnOnce() -> i32) -> Option<i32> {
+    // SAFETY: the child calls pools and the allocator, both of which have seen to forks, and ends with `_exit`.
+    let pid = match unsafe { libc::fork() } {
+        0 => {
+            let status = child();
+            // SAFETY: ends the child without the parent's exit handlers.
+            unsafe { libc::_exit(status) }
+        }
+        pid => pid,
+    };
+    assert!(pid > 0, "{}", std::io::Error::last_os_error());
+    let (began, mut status) = (Instant::now(), 0);
+    loop {
+        // SAFETY: waits for the child that was made above.
+        match unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } {
+            0 if began.elapsed() < LONG => thread::sleep(Duration::from_micros(200)),
+            0 => {
+                // SAFETY: the child that was made above and not waited for: nobody else can have its number.
+                unsafe { (libc::kill(pid, libc::SIGKILL), libc::waitpid(pid, &mut status, 0)) };
+                return None;
+            }
+            ended => {
+                assert_eq!(ended, pid);
+                return Some(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) });
+            }
+        }
+    }
+}
+
+/// What a child does; the number of what went wrong. It prints nothing, since it might wait for stdout's lock.
+fn use_everything(pool: &BufferPool, limited: &BufferPool, inherited: ramway_pool::Buffer, forks: usize) -> i32 {
+    let checks = [
+        is_marked(&inherited, 42),
+        is_marked(&marked(pool, 5000, 1), 1),
+        {
+            let (one, other) = (marked(pool, 5000, 2), marked(pool, 5000, 3));
+            drop(inherited);
+            is_marked(&one, 2) && is_marked(&other, 3)
+        },
+        pool.get_zeroed(100_000).iter().all(|&byte| byte == 0),
+        {
+            let stats = pool.stats();
+            stats.held_bytes == stats.idle_bytes + stats.in_use_bytes && stats.threads <= 1
+        },
+        {
+            pool.trim(1 << 16);
+            pool.stats().idle_bytes <= 1 << 16
+        },
+        {
+            pool.clear();
+            pool.stats().idle_bytes == 0 && pool.is_empty()
+        },
+        // All that the parent's threads had may count as in use here; the limit is the same one.
+        match limited.try_get(10_000) {
+            Ok(buffer) => buffer.is_empty(),
+            Err(error) => error.kind() == ErrorKind::LimitReached,
+        },
+        limited.stats().peak_held_bytes <= LIMIT,
+        {
+            let own = BufferPool::new();
+            drop(marked(&own, 5000, 5));
+            own.len() == 1 && own.clear() > 0
+        },
+        // A thread of the child's own has its own cache, and the child can take it away.
+        {
+            let theirs = pool.clone();
+            thread::spawn(move || is_marked(&marked(&theirs, 5000, 6), 6)).join().is_ok_and(|fine| fine)
+        },
+        pool.len() == 1,
+        forks == 0 || in_child(|| use_everything(pool, limited, marked(pool, 7000, 42), forks - 1)) == Some(0),
+    ];
+    checks.iter().position(|fine| !fine).map_or(0, |at| at as i32 + 1)
+}
+
+const LIMIT: usize = 1 << 20;
+
+#[test]
+fn children_of_a_process_whose_threads_hammer_the_pool_use_it_at_once() {
+    let pool = BufferPool::new();
+    let limited = BufferPool::builder().max_bytes(LIMIT).build().unwrap();
+    let done = AtomicBool::new(false);
+    let steps = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for seed in 0..8 {
+            let (pool, limited, done, steps) = (&pool, &limited, &done, &steps);
+            scope.spawn(move || {
+                let mut random = Random::new(seed);
+                let mut held = Vec::new();
+                while !done.load(Ordering::Relaxed) {
+                    steps.fetch_add(1, Ordering::Relaxed);
+                    match random.below(60) {
+                        0 => _ = pool.clear(),
+                        1 => _ = pool.stats(),
+                        2 => _ = pool.trim(10_000),
+                        3 => drop(BufferPool::new().get(2000)),
+                        4 => _ = pool.preallocate(2, 5000),
+                        5 => {
+                            // A thread that ends with a cache.
+                            let theirs = pool.clone();
+                            thread::spawn(move || drop(marked(&theirs, 5000, seed))).join().unwrap();
+                        }
+                        6..20 => held.extend(limited.try_get(random.size(15)).ok()),
+                        _ => held.push(marked(pool, random.size(15), seed)),
+                    }
+                    while held.len() > 10 {
+                        held.swap_remove(random.below(held.len()));
+                    }
+                }
+            });
+        }
+        let (mut wrong, mut last) = (None, 0);
+        for fork in 0..FORKS {
+            let inherited = marked(&pool, 9000, 42);
+            let found = in_child(|| use_everything(&pool, &limited, inherited, usize::from(fork % 20 == 0)));
+            if found != Some(0) {
+                wrong = Some((fork, found));
+                break;
+            }
+            // The parent goes on as if nothing had been.
+            drop(marked(&pool, 5000, 7));
+            if fork % 20 == 0 {
+                let began = Instant::now();
+                while steps.load(Ordering::Relaxed) == last && began.elapsed() < LONG {
+                    thread::yield_now();
+                }
+                assert_ne!(steps.load(Ordering::Relaxed), last, "the parent's threads stand still");
+                last = steps.load(Ordering::Relaxed);
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(wrong, None, "(fork, what its child found: None for a hang, else the number of the check)");
+    });
+    for pool in [pool, limited] {
+        pool.clear();
+        let stats = pool.stats();
+        // `inherited` was dropped by the children alone, each its own copy: here they are all still in use.
+        assert_eq!(stats.idle_bytes, 0, "{stats:?}");
+        assert!(stats.peak_held_bytes <= stats.max_bytes.unwrap_or(usize::MAX));
+    }
+}
