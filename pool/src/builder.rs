@@ -13,7 +13,8 @@ const IDLE_BUFFERS: usize = 65_536;
 /// Options of a pool, see [`BufferPool::builder`]. The setters take any value: [`build`](Self::build) checks them.
 ///
 /// `cpus` in the formulas is the number of threads that this process can run at a time,
-/// [`available_parallelism`](std::thread::available_parallelism): its affinity and the quota of its control group count.
+/// [`available_parallelism`](std::thread::available_parallelism): its affinity and the quota of its control group
+/// count.
 ///
 /// | option | default | range |
 /// | --- | --- | --- |
@@ -54,9 +55,9 @@ impl Builder {
     /// How many buffers of each size class a thread keeps for itself: 0 to 64, by default 8, whatever the number of
     /// processors, because a thread's cache is its own.
     ///
-    /// Half of them move between the thread and a shard at a time, so this is also how seldom a thread takes a lock that
-    /// gets more buffers than it drops, or drops more than it gets. Of classes above 1 MiB it keeps fewer, 8 MiB of a class
-    /// but at least one buffer. 0: threads keep nothing, and every get and drop takes a shard's lock.
+    /// Half of them move between the thread and a shard at a time, so this is also how seldom a thread takes a lock
+    /// that gets more buffers than it drops, or drops more than it gets. Of classes above 1 MiB it keeps fewer, 8 MiB
+    /// of a class but at least one buffer. 0: threads keep nothing, and every get and drop takes a shard's lock.
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::builder().tls_cache_size(32).build()?;
@@ -67,9 +68,9 @@ impl Builder {
         self
     }
 
-    /// The room of the shortest buffers in bytes: a power of two from 64 to 1 GiB, by default 1,024. Whoever asks for less
-    /// gets a buffer out of memory of this length (its `capacity()` is still what was asked for), and vectors that are
-    /// shorter are not kept.
+    /// The room of the shortest buffers in bytes: a power of two from 64 to 1 GiB, by default 1,024. Whoever asks for
+    /// less gets a buffer out of memory of this length (its `capacity()` is still what was asked for), and vectors that
+    /// are shorter are not kept.
     ///
     /// A pool whose buffers all have about the same length needs no other classes: with their length here, also what is
     /// shorter finds an idle buffer.
@@ -86,13 +87,13 @@ impl Builder {
         self
     }
 
-    /// How many idle buffers a shard keeps, of all lengths together; what comes back beyond that is freed. Any number, by
-    /// default max(1,024, 65,536 / [`num_shards`](Self::num_shards)): 65,536 in all shards, or more where there are more
-    /// than 64 of them. What threads have in their caches does not count.
+    /// How many idle buffers a shard keeps, of all lengths together; what comes back beyond that is freed. Any number,
+    /// by default max(1,024, 65,536 / [`num_shards`](Self::num_shards)): 65,536 in all shards, or more where there are
+    /// more than 64 of them. What threads have in their caches does not count.
     ///
-    /// It bounds a number, not bytes: a pool that grows frees idle memory before, and [`max_bytes`](Self::max_bytes) is the
-    /// limit that nothing exceeds. 0: buffers are kept in the caches of threads only, and those that a thread drops and
-    /// another one gets are allocated anew.
+    /// It bounds a number, not bytes: a pool that grows frees idle memory before, and [`max_bytes`](Self::max_bytes) is
+    /// the limit that nothing exceeds. 0: buffers are kept in the caches of threads only, and those that a thread drops
+    /// and another one gets are allocated anew.
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::builder().num_shards(1).max_buffers_per_shard(100).build()?;
@@ -104,8 +105,8 @@ impl Builder {
         self
     }
 
-    /// Into how many parts, each with a lock of its own, the idle buffers are divided that no thread has in its cache: a
-    /// power of two from 1 to 256, by default min(64, the next power of two from `cpus` on).
+    /// Into how many parts, each with a lock of its own, the idle buffers are divided that no thread has in its cache:
+    /// a power of two from 1 to 256, by default min(64, the next power of two from `cpus` on).
     ///
     /// Fewer find a fitting buffer sooner and keep less memory, more make threads wait for each other less.
     ///
@@ -118,12 +119,14 @@ impl Builder {
         self
     }
 
-    /// Whether the memory is locked (`mlock`), so that it is never paged out and no access to it faults. By default not.
+    /// Whether the memory is locked (`mlock`), so that it is never paged out and no access to it faults. By default
+    /// not.
     ///
-    /// Locked is what the pool owns, in use or idle, from its allocation until it is freed; buffers take whole pages, the
-    /// shortest one page, and an allocation takes longer, because all pages are made at once. What the system refuses to
-    /// lock (`RLIMIT_MEMLOCK`, `ulimit -l`) is used as it is: `unpinned_bytes` of the [statistics](crate::Stats) says how
-    /// much that is, `pinned_bytes` how much is locked. Those of systems without `mlock` are all unpinned.
+    /// Locked is what the pool owns, in use or idle, from its allocation until it is freed; buffers take whole pages,
+    /// the shortest one page, and an allocation takes longer, because all pages are made at once. What the system
+    /// refuses to lock (`RLIMIT_MEMLOCK`, `ulimit -l`) is used as it is: `unpinned_bytes` of the
+    /// [statistics](crate::Stats) says how much that is, `pinned_bytes` how much is locked. Those of systems without
+    /// `mlock` are all unpinned.
     ///
     /// The child of a `fork` inherits the memory, not the locks; and the parent's first write to each page after a fork
     /// faults, while the child is alive, because the page is copied then.
@@ -144,9 +147,9 @@ impl Builder {
     /// (`madvise(MADV_HUGEPAGE)`), which fault and miss the TLB once where small pages do so 512 times. By default not.
     ///
     /// It is a wish. It does nothing for shorter buffers, and nothing where the kernel is told never to
-    /// (`/sys/kernel/mm/transparent_hugepage/enabled`), has no huge page of free memory at hand, or is none of Linux; what
-    /// a buffer has beyond whole 2 MiB may be in small pages. It does not reserve huge pages, nor take those of `hugetlbfs`,
-    /// nor pages of 1 GiB. `AnonHugePages` in `/proc/self/smaps` says what was granted.
+    /// (`/sys/kernel/mm/transparent_hugepage/enabled`), has no huge page of free memory at hand, or is none of Linux;
+    /// what a buffer has beyond whole 2 MiB may be in small pages. It does not reserve huge pages, nor take those of
+    /// `hugetlbfs`, nor pages of 1 GiB. `AnonHugePages` in `/proc/self/smaps` says what was granted.
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::builder().huge_pages(true).build()?;
@@ -161,10 +164,10 @@ impl Builder {
     /// Of what number the address is a multiple where each buffer begins: a power of two from 1 to 1 GiB, by default 1,
     /// which is what the global allocator gives (a multiple of 16, usually).
     ///
-    /// For `O_DIRECT`: files that are opened so want the address, the length and the file's offset to be multiples of the
-    /// device's logical sector, 512 or 4,096 bytes. This option makes the address one. The length is the caller's: a
-    /// buffer's capacity is what was asked for, so ask for a multiple (`len.next_multiple_of(4096)`); the memory behind
-    /// it is always one, a multiple of the alignment or, from alignments of a page on, of pages.
+    /// For `O_DIRECT`: files that are opened so want the address, the length and the file's offset to be multiples of
+    /// the device's logical sector, 512 or 4,096 bytes. This option makes the address one. The length is the caller's:
+    /// a buffer's capacity is what was asked for, so ask for a multiple (`len.next_multiple_of(4096)`); the memory
+    /// behind it is always one, a multiple of the alignment or, from alignments of a page on, of pages.
     ///
     /// With an alignment above 1 the memory cannot be a vector's: `into_vec` copies, and `take` and `put` do not pool.
     ///
@@ -179,13 +182,14 @@ impl Builder {
         self
     }
 
-    /// The most that the pool ever owns in bytes, what is in use and what is idle together. By default there is no limit
-    /// (`usize::MAX`).
+    /// The most that the pool ever owns in bytes, what is in use and what is idle together. By default there is no
+    /// limit (`usize::MAX`).
     ///
     /// At the limit idle memory is freed, that in the caches of other threads included; if that is not enough,
-    /// [`try_get`](BufferPool::try_get) gives [`LimitReached`](ErrorKind::LimitReached). What counts is the length of the
-    /// memory, at most an eighth more than was asked for, or a page, or a multiple of the alignment. Vectors that were taken
-    /// are the caller's and do not count. It must allow at least one buffer, the shortest.
+    /// [`try_get`](BufferPool::try_get) gives [`LimitReached`](ErrorKind::LimitReached). What counts is the length of
+    /// the memory, not what was asked for: an eighth more at most where it is allocated, besides whole pages and
+    /// multiples of the alignment, and half as much again where a longer buffer was idle. Vectors that were taken are
+    /// the caller's and do not count. It must allow at least one buffer, the shortest.
     ///
     /// ```
     /// use ramway_pool::{BufferPool, ErrorKind};
@@ -202,9 +206,9 @@ impl Builder {
     /// Whether a buffer's memory is filled with zeros when it comes back, so that secrets do not stay in it. By default
     /// not.
     ///
-    /// It is not needed for soundness: no safe call shows old bytes with or without it. It costs what filling the memory
-    /// costs, all of it and not only what was written, at each drop. Memory that leaves the pool (`into_vec`, `take`) is
-    /// not filled when it is freed.
+    /// It is not needed for soundness: no safe call shows old bytes with or without it. It costs what filling the
+    /// memory costs, all of it and not only what was written, at each drop. Memory that leaves the pool (`into_vec`,
+    /// `take`) is not filled when it is freed.
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::builder().zero_on_return(true).build()?;
@@ -232,15 +236,16 @@ impl Builder {
     /// A pool with these options. It allocates no buffer yet.
     ///
     /// # Errors
-    /// [`InvalidOption`](ErrorKind::InvalidOption) for an option out of its range; the message names it, its value and what
-    /// is allowed.
+    /// [`InvalidOption`](ErrorKind::InvalidOption) for an option out of its range; the message names it, its value and
+    /// what is allowed.
     ///
     /// ```
     /// use ramway_pool::{BufferPool, ErrorKind};
     ///
     /// let error = BufferPool::builder().alignment(1000).build().unwrap_err();
     /// assert_eq!(error.kind(), ErrorKind::InvalidOption);
-    /// assert_eq!(error.to_string(), "alignment is 1000: it must be a power of two from 1 to 1073741824, 1024 for example");
+    /// let text = "alignment is 1000: it must be a power of two from 1 to 1073741824, 1024 for example";
+    /// assert_eq!(error.to_string(), text);
     /// ```
     pub fn build(&self) -> Result<BufferPool> {
         Ok(BufferPool::from_options(self.check()?))
@@ -326,8 +331,8 @@ impl Options {
         Kind { align: self.alignment, pinned: self.pinned_memory, huge: self.huge_pages }
     }
 
-    /// The class of the shortest blocks. Where they are rounded up there are no shorter ones, which would only waste what
-    /// they are rounded by.
+    /// The class of the shortest blocks. Where they are rounded up there are no shorter ones, which would only waste
+    /// what they are rounded by.
     pub(crate) fn smallest_class(&self) -> usize {
         class::of(memory::size_of(&self.kind(), self.min_buffer_size))
     }

@@ -1,9 +1,10 @@
 //! A full memory barrier on all other threads of this process, wherever they are, without their help (`membarrier(2)`):
-//! whoever takes a thread's cache away pays for the order that the thread itself would otherwise pay for with every get.
+//! whoever takes a thread's cache away pays for the order that the thread itself would otherwise pay for with every
+//! get.
 
 /// Whether [`heavy`] works: registered with the kernel, and one barrier has succeeded, for a filter of system calls may
-/// forbid what the kernel lists. `RAMWAY_MEMBARRIER=0` in the environment says no, when the process first asks. Asks once;
-/// with many threads the first call may take some milliseconds.
+/// forbid what the kernel lists. `RAMWAY_MEMBARRIER=0` in the environment says no, when the process first asks. Asks
+/// once; with many threads the first call may take some milliseconds.
 pub(crate) fn available() -> bool {
     os::available()
 }

@@ -8,9 +8,9 @@
 pub(crate) fn install(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     #[cfg(all(unix, not(miri)))]
     {
-        // SAFETY: the three are sound whenever the process forks, which is what a safe function promises. The call fails
-        // only for lack of memory; the child of a fork then finds locks that vanished threads hold, as it would with any
-        // library that could not install its handlers.
+        // SAFETY: the three are sound whenever the process forks, which is what a safe function promises. The call
+        // fails only for lack of memory; the child of a fork then finds locks that vanished threads hold, as it would
+        // with any library that could not install its handlers.
         unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
     }
     #[cfg(not(all(unix, not(miri))))]

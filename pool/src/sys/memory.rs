@@ -6,10 +6,10 @@
 //! - plain blocks are what a `Vec<u8>` of this capacity would have allocated, so that one can own them;
 //! - pinned blocks have a mapping each: the kernel locks whole pages, and two blocks that share one would be unlocked
 //!   together;
-//! - blocks of 2 MiB and more that ask for huge pages have a mapping that begins where a huge page can; shorter ones have
-//!   no use for that and are treated as if they did not ask;
-//! - aligned blocks come from the global allocator up to [`MAPPED_FROM`]. From there on, or with alignments beyond a page,
-//!   they have a mapping, which the allocator would make as well, but with slack, and would zero by hand.
+//! - blocks of 2 MiB and more that ask for huge pages have a mapping that begins where a huge page can; shorter ones
+//!   have no use for that and are treated as if they did not ask;
+//! - aligned blocks come from the global allocator up to [`MAPPED_FROM`]. From there on, or with alignments beyond a
+//!   page, they have a mapping, which the allocator would make as well, but with slack, and would zero by hand.
 
 use crate::block::Block;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,8 +17,8 @@ use std::alloc::{self, Layout};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-/// The length from which aligned blocks have mappings: from here on the C library makes one too, and then zeroes it by hand
-/// (256 KiB of zeros: 209 us against 6 us; shorter ones, that it has at hand, 1 us against 6 us).
+/// The length from which aligned blocks have mappings: from here on the C library makes one too, and then zeroes it by
+/// hand (256 KiB of zeros: 209 us against 6 us; shorter ones, that it has at hand, 1 us against 6 us).
 const MAPPED_FROM: usize = 128 << 10;
 
 /// Bytes of a huge page, where there are any: those of x86-64, and of aarch64 with pages of 4 KiB.
@@ -67,9 +67,9 @@ impl Kind {
     }
 }
 
-/// How many bytes [`allocate`] takes for a block of `size`: in a mapping whole pages, and whole huge pages where that costs
-/// at most an eighth; else a multiple of the alignment, because what lies between two such blocks is lost to others of
-/// their kind. What it gives for `size` it also gives for what it gave.
+/// How many bytes [`allocate`] takes for a block of `size`: in a mapping whole pages, and whole huge pages where that
+/// costs at most an eighth; else a multiple of the alignment, because what lies between two such blocks is lost to
+/// others of their kind. What it gives for `size` it also gives for what it gave.
 pub(crate) fn size_of(kind: &Kind, size: usize) -> usize {
     // A size that cannot be rounded cannot be allocated either.
     let round = |size: usize, unit: usize| size.checked_next_multiple_of(unit).unwrap_or(size);
