@@ -1,14 +1,22 @@
 //! What the examples share: turning an error into an exit code.
 
+use std::error::Error;
+use std::process::ExitCode;
+
 /// Runs a program's main part. An error is printed with the program's name and becomes exit code 1.
-pub fn run(name: &str, main: impl FnOnce(&[&str]) -> Result<(), Box<dyn std::error::Error>>) -> std::process::ExitCode {
+pub fn run(name: &str, main: impl FnOnce(&[&str]) -> Result<(), Box<dyn Error>>) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match main(&arguments) {
-        Ok(()) => std::process::ExitCode::SUCCESS,
+    exit_code(name, main(&arguments))
+}
+
+/// The same for a program that reads its arguments itself.
+pub fn exit_code(name: &str, result: Result<(), Box<dyn Error>>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{name}: {error}");
-            std::process::ExitCode::FAILURE
+            ExitCode::FAILURE
         }
     }
 }
