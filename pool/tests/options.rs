@@ -205,3 +205,22 @@ fn gets_and_hits_are_counted_unless_switched_off() {
         assert_eq!((stats.allocations, stats.held_bytes), (1, 1024));
     }
 }
+
+#[test]
+fn without_a_fence_threads_keep_nothing_and_all_else_works() {
+    const SWITCH: &str = "RAMWAY_MEMBARRIER";
+    if std::env::var_os(SWITCH).is_none_or(|value| value != "0") {
+        // It is looked at once in a process, so in another one: this test, and those that count what is kept.
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = command.arg("--test-threads=1").env(SWITCH, "0").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    assert!(!has_caches());
+    let pool = BufferPool::new();
+    for _ in 0..10 {
+        drop((pool.get(1024), pool.get(1 << 20)));
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.gets, stats.hits, stats.allocations, stats.threads), (20, 0, 2, 0));
+}
