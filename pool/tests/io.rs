@@ -1,0 +1,462 @@
+//! A buffer as a file of bounded size, against a vector with a cursor; and what readers and descriptors put into it.
+
+use bytes::BufMut;
+use proptest::prelude::*;
+use ramway_pool::{Buffer, BufferPool};
+use std::io::{self, BufRead, Cursor, ErrorKind, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
+
+/// What an owner before leaves behind.
+const OLD: u8 = 0xa5;
+
+/// A buffer whose memory somebody had before and filled with [`OLD`].
+fn used(pool: &BufferPool, len: usize) -> Buffer {
+    let mut first = pool.get_uninit(len);
+    first.fill(MaybeUninit::new(OLD));
+    let at = first.as_mut_ptr();
+    drop(first);
+    let second = pool.get(len);
+    assert_eq!(second.as_ptr(), at.cast_const(), "the same memory");
+    second
+}
+
+#[derive(Clone, Debug)]
+enum Call {
+    Write(Vec<u8>),
+    WriteAll(Vec<u8>),
+    WriteVectored(Vec<u8>, Vec<u8>),
+    Seek(SeekFrom),
+    SetPosition(u64),
+    Read(usize),
+    ReadExact(usize),
+    ReadVectored(usize, usize),
+    ReadToEnd,
+    ReadUntil(u8),
+    Extend(Vec<u8>),
+    Put(Vec<u8>),
+    ReadFrom(Vec<u8>, usize),
+    Resize(usize),
+    Truncate(usize),
+    Clear,
+}
+
+fn data() -> impl Strategy<Value = Vec<u8>> {
+    // No byte is OLD.
+    prop::collection::vec(0_u8..0x80, 0..40)
+}
+
+fn calls() -> impl Strategy<Value = Vec<Call>> {
+    let place = || prop_oneof![10 => 0_u64..100, 1 => Just(u64::MAX), 1 => Just(1 << 40)];
+    let by = || prop_oneof![10 => -70_i64..70, 1 => Just(i64::MAX), 1 => Just(i64::MIN)];
+    let call = prop_oneof![
+        4 => data().prop_map(Call::Write),
+        2 => data().prop_map(Call::WriteAll),
+        2 => (data(), data()).prop_map(|(a, b)| Call::WriteVectored(a, b)),
+        2 => place().prop_map(|to| Call::Seek(SeekFrom::Start(to))),
+        2 => by().prop_map(|by| Call::Seek(SeekFrom::Current(by))),
+        2 => by().prop_map(|by| Call::Seek(SeekFrom::End(by))),
+        1 => place().prop_map(Call::SetPosition),
+        2 => (0_usize..40).prop_map(Call::Read),
+        1 => (0_usize..40).prop_map(Call::ReadExact),
+        1 => (0_usize..40, 0_usize..40).prop_map(|(a, b)| Call::ReadVectored(a, b)),
+        1 => Just(Call::ReadToEnd),
+        1 => (0_u8..0x80).prop_map(Call::ReadUntil),
+        2 => data().prop_map(Call::Extend),
+        1 => data().prop_map(Call::Put),
+        2 => (data(), 0_usize..60).prop_map(|(data, n)| Call::ReadFrom(data, n)),
+        1 => (0_usize..90).prop_map(Call::Resize),
+        2 => (0_usize..90).prop_map(Call::Truncate),
+        1 => Just(Call::Clear),
+    ];
+    prop::collection::vec(call, 1..40)
+}
+
+/// A vector that is not let grow beyond `room`, with a cursor.
+struct Model {
+    room: usize,
+    file: Cursor<Vec<u8>>,
+}
+
+impl Model {
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let left = (self.room as u64).saturating_sub(self.file.position());
+        let count = (bytes.len() as u64).min(left) as usize;
+        if count == 0 { 0 } else { self.file.write(&bytes[..count]).unwrap() }
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> bool {
+        let fits = self.file.get_ref().len() + bytes.len() <= self.room;
+        if fits {
+            self.file.get_mut().extend_from_slice(bytes);
+        }
+        fits
+    }
+}
+
+fn check(buffer: &mut Buffer, model: &mut Model, call: &Call) {
+    match call {
+        Call::Write(bytes) => assert_eq!(buffer.write(bytes).unwrap(), model.write(bytes)),
+        Call::WriteAll(bytes) => {
+            let all = model.write(bytes) == bytes.len();
+            match buffer.write_all(bytes) {
+                Ok(()) => assert!(all),
+                Err(error) => assert!(!all && error.kind() == ErrorKind::WriteZero),
+            }
+        }
+        Call::WriteVectored(a, b) => {
+            let count = model.write(a);
+            let count = if count == a.len() { count + model.write(b) } else { count };
+            assert_eq!(buffer.write_vectored(&[IoSlice::new(a), IoSlice::new(b)]).unwrap(), count);
+        }
+        Call::Seek(to) => match (buffer.seek(*to), model.file.seek(*to)) {
+            (Ok(at), Ok(expected)) => assert_eq!(at, expected),
+            (Err(error), Err(_)) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
+            other => panic!("{other:?}"),
+        },
+        Call::SetPosition(to) => {
+            buffer.set_position(*to);
+            model.file.set_position(*to);
+        }
+        Call::Read(count) => {
+            let (mut a, mut b) = (vec![0; *count], vec![0; *count]);
+            assert_eq!(buffer.read(&mut a).unwrap(), model.file.read(&mut b).unwrap());
+            assert_eq!(a, b);
+        }
+        Call::ReadExact(count) => {
+            let unread = (model.file.get_ref().len() as u64).saturating_sub(model.file.position());
+            let (mut a, mut b) = (vec![0; *count], vec![0; *count]);
+            if *count as u64 <= unread {
+                buffer.read_exact(&mut a).unwrap();
+                model.file.read_exact(&mut b).unwrap();
+            } else {
+                assert_eq!(buffer.read_exact(&mut a).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+            }
+            assert_eq!(a, b);
+        }
+        Call::ReadVectored(a, b) => {
+            let read = |from: &mut dyn Read| {
+                let (mut a, mut b) = (vec![0; *a], vec![0; *b]);
+                let count = from.read_vectored(&mut [IoSliceMut::new(&mut a), IoSliceMut::new(&mut b)]).unwrap();
+                (count, a, b)
+            };
+            assert_eq!(read(buffer), read(&mut model.file));
+        }
+        Call::ReadToEnd => {
+            let (mut a, mut b) = (vec![1], vec![1]);
+            assert_eq!(buffer.read_to_end(&mut a).unwrap(), model.file.read_to_end(&mut b).unwrap());
+            assert_eq!(a, b);
+        }
+        Call::ReadUntil(byte) => {
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            assert_eq!(buffer.read_until(*byte, &mut a).unwrap(), model.file.read_until(*byte, &mut b).unwrap());
+            assert_eq!(a, b);
+        }
+        Call::Extend(bytes) => assert_eq!(buffer.extend_from_slice(bytes).is_ok(), model.append(bytes)),
+        Call::Put(bytes) => {
+            if model.append(bytes) {
+                buffer.put(&bytes[..]);
+            }
+        }
+        Call::ReadFrom(bytes, n) => {
+            let fits = *n <= model.room - model.file.get_ref().len();
+            let count = bytes.len().min(*n);
+            match buffer.read_from(&mut &bytes[..], *n) {
+                Ok(got) => assert!(fits && got == count && model.append(&bytes[..count])),
+                Err(error) => assert!(!fits && error.kind() == ErrorKind::InvalidInput),
+            }
+        }
+        Call::Resize(len) => match buffer.resize(*len, 7) {
+            Ok(()) => {
+                assert!(*len <= model.room);
+                model.file.get_mut().resize(*len, 7);
+            }
+            Err(_) => assert!(*len > model.room),
+        },
+        Call::Truncate(len) => {
+            buffer.truncate(*len);
+            model.file.get_mut().truncate(*len);
+        }
+        Call::Clear => {
+            buffer.clear();
+            model.file.get_mut().clear();
+            model.file.set_position(0);
+        }
+    }
+}
+
+const CASES: u32 = if cfg!(miri) { 8 } else { 500 };
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_buffer_is_a_vector_with_a_cursor_that_does_not_grow(room in 0_usize..80, calls in calls()) {
+        static POOL: LazyLock<BufferPool> = LazyLock::new(BufferPool::new);
+        let mut buffer = used(&POOL, room);
+        let mut model = Model { room, file: Cursor::new(Vec::new()) };
+        for call in &calls {
+            check(&mut buffer, &mut model, call);
+            prop_assert_eq!(&buffer[..], &model.file.get_ref()[..], "{:?}", call);
+            prop_assert_eq!(buffer.position(), model.file.position(), "{:?}", call);
+            prop_assert_eq!(buffer.capacity(), room);
+            prop_assert!(!buffer.contains(&OLD), "{:?} shows what somebody else wrote: {:x?}", call, &buffer[..]);
+        }
+    }
+}
+
+#[test]
+fn a_gap_becomes_zeros() {
+    let pool = BufferPool::new();
+    let mut buffer = used(&pool, 1 << 20);
+    buffer.write_all(b"ab").unwrap();
+    buffer.seek(SeekFrom::Start(1 << 19)).unwrap();
+    assert_eq!(buffer.len(), 2, "a seek writes nothing");
+    assert_eq!(buffer.write(b"").unwrap(), 0);
+    assert_eq!(buffer.len(), 2, "nor does a write of nothing");
+    buffer.write_all(b"cd").unwrap();
+    assert_eq!(buffer.len(), (1 << 19) + 2);
+    assert_eq!(&buffer[..2], b"ab");
+    assert!(buffer[2..1 << 19].iter().all(|&byte| byte == 0));
+    assert_eq!(&buffer[1 << 19..], b"cd");
+    buffer.seek(SeekFrom::Start(1 << 20)).unwrap();
+    assert_eq!(buffer.write(b"e").unwrap(), 0, "full");
+    assert_eq!(buffer.len(), (1 << 19) + 2, "and nothing was zeroed for it");
+    // What its own owner cut off does not come back either.
+    buffer.truncate(1);
+    buffer.seek(SeekFrom::Start(3)).unwrap();
+    buffer.write_all(b"f").unwrap();
+    assert_eq!(buffer, b"a\0\0f");
+}
+
+#[test]
+fn copying_into_a_buffer_stops_at_its_capacity() {
+    let pool = BufferPool::new();
+    let mut buffer = pool.get(10_000);
+    let error = io::copy(&mut io::repeat(1).take(20_000), &mut buffer).unwrap_err();
+    assert_eq!((error.kind(), buffer.len()), (ErrorKind::WriteZero, 10_000));
+    let error = write!(pool.get(3), "{}", 12345).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WriteZero);
+}
+
+/// A reader that looks at what it was given, and does as it is told.
+struct Reader<F>(F);
+
+impl<F: FnMut(&mut [u8]) -> io::Result<usize>> Read for Reader<F> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        (self.0)(to)
+    }
+}
+
+#[test]
+fn a_reader_is_shown_nothing_old() {
+    let pool = BufferPool::new();
+    let mut buffer = used(&pool, 1 << 20);
+    buffer.extend_from_slice(b"front").unwrap();
+    let (mut calls, mut sum) = (0, 0_usize);
+    let mut reader = Reader(|to: &mut [u8]| {
+        calls += 1;
+        assert!(!to.is_empty());
+        // Its own marks from the call before are there where it wrote more than it said.
+        assert!(to.iter().all(|&byte| byte == 0 || byte == 1), "{:x?}", to.iter().find(|&&byte| byte > 1));
+        match calls {
+            1 => return Err(ErrorKind::Interrupted.into()),
+            2 => to.fill(1),
+            _ => {}
+        }
+        let count = to.len().div_ceil(if calls % 3 == 0 { 1 } else { 7 });
+        to[..count].fill(2);
+        sum += count;
+        Ok(count)
+    });
+    let room = buffer.remaining_capacity();
+    assert_eq!(buffer.read_from(&mut reader, room).unwrap(), room);
+    assert_eq!((sum, buffer.len()), (room, 1 << 20));
+    assert!(calls > 3, "{calls} calls");
+    assert_eq!(&buffer[..5], b"front");
+    assert!(buffer[5..].iter().all(|&byte| byte == 2));
+}
+
+#[test]
+fn a_reader_may_end_fail_lie_or_panic() {
+    let pool = BufferPool::new();
+    let mut buffer = used(&pool, 1000);
+    assert_eq!(buffer.read_from(&mut io::empty(), 1000).unwrap(), 0);
+    assert_eq!(buffer.read_from(&mut io::repeat(1), 0).unwrap(), 0);
+    let error = buffer.read_from(&mut io::repeat(1), 1001).unwrap_err();
+    assert_eq!((error.kind(), buffer.len()), (ErrorKind::InvalidInput, 0));
+
+    // What came before an error stays.
+    let mut first = true;
+    let mut reader = Reader(|to: &mut [u8]| {
+        if !std::mem::take(&mut first) {
+            return Err(ErrorKind::ConnectionReset.into());
+        }
+        to[..3].copy_from_slice(b"abc");
+        Ok(3)
+    });
+    assert_eq!(buffer.read_from(&mut reader, 1000).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(buffer, b"abc");
+
+    let liar = catch_unwind(AssertUnwindSafe(|| buffer.read_from(&mut Reader(|to: &mut [u8]| Ok(to.len() + 1)), 10)));
+    assert_eq!(*liar.unwrap_err().downcast::<String>().unwrap(), "the reader says it read 11 of 10 bytes");
+    let liar = catch_unwind(AssertUnwindSafe(|| buffer.read_from(&mut Reader(|_: &mut [u8]| Ok(usize::MAX)), 10)));
+    assert!(liar.is_err());
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        buffer.read_from(
+            &mut Reader(|to: &mut [u8]| {
+                to.fill(9);
+                panic!("halfway")
+            }),
+            10,
+        )
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(buffer, b"abc");
+    // A reader that says it wrote what it did not gives zeros, not what was there.
+    assert_eq!(buffer.read_from(&mut Reader(|to: &mut [u8]| Ok(to.len())), 997).unwrap(), 997);
+    assert!(buffer[13..].iter().all(|&byte| byte == 0));
+}
+
+#[cfg(all(unix, not(miri)))]
+mod descriptors {
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    /// A file that has no name any more.
+    fn file(bytes: &[u8]) -> File {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("ramway-pool-io-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, bytes).unwrap();
+        let file = File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        file
+    }
+
+    fn pattern(len: usize) -> Vec<u8> {
+        (0..len).map(|i| (i % 127) as u8).collect()
+    }
+
+    #[test]
+    fn a_file_is_read_where_it_stands() {
+        let pool = BufferPool::new();
+        let bytes = pattern(300_000);
+        let file = file(&bytes);
+        let mut buffer = used(&pool, 400_000);
+        buffer.set_position(7);
+        assert_eq!(buffer.read_fd(&file, 0).unwrap(), 0);
+        assert_eq!(buffer.read_fd(&file, 1000).unwrap(), 1000);
+        assert_eq!(buffer.read_fd(&file, 399_000).unwrap(), 299_000);
+        assert_eq!(buffer.read_fd(&file, 100_000).unwrap(), 0, "the end");
+        assert_eq!(buffer.position(), 7);
+        assert!(buffer == bytes);
+        assert_eq!(buffer.read_fd(&file, 100_001).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert!(buffer == bytes);
+    }
+
+    #[test]
+    fn threads_read_parts_of_one_file() {
+        let pool = BufferPool::new();
+        let bytes = pattern(1 << 20);
+        let file = file(&bytes);
+        thread::scope(|scope| {
+            for part in 0..8_usize {
+                let (pool, file, bytes) = (&pool, &file, &bytes);
+                scope.spawn(move || {
+                    for len in [1, 4096, 1 << 17] {
+                        let at = part << 17;
+                        let mut buffer = used(pool, len);
+                        buffer.read_exact_fd_at(file, at as u64, len).unwrap();
+                        assert!(buffer == bytes[at..at + len]);
+                    }
+                });
+            }
+        });
+        let mut first = pool.get(1);
+        assert_eq!(first.read_fd(&file, 1).unwrap(), 1);
+        assert_eq!(first, bytes[..1], "the file stands where it stood");
+    }
+
+    #[test]
+    fn a_file_that_is_too_short_leaves_the_length() {
+        let pool = BufferPool::new();
+        let file = file(&pattern(1000));
+        let mut buffer = used(&pool, 2000);
+        buffer.extend_from_slice(b"ab").unwrap();
+        let error = buffer.read_exact_fd_at(&file, 500, 501).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+        assert_eq!(error.to_string(), "501 bytes from byte 500 on: the file ends after 500 of them");
+        assert_eq!(buffer, b"ab");
+        buffer.read_exact_fd_at(&file, 500, 500).unwrap();
+        buffer.read_exact_fd_at(&file, u64::MAX, 0).unwrap();
+        assert_eq!(buffer.len(), 502);
+        assert_eq!(buffer.read_fd_at(&file, 1000, 1).unwrap(), 0);
+        for offset in [1 << 63, u64::MAX] {
+            assert_eq!(buffer.read_fd_at(&file, offset, 1).unwrap_err().kind(), ErrorKind::InvalidInput);
+            assert_eq!(buffer.read_exact_fd_at(&file, offset, 10).unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+        let error = buffer.read_exact_fd_at(&file, 0, 1499).unwrap_err();
+        assert_eq!((error.kind(), buffer.len()), (ErrorKind::InvalidInput, 502));
+    }
+
+    #[test]
+    fn a_pipe_gives_what_it_has() {
+        let pool = BufferPool::new();
+        let (reader, mut writer) = io::pipe().unwrap();
+        let mut buffer = used(&pool, 100_000);
+        writer.write_all(b"some").unwrap();
+        assert_eq!(buffer.read_fd(&reader, 100_000).unwrap(), 4);
+        let waiting = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            writer.write_all(b"thing").unwrap();
+        });
+        assert_eq!(buffer.read_fd(&reader, 10).unwrap(), 5);
+        waiting.join().unwrap();
+        assert_eq!(buffer.read_fd(&reader, 10).unwrap(), 0, "closed");
+        assert_eq!(buffer, b"something");
+    }
+
+    #[test]
+    fn what_the_system_refuses_changes_nothing() {
+        let pool = BufferPool::new();
+        let (reader, writer) = io::pipe().unwrap();
+        let mut buffer = pool.get_uninit(10).write_from_slice(b"ab");
+        // SAFETY: sets a flag of a pipe that is this test's.
+        assert_eq!(unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }, 0);
+        assert_eq!(buffer.read_fd(&reader, 8).unwrap_err().kind(), ErrorKind::WouldBlock);
+        // Not for reading; and a pipe has no offsets.
+        assert_eq!(buffer.read_fd(&writer, 8).unwrap_err().raw_os_error(), Some(libc::EBADF));
+        assert_eq!(buffer.read_fd_at(&reader, 0, 8).unwrap_err().raw_os_error(), Some(libc::ESPIPE));
+        let directory = File::open(".").unwrap();
+        assert_eq!(buffer.read_fd(&directory, 8).unwrap_err().raw_os_error(), Some(libc::EISDIR));
+        assert_eq!(buffer, b"ab");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn direct_reads_go_into_aligned_buffers() {
+        let pool = BufferPool::builder().alignment(4096).build().unwrap();
+        let path = std::env::current_exe().unwrap();
+        let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        // SAFETY: a C string.
+        let fd = unsafe { libc::open(name.as_ptr(), libc::O_RDONLY | libc::O_DIRECT | libc::O_CLOEXEC) };
+        if fd < 0 {
+            let error = io::Error::last_os_error();
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}");
+            eprintln!("SKIPPED: the file system of {} has no O_DIRECT", path.display());
+            return;
+        }
+        // SAFETY: just opened.
+        let file = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut buffer = used(&pool, 65536);
+        buffer.read_exact_fd_at(&file, 4096, 8192).unwrap();
+        buffer.read_exact_fd_at(&file, 12288, 4096).unwrap();
+        assert!(buffer == fs::read(path).unwrap()[4096..16384]);
+    }
+}
