@@ -71,7 +71,7 @@ fn a_frozen_buffer_is_as_aligned_and_goes_back() {
     assert_eq!(pool.len(), 1);
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod linux {
     use ramway_pool::BufferPool;
     use std::fs::{File, OpenOptions};

@@ -1,6 +1,6 @@
 //! Pinned means pinned: the kernel's own figure of what is locked follows what the pool owns, and where the system does
 //! not allow it the pool works and says so.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(miri)))]
 
 use ramway_pool::{Buffer, BufferPool};
 use std::io::Write;
