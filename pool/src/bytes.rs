@@ -76,7 +76,7 @@ impl Buffer {
     /// What is written, to be shared: cloning and slicing a [`Bytes`] copies nothing. The memory, all of it, goes back to
     /// the pool when the last clone or slice is dropped, on whatever thread; of an empty buffer, at once.
     ///
-    /// Costs one allocation of some 60 bytes, for the count of clones; none for an empty buffer.
+    /// Costs one allocation of about 50 bytes, for the count of clones; none for an empty buffer.
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::new();

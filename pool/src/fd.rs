@@ -50,10 +50,11 @@ impl Buffer {
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::new();
-    /// let file = std::fs::File::open("/proc/self/exe")?;
-    /// let mut buffer = pool.get(3);
-    /// assert_eq!(buffer.read_fd_at(&file, 1, 3)?, 3);
-    /// assert_eq!(buffer, b"ELF");
+    /// let path = std::env::current_exe()?;
+    /// let file = std::fs::File::open(&path)?;
+    /// let mut buffer = pool.get(8);
+    /// assert_eq!(buffer.read_fd_at(&file, 100, 8)?, 8);
+    /// assert_eq!(buffer, std::fs::read(path)?[100..108]);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn read_fd_at(&mut self, fd: impl AsFd, offset: u64, n: usize) -> io::Result<usize> {
@@ -69,10 +70,11 @@ impl Buffer {
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::new();
-    /// let file = std::fs::File::open("/proc/self/exe")?;
+    /// let path = std::env::current_exe()?;
+    /// let file = std::fs::File::open(&path)?;
     /// let mut buffer = pool.get(4096);
-    /// buffer.read_exact_fd_at(&file, 0, 4096)?;
-    /// assert_eq!(buffer[..4], *b"\x7fELF");
+    /// buffer.read_exact_fd_at(&file, 1000, 4096)?;
+    /// assert!(buffer == std::fs::read(path)?[1000..5096]);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn read_exact_fd_at(&mut self, fd: impl AsFd, offset: u64, n: usize) -> io::Result<()> {

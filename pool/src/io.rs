@@ -207,6 +207,8 @@ impl Read for Buffer {
     }
 }
 
+/// What is written from the cursor on is the reader's buffer: nothing is copied, and the end comes when it is consumed.
+///
 /// ```
 /// use std::io::BufRead;
 ///
