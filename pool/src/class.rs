@@ -66,7 +66,7 @@ mod tests {
     fn the_sizes_are_whole_words_and_end_at_128_gib() {
         assert_eq!((of(SMALLEST), size(of(SMALLEST))), (7, 64));
         assert_eq!(LARGEST, 128 << 30);
-        assert!((7..CLASSES).all(|class| size(class) % 8 == 0 && of(size(class)) == class));
+        assert!((7..CLASSES).all(|class| size(class).is_multiple_of(8) && of(size(class)) == class));
         assert!(of(usize::MAX) >= CLASSES && of(LARGEST + 1) >= CLASSES);
         assert_eq!(within(usize::MAX), CLASSES - 1);
     }

@@ -5,7 +5,8 @@ use crate::class::{self, CLASSES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hot::{self, Hot, NO_SLOT};
 use crate::registry;
-use crate::shard::Shard;
+use crate::shard::{Locked, Shard};
+use crate::sys::fence;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
@@ -22,6 +23,15 @@ const DECAY: usize = 64;
 /// 12 % and 1.23, 4 % and 1.34.)
 const SLACK: usize = 15;
 
+/// Bytes a thread that are never too much: what threads with a mixed load keep of each size, although only a few of them
+/// have a buffer at any moment. (Eight threads, one buffer of 1 KiB to 1 MiB each at a time: without it, one get in 60
+/// allocates, for ever.)
+const THREAD_BYTES: usize = 4 << 20;
+
+/// From this size on it is better to take an idle block out of another thread's cache than to free it and allocate one:
+/// some microseconds for the barrier and for that thread's next gets, against a page fault for each 4 KiB.
+const WORTH_TAKING: usize = 64 << 10;
+
 impl Inner {
     /// A block for `len` bytes, its class, and whether it is known to hold nothing but zeros.
     #[cold]
@@ -33,20 +43,19 @@ impl Inner {
                 // Relaxed: a figure.
                 self.shard_of(hot).misses.fetch_add(1, Ordering::Relaxed);
             }
-            if let Some(block) = self.take_shelved(hot, class) {
+            if let Some((block, class)) = self.take_suitable(hot, class) {
                 return Ok((block, class, false));
             }
-            for higher in class + 1..=(class + LOOK_HIGHER).min(CLASSES - 1) {
-                let kept = hot.enter(self.slot, |cache| {
-                    // SAFETY: `enter` gives the cache to this thread alone; the class is below CLASSES.
-                    unsafe { cache.pop(higher) }
-                });
-                if let Some(block) = kept.flatten().or_else(|| self.take_shelved(hot, higher)) {
-                    return Ok((block, higher, false));
-                }
-            }
-            let block = self.grow(hot, class, zeroed)?;
-            Ok((block, class, zeroed))
+            self.grow(hot, class, zeroed)
+        })
+    }
+
+    /// An idle block of this class, or of one a little longer, and its class.
+    fn take_suitable(&self, hot: &Hot, class: usize) -> Option<(NonNull<u8>, usize)> {
+        (class..=(class + LOOK_HIGHER).min(CLASSES - 1)).find_map(|class| {
+            // SAFETY: `enter` gives the cache to this thread alone; the class is below CLASSES.
+            let kept = hot.enter(self.slot, |cache| unsafe { cache.pop(class) });
+            Some((kept.flatten().or_else(|| self.take_shelved(hot, class))?, class))
         })
     }
 
@@ -90,18 +99,26 @@ impl Inner {
         None
     }
 
-    /// One more block.
-    pub(super) fn grow(&self, hot: &Hot, class: usize, zeroed: bool) -> Result<NonNull<u8>> {
+    /// One more block: a new one, unless the pool holds so much that an idle one of another thread's is better.
+    fn grow(&self, hot: &Hot, class: usize, zeroed: bool) -> Result<(NonNull<u8>, usize, bool)> {
         let size = self.sizes[class];
-        self.make_room(hot, size);
+        if let Some((block, class)) = self.make_room(hot, class) {
+            return Ok((block, class, false));
+        }
         loop {
-            if !self.account.reserve(size) && !self.reclaim(hot, size) {
-                // Relaxed: a figure.
-                self.account.refused.fetch_add(1, Ordering::Relaxed);
-                return Err(self.limit_reached(size));
+            if !self.account.reserve(size) {
+                match self.reclaim(hot, class) {
+                    Reclaimed::Room => {}
+                    Reclaimed::Block(block, class) => return Ok((block, class, false)),
+                    Reclaimed::Nothing => {
+                        // Relaxed: a figure.
+                        self.account.refused.fetch_add(1, Ordering::Relaxed);
+                        return Err(self.limit_reached(size));
+                    }
+                }
             }
             match self.allocate(size, zeroed) {
-                Ok(block) => return Ok(block),
+                Ok(block) => return Ok((block, class, zeroed)),
                 Err(error) => {
                     self.account.release(size);
                     if self.trim(hot, 0) == 0 {
@@ -121,73 +138,108 @@ impl Inner {
         Error::new(ErrorKind::LimitReached, text)
     }
 
-    /// Frees idle blocks before the pool grows by `size`, if it holds much more than what was in use of late.
-    pub(super) fn make_room(&self, hot: &Hot, size: usize) {
+    /// Before the pool grows by a block: if it holds much more than what was in use of late, frees idle blocks, or finds
+    /// one in another thread's cache that will do.
+    fn make_room(&self, hot: &Hot, class: usize) -> Option<(NonNull<u8>, usize)> {
+        let size = self.sizes[class];
         let mut registry = registry::lock();
-        let cached = self.guarded(&mut registry).cached_bytes(&self.sizes);
+        let guarded = self.guarded(&mut registry);
+        let (cached, threads) = (guarded.cached_bytes(&self.sizes), guarded.caches.len());
         let shelved: usize = self.shards.iter().map(Shard::bytes).sum();
         let (held, idle) = (self.account.held(), shelved + cached);
-        let guarded = self.guarded(&mut registry);
         let fallen = guarded.recent_peak - guarded.recent_peak / DECAY;
         guarded.recent_peak = fallen.max(held.saturating_sub(idle).saturating_add(size));
-        let enough = guarded.recent_peak.saturating_add(guarded.recent_peak / 100 * SLACK).max(guarded.wanted);
+        let enough = guarded.recent_peak.saturating_add(guarded.recent_peak / 100 * SLACK);
+        let enough = enough.max(guarded.wanted).max(threads.saturating_mul(THREAD_BYTES));
         let excess = held.saturating_add(size).saturating_sub(enough).min(idle);
         if excess == 0 {
-            return;
+            return None;
+        }
+        if size >= WORTH_TAKING && guarded.cached(class..=class + LOOK_HIGHER) > 0 {
+            self.gather(&mut registry, hot);
+            return self.take_suitable(hot, class);
         }
         // Taking all caches away costs microseconds, and their threads their next hits.
         if shelved < excess && cached >= held / 8 {
             self.gather(&mut registry, hot);
         }
-        drop(registry);
-        for (class, block) in self.unshelve(excess) {
-            // SAFETY: taken out of a shard, so nobody has it.
-            unsafe { self.free(class, block) };
-        }
+        let spares = self.unshelve(&mut self.lock_shards(), excess);
+        self.free_all(spares);
+        None
     }
 
-    /// Frees idle blocks until `size` bytes are reserved; `false` if there are too few. Under the registry's lock from
-    /// beginning to end, so that of several threads at the limit each finds what another one has just freed.
-    pub(super) fn reclaim(&self, hot: &Hot, size: usize) -> bool {
+    /// Makes room for a block at the limit, or finds an idle one that will do. Meanwhile nothing idle can move, so that it
+    /// gives up only if at one moment there was not enough.
+    fn reclaim(&self, hot: &Hot, class: usize) -> Reclaimed {
         let mut registry = registry::lock();
-        loop {
-            if self.account.reserve(size) {
-                return true;
+        let mut blocks = Vec::new();
+        let caches = &self.guarded(&mut registry).caches;
+        let sink = |class, block| blocks.push((class, block));
+        // SAFETY: under the registry's lock; threads that end take their entries out under it.
+        unsafe { hot::take_back(caches, self.slot, hot, false, fence::heavy, sink) };
+        let mut shards = self.lock_shards();
+        blocks.into_iter().for_each(|(class, block)| shards[0].push(class, block));
+        let reclaimed = loop {
+            if self.account.reserve(self.sizes[class]) {
+                break Reclaimed::Room;
             }
-            self.gather(&mut registry, hot);
-            let blocks = self.unshelve(size);
-            if blocks.is_empty() {
-                return self.account.reserve(size);
+            let suitable = (class..=(class + LOOK_HIGHER).min(CLASSES - 1))
+                .find_map(|class| shards.iter_mut().find_map(|shard| Some((shard.pop(class)?, class))));
+            if let Some((block, class)) = suitable {
+                break Reclaimed::Block(block, class);
             }
-            for (class, block) in blocks {
-                // SAFETY: taken out of a shard, so nobody has it. The caller has a handle, so that this is not the last
-                // reference, whose drop would want the registry's lock.
-                unsafe { self.free(class, block) };
+            let spares = self.unshelve(&mut shards, self.sizes[class]);
+            if spares.is_empty() {
+                break Reclaimed::Nothing;
             }
+            self.free_all(spares);
+        };
+        drop(shards);
+        for one in caches {
+            // SAFETY: a thread whose cache is in the list lives.
+            unsafe { one.hot.as_ref() }.install(self.slot, one.cache);
         }
+        reclaimed
+    }
+
+    pub(super) fn lock_shards(&self) -> Vec<Locked<'_>> {
+        self.shards.iter().map(Shard::lock).collect()
     }
 
     /// Takes idle blocks of `bytes` out of the shards, or all if there are fewer: first of the class of which most bytes
     /// are idle.
-    pub(super) fn unshelve(&self, bytes: usize) -> Spares {
+    pub(super) fn unshelve(&self, shards: &mut [Locked<'_>], bytes: usize) -> Spares {
         let (mut blocks, mut got) = (Vec::new(), 0);
         while got < bytes {
-            let heaviest = |shard: &Shard| shard.lock().heaviest().map_or((0, 0), |(class, bytes)| (bytes, class));
-            let fullest = self.shards.iter().map(|shard| (heaviest(shard), shard)).max_by_key(|(found, _)| found.0);
-            let Some(((total @ 1.., class), shard)) = fullest else { break };
-            let mut locked = shard.lock();
+            let fullest = shards.iter_mut().filter_map(|shard| Some((shard.heaviest()?, shard)));
+            let Some(((class, total), shard)) = fullest.max_by_key(|((_, total), _)| *total) else { break };
             // A quarter of it at a time, and then look again.
             let mut share = 0;
             while share <= total / 4 && got < bytes {
-                let Some(block) = locked.pop(class) else { break };
+                let Some(block) = shard.pop(class) else { break };
                 share += self.sizes[class];
                 got += self.sizes[class];
                 blocks.push((class, block));
             }
-            if share == 0 {
-                break; // somebody else was faster
-            }
         }
         blocks
     }
+
+    /// Gives blocks that were taken out of shards to the system. The caller has a handle, so that none of them is the
+    /// pool's last reference, whose drop would want the registry's lock.
+    pub(super) fn free_all(&self, spares: Spares) {
+        for (class, block) in spares {
+            // SAFETY: taken out of a shard, so nobody has it.
+            unsafe { self.free(class, block) };
+        }
+    }
+}
+
+/// What [`Inner::reclaim`] found.
+enum Reclaimed {
+    /// The block's size is reserved.
+    Room,
+    /// An idle block and its class.
+    Block(NonNull<u8>, usize),
+    Nothing,
 }

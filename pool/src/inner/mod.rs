@@ -59,6 +59,14 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
+    /// Blocks of these classes in all caches, as of a moment ago.
+    fn cached(&self, classes: std::ops::RangeInclusive<usize>) -> usize {
+        let count = classes.end() + 1 - classes.start();
+        // SAFETY: as below.
+        let caches = self.caches.iter().map(|one| unsafe { one.cache.as_ref() });
+        caches.map(|cache| cache.counts().skip(*classes.start()).take(count).sum::<usize>()).sum()
+    }
+
     /// Bytes in all caches, as of a moment ago.
     fn cached_bytes(&self, sizes: &Sizes) -> usize {
         // SAFETY: a cache in the list is alive, and `self` is only reached with the registry's lock.

@@ -73,14 +73,12 @@ impl Inner {
         self.gather(&mut registry, hot);
         let guarded = self.guarded(&mut registry);
         (guarded.recent_peak, guarded.wanted) = (0, 0);
-        drop(registry);
+        let mut shards = self.lock_shards();
         let idle: usize = self.shards.iter().map(Shard::bytes).sum();
-        let blocks = self.unshelve(idle.saturating_sub(keep));
-        let freed = blocks.iter().map(|&(class, _)| self.sizes[class]).sum();
-        for (class, block) in blocks {
-            // SAFETY: taken out of a shard, so nobody has it; the caller has a handle.
-            unsafe { self.free(class, block) };
-        }
+        let spares = self.unshelve(&mut shards, idle.saturating_sub(keep));
+        drop(shards);
+        let freed = spares.iter().map(|&(class, _)| self.sizes[class]).sum();
+        self.free_all(spares);
         freed
     }
 
