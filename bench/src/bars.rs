@@ -8,6 +8,7 @@ use crate::text::duration;
 mod csharp;
 mod jvm;
 mod node;
+mod pool;
 
 /// How many round trips after random pauses show that no wake-up is lost.
 const PAUSES: u64 = 100_000;
@@ -59,6 +60,7 @@ pub(crate) fn bars(report: &Report) -> Vec<Bar> {
     bars.extend(node::bars(&run));
     bars.extend(jvm::bars(&run));
     bars.extend(csharp::bars(&run));
+    bars.extend(pool::bars(&run));
     bars
 }
 

@@ -30,6 +30,16 @@ pub enum Test {
     SequentialWrite,
     /// One word of each 4 KiB of `size` bytes, in an order that no prefetcher foresees.
     RandomRead,
+    /// In each of `threads` threads of one process: a buffer of `size` bytes is got and given back, untouched.
+    PoolGet,
+    /// The same from two pools in turn.
+    PoolAlternate,
+    /// Each of `threads` threads has `batch` buffers of up to `size` bytes, long ones rare, and replaces one after the other.
+    PoolMixed,
+    /// Got by one thread and given back by another, up to [`PIPELINE`](crate::pools::PIPELINE) on their way.
+    PoolPipeline,
+    /// As `pool-mixed` by one thread, a random one replaced: the memory that is held over what is in use.
+    PoolHeld,
 }
 
 /// How the sides wait (`rtt`, `wake`, `paced`, …) or publish (`one-way`).
@@ -65,18 +75,31 @@ pub struct Burst {
     pub count: u64,
     /// Operations that one sample stands for: the counter of some machines ticks every 10 ns only.
     pub group: u32,
-    /// Messages that are published together; 1 unless the mode is `batch` or the test `bursty`.
+    /// Messages that are published together, or buffers that a thread has at a time; 1 unless the mode is `batch` or the test
+    /// `bursty`, `pool-mixed` or `pool-held`.
     pub batch: u32,
+    /// Threads that do it at once (`pool-get`, `pool-alternate`, `pool-mixed`); 1 elsewhere, where it is not said.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub threads: u32,
     /// Nanoseconds between two messages (`paced`), bursts (`bursty`), or at most between round trips (`pauses`).
     pub gap_ns: u64,
     /// Nanoseconds that the receiver works on each message, by looking at the clock.
     pub work_ns: u64,
 }
 
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_one(threads: &u32) -> bool {
+    *threads == 1
+}
+
 impl Burst {
     /// One of each by default: no gap, no work, nothing together.
     pub fn new(test: Test, mode: Mode, size: usize, count: u64) -> Self {
-        Self { test, mode, size, smallest: size, count, group: 1, batch: 1, gap_ns: 0, work_ns: 0 }
+        Self { test, mode, size, smallest: size, count, group: 1, batch: 1, threads: 1, gap_ns: 0, work_ns: 0 }
     }
 
     /// Bytes of message `n`: both sides know.
@@ -106,7 +129,22 @@ impl Test {
             Self::SequentialRead => "sequential-read",
             Self::SequentialWrite => "sequential-write",
             Self::RandomRead => "random-read",
+            Self::PoolGet => "pool-get",
+            Self::PoolAlternate => "pool-alternate",
+            Self::PoolMixed => "pool-mixed",
+            Self::PoolPipeline => "pool-pipeline",
+            Self::PoolHeld => "pool-held",
         }
+    }
+
+    /// Whether buffers are got and given back, in one process.
+    pub fn is_pool(self) -> bool {
+        matches!(self, Self::PoolGet | Self::PoolAlternate | Self::PoolMixed | Self::PoolPipeline | Self::PoolHeld)
+    }
+
+    /// Whether memory is gone through, in one process.
+    pub fn is_access(self) -> bool {
+        matches!(self, Self::SequentialRead | Self::SequentialWrite | Self::RandomRead)
     }
 }
 

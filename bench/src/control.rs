@@ -4,7 +4,7 @@ use crate::area::{Area, futex_wait, futex_wait_untimed, futex_wake};
 use crate::case::{Burst, Test};
 use crate::usage::{Usage, Used};
 use crate::{Result, clock};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
@@ -54,6 +54,7 @@ pub struct Control {
     began: Cell<u64>,
     ended: Cell<u64>,
     used: Cell<Used>,
+    ratios: RefCell<Vec<(String, f64)>>,
 }
 
 impl Control {
@@ -67,7 +68,8 @@ impl Control {
 
     fn over(area: Area, follows: bool) -> Self {
         let (usage, used) = (Cell::new(None), Cell::new(Used::default()));
-        Self { area, burst: 0, follows, usage, began: Cell::new(0), ended: Cell::new(0), used }
+        let (began, ended, ratios) = (Cell::new(0), Cell::new(0), RefCell::default());
+        Self { area, burst: 0, follows, usage, began, ended, used, ratios }
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -111,6 +113,16 @@ impl Control {
         }
     }
 
+    /// Leader: what the burst has shown besides times, as a plain number; the report has the median over the rounds.
+    pub fn ratio(&self, name: &str, value: f64) {
+        self.ratios.borrow_mut().push((name.to_owned(), value));
+    }
+
+    /// Leader: what [`ratio`](Self::ratio) was told since the burst began.
+    pub(crate) fn ratios(&self) -> Vec<(String, f64)> {
+        self.ratios.take()
+    }
+
     fn part_at(&self, side: usize, slot: usize) -> usize {
         PARTS + (side * PARTS_MAX + slot) * PART
     }
@@ -138,6 +150,7 @@ impl Control {
     /// Leader: starts a burst, once the follower has come to it.
     pub(crate) fn start(&mut self, burst: &Burst) -> Result<()> {
         let text = serde_json::to_vec(burst)?;
+        self.ratios.take();
         for (side, slot) in (0..2).flat_map(|side| (0..PARTS_MAX).map(move |slot| (side, slot))) {
             let at = self.part_at(side, slot);
             // SAFETY: the follower is between two bursts.

@@ -36,6 +36,7 @@ pub mod page;
 mod pair;
 mod place;
 mod plan;
+pub mod pools;
 mod programs;
 mod receiver;
 mod report;

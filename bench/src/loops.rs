@@ -25,6 +25,9 @@ impl<C: Channel> End for C {
             Test::Idle => work.send_late(self),
             Test::View => Err(NO_ARRAYS.into()),
             Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => Err(NO_MESSAGES.into()),
+            Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => {
+                Err(NO_BUFFERS.into())
+            }
         }
     }
 
@@ -41,12 +44,16 @@ impl<C: Channel> End for C {
             Test::Idle => work.receive_late(self),
             Test::View => Err(NO_ARRAYS.into()),
             Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => Err(NO_MESSAGES.into()),
+            Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => {
+                Err(NO_BUFFERS.into())
+            }
         }
     }
 }
 
 const NO_ARRAYS: &str = "has no arrays to make of a message";
 const NO_MESSAGES: &str = "carries messages: there is no memory to go through";
+const NO_BUFFERS: &str = "carries messages: it has no buffers to give";
 
 /// A gap up to this is waited for by looking at the clock: a sleep would be longer than the gap.
 const SHORT_GAP_NS: u64 = 200_000;

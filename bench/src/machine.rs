@@ -209,6 +209,18 @@ impl Pinned {
         }
         Self { before }
     }
+
+    /// To whatever processors this process may use.
+    pub(crate) fn nowhere() -> Self {
+        let before = affinity();
+        // SAFETY: a full set on the stack, of which the system takes what is allowed.
+        unsafe {
+            let mut set = std::mem::zeroed::<libc::cpu_set_t>();
+            (0..libc::CPU_SETSIZE as usize).for_each(|cpu| libc::CPU_SET(cpu, &mut set));
+            libc::sched_setaffinity(0, size_of_val(&set), &set);
+        }
+        Self { before }
+    }
 }
 
 impl Drop for Pinned {

@@ -8,10 +8,12 @@ use std::time::Duration;
 mod csharp;
 mod jvm;
 mod node;
+mod pool;
 
 pub(crate) use csharp::CSHARP;
 pub(crate) use jvm::JVM;
 pub(crate) use node::NODE;
+pub(crate) use pool::POOLS;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +109,7 @@ pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
         groups.extend(jvm::groups());
         groups.extend(csharp::groups());
     }
+    groups.extend(pool::groups(standard));
     groups.extend(access("100M", 100 * MIB, standard));
     if full {
         groups.extend(access("1G", GIB, true));
@@ -455,7 +458,7 @@ mod tests {
                 assert!(burst.size % 8 == 0 && burst.smallest <= burst.size && burst.count > 0);
                 assert_eq!(burst.count % u64::from(burst.group), 0, "{}", group.id);
             }
-            let alone = group.id.starts_with("access") || burst.test == Test::View;
+            let alone = burst.test.is_access() || burst.test.is_pool() || burst.test == Test::View;
             let together = u64::from(burst.batch) * (group.size as u64 + 16);
             assert!(alone || together <= group.capacity / 2, "{}: no room for two", group.id);
         }

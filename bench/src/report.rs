@@ -135,6 +135,9 @@ pub struct Figures {
     pub stalls: u64,
     /// Parts of an operation, where the mechanism says: nanoseconds by name ("lock", "condition wait", …).
     pub parts: Vec<(String, f64)>,
+    /// Plain numbers, where the mechanism says some ("slowest thread", "held / in use, peak"): medians over the rounds.
+    #[serde(default)]
+    pub ratios: Vec<(String, f64)>,
 }
 
 /// From a histogram with three digits. `None` where there were too few samples: a percentile needs ten beyond it.

@@ -176,8 +176,10 @@ impl Contender {
 
     /// In bursts of their own, because who is traced is slow.
     fn count_syscalls(&mut self) {
-        let memory = matches!(self.burst.test, Test::SequentialRead | Test::SequentialWrite | Test::RandomRead);
-        if memory || self.burst.test == Test::Idle {
+        let test = self.burst.test;
+        // Only a process's first thread is traced.
+        let elsewhere = test.is_pool() && (test != Test::PoolGet || self.burst.threads > 1);
+        if test.is_access() || test == Test::Idle || elsewhere {
             return;
         }
         let State::Runs(pair) = &mut self.state else { return };
@@ -272,7 +274,7 @@ pub(crate) fn scaled(burst: &Burst, each_ps: f64, aim_ps: f64) -> Burst {
     let each_ps = each_ps.max(1.0);
     let together = u64::from(burst.batch.max(1));
     let least = match burst.test {
-        Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => 1,
+        test if test.is_access() => 1,
         Test::Paced | Test::Pauses | Test::Wake => 10,
         Test::Bursty => 4 * together,
         _ => 3.max(if burst.mode == Mode::Batch { 4 * together } else { 0 }),
@@ -282,6 +284,10 @@ pub(crate) fn scaled(burst: &Burst, each_ps: f64, aim_ps: f64) -> Burst {
     if is_rate(burst.test) {
         // A microsecond at least, and no more samples than tell something.
         group = group.max((1e6 / each_ps).ceil() as u64).max(count / 1000).next_multiple_of(together);
+    }
+    if matches!(burst.test, Test::PoolGet | Test::PoolAlternate) {
+        // Reading the clock is half a percent of it.
+        group = (5e6 / each_ps).ceil() as u64;
     }
     group = group.max(count.div_ceil(samples_max(burst.test)));
     Burst { count, group: group.min(u64::from(u32::MAX)) as u32, ..*burst }

@@ -41,6 +41,7 @@ pub(crate) fn figures(rounds: &[f64]) -> Figures {
         allocated_bytes: None,
         stalls: 0,
         parts: Vec::new(),
+        ratios: Vec::new(),
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Series {
     allocated_bytes: Option<Both<u64>>,
     stalls: u64,
     parts: Vec<(String, f64)>,
+    /// By name: the value of each round.
+    ratios: Vec<(String, Vec<f64>)>,
     pub(crate) syscalls: Option<Both<f64>>,
 }
 
@@ -56,6 +58,7 @@ impl Series {
             allocated_bytes: Some([0; 2]),
             stalls: 0,
             parts: Vec::new(),
+            ratios: Vec::new(),
             syscalls: None,
         }
     }
@@ -100,6 +103,12 @@ impl Series {
                 None => self.parts.push((name.clone(), ns)),
             }
         }
+        for (name, ratio) in &outcome.ratios {
+            match self.ratios.iter_mut().find(|(known, _)| known == name) {
+                Some((_, rounds)) => rounds.push(*ratio),
+                None => self.ratios.push((name.clone(), vec![*ratio])),
+            }
+        }
     }
 
     /// The median of this row's times divided by another's, within each round, because what disturbs a round disturbs
@@ -119,7 +128,7 @@ impl Series {
         let ops = self.operations.max(1) as f64;
         let per_op = |both: Both<u64>| both.map(|count| count as f64 / ops);
         let bytes = (burst.size + burst.smallest) as f64 / 2.0;
-        let carries = burst.size > 0 && !matches!(burst.test, Test::View | Test::RandomRead);
+        let carries = burst.size > 0 && !matches!(burst.test, Test::View | Test::RandomRead) && !burst.test.is_pool();
         Figures {
             operations: self.operations,
             ops_per_s,
@@ -140,6 +149,7 @@ impl Series {
             allocated_bytes: self.allocated_bytes.map(per_op),
             stalls: self.stalls,
             parts: self.parts.iter().map(|(name, ns)| (name.clone(), ns / ops)).collect(),
+            ratios: self.ratios.iter().map(|(name, rounds)| (name.clone(), median(&mut rounds.clone()))).collect(),
         }
     }
 
@@ -180,7 +190,7 @@ impl Series {
 
 /// Whether a row of this test is a rate: how long all operations took, divided by their number.
 pub(crate) fn is_rate(test: Test) -> bool {
-    matches!(test, Test::OneWay | Test::SequentialRead | Test::SequentialWrite | Test::RandomRead)
+    test == Test::OneWay || test.is_access() || matches!(test, Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld)
 }
 
 /// The median of the ratios within each round; `None` of no round.
@@ -228,6 +238,7 @@ mod tests {
             allocations: None,
             allocated_bytes: Some([64, 0]),
             parts: vec![("lock".into(), 1000 * operations)],
+            ratios: vec![("share".into(), 0.5)],
         }
     }
 
@@ -245,6 +256,7 @@ mod tests {
         assert_eq!((figures.context_switches, figures.allocations), ([1.0, 0.0], None));
         assert_eq!(figures.allocated_bytes, Some([0.64, 0.0]));
         assert_eq!(figures.parts, [("lock".to_owned(), 1.0)]);
+        assert_eq!(figures.ratios, [("share".to_owned(), 0.5)]);
         assert!((figures.rounds_ns[0] - 50_500.0).abs() < 1.0);
     }
 

@@ -2,6 +2,7 @@
 
 use crate::case::Test;
 use crate::report::{Bar, Figures, Group, Report, Row};
+use crate::stats::is_rate;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
@@ -70,7 +71,7 @@ fn rows_of<'a>(report: &'a Report, group: &Group) -> Vec<&'a Row> {
     let mut rows: Vec<&Row> = report.rows.iter().filter(|row| row.group == group.id).collect();
     let time = |row: &Row| match &row.figures {
         // A stream's samples are what one receiver's look finds; the whole says how fast it is.
-        Some(figures) if group.test == Test::OneWay => 1.0 / figures.ops_per_s,
+        Some(figures) if is_rate(group.test) && !group.test.is_access() => 1.0 / figures.ops_per_s,
         Some(figures) => figures.ns.p50,
         None => f64::INFINITY,
     };
@@ -162,6 +163,11 @@ fn write_group(out: &mut String, group: &Group, rows: &[&Row], gone: u8, width: 
         if !parts.is_empty() {
             let line = format!("  {}, both sides together: {}", row.about.name, parts.join(", "));
             writeln!(out, "{}", wrapped(&line, width))?;
+        }
+        let ratios = row.figures.iter().flat_map(|figures| &figures.ratios);
+        let ratios: Vec<_> = ratios.map(|(name, ratio)| format!("{name} {ratio:.2}")).collect();
+        if !ratios.is_empty() {
+            writeln!(out, "{}", wrapped(&format!("  {}: {}", row.about.name, ratios.join(", ")), width))?;
         }
         let late = row.figures.as_ref().filter(|figures| group.test == Test::Pauses && figures.stalls > 0);
         if let Some(figures) = late {

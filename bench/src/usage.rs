@@ -6,8 +6,8 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64};
 
 /// What one process used in one burst.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +64,7 @@ impl Usage {
             shared,
             context_switches: context_switches.saturating_sub(self.context_switches),
             // A program that counts has allocated long before its first burst.
-            allocations: (allocations > 0).then(|| allocations - self.allocations),
+            allocations: (allocations > 0 && counts() == Counts::Calls).then(|| allocations - self.allocations),
         }
     }
 }
@@ -146,6 +146,54 @@ fn so_far(pids: &[u32]) -> [u64; 2] {
 }
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+/// Bytes that were allocated and not freed since they are counted.
+static LIVE: AtomicI64 = AtomicI64::new(0);
+/// What of [`Counts`] the allocator does.
+static COUNTS: AtomicU8 = AtomicU8::new(Counts::Calls as u8);
+
+/// What a [`CountingAllocator`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Counts {
+    /// Allocations.
+    Calls,
+    /// Nothing: where an allocation is what is measured, an atomic operation would be a good part of it.
+    Nothing,
+    /// Bytes, from nothing on.
+    Bytes,
+}
+
+/// From now on, in all threads.
+pub(crate) fn count(what: Counts) {
+    if what == Counts::Bytes {
+        LIVE.store(0, Relaxed);
+    }
+    // Relaxed, all of them: the threads that are measured begin later.
+    COUNTS.store(what as u8, Relaxed);
+}
+
+fn counts() -> Counts {
+    match COUNTS.load(Relaxed) {
+        0 => Counts::Calls,
+        1 => Counts::Nothing,
+        _ => Counts::Bytes,
+    }
+}
+
+/// What [`Counts::Bytes`] has counted.
+pub(crate) fn live_bytes() -> i64 {
+    LIVE.load(Relaxed)
+}
+
+#[inline(always)]
+fn allocated(bytes: i64, calls: u64) {
+    match counts() {
+        // Relaxed: a count, which orders nothing.
+        Counts::Calls => _ = ALLOCATIONS.fetch_add(calls, Relaxed),
+        Counts::Nothing => {}
+        Counts::Bytes => _ = LIVE.fetch_add(bytes, Relaxed),
+    }
+}
 
 /// The system's allocator, counting. A program that measures installs it, and the report says how many allocations an
 /// operation costs:
@@ -159,25 +207,27 @@ pub struct CountingAllocator;
 // SAFETY: everything is passed on to the system's allocator.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Relaxed: a count, which orders nothing.
-        ALLOCATIONS.fetch_add(1, Relaxed);
+        allocated(layout.size() as i64, 1);
         // SAFETY: the caller's promises are those that `System` wants.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
+        allocated(layout.size() as i64, 1);
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
+        allocated(size as i64 - layout.size() as i64, 1);
         // SAFETY: as above.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if counts() == Counts::Bytes {
+            allocated(-(layout.size() as i64), 0);
+        }
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) }
     }

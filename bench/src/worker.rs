@@ -116,6 +116,9 @@ pub struct Outcome {
     pub allocated_bytes: Option<[u64; 2]>,
     /// Picoseconds of parts of all operations together, by name.
     pub parts: Vec<(String, u64)>,
+    /// Plain numbers of the burst as a whole, by name; none unless a mechanism says some.
+    #[serde(default)]
+    pub ratios: Vec<(String, f64)>,
 }
 
 /// The whole of a measuring process, if this is one: gives its exit code, and `None` in any other process. Call it first
@@ -248,6 +251,7 @@ impl Pair {
             allocations: used[0].allocations.zip(used[1].allocations).map(|(a, b)| [a, b]),
             allocated_bytes: None,
             parts: self.control.parts().into_iter().map(|(name, ticks)| (name, ps(ticks))).collect(),
+            ratios: self.control.ratios(),
         })
     }
 

@@ -12,6 +12,7 @@ mod mqueue;
 mod mutex_ring;
 mod pipe;
 mod pointer;
+mod pool;
 mod raw_flag;
 mod region;
 mod ring;
@@ -57,6 +58,11 @@ pub(crate) static ALL: &[&dyn Mechanism] = &[
     &access::Access::PrivateHuge,
     &access::Access::Region,
     &access::Access::RegionHuge,
+    &pool::POOL,
+    &pool::HAND_STACK,
+    &pool::MALLOC,
+    &pool::BYTES,
+    &pool::VEC_ZEROED,
 ];
 
 /// The mechanism of this name.

@@ -158,15 +158,16 @@ fn groups(report: &Report) -> String {
         let _ = write!(
             out,
             "<section class=\"group\" id=\"{anchor}\" aria-labelledby=\"{anchor}-h\"><h2 id=\"{anchor}-h\">{title}</h2>\
-             <p>{sentence}</p><p class=\"quiet\">{around}</p>{table}{parts}{chart}</section>",
+             <p>{sentence}</p><p class=\"quiet\">{around}</p>{table}{parts}{ratios}{chart}</section>",
             anchor = anchor(&group.id),
             title = escape(&group.title),
             sentence = escape(&words::sentence(group)),
             around = words::circumstances(group),
             table = table::group(report, group),
             parts = table::parts(report, group),
+            ratios = table::ratios(report, group),
             // The time of a wait is what was asked for: no distribution of the mechanism's.
-            chart = if group.test == Test::Idle {
+            chart = if matches!(group.test, Test::Idle | Test::PoolHeld) {
                 String::new()
             } else {
                 format!("<div class=\"chart\" data-chart=\"latency\" data-group=\"{}\"></div>", escape(&group.id))

@@ -164,6 +164,7 @@ pub(super) fn ordered<'a>(report: &'a Report, group: &Group) -> Vec<&'a Row> {
 fn primary(group: &Group) -> &'static str {
     match words::family(group.test) {
         _ if group.test == Test::Idle => "cpu",
+        _ if matches!(group.test, Test::PoolMixed | Test::PoolPipeline) => "ops",
         "One way" | "Memory access" => "ops",
         _ => "p50",
     }
@@ -277,6 +278,44 @@ pub(super) fn parts(report: &Report, group: &Group) -> String {
          <th scope=\"col\">time</th><th scope=\"col\">share</th></tr></thead><tbody>{rows}</tbody></table></div>",
         escape(&group.title)
     )
+}
+
+/// The plain numbers of a group's rows, a column each; empty if none has any.
+pub(super) fn ratios(report: &Report, group: &Group) -> String {
+    let rows = ordered(report, group);
+    let of = |row: &Row| row.figures.as_ref().map_or(Vec::new(), |figures| figures.ratios.clone());
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in rows.iter().flat_map(|row| of(row)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut out = format!(
+        "<div class=\"scroll parts\" tabindex=\"0\" role=\"region\" aria-label=\"{}: ratios\"><table><thead><tr>\
+         <th scope=\"col\">mechanism</th>",
+        escape(&group.title)
+    );
+    for name in &names {
+        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(name));
+    }
+    out.push_str("</tr></thead><tbody>");
+    for row in rows.iter().filter(|row| row.figures.is_some()) {
+        let name = escape(&row.about.name);
+        let _ = write!(out, "<tr data-mechanism=\"{name}\"><th scope=\"row\">{name}</th>");
+        let of = of(row);
+        for name in &names {
+            let _ = match of.iter().find(|(known, _)| known == name) {
+                Some((_, value)) => write!(out, "<td>{value:.2}</td>"),
+                None => write!(out, "<td>–</td>"),
+            };
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table></div>");
+    out
 }
 
 /// What each column is.

@@ -64,8 +64,35 @@ pub(super) fn sentence(group: &Group) -> String {
         Test::RandomRead => {
             return "One word of each 4 KiB of the region, read in an order that no prefetcher foresees.".into();
         }
+        Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => {
+            return buffers(group.test).into();
+        }
     };
     format!("{what} {waiting}{work}")
+}
+
+/// The same for pools of buffers, whose groups have no sides.
+fn buffers(test: Test) -> &'static str {
+    match test {
+        Test::PoolAlternate => "A buffer is got and dropped, from one pool and from another in turn, on one thread.",
+        Test::PoolMixed => {
+            "Each thread has some buffers, drops one and gets the next: the time of all threads together, by the number of \
+             buffers. How many the slowest thread got, by the mean of all, is below. Threads run where the scheduler puts them."
+        }
+        Test::PoolPipeline => {
+            "One thread gets buffers and hands them over, another one drops them, up to 64 on their way: the time of both \
+             together, by the number of buffers, with what the way itself takes."
+        }
+        Test::PoolHeld => {
+            "A random buffer is dropped and another one got; below is the memory held by the memory asked for, of both the \
+             peak and the mean. Of a pool it is its allocations; of the allocator what it has from the system. The times are \
+             those of looking too."
+        }
+        _ => {
+            "A buffer is got and dropped, and nothing written to it: a time is that of one thread's operation, the rate that \
+             of all. Before it is timed each pool is asked whether every buffer has one owner and all its room."
+        }
+    }
 }
 
 /// The navigation's headings.
@@ -76,6 +103,7 @@ pub(super) fn family(test: Test) -> &'static str {
         Test::Wake | Test::Paced | Test::Bursty | Test::Pauses | Test::Idle => "Waiting",
         Test::View => "Arrays",
         Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => "Memory access",
+        Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => "Buffer pool",
     }
 }
 
@@ -178,7 +206,7 @@ pub(super) fn circumstances(group: &Group) -> String {
     if group.rounds > 0 {
         parts.push(format!("{} rounds", group.rounds));
     }
-    if group.capacity > 0 && !matches!(family(group.test), "Memory access") {
+    if group.capacity > 0 && !matches!(family(group.test), "Memory access" | "Buffer pool") {
         parts.push(format!("{} of buffer", size(group.capacity)));
     }
     if let Some(floor) = &group.floor {

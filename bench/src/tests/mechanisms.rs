@@ -11,7 +11,7 @@ use std::time::Duration;
 const LARGEST: usize = 4 << 20;
 
 fn memory(burst: &Burst) -> bool {
-    matches!(burst.test, Test::SequentialRead | Test::SequentialWrite | Test::RandomRead)
+    burst.test.is_access() || matches!(burst.test, Test::PoolGet | Test::PoolAlternate)
 }
 
 /// What the plans ask of a mechanism, small enough for a test: each kind of burst once.
@@ -144,4 +144,9 @@ mechanisms! {
     bus_tokio "bus-tokio";
     private "private";
     region_map "region-map";
+    pool "pool";
+    hand_stack "hand-stack";
+    malloc "malloc";
+    bytes "bytes";
+    vec_zeroed "vec-zeroed";
 }

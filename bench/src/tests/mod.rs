@@ -3,6 +3,7 @@
 mod faults;
 mod loops;
 mod mechanisms;
+mod pools;
 mod receiver;
 mod runs;
 mod sender;
