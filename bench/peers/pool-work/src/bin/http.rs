@@ -1,0 +1,5 @@
+//! `http` with the allocator of its name.
+
+fn main() -> std::process::ExitCode {
+    pool_work::exit(pool_work::http::main(pool_work::Allocator::System))
+}
