@@ -29,7 +29,7 @@ use std::{fmt, io};
 /// # Why a get zeroes nothing and yet shows nothing old
 /// The memory of a buffer that comes back still holds what its last owner wrote, and memory that is new holds nothing
 /// that Rust allows to be read. As a `&[u8]` of its full size it could be given out only after it was overwritten, and
-/// overwriting a mebibyte takes a thousand times as long as getting it. So the full size is not in the type that is
+/// overwriting a mebibyte takes thousands of times as long as getting it. So the full size is not in the type that is
 /// given out:
 ///
 /// * The slice ends at the length, and a buffer that was just got has the length 0. The length is a field of `Buffer`,

@@ -3,8 +3,8 @@
 use crate::buffer::Buffer;
 use std::io::{self, BufRead, ErrorKind, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 
-/// How much is zeroed for a reader at a time: it stays in the second level cache until the reader overwrites it, and is
-/// long enough that a system call for each does not show.
+/// How much is zeroed for a reader at a time: it stays in the second level cache until the reader overwrites it. (Files
+/// in the page cache: 16 KiB 124 µs a mebibyte, 64 KiB 98, 128 KiB 92, 1 MiB 87.)
 const STEP: usize = 128 * 1024;
 
 impl Buffer {

@@ -33,7 +33,8 @@ fn used(pool: &BufferPool, len: usize) -> Buffer {
 #[test]
 fn nothing_old_is_in_a_buffer() {
     let pool = BufferPool::new();
-    for len in [0, 1, 63, 64, 65, 4096, 100_000, 1 << 20] {
+    let longest = if cfg!(miri) { 4096 } else { 1 << 20 };
+    for len in [0, 1, 63, 64, 65, 4096, 100_000, 1 << 20].into_iter().filter(|&len| len <= longest) {
         let mut buffer = used(&pool, len);
         assert!(buffer.is_empty());
         assert_eq!(buffer.capacity(), len);
