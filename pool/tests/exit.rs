@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use support::{is_marked, marked, within};
+use support::{is_marked, marked, rounds, within};
 
 const LONG: Duration = Duration::from_secs(60);
 const LEN: usize = 8192;
@@ -147,7 +147,7 @@ fn the_last_handle_may_go_with_its_thread() {
 #[test]
 fn ends_meet_clears_and_ends_of_pools() {
     within(LONG, || {
-        for round in 0..40 {
+        for round in 0..rounds(40) {
             let (one, other) = (BufferPool::new(), BufferPool::new());
             let done = AtomicBool::new(false);
             thread::scope(|scope| {

@@ -8,7 +8,7 @@ use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use support::ledger::{self, Ledger};
-use support::{Random, fill, is_marked, marked, within};
+use support::{Random, fill, is_marked, marked, rounds, within};
 
 #[global_allocator]
 static LEDGER: Ledger = Ledger;
@@ -48,7 +48,7 @@ fn no_race_exceeds_the_limit() {
                     scope.spawn(move || {
                         let (mut random, mut held) = (Random::new(owner), Vec::new());
                         start.wait();
-                        for _ in 0..4000 {
+                        for _ in 0..rounds(4000) {
                             if held.len() < 32 && random.below(3) > 0 {
                                 // Alike for all threads, so that caches hold what others want; at times a long one.
                                 let doublings = if random.below(50) == 0 { 11 } else { 6 };
@@ -81,7 +81,7 @@ fn no_race_exceeds_the_limit() {
         let stats = pool.stats();
         assert!(stats.peak_held_bytes <= LIMIT, "{stats:?}");
         assert!(stats.peak_held_bytes > LIMIT / 2, "the limit was never near: {stats:?}");
-        assert!(given.into_inner() > 1000);
+        assert!(given.into_inner() as usize > rounds(1000));
         assert_eq!(stats.refused, refused.into_inner());
         assert!(stats.refused > 0, "the limit was never reached: {stats:?}");
         assert_eq!((stats.in_use_bytes, stats.max_bytes), (0, Some(LIMIT)));

@@ -5,7 +5,7 @@ mod support;
 use ramway_pool::{Buffer, BufferPool};
 use std::collections::{HashMap, HashSet};
 use std::thread;
-use support::{Random, is_marked, marked};
+use support::{Random, is_marked, marked, rounds};
 
 const POOLS: usize = 100;
 const EACH: usize = 5;
@@ -39,7 +39,7 @@ fn a_hundred_pools_on_one_thread_never_cross() {
     let (pools, addresses) = filled();
     let mut random = Random::new(1);
     let mut held: HashMap<usize, Vec<Buffer>> = HashMap::new();
-    for step in 0..50_000 {
+    for step in 0..rounds(50_000) {
         let at = random.below(POOLS);
         let mine = held.entry(at).or_default();
         if mine.len() < EACH && random.below(2) == 0 {

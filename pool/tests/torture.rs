@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use support::ledger::{self, Ledger};
-use support::{Random, fill, is_marked, mark, marked, within};
+use support::{Random, fill, is_marked, mark, marked, rounds, within};
 
 #[global_allocator]
 static LEDGER: Ledger = Ledger;
@@ -256,7 +256,7 @@ fn every_byte_of_64_threads_comes_back() {
         torture(&BufferPool::new(), 8, 20);
         let (bytes, blocks) = (ledger::live(), ledger::blocks());
         let pool = BufferPool::new();
-        torture(&pool, THREADS, STEPS);
+        torture(&pool, THREADS, rounds(STEPS));
         drop(pool);
         assert_eq!(ledger::live(), bytes, "bytes that nobody gave back");
         // The books of 64 threads, and a little that the standard library may have grown meanwhile.

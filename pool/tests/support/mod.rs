@@ -86,6 +86,16 @@ pub fn within<R>(limit: Duration, test: impl FnOnce() -> R) -> R {
     result
 }
 
+/// How often something is done: as often as said, or with `RAMWAY_POOL_TESTS=1/20` in the environment that part of it, for
+/// a sanitizer, under which everything takes that much longer.
+pub fn rounds(count: usize) -> usize {
+    let part = std::env::var("RAMWAY_POOL_TESTS").unwrap_or_default();
+    match part.strip_prefix("1/").map(str::parse::<usize>) {
+        Some(Ok(divisor @ 1..)) => (count / divisor).max(1),
+        _ => count,
+    }
+}
+
 /// Bytes of the block that a pool makes for `len` bytes.
 pub fn block_size(len: usize) -> usize {
     let pool = BufferPool::new();
