@@ -157,7 +157,7 @@ fn write_line(out: &mut impl Write, sum: &Sum, path: &Path) -> io::Result<()> {
 /// Pages that this process touched for the first time, so far: what memory that is new costs, and reused memory does not.
 fn page_faults() -> Option<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // After the program's name, in brackets: its state, and seven numbers before the minor faults.
+    // After the program's name, in brackets: its state, and six numbers before the minor faults.
     stat.rsplit_once(") ")?.1.split(' ').nth(7)?.parse().ok()
 }
 
