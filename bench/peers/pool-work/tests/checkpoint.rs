@@ -54,6 +54,7 @@ fn every_way_loads_every_byte() {
     let cold = report.groups.iter().any(|group| group.id == "cold");
     assert!(cold || report.skipped.iter().any(|said| said.starts_with("cold")), "{:?}", report.skipped);
     assert!(report.text().contains("pool-registered"));
+    assert!(report.bars.iter().any(|bar| bar.reader == "read" && bar.times > 0.0 && bar.met == (bar.times >= 3.8)));
     // The file is gone.
     assert_eq!(fs::read_dir(&directory.0).unwrap().count(), 0);
 }

@@ -11,7 +11,7 @@ mod uring;
 
 pub use file::Checkpoint;
 pub use model::Model;
-pub use report::{Figures, Group, Report, Row};
+pub use report::{Bar, Figures, Group, Report, Row};
 
 use crate::{Allocator, Result, usage};
 use clap::Parser;
@@ -275,6 +275,7 @@ pub fn run(options: &Options, allocator: Allocator, progress: &mut dyn FnMut(&st
         groups: Vec::new(),
         skipped: Vec::new(),
         findings: Vec::new(),
+        bars: Vec::new(),
     };
     for id in GROUPS {
         if !options.only.is_empty() && !options.only.iter().any(|only| only == id) {

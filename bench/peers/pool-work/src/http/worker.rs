@@ -138,8 +138,8 @@ fn serve<M: Memory>(job: &Job, memory: M) -> Result<()> {
         }));
     }
     drop(senders);
-    // Payloads and tables are there, no buffer yet.
-    let base = resident()[0];
+    // Payloads and tables are there, and no buffer but those that a pool began with.
+    let base = resident()[0].saturating_sub(memory.stats().map_or(0, |stats| stats.held_bytes as u64));
     for line in std::io::stdin().lock().lines() {
         let time = Duration::from_millis(line?.trim().parse()?);
         let usage = Usage::now();
