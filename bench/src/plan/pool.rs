@@ -40,7 +40,7 @@ pub(super) fn groups(standard: bool) -> Vec<GroupPlan> {
     let title = "Pool: 1 MiB got by one thread and dropped by another";
     groups.push(
         group("pool-pipeline-1M", title, of(Test::PoolPipeline, Mode::Each, MIB as usize))
-            .among("pool malloc bytes vec-zeroed zeropool zeropool-safe zeropool-0.2 opool object-pool sharded-slab"),
+            .among("pool malloc bytes vec-zeroed zeropool zeropool-safe zeropool-0.2 opool object-pool"),
     );
     let alternate = of(Test::PoolAlternate, Mode::Each, 64 << 10);
     groups.push(

@@ -9,7 +9,8 @@ use std::cell::UnsafeCell;
 use std::hint::{black_box, spin_loop};
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 /// A line each.
@@ -133,7 +134,8 @@ fn threads<S: Source>(
     work: impl Fn(&S::Thread<'_>, usize, u64) + Sync,
 ) -> Result<()> {
     let threads = burst.threads as usize;
-    let (ready, go) = (AtomicU32::new(0), AtomicBool::new(false));
+    // Asleep until all are there: who polls has used up some of its share before it begins.
+    let (ready, go) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
     let taken = Line(AtomicU64::new(0));
     let group = u64::from(burst.group);
     let each = |at: usize| {
@@ -141,11 +143,8 @@ fn threads<S: Source>(
         let from = pool.thread();
         let checked = check::owners(&from, burst.size, at as u64);
         let mut mine = Vec::with_capacity((burst.count / group) as usize + 1);
-        // Release: pairs with the wait of the thread that starts the clock, which none of the above is part of.
-        ready.fetch_add(1, Release);
-        while !go.load(Acquire) {
-            std::thread::yield_now();
-        }
+        ready.wait();
+        go.wait();
         if checked.is_err() {
             return checked.map(|()| (0, mine));
         }
@@ -170,11 +169,9 @@ fn threads<S: Source>(
     let each = &each;
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|at| scope.spawn(move || each(at))).collect();
-        while ready.load(Acquire) < threads as u32 {
-            std::thread::sleep(Duration::from_micros(100));
-        }
+        ready.wait();
         control.begin();
-        go.store(true, Release);
+        go.wait();
         let done: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
         control.end();
         let (mut least, mut all) = (u64::MAX, 0);

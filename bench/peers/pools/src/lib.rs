@@ -1,0 +1,27 @@
+//! Other libraries' pools of buffers, for the rows `pool-…` of `ramway bench` and for the criterion groups beside it. Each
+//! by the calls that its own documentation uses, for vectors that get their capacity once and are not written:
+//!
+//! - zeropool 0.7: `alloc_uninit`; its safe `alloc`, which zeroes what grows. `min_buffer_size(0)`, or it would keep
+//!   nothing below 4 KiB. Version 0.2: `get` gives a vector of that length whatever is in it, `put` takes it back.
+//! - lifeguard: one pool for each thread (it is not `Sync`); `new`, and `reserve` where the capacity is too short.
+//! - opool: `get` of a shared pool, an allocator that makes vectors of the capacity.
+//! - object-pool: `pull` with the same as a fall-back.
+//! - sharded-slab: `create`, and `reserve`: its pool makes empty vectors.
+//!
+//! The last four keep what they are given whatever its size, so where sizes differ a vector may be reserved anew.
+
+mod keepers;
+mod zero;
+
+pub use keepers::{Lifeguard, ObjectPool, Opool, SlabPool};
+pub use zero::{Zero, Zero02, ZeroSafe};
+
+/// What [`Crosses`](ramway_bench::pools::Crosses) is said of.
+const _: () = {
+    const fn goes_to_other_threads<T: Send>() {}
+    goes_to_other_threads::<zeropool::BufUninit<'_>>();
+    goes_to_other_threads::<zeropool::Buf<'_>>();
+    goes_to_other_threads::<zero::PutBack<'_>>();
+    goes_to_other_threads::<opool::RefGuard<'_, keepers::Maker, Vec<u8>>>();
+    goes_to_other_threads::<object_pool::Reusable<'_, Vec<u8>>>();
+};
