@@ -73,6 +73,8 @@ mod inner;
 mod io;
 #[cfg(not(loom))]
 mod lease;
+#[cfg(doctest)]
+mod misuse;
 #[cfg(not(loom))]
 mod pool;
 #[cfg(not(loom))]
