@@ -38,10 +38,11 @@ pub struct Cache {
     /// The class that the thread last put a vector into.
     last_put: AtomicU32,
     /// The places of all bins.
-    _places: Box<[Place<NonNull<u8>>]>,
+    /// Owned by a pointer: moving a box would take the right to the places from the bins' pointers.
+    places: NonNull<[Place<NonNull<u8>>]>,
 }
 
-// SAFETY: a cache moves to whoever took it away; its pointers lead into its own boxed slice, which moves with it.
+// SAFETY: a cache moves to whoever took it away; its pointers lead into its own allocation, which goes with it.
 unsafe impl Send for Cache {}
 
 /// How many blocks of a class a thread keeps.
@@ -54,14 +55,16 @@ impl Cache {
     pub fn new(smallest: usize, most: usize) -> Box<Self> {
         let places = (0..CLASSES).map(|class| limit(class, smallest, most)).sum();
         let places: Box<[Place<NonNull<u8>>]> = (0..places).map(|_| Place::new(NonNull::dangling())).collect();
+        let places = NonNull::from(Box::leak(places));
         let mut first = 0;
         let bins = std::array::from_fn(|class| {
             let limit = limit(class, smallest, most);
-            let places = NonNull::from(&places[first..]).cast();
+            // SAFETY: `first` places come before.
+            let places = unsafe { places.cast().add(first) };
             first += limit;
             Bin { word: AtomicU64::new(0), places, limit: limit as u64 }
         });
-        Box::new(Self { bins, last_put: AtomicU32::new(smallest as u32), _places: places })
+        Box::new(Self { bins, last_put: AtomicU32::new(smallest as u32), places })
     }
 
     /// A block of this class, if there is one.
@@ -150,5 +153,12 @@ impl Cache {
     /// The class that the thread last put a vector into.
     pub fn last_put(&self) -> &AtomicU32 {
         &self.last_put
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // SAFETY: leaked by `new`, and the bins go with it.
+        drop(unsafe { Box::from_raw(self.places.as_ptr()) });
     }
 }

@@ -35,11 +35,13 @@ pub(crate) fn ordered(_step: Step, ordering: Ordering) -> Ordering {
 }
 
 /// The owner's half of the asymmetric fence: an order for the compiler, which the taker's `membarrier` turns into one of
-/// the processor. In a model both are fences.
+/// the processor. In a model, and in the interpreter (miri), both are fences.
 #[inline(always)]
 pub(crate) fn owner_barrier() {
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, miri)))]
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(miri)]
+    std::sync::atomic::fence(Ordering::SeqCst);
     #[cfg(loom)]
     if model::left_out() != Some(Step::OwnerBarrier) {
         loom::sync::atomic::fence(Ordering::SeqCst);

@@ -104,8 +104,9 @@ impl Inner {
             pinned: Mutex::new(HashSet::new()),
             options,
         }));
-        registry.add(NonNull::from(&*pool));
-        NonNull::from(pool)
+        let pool = NonNull::from(pool);
+        registry.add(pool);
+        pool
     }
 
     pub(crate) fn slot(&self) -> usize {
