@@ -1,12 +1,10 @@
 //! A buffer with room for as many bytes as were asked for, of which only those are visible that its owner wrote.
 
 use crate::lease::Lease;
-use std::borrow::{Borrow, BorrowMut};
-use std::hash::{Hash, Hasher};
+use std::io;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::{fmt, io};
 
 /// A buffer of a pool, to which it goes back when it is dropped, on whatever thread.
 ///
@@ -348,60 +346,5 @@ impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), self.len) }
-    }
-}
-
-impl AsRef<[u8]> for Buffer {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-impl AsMut<[u8]> for Buffer {
-    #[inline]
-    fn as_mut(&mut self) -> &mut [u8] {
-        self
-    }
-}
-
-impl Borrow<[u8]> for Buffer {
-    fn borrow(&self) -> &[u8] {
-        self
-    }
-}
-
-impl BorrowMut<[u8]> for Buffer {
-    fn borrow_mut(&mut self) -> &mut [u8] {
-        self
-    }
-}
-
-/// Any slice of bytes: `&[u8]`, `[u8; N]`, `&str`, a vector, another buffer.
-impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Buffer {
-    fn eq(&self, other: &T) -> bool {
-        **self == *other.as_ref()
-    }
-}
-
-impl Eq for Buffer {}
-
-impl Hash for Buffer {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (**self).hash(state);
-    }
-}
-
-impl From<Buffer> for Vec<u8> {
-    fn from(buffer: Buffer) -> Self {
-        buffer.into_vec()
-    }
-}
-
-/// The sizes, not the bytes: they may be long, or nobody else's business.
-impl fmt::Debug for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { room, len, pos, .. } = self;
-        f.debug_struct("Buffer").field("len", len).field("capacity", room).field("position", pos).finish()
     }
 }

@@ -82,6 +82,8 @@ mod registry;
 #[cfg(not(loom))]
 mod shard;
 #[cfg(not(loom))]
+mod slice;
+#[cfg(not(loom))]
 mod stats;
 mod sync;
 #[cfg(not(loom))]
