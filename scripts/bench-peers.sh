@@ -24,7 +24,8 @@ ipc-channel:ipc-channel:channels of bytes over sockets
 zmq:zmq:ZeroMQ over ipc://
 tonic:tonic:gRPC on a Unix socket
 redis:redis:lists of a redis-server on a Unix socket
-rtrb:rtrb:a ring between two threads, for reference'
+rtrb:rtrb:a ring between two threads, for reference
+pools:pools:pools of buffers in one process'
 
 # manifest : module of bench/peers/python : package, with its version in requirements.txt there : what it is. The first
 # three need nothing but the interpreter and Ramway's own wheel. `python` means all of them.

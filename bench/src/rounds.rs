@@ -257,7 +257,8 @@ fn traced(pair: &mut Pair, burst: &Burst, count: u64) -> Result<Option<Both<f64>
 /// What an operation took, in picoseconds.
 pub(crate) fn each_ps(burst: &Burst, outcome: &Outcome) -> f64 {
     let whole = outcome.elapsed_ps as f64 / outcome.operations.max(1) as f64;
-    if burst.test != Test::Rtt || outcome.samples_ps.is_empty() {
+    let by_sample = matches!(burst.test, Test::Rtt | Test::PoolGet | Test::PoolAlternate);
+    if !by_sample || outcome.samples_ps.is_empty() {
         return whole;
     }
     // A burst that lost its processor for a while is no slower for that.
@@ -271,7 +272,9 @@ pub(crate) fn scaled(burst: &Burst, each_ps: f64, aim_ps: f64) -> Burst {
     if burst.test == Test::Idle {
         return *burst;
     }
-    let each_ps = each_ps.max(1.0);
+    let pool = matches!(burst.test, Test::PoolGet | Test::PoolAlternate);
+    // A first guess may be one operation between two ticks of the clock, and threads do it side by side.
+    let each_ps = if pool { each_ps.max(2000.0) / f64::from(burst.threads.max(1)) } else { each_ps.max(1.0) };
     let together = u64::from(burst.batch.max(1));
     let least = match burst.test {
         test if test.is_access() => 1,
@@ -285,7 +288,7 @@ pub(crate) fn scaled(burst: &Burst, each_ps: f64, aim_ps: f64) -> Burst {
         // A microsecond at least, and no more samples than tell something.
         group = group.max((1e6 / each_ps).ceil() as u64).max(count / 1000).next_multiple_of(together);
     }
-    if matches!(burst.test, Test::PoolGet | Test::PoolAlternate) {
+    if pool {
         // Reading the clock is half a percent of it.
         group = (5e6 / each_ps).ceil() as u64;
     }

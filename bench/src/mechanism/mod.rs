@@ -65,6 +65,9 @@ pub(crate) static ALL: &[&dyn Mechanism] = &[
     &pool::VEC_ZEROED,
 ];
 
+/// Those of them that are pools of buffers, or what one has instead.
+pub(crate) const POOLS: [&str; 5] = ["pool", "hand-stack", "malloc", "bytes", "vec-zeroed"];
+
 /// The mechanism of this name.
 pub(crate) fn find(name: &str) -> Option<&'static dyn Mechanism> {
     ALL.iter().copied().find(|mechanism| mechanism.about().name == name)

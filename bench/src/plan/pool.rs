@@ -64,8 +64,12 @@ pub(super) fn groups(standard: bool) -> Vec<GroupPlan> {
         groups.push(mixed(processors));
     }
     for alive in [256, 2048] {
-        let burst =
-            Burst { batch: alive, count: 16 * u64::from(alive), ..of(Test::PoolHeld, Mode::Each, MIB as usize) };
+        let burst = Burst {
+            batch: alive,
+            count: 16 * u64::from(alive),
+            group: alive,
+            ..of(Test::PoolHeld, Mode::Each, MIB as usize)
+        };
         let title = format!("Pool: memory held over what is in use, {alive} buffers of 1 KiB to 1 MiB by Zipf's law");
         let held = group(&format!("pool-held-{alive}"), &title, burst);
         groups.push(GroupPlan { at_least: 1, ..held.among("pool malloc zeropool zeropool-0.2 opool object-pool") });

@@ -8,8 +8,8 @@ use crate::{Result, clock};
 use std::cell::UnsafeCell;
 use std::hint::{black_box, spin_loop};
 use std::mem::MaybeUninit;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::Barrier;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 

@@ -6,6 +6,7 @@ mod check;
 mod held;
 mod loops;
 mod sizes;
+mod timed;
 
 use crate::case::{Burst, Test};
 use crate::channel::{About, End, Mechanism, Prepared, Setup};
@@ -15,6 +16,7 @@ use crate::usage::{Counts, count};
 use crate::{Failure, Result};
 
 pub use sizes::Sizes;
+pub use timed::{Timed, built_in};
 
 /// Buffers that may be on their way from the thread that got them to the one that gives them back.
 pub const PIPELINE: usize = 64;

@@ -5,8 +5,24 @@ use ramway_bench::{Options, Plan, run};
 use std::process::ExitCode;
 use std::time::Duration;
 
-const PEERS: [&str; 9] =
-    ["tachyon", "iceoryx2", "ipc-ring", "ipmpsc", "ipc-channel", "zmq", "tonic", "redis", "rtrb"];
+const PEERS: [&str; 16] = [
+    "tachyon",
+    "iceoryx2",
+    "ipc-ring",
+    "ipmpsc",
+    "ipc-channel",
+    "zmq",
+    "tonic",
+    "redis",
+    "rtrb",
+    "zeropool",
+    "zeropool-safe",
+    "zeropool-0.2",
+    "lifeguard",
+    "opool",
+    "object-pool",
+    "sharded-slab",
+];
 
 fn main() -> Result<ExitCode, ramway_bench::Failure> {
     if let Some(code) = ramway_bench::child_main_builtin() {

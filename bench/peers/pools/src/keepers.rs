@@ -1,6 +1,7 @@
 //! Pools of any objects, here of vectors.
 
 use ramway_bench::pools::{Buffers, Crosses, PIPELINE, Source};
+use std::mem::ManuallyDrop;
 
 type Vector = Vec<u8>;
 
@@ -159,15 +160,17 @@ pub struct SlabThread<'a>(&'a sharded_slab::Pool<Vector>);
 
 /// What it leaves behind when its last owner is gone has to be cleared by its key.
 pub struct Slabbed<'a> {
-    vector: sharded_slab::pool::RefMut<'a, Vector>,
+    vector: ManuallyDrop<sharded_slab::pool::RefMut<'a, Vector>>,
     pool: &'a sharded_slab::Pool<Vector>,
 }
 
 impl Drop for Slabbed<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // Takes effect when the guard is dropped, right after.
-        self.pool.clear(self.vector.key());
+        let key = self.vector.key();
+        // SAFETY: dropped once, here, and not used after. Cleared while it is out, its slot would be a new one next time.
+        unsafe { ManuallyDrop::drop(&mut self.vector) };
+        self.pool.clear(key);
     }
 }
 
@@ -181,7 +184,7 @@ impl Buffers for SlabThread<'_> {
     fn get(&self, len: usize) -> Slabbed<'_> {
         let mut vector = self.0.create().expect("room in the slab");
         fit(&mut vector, len);
-        Slabbed { vector, pool: self.0 }
+        Slabbed { vector: ManuallyDrop::new(vector), pool: self.0 }
     }
 
     #[inline(always)]

@@ -10,11 +10,39 @@
 //!
 //! The last four keep what they are given whatever its size, so where sizes differ a vector may be reserved anew.
 
+use ramway_bench::pools::Pools;
+use ramway_bench::{About, Kind, Mechanism};
+
 mod keepers;
 mod zero;
 
 pub use keepers::{Lifeguard, ObjectPool, Opool, SlabPool};
 pub use zero::{Zero, Zero02, ZeroSafe};
+
+/// All of them.
+pub static ALL: [&dyn Mechanism; 7] = [&ZERO, &ZERO_SAFE, &ZERO_0_2, &LIFEGUARD, &OPOOL, &OBJECT_POOL, &SLAB];
+
+fn about(name: &str, version: &str, what: &str) -> About {
+    About::new(name, Kind::Peer, false, what).version(version)
+}
+
+static ZERO: Pools<Zero> =
+    Pools::crossing(|| about("zeropool", env!("ZEROPOOL_VERSION"), "zeropool's alloc_uninit: not zeroed"));
+static ZERO_SAFE: Pools<ZeroSafe> = Pools::crossing(|| {
+    about("zeropool-safe", env!("ZEROPOOL_VERSION"), "zeropool's safe alloc: zeroed where it grows")
+});
+static ZERO_0_2: Pools<Zero02> = Pools::crossing(|| {
+    about("zeropool-0.2", env!("ZEROPOOL_0_2_VERSION"), "zeropool 0.2: get gives a vector that nobody initialised, put")
+});
+static LIFEGUARD: Pools<Lifeguard> =
+    Pools::new(|| about("lifeguard", env!("LIFEGUARD_VERSION"), "lifeguard: a pool of vectors for each thread"));
+static OPOOL: Pools<Opool> =
+    Pools::crossing(|| about("opool", env!("OPOOL_VERSION"), "opool: a queue of vectors that all threads share"));
+static OBJECT_POOL: Pools<ObjectPool> = Pools::crossing(|| {
+    about("object-pool", env!("OBJECT_POOL_VERSION"), "object-pool: a stack of vectors under a mutex")
+});
+static SLAB: Pools<SlabPool> =
+    Pools::new(|| about("sharded-slab", env!("SHARDED_SLAB_VERSION"), "sharded-slab: a slab of vectors by thread"));
 
 /// What [`Crosses`](ramway_bench::pools::Crosses) is said of.
 const _: () = {
