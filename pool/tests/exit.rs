@@ -36,7 +36,7 @@ fn use_some(pool: &BufferPool, count: usize) {
 
 #[test]
 fn the_cache_of_a_thread_that_ended_goes_to_others() {
-    for count in [1, 7, 100] {
+    for count in [1, 7, rounds(100)] {
         let pool = BufferPool::new();
         let theirs = pool.clone();
         thread::spawn(move || use_some(&theirs, count)).join().unwrap();
@@ -145,6 +145,7 @@ fn the_last_handle_may_go_with_its_thread() {
 
 /// Threads end while others take their caches away, and pools end while threads do.
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes")]
 fn ends_meet_clears_and_ends_of_pools() {
     within(LONG, || {
         for round in 0..rounds(40) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use support::{Random, block_size, fill, is_marked, marked, rounds, within};
 
 const LONG: Duration = Duration::from_secs(120);
-const THREADS: usize = 16;
+const THREADS: usize = if cfg!(miri) { 3 } else { 16 };
 
 fn limited(bytes: usize) -> BufferPool {
     BufferPool::builder().max_bytes(bytes).build().unwrap()

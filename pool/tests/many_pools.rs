@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::thread;
 use support::{Random, is_marked, marked, rounds};
 
-const POOLS: usize = 100;
+const POOLS: usize = if cfg!(miri) { 4 } else { 100 };
 const EACH: usize = 5;
 const LEN: usize = 3000;
 
@@ -39,7 +39,7 @@ fn a_hundred_pools_on_one_thread_never_cross() {
     let (pools, addresses) = filled();
     let mut random = Random::new(1);
     let mut held: HashMap<usize, Vec<Buffer>> = HashMap::new();
-    for step in 0..rounds(50_000) {
+    for step in 0..if cfg!(miri) { 200 } else { rounds(50_000) } {
         let at = random.below(POOLS);
         let mine = held.entry(at).or_default();
         if mine.len() < EACH && random.below(2) == 0 {
@@ -71,7 +71,7 @@ fn a_hundred_pools_on_one_thread_never_cross() {
 #[test]
 fn buffers_of_all_pools_dropped_by_threads_that_know_none_of_them() {
     let (pools, addresses) = filled();
-    for round in 0..5 {
+    for round in 0..rounds(5) {
         let all: Vec<Vec<_>> = pools
             .iter()
             .enumerate()

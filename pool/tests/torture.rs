@@ -14,10 +14,12 @@ use support::{Random, fill, is_marked, mark, marked, rounds, within};
 #[global_allocator]
 static LEDGER: Ledger = Ledger;
 
-const THREADS: usize = 64;
+const THREADS: usize = if cfg!(miri) { 4 } else { 64 };
 /// Threads that follow each other in each of the 64 places.
-const GENERATIONS: usize = 4;
-const STEPS: usize = 300;
+const GENERATIONS: usize = if cfg!(miri) { 2 } else { 4 };
+const STEPS: usize = if cfg!(miri) { 15 } else { 300 };
+/// Most lengths are below two to this power.
+const BITS: usize = if cfg!(miri) { 12 } else { 17 };
 /// What a thread holds on to.
 const HELD: usize = 12;
 
@@ -70,8 +72,8 @@ impl Worker<'_> {
         // Now and then none at all, and now and then a long one.
         match self.random.below(100) {
             0 => 0,
-            1 => self.random.below(4 << 20),
-            _ => self.random.size(17),
+            1 => self.random.below(32 << BITS),
+            _ => self.random.size(BITS),
         }
     }
 
@@ -253,10 +255,10 @@ fn torture(pool: &BufferPool, threads: usize, steps: usize) {
 fn every_byte_of_64_threads_comes_back() {
     within(Duration::from_secs(120), || {
         // What the standard library and the pool set up once and keep.
-        torture(&BufferPool::new(), 8, 20);
+        torture(&BufferPool::new(), THREADS / 8 + 1, STEPS / 15);
         let (bytes, blocks) = (ledger::live(), ledger::blocks());
         let pool = BufferPool::new();
-        torture(&pool, THREADS, rounds(STEPS));
+        torture(&pool, THREADS, if cfg!(miri) { STEPS } else { rounds(STEPS) });
         drop(pool);
         assert_eq!(ledger::live(), bytes, "bytes that nobody gave back");
         // The books of 64 threads, and a little that the standard library may have grown meanwhile.

@@ -73,6 +73,7 @@ pub fn fill(buffer: &mut Buffer, owner: u64) {
 
 /// Runs a test, and ends the process if it has not come to its end by then: a deadlock is a failure, not a hang.
 pub fn within<R>(limit: Duration, test: impl FnOnce() -> R) -> R {
+    let limit = if cfg!(miri) { limit * 100 } else { limit };
     let (done, ended) = channel::<()>();
     let guard = std::thread::spawn(move || {
         if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
@@ -87,8 +88,11 @@ pub fn within<R>(limit: Duration, test: impl FnOnce() -> R) -> R {
 }
 
 /// How often something is done: as often as said, or with `RAMWAY_POOL_TESTS=1/20` in the environment that part of it, for
-/// a sanitizer, under which everything takes that much longer.
+/// a sanitizer, under which everything takes that much longer. Under miri a few times.
 pub fn rounds(count: usize) -> usize {
+    if cfg!(miri) {
+        return count.min(3);
+    }
     let part = std::env::var("RAMWAY_POOL_TESTS").unwrap_or_default();
     match part.strip_prefix("1/").map(str::parse::<usize>) {
         Some(Ok(divisor @ 1..)) => (count / divisor).max(1),
