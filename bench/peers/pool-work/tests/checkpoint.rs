@@ -87,7 +87,7 @@ fn a_wrong_byte_is_found_and_named() {
     bytes[place.offset as usize + place.len / 2] ^= 0x10;
     fs::write(&path, &bytes).unwrap();
     let cause = directory.run(&small).unwrap_err().to_string();
-    assert!(cause.contains("the bytes of wte.weight are not those"), "{cause}");
+    assert!(cause.contains("the bytes of wte.weight are not those that were written"), "{cause}");
     // As a file of somebody's own it has the bytes that it has.
     let own = path.to_str().unwrap();
     directory.run(&["--only", "read", "--file", own]).unwrap();
@@ -120,4 +120,18 @@ fn no_room_and_no_such_group_are_said() {
     assert!(cause.contains("/proc has 0 MB free") && cause.contains("--dir"), "{cause}");
     let cause = Directory::new("group").run(&["--only", "reed"]).unwrap_err().to_string();
     assert!(cause.contains("no group is called reed"), "{cause}");
+}
+
+#[test]
+fn the_program_measures_each_group_in_a_process_of_its_own() {
+    let directory = Directory::new("program");
+    let json = directory.0.join("report.json");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_checkpoint"));
+    command.args(["--smaller", "16", "--rounds", "2", "--only", "read,pread,once", "--dir"]).arg(&directory.0);
+    let output = command.arg("--json").arg(&json).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Report = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    let groups: Vec<_> = report.groups.iter().map(|group| group.id.as_str()).collect();
+    assert_eq!((groups, report.tensors, report.bars.len()), (vec!["read", "pread", "once"], 17, 2));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), report.text());
 }

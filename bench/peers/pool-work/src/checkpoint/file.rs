@@ -128,14 +128,13 @@ impl Checkpoint {
                 return Err(cause);
             }
         }
-        let mut opened = Self::open(&path);
+        let opened = Self::open(&path);
         if !keep {
             fs::remove_file(&path)?;
         }
-        if let Ok(checkpoint) = &mut opened {
-            checkpoint.compare(model)?;
-        }
-        opened
+        let checkpoint = opened?;
+        checkpoint.compare(model)?;
+        Ok(checkpoint)
     }
 
     fn path(model: Model, directory: &Path, keep: bool) -> PathBuf {
@@ -152,16 +151,18 @@ impl Checkpoint {
         Ok(File::open(path)?.sync_all()?)
     }
 
-    /// Names and shapes must be the model's; sums are those of what was to be written.
-    fn compare(&mut self, model: Model) -> Result<()> {
+    /// Names, shapes and bytes must be the model's.
+    fn compare(&self, model: Model) -> Result<()> {
         let mut expected: HashMap<_, _> = model.tensors().into_iter().collect();
-        for place in &mut self.tensors {
+        for place in &self.tensors {
             let shape = expected.remove(&place.name).ok_or_else(|| format!("no model has {}", place.name))?;
             let len = shape.iter().product::<usize>() * 4;
             if place.len != len {
                 return Err(format!("{} has {} bytes, not {len}", place.name, place.len).into());
             }
-            place.sum = checksum(&contents(&place.name, len));
+            if place.sum != checksum(&contents(&place.name, len)) {
+                return Err(format!("the bytes of {} are not those that were written", place.name).into());
+            }
         }
         match expected.keys().next() {
             Some(name) => Err(format!("the file lacks {name}").into()),

@@ -21,6 +21,7 @@ use memory::{Memory, SECTOR};
 use ramway_pool::BufferPool;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use uring::{Register, Ring};
 
 /// Loads a GPT-2-sized safetensors file again and again, with a buffer pool and without.
@@ -66,6 +67,9 @@ pub struct Options {
     /// Write the report here as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Measure in this process, for another one.
+    #[arg(long, hide = true)]
+    pub apart: bool,
 }
 
 const POOL: &str = "a pool's buffers";
@@ -241,34 +245,41 @@ impl Plan<'_> {
 
 const GROUPS: [&str; 8] = ["read", "pread", "uring", "parts", "used", "once", "cold", "direct"];
 
-/// Measures.
-///
-/// # Errors
-/// No room for the file or for its copies in memory; a file that is none; a load whose bytes are wrong.
-pub fn run(options: &Options, allocator: Allocator, progress: &mut dyn FnMut(&str)) -> Result<Report> {
-    if let Some(other) = options.only.iter().find(|name| !GROUPS.contains(&name.as_str())) {
-        return Err(format!("no group is called {other}: there are {}", GROUPS.join(", ")).into());
+impl Options {
+    fn wants(&self, group: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == group)
     }
-    let model = Model::GPT2.smaller(options.smaller.max(1));
-    let size = match &options.file {
-        Some(path) => std::fs::metadata(path).map_err(|cause| format!("{}: {cause}", path.display()))?.len(),
-        None => model.bytes(),
-    };
-    // A group keeps up to three copies, makes a fourth, and the page cache has one.
-    if usage::available().is_some_and(|available| available < 5 * size) {
-        return Err(format!("this takes {} MB of memory, which are not free: --smaller 2", 5 * size / 1_000_000).into());
+
+    fn check(&self) -> Result<()> {
+        match self.only.iter().find(|name| !GROUPS.contains(&name.as_str())) {
+            Some(other) => Err(format!("no group is called {other}: there are {}", GROUPS.join(", ")).into()),
+            None => Ok(()),
+        }
     }
-    progress("making the file");
-    let file = match &options.file {
-        Some(path) => Checkpoint::open(path)?,
-        None => Checkpoint::make(model, &options.dir, options.keep)?,
-    };
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = options.threads.map_or(cpus.max(2), |threads| threads as usize);
-    let plan = Plan { options, file: &file, threads };
-    let mut report = Report {
-        program: "checkpoint",
-        allocator: allocator.name(),
+
+    /// The file, if there is room for it and for its copies in memory.
+    fn open(&self) -> Result<Checkpoint> {
+        let model = Model::GPT2.smaller(self.smaller.max(1));
+        let size = match &self.file {
+            Some(path) => std::fs::metadata(path).map_err(|cause| format!("{}: {cause}", path.display()))?.len(),
+            None => model.bytes(),
+        };
+        // A group keeps up to three copies, makes a fourth, and the page cache has one.
+        if usage::available().is_some_and(|available| available < 5 * size) {
+            let needed = 5 * size / 1_000_000;
+            return Err(format!("this takes {needed} MB of memory, which are not free: --smaller 2").into());
+        }
+        match &self.file {
+            Some(path) => Checkpoint::open(path),
+            None => Checkpoint::make(model, &self.dir, self.keep),
+        }
+    }
+}
+
+fn report(file: &Checkpoint, allocator: Allocator) -> Report {
+    Report {
+        program: "checkpoint".into(),
+        allocator: allocator.name().into(),
         machine: usage::machine(),
         tensors: file.tensors.len(),
         bytes: file.bytes,
@@ -276,11 +287,22 @@ pub fn run(options: &Options, allocator: Allocator, progress: &mut dyn FnMut(&st
         skipped: Vec::new(),
         findings: Vec::new(),
         bars: Vec::new(),
-    };
-    for id in GROUPS {
-        if !options.only.is_empty() && !options.only.iter().any(|only| only == id) {
-            continue;
-        }
+    }
+}
+
+/// Measures, in this process.
+///
+/// # Errors
+/// No room for the file or for its copies in memory; a file that is none; a load whose bytes are wrong.
+pub fn run(options: &Options, allocator: Allocator, progress: &mut dyn FnMut(&str)) -> Result<Report> {
+    options.check()?;
+    progress("making the file");
+    let file = options.open()?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = options.threads.map_or(cpus.max(2), |threads| threads as usize);
+    let plan = Plan { options, file: &file, threads };
+    let mut report = report(&file, allocator);
+    for id in GROUPS.into_iter().filter(|id| options.wants(id)) {
         if id == "cold"
             && let Err(why) = file.forget()
         {
@@ -288,6 +310,40 @@ pub fn run(options: &Options, allocator: Allocator, progress: &mut dyn FnMut(&st
             continue;
         }
         report.groups.push(plan.group(id)?.run(&file, progress)?);
+    }
+    report.find();
+    Ok(report)
+}
+
+/// Measures each group in a process of its own: what an allocator keeps depends on all that it gave out before.
+fn run_apart(options: &Options, allocator: Allocator, progress: &mut dyn FnMut(&str)) -> Result<Report> {
+    options.check()?;
+    progress("making the file");
+    let file = options.open()?;
+    // As long as this process has it open, it has this name.
+    let name = format!("/proc/{}/fd/{}", std::process::id(), file.fd());
+    let mut report = report(&file, allocator);
+    for id in GROUPS.into_iter().filter(|id| options.wants(id)) {
+        progress(id);
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["--file", &name, "--only", id, "--apart"]);
+        for (option, value) in [
+            ("--rounds", options.rounds),
+            ("--warmup", options.warmup),
+            ("--cold-rounds", options.cold_rounds),
+            ("--depth", options.depth),
+            ("--chunk", options.chunk),
+        ] {
+            command.args([option, &value.to_string()]);
+        }
+        if let Some(threads) = options.threads {
+            command.args(["--threads", &threads.to_string()]);
+        }
+        let output = command.stderr(Stdio::inherit()).output()?;
+        if !output.status.success() {
+            return Err(format!("{id}: ended with {}", output.status).into());
+        }
+        report.add(serde_json::from_slice(&output.stdout)?);
     }
     report.find();
     Ok(report)
@@ -301,14 +357,18 @@ pub fn main(allocator: Allocator) -> Result<()> {
     use std::io::{IsTerminal, Write};
     let options = Options::parse();
     let terminal = std::io::stderr().is_terminal();
-    let report = run(&options, allocator, &mut |label| {
+    let mut progress = |label: &str| {
         if terminal {
             eprint!("\r\x1b[K{label}");
         }
-    })?;
-    if terminal {
-        eprint!("\r\x1b[K");
+    };
+    if options.apart {
+        let report = run(&options, allocator, &mut progress)?;
+        println!("{}", serde_json::to_string(&report)?);
+        return Ok(());
     }
+    let report = run_apart(&options, allocator, &mut progress)?;
+    progress("");
     print!("{}", report.text());
     std::io::stdout().flush()?;
     if let Some(path) = &options.json {

@@ -2,16 +2,16 @@
 
 use crate::stats;
 use crate::table::{short, table};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// A whole run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// `checkpoint`.
-    pub program: &'static str,
+    pub program: String,
     /// Of the process: `system`, `jemalloc`, `mimalloc`.
-    pub allocator: &'static str,
+    pub allocator: String,
     /// The kernel, the processor, how many of them.
     pub machine: String,
     /// Tensors of the file.
@@ -32,7 +32,7 @@ pub struct Report {
 const BAR: f64 = 3.8;
 
 /// What was to be reached with one reader.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bar {
     /// `read`, `pread` or `uring`.
     pub reader: String,
@@ -46,7 +46,7 @@ pub struct Bar {
 }
 
 /// Ways that were measured in the same rounds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Group {
     /// Short, with dashes.
     pub id: String,
@@ -59,7 +59,7 @@ pub struct Group {
 }
 
 /// A way.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Short, with dashes.
     pub name: String,
@@ -75,7 +75,7 @@ pub struct Row {
 
 /// Milliseconds and counts of one load of all tensors and the end of their memory. Medians over the rounds unless they say
 /// otherwise.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// The whole, in the best round.
     pub least_ms: f64,
@@ -104,6 +104,12 @@ pub struct Figures {
 }
 
 impl Report {
+    /// Adds the groups of another run on the same file.
+    pub fn add(&mut self, other: Self) {
+        self.groups.extend(other.groups);
+        self.skipped.extend(other.skipped);
+    }
+
     fn figures(&self, group: &str, row: &str) -> Option<&Figures> {
         let group = self.groups.iter().find(|other| other.id == group)?;
         group.rows.iter().find(|other| other.name == row)?.figures.as_ref()
