@@ -4,7 +4,7 @@
 use crate::cache::Cache;
 use crate::hot::{self, Attached, Hot, NO_SLOT};
 use crate::inner::Inner;
-use crate::shard::Stacks;
+use crate::shard::Locked;
 use crate::sys::fork;
 use std::cell::UnsafeCell;
 use std::collections::HashSet;
@@ -120,7 +120,7 @@ fn end_of_thread(hot: &Hot) {
 struct Forking {
     /// Dropped first: the locks' order, backwards.
     _pinned: Vec<MutexGuard<'static, HashSet<usize>>>,
-    _shards: Vec<MutexGuard<'static, Stacks>>,
+    _shards: Vec<Locked<'static>>,
     registry: MutexGuard<'static, Registry>,
 }
 
@@ -146,8 +146,7 @@ extern "C" fn before_fork() {
     for pool in pools {
         // SAFETY: in the list, and taken out of it only under the lock, which this thread holds until the fork is done.
         let pool: &'static Inner = unsafe { pool.as_ref() };
-        hot::with(|hot| pool.gather(&mut registry, hot));
-        shards.extend(pool.shards().iter().map(|shard| shard.guard()));
+        shards.extend(hot::with(|hot| pool.stop(&mut registry, hot)));
         pinned.push(pool.pinned_blocks());
     }
     // SAFETY: this thread holds the registry's lock.
@@ -155,12 +154,16 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn after_fork_in_parent() {
-    // SAFETY: the forking thread still holds the registry's lock.
-    drop(unsafe { (*HELD.0.get()).take() });
+    go_on(|_| {});
 }
 
 extern "C" fn after_fork_in_child() {
-    // SAFETY: as above: the forking thread is the child's only one.
+    go_on(|(pool, registry)| hot::with(|hot| pool.forget_other_threads(registry, hot)));
+}
+
+/// Lets the pools go on, after `each` of them was told.
+fn go_on(each: impl Fn((&Inner, &mut Registry))) {
+    // SAFETY: this thread has held the registry's lock since `before_fork`; in the child it is the only one.
     let Some(forking) = (unsafe { (*HELD.0.get()).take() }) else { return };
     let Forking { _pinned: pinned, _shards: shards, mut registry } = forking;
     drop(pinned);
@@ -168,7 +171,8 @@ extern "C" fn after_fork_in_child() {
     for pool in registry.pools.clone() {
         // SAFETY: in the list, so alive.
         let pool = unsafe { pool.as_ref() };
-        hot::with(|hot| pool.forget_other_threads(&mut registry, hot));
+        each((pool, &mut registry));
+        pool.go_on(&mut registry);
     }
 }
 

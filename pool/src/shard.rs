@@ -61,13 +61,8 @@ impl Shard {
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        Locked { shard: self, stacks: self.guard() }
-    }
-
-    /// The lock alone, for a fork to hold.
-    pub(crate) fn guard(&self) -> MutexGuard<'_, Stacks> {
         // Nothing panics halfway through a change, so a poisoned shard is whole.
-        self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
+        Locked { shard: self, stacks: self.stacks.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// Whether there seems to be a block of this class: may be out of date in either direction.

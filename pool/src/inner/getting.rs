@@ -6,7 +6,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hot::{self, Hot, NO_SLOT};
 use crate::registry;
 use crate::shard::{Locked, Shard};
-use crate::sys::fence;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
@@ -172,13 +171,7 @@ impl Inner {
     /// gives up only if at one moment there was not enough.
     fn reclaim(&self, hot: &Hot, class: usize) -> Reclaimed {
         let mut registry = registry::lock();
-        let mut blocks = Vec::new();
-        let caches = &self.guarded(&mut registry).caches;
-        let sink = |class, block| blocks.push((class, block));
-        // SAFETY: under the registry's lock; threads that end take their entries out under it.
-        unsafe { hot::take_back(caches, self.slot, hot, false, fence::heavy, sink) };
-        let mut shards = self.lock_shards();
-        blocks.into_iter().for_each(|(class, block)| shards[0].push(class, block));
+        let mut shards = self.stop(&mut registry, hot);
         let reclaimed = loop {
             if self.account.reserve(self.sizes[class]) {
                 break Reclaimed::Room;
@@ -195,10 +188,7 @@ impl Inner {
             self.free_all(spares);
         };
         drop(shards);
-        for one in caches {
-            // SAFETY: a thread whose cache is in the list lives.
-            unsafe { one.hot.as_ref() }.install(self.slot, one.cache);
-        }
+        self.go_on(&mut registry);
         reclaimed
     }
 

@@ -117,10 +117,6 @@ impl Inner {
         &self.options
     }
 
-    pub(crate) fn shards(&self) -> &[Shard] {
-        &self.shards
-    }
-
     /// Whether blocks are what `Vec` would have allocated.
     pub(crate) fn is_plain(&self) -> bool {
         !self.kind.mapped()
@@ -285,7 +281,15 @@ impl Inner {
     /// In a fork's child: the threads of other caches are not there, and what is pinned there is not pinned here.
     pub(crate) fn forget_other_threads(&self, registry: &mut Registry, hot: &Hot) {
         let guarded = self.guarded(registry);
-        guarded.caches.retain(|one| ptr::eq(one.hot.as_ptr(), hot));
+        let (own, others) = guarded.caches.iter().partition(|one| ptr::eq(one.hot.as_ptr(), hot));
+        guarded.caches = own;
+        for Attached { cache, .. } in others {
+            // SAFETY: in the list until now. Relaxed: a figure.
+            self.shards[0].former_hits.fetch_add(unsafe { cache.as_ref() }.hits(), Ordering::Relaxed);
+            // SAFETY: out of the list, and its thread is not here. `stop` has emptied it; where it could not, because the
+            // system refused the fence, the blocks in it are lost to the child.
+            unsafe { registry::free_cache(cache) };
+        }
         // Relaxed: this is the child's only thread.
         let pinned = self.account.pinned.swap(0, Ordering::Relaxed);
         self.account.unpinned.fetch_add(pinned, Ordering::Relaxed);

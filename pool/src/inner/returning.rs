@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::class;
 use crate::hot::{self, Hot};
 use crate::registry::Registry;
+use crate::shard::Locked;
 use crate::sys::fence;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -87,6 +88,29 @@ impl Inner {
         for (class, block) in blocks {
             // Beyond `max_buffers_per_shard` for a while: whoever gathers is about to free or to fork.
             locked.push(class, block);
+        }
+    }
+
+    /// Empties the caches of all threads and locks all shards: until [`go_on`](Self::go_on) nothing idle moves, and
+    /// who wants a block or brings one waits.
+    pub(crate) fn stop(&self, registry: &mut Registry, hot: &Hot) -> Vec<Locked<'_>> {
+        let mut blocks = Vec::new();
+        // Caches that outlived the last handle are left to the ends of their threads.
+        if let Guarded { caches, closed: false, .. } = self.guarded(registry) {
+            let sink = |class, block| blocks.push((class, block));
+            // SAFETY: under the registry's lock; threads that end take their entries out under it.
+            unsafe { hot::take_back(caches, self.slot, hot, false, fence::heavy, sink) };
+        }
+        let mut shards = self.lock_shards();
+        blocks.into_iter().for_each(|(class, block)| shards[0].push(class, block));
+        shards
+    }
+
+    /// Gives the caches back to their threads.
+    pub(crate) fn go_on(&self, registry: &mut Registry) {
+        for one in &self.guarded(registry).caches {
+            // SAFETY: a thread whose cache is in the list lives.
+            unsafe { one.hot.as_ref() }.install(self.slot, one.cache);
         }
     }
 
