@@ -12,7 +12,7 @@ fn figures(p50: f64) -> Value {
         "curve": [[0.0, p50 * 0.123_456_7], [50.0, p50], [100.0, p50 * 2.0]], "rounds_ns": [p50], "spread": 0.01,
         "ratio_to_floor": null, "ratio_to_ceiling": null, "cpu_percent": [100.0, 0.4], "peak_rss": [1_048_576, 2_097_152],
         "shared": [0, 0], "context_switches": [0.0, 0.000_001], "syscalls": null, "allocations": null, "stalls": 0,
-        "parts": [["lock", 30.0], ["copy", 10.0]],
+        "parts": [["lock", 30.0], ["copy", 10.0]], "ratios": [["slowest", 0.5]],
     })
 }
 
@@ -55,7 +55,9 @@ fn hostile_text_stays_text() {
         "a\u{2028}b\u{0}c\nd",
     ] {
         let bars = json!([{"what": text, "bar": text, "measured": text, "met": null}]);
-        let rows = vec![row(text, text, figures(10.0), None), row(text, "b", Value::Null, Some(text))];
+        let mut hostile = figures(10.0);
+        hostile["ratios"] = json!([[text, 0.5]]);
+        let rows = vec![row(text, text, hostile, None), row(text, "b", Value::Null, Some(text))];
         let page = super::html(&report(text, rows, bars));
         for element in
             ["<script", "</script", "<img", "<svg", "<style", "</style", "<!--", "<title", "</table", "<table"]
@@ -93,6 +95,8 @@ fn every_row_is_in_its_table_without_a_script() {
     assert!(table.contains("0 / &lt;0.00001"), "{table}");
     assert!(table.contains("title=\"not measured\""));
     assert!(page.contains("<td>lock</td><td>30.0&nbsp;ns</td><td>75&nbsp;%</td>"));
+    assert!(page.contains("<th scope=\"col\">slowest</th></tr>"));
+    assert!(page.contains("<tr data-mechanism=\"fast\"><th scope=\"row\">fast</th><td>0.50</td></tr>"));
     assert!(page.contains("1 met, 0 missed, 0 not measured."));
     assert!(page.contains("took 1 min 1 s"));
 }
