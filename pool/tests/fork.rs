@@ -3,15 +3,16 @@
 
 mod support;
 
-use ramway_pool::{BufferPool, ErrorKind};
+use ramway_pool::{Buffer, BufferPool, ErrorKind};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{Random, is_marked, marked};
+use support::{Random, block_size, is_marked, marked};
 
 const FORKS: usize = 200;
 /// Far longer than a child takes, so that one that is stopped by then hangs.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(20);
 
 /// Runs `child` in a fork; gives its exit status, or `None` if it hung.
 fn in_child(child: impl FnOnce() -> i32) -> Option<i32> {
@@ -43,8 +44,17 @@ fn in_child(child: impl FnOnce() -> i32) -> Option<i32> {
     }
 }
 
+struct Pools {
+    /// For everything.
+    pool: BufferPool,
+    limited: BufferPool,
+    /// Every thread has six buffers of it in its cache, and at most one in hand.
+    idle: BufferPool,
+}
+
 /// What a child does; the number of what went wrong. It prints nothing, since it might wait for stdout's lock.
-fn use_everything(pool: &BufferPool, limited: &BufferPool, inherited: ramway_pool::Buffer, forks: usize) -> i32 {
+fn use_everything(pools: &Pools, inherited: Buffer, forks: usize) -> i32 {
+    let Pools { pool, limited, idle } = pools;
     let checks = [
         is_marked(&inherited, 42),
         is_marked(&marked(pool, 5000, 1), 1),
@@ -83,23 +93,35 @@ fn use_everything(pool: &BufferPool, limited: &BufferPool, inherited: ramway_poo
             thread::spawn(move || is_marked(&marked(&theirs, 5000, 6), 6)).join().is_ok_and(|fine| fine)
         },
         pool.len() == 1,
-        forks == 0 || in_child(|| use_everything(pool, limited, marked(pool, 7000, 42), forks - 1)) == Some(0),
+        // What stood in the caches of threads that are not here is idle here: no more is lost than they had in hand.
+        idle.stats().in_use_bytes <= THREADS * block_size(IDLE_LEN),
+        {
+            drop(idle.get(IDLE_LEN));
+            idle.clear() > 0 && idle.stats().idle_bytes == 0
+        },
+        forks == 0 || in_child(|| use_everything(pools, marked(pool, 7000, 42), forks - 1)) == Some(0),
     ];
     checks.iter().position(|fine| !fine).map_or(0, |at| at as i32 + 1)
 }
 
 const LIMIT: usize = 1 << 20;
+const THREADS: usize = 8;
+const IDLE_LEN: usize = 4000;
 
 #[test]
 fn children_of_a_process_whose_threads_hammer_the_pool_use_it_at_once() {
-    let pool = BufferPool::new();
     let limited = BufferPool::builder().max_bytes(LIMIT).build().unwrap();
+    let pools = Pools { pool: BufferPool::new(), limited, idle: BufferPool::new() };
+    let Pools { pool, limited, idle } = &pools;
+    let ready = Barrier::new(THREADS + 1);
     let done = AtomicBool::new(false);
     let steps = AtomicU64::new(0);
     thread::scope(|scope| {
-        for seed in 0..8 {
-            let (pool, limited, done, steps) = (&pool, &limited, &done, &steps);
+        for seed in 0..THREADS as u64 {
+            let (ready, done, steps) = (&ready, &done, &steps);
             scope.spawn(move || {
+                drop((0..6).map(|_| marked(idle, IDLE_LEN, seed)).collect::<Vec<_>>());
+                ready.wait();
                 let mut random = Random::new(seed);
                 let mut held = Vec::new();
                 while !done.load(Ordering::Relaxed) {
@@ -115,6 +137,7 @@ fn children_of_a_process_whose_threads_hammer_the_pool_use_it_at_once() {
                             let theirs = pool.clone();
                             thread::spawn(move || drop(marked(&theirs, 5000, seed))).join().unwrap();
                         }
+                        40..60 => drop(idle.get(IDLE_LEN)),
                         6..20 => held.extend(limited.try_get(random.size(15)).ok()),
                         _ => held.push(marked(pool, random.size(15), seed)),
                     }
@@ -124,16 +147,17 @@ fn children_of_a_process_whose_threads_hammer_the_pool_use_it_at_once() {
                 }
             });
         }
+        ready.wait();
         let (mut wrong, mut last) = (None, 0);
         for fork in 0..FORKS {
-            let inherited = marked(&pool, 9000, 42);
-            let found = in_child(|| use_everything(&pool, &limited, inherited, usize::from(fork % 20 == 0)));
+            let inherited = marked(pool, 9000, 42);
+            let found = in_child(|| use_everything(&pools, inherited, usize::from(fork % 20 == 0)));
             if found != Some(0) {
                 wrong = Some((fork, found));
                 break;
             }
             // The parent goes on as if nothing had been.
-            drop(marked(&pool, 5000, 7));
+            drop(marked(pool, 5000, 7));
             if fork % 20 == 0 {
                 let began = Instant::now();
                 while steps.load(Ordering::Relaxed) == last && began.elapsed() < LONG {
@@ -146,7 +170,7 @@ fn children_of_a_process_whose_threads_hammer_the_pool_use_it_at_once() {
         done.store(true, Ordering::Relaxed);
         assert_eq!(wrong, None, "(fork, what its child found: None for a hang, else the number of the check)");
     });
-    for pool in [pool, limited] {
+    for pool in [pool, limited, idle] {
         pool.clear();
         let stats = pool.stats();
         // `inherited` was dropped by the children alone, each its own copy: here they are all still in use.
