@@ -56,7 +56,7 @@ impl Random {
     }
 
     pub(super) fn below(&mut self, limit: usize) -> usize {
-        (u64::from(self.next()) * limit as u64 >> 32) as usize
+        ((u64::from(self.next()) * limit as u64) >> 32) as usize
     }
 }
 

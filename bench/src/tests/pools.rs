@@ -118,8 +118,11 @@ fn about() -> About {
     About::new("faulty", Kind::Peer, false, "does it wrong")
 }
 
+/// Samples, and plain numbers by name.
+type Shown = (Vec<u64>, Vec<(String, f64)>);
+
 /// What a row of this mechanism measures, in this process.
-fn lead(mechanism: &dyn Mechanism, burst: &Burst) -> Result<(Vec<u64>, Vec<(String, f64)>)> {
+fn lead(mechanism: &dyn Mechanism, burst: &Burst) -> Result<Shown> {
     let setup = Setup {
         directory: Default::default(),
         disk: Default::default(),
