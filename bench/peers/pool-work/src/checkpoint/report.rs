@@ -133,7 +133,9 @@ impl Report {
             let more = vec.median_ms - kept.median_ms;
             let faults = (vec.faults - kept.faults).max(1.0);
             let text = format!(
-                "{reader}: {reached:.2} times as fast with the pool as with the better of two ways that allocate (to reach: {BAR}); with                  memory that is kept by hand {most:.2}. Without the pool it takes {:.0} ms: {:.0} are the copy, {more:.0} are {faults:.0}                  page faults and giving the pages back, {:.2} us each",
+                "{reader}: {reached:.2} times as fast with the pool as with the better of two ways that allocate (to reach: \
+                 {BAR}); with memory that is kept by hand {most:.2}. Without the pool it takes {:.0} ms: {:.0} are the copy, \
+                 {more:.0} are {faults:.0} page faults and giving the pages back, {:.2} us each",
                 vec.median_ms,
                 kept.median_ms,
                 more * 1000.0 / faults,
