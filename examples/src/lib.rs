@@ -21,8 +21,10 @@ pub fn exit_code(name: &str, result: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
-/// The README's example is compiled and run like the others, those of the guides are compiled.
+/// The programs of these pages are compiled, and run unless it says `no_run`.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 #[doc = include_str!("../../docs/INTEGRATION.md")]
+#[doc = include_str!("../../docs/guides/buffer-pool.md")]
+#[doc = include_str!("../../pool/README.md")]
 pub struct Readme;

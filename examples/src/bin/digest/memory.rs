@@ -30,7 +30,9 @@ impl Memory {
 
     /// A pool that owns `limit` bytes at most, which must be enough for a chunk.
     pub fn pool(limit: usize, chunk: usize) -> Result<Self, String> {
-        let pool = BufferPool::builder().max_bytes(limit).build().map_err(|error| format!("--max-memory: {error}"))?;
+        // Whole pages: processors copy from the page cache several times as slowly to some other places within a page.
+        let builder = BufferPool::builder().max_bytes(limit).alignment(4096);
+        let pool = builder.build().map_err(|error| format!("--max-memory: {error}"))?;
         // Nobody has anything yet: a chunk that is refused now would be waited for in vain.
         pool.try_get(chunk)
             .map_err(|error| format!("--max-memory is too little for one chunk of {chunk} bytes: {error}"))?;

@@ -56,7 +56,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 
     // First: what the cases leave in the allocator would be counted.
     held(&mut out)?;
-    writeln!(out, "\n{:<46} {:>12} {:>12} {:>12}", "", "best µs", "median µs", "page faults")?;
+    writeln!(out, "\n{:<38} {:>12} {:>12} {:>12}", "", "best µs", "median µs", "page faults")?;
     warm(&file, length, length).print(&mut out, rounds)?;
     warm(&file, length, MIB).print(&mut out, rounds)?;
     together().print(&mut out, rounds)?;
@@ -106,6 +106,7 @@ fn read_vector(file: &File, offset: usize, vector: &mut Vec<u8>, length: usize) 
 fn warm(file: &File, length: usize, part: usize) -> Case<'_> {
     let parts = length / part;
     let pool = BufferPool::new();
+    let aligned = BufferPool::builder().alignment(4096).build().expect("a power of two below 1 GiB");
     let mut kept = Vec::with_capacity(part);
     let offsets = move || (0..parts).map(move |number| number * part);
     Case::new(format!("{} MiB at a time, from the page cache", part / MIB), parts)
@@ -113,6 +114,15 @@ fn warm(file: &File, length: usize, part: usize) -> Case<'_> {
             timed(|| {
                 for offset in offsets() {
                     let mut buffer = pool.get(part);
+                    buffer.read_exact_fd_at(file, offset as u64, part).expect("the file that was just written");
+                    black_box(&buffer);
+                }
+            })
+        })
+        .way("pool, alignment(4096)", move || {
+            timed(|| {
+                for offset in offsets() {
+                    let mut buffer = aligned.get(part);
                     buffer.read_exact_fd_at(file, offset as u64, part).expect("the file that was just written");
                     black_box(&buffer);
                 }
@@ -251,12 +261,20 @@ fn lengths() -> Case<'static> {
         (1024.0 * ((*state >> 33) as f64 / (1u64 << 31) as f64 * 14.0).exp2()) as usize
     }
     let pool = BufferPool::new();
-    let (mut first, mut second) = (1, 1);
+    let one = BufferPool::builder().min_buffer_size(16 * MIB).build().expect("a power of two below 1 GiB");
+    let (mut first, mut second, mut third) = (1, 1, 1);
     Case::new("random lengths, 1 KiB to 16 MiB, one at a time", COUNT)
         .way("pool", move || {
             timed(|| {
                 for _ in 0..COUNT {
                     black_box(filled(&pool, length(&mut first)));
+                }
+            })
+        })
+        .way("pool, min_buffer_size(16 MiB)", move || {
+            timed(|| {
+                for _ in 0..COUNT {
+                    black_box(filled(&one, length(&mut third)));
                 }
             })
         })
@@ -382,7 +400,7 @@ fn held(out: &mut impl Write) -> io::Result<()> {
     const COUNT: usize = 16;
     writeln!(out, "resident memory beyond that before, after {COUNT} buffers of 4 MiB were filled and dropped")?;
     let mut say = |what: &str, before: u64| {
-        writeln!(out, "  {what:<44} {:>12.1} MiB", resident().saturating_sub(before) as f64 / MIB as f64)
+        writeln!(out, "  {what:<36} {:>12.1} MiB", resident().saturating_sub(before) as f64 / MIB as f64)
     };
 
     let before = resident();

@@ -44,7 +44,7 @@ impl<'a> Case<'a> {
             times.sort_by(f64::total_cmp);
             faults.sort_by(f64::total_cmp);
             let middle = times.len() / 2;
-            writeln!(out, "  {name:<44} {:>12.1} {:>12.1} {:>12.1}", times[0], times[middle], faults[middle])?;
+            writeln!(out, "  {name:<36} {:>12.1} {:>12.1} {:>12.1}", times[0], times[middle], faults[middle])?;
         }
         Ok(())
     }
