@@ -92,17 +92,16 @@ fn read(
         Ok(source) => source,
         Err(error) => return Ok(Err(error)),
     };
-    let mut left = source.metadata().map_or(0, |metadata| metadata.len());
+    let length = source.metadata().map_or(0, |metadata| metadata.len());
+    // A byte more than there is, so that its end is found in the same buffer; the file may also grow, and one of /proc says
+    // that it is empty. All its chunks are of one length, for which the first one's memory will do.
+    let room = usize::try_from(length.saturating_add(1)).unwrap_or(chunk).clamp(4096, chunk);
     loop {
-        // A byte more than is left, so that its end is found in the same buffer; a file may also grow, and one of /proc says
-        // that it is empty.
-        let room = usize::try_from(left + 1).unwrap_or(chunk).clamp(4096, chunk);
         let bytes = match memory.read(&source, room) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Err(Stopped),
             Err(error) => return Ok(Err(error)),
         };
-        left = left.saturating_sub(bytes.len() as u64);
         let end = bytes.len() < room;
         queue.send(Message { file, part: Part::Chunk(bytes) }).map_err(|_| Stopped)?;
         if end {
