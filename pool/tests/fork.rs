@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{Random, block_size, is_marked, marked};
+use support::{Random, block_size, is_marked, marked, within};
 
 const FORKS: usize = 200;
 /// Far longer than a child takes, so that one that is stopped by then hangs.
@@ -110,6 +110,10 @@ const IDLE_LEN: usize = 4000;
 
 #[test]
 fn children_of_a_process_whose_threads_hammer_the_pool_use_it_at_once() {
+    within(6 * LONG, forks_while_threads_hammer);
+}
+
+fn forks_while_threads_hammer() {
     let limited = BufferPool::builder().max_bytes(LIMIT).build().unwrap();
     let pools = Pools { pool: BufferPool::new(), limited, idle: BufferPool::new() };
     let Pools { pool, limited, idle } = &pools;
