@@ -58,7 +58,7 @@ fn run<S: Source>(sizes: &Sizes, burst: &Burst, heap: bool) -> Result<(Seen, See
             has[slot] = None;
             let len = sizes.at(random.next() as usize);
             let mut buffer = from.get(len);
-            black_box(&mut buffer);
+            black_box(<S::Thread<'_> as Buffers>::start(&mut buffer));
             has[slot] = Some(buffer);
             in_use = in_use + len - std::mem::replace(&mut lengths[slot], len);
             if n % EACH == 0 {

@@ -17,12 +17,13 @@ use std::time::Duration;
 #[repr(align(128))]
 struct Line<T>(T);
 
-/// Gets and gives back, `count` times.
+/// Gets and gives back, `count` times. The memory is somebody's whom the compiler does not know, as if it were read into; what
+/// else there is of a buffer may stay in registers, as at a user's.
 #[inline(never)]
 fn get_many<B: Buffers>(from: &B, len: usize, count: u64) {
     for _ in 0..count {
         let mut buffer = from.get(black_box(len));
-        black_box(&mut buffer);
+        black_box(B::start(&mut buffer));
     }
 }
 
@@ -58,10 +59,10 @@ pub(super) fn alternate<A: Source, B: Source>(
         for n in 0..count {
             if n % 2 == 0 {
                 let mut buffer = one.get(black_box(len));
-                black_box(&mut buffer);
+                black_box(A::start(&mut buffer));
             } else {
                 let mut buffer = other.get(black_box(len));
-                black_box(&mut buffer);
+                black_box(B::start(&mut buffer));
             }
         }
     }
@@ -104,7 +105,7 @@ pub(super) fn mixed<S: Source>(pool: &S, burst: &Burst, control: &Control, sampl
             let slot = n % has.len();
             has[slot] = None;
             let mut buffer = from.get(sizes.at(n));
-            black_box(&mut buffer);
+            black_box(B::start(&mut buffer));
             has[slot] = Some(buffer);
         }
     }
@@ -240,7 +241,7 @@ pub(super) fn pipeline<S: Crosses>(
 fn get_and_hand_over<'a, B: Buffers>(from: &'a B, way: &Way<B::Buffer<'a>>, burst: &Burst) {
     for n in 0..burst.count as usize {
         let mut buffer = from.get(black_box(burst.size));
-        black_box(&mut buffer);
+        black_box(B::start(&mut buffer));
         let slot = &way.0[n % PIPELINE].0;
         // Acquire: what was there before has been moved out.
         while slot.full.load(Acquire) {
