@@ -270,10 +270,9 @@ impl BufferPool {
     }
 
     /// Makes a vector's memory the pool's, wherever it came from; what it held is not kept. A capacity between two sizes
-    /// of the pool's is shrunk to the lower one, at most by a ninth; those of vectors that grew by doubling, or that came
-    /// from `take`, are never between. The vector is dropped instead if it
-    /// is shorter than `min_buffer_size`, if `max_bytes` has no room for it, or if the pool's memory is not a vector's
-    /// (see [`take_with_capacity`](Self::take_with_capacity)).
+    /// of the pool's is shrunk to the lower one, by a ninth at most; powers of two, and what [`take`](Self::take) gave, stay
+    /// as they are. The vector is dropped instead if its capacity is below `min_buffer_size`, if `max_bytes` has no room for
+    /// it, or if the pool's memory is not a vector's (see [`take_with_capacity`](Self::take_with_capacity)).
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::new();

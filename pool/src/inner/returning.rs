@@ -1,12 +1,13 @@
 //! What comes back and found no place in the thread's cache; vectors that come and go.
 
 use super::{Guarded, Inner, Spares};
+use crate::block::Block;
 use crate::cache::Cache;
 use crate::class;
 use crate::hot::{self, Hot};
 use crate::registry::Registry;
 use crate::shard::Locked;
-use crate::sys::fence;
+use crate::sys::{fence, memory};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -123,6 +124,13 @@ impl Inner {
         if !this.is_plain() || !fits {
             return;
         }
+        // What it held is not kept, and it would not be shrunk below its length.
+        vector.clear();
+        if this.options.zero_on_return {
+            // Before it is shrunk: what is cut off goes back to the allocator.
+            // SAFETY: a vector with a capacity has memory, and of its own nothing is said to be initialised any more.
+            unsafe { memory::zero(Block { ptr: NonNull::new_unchecked(vector.as_mut_ptr()), cap }) };
+        }
         let class = class::within(cap);
         vector.shrink_to(class::size(class));
         // An allocator may leave it as it was.
@@ -132,10 +140,6 @@ impl Inner {
         let mut vector = ManuallyDrop::new(vector);
         // SAFETY: a vector with a capacity has memory.
         let block = unsafe { NonNull::new_unchecked(vector.as_mut_ptr()) };
-        if this.options.zero_on_return {
-            // SAFETY: it is ours alone now.
-            unsafe { this.zero(class, block) };
-        }
         // Relaxed: a figure.
         this.account.adopted.fetch_add(1, Ordering::Relaxed);
         this.retain();
