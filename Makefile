@@ -46,13 +46,13 @@ bench: build ## every mechanism of this machine in one table (ARGS='--quick', AR
 bench-peers: need-cargo ## builds the other libraries that bench compares with, as far as they build
 	@sh scripts/bench-peers.sh $(PEERS)
 
-loom: ## the models of the ring and of the sleep protocol
+loom: ## the models of the ring, of the sleep protocol and of a pool's caches
 	@sh scripts/loom.sh
 
-miri: need-cargo ## what miri can run of the core (nightly; installs the component where rustup can)
+miri: need-cargo ## what miri can run of the core and of the pool (nightly; installs the component where rustup can)
 	@sh scripts/miri.sh
 
-tsan: need-cargo ## the ring between two threads under the thread sanitizer (nightly)
+tsan: need-cargo ## the ring between two threads, and the pool, under the thread sanitizer (nightly)
 	@sh scripts/tsan.sh
 
 fuzz: need-cargo ## every fuzz target for FUZZ_SECONDS each (nightly with cargo-fuzz)

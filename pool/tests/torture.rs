@@ -14,10 +14,10 @@ use support::{Random, fill, is_marked, mark, marked, rounds, within};
 #[global_allocator]
 static LEDGER: Ledger = Ledger;
 
-const THREADS: usize = if cfg!(miri) { 4 } else { 64 };
+const THREADS: usize = if cfg!(miri) { 3 } else { 64 };
 /// Threads that follow each other in each of the 64 places.
-const GENERATIONS: usize = if cfg!(miri) { 2 } else { 4 };
-const STEPS: usize = if cfg!(miri) { 15 } else { 300 };
+const GENERATIONS: usize = if cfg!(miri) { 1 } else { 4 };
+const STEPS: usize = if cfg!(miri) { 10 } else { 300 };
 /// Most lengths are below two to this power.
 const BITS: usize = if cfg!(miri) { 12 } else { 17 };
 /// What a thread holds on to.
@@ -194,7 +194,8 @@ fn interfere(pool: &BufferPool, kind: usize, done: &AtomicBool) {
                 assert!(stats.hits <= stats.gets && stats.threads <= THREADS + 6, "{stats:?}");
             }
         }
-        std::thread::sleep(Duration::from_millis(1 + 2 * kind as u64));
+        let pause = if cfg!(miri) { 200 } else { 1 + 2 * kind as u64 };
+        std::thread::sleep(Duration::from_millis(pause));
     }
 }
 
@@ -255,7 +256,7 @@ fn torture(pool: &BufferPool, threads: usize, steps: usize) {
 fn every_byte_of_64_threads_comes_back() {
     within(Duration::from_secs(120), || {
         // What the standard library and the pool set up once and keep.
-        torture(&BufferPool::new(), THREADS / 8 + 1, STEPS / 15);
+        torture(&BufferPool::new(), THREADS / 8 + 1, STEPS / 10);
         let (bytes, blocks) = (ledger::live(), ledger::blocks());
         let pool = BufferPool::new();
         torture(&pool, THREADS, if cfg!(miri) { STEPS } else { rounds(STEPS) });
