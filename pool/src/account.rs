@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub(crate) struct Account {
     /// Bytes of all blocks that are the pool's, also of those that are just being allocated: 0..=limit.
     held: AtomicUsize,
-    /// The most that `held` ever was.
+    /// The most that `held` ever was when a block had just been made.
     peak: AtomicUsize,
     limit: usize,
     pub(crate) pinned: AtomicUsize,
@@ -37,11 +37,12 @@ impl Account {
     /// Makes room for `size` bytes more; `false` if the limit does not allow it.
     pub(crate) fn reserve(&self, size: usize) -> bool {
         let grown = |held: usize| held.checked_add(size).filter(|&sum| sum <= self.limit);
-        let reserved = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
-        if let Ok(before) = reserved {
-            self.peak.fetch_max(before + size, Ordering::Relaxed);
-        }
-        reserved.is_ok()
+        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
+    }
+
+    /// What was reserved is there.
+    pub(crate) fn settle(&self) {
+        self.peak.fetch_max(self.held(), Ordering::Relaxed);
     }
 
     /// Gives room back.

@@ -301,7 +301,8 @@ impl Buffer {
     /// is that of the allocation.
     ///
     /// No copy, unless the pool was built with `alignment`, `pinned_memory` or `huge_pages`: such memory cannot be a
-    /// vector's, so the bytes are copied into an allocation of their own, and the buffer goes back.
+    /// vector's, so the bytes are copied into an allocation of their own (as `to_vec` does, which ends the process where
+    /// the system has no memory), and the buffer goes back.
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::new();

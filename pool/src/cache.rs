@@ -1,7 +1,7 @@
 //! What one thread keeps of one pool: for each size class a few blocks, the last one in the first out.
 
 use crate::class::{self, CLASSES};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Place};
+use crate::sync::{AtomicU64, Ordering, Place};
 use std::ptr::NonNull;
 
 /// Bytes of one class that a thread keeps, unless a single block is longer: enough for batches of megabytes, which
@@ -35,8 +35,6 @@ fn blocks(word: u64) -> u64 {
 #[derive(Debug)]
 pub struct Cache {
     bins: [Bin; CLASSES],
-    /// The class that the thread last put a vector into.
-    last_put: AtomicU32,
     /// The places of all bins.
     /// Owned by a pointer: moving a box would take the right to the places from the bins' pointers.
     places: NonNull<[Place<NonNull<u8>>]>,
@@ -64,7 +62,7 @@ impl Cache {
             first += limit;
             Bin { word: AtomicU64::new(0), places, limit: limit as u64 }
         });
-        Box::new(Self { bins, last_put: AtomicU32::new(smallest as u32), places })
+        Box::new(Self { bins, places })
     }
 
     /// A block of this class, if there is one.
@@ -148,11 +146,6 @@ impl Cache {
     /// Gets that found a block here.
     pub fn hits(&self) -> u64 {
         self.bins.iter().map(|bin| bin.word.load(Ordering::Relaxed) / GET).sum()
-    }
-
-    /// The class that the thread last put a vector into.
-    pub fn last_put(&self) -> &AtomicU32 {
-        &self.last_put
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::buffer::Buffer;
 use crate::builder::{Builder, Options};
 use crate::class;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::hot;
 use crate::inner::Inner;
 use crate::lease::{Lease, Tag};
@@ -230,8 +230,9 @@ impl BufferPool {
         }
     }
 
-    /// An empty vector, for those who hold plain vectors: with as much room as the one that this thread
-    /// [put](Self::put) last, or of `min_buffer_size`. The pool does not know it any more, nor does `max_bytes` count it.
+    /// An empty vector, for those who hold plain vectors: an idle one as long as the one that was [put](Self::put) last, by
+    /// whatever thread, or up to one and a half times as long; if there is none, one of `min_buffer_size`. The pool does not
+    /// know it any more, nor does `max_bytes` count it.
     ///
     /// # Panics
     /// Where [`try_get`](Self::try_get) gives an error.
@@ -245,7 +246,16 @@ impl BufferPool {
     /// ```
     #[track_caller]
     pub fn take(&self) -> Vec<u8> {
-        self.take_with_capacity(self.inner().usual())
+        if !self.inner().is_plain() {
+            return self.apart(self.smallest);
+        }
+        let class = self.inner().usual();
+        let kept = hot::with(|hot| hot.get(self.tag.slot(), class)).map(|block| (block, class));
+        match kept.or_else(|| self.inner().refill_idle(class)) {
+            // SAFETY: the block is ours now, with its reference, and none of it is said to be initialised.
+            Some((block, class)) => unsafe { Lease::new(block, self.inner, self.tag, class).into_vec(0) },
+            None => self.take_with_capacity(self.smallest),
+        }
     }
 
     /// An empty vector with room for at least `capacity` bytes. The pool does not know it any more.
@@ -262,11 +272,26 @@ impl BufferPool {
     #[track_caller]
     pub fn take_with_capacity(&self, capacity: usize) -> Vec<u8> {
         if !self.inner().is_plain() {
-            return Vec::with_capacity(capacity);
+            return self.apart(capacity);
         }
         let (lease, _) = self.lease(capacity, false).unwrap_or_else(|error| fail(error));
         // SAFETY: none of it is said to be initialised.
         unsafe { lease.into_vec(0) }
+    }
+
+    /// A vector beside a pool whose memory cannot be one.
+    #[track_caller]
+    fn apart(&self, capacity: usize) -> Vec<u8> {
+        let mut vector = Vec::new();
+        let checked = self.inner().class_for(capacity).and_then(|_| {
+            let out_of_memory =
+                |_| Error::new(ErrorKind::OutOfMemory, format!("a vector of {capacity} bytes: no memory"));
+            vector.try_reserve_exact(capacity).map_err(out_of_memory)
+        });
+        if let Err(error) = checked {
+            fail(error);
+        }
+        vector
     }
 
     /// Makes a vector's memory the pool's, wherever it came from; what it held is not kept. A capacity between two sizes

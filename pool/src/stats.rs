@@ -31,7 +31,7 @@ pub struct Stats {
     pub idle_buffers: usize,
     /// Bytes that are locked in memory (`pinned_memory`).
     pub pinned_bytes: usize,
-    /// Bytes that should be and are not, because the system forbids it (`RLIMIT_MEMLOCK`).
+    /// Bytes that should be and are not: the system forbids it (`RLIMIT_MEMLOCK`), or they were inherited by a fork.
     pub unpinned_bytes: usize,
     /// Threads that have a cache of this pool.
     pub threads: usize,
@@ -45,10 +45,11 @@ impl std::fmt::Display for Stats {
         let percent = if self.gets == 0 { 0.0 } else { 100.0 * self.hits as f64 / self.gets as f64 };
         write!(
             f,
-            "{} gets, {percent:.1} % from the thread's cache; {} allocations, {} freed; {} held (at most {}), {} in use, \
-             {} idle in {} buffers",
+            "gets: {}, {percent:.1} % from the thread's cache; allocations: {}, vectors put: {}, freed: {}; \
+             held: {} (at most {}), in use: {}, idle: {}, idle buffers: {}",
             self.gets,
             self.allocations,
+            self.adopted,
             self.freed,
             Bytes(self.held_bytes),
             Bytes(self.peak_held_bytes),
@@ -57,11 +58,13 @@ impl std::fmt::Display for Stats {
             self.idle_buffers,
         )?;
         if let Some(limit) = self.max_bytes {
-            write!(f, "; limit {}, {} refused", Bytes(limit), self.refused)?;
+            write!(f, "; limit: {}, refused: {}", Bytes(limit), self.refused)?;
         }
-        if self.pinned_bytes + self.unpinned_bytes > 0 {
-            let (pinned, unpinned) = (Bytes(self.pinned_bytes), Bytes(self.unpinned_bytes));
-            write!(f, "; {pinned} pinned, {unpinned} that the system does not let be pinned")?;
+        if self.pinned_bytes > 0 {
+            write!(f, "; pinned: {}", Bytes(self.pinned_bytes))?;
+        }
+        if self.unpinned_bytes > 0 {
+            write!(f, "; not pinned, though asked for: {}", Bytes(self.unpinned_bytes))?;
         }
         Ok(())
     }

@@ -63,3 +63,50 @@ fn a_buffers_vector_comes_back_with_its_memory() {
     let again = pool.get(70_000);
     assert_eq!((again.as_ptr(), again.len()), (address, 0));
 }
+
+#[test]
+fn take_finds_what_another_thread_put_also_without_caches() {
+    for caches in [0, 8] {
+        let pool = BufferPool::builder().tls_cache_size(caches).build().unwrap();
+        let (to, from) = std::sync::mpsc::sync_channel::<Vec<u8>>(1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| from.into_iter().for_each(|vector| pool.put(vector)));
+            for _ in 0..1000 {
+                let mut vector = pool.take();
+                vector.resize(1 << 17, 1);
+                to.send(vector).unwrap();
+            }
+            drop(to);
+        });
+        let stats = pool.stats();
+        assert_eq!(stats.adopted, 1000, "{stats:?}");
+        // The first ones grew out of nothing. Later ones are idle, or on their way back.
+        assert!(stats.allocations < 100 && stats.freed < 100, "{stats:?}");
+    }
+}
+
+#[test]
+fn take_gives_what_was_preallocated_and_nothing_huge_that_is_not_there() {
+    let pool = BufferPool::builder().max_bytes(64 << 20).build().unwrap();
+    pool.preallocate(4, 1 << 17).unwrap();
+    assert!(pool.take().capacity() >= 1 << 17);
+    assert_eq!((pool.len(), pool.stats().allocations), (3, 4));
+
+    pool.put(Vec::with_capacity(48 << 20));
+    assert!(pool.take().capacity() >= 48 << 20);
+    assert_eq!(pool.take().capacity(), 1024);
+    pool.clear();
+    assert_eq!(pool.take().capacity(), 1024);
+}
+
+#[test]
+#[cfg_attr(miri, ignore)]
+fn a_vector_beside_a_pool_of_aligned_memory_fails_as_a_buffer_does() {
+    let pool = BufferPool::builder().alignment(64).build().unwrap();
+    assert!(pool.take().capacity() >= 1024 && pool.take_with_capacity(100).capacity() >= 100);
+    let error = |capacity| {
+        let panic = std::panic::catch_unwind(|| pool.take_with_capacity(capacity)).unwrap_err();
+        panic.downcast_ref::<String>().unwrap().clone()
+    };
+    assert_eq!(error(usize::MAX), pool.try_get(usize::MAX).unwrap_err().to_string());
+}

@@ -49,6 +49,20 @@ impl Inner {
         })
     }
 
+    /// An idle block of this class that the thread's cache did not have, or of one a little longer, and its class.
+    #[cold]
+    pub(crate) fn refill_idle(&self, class: usize) -> Option<(NonNull<u8>, usize)> {
+        hot::with(|hot| {
+            self.attach(hot);
+            let found = self.take_suitable(hot, class);
+            if found.is_some() && self.options.track_stats {
+                // Relaxed: a figure.
+                self.shard_of(hot).misses.fetch_add(1, Ordering::Relaxed);
+            }
+            found
+        })
+    }
+
     /// An idle block of this class, or of one a little longer, and its class.
     fn take_suitable(&self, hot: &Hot, class: usize) -> Option<(NonNull<u8>, usize)> {
         (class..=(class + LOOK_HIGHER).min(CLASSES - 1)).find_map(|class| {
@@ -58,7 +72,7 @@ impl Inner {
         })
     }
 
-    pub(super) fn class_for(&self, len: usize) -> Result<usize> {
+    pub(crate) fn class_for(&self, len: usize) -> Result<usize> {
         if len > class::LARGEST {
             let text = format!("a buffer of {len} bytes: no pool has any longer than {} bytes", class::LARGEST);
             return Err(Error::new(ErrorKind::TooLarge, text));

@@ -41,6 +41,8 @@ pub(crate) struct Inner {
     /// block may be freed by another thread meanwhile.
     references: AtomicUsize,
     handles: AtomicUsize,
+    /// The class of the vector that was put last, or of what was preallocated: what `take` looks for.
+    usual: AtomicUsize,
     guarded: UnsafeCell<Guarded>,
     /// Where the blocks begin that are pinned; empty without `pinned_memory`. Its lock is the last in the order.
     pinned: Mutex<HashSet<usize>>,
@@ -100,6 +102,7 @@ impl Inner {
             account: Account::new(options.max_bytes),
             references: AtomicUsize::new(1),
             handles: AtomicUsize::new(1),
+            usual: AtomicUsize::new(smallest),
             guarded: UnsafeCell::new(guarded),
             pinned: Mutex::new(HashSet::new()),
             options,
@@ -243,6 +246,7 @@ impl Inner {
             Pinned::Refused => _ = self.account.unpinned.fetch_add(block.cap, Ordering::Relaxed),
         }
         self.account.allocations.fetch_add(1, Ordering::Relaxed);
+        self.account.settle();
         self.retain();
         Ok(block.ptr)
     }

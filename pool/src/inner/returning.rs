@@ -142,23 +142,30 @@ impl Inner {
         let block = unsafe { NonNull::new_unchecked(vector.as_mut_ptr()) };
         // Relaxed: a figure.
         this.account.adopted.fetch_add(1, Ordering::Relaxed);
+        this.account.settle();
         this.retain();
+        this.set_usual(class);
         hot::with(|hot| {
             // SAFETY: the block is ours and of this pool; the pool has a handle.
             if !unsafe { hot.push(this.slot, class, block) } {
                 // SAFETY: as above.
                 unsafe { Self::put_back(pool, class, block) };
             }
-            // Relaxed: the thread's own word, but for the statistics of nobody.
-            hot.enter(this.slot, |cache| cache.last_put().store(class as u32, Ordering::Relaxed));
         });
     }
 
-    /// How much room a vector gets that nobody said a length for: as much as the one that this thread put last.
+    /// Remembers what `take` is to look for.
+    pub(super) fn set_usual(&self, class: usize) {
+        // Relaxed: a guess. Written only where it changes, so that threads which put alike share the line.
+        if self.usual.load(Ordering::Relaxed) != class {
+            self.usual.store(class, Ordering::Relaxed);
+        }
+    }
+
+    /// What `take` is to look for.
     pub(crate) fn usual(&self) -> usize {
-        // Relaxed: as above.
-        let class = hot::with(|hot| hot.enter(self.slot, |cache| cache.last_put().load(Ordering::Relaxed)));
-        class.map_or(self.smallest(), |class| class::size(class as usize))
+        // Relaxed: a guess.
+        self.usual.load(Ordering::Relaxed)
     }
 
     /// A block leaves the pool as the memory of a vector.

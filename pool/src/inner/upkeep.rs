@@ -14,6 +14,7 @@ impl Inner {
     /// Allocates `count` idle blocks for `len` bytes each.
     pub(crate) fn preallocate(&self, count: usize, len: usize) -> Result<()> {
         let class = self.class_for(len)?;
+        self.set_usual(class);
         let size = self.sizes[class];
         for _ in 0..count {
             if !self.account.reserve(size) {
