@@ -102,6 +102,7 @@ fn buffers_of_all_pools_dropped_by_threads_that_know_none_of_them() {
 
 /// More dead pools than a thread has places for caches, with buffers alive, and new pools in between.
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes")]
 fn buffers_of_dead_pools_go_to_no_new_pool() {
     let mut orphans = Vec::new();
     for round in 0..3 * POOLS as u64 {
