@@ -76,7 +76,8 @@ impl Buffer {
     /// What is written, to be shared: cloning and slicing a [`Bytes`] copies nothing. The memory, all of it, goes back to
     /// the pool when the last clone or slice is dropped, on whatever thread; of an empty buffer, at once.
     ///
-    /// Costs one allocation of about 50 bytes, for the count of clones; none for an empty buffer.
+    /// Costs one allocation of about 50 bytes, for the count of clones; none for an empty buffer. Such a `Bytes` cannot be
+    /// made mutable again: `try_into_mut` gives it back unchanged.
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::new();
