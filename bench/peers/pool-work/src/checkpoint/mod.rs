@@ -74,12 +74,17 @@ pub struct Options {
 
 const POOL: &str = "a pool's buffers";
 const HUGE: &str = "a pool with huge_pages";
+const ALIGNED: &str = "a pool with alignment(4096)";
 const VEC: &str = "Vec::with_capacity for each tensor";
 const ZEROED: &str = "vec![0; n] for each tensor";
 const KEPT: &str = "buffers that are allocated once, by hand: the floor";
 
 fn huge() -> Result<Memory> {
     Ok(Memory::Pool(BufferPool::builder().huge_pages(true).build()?))
+}
+
+fn aligned() -> Result<Memory> {
+    Ok(Memory::Pool(BufferPool::builder().alignment(SECTOR).build()?))
 }
 
 fn pool() -> Memory {
@@ -107,6 +112,7 @@ impl Plan<'_> {
         let way = |name, what, memory| Way { name, what, memory, how: how() };
         Ok(vec![
             way("pool", POOL, pool()),
+            way("pool-aligned", ALIGNED, aligned()?),
             way("pool-huge", HUGE, huge()?),
             way("vec", VEC, Memory::WithCapacity),
             way("vec-zeroed", ZEROED, Memory::Zeroed),
@@ -209,7 +215,6 @@ impl Plan<'_> {
 
     fn direct(&self) -> Result<Vec<Way>> {
         let way = |name, what, memory, register| Way { name, what, memory, how: self.ring(register, true) };
-        let aligned = || Ok::<_, crate::Failure>(Memory::Pool(BufferPool::builder().alignment(SECTOR).build()?));
         Ok(vec![
             way("pool-registered", "buffers of a pool with alignment, registered once", aligned()?, Register::Once),
             way("pool", "the same, not registered", aligned()?, Register::No),
@@ -264,9 +269,9 @@ impl Options {
             Some(path) => std::fs::metadata(path).map_err(|cause| format!("{}: {cause}", path.display()))?.len(),
             None => model.bytes(),
         };
-        // A group keeps up to three copies, makes a fourth, and the page cache has one.
-        if usage::available().is_some_and(|available| available < 5 * size) {
-            let needed = 5 * size / 1_000_000;
+        // A group keeps up to five copies, makes another, and the page cache has one.
+        if usage::available().is_some_and(|available| available < 7 * size) {
+            let needed = 7 * size / 1_000_000;
             return Err(format!("this takes {needed} MB of memory, which are not free: --smaller 2").into());
         }
         match &self.file {

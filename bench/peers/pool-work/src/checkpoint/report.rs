@@ -131,14 +131,14 @@ impl Report {
             let times = |than: &Figures| stats::ratio(&vec.rounds_ms, &than.rounds_ms).unwrap_or(f64::NAN);
             let (reached, most) = (times(pool), times(kept));
             let more = vec.median_ms - kept.median_ms;
-            let faults = (vec.faults - kept.faults).max(1.0);
+            let faults = (vec.faults - kept.faults).max(0.0);
+            // Where an allocator keeps what it is given back, there is nothing to divide by.
+            let each = if faults < 1000.0 { String::new() } else { format!(", {:.2} us each", more * 1000.0 / faults) };
             let text = format!(
                 "{reader}: {reached:.2} times as fast with the pool as with the better of two ways that allocate (to reach: \
                  {BAR}); with memory that is kept by hand {most:.2}. Without the pool it takes {:.0} ms: {:.0} are the copy, \
-                 {more:.0} are {faults:.0} page faults and giving the pages back, {:.2} us each",
-                vec.median_ms,
-                kept.median_ms,
-                more * 1000.0 / faults,
+                 {more:.0} are {faults:.0} page faults and giving the pages back{each}",
+                vec.median_ms, kept.median_ms,
             );
             self.bars.push(Bar { reader: reader.into(), times: reached, bar: BAR, met: reached >= BAR });
             self.findings.push(text);
