@@ -3,7 +3,8 @@
 //! criterion measures one candidate after another, and what disturbs the machine for a while disturbs one of them. So each
 //! of its samples is made of slices, and after every slice the same number of operations is done by the stack of vectors
 //! that one writes by hand: both see the same moments. criterion's time is the candidate's own; the line below it is the
-//! median of the ratios within the slices.
+//! median of the ratios within the slices. A slice takes a millisecond at least, however few iterations criterion asks for: it
+//! is told the time that these would have taken.
 
 use criterion::{Criterion, Throughput};
 use ramway_bench::pools::{Timed, built_in};
@@ -47,6 +48,22 @@ fn burst(test: Test, size: usize, threads: u32, batch: u32) -> Burst {
     burst
 }
 
+/// Operations that take a millisecond, the best of five times: where threads share the work, their waking up is little of it
+/// then, and one that has lost its processor is not taken for work.
+fn enough(timed: &mut Timed) -> Result<u64, Failure> {
+    let mut count = 1;
+    loop {
+        let mut best = Duration::MAX;
+        for _ in 0..5 {
+            best = best.min(timed.run(count)?);
+        }
+        if best >= Duration::from_millis(1) {
+            return Ok(count);
+        }
+        count *= 2;
+    }
+}
+
 /// Every candidate that can do it. `beside` is what the stack does after each slice.
 fn group(criterion: &mut Criterion, name: &str, burst: Burst, beside: Burst) -> Result<(), Failure> {
     let stack = built_in().into_iter().find(|one| one.about().name == "hand-stack").ok_or("no stack by hand")?;
@@ -57,24 +74,22 @@ fn group(criterion: &mut Criterion, name: &str, burst: Burst, beside: Burst) -> 
         let about = candidate.about();
         let Some(mut timed) = Timed::new(candidate, burst)? else { continue };
         let Some(mut reference) = Timed::new(stack, beside)? else { continue };
+        let (least, beside_least) = (enough(&mut timed)?, enough(&mut reference)?);
         let (mut ratios, mut failure) = (Vec::new(), None);
         let label =
             if about.version.is_empty() { about.name.clone() } else { format!("{} {}", about.name, about.version) };
         group.bench_function(&label, |bencher| {
             bencher.iter_custom(|iterations| {
                 let mut slices = || -> Result<Duration, Failure> {
-                    let mut all = Duration::ZERO;
-                    let pieces = SLICES.min(iterations);
-                    for at in 0..pieces {
-                        let count = iterations / pieces + u64::from(at < iterations % pieces);
-                        let own = timed.run(count)?;
-                        all += own;
-                        // A slice of a candidate that zeroes is a few operations: enough of the stack's to be timed.
-                        let beside = count.max(1000);
-                        let stack = reference.run(beside)?;
-                        ratios.push(own.as_secs_f64() / count as f64 * beside as f64 / stack.as_secs_f64());
+                    let mut each = 0.0;
+                    for _ in 0..SLICES {
+                        let count = (iterations / SLICES).max(least);
+                        let own = timed.run(count)?.as_secs_f64() / count as f64;
+                        let stack = reference.run(beside_least)?.as_secs_f64() / beside_least as f64;
+                        ratios.push(own / stack);
+                        each += own / SLICES as f64;
                     }
-                    Ok(all)
+                    Ok(Duration::from_secs_f64(each * iterations as f64))
                 };
                 slices().unwrap_or_else(|cause| {
                     failure = Some(cause);
