@@ -26,6 +26,9 @@ pub struct Hot {
     thread: AtomicU32,
     /// [`FRESH`], [`ENDS`] or [`ENDED`]. Written by the thread only.
     life: AtomicU32,
+    /// Bit `slot`: whether the thread has a cache there, also while it is being taken away. Written under the registry's
+    /// lock.
+    attached: std::sync::atomic::AtomicU64,
     /// Null where the thread has no cache of that pool, or where it is just being taken away. Written only under the
     /// registry's lock.
     slots: [AtomicPtr<Cache>; SLOTS],
@@ -45,6 +48,7 @@ impl Hot {
             busy: AtomicU32::new(0),
             thread: AtomicU32::new(0),
             life: AtomicU32::new(FRESH),
+            attached: std::sync::atomic::AtomicU64::new(0),
             slots: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
         }
     }
@@ -56,6 +60,7 @@ impl Hot {
             busy: AtomicU32::new(0),
             thread: AtomicU32::new(0),
             life: AtomicU32::new(FRESH),
+            attached: std::sync::atomic::AtomicU64::new(0),
             slots: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
         }
     }
@@ -98,21 +103,40 @@ impl Hot {
         self.enter(slot, |cache| unsafe { cache.push(class % CLASSES, block) }).unwrap_or(false)
     }
 
-    /// Whether the thread is outside of all its caches, waiting for it if it is not. It stays inside for some
-    /// nanoseconds, unless it loses its processor there.
-    fn outside(&self) {
-        let mut looks = 0;
+    /// Whether the thread is outside of all its caches. It stays inside for some nanoseconds, unless it loses its processor
+    /// there; then a `patient` caller waits until it has one again, and another one hears `false`.
+    fn outside(&self, patient: bool) -> bool {
         // Acquire: pairs with the Release at the end of `enter`.
-        while self.busy.load(ordered(Step::TakerLook, Ordering::Acquire)) != 0 {
+        let inside = || self.busy.load(ordered(Step::TakerLook, Ordering::Acquire)) != 0;
+        let mut looks = 0;
+        while inside() {
+            if !patient && looks == SOON {
+                return false;
+            }
             pause(looks);
             looks += 1;
         }
+        true
     }
 
     /// The cache in a slot. `None` while it is being taken away, too.
     pub fn has(&self, slot: usize) -> bool {
         // Relaxed: only whether there is one.
         !self.slots[slot].load(Ordering::Relaxed).is_null()
+    }
+
+    /// Whether the thread has a cache in a slot, also while it is being taken away.
+    pub fn is_attached(&self, slot: usize) -> bool {
+        // Relaxed, here and below: written under the registry's lock, and read by the thread itself, to which a late
+        // answer costs a look under that lock or one get from a shard.
+        self.attached.load(Ordering::Relaxed) & (1 << slot) != 0
+    }
+
+    /// Sets [`is_attached`](Self::is_attached).
+    pub fn set_attached(&self, slot: usize, attached: bool) {
+        let before = self.attached.load(Ordering::Relaxed);
+        let after = if attached { before | 1 << slot } else { before & !(1 << slot) };
+        self.attached.store(after, Ordering::Relaxed);
     }
 
     /// Puts a cache into an empty slot, or gives back one that was taken away.
@@ -146,14 +170,17 @@ impl Hot {
     }
 }
 
+/// Looks after which a thread that is still inside has lost its processor.
+const SOON: u32 = 100;
+
 /// What to do between two looks.
 fn pause(_looks: u32) {
     #[cfg(loom)]
     loom::thread::yield_now();
     #[cfg(not(loom))]
     match _looks {
-        ..100 => std::hint::spin_loop(),
-        100..200 => std::thread::yield_now(),
+        ..SOON => std::hint::spin_loop(),
+        SOON..200 => std::thread::yield_now(),
         // Yielding does not let a thread of lower real-time priority run.
         _ => std::thread::sleep(std::time::Duration::from_micros(50)),
     }
@@ -175,6 +202,8 @@ unsafe impl Send for Attached {}
 /// else the slots stay empty, and the caches are the caller's. `fence` is a full barrier on every processor that runs
 /// this process, or says `false`: then nothing is taken but what is `own`.
 ///
+/// Waits for threads that lost their processor inside of a cache.
+///
 /// # Safety
 /// The caller holds the lock under which slots are written, the threads live, and each cache stands in its thread's
 /// slot. `own` is the calling thread's.
@@ -183,6 +212,35 @@ pub unsafe fn take_back(
     slot: usize,
     own: &Hot,
     keep: bool,
+    fence: impl FnOnce() -> bool,
+    sink: impl FnMut(usize, NonNull<u8>),
+) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { take(attached, slot, own, keep, true, fence, sink) }
+}
+
+/// As [`take_back`] with `keep`, but leaves threads alone that lost their processor inside of a cache. (Eight threads on two
+/// processors, of which each is inside for half of its time: who waited for them used half of a processor less.)
+///
+/// # Safety
+/// As of [`take_back`].
+pub unsafe fn take_what_can_be_had(
+    attached: &[Attached],
+    slot: usize,
+    own: &Hot,
+    fence: impl FnOnce() -> bool,
+    sink: impl FnMut(usize, NonNull<u8>),
+) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { take(attached, slot, own, true, false, fence, sink) }
+}
+
+unsafe fn take(
+    attached: &[Attached],
+    slot: usize,
+    own: &Hot,
+    keep: bool,
+    patient: bool,
     fence: impl FnOnce() -> bool,
     mut sink: impl FnMut(usize, NonNull<u8>),
 ) -> bool {
@@ -195,13 +253,13 @@ pub unsafe fn take_back(
     for one in attached {
         // SAFETY: the thread lives.
         let hot = unsafe { one.hot.as_ref() };
-        if fenced || is_own(one) {
-            hot.outside();
+        let ours = (fenced || is_own(one)) && hot.outside(patient);
+        if ours {
             // SAFETY: the slot is empty and the thread outside, so it will not find the cache again: it is ours.
             unsafe { one.cache.as_ref().drain(&mut sink) };
         }
-        // Where no fence was to be had the thread may be inside, and goes on as if nothing had happened.
-        if keep || !(fenced || is_own(one)) {
+        // Where it is not ours the thread may be inside, and goes on as if nothing had happened.
+        if keep || !ours {
             hot.install(slot, one.cache);
         }
     }

@@ -9,7 +9,7 @@ use crate::sys::fork;
 use std::cell::UnsafeCell;
 use std::collections::HashSet;
 use std::ptr::{self, NonNull};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 
 /// The pools of the process. Holding it (`&mut`) is the right to look into what [`Inner::guarded`] gives.
 #[derive(Debug)]
@@ -26,6 +26,15 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry { pools: Vec::new() });
 pub(crate) fn lock() -> MutexGuard<'static, Registry> {
     // Nothing panics halfway through a change, so a poisoned registry is whole.
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The lock, if nobody has it.
+pub(crate) fn try_lock() -> Option<MutexGuard<'static, Registry>> {
+    match REGISTRY.try_lock() {
+        Ok(registry) => Some(registry),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 impl Registry {
@@ -79,6 +88,7 @@ pub(crate) fn attach(pool: &Inner, hot: &Hot) {
     }
     let cache = NonNull::from(Box::leak(pool.new_cache()));
     guarded.caches.push(Attached { hot: NonNull::from(hot), cache });
+    hot.set_attached(pool.slot(), true);
     hot.install(pool.slot(), cache);
 }
 

@@ -81,7 +81,7 @@ impl Inner {
     }
 
     pub(super) fn attach(&self, hot: &Hot) {
-        if self.slot != NO_SLOT && !hot.has(self.slot) {
+        if self.slot != NO_SLOT && !hot.has(self.slot) && !hot.is_attached(self.slot) {
             registry::attach(self, hot);
         }
     }
@@ -153,9 +153,12 @@ impl Inner {
 
     /// Before the pool grows by a block: if it holds much more than what was in use of late, frees idle blocks, or finds
     /// one in another thread's cache that will do.
+    ///
+    /// Leaves that to others if somebody is at it: who waits here may lose its processor for milliseconds. (Eight threads
+    /// with a mixed load on two processors: three quarters of their time went by like this.)
     fn make_room(&self, hot: &Hot, class: usize) -> Option<(NonNull<u8>, usize)> {
         let size = self.sizes[class];
-        let mut registry = registry::lock();
+        let mut registry = registry::try_lock()?;
         let guarded = self.guarded(&mut registry);
         let (cached, threads) = (guarded.cached_bytes(&self.sizes), guarded.caches.len());
         let shelved: usize = self.shards.iter().map(Shard::bytes).sum();
@@ -169,12 +172,12 @@ impl Inner {
             return None;
         }
         if size >= WORTH_TAKING && guarded.cached(class..=class + LOOK_HIGHER) > 0 {
-            self.gather(&mut registry, hot);
+            self.gather(&mut registry, hot, false);
             return self.take_suitable(hot, class);
         }
         // Taking all caches away costs microseconds, and their threads their next hits.
         if shelved < excess && cached >= held / 8 {
-            self.gather(&mut registry, hot);
+            self.gather(&mut registry, hot, false);
         }
         let spares = self.unshelve(&mut self.lock_shards(), excess);
         self.free_all(spares);
@@ -185,25 +188,35 @@ impl Inner {
     /// gives up only if at one moment there was not enough.
     fn reclaim(&self, hot: &Hot, class: usize) -> Reclaimed {
         let mut registry = registry::lock();
+        // Mostly what can be had without waiting for anybody is enough.
+        self.gather(&mut registry, hot, false);
+        let found = self.reclaim_shelved(&mut self.lock_shards(), class);
+        if !matches!(found, Reclaimed::Nothing) {
+            return found;
+        }
         let mut shards = self.stop(&mut registry, hot);
-        let reclaimed = loop {
+        let found = self.reclaim_shelved(&mut shards, class);
+        drop(shards);
+        self.go_on(&mut registry);
+        found
+    }
+
+    fn reclaim_shelved(&self, shards: &mut [Locked<'_>], class: usize) -> Reclaimed {
+        loop {
             if self.account.reserve(self.sizes[class]) {
-                break Reclaimed::Room;
+                return Reclaimed::Room;
             }
             let suitable = (class..=(class + LOOK_HIGHER).min(CLASSES - 1))
                 .find_map(|class| shards.iter_mut().find_map(|shard| Some((shard.pop(class)?, class))));
             if let Some((block, class)) = suitable {
-                break Reclaimed::Block(block, class);
+                return Reclaimed::Block(block, class);
             }
-            let spares = self.unshelve(&mut shards, self.sizes[class]);
+            let spares = self.unshelve(shards, self.sizes[class]);
             if spares.is_empty() {
-                break Reclaimed::Nothing;
+                return Reclaimed::Nothing;
             }
             self.free_all(spares);
-        };
-        drop(shards);
-        self.go_on(&mut registry);
-        reclaimed
+        }
     }
 
     pub(super) fn lock_shards(&self) -> Vec<Locked<'_>> {

@@ -221,6 +221,8 @@ impl Inner {
             }
         });
         for one in caches {
+            // SAFETY: a thread whose cache was in the list lives.
+            unsafe { one.hot.as_ref() }.set_attached(self.slot, false);
             // SAFETY: taken out of its slot and of the list.
             unsafe { registry::free_cache(one.cache) };
         }

@@ -78,13 +78,19 @@ impl Inner {
         left
     }
 
-    /// Empties the caches of all threads into the calling thread's shard, and gives them back to their threads.
-    pub(crate) fn gather(&self, registry: &mut Registry, hot: &Hot) {
+    /// Empties the caches of all threads into the calling thread's shard, and gives them back to their threads. Who is not
+    /// `patient` leaves out those that would have to be waited for.
+    pub(crate) fn gather(&self, registry: &mut Registry, hot: &Hot, patient: bool) {
         let mut blocks = Vec::new();
         let Guarded { caches, closed: false, .. } = self.guarded(registry) else { return };
         let sink = |class, block| blocks.push((class, block));
-        // SAFETY: under the registry's lock; threads that end take their entries out under it.
-        unsafe { hot::take_back(caches, self.slot, hot, true, fence::heavy, sink) };
+        if patient {
+            // SAFETY: under the registry's lock; threads that end take their entries out under it.
+            unsafe { hot::take_back(caches, self.slot, hot, true, fence::heavy, sink) };
+        } else {
+            // SAFETY: as above.
+            unsafe { hot::take_what_can_be_had(caches, self.slot, hot, fence::heavy, sink) };
+        }
         let mut locked = self.shard_of(hot).lock();
         for (class, block) in blocks {
             // Beyond `max_buffers_per_shard` for a while: whoever gathers is about to free or to fork.

@@ -52,7 +52,7 @@ impl Inner {
     /// Touches the pages of all idle blocks; gives their bytes.
     pub(crate) fn warm(&self) -> usize {
         let mut touched = 0;
-        hot::with(|hot| self.gather(&mut registry::lock(), hot));
+        hot::with(|hot| self.gather(&mut registry::lock(), hot, true));
         for shard in &self.shards {
             // Out of the shard meanwhile: touching gigabytes takes its time, and others want the lock.
             let mut blocks = Vec::new();
@@ -71,7 +71,7 @@ impl Inner {
     /// Frees idle blocks until at most `keep` bytes are idle; gives the bytes freed.
     pub(crate) fn trim(&self, hot: &Hot, keep: usize) -> usize {
         let mut registry = registry::lock();
-        self.gather(&mut registry, hot);
+        self.gather(&mut registry, hot, true);
         let guarded = self.guarded(&mut registry);
         (guarded.recent_peak, guarded.wanted) = (0, 0);
         let mut shards = self.lock_shards();
