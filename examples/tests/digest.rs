@@ -146,7 +146,7 @@ fn no_more_memory_is_used_than_it_may_and_readers_wait_instead() {
     assert!(output.stdout == expected(&files));
     let stderr = text(&output.stderr);
     // Two chunks are all there is, and five threads would have them.
-    assert!(stderr.contains("(at most 512.0 KiB)") && stderr.contains("limit 512.0 KiB"), "{stderr}");
+    assert!(stderr.contains("(at most 512.0 KiB)") && stderr.contains("limit: 512.0 KiB"), "{stderr}");
     let waits: u64 = stderr.split_once("waited for memory: ").unwrap().1.lines().next().unwrap().parse().unwrap();
     assert!(waits > 0, "{stderr}");
 }

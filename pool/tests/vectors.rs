@@ -110,3 +110,14 @@ fn a_vector_beside_a_pool_of_aligned_memory_fails_as_a_buffer_does() {
     };
     assert_eq!(error(usize::MAX), pool.try_get(usize::MAX).unwrap_err().to_string());
 }
+
+#[test]
+fn what_is_refused_was_not_got() {
+    let pool = BufferPool::builder().max_bytes(1 << 20).build().unwrap();
+    let buffer = pool.get(1 << 20);
+    assert!((0..3).all(|_| pool.try_get(1).is_err()));
+    drop(buffer);
+    assert!(pool.try_get(usize::MAX).is_err());
+    let stats = pool.stats();
+    assert_eq!((stats.gets, stats.refused, stats.peak_held_bytes), (1, 3, 1 << 20), "{stats:?}");
+}

@@ -38,15 +38,20 @@ impl Inner {
         let class = self.class_for(len)?;
         hot::with(|hot| {
             self.attach(hot);
-            if self.options.track_stats {
-                // Relaxed: a figure.
-                self.shard_of(hot).misses.fetch_add(1, Ordering::Relaxed);
-            }
-            if let Some((block, class)) = self.take_suitable(hot, class) {
-                return Ok((block, class, false));
-            }
-            self.grow(hot, class, zeroed)
+            let found = match self.take_suitable(hot, class) {
+                Some((block, class)) => (block, class, false),
+                None => self.grow(hot, class, zeroed)?,
+            };
+            self.count_miss(hot);
+            Ok(found)
         })
+    }
+
+    fn count_miss(&self, hot: &Hot) {
+        if self.options.track_stats {
+            // Relaxed: a figure.
+            self.shard_of(hot).misses.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// An idle block of this class that the thread's cache did not have, or of one a little longer, and its class.
@@ -55,9 +60,8 @@ impl Inner {
         hot::with(|hot| {
             self.attach(hot);
             let found = self.take_suitable(hot, class);
-            if found.is_some() && self.options.track_stats {
-                // Relaxed: a figure.
-                self.shard_of(hot).misses.fetch_add(1, Ordering::Relaxed);
+            if found.is_some() {
+                self.count_miss(hot);
             }
             found
         })

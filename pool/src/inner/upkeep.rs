@@ -114,7 +114,8 @@ impl Inner {
             freed: account.freed.load(Ordering::Relaxed),
             refused: account.refused.load(Ordering::Relaxed),
             held_bytes,
-            peak_held_bytes: account.peak(),
+            // What is just being allocated is held, and not yet in the peak.
+            peak_held_bytes: account.peak().max(held_bytes),
             in_use_bytes: held_bytes - idle_bytes,
             idle_bytes,
             idle_buffers,
