@@ -33,7 +33,7 @@
 //! - A buffer goes back to the pool that it came from, from whatever thread, also after that pool's last handle is gone.
 //! - A pool never holds more than its `max_bytes`, at no moment, however many threads ask.
 //! - A thread that ends gives back what it had in its cache.
-//! - Before a pool allocates it gives back what is idle, if it holds over 15 % more than was in use of
+//! - Before a pool allocates it gives back (unless another thread is at it) what is idle, if it holds over 15 % more than was in use of
 //!   late, and over 4 MiB a thread.
 //!
 //! # Features

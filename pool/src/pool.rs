@@ -40,7 +40,7 @@ use std::ptr::NonNull;
 ///
 /// # Forks and signals
 /// A child of `fork` can use the pools that it inherits; memory is not shared with the parent. As an allocator's, no call
-/// may be made from a signal handler.
+/// may be made from a signal handler, nor from a handler of `pthread_atfork`.
 pub struct BufferPool {
     inner: NonNull<Inner>,
     /// These two are the pool's own, here so that a get need not look further.
@@ -318,7 +318,8 @@ impl BufferPool {
     ///
     /// # Errors
     /// Those of [`try_get`](Self::try_get), and [`LimitReached`](crate::ErrorKind::LimitReached) where
-    /// `max_buffers_per_shard` does not allow so many. What was allocated until then stays.
+    /// `max_buffers_per_shard` does not allow so many; also if `max_bytes` is reached by what is idle already. What was
+    /// allocated until then stays.
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::new();

@@ -9,7 +9,7 @@ use crate::sys::fork;
 use std::cell::UnsafeCell;
 use std::collections::HashSet;
 use std::ptr::{self, NonNull};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 /// The pools of the process. Holding it (`&mut`) is the right to look into what [`Inner::guarded`] gives.
 #[derive(Debug)]
@@ -26,15 +26,6 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry { pools: Vec::new() });
 pub(crate) fn lock() -> MutexGuard<'static, Registry> {
     // Nothing panics halfway through a change, so a poisoned registry is whole.
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The lock, if nobody has it.
-pub(crate) fn try_lock() -> Option<MutexGuard<'static, Registry>> {
-    match REGISTRY.try_lock() {
-        Ok(registry) => Some(registry),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }
 
 impl Registry {
@@ -57,25 +48,27 @@ impl Registry {
     }
 }
 
-thread_local! {
-    // Made with the thread's first cache, so that its end is heard of.
-    static END: End = const { End };
-}
-
-struct End;
-
-impl Drop for End {
-    fn drop(&mut self) {
+/// Has the end of the calling thread heard of; `false` if that cannot be had. By a key of the C library's and not by a
+/// thread-local: keys' destructors run after those of thread-locals, and run again for what other keys' destructors set.
+fn hear_of_the_end() -> bool {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    unsafe extern "C" fn end(_: *mut libc::c_void) {
         hot::with(end_of_thread);
     }
+    let made = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: `end` may be called with any value on any thread that ends.
+        (unsafe { libc::pthread_key_create(&mut key, Some(end)) } == 0).then_some(key)
+    });
+    // SAFETY: the key is made and never deleted; its value is only not null.
+    made.is_some_and(|key| unsafe { libc::pthread_setspecific(key, NonNull::<u8>::dangling().as_ptr().cast()) } == 0)
 }
 
 /// Gives the calling thread a cache of this pool, unless it has one or is ending.
 #[cold]
 pub(crate) fn attach(pool: &Inner, hot: &Hot) {
     if hot.life() == hot::FRESH {
-        // A thread whose thread-locals are being destroyed would not be heard of any more.
-        hot.set_life(if END.try_with(|_| ()).is_ok() { hot::ENDS } else { hot::ENDED });
+        hot.set_life(if hear_of_the_end() { hot::ENDS } else { hot::ENDED });
     }
     if hot.life() == hot::ENDED {
         return;

@@ -194,3 +194,28 @@ fn ends_meet_clears_and_ends_of_pools() {
         }
     });
 }
+
+/// The first pool that a thread meets may be in a destructor of a key of the C library's.
+#[test]
+#[cfg(unix)]
+fn a_buffer_dropped_in_a_keys_destructor_leaves_no_cache_behind() {
+    unsafe extern "C" fn end(buffer: *mut libc::c_void) {
+        // SAFETY: boxed below, and the key's value of one thread.
+        drop(unsafe { Box::from_raw(buffer.cast::<ramway_pool::Buffer>()) });
+    }
+    let pool = BufferPool::new();
+    let buffer = Box::new(pool.get(4096));
+    let threads = pool.stats().threads;
+    let mut key = 0;
+    // SAFETY: `end` takes what is set below.
+    assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(end)) }, 0);
+    std::thread::spawn(move || {
+        // SAFETY: the key was made above.
+        assert_eq!(unsafe { libc::pthread_setspecific(key, Box::into_raw(buffer).cast()) }, 0);
+    })
+    .join()
+    .unwrap();
+    let stats = pool.stats();
+    assert_eq!((stats.threads, stats.in_use_bytes, stats.idle_buffers), (threads, 0, 1), "{stats:?}");
+    assert_eq!(pool.clear(), 4096);
+}

@@ -147,3 +147,17 @@ fn a_length_that_no_buffer_has_is_told() {
     }
     assert_eq!(pool.stats().peak_held_bytes, 0);
 }
+
+/// A length from a peer must not empty the pool.
+#[test]
+fn a_get_that_can_never_be_had_frees_nothing() {
+    let pool = BufferPool::builder().max_bytes(1 << 20).build().unwrap();
+    let buffer = pool.get(512 << 10);
+    drop(pool.get(256 << 10));
+    for len in [2 << 20, 640 << 10] {
+        assert_eq!(pool.try_get(len).unwrap_err().kind(), ErrorKind::LimitReached);
+        assert_eq!((pool.len(), pool.stats().freed), (1, 0));
+    }
+    drop(buffer);
+    assert!(pool.try_get(1 << 20).is_ok());
+}

@@ -119,31 +119,41 @@ impl Inner {
     /// One more block: a new one, unless the pool holds so much that an idle one of another thread's is better.
     fn grow(&self, hot: &Hot, class: usize, zeroed: bool) -> Result<(NonNull<u8>, usize, bool)> {
         let size = self.sizes[class];
+        if size > self.account.limit() {
+            // Nothing is freed for what can never be had.
+            return Err(self.refuse(size));
+        }
         if let Some((block, class)) = self.make_room(hot, class) {
             return Ok((block, class, false));
         }
+        let mut again = true;
         loop {
             if !self.account.reserve(size) {
                 match self.reclaim(hot, class) {
                     Reclaimed::Room => {}
                     Reclaimed::Block(block, class) => return Ok((block, class, false)),
-                    Reclaimed::Nothing => {
-                        // Relaxed: a figure.
-                        self.account.refused.fetch_add(1, Ordering::Relaxed);
-                        return Err(self.limit_reached(size));
-                    }
+                    Reclaimed::Nothing => return Err(self.refuse(size)),
                 }
             }
             match self.allocate(size, zeroed) {
                 Ok(block) => return Ok((block, class, zeroed)),
                 Err(error) => {
                     self.account.release(size);
-                    if self.trim(hot, 0) == 0 {
+                    // Once more without what is idle: other threads make idle memory all the time.
+                    if !std::mem::take(&mut again) || self.free_idle(hot, 0) == 0 {
+                        // What was not to be had was never in use.
+                        self.guarded(&mut registry::lock()).recent_peak = 0;
                         return Err(error);
                     }
                 }
             }
         }
+    }
+
+    fn refuse(&self, size: usize) -> Error {
+        // Relaxed: a figure.
+        self.account.refused.fetch_add(1, Ordering::Relaxed);
+        self.limit_reached(size)
     }
 
     pub(super) fn limit_reached(&self, size: usize) -> Error {
@@ -158,11 +168,21 @@ impl Inner {
     /// Before the pool grows by a block: if it holds much more than what was in use of late, frees idle blocks, or finds
     /// one in another thread's cache that will do.
     ///
-    /// Leaves that to others if somebody is at it: who waits here may lose its processor for milliseconds. (Eight threads
+    /// Leaves that to another thread that is at it: who waits here may lose its processor for milliseconds. (Eight threads
     /// with a mixed load on two processors: three quarters of their time went by like this.)
     fn make_room(&self, hot: &Hot, class: usize) -> Option<(NonNull<u8>, usize)> {
+        // Relaxed, both: only that one thread does it at a time; what it looks at has locks of its own.
+        if self.makes_room.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let found = self.make_room_alone(hot, class);
+        self.makes_room.store(false, Ordering::Relaxed);
+        found
+    }
+
+    fn make_room_alone(&self, hot: &Hot, class: usize) -> Option<(NonNull<u8>, usize)> {
         let size = self.sizes[class];
-        let mut registry = registry::try_lock()?;
+        let mut registry = registry::lock();
         let guarded = self.guarded(&mut registry);
         let (cached, threads) = (guarded.cached_bytes(&self.sizes), guarded.caches.len());
         let shelved: usize = self.shards.iter().map(Shard::bytes).sum();
@@ -214,6 +234,11 @@ impl Inner {
                 .find_map(|class| shards.iter_mut().find_map(|shard| Some((shard.pop(class)?, class))));
             if let Some((block, class)) = suitable {
                 return Reclaimed::Block(block, class);
+            }
+            // Nothing is freed where all of it would not be enough.
+            let idle: usize = self.shards.iter().map(Shard::bytes).sum();
+            if self.account.held().saturating_sub(idle).saturating_add(self.sizes[class]) > self.account.limit() {
+                return Reclaimed::Nothing;
             }
             let spares = self.unshelve(shards, self.sizes[class]);
             if spares.is_empty() {

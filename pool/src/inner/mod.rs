@@ -18,7 +18,7 @@ use crate::sys::memory::{self, Kind, Pinned};
 use std::cell::UnsafeCell;
 use std::collections::HashSet;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Idle blocks on their way, with their classes.
@@ -43,6 +43,8 @@ pub(crate) struct Inner {
     handles: AtomicUsize,
     /// The class of the vector that was put last, or of what was preallocated: what `take` looks for.
     usual: AtomicUsize,
+    /// A thread is freeing what is too much before it grows.
+    makes_room: AtomicBool,
     guarded: UnsafeCell<Guarded>,
     /// Where the blocks begin that are pinned; empty without `pinned_memory`. Its lock is the last in the order.
     pinned: Mutex<HashSet<usize>>,
@@ -103,6 +105,7 @@ impl Inner {
             references: AtomicUsize::new(1),
             handles: AtomicUsize::new(1),
             usual: AtomicUsize::new(smallest),
+            makes_room: AtomicBool::new(false),
             guarded: UnsafeCell::new(guarded),
             pinned: Mutex::new(HashSet::new()),
             options,
@@ -296,7 +299,8 @@ impl Inner {
             // system refused the fence, the blocks in it are lost to the child.
             unsafe { registry::free_cache(cache) };
         }
-        // Relaxed: this is the child's only thread.
+        // Relaxed: this is the child's only thread; whoever was making room is not here.
+        self.makes_room.store(false, Ordering::Relaxed);
         let pinned = self.account.pinned.swap(0, Ordering::Relaxed);
         self.account.unpinned.fetch_add(pinned, Ordering::Relaxed);
         self.pinned_blocks().clear();

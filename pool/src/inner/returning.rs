@@ -36,14 +36,15 @@ impl Inner {
         self.attach(hot);
         let mut locked = self.shard_of(hot).lock();
         let room = locked.room(self.options.max_buffers_per_shard);
-        locked.reserve(class, hot.enter(self.slot, |cache| cache.batch(class)).unwrap_or(1));
+        let batch = hot.enter(self.slot, |cache| cache.batch(class)).unwrap_or(0);
+        locked.reserve(class, batch + 1);
         // With the lock held, as in `take_shelved`. Nothing is allocated inside: `reserve` made room.
         let kept = hot.enter(self.slot, |cache| {
             // SAFETY: `enter` gives the cache to this thread alone, and the block is ours.
             if unsafe { cache.push(class, block) } {
                 return true;
             }
-            for _ in 0..cache.batch(class).min(room) {
+            for _ in 0..batch.min(room) {
                 // SAFETY: as above.
                 let Some(older) = (unsafe { cache.pop(class) }) else { break };
                 locked.push(class, older);

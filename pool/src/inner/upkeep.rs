@@ -70,10 +70,16 @@ impl Inner {
 
     /// Frees idle blocks until at most `keep` bytes are idle; gives the bytes freed.
     pub(crate) fn trim(&self, hot: &Hot, keep: usize) -> usize {
+        let freed = self.free_idle(hot, keep);
         let mut registry = registry::lock();
-        self.gather(&mut registry, hot, true);
         let guarded = self.guarded(&mut registry);
         (guarded.recent_peak, guarded.wanted) = (0, 0);
+        freed
+    }
+
+    /// The same, without forgetting what the pool may hold.
+    pub(super) fn free_idle(&self, hot: &Hot, keep: usize) -> usize {
+        self.gather(&mut registry::lock(), hot, true);
         let mut shards = self.lock_shards();
         let idle: usize = self.shards.iter().map(Shard::bytes).sum();
         let spares = self.unshelve(&mut shards, idle.saturating_sub(keep));
