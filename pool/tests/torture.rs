@@ -243,7 +243,8 @@ fn torture(pool: &BufferPool, threads: usize, steps: usize) {
     assert_eq!(stats.held_bytes, stats.idle_bytes, "{stats:?}");
     assert_eq!(stats.idle_buffers, pool.len());
     assert_eq!(stats.gets, counts.gets.load(Ordering::Relaxed), "{stats:?}");
-    assert!(stats.hits > 0 || steps < 10, "nobody found anything in a cache: {stats:?}");
+    let caches = std::env::var_os("RAMWAY_MEMBARRIER").is_none_or(|value| value != "0");
+    assert!(stats.hits > 0 || steps < 10 || !caches, "nobody found anything in a cache: {stats:?}");
     assert!(stats.adopted > 0 || steps < 10, "no vector was kept: {stats:?}");
     assert_eq!(pool.clear(), stats.idle_bytes);
     let stats = pool.stats();
