@@ -24,6 +24,7 @@ fn helper() {
         "listen and stay" => listen_and_stay(),
         "serve many" => serve_many(),
         "leaks" => leaks(),
+        "panic" => panic!("{}", argument()),
         "fork" => fork_in_the_middle(),
         other => panic!("no such role: {other}"),
     }
@@ -520,8 +521,10 @@ fn the_descriptor_of_a_listener_tells_when_accept_makes_progress() {
 /// Runs alone, because it counts its process's descriptors and mappings.
 fn leaks() {
     let dir = Dir::new();
-    let mappings =
-        || std::fs::read_to_string("/proc/self/maps").unwrap().lines().filter(|l| l.contains("ramway")).count();
+    // By what a line's last word begins with: the path of this program and of a library can contain any word.
+    let places = ["/memfd:".to_owned(), dir.at("")];
+    let is_ours = |line: &&str| line.split_whitespace().nth(5).is_some_and(|p| places.iter().any(|o| p.starts_with(o)));
+    let mappings = || std::fs::read_to_string("/proc/self/maps").unwrap().lines().filter(is_ours).count();
     let open_across_exec = || {
         let without_cloexec = std::fs::read_dir("/proc/self/fd").unwrap().filter(|entry| {
             let fd: i32 = entry.as_ref().unwrap().file_name().to_str().unwrap().parse().unwrap();
@@ -537,6 +540,7 @@ fn leaks() {
         let (mut a, mut b) = pair(&dir);
         a.send(1, b"x").unwrap();
         b.recv().unwrap().release();
+        assert!(mappings() > 0, "the bus in use is not found among the mappings");
         assert_eq!(open_across_exec(), inherited);
     };
     round();
@@ -551,6 +555,18 @@ fn leaks() {
 #[test]
 fn a_hundred_buses_leave_no_descriptor_and_no_mapping() {
     Peer::start(&["leaks"]).finish();
+}
+
+/// Else a failure in another process says nothing but its exit status.
+#[test]
+fn the_panic_of_another_process_is_shown() {
+    let listening = |peer: Peer| _ = { peer }.hear();
+    for end in [Peer::finish as fn(Peer), listening] {
+        let peer = Peer::start(&["panic", "what went wrong"]);
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| end(peer))).unwrap_err();
+        let said = panic.downcast_ref::<String>().unwrap();
+        assert!(said.contains("what went wrong"), "{said}");
+    }
 }
 
 /// Forks with a bus and a listener in hand. The child's calls are `Detached`; and when the parent ends, its peer is told

@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Far more than anything here takes, so that a slow machine is not a failure and a hang is one.
@@ -102,6 +103,8 @@ pub struct Peer {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
+    /// What it writes on standard error, a panic's words among it, which a failure here is shown with.
+    errors: Option<JoinHandle<String>>,
 }
 
 impl Peer {
@@ -122,11 +125,17 @@ impl Peer {
     }
 
     fn spawn(mut command: Command, role: &str) -> Self {
-        command.env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self { child, stdin, stdout }
+        let mut stderr = child.stderr.take().unwrap();
+        let errors = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = stderr.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        Self { child, stdin, stdout, errors: Some(errors) }
     }
 
     /// The next thing that it says. Panics if it ends first.
@@ -134,7 +143,10 @@ impl Peer {
         loop {
             let mut line = String::new();
             let n = self.stdout.read_line(&mut line).unwrap();
-            assert!(n > 0, "the other process ended without a word: {:?}", self.child.wait());
+            if n == 0 {
+                let status = self.child.wait();
+                panic!("the other process ended without a word: {status:?}\n{}", self.complaints());
+            }
             if let Some(said) = line.trim_end().strip_prefix('@') {
                 return said.into();
             }
@@ -176,8 +188,13 @@ impl Peer {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
         let status = self.child.wait().unwrap();
-        assert!(status.success(), "the other process: {status}\n{rest}");
+        assert!(status.success(), "the other process: {status}\n{rest}{}", self.complaints());
         rest
+    }
+
+    /// All that it wrote on standard error, once it has ended.
+    fn complaints(&mut self) -> String {
+        self.errors.take().map_or_else(String::new, |thread| thread.join().unwrap())
     }
 }
 

@@ -188,7 +188,7 @@ class SysTest {
         }
         assertThrows(SysException.class, () -> Mapping.map(fd, 1, Mapping.pageSize(), false));
         String maps = Files.text("/proc/self/maps");
-        assertFalse(maps.contains("ramway-test"), maps);
+        assertFalse(maps.contains("/memfd:ramway-test"), maps);
     }
 
     @Test
