@@ -47,9 +47,18 @@ if [ -x "$home/dotnet" ]; then
     echo "$home/dotnet"
     exit 0
 fi
-for command in npm pip python3 tar sha256sum; do
+for command in npm python3 tar sha256sum; do
     command -v "$command" >/dev/null || fail "$command is not on the PATH; it is needed to fetch the .NET SDK"
 done
+
+# Debian's python3 comes without the command of that name, or without pip at all.
+if command -v pip >/dev/null; then
+    pip() { command pip "$@"; }
+elif python3 -m pip --version >/dev/null 2>&1; then
+    pip() { python3 -m pip "$@"; }
+else
+    fail "pip is not on the PATH, and python3 has no module of that name; it is needed to fetch the .NET SDK"
+fi
 
 mkdir -p "$cache"
 # Beside its later place, so that the rename at the end is one step: nobody ever finds half of it.

@@ -15,7 +15,7 @@ namespace Ramway
         private readonly RingEnd end;
         private ManualResetValueTaskSourceCore<bool> core;
         private Patience patience;
-        private long began, asked;
+        private long began;
         private int free = 1;
 
         internal AsyncWait(RingEnd end)
@@ -44,7 +44,7 @@ namespace Ramway
             free = 0;
             core.Reset();
             patience = Patience.Of(null, token);
-            began = asked = Clock.Nanoseconds;
+            began = Clock.Nanoseconds;
         }
 
         /// <summary>
@@ -57,12 +57,7 @@ namespace Ramway
             bool over;
             try
             {
-                bool look = now - asked >= RingEnd.Round;
-                if (look)
-                {
-                    asked = now;
-                }
-                over = end.LookAgain(woken, look, patience, out long longest, out e);
+                over = end.LookAgain(woken, patience, out long longest, out e);
                 Looked = now;
                 Next = now + longest;
             }

@@ -362,16 +362,7 @@ namespace Ramway
         /// What a receive that does not wait does where nothing is there: the closed flag every time, system calls for the
         /// sender's life every 100 ms.
         /// </summary>
-        private Exception? Glance()
-        {
-            RamwayException? end = Ended(Moment());
-            // The second look, after the flag or the free role was seen; and the last one.
-            if (Ready(out Exception? e) || e != null)
-            {
-                return e;
-            }
-            return end ?? NotNow;
-        }
+        private Exception? Glance() => Decide(Moment(), out Exception? e) ? null : e ?? NotNow;
 
         private protected override RamwayException? Ended(bool look)
         {
@@ -396,8 +387,6 @@ namespace Ramway
             {
                 return e;
             }
-            // A dead peer is still dead at the next call, and a vanished name still gone.
-            looked -= Round;
             if (end.Kind == ErrorKind.Closed && SenderClosed(out uint epoch))
             {
                 // Release: whoever sees this close as delivered sees head where it was when it was.
@@ -434,6 +423,11 @@ namespace Ramway
                 return bytes;
             }
         }
+
+        /// <summary>
+        /// Nothing more will be received: a sender that waits for room must not wait for the end of a message that is kept.
+        /// </summary>
+        private protected override void CloseBeside() => AnnounceClose();
 
         private protected override void LetGo(bool abandoned, bool keepMapped)
         {

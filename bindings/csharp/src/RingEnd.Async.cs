@@ -35,7 +35,7 @@ namespace Ramway
         /// <summary>
         /// One look of an asynchronous wait: true for ready, or why it is over. longest: how long to sleep before the next one.
         /// </summary>
-        internal bool LookAgain(bool woken, bool look, in Patience patience, out long longest, out Exception? e)
+        internal bool LookAgain(bool woken, in Patience patience, out long longest, out Exception? e)
         {
             longest = 0;
             e = null;
@@ -44,7 +44,7 @@ namespace Ramway
                 return e == null;
             }
             longest = Arm();
-            if (Decide(look || wait.Suspect, out e) || e != null)
+            if (Decide(Moment(), out e) || e != null)
             {
                 return e == null;
             }

@@ -85,7 +85,6 @@ namespace Ramway
             {
                 return false;
             }
-            long asked = 0;
             for (int spent = Chunk; ; spent += Chunk)
             {
                 ulong* word = Position(out ulong seen);
@@ -109,13 +108,7 @@ namespace Ramway
                 else if (spent >= Waiter.SpinMax)
                 {
                     spent = 0;
-                    long now = Clock.Nanoseconds;
-                    bool look = wait.Suspect || asked != 0 && now - asked >= Round;
-                    if (look || asked == 0)
-                    {
-                        asked = now;
-                    }
-                    if (Decide(look, out e) || e != null)
+                    if (Decide(Moment(), out e) || e != null)
                     {
                         return e == null;
                     }
@@ -147,14 +140,12 @@ namespace Ramway
         private Exception? Sleep(in Patience patience, long began)
         {
             wait.Watch(patience.Token);
-            long asked = Clock.Nanoseconds;
-            bool look = wait.Suspect;
             try
             {
                 for (;;)
                 {
                     long longest = Arm();
-                    if (Decide(look, out Exception? e) || e != null)
+                    if (Decide(Moment(), out Exception? e) || e != null)
                     {
                         return e;
                     }
@@ -168,12 +159,6 @@ namespace Ramway
                     if (Futex.Wait(&mine->Wait, 1, Math.Max(1, Math.Min(longest, patience.Left))) && (Ready(out e) || e != null))
                     {
                         return e;
-                    }
-                    long now = Clock.Nanoseconds;
-                    look = now - asked >= Round;
-                    if (look)
-                    {
-                        asked = now;
                     }
                 }
             }
@@ -201,7 +186,8 @@ namespace Ramway
                 }
                 return false;
             }
-            wait.Suspect = end.Kind == ErrorKind.PeerDead;
+            // A dead peer is still dead at the next call, and a vanished name still gone.
+            wait.Suspect = true;
             // The second look: the flag or the free lock was seen after Ready had looked.
             if (Ready(out e) || e != null)
             {

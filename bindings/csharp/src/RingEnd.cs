@@ -40,8 +40,11 @@ namespace Ramway
         private uint epoch;
         private readonly string? name;
 
-        /// <summary>When a call that does not wait last asked the system whether the peer lives.</summary>
-        private protected long looked;
+        /// <summary>
+        /// When a call of this handle last asked the system whether the peer lives. The handle's, not the call's: who polls by
+        /// calls that are shorter than a round must learn of a death too.
+        /// </summary>
+        private long looked;
 
         // Held by a close, by what can be asked from any thread, and by a release that comes after a close. Never taken by a
         // call that is inside the gate.
@@ -214,11 +217,14 @@ namespace Ramway
             return link.PeerAlive(role) ? null : Fail(ErrorKind.PeerDead);
         }
 
-        /// <summary>Whether it is time again to ask the system whether the peer lives, for calls that do not wait.</summary>
+        /// <summary>
+        /// Whether it is time again to ask the system whether the peer lives: after a round, and at once where it was dead at the
+        /// last look.
+        /// </summary>
         private protected bool Moment()
         {
             long now = Clock.Nanoseconds;
-            if (now - looked < Round)
+            if (now - looked < Round && !wait.Suspect)
             {
                 return false;
             }
@@ -333,6 +339,7 @@ namespace Ramway
                 if (gate.IsOut && !forgotten && !abandoned)
                 {
                     deferred = true;
+                    CloseBeside();
                     return;
                 }
                 bool wasOut = gate.IsOut;
@@ -417,6 +424,14 @@ namespace Ramway
             return gate.IsShut ? Refused() : Fail(ErrorKind.Busy, role == Role.Producer
                 ? "a slot of this sender is open: commit or dispose of it first"
                 : "a message or batch of this receiver is out: dispose of it first");
+        }
+
+        /// <summary>
+        /// What a close tells the peer at once although something is out, with the lock held. The role and the memory stay until
+        /// the end of what is out.
+        /// </summary>
+        private protected virtual void CloseBeside()
+        {
         }
 
         /// <summary>After what was out has ended: a close that has waited for it goes on.</summary>

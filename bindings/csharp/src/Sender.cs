@@ -213,7 +213,12 @@ namespace Ramway
                 return e;
             }
             FlushCommitted();
-            return patient ? Ending(Until(patience)) : NotNow;
+            if (patient)
+            {
+                return Ending(Until(patience));
+            }
+            // The closed flag every time, system calls for the receiver's life every 100 ms.
+            return Decide(Moment(), out e) ? null : Ending(e) ?? NotNow;
         }
 
         /// <summary>Records an end that is about to be returned.</summary>

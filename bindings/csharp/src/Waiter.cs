@@ -29,7 +29,7 @@ namespace Ramway
         /// <summary>How many looks to spend before sleeping; it follows how long waits have lasted.</summary>
         internal int Budget { get; private set; } = SpinMax;
 
-        /// <summary>The peer was dead at the last look, so look again at once.</summary>
+        /// <summary>The ring had ended at the last look, so look again at once.</summary>
         internal bool Suspect { get; set; }
 
         internal WaitMode Mode

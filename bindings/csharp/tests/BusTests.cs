@@ -150,7 +150,7 @@ namespace Ramway.Tests
                     Check.Same(Encoding.UTF8.GetBytes("last words"), message.Data, "message");
                 }
                 Check.Fails(ErrorKind.PeerDead, () => bus.Receiver.Recv(Wait.Long));
-                Check.That(watch.Elapsed < TimeSpan.FromSeconds(5), "noticed after " + watch.Elapsed);
+                Check.That(watch.Elapsed < TimeSpan.FromSeconds(20), "noticed after " + watch.Elapsed);
                 // The sending half learns it when it has to wait.
                 Check.Fails(ErrorKind.PeerDead, () =>
                 {
@@ -185,7 +185,7 @@ namespace Ramway.Tests
                 Check.Fails(ErrorKind.PeerDead, () => bus.Receiver.Recv(Wait.Long));
                 killer.Join();
                 // 200 ms by design; the machine may be busy.
-                Check.That(watch.ElapsedMilliseconds < 2000, "learned after " + watch.ElapsedMilliseconds + " ms");
+                Check.That(watch.ElapsedMilliseconds < 20_000, "learned after " + watch.ElapsedMilliseconds + " ms");
             }
         }
 

@@ -122,7 +122,7 @@ namespace Ramway.Tests
                 cancel.Cancel();
                 var e = Check.Throws<OperationCanceledException>(() => waiting.GetAwaiter().GetResult());
                 Check.Equal(cancel.Token, e.CancellationToken, "whose token it was");
-                Check.That(watch.ElapsedMilliseconds < 1000, "it took " + watch.ElapsedMilliseconds + " ms");
+                Check.That(watch.ElapsedMilliseconds < 20_000, "it took " + watch.ElapsedMilliseconds + " ms");
                 // A token that was cancelled before.
                 Check.Throws<OperationCanceledException>(() => wait(cancel.Token).GetAwaiter().GetResult());
             }
@@ -142,7 +142,7 @@ namespace Ramway.Tests
                 // A listener that lives and does not accept: the connector waits, and says so.
                 Check.Fails(ErrorKind.TimedOut, () => Bus.Connect(listener.Path, In(milliseconds)), "accepting");
                 Check.That(watch.ElapsedMilliseconds >= 3 * milliseconds - 3, "after " + watch.ElapsedMilliseconds + " ms");
-                Check.That(watch.ElapsedMilliseconds < 3 * milliseconds + 5000, "after " + watch.ElapsedMilliseconds + " ms");
+                Check.That(watch.ElapsedMilliseconds < 3 * milliseconds + 20_000, "after " + watch.ElapsedMilliseconds + " ms");
             }
             Check.Fails(ErrorKind.InvalidArgument, () => listener.Accept(TimeSpan.FromSeconds(-3)));
             Check.Fails(ErrorKind.NotFound, () => Bus.Connect(folder.At("no/such/directory"), In(10)));
