@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Batch is several messages that are released together. After Release every method panics.
+// Batch is several messages that are released together. After Release every other method panics.
 //
 //	batch, err := rx.RecvBatch(ctx, 64)
 //	if err != nil { ... }
@@ -103,14 +103,8 @@ func (b Batch) All() iter.Seq[Message] {
 	}
 }
 
-// Release gives all messages back at once.
+// Release gives all messages back at once; once they are, another Release does nothing.
 func (b Batch) Release() {
-	b.check()
-	b.r.release(b.lease)
-}
-
-// releaseOnce is Release for a batch that may have been released, or was never received.
-func (b Batch) releaseOnce() {
 	if b.r != nil && b.r.lease == b.lease {
 		b.r.release(b.lease)
 	}

@@ -14,7 +14,8 @@ import (
 // ConnectOptions say how to connect to a [Listener]. The zero value means the defaults.
 type ConnectOptions struct {
 	// Timeout is how long to wait for a listener that is not there yet, does not accept, or is flooded. 0: as long as
-	// the context says, and 10 s if that has no deadline. Below 0: only the context ends it.
+	// the context says, and 10 s if that has no deadline. [Forever]: only the context ends it. Below 0 is
+	// ErrInvalidArgument.
 	Timeout time.Duration
 	// TrustUIDs are other users whose listeners will do; without it, only those of our own effective user.
 	TrustUIDs []uint32
@@ -44,21 +45,21 @@ const (
 // ErrAbiMismatch if the two sides speak different versions, ErrCorrupt or ErrPeerDead if the listener breaks the
 // handshake, or what the listener gave as its reason (ErrNoSpace for example).
 func Connect(ctx context.Context, name string, o ConnectOptions) (*Bus, error) {
-	if err := o.Wait.check(); err != nil {
+	if err := errors.Join(o.Wait.check(), checkTimeout("Timeout", o.Timeout)); err != nil {
 		return nil, about(err, "connecting to", name)
 	}
 	ctx = orNever(ctx)
 	timeout := o.Timeout
 	if timeout == 0 {
 		if _, bounded := ctx.Deadline(); bounded {
-			timeout = -1
+			timeout = Forever
 		} else {
 			timeout = connectTimeout
 		}
 	}
 	c := connector{name: name, o: o, start: time.Now()}
 	whole := ctx
-	if timeout > 0 {
+	if timeout != Forever {
 		var cancel context.CancelFunc
 		whole, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()

@@ -23,8 +23,8 @@
 //
 // A message is a view of memory that the sender will write again once the message is released, and Go cannot take a
 // slice back. So its bytes are kept out of reach in this way: every method of a [Message], [Batch] or [Slot] panics once
-// it was released or committed, also those of its copies, by a number that is compared; [Message.View] lends the bytes to
-// a function; and the copying calls (Clone, Append, Copy, ReadAt) give bytes of their own. What is left is a slice that
+// it was released or committed, also those of its copies, by a number that is compared (but Release, which then does
+// nothing); [Message.View] lends the bytes to a function; and the copying calls (Clone, Append, Copy, ReadAt) give bytes of their own. What is left is a slice that
 // was kept beyond View, or UnsafeBytes. With [Options.Guard], and always in builds with -race, each message is seen
 // through addresses of its own, which become unreadable with Release: there such a slice is a fault ("unexpected fault
 // address") at the line that reads it. The addresses come around again only after 64 MiB or eight capacities of them.
@@ -35,8 +35,11 @@
 //
 // A Sender or Receiver is for one goroutine at a time; a second one at the same time is a panic, not a race. Close is
 // safe from any, and ends a wait of another one within 10 ms with ErrDetached; so does the end of a call's context, with
-// ErrInterrupted or ErrTimedOut. A context is looked at only where a call has to wait. Calls that wait for the same
-// context again and again allocate nothing.
+// ErrInterrupted or ErrTimedOut. Calls that wait for the same context again and again allocate nothing.
+//
+// A context is looked at only where a call has to wait: first comes a message that is there, then the end of the stream,
+// then the context, even if that was over before the call. So a loop of calls with short time-outs, or with none, learns
+// of a peer's close at once and of its death within 200 ms, as one long wait does.
 //
 // A goroutine that waits spins for up to 50 µs, less where waits have been long, and then sleeps in Go's network poller,
 // like one that reads from a socket: it holds no thread and no P. Where the kernel has no io_uring that waits on futexes

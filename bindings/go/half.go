@@ -34,7 +34,7 @@ type half struct {
 	data       unsafe.Pointer
 	capacity   uint64
 
-	// looked is when a call that does not wait last asked the system whether the peer lives.
+	// looked is when this handle last asked the system whether the peer lives.
 	looked time.Time
 	wait   waiter
 	at     *attachment
@@ -215,16 +215,6 @@ func (h *half) life(absent bool, closed func() bool) error {
 	return h.fail(PeerDead)
 }
 
-// moment says whether it is time again to ask the system whether the peer lives, for calls that do not wait.
-func (h *half) moment() bool {
-	now := time.Now()
-	if now.Sub(h.looked) < round {
-		return false
-	}
-	h.looked = now
-	return true
-}
-
 // Capacity is the number of bytes of the data area. A frame takes 16 bytes more than its payload, rounded up to Align.
 func (h *half) Capacity() int64 { return int64(h.capacity) }
 
@@ -257,6 +247,12 @@ func (h *half) PeerAlive() bool {
 	return !h.finished && atomic.LoadUint32(&h.peer.epoch) != 0 &&
 		atomic.LoadUint32(&h.peer.flags)&roleClosed == 0 && h.at.link.peerAlive(h.role)
 }
+
+// IsClosed says whether Close was called. Safe from any goroutine.
+func (h *half) IsClosed() bool { return h.isClosed() }
+
+// Name is what the handle was opened by; empty for a [Pair] and for a ring behind a descriptor.
+func (h *half) Name() string { return h.name }
 
 // SetWait says how blocking calls of this handle wait from now on.
 func (h *half) SetWait(mode WaitMode) {

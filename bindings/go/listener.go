@@ -27,11 +27,11 @@ type ListenOptions struct {
 	// can search: give the listener a path, or RAMWAY_DIR such a directory. A user without a number in our user
 	// namespace is refused even if its stand-in (usually 65534) is named.
 	AllowUIDs []uint32
-	// HandshakeTimeout is how long a connector may take for each message of the handshake before it is refused; 0 is
-	// 1 s, below 0 for ever.
+	// HandshakeTimeout is how long a connector may take for each message of the handshake before it is refused; 0 is 1 s,
+	// [Forever] no limit, below 0 ErrInvalidArgument.
 	HandshakeTimeout time.Duration
 	// Backlog is how many connectors may wait for [Listener.Accept] at a time; others keep trying until their
-	// deadline. 0 is 128; the kernel caps it at net.core.somaxconn.
+	// deadline. 0 is 128; the kernel caps it at net.core.somaxconn. Below 0 is ErrInvalidArgument.
 	Backlog int
 	// Wait is how the ends of every bus wait.
 	Wait WaitMode
@@ -50,8 +50,11 @@ const (
 
 // plan is what every bus gets.
 func (o *ListenOptions) plan(name string) (*busPlan, error) {
-	if err := o.Wait.check(); err != nil {
+	if err := errors.Join(o.Wait.check(), checkTimeout("HandshakeTimeout", o.HandshakeTimeout)); err != nil {
 		return nil, err
+	}
+	if o.Backlog < 0 {
+		return nil, failf(InvalidArgument, "a backlog of %d: expected 0 or more", o.Backlog)
 	}
 	toPeer, fromPeer := o.ToPeer, o.FromPeer
 	switch {
@@ -192,7 +195,7 @@ func (l *Listener) bind() (*busSocket, error) {
 		return nil, err
 	}
 	backlog := l.options.Backlog
-	if backlog <= 0 {
+	if backlog == 0 {
 		backlog = backlogDefault
 	}
 	return l.place.listen(l.options.socketMode(), backlog)

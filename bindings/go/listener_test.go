@@ -99,7 +99,7 @@ func TestAcceptAndConnectEndWithTheirContexts(t *testing.T) {
 	}()
 	go func() {
 		// Nobody listens there.
-		_, err := Connect(ctx, at.at("absent"), ConnectOptions{Timeout: -1})
+		_, err := Connect(ctx, at.at("absent"), ConnectOptions{Timeout: Forever})
 		ended <- err
 	}()
 	time.Sleep(20 * time.Millisecond)

@@ -16,8 +16,8 @@ type Meta struct {
 	Len int
 }
 
-// Message is a received message: a view of the shared memory, good until Release. After that every method panics; the
-// methods of a copy of it as well.
+// Message is a received message: a view of the shared memory, good until Release. After that every method but Release
+// panics; the methods of a copy of it as well.
 //
 //	message, err := rx.Recv(ctx)
 //	if err != nil { ... }
@@ -129,16 +129,9 @@ func (m Message) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// Release gives the message back. For a message of a [Batch] it does nothing: it is given back with the batch.
+// Release gives the message back; once it is, another Release does nothing. For a message of a [Batch] it does nothing
+// either: it is given back with the batch.
 func (m Message) Release() {
-	m.check()
-	if m.lease&partOfBatch == 0 {
-		m.r.release(m.lease)
-	}
-}
-
-// releaseOnce is Release for a message that may have been released, or was never received.
-func (m Message) releaseOnce() {
 	if m.r != nil && m.r.lease == m.lease {
 		m.r.release(m.lease)
 	}

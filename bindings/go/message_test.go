@@ -47,16 +47,22 @@ func TestMessageCalls(t *testing.T) {
 		for _, use := range []func(){
 			func() { m.TypeID() }, func() { m.Tag() }, func() { m.Len() }, func() { m.View(func([]byte) {}) },
 			func() { m.UnsafeBytes() }, func() { m.Append(nil) }, func() { m.Clone() }, func() { m.Copy(nil) },
-			func() { _, _ = m.ReadAt(nil, 0) }, func() { _, _ = m.WriteTo(io.Discard) }, m.Release,
-			func() { Message{}.Len() }, func() { Message{}.Release() },
+			func() { _, _ = m.ReadAt(nil, 0) }, func() { _, _ = m.WriteTo(io.Discard) },
+			func() { Message{}.Len() },
 		} {
 			expectPanic(t, "message used after Release", use)
 		}
-		// A copy of a message that was released does not come to life with the next one.
+		m.Release()
+		Message{}.Release()
+		// A copy of a message that was released does not come to life with the next one, nor release it.
 		expectKind(t, tx.Send(background, 1, []byte("next")), 0)
 		next, err := rx.Recv(background)
 		expectKind(t, err, 0)
 		expectPanic(t, "message used after Release", func() { m.Len() })
+		m.Release()
+		if string(next.Clone()) != "next" {
+			t.Fatal("a second release gave another message back")
+		}
 		next.Release()
 
 		if n, err := tx.SendBatch(background, 1, [][]byte{[]byte("a"), []byte("b"), []byte("c")}); n != 3 || err != nil {
@@ -77,7 +83,8 @@ func TestMessageCalls(t *testing.T) {
 		batch.Release()
 		expectPanic(t, "batch used after Release", func() { batch.Len() })
 		expectPanic(t, "batch used after Release", func() { batch.At(0) })
-		expectPanic(t, "batch used after Release", batch.Release)
+		batch.Release()
+		Batch{}.Release()
 		expectPanic(t, "message used after Release", func() { second.Len() })
 
 		dst, meta, err := rx.RecvAppend(background, []byte("> "))

@@ -2,6 +2,7 @@ package ramway
 
 import (
 	"io/fs"
+	"math"
 	"time"
 )
 
@@ -32,8 +33,9 @@ type Options struct {
 	// read and write.
 	Mode fs.FileMode
 	// Timeout is how long opening waits for a name that is not there yet, and for a role that is taken (a supervisor
-	// may be faster than the kernel is with a process that was killed). 0: not at all. Independently of it, races with
-	// others who are creating or removing the same name are retried for up to a second.
+	// may be faster than the kernel is with a process that was killed). 0: not at all; [Forever]: as long as it takes;
+	// below 0 is ErrInvalidArgument. Independently of it, races with others who are creating or removing the same name are
+	// retried for up to a second.
 	Timeout time.Duration
 	// Wait is how blocking calls of the handle wait.
 	Wait WaitMode
@@ -44,6 +46,17 @@ type Options struct {
 	// NoMembarrier keeps this process from using membarrier, which takes a fence off each message. Registering it takes
 	// up to 12 ms, once per process. RAMWAY_MEMBARRIER=0 in the environment says the same.
 	NoMembarrier bool
+}
+
+// Forever is a time-out that never passes.
+const Forever time.Duration = math.MaxInt64
+
+// checkTimeout refuses what is no length of time.
+func checkTimeout(option string, d time.Duration) error {
+	if d < 0 {
+		return failf(InvalidArgument, "%s is %v: expected 0 or more, or Forever", option, d)
+	}
+	return nil
 }
 
 // WaitMode is how a blocking call waits.

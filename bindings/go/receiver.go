@@ -131,7 +131,10 @@ func (r *Receiver) next(ctx context.Context, patient bool, f *frame) error {
 		if patient {
 			err = r.until(ctx, r)
 		} else {
-			err = r.glance()
+			// The closed flag every time, system calls for the sender's life every 100 ms.
+			if over, err = r.decide(r, r.moment()); !over && err == nil {
+				err = ErrEmpty
+			}
 		}
 	}
 	if err != nil {
@@ -211,18 +214,16 @@ func (r *Receiver) giveBack() {
 	}
 }
 
-// release ends a lease, from any state of the handle.
+// release ends a lease, from any state of the handle. One that has ended already stays so.
 func (r *Receiver) release(lease uint64) {
 	if !r.enter() && r.isClosed() {
 		r.leave()
 		r.releaseClosed(lease)
 		return
 	}
-	if r.lease != lease {
-		r.leave()
-		released()
+	if r.lease == lease {
+		r.giveBack()
 	}
-	r.giveBack()
 	r.leave()
 }
 
@@ -231,7 +232,7 @@ func (r *Receiver) releaseClosed(lease uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lease != lease {
-		released()
+		return
 	}
 	r.giveBack()
 	_ = r.letGo()
@@ -253,20 +254,6 @@ func (r *Receiver) ready() (bool, error) {
 		return false, r.corrupt()
 	}
 	return true, nil
-}
-
-// glance is what a receive that does not wait does where nothing is there: the closed flag every time, system calls
-// for the sender's life every 100 ms.
-func (r *Receiver) glance() error {
-	end := r.ended(r.moment())
-	// The second look, after the flag or the free role was seen; and the last one.
-	if over, err := r.ready(); over || err != nil {
-		return err
-	}
-	if end == nil {
-		return ErrEmpty
-	}
-	return end
 }
 
 // ended says whether the sender has closed or, if system calls may be spent on it, died or lost its name.
@@ -291,8 +278,6 @@ func (r *Receiver) ending(err error) error {
 	if kind != Closed && kind != PeerDead {
 		return err
 	}
-	// A dead peer is still dead at the next call, and a vanished name still gone.
-	r.looked = r.looked.Add(-round)
 	if kind == Closed {
 		if epoch, closed := r.senderClosed(); closed {
 			// Release: whoever sees this close as delivered sees head where it was when it was.
@@ -341,7 +326,7 @@ func (r *Receiver) All(ctx context.Context) iter.Seq[Message] {
 		r.err = nil
 		var m Message
 		// For a body that panics; and a body that has released its message already.
-		defer func() { m.releaseOnce() }()
+		defer func() { m.Release() }()
 		for {
 			var err error
 			if m, err = r.Recv(ctx); err != nil {
@@ -351,7 +336,7 @@ func (r *Receiver) All(ctx context.Context) iter.Seq[Message] {
 			if !yield(m) {
 				return
 			}
-			m.releaseOnce()
+			m.Release()
 		}
 	}
 }
@@ -361,7 +346,7 @@ func (r *Receiver) Batches(ctx context.Context, max int) iter.Seq[Batch] {
 	return func(yield func(Batch) bool) {
 		r.err = nil
 		var b Batch
-		defer func() { b.releaseOnce() }()
+		defer func() { b.Release() }()
 		for {
 			var err error
 			if b, err = r.RecvBatch(ctx, max); err != nil {
@@ -371,7 +356,7 @@ func (r *Receiver) Batches(ctx context.Context, max int) iter.Seq[Batch] {
 			if !yield(b) {
 				return
 			}
-			b.releaseOnce()
+			b.Release()
 		}
 	}
 }
@@ -398,9 +383,9 @@ func (r *Receiver) Len() int64 {
 	return int64(min(atomic.LoadUint64(&r.ring.tail)-r.released, r.capacity))
 }
 
-// Close tells the sender that nothing more will be read, and gives the role up. What is not released stays for the next
-// receiver of a named ring. A call of another goroutine that waits ends with ErrDetached. While a message or batch is
-// out, its Release finishes the close. Closing twice is fine.
+// Close tells the sender at once that nothing more will be read, and gives the role up. What is not released stays for the
+// next receiver of a named ring. A call of another goroutine that waits ends with ErrDetached. A message or batch that is
+// out can be read until its Release, which lets the memory and the role go. Closing twice is fine.
 //
 // It returns what the handle was dead of, if that was ErrCorrupt.
 func (r *Receiver) Close() error { return r.shutDown(false) }
@@ -419,6 +404,8 @@ func (r *Receiver) shutDown(forgotten bool) error {
 	}
 	if !forgotten && r.head != r.released {
 		r.deferred = true
+		// The sender, which would wait for room, is not to wait for the last view.
+		r.announceClose()
 		return err
 	}
 	if end := r.letGo(); err == nil {
@@ -431,7 +418,9 @@ func (r *Receiver) shutDown(forgotten bool) error {
 func (r *Receiver) letGo() error {
 	runtime.SetFinalizer(r, nil)
 	r.lease++
-	r.announceClose()
+	if !r.deferred {
+		r.announceClose()
+	}
 	if r.guard != nil {
 		r.guard.close()
 	}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/ramway/ramway/bindings/go/internal/sys"
@@ -74,7 +75,7 @@ func newRegion(name string, h how, size int64, o Options, readOnly bool) (*Regio
 		return nil, err
 	}
 	r := &Region{m: m, mode: o.Wait, closing: make(chan struct{}), closed: make(chan struct{})}
-	r.watch.changed = make(chan struct{})
+	r.watch.changed, r.watch.looked = make(chan struct{}), time.Now()
 	// What was notified before now is not news to this handle.
 	r.seen.Store(r.count())
 	return r, nil

@@ -30,6 +30,8 @@ type regionWatch struct {
 	running bool
 	// count is what the watcher knows of; when it changes, or the name is gone, changed is closed and made anew.
 	count uint32
+	// looked is when this handle last asked whether the name is still there.
+	looked time.Time
 	// gone is for ever: a file that lost its name gets none again.
 	gone    bool
 	changed chan struct{}
@@ -92,19 +94,39 @@ func (r *Region) WaitSince(ctx context.Context, count uint32) (uint32, error) {
 			r.leaveWatch()
 			return 0, failf(Closed, "the region's name was removed while this handle waited; nobody can open it any more")
 		}
-		var err error
 		select {
 		case <-changed:
+			r.leaveWatch()
+			continue
 		case <-ctx.Done():
-			err = contextError(ctx)
 		case <-r.closing:
-			err = errRegionClosed("Wait")
 		}
 		r.leaveWatch()
-		if err != nil {
-			return 0, err
+		// A notification, then the end, then the end of the time.
+		now := r.count()
+		switch {
+		case r.users.Load() < 0:
+			return 0, errRegionClosed("Wait")
+		case now != count:
+			return now, nil
+		case r.nameGone():
+			continue
 		}
+		return 0, contextError(ctx)
 	}
+}
+
+// nameGone asks whether the name is still there, if that is a round ago: the clock is the handle's, so that waits shorter
+// than a round learn of it too.
+func (r *Region) nameGone() bool {
+	w := &r.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := time.Now(); !w.gone && now.Sub(w.looked) >= regionRound {
+		w.looked = now
+		w.gone = r.m.link.vanished()
+	}
+	return w.gone
 }
 
 // spinFor looks for as long as the handle's mode says. Other goroutines get their turns meanwhile.
@@ -130,7 +152,7 @@ func (r *Region) spinFor(ctx context.Context, count uint32) (uint32, bool) {
 			return 0, false
 		}
 		if passed >= regionRound {
-			if r.m.link.vanished() {
+			if r.nameGone() {
 				return 0, false
 			}
 			start = time.Now()
@@ -164,18 +186,14 @@ func (r *Region) leaveWatch() {
 // runWatch sleeps on the word until nobody waits any more.
 func (r *Region) runWatch() {
 	defer r.leave()
-	looked := time.Now()
 	for {
 		known, more := r.tellWaiters(false)
 		if !more {
 			return
 		}
-		if time.Since(looked) >= regionRound {
-			looked = time.Now()
-			if r.m.link.vanished() {
-				r.tellWaiters(true)
-				return
-			}
+		if r.nameGone() {
+			r.tellWaiters(true)
+			return
 		}
 		if r.m.readOnly {
 			time.Sleep(regionPoll)

@@ -200,6 +200,9 @@ func (o *Options) granule() (int, error) {
 	if err := o.Wait.check(); err != nil {
 		return 0, err
 	}
+	if err := checkTimeout("Timeout", o.Timeout); err != nil {
+		return 0, err
+	}
 	if !o.HugePages {
 		return sys.PageSize(), nil
 	}

@@ -90,7 +90,8 @@ func (s *Sender) SendTagged(ctx context.Context, typeID uint32, tag uint64, data
 	return s.put(ctx, true, typeID, tag, data)
 }
 
-// TrySend is [Sender.Send] that does not wait: ErrFull if there is no room now.
+// TrySend is [Sender.Send] that does not wait: ErrFull if there is no room now, also where nobody is left to make any,
+// which Send with a context that is over would tell.
 func (s *Sender) TrySend(typeID uint32, data []byte) error {
 	return s.put(context.Background(), false, typeID, 0, data)
 }

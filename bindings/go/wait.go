@@ -54,7 +54,7 @@ type waiter struct {
 	budget uint32
 	// turn is how many looks make a turn, and spun how many there were since the last one.
 	turn, spun uint32
-	// suspect: the peer was dead at the last look, so look again at once.
+	// suspect: the last look saw an end, so look again at once.
 	suspect bool
 	// done is the channel of the context that is being watched, and stop ends that.
 	done <-chan struct{}
@@ -184,25 +184,40 @@ func (w *waiter) watch(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// calledOff is why a wait must not go on, if there is a reason.
-func (h *half) calledOff(ctx context.Context, done <-chan struct{}) error {
+// calledOff is why a wait must not go on, if there is a reason. What is there goes before the end of the context (then
+// it is true), and so does the end of the stream: a call whose time is up at once still learns of both.
+func (h *half) calledOff(ctx context.Context, done <-chan struct{}, s side) (over bool, err error) {
 	if h.isClosed() {
-		return h.fail(Detached)
+		return false, h.fail(Detached)
 	}
 	select {
 	case <-done:
-		err := contextError(ctx)
-		err.Op, err.Name = h.doing(), h.name
-		return err
 	default:
-		return nil
+		return false, nil
 	}
+	if over, err := h.decide(s, h.moment()); over || err != nil {
+		return over, err
+	}
+	end := contextError(ctx)
+	end.Op, end.Name = h.doing(), h.name
+	return false, end
+}
+
+// moment says whether it is time to ask the system again whether the peer lives. The clock is the handle's, so that calls
+// that each wait for less than a round learn of a death too.
+func (h *half) moment() bool {
+	now := time.Now()
+	if !h.wait.suspect && now.Sub(h.looked) < round {
+		return false
+	}
+	h.looked = now
+	return true
 }
 
 // until blocks until s is ready, with nil, or there is nothing to wait for any more.
 func (h *half) until(ctx context.Context, s side) error {
 	end := orNever(ctx).Done()
-	if err := h.calledOff(ctx, end); err != nil {
+	if over, err := h.calledOff(ctx, end, s); over || err != nil {
 		return err
 	}
 	if over, err := h.spin(ctx, end, s); over || err != nil {
@@ -220,7 +235,6 @@ func (h *half) spin(ctx context.Context, end <-chan struct{}, s side) (bool, err
 	if w.mode == Block || w.mode == Hybrid && alone {
 		return false, nil
 	}
-	var asked time.Time
 	for spent := uint32(chunk); ; spent += chunk {
 		if word, seen := s.position(); await(word, seen, chunk) != seen {
 			if over, err := s.ready(); over || err != nil {
@@ -229,8 +243,8 @@ func (h *half) spin(ctx context.Context, end <-chan struct{}, s side) (bool, err
 			}
 		}
 		w.spent(chunk)
-		if err := h.calledOff(ctx, end); err != nil {
-			return false, err
+		if over, err := h.calledOff(ctx, end, s); over || err != nil {
+			return over, err
 		}
 		if w.mode == Hybrid {
 			if spent >= w.budget {
@@ -238,12 +252,7 @@ func (h *half) spin(ctx context.Context, end <-chan struct{}, s side) (bool, err
 			}
 		} else if spent >= spinMax {
 			spent = 0
-			now := time.Now()
-			look := w.suspect || !asked.IsZero() && now.Sub(asked) >= round
-			if look || asked.IsZero() {
-				asked = now
-			}
-			if over, err := h.decide(s, look); over || err != nil {
+			if over, err := h.decide(s, h.moment()); over || err != nil {
 				return over, err
 			}
 			// The peer may be bound to this processor, and would not run before the end of our time slice.
@@ -257,16 +266,15 @@ func (h *half) sleep(ctx context.Context, end <-chan struct{}, s side) error {
 	w := &h.wait
 	w.watch(ctx, end)
 	began := time.Now()
-	asked, look := began, w.suspect
 	for {
 		longest := h.arm()
-		over, err := h.decide(s, look)
+		over, err := h.decide(s, h.moment())
 		if over || err != nil {
 			h.disarm(began)
 			return err
 		}
-		woken, err := h.rest(ctx, end, longest)
-		if err != nil {
+		woken, over, err := h.rest(ctx, end, longest, s)
+		if over || err != nil {
 			h.disarm(began)
 			return err
 		}
@@ -278,30 +286,26 @@ func (h *half) sleep(ctx context.Context, end <-chan struct{}, s side) error {
 				return err
 			}
 		}
-		now := time.Now()
-		if look = now.Sub(asked) >= round; look {
-			asked = now
-		}
 	}
 }
 
-// rest sleeps once, after this side has armed and looked again, and says whether it was woken. An error says that the
-// wait was called off.
-func (h *half) rest(ctx context.Context, end <-chan struct{}, longest time.Duration) (woken bool, err error) {
+// rest sleeps once, after this side has armed and looked again, and says whether it was woken. over and an error are
+// those of calledOff.
+func (h *half) rest(ctx context.Context, end <-chan struct{}, longest time.Duration, s side) (woken, over bool, err error) {
 	if parking := h.wait.bell.place(); parking != nil {
 		if err := parking.Arm(1, time.Now().Add(longest)); err != nil {
 			h.wait.bell.removePlace()
-			return true, nil
+			return true, false, nil
 		}
-		if err := h.calledOff(ctx, end); err != nil {
-			return false, err
+		if over, err := h.calledOff(ctx, end, s); over || err != nil {
+			return false, over, err
 		}
-		return parking.Sleep(), nil
+		return parking.Sleep(), false, nil
 	}
-	if err := h.calledOff(ctx, end); err != nil {
-		return false, err
+	if over, err := h.calledOff(ctx, end, s); over || err != nil {
+		return false, over, err
 	}
-	return sys.FutexWait(&h.mine.wait, 1, longest), nil
+	return sys.FutexWait(&h.mine.wait, 1, longest), false, nil
 }
 
 // decide is one look: true for ready, or how it ended. What was committed before the end is delivered before the end is.
@@ -316,7 +320,8 @@ func (h *half) decide(s side, look bool) (bool, error) {
 		}
 		return false, nil
 	}
-	h.wait.suspect = kindOf(end) == PeerDead
+	// A dead peer is still dead at the next call, and a vanished name still gone.
+	h.wait.suspect = true
 	// The second look: the flag or the free lock was seen after ready had looked.
 	if over, err := s.ready(); over || err != nil {
 		return over, err

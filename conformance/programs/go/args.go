@@ -21,7 +21,7 @@ type args struct {
 	capacity                            int64
 	align                               int
 	wait                                ramway.WaitMode
-	timeout                             time.Duration
+	timeout, poll                       time.Duration
 	cpu                                 int
 	sizes                               sizes
 	size, start, count, until           int64
@@ -94,6 +94,7 @@ func parse(words []string) (*args, error) {
 		return fmt.Errorf("expected spin, block or hybrid")
 	})
 	in(&a.timeout, "timeout", time.Millisecond, 20_000)
+	in(&a.poll, "poll", time.Microsecond, -1)
 	flags.IntVar(&a.cpu, "cpu", -1, "a processor")
 	a.sizes = sizes{kind: "mixed"}
 	flags.Func("sizes", "mixed, ramp or a number", func(text string) error {
@@ -149,6 +150,22 @@ func (a *args) waiting() context.Context {
 		a.waits, a.limit = limited{ctx}, time.AfterFunc(a.timeout, cancel)
 	}
 	return a.waits
+}
+
+// patiently makes one call with the context of waiting, or, with --poll, calls that each wait for that long until one gives
+// something else than that its time was over, or --timeout is.
+func (a *args) patiently(call func(ctx context.Context) error) error {
+	if a.poll < 0 {
+		return call(a.waiting())
+	}
+	for began := time.Now(); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), a.poll)
+		err := call(ctx)
+		cancel()
+		if ramway.KindOf(err) != ramway.TimedOut || a.timeout > 0 && time.Since(began) >= a.timeout {
+			return err
+		}
+	}
 }
 
 // lingerNow is --linger: that long, or until a line arrives on standard input or that ends.

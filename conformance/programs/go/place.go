@@ -107,11 +107,25 @@ func attached(epoch, peerEpoch uint32, capacity int64, longest int) {
 }
 
 // receive waits for a message, for as long as a wait may last.
-func (a *args) receive(rx *ramway.Receiver) (ramway.Message, error) {
-	return rx.Recv(a.waiting())
+func (a *args) receive(rx *ramway.Receiver) (m ramway.Message, err error) {
+	if a.poll < 0 {
+		return rx.Recv(a.waiting())
+	}
+	err = a.patiently(func(ctx context.Context) error {
+		m, err = rx.Recv(ctx)
+		return err
+	})
+	return m, err
 }
 
 // reserve waits for room, for as long as a wait may last.
-func (a *args) reserve(tx *ramway.Sender, n int) (ramway.Slot, error) {
-	return tx.Reserve(a.waiting(), n)
+func (a *args) reserve(tx *ramway.Sender, n int) (slot ramway.Slot, err error) {
+	if a.poll < 0 {
+		return tx.Reserve(a.waiting(), n)
+	}
+	err = a.patiently(func(ctx context.Context) error {
+		slot, err = tx.Reserve(ctx, n)
+		return err
+	})
+	return slot, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -13,7 +14,7 @@ func (a *args) put(tx *ramway.Sender, m made, flush bool) error {
 		if a.how == "try" {
 			return tx.TrySendTagged(m.typeID, m.tag, m.payload)
 		}
-		return tx.SendTagged(a.waiting(), m.typeID, m.tag, m.payload)
+		return a.patiently(func(ctx context.Context) error { return tx.SendTagged(ctx, m.typeID, m.tag, m.payload) })
 	}
 	reserve := a.reserve
 	if a.how == "try" {
@@ -164,7 +165,11 @@ func (s *seen) get(rx *ramway.Receiver) (wrong, bad error) {
 		if s.a.batch > 0 {
 			most = s.a.batch
 		}
-		batch, err := rx.RecvBatch(s.a.waiting(), int(min(int64(most), s.left())))
+		var batch ramway.Batch
+		err := s.a.patiently(func(ctx context.Context) (err error) {
+			batch, err = rx.RecvBatch(ctx, int(min(int64(most), s.left())))
+			return err
+		})
 		if err != nil {
 			return err, nil
 		}
@@ -176,7 +181,12 @@ func (s *seen) get(rx *ramway.Receiver) (wrong, bad error) {
 		}
 		return nil, nil
 	case "into":
-		copied, meta, err := rx.RecvAppend(s.a.waiting(), s.buffer[:0])
+		var copied []byte
+		var meta ramway.Meta
+		err := s.a.patiently(func(ctx context.Context) (err error) {
+			copied, meta, err = rx.RecvAppend(ctx, s.buffer[:0])
+			return err
+		})
 		if err != nil {
 			return err, nil
 		}
