@@ -105,7 +105,7 @@ fn what_is_not_a_segment_is_left_alone() {
 #[test]
 fn another_programs_dead_socket_is_replaced_and_a_renamed_one_survives() {
     let dir = Dir::new();
-    drop(std::os::unix::net::UnixListener::bind(dir.join("l")).unwrap());
+    support::dead_socket(dir.join("l"));
     let listener = Listener::bind(dir.join("l")).unwrap();
     assert!(connected(&listener, &dir.join("l")));
     // Whoever puts a file there while we listen keeps it.

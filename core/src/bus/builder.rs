@@ -9,9 +9,9 @@ use super::memory::{self, Manner, Plan};
 use super::place::Place;
 use crate::layout::{ALIGN_MIN, Kind};
 use crate::segment::{BYTE_LISTENER, Intent, NamedOptions, Spec, named};
+use crate::sys::fork;
 use crate::sys::mem::Access;
 use crate::sys::placement::PlacementOptions;
-use crate::sys::{fork, socket};
 use crate::{Result, WaitPolicy};
 
 /// Options of a [`Listener`]: made by [`Listener::builder`].
@@ -165,10 +165,13 @@ impl ListenerBuilder {
         )?;
         place.clear()?;
         let mode = self.mode.unwrap_or(if self.allowed.is_empty() { 0o600 } else { 0o666 });
+        let mut own = None;
         let listening = fork::Entry::open(|| {
-            Ok(vec![socket::listen(place.dir(), place.dir_path(), &place.socket_file, mode, self.backlog)?])
-        })
-        .map_err(|e| e.context(place.socket_path().display()))?;
+            let (fd, id) = place.listen(mode, self.backlog)?;
+            own = Some(id);
+            Ok(vec![fd])
+        })?;
+        let own = own.expect("the entry is there because it was made");
         let settings = Settings {
             peers,
             plan,
@@ -176,6 +179,6 @@ impl ListenerBuilder {
             handshake_timeout: self.handshake_timeout,
             manner: self.manner,
         };
-        Listener::new(settings, place, listening, segment.link)
+        Listener::new(settings, place, own, listening, segment.link)
     }
 }

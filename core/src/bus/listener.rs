@@ -13,7 +13,7 @@ use super::handshake::{self, Incoming};
 use super::memory::{self, Halves, Manner, Plan};
 use super::place::Place;
 use super::{Bus, check_peer};
-use crate::segment::NamedLink;
+use crate::segment::{FileId, NamedLink};
 use crate::sys::{fork, socket};
 use crate::{Error, ErrorKind, Result};
 
@@ -50,6 +50,8 @@ pub struct Listener {
     settings: Settings,
     path: PathBuf,
     place: Place,
+    /// The socket's name when it was made.
+    own: FileId,
     set: socket::Set,
     /// Descriptor 0 is the listening socket.
     listening: fork::Entry,
@@ -111,11 +113,21 @@ impl Listener {
     }
 
     /// `listening` holds the socket at `place`, and `link` the lock that makes the place ours.
-    pub(super) fn new(settings: Settings, place: Place, listening: fork::Entry, link: NamedLink) -> Result<Self> {
-        let set = socket::Set::new()?;
-        set.add(listening.fd(0), LISTENING, true)?;
+    pub(super) fn new(
+        settings: Settings,
+        place: Place,
+        own: FileId,
+        listening: fork::Entry,
+        link: NamedLink,
+    ) -> Result<Self> {
+        let waiting = || {
+            let set = socket::Set::new()?;
+            set.add(listening.fd(0), LISTENING, true)?;
+            Ok(set)
+        };
+        let set = waiting().inspect_err(|_: &Error| place.remove_own(own))?;
         let (handshakes, path) = (Mutex::new(Handshakes::default()), place.socket_path());
-        Ok(Self { handshakes, settings, path, place, set, listening, _link: link })
+        Ok(Self { handshakes, settings, path, place, own, set, listening, _link: link })
     }
 
     /// Options for listening.
@@ -374,6 +386,6 @@ impl Drop for Listener {
         }
         // While our lock says that this name is ours. A connector that comes in between is told by the hang-up, and
         // waits for the next listener.
-        let _ = self.place.clear();
+        self.place.remove_own(self.own);
     }
 }

@@ -1,12 +1,13 @@
 //! Where a listener is: its socket, and the segment whose lock says that it lives.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::segment::{BYTE_LISTENER, Name};
+use crate::segment::{BYTE_LISTENER, FileId, Name, is_valid_name, leads_to};
 use crate::sys::mem::Access;
+use crate::sys::socket::{self, Remains};
 use crate::sys::{fs, lock};
 use crate::{Error, ErrorKind, Result};
 
@@ -23,7 +24,8 @@ pub(crate) struct Place {
 
 impl Place {
     /// A plain name is the segment's, and the socket is `NAME.sock` beside it. A path is the socket's, and the segment is
-    /// `PATH.lock`. `make` makes the Ramway directory if it is not there.
+    /// `PATH.lock`, unless it is the socket of a name: both meet at the same lock. `make` makes the Ramway directory if
+    /// it is not there.
     pub(crate) fn resolve(text: &OsStr, make: bool) -> Result<Self> {
         let with = |suffix: &str, base: &OsStr| {
             let mut longer = base.to_os_string();
@@ -37,6 +39,10 @@ impl Place {
         let name = Name::resolve(text, make)?;
         if name.is_path() {
             let socket_file = name.file().to_os_string();
+            if let Some(segment_file) = named_socket(&name) {
+                let segment = name.path().with_file_name(&segment_file).into();
+                return Ok(Self { segment, segment_file, socket_file, name });
+            }
             let segment_file = with(".lock", &socket_file);
             return Ok(Self { segment: with(".lock", text), segment_file, socket_file, name });
         }
@@ -60,26 +66,33 @@ impl Place {
         Path::new(self.dir_path()).join(&self.socket_file)
     }
 
-    /// Removes a dead listener's socket. The caller holds the listener's lock. Anything that is not a socket stays and
-    /// is an error.
+    /// Removes a dead listener's socket. The caller holds the listener's lock. Anything that is not a socket, and a
+    /// socket where somebody listens, stays and is an error.
     pub(crate) fn clear(&self) -> Result<()> {
         let path = self.socket_path();
-        let stat = fs::stat_at(self.dir(), &self.socket_file)
-            .map_err(|e| Error::os(e.raw_os_error(), format_args!("looking at {}", path.display())))?;
-        match stat {
-            None => Ok(()),
-            Some(stat) if fs::is_socket(&stat) => match fs::unlink(self.dir(), &self.socket_file) {
-                Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
-                Err(e) => Err(Error::os(e.raw_os_error(), format_args!("removing the dead socket {}", path.display()))),
-            },
-            Some(stat) => Err(Error::new(
-                ErrorKind::AlreadyExists,
-                format!(
-                    "{} is {}, not a socket; it is left as it is: move it or pick another name",
-                    path.display(),
-                    fs::describe(&stat)
-                ),
-            )),
+        let path = path.display();
+        let left = match socket::remove_dead(self.dir(), self.dir_path(), &self.socket_file)
+            .map_err(|e| e.context(format_args!("the socket {path}")))?
+        {
+            Remains::Nothing => return Ok(()),
+            Remains::Other(what) => format!("{path} is {what}, not a socket"),
+            Remains::Live => format!("a program that does not hold Ramway's lock is listening at {path}"),
+        };
+        Err(Error::new(ErrorKind::AlreadyExists, format!("{left}; it is left as it is: move it or pick another name")))
+    }
+
+    /// A listening socket here. The caller holds the listener's lock and has cleared the place.
+    pub(crate) fn listen(&self, mode: u32, backlog: i32) -> Result<(OwnedFd, FileId)> {
+        let (fd, stat) = socket::listen(self.dir(), self.dir_path(), &self.socket_file, mode, backlog)
+            .map_err(|e| e.context(self.socket_path().display()))?;
+        Ok((fd, FileId::of(&stat)))
+    }
+
+    /// Removes the socket if it is still the one that [`listen`](Self::listen) made. As long as that is open, nothing
+    /// else can get its number.
+    pub(crate) fn remove_own(&self, socket: FileId) {
+        if leads_to(self.dir(), &self.socket_file, socket) {
+            let _ = fs::unlink(self.dir(), &self.socket_file);
         }
     }
 
@@ -104,4 +117,12 @@ impl Place {
         let file = fs::open_at(self.dir(), &self.segment_file, Access::ReadOnly).ok()?;
         lock::held_by_another(file.as_fd(), BYTE_LISTENER).ok().map(|holder| holder.is_some())
     }
+}
+
+/// The segment's file name, if the path is the socket `NAME.sock` of a listener's name in the Ramway directory, however
+/// the path is written.
+fn named_socket(path: &Name) -> Option<OsString> {
+    let stem = path.file().as_bytes().strip_suffix(b".sock").map(OsStr::from_bytes)?;
+    let may_be_a_name = is_valid_name(stem) && !stem.as_bytes().ends_with(b".lock");
+    (may_be_a_name && path.is_in_the_directory()).then(|| stem.to_os_string())
 }

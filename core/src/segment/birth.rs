@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -18,6 +19,7 @@ use crate::sys::fs;
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
 use crate::sys::placement::{self, PlacementOptions};
+use crate::sys::socket;
 
 /// A segment that is whole and locked but has no name yet.
 pub(super) struct Unborn {
@@ -89,18 +91,23 @@ fn make_way(name: &Name, options: &NamedOptions<'_>) -> Result<Option<Step>> {
             format!("{reason}; open_or_create resumes it, discard starts anew"),
         ));
     }
-    remove(name.dir(), name.file(), valid.header.kind).map_err(|e| os(e, "removing the dead segment"))?;
+    remove(name, valid.header.kind).map_err(|e| os(e, "removing the dead segment"))?;
     Ok(None)
 }
 
-/// Unlinks a segment's name, and a dead listener's socket with it. The caller holds byte 0 exclusively.
-pub(crate) fn remove(dir: BorrowedFd<'_>, file: &OsStr, kind: Kind) -> Result<(), Errno> {
+/// Unlinks a segment's name, and a dead listener's socket with it: one where nobody listens. The caller holds byte 0
+/// exclusively.
+pub(crate) fn remove(name: &Name, kind: Kind) -> Result<(), Errno> {
     if kind == Kind::Listener {
-        let socket = socket_of(file);
-        if matches!(fs::stat_at(dir, &socket), Ok(Some(stat)) if fs::is_socket(&stat)) {
-            fs::unlink(dir, &socket)?;
-        }
+        let dir_path = name.path().parent().unwrap_or(Path::new("."));
+        // What stays is not ours, and no reason to keep the segment.
+        let _ = socket::remove_dead(name.dir(), dir_path.as_os_str(), &socket_of(name.file()));
     }
+    unlink(name.dir(), name.file())
+}
+
+/// Unlinks a segment's name; that it is gone already is fine.
+pub(super) fn unlink(dir: BorrowedFd<'_>, file: &OsStr) -> Result<(), Errno> {
     match fs::unlink(dir, file) {
         Err(Errno::NOENT) => Ok(()),
         done => done,
@@ -297,14 +304,38 @@ mod tests {
                 NamedOptions { kind: Kind::Listener, spec: Some(spec), role_byte: Some(BYTE_LISTENER), ..options() };
             named(at("bell").as_os_str(), &o).unwrap()
         };
+        // As a listener that was killed leaves it: the last one out of a living one removes the segment alone.
+        let dead = || {
+            let living = listener();
+            std::fs::rename(at("bell"), at("away")).unwrap();
+            drop(living);
+            std::fs::rename(at("away"), at("bell")).unwrap();
+        };
+        // A process that another test starts meanwhile may have the socket open a little longer.
+        let close = |socket: std::os::unix::net::UnixListener| {
+            drop(socket);
+            while std::os::unix::net::UnixStream::connect(at("bell.sock")).is_ok() {
+                std::thread::yield_now();
+            }
+        };
         let living = listener();
-        drop(std::os::unix::net::UnixListener::bind(at("bell.sock")).unwrap());
+        close(std::os::unix::net::UnixListener::bind(at("bell.sock")).unwrap());
         assert_eq!(dir.cleaned(), [Outcome::Kept("in use".into())]);
         drop(living);
+        assert_eq!(dir.names(), ["bell.sock"]);
+        dead();
+        assert_eq!(dir.cleaned(), [Outcome::Removed]);
         assert!(dir.names().is_empty());
-        let living = listener();
+        // Somebody listens there, or it is no socket at all.
+        let other = std::os::unix::net::UnixListener::bind(at("bell.sock")).unwrap();
+        dead();
+        assert_eq!(dir.cleaned(), [Outcome::Removed]);
+        assert_eq!(dir.names(), ["bell.sock"]);
+        close(other);
+        std::fs::remove_file(at("bell.sock")).unwrap();
         std::fs::write(at("bell.sock"), b"a file of somebody's").unwrap();
-        drop(living);
+        dead();
+        assert_eq!(dir.cleaned(), [Outcome::Removed, Outcome::NotRamway]);
         assert_eq!(dir.names(), ["bell.sock"]);
     }
 }

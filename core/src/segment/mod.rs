@@ -15,9 +15,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
 
+pub(crate) use file::{FileId, leads_to};
 pub(crate) use format::{HeaderPage, RegionGeometry, RingGeometry, Spec, Valid, format, round_capacity, validate};
 pub(crate) use link::{Link, Probe, Role, SocketLink};
-pub(crate) use name::Name;
+pub(crate) use name::{Name, is_valid as is_valid_name};
 pub(crate) use named::{BYTE_LISTENER, Intent, Named, NamedLink, NamedOptions, named};
 
 use crate::error::Result;

@@ -138,6 +138,13 @@ impl Name {
         &self.path
     }
 
+    /// Whether the directory is the Ramway directory, by whatever path it was reached.
+    pub(crate) fn is_in_the_directory(&self) -> bool {
+        let root = fs::open_dir(&directory()).and_then(fs::stat);
+        let here = fs::stat(&self.dir);
+        matches!((root, here), (Ok(root), Ok(here)) if fs::identity(&root) == fs::identity(&here))
+    }
+
     /// Whether it was given as a path.
     pub(crate) fn is_path(&self) -> bool {
         self.is_path

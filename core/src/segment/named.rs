@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::birth::{Unborn, create_once, remove};
+use super::birth::{Unborn, create_once, unlink};
 use super::file::{FileId, check_file_system, dup, leads_to, open_regular, os, read_page};
 use super::format::{Spec, Valid, validate};
 use super::name::Name;
@@ -327,7 +327,7 @@ impl NamedLink {
         if undelivered::must_stay(&page, &valid) {
             return Ok(());
         }
-        remove(dir, &self.file, valid.header.kind).map_err(|e| os(e, "removing the segment"))
+        unlink(dir, &self.file).map_err(|e| os(e, "removing the segment"))
     }
 }
 

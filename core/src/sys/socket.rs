@@ -7,11 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SocketAddrUnix,
 };
 
+use super::fs;
 use super::os::peer::{self, DESCRIPTORS, PATH_LIMIT};
 pub(crate) use super::os::peer::{credentials, overflow_uid};
 pub(crate) use super::os::set::Set;
@@ -62,26 +64,77 @@ fn stream() -> Result<OwnedFd> {
     peer::stream().map_err(|e| Error::os(e.raw_os_error(), "socket(AF_UNIX)"))
 }
 
-/// A listening socket at `file_name`, which must be absent, with exactly the permission bits `mode`.
+/// A listening socket at `file_name`, which must be absent, with exactly the permission bits `mode`, and what `lstat`
+/// says of its name.
 pub(crate) fn listen(
     dir: BorrowedFd<'_>,
     dir_path: &OsStr,
     file_name: &OsStr,
     mode: u32,
     backlog: i32,
-) -> Result<OwnedFd> {
+) -> Result<(OwnedFd, Stat)> {
     let address = address(dir, dir_path, file_name)?;
     let fd = stream()?;
-    peer::mode_before_bind(fd.as_fd(), mode).map_err(|e| Error::os(e.raw_os_error(), "fchmod of the socket"))?;
-    rustix::net::bind(&fd, &address).map_err(|e| Error::os(e.raw_os_error(), "bind"))?;
+    let os = |e: Errno, what: &str| Error::os(e.raw_os_error(), what);
+    peer::mode_before_bind(fd.as_fd(), mode).map_err(|e| os(e, "fchmod of the socket"))?;
+    match rustix::net::bind(&fd, &address) {
+        Err(Errno::ADDRINUSE) => {
+            let text = "another program made a socket of this name just now; stop it, or pick another name";
+            return Err(Error::new(ErrorKind::AlreadyExists, text));
+        }
+        bound => bound.map_err(|e| os(e, "bind"))?,
+    }
+    let made = match fs::stat_at(dir, file_name) {
+        Ok(Some(stat)) if fs::is_socket(&stat) => stat,
+        Ok(_) => return Err(Error::new(ErrorKind::AlreadyExists, "somebody replaced the socket that was just bound")),
+        Err(e) => return Err(os(e, "looking at the socket")),
+    };
     // `bind` takes the umask's bits away; this gives those back that were asked for.
     let listening = peer::set_mode(dir, file_name, mode)
-        .and_then(|()| rustix::net::listen(&fd, backlog).map_err(|e| Error::os(e.raw_os_error(), "listen")));
+        .and_then(|()| rustix::net::listen(&fd, backlog).map_err(|e| os(e, "listen")));
     if let Err(error) = listening {
-        let _ = rustix::fs::unlinkat(dir, file_name, rustix::fs::AtFlags::empty());
+        if is_still(dir, file_name, &made) {
+            let _ = fs::unlink(dir, file_name);
+        }
         return Err(error);
     }
-    Ok(fd)
+    Ok((fd, made))
+}
+
+fn is_still(dir: BorrowedFd<'_>, file_name: &OsStr, stat: &Stat) -> bool {
+    matches!(fs::stat_at(dir, file_name), Ok(Some(now)) if fs::identity(&now) == fs::identity(stat))
+}
+
+/// What [`remove_dead`] left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remains {
+    /// Nothing has the name, or has it any more.
+    Nothing,
+    /// Somebody listens there.
+    Live,
+    /// It is no socket but this.
+    Other(&'static str),
+}
+
+/// Removes a socket where nobody listens: one that refuses a connection. Nothing else is proof of that. Never waits.
+pub(crate) fn remove_dead(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) -> Result<Remains> {
+    let os = |e: Errno, what: &str| Error::os(e.raw_os_error(), what);
+    let Some(stat) = fs::stat_at(dir, file_name).map_err(|e| os(e, "looking at it"))? else {
+        return Ok(Remains::Nothing);
+    };
+    if !fs::is_socket(&stat) {
+        return Ok(Remains::Other(fs::describe(&stat)));
+    }
+    match rustix::net::connect(&stream()?, &address(dir, dir_path, file_name)?) {
+        Err(Errno::CONNREFUSED) if is_still(dir, file_name, &stat) => match fs::unlink(dir, file_name) {
+            Ok(()) | Err(Errno::NOENT) => Ok(Remains::Nothing),
+            Err(e) => Err(os(e, "removing it, as nobody listens there")),
+        },
+        Err(Errno::NOENT) => Ok(Remains::Nothing),
+        Err(e @ (Errno::ACCESS | Errno::PERM)) => Err(os(e, "asking whether somebody listens there")),
+        // Connected, a full backlog, a socket of another type: somebody has it open.
+        _ => Ok(Remains::Live),
+    }
 }
 
 /// Why an attempt to connect met nobody.

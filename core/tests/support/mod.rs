@@ -277,6 +277,19 @@ pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// A socket of another program's that nobody listens at any more.
+pub fn dead_socket(path: impl AsRef<Path>) {
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    is_refused(path);
+}
+
+/// Waits until a socket that was closed is: a process that another thread is just starting has it open until then.
+pub fn is_refused(path: impl AsRef<Path>) {
+    use std::io::ErrorKind::ConnectionRefused;
+    use std::os::unix::net::UnixStream;
+    eventually("nobody listens", || UnixStream::connect(&path).is_err_and(|e| e.kind() == ConnectionRefused));
+}
+
 /// How many descriptors this process has.
 pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()

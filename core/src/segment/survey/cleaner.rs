@@ -111,6 +111,6 @@ fn clean_once(name: &Name, options: &CleanOptions) -> Result<Outcome> {
         return Ok(kept);
     }
     let kind = kind.map_or(Kind::Ring, |valid| valid.header.kind);
-    remove(name.dir(), name.file(), kind).map_err(|e| Error::os(e.raw_os_error(), "removing the name"))?;
+    remove(name, kind).map_err(|e| Error::os(e.raw_os_error(), "removing the name"))?;
     Ok(Outcome::Removed)
 }
