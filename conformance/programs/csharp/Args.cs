@@ -19,7 +19,7 @@ namespace Ramway.Conformance
         {
             "ring", "back", "listen", "connect", "region", "create", "capacity", "align", "wait", "timeout", "cpu", "sizes",
             "start", "count", "until", "resume", "batch", "how", "endings", "progress", "linger", "oversize", "pace", "work",
-            "group", "check", "role", "size", "pause", "warm-up",
+            "group", "check", "role", "size", "pause", "warm-up", "poll",
         };
 
         private readonly Dictionary<string, string> given = new Dictionary<string, string>();
@@ -56,7 +56,9 @@ namespace Ramway.Conformance
             long limit = Number("timeout", 20_000);
             Timeout = limit == 0 ? (TimeSpan?)null : TimeSpan.FromMilliseconds(limit);
             string? calls = Environment.GetEnvironmentVariable("RAMWAY_CONFORMANCE_CALLS");
-            Asynchronous = calls == "async" || (calls != "sync" && Wait == WaitMode.Block);
+            long poll = Number("poll", -1);
+            Poll = poll < 0 ? (TimeSpan?)null : TimeSpan.FromTicks(poll * 10);
+            Asynchronous = Poll == null && (calls == "async" || (calls != "sync" && Wait == WaitMode.Block));
             Cpu = (int)Number("cpu", -1);
             Sizes = new Sizes(Text("sizes", "mixed"));
             Size = Number("size", 0);
@@ -108,6 +110,9 @@ namespace Ramway.Conformance
 
         /// <summary>The longest single wait; null for no limit.</summary>
         internal TimeSpan? Timeout { get; }
+
+        /// <summary>How long each call of a wait lasts that is made of many; null for a wait that is one call.</summary>
+        internal TimeSpan? Poll { get; }
 
         /// <summary>Whether no flag says how long a wait may last, and a loop over all messages will do.</summary>
         internal bool Patient => Maybe("timeout") == null;
@@ -179,6 +184,26 @@ namespace Ramway.Conformance
 
         /// <summary>The first message's number.</summary>
         internal long First => Math.Max(Start, 0);
+    }
+
+    /// <summary>One wait: a call, or with --poll many short ones, until one of them gives something else than a time-out.</summary>
+    internal readonly struct Waiting
+    {
+        private readonly Args args;
+        private readonly long began;
+
+        internal Waiting(Args args)
+        {
+            this.args = args;
+            began = args.Poll == null ? 0 : Clock.Now;
+        }
+
+        /// <summary>The time-out of each call.</summary>
+        internal TimeSpan? Each => args.Poll ?? args.Timeout;
+
+        /// <summary>Whether another call follows after this.</summary>
+        internal bool GoesOn(RamwayException e) => args.Poll != null && e.Kind == ErrorKind.TimedOut &&
+            (args.Timeout == null || Clock.MsSince(began) < args.Timeout.Value.TotalMilliseconds);
     }
 
     /// <summary>How long each message is.</summary>

@@ -98,7 +98,7 @@ namespace Ramway.Conformance
             if (!never && received % 4 == 3)
             {
                 // What may be kept longer than a message comes in between.
-                using OwnedMessage owned = rx.RecvMemory(args.Timeout);
+                using OwnedMessage owned = place.Await(limit => rx.RecvMemory(limit));
                 Take(owned.TypeId, owned.Tag, owned.Memory.Span);
                 return;
             }
@@ -123,7 +123,7 @@ namespace Ramway.Conformance
             Batch batch;
             if (!never)
             {
-                batch = rx.RecvBatch(most, args.Timeout);
+                batch = place.ReceiveBatch(most);
             }
             else if (!rx.TryRecvBatch(most, out batch))
             {
@@ -144,7 +144,11 @@ namespace Ramway.Conformance
             MessageInfo info;
             if (!never)
             {
-                rx.RecvInto(target, out info, args.Timeout);
+                info = place.Await(limit =>
+                {
+                    rx.RecvInto(target, out MessageInfo found, limit);
+                    return found;
+                });
             }
             else if (!rx.TryRecvInto(target, out info))
             {

@@ -110,7 +110,52 @@ namespace Ramway.Conformance
         }
 
         /// <summary>Waits for a message, for as long as a wait may last.</summary>
-        internal Message Receive() => Rx.Recv(args.Timeout);
+        internal Message Receive()
+        {
+            var waiting = new Waiting(args);
+            for (;;)
+            {
+                try
+                {
+                    return Rx.Recv(waiting.Each);
+                }
+                catch (RamwayException e) when (waiting.GoesOn(e))
+                {
+                }
+            }
+        }
+
+        /// <summary>The same for a batch.</summary>
+        internal Batch ReceiveBatch(int most)
+        {
+            var waiting = new Waiting(args);
+            for (;;)
+            {
+                try
+                {
+                    return Rx.RecvBatch(most, waiting.Each);
+                }
+                catch (RamwayException e) when (waiting.GoesOn(e))
+                {
+                }
+            }
+        }
+
+        /// <summary>The same for any other call that takes a time-out.</summary>
+        internal T Await<T>(Func<TimeSpan?, T> call)
+        {
+            var waiting = new Waiting(args);
+            for (;;)
+            {
+                try
+                {
+                    return call(waiting.Each);
+                }
+                catch (RamwayException e) when (waiting.GoesOn(e))
+                {
+                }
+            }
+        }
 
         /// <summary>
         /// Waits for what a call gives that waits without a thread, for as long as a wait may last: this program has nothing else
@@ -137,7 +182,37 @@ namespace Ramway.Conformance
         });
 
         /// <summary>Waits for room, for as long as a wait may last.</summary>
-        internal Slot Reserve(int length) => Tx.Reserve(length, args.Timeout);
+        internal Slot Reserve(int length)
+        {
+            var waiting = new Waiting(args);
+            for (;;)
+            {
+                try
+                {
+                    return Tx.Reserve(length, waiting.Each);
+                }
+                catch (RamwayException e) when (waiting.GoesOn(e))
+                {
+                }
+            }
+        }
+
+        /// <summary>Sends, and waits for room for as long as a wait may last.</summary>
+        internal void Send(in Made m)
+        {
+            var waiting = new Waiting(args);
+            for (;;)
+            {
+                try
+                {
+                    Tx.Send(m.TypeId, m.Payload, m.Tag, waiting.Each);
+                    return;
+                }
+                catch (RamwayException e) when (waiting.GoesOn(e))
+                {
+                }
+            }
+        }
 
         /// <summary>
         /// Looks every millisecond until the other side's epoch differs from the noted one; false: none came in time.

@@ -41,7 +41,7 @@ namespace Ramway.Conformance
                 }
                 else if (!never)
                 {
-                    place.Tx.Send(m.TypeId, m.Payload, m.Tag, args.Timeout);
+                    place.Send(m);
                 }
                 else if (!place.Tx.TrySend(m.TypeId, m.Payload, m.Tag))
                 {
@@ -146,6 +146,8 @@ namespace Ramway.Conformance
     /// <summary>Whole milliseconds and nanoseconds of Stopwatch's time stamps.</summary>
     internal static class Clock
     {
+        internal static long Now => Stopwatch.GetTimestamp();
+
         internal static long MsSince(long began) => (Stopwatch.GetTimestamp() - began) * 1000 / Stopwatch.Frequency;
 
         internal static double Ns(long ticks) => ticks * 1e9 / Stopwatch.Frequency;
