@@ -34,7 +34,7 @@ struct args parse(int argc, char **argv) {
     static const char *const roles[] = {"consumer", "producer", NULL};
     struct args a = {.wait = RAMWAY_WAIT_HYBRID, .check = true, .capacity = 65536, .align = 16, .timeout_ms = 20000,
                      .cpu = -1, .sizes = SIZES_MIXED, .endings = 1, .linger_ms = -1, .group = 1, .start = -1,
-                     .count = -1, .until = -1};
+                     .count = -1, .until = -1, .poll_us = -1};
     const struct {
         const char *name;
         const char **text;
@@ -53,9 +53,9 @@ struct args parse(int argc, char **argv) {
         {"linger", NULL, NULL, &a.linger_ms},   {"pace", NULL, NULL, &a.pace_us},
         {"work", NULL, NULL, &a.work_us},       {"group", NULL, NULL, &a.group},
         {"start", NULL, NULL, &a.start},        {"count", NULL, NULL, &a.count},
-        {"until", NULL, NULL, &a.until},        {"wait", NULL, NULL, NULL},
-        {"how", NULL, NULL, NULL},              {"role", NULL, NULL, NULL},
-        {"sizes", NULL, NULL, NULL},
+        {"until", NULL, NULL, &a.until},        {"poll", NULL, NULL, &a.poll_us},
+        {"wait", NULL, NULL, NULL},             {"how", NULL, NULL, NULL},
+        {"role", NULL, NULL, NULL},             {"sizes", NULL, NULL, NULL},
     };
     enum { COUNT = sizeof flags / sizeof flags[0] };
     struct option options[COUNT + 1];

@@ -21,7 +21,7 @@ struct args {
     uint32_t wait;
     enum how how;
     int64_t capacity, align, timeout_ms, cpu, sizes, size, batch, endings, linger_ms, pace_us, work_us, group;
-    int64_t start, count, until; /* -1: not given */
+    int64_t start, count, until, poll_us; /* -1: not given */
 };
 
 struct args parse(int argc, char **argv);
@@ -29,6 +29,11 @@ struct args parse(int argc, char **argv);
 /* The longest single wait, as the library wants it. */
 static inline int64_t limit(const struct args *args) {
     return args->timeout_ms == 0 ? RAMWAY_FOREVER : args->timeout_ms * 1000000;
+}
+
+/* The time-out of one call: with --poll that, else the longest single wait. */
+static inline int64_t call_limit(const struct args *args) {
+    return args->poll_us < 0 ? limit(args) : args->poll_us * 1000;
 }
 
 /* ---- message.c ---- */

@@ -5,13 +5,30 @@
 
 /* Sends one message as --how says, waiting for room for as long as a wait may last. */
 static ramway_status put(ramway_sender *tx, const struct args *args, struct made m, bool flush) {
-    int64_t timeout = args->how == HOW_TRY ? RAMWAY_TRY : limit(args);
+    int64_t timeout = args->how == HOW_TRY ? RAMWAY_TRY : call_limit(args);
     if (args->how != HOW_RESERVE && flush) return ramway_inline_send(tx, m.type_id, m.tag, m.data, m.len, timeout);
     void *slot;
     ramway_status status = ramway_inline_reserve(tx, m.len, timeout, &slot);
     if (status != RAMWAY_OK) return status;
     memcpy(slot, m.data, m.len);
     return (flush ? ramway_inline_commit : ramway_inline_commit_unflushed)(tx, m.len, m.type_id, m.tag);
+}
+
+/* With --poll, whether a call that found nothing is made again: for as long as a wait may last. A time-out of 0 says Full
+ * and Empty, and at the end of the wait it is TimedOut whatever the last call said. */
+static bool poll_again(const struct args *args, ramway_status *status, int64_t began) {
+    if (args->poll_us < 0 || (*status != RAMWAY_TIMED_OUT && *status != RAMWAY_FULL && *status != RAMWAY_EMPTY)) return false;
+    if (limit(args) < 0 || now_ns() - began < limit(args)) return true;
+    *status = RAMWAY_TIMED_OUT;
+    return false;
+}
+
+static ramway_status put_polling(ramway_sender *tx, const struct args *args, struct made m, bool flush) {
+    int64_t began = now_ns();
+    ramway_status status;
+    do status = put(tx, args, m, flush);
+    while (poll_again(args, &status, began));
+    return status;
 }
 
 static bool is_ending(ramway_status status) {
@@ -45,7 +62,7 @@ void produce(const struct args *args) {
         bool flush = (sent + 1) % batch == 0 || next + 1 == end;
         uint32_t epoch = ramway_sender_peer_epoch(tx);
         int64_t began = now_ns();
-        ramway_status status = put(tx, args, make(&all, (uint64_t)next), flush);
+        ramway_status status = put_polling(tx, args, make(&all, (uint64_t)next), flush);
         if (status != RAMWAY_OK) {
             report_sender(status, sent, next, began);
             if (!is_ending(status) || ++endings >= args->endings) break;
@@ -106,7 +123,7 @@ static ramway_status get(ramway_receiver *rx, struct seen *seen, uint8_t *buffer
     size_t count = 1;
     ramway_status status;
     if (args->how == HOW_INTO) {
-        status = ramway_recv_into(rx, limit(args), buffer, seen->all.max, messages);
+        status = ramway_recv_into(rx, call_limit(args), buffer, seen->all.max, messages);
         if (status == RAMWAY_OK) take(seen, messages);
         return status;
     }
@@ -114,9 +131,9 @@ static ramway_status get(ramway_receiver *rx, struct seen *seen, uint8_t *buffer
         int64_t max = args->batch > 0 ? args->batch : 32;
         if (max > BATCH_MAX) max = BATCH_MAX;
         if (max > left(seen)) max = left(seen);
-        status = ramway_inline_recv_batch(rx, limit(args), messages, (size_t)max, &count);
+        status = ramway_inline_recv_batch(rx, call_limit(args), messages, (size_t)max, &count);
     } else {
-        status = ramway_inline_recv(rx, args->how == HOW_TRY ? RAMWAY_TRY : limit(args), messages);
+        status = ramway_inline_recv(rx, args->how == HOW_TRY ? RAMWAY_TRY : call_limit(args), messages);
     }
     if (status != RAMWAY_OK) return status;
     for (size_t i = 0; i < count; i++) take(seen, &messages[i]);
@@ -136,7 +153,9 @@ void consume(const struct args *args) {
     while (left(&seen) > 0) {
         uint32_t epoch = ramway_receiver_peer_epoch(rx);
         int64_t began = now_ns();
-        ramway_status status = get(rx, &seen, buffer);
+        ramway_status status;
+        do status = get(rx, &seen, buffer);
+        while (poll_again(args, &status, began));
         took = now_ns() - began;
         if (status == RAMWAY_OK) continue;
         if (is_ending(status) && ++endings < args->endings) {
@@ -164,7 +183,7 @@ void die(const struct args *args) {
         attached_sender(ends.sender);
         struct messages all = messages_new(args->sizes, ramway_sender_max_message_len(ends.sender));
         uint64_t next = (uint64_t)(args->start < 0 ? 0 : args->start), end = next + (uint64_t)args->count;
-        for (; next < end; next++) must(put(ends.sender, args, make(&all, next), true));
+        for (; next < end; next++) must(put_polling(ends.sender, args, make(&all, next), true));
         struct made m = make(&all, next);
         void *slot;
         must(ramway_inline_reserve(ends.sender, m.len, limit(args), &slot));

@@ -8,17 +8,23 @@
 #include <iostream>
 #include <poll.h>
 #include <sched.h>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
 using namespace std::chrono_literals;
+
+static const std::set<std::string> known{
+    "align",  "back",     "batch", "capacity", "check", "connect", "count",  "cpu",  "create", "endings",
+    "group",  "how",      "linger", "listen",  "oversize", "pace", "pause",  "poll", "progress", "region",
+    "resume", "ring",     "role",  "size",     "sizes", "start",   "timeout", "until", "wait",  "work"};
 
 arguments::arguments(int argc, char **argv) {
     if (argc < 2 || argc % 2 != 0) throw usage_error("COMMAND --flag value ...");
     command = argv[1];
     for (int i = 2; i < argc; i += 2) {
         const std::string flag = argv[i];
-        if (!flag.starts_with("--")) throw usage_error("not a flag: " + flag);
+        if (!flag.starts_with("--") || !known.contains(flag.substr(2))) throw usage_error("not a flag: " + flag);
         flags_[flag.substr(2)] = argv[i + 1];
     }
 }

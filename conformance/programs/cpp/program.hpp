@@ -28,6 +28,8 @@ class arguments {
     bool producer() const { return text("role") == "producer"; }
     // The longest single wait.
     std::chrono::nanoseconds limit() const;
+    // The time-out of one call: with --poll that, else the longest single wait.
+    std::chrono::nanoseconds call_limit() const { return has("poll") ? std::chrono::microseconds(number("poll", 0)) : limit(); }
     ramway::wait_policy wait() const;
 
   private:

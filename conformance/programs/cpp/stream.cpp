@@ -6,7 +6,7 @@
 // Sends one message as --how says, waiting for room for as long as a wait may last.
 static ramway::result<void> put(ramway::sender &tx, const arguments &args, const made &m, bool flush) {
     const auto how = args.text("how", "send");
-    const auto limit = how == "try" ? std::chrono::nanoseconds(0) : args.limit();
+    const auto limit = how == "try" ? std::chrono::nanoseconds(0) : args.call_limit();
     if (how != "reserve" && flush) {
         return limit == ramway::forever ? tx.send(m.type_id, m.data, m.tag) : tx.send_for(limit, m.type_id, m.data, m.tag);
     }
@@ -15,6 +15,22 @@ static ramway::result<void> put(ramway::sender &tx, const arguments &args, const
     std::ranges::copy(m.data, slot->data().begin());
     return flush ? (*std::move(slot)).commit(m.data.size(), m.type_id, m.tag)
                  : (*std::move(slot)).commit_unflushed(m.data.size(), m.type_id, m.tag);
+}
+
+// With --poll, whether a call that found nothing is made again: for as long as a wait may last. A time-out of 0 says full
+// and empty, and at the end of the wait it is timed_out whatever the last call said.
+static bool poll_again(const arguments &args, ramway::status &s, clock_type::time_point began) {
+    if (!args.has("poll") || (s != ramway::status::timed_out && s != ramway::status::full && s != ramway::status::empty)) return false;
+    if (args.limit() == ramway::forever || clock_type::now() - began < args.limit()) return true;
+    s = ramway::status::timed_out;
+    return false;
+}
+
+static ramway::status put_polling(ramway::sender &tx, const arguments &args, const made &m, bool flush) {
+    const auto began = clock_type::now();
+    auto s = put(tx, args, m, flush).code();
+    while (poll_again(args, s, began)) s = put(tx, args, m, flush).code();
+    return s;
 }
 
 // Waits for a successor of the other side; false if none comes in time.
@@ -57,9 +73,9 @@ void produce(const arguments &args) {
         const bool flush = (sent + 1) % batch == 0 || next + 1 == end;
         const auto epoch = e.tx.peer_epoch();
         const auto began = clock_type::now();
-        if (const auto outcome = put(e.tx, args, all[static_cast<std::uint64_t>(next)], flush); !outcome) {
-            report(outcome.code(), sent, next, ms_since(began));
-            if (!is_ending(outcome.code()) || ++endings >= wanted) break;
+        if (const auto s = put_polling(e.tx, args, all[static_cast<std::uint64_t>(next)], flush); s != ramway::status::ok) {
+            report(s, sent, next, ms_since(began));
+            if (!is_ending(s) || ++endings >= wanted) break;
             if (successor(args, e.tx, epoch)) continue;
             report(ramway::status::timed_out, sent, next, ms_since(began));
             break;
@@ -113,7 +129,7 @@ class seen {
 class getter {
   public:
     getter(const arguments &args, ramway::receiver &rx, seen &seen)
-        : how_(args.text("how", "recv")), limit_(how_ == "try" ? std::chrono::nanoseconds(0) : args.limit()), rx_(rx),
+        : how_(args.text("how", "recv")), limit_(how_ == "try" ? std::chrono::nanoseconds(0) : args.call_limit()), rx_(rx),
           seen_(seen), views_(static_cast<std::size_t>(std::max<std::int64_t>(args.number("batch", 32), 1))),
           buffer_(how_ == "into" ? longest(rx.capacity()) : 0) {}
 
@@ -158,6 +174,7 @@ void consume(const arguments &args) {
         const auto epoch = e.rx.peer_epoch();
         const auto began = clock_type::now();
         auto status = get();
+        while (poll_again(args, status, began)) status = get();
         took = ms_since(began);
         if (status == ramway::status::ok) continue;
         if (is_ending(status) && ++endings < wanted) {

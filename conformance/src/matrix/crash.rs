@@ -12,7 +12,7 @@ use crate::run::{Event, Program, Scene};
 /// side it would be the 20 s of `--timeout`.
 const NOTICED: Duration = Duration::from_secs(3);
 
-fn in_time(death: Instant, event: &Event) -> Result<()> {
+pub fn in_time(death: Instant, event: &Event) -> Result<()> {
     let late = event.at.saturating_duration_since(death);
     if late <= NOTICED {
         return Ok(());

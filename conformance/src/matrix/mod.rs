@@ -4,6 +4,7 @@ mod crash;
 mod endings;
 mod limits;
 mod pair;
+mod polls;
 mod report;
 mod show;
 mod spread;
@@ -95,6 +96,7 @@ const SCENARIOS: &[Scenario] = &[
     scenario("sleepers-learn", BOTH, Load::Idle, crash::sleepers_learn),
     scenario("killed-at-random", RING, Load::Busy, crash::killed_at_random),
     scenario("cut-off", BUS, Load::Busy, crash::cut_off),
+    scenario("short-waits", BOTH, Load::Busy, polls::short_waits),
 ];
 
 /// What is to be played.
@@ -174,18 +176,18 @@ pub fn play(args: &Args) -> Result<Report> {
     }
     let messages = if args.quick { 5000 } else { 100_000 };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let outcomes = play_all(&jobs, messages, seed);
+    let outcomes = play_all(&jobs, messages, seed, args.spread);
     let languages = here.iter().map(|language| language.name.clone()).collect();
     Ok(Report { languages, skipped, messages, seed, seconds: began.elapsed().as_secs_f64(), outcomes })
 }
 
-fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64) -> Vec<Outcome> {
+fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, spread: bool) -> Vec<Outcome> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let shared = Processors { free: Mutex::new(processors), freed: Condvar::new() };
     let bar = progress(jobs.len());
     let outcomes = work::each(jobs, 2 * processors, |at, job| {
         bar.set_message(format!("{} → {}", job.producer.name, job.consumer.name));
-        let outcome = play_one(job, messages, seed ^ at as u64, processors, &shared);
+        let outcome = play_one(job, messages, seed ^ at as u64, spread, processors, &shared);
         bar.inc(1);
         outcome
     });
@@ -193,10 +195,10 @@ fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64) -> Vec<Outcome> {
     outcomes
 }
 
-fn play_one(job: &Job<'_>, messages: u64, seed: u64, processors: usize, shared: &Processors) -> Outcome {
+fn play_one(job: &Job<'_>, messages: u64, seed: u64, spread: bool, processors: usize, shared: &Processors) -> Outcome {
     let &Job { producer, consumer, over, scenario, number } = job;
     let random = fastrand::Rng::with_seed(seed);
-    let mut pair = Pair { producer, consumer, over, variant: number, messages, random };
+    let mut pair = Pair { producer, consumer, over, variant: number, messages, spread, random };
     // Two programs that spin need two processors; two that sleep in turns need about one.
     let cores = match scenario.load {
         Load::Idle => 0,

@@ -31,6 +31,8 @@ pub struct Pair<'a> {
     pub variant: usize,
     /// How many messages make a long stream.
     pub messages: u64,
+    /// Whether other pairs play a share of the scenarios (`--spread`).
+    pub spread: bool,
     pub random: fastrand::Rng,
 }
 

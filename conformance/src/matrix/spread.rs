@@ -68,7 +68,7 @@ mod tests {
     use std::path::PathBuf;
 
     const BOTH: &[Over] = &[Over::Ring, Over::Bus];
-    const SCENARIOS: usize = 18;
+    const SCENARIOS: usize = 19;
 
     fn languages(names: &[&str]) -> Vec<Language> {
         let made = |name: &&str| {
@@ -141,13 +141,13 @@ mod tests {
             for c in (1..all.len()).filter(|&c| c != p) {
                 let kotlin = [p, c].iter().any(|&one| all[one].is("kotlin"));
                 let expected = if !kotlin {
-                    6
+                    SCENARIOS / 3..=SCENARIOS / 3 + 1
                 } else if [p, c].iter().any(|&one| all[one].is("java")) {
-                    SCENARIOS
+                    SCENARIOS..=SCENARIOS
                 } else {
-                    0
+                    0..=0
                 };
-                assert_eq!(jobs(p, c), expected, "{} to {}", all[p].id, all[c].id);
+                assert!(expected.contains(&jobs(p, c)), "{} to {}: {}", all[p].id, all[c].id, jobs(p, c));
             }
         }
     }

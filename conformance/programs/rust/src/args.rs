@@ -58,6 +58,8 @@ pub(crate) struct Args {
     pub(crate) oversize: Yes,
     #[arg(long, default_value_t = 0)]
     pub(crate) pace: u64,
+    #[arg(long)]
+    pub(crate) poll: Option<u64>,
     #[arg(long, default_value_t = 0)]
     pub(crate) work: u64,
     #[arg(long, default_value_t = 1)]
@@ -144,6 +146,11 @@ impl Args {
     /// The longest single wait; `None` is without a limit.
     pub(crate) fn limit(&self) -> Option<Duration> {
         (self.timeout > 0).then_some(Duration::from_millis(self.timeout))
+    }
+
+    /// The time-out of one call: with `--poll` that, else the longest single wait.
+    pub(crate) fn call_limit(&self) -> Option<Duration> {
+        self.poll.map(Duration::from_micros).or_else(|| self.limit())
     }
 
     pub(crate) fn policy(&self) -> WaitPolicy {

@@ -1,7 +1,7 @@
 //! `produce`, `consume` and `die`.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ramway::{ErrorKind, Receiver, Result, Sender};
 
@@ -14,8 +14,9 @@ use crate::{Call, Stop, die as crash, is_ending, linger, wait_for_successor};
 fn put(tx: &mut Sender, args: &Args, message: &Made<'_>, flush: bool) -> Result<()> {
     let Made { type_id, tag, payload } = *message;
     let how = args.how.unwrap_or(How::Send);
-    if how != How::Reserve && flush {
-        match (tx.try_send_tagged(type_id, tag, payload), args.limit()) {
+    // With `--poll`, the room is waited for by no other call than the one with that time-out.
+    if how != How::Reserve && flush && args.poll.is_none() {
+        match (tx.try_send_tagged(type_id, tag, payload), args.call_limit()) {
             (Err(full), None) if full.kind() == ErrorKind::Full && how == How::Send => {
                 return tx.send_tagged(type_id, tag, payload);
             }
@@ -24,7 +25,7 @@ fn put(tx: &mut Sender, args: &Args, message: &Made<'_>, flush: bool) -> Result<
             (outcome, _) => return outcome,
         }
     }
-    let slot = match (how, args.limit()) {
+    let slot = match (how, args.call_limit()) {
         (How::Try, _) => tx.try_reserve(payload.len()),
         (_, Some(limit)) => tx.reserve_timeout(payload.len(), limit),
         (_, None) => tx.reserve(payload.len()),
@@ -32,6 +33,20 @@ fn put(tx: &mut Sender, args: &Args, message: &Made<'_>, flush: bool) -> Result<
     let mut slot = slot?.with_type_id(type_id).with_tag(tag);
     slot.copy_from_slice(payload);
     if flush { slot.commit(payload.len()) } else { slot.commit_unflushed(payload.len()) }
+}
+
+/// A call, with `--poll` again and again for as long as a wait may last.
+fn polling<T>(args: &Args, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    let began = Instant::now();
+    loop {
+        let outcome = call();
+        let again = matches!(&outcome, Err(cause) if cause.kind() == ErrorKind::TimedOut)
+            && args.poll.is_some()
+            && args.limit().is_none_or(|limit| began.elapsed() < limit);
+        if !again {
+            return outcome;
+        }
+    }
 }
 
 /// The number after the ring's last message.
@@ -62,7 +77,8 @@ pub(crate) fn produce(args: &Args) -> Result<(), Stop> {
     while next < end {
         let flush = (sent + 1) % batch == 0 || next + 1 == end;
         let call = Call::begin(tx.peer_epoch());
-        if let Err(cause) = put(tx, args, &messages.make(next), flush) {
+        let message = messages.make(next);
+        if let Err(cause) = polling(args, || put(tx, args, &message, flush)) {
             let mut kind = cause.kind();
             endings += u64::from(is_ending(kind));
             if is_ending(kind) && endings < args.endings {
@@ -145,21 +161,21 @@ fn get(rx: &mut Receiver, seen: &mut Seen<'_>, buffer: &mut Vec<u8>) -> Result<R
     match args.how.unwrap_or(How::Recv) {
         How::Batch => {
             let max = args.batch.unwrap_or(32).min(seen.left()) as usize;
-            let mut batch = match args.limit() {
+            let mut batch = match args.call_limit() {
                 Some(limit) => rx.recv_batch_timeout(max, limit)?,
                 None => rx.recv_batch(max)?,
             };
             Ok(batch.iter().try_for_each(|message| seen.take(message.type_id(), message.tag(), &message)))
         }
         How::Into => {
-            let meta = match args.limit() {
+            let meta = match args.call_limit() {
                 Some(limit) => rx.recv_into_timeout(buffer, limit)?,
                 None => rx.recv_into(buffer)?,
             };
             Ok(seen.take(meta.type_id, meta.tag, buffer))
         }
         how => {
-            let message = match args.limit() {
+            let message = match args.call_limit() {
                 _ if how == How::Try => rx.try_recv()?,
                 Some(limit) => rx.recv_timeout(limit)?,
                 None => rx.recv()?,
@@ -178,7 +194,7 @@ pub(crate) fn consume(args: &Args) -> Result<(), Stop> {
     let (mut endings, mut last_ms) = (0, 0);
     while seen.left() > 0 {
         let call = Call::begin(rx.peer_epoch());
-        let outcome = get(rx, &mut seen, &mut buffer);
+        let outcome = polling(args, || get(rx, &mut seen, &mut buffer));
         if seen.left() == 0 || outcome.is_err() {
             last_ms = call.elapsed_ms();
         }
@@ -217,7 +233,8 @@ pub(crate) fn die(args: &Args) -> Result<(), Stop> {
             let messages = Messages::new(args.sizes, tx.max_message_len() as u64);
             let start = args.start.unwrap_or(0);
             for seq in start..start + count {
-                put(tx, args, &messages.make(seq), true)?;
+                let message = messages.make(seq);
+                polling(args, || put(tx, args, &message, true))?;
             }
             let next = start + count;
             let Made { type_id, tag, payload } = messages.make(next);
