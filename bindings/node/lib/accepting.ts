@@ -27,6 +27,11 @@ export interface Sink<T> {
   failed(error: unknown): void;
 }
 
+/** What a time-out says of the listener at `name`. */
+export function nobody(name: string): string {
+  return `nobody connected to the listener '${name}'`;
+}
+
 /** The accepting of one listener: one thread of the native half at a time, while somebody wants a connection. */
 export class Accepting<T extends Closable> {
   private readonly waiters: Waiter<T>[] = [];
@@ -65,7 +70,8 @@ export class Accepting<T extends Closable> {
         return;
       }
       const once = options.timeout === 0;
-      const settled = limit(once ? { signal: options.signal } : options, (reason) => {
+      const late = () => nobody(this.name);
+      const settled = limit(once ? { signal: options.signal } : options, late, (reason) => {
         this.waiters.splice(this.waiters.indexOf(waiter), 1);
         waiter.reject(reason);
         this.restIfUnwanted();
@@ -151,7 +157,7 @@ export class Accepting<T extends Closable> {
       if (bus !== null || this.closed) continue;
       for (const waiter of lookers) {
         const at = this.waiters.indexOf(waiter);
-        if (at !== -1) this.waiters.splice(at, 1)[0]!.reject(timedOut());
+        if (at !== -1) this.waiters.splice(at, 1)[0]!.reject(timedOut(nobody(this.name)));
       }
       // One who asked for a look meanwhile is served before anybody sleeps.
       if (!this.waiters.some((waiter) => waiter.once)) await this.readable();

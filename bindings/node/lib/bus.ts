@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { clearTimeout, setTimeout } from 'node:timers';
 import * as native from '../native.cjs';
-import { Accepting } from './accepting.js';
+import { Accepting, nobody } from './accepting.js';
 import type { Batch } from './batch.js';
 import { call, RamwayError } from './errors.js';
 import type { Message } from './message.js';
@@ -21,9 +21,10 @@ import {
   type WaitPolicy,
 } from './options.js';
 import { type FrameInfo, Receiver } from './receiver.js';
-import { type Filled, type FrameOptions, Sender } from './sender.js';
+import { Sender } from './sender.js';
+import type { Filled, FrameOptions, TensorFill, TensorFilled, TensorOptions } from './sending.js';
 import { type Data, type DuplexOptions, duplexOf } from './streams.js';
-import type { TensorLike } from './tensor.js';
+import type { TensorLike, TensorShape, TypedArray } from './tensor.js';
 import { blockUntil, checkWait, roundUntil, type SyncOptions, timedOut, type WaitOptions } from './waiting.js';
 
 /** Milliseconds between two looks at a peer that has ended its sending half: nothing tells of the other one's end. */
@@ -76,8 +77,9 @@ export class Bus
     this.name = name;
     this.peerUid = bus.peerUid;
     this.peerPid = bus.peerPid;
-    this.#sender = bus.sender && new Sender(bus.sender, policy);
-    this.#receiver = bus.receiver && new Receiver(bus.receiver, policy);
+    const of = `the bus '${name}'`;
+    this.#sender = bus.sender && new Sender(bus.sender, policy, of);
+    this.#receiver = bus.receiver && new Receiver(bus.receiver, policy, of);
     this.#senderEnded = this.#sender === undefined;
     this.#receiverEnded = this.#receiver === undefined;
     this.#forward();
@@ -141,7 +143,7 @@ export class Bus
         const round = roundUntil(deadline);
         const bus = call(() => listener.acceptSync(round));
         if (bus !== null) return new Bus(bus, at, settings.wait);
-        if (round === 0) throw timedOut();
+        if (round === 0) throw timedOut(nobody(at));
       }
     } finally {
       listener.close();
@@ -175,6 +177,21 @@ export class Bus
     this.sender.sendSync(data, options);
   }
 
+  /** {@link Sender.sendVectored} */
+  sendVectored(pieces: Iterable<Data>, options?: FrameOptions & WaitOptions): Promise<void> {
+    return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.sendVectored(pieces, options);
+  }
+
+  /** {@link Sender.trySendVectored} */
+  trySendVectored(pieces: Iterable<Data>, options?: FrameOptions): boolean {
+    return this.sender.trySendVectored(pieces, options);
+  }
+
+  /** {@link Sender.sendVectoredSync} */
+  sendVectoredSync(pieces: Iterable<Data>, options?: FrameOptions & SyncOptions): void {
+    this.sender.sendVectoredSync(pieces, options);
+  }
+
   /** {@link Sender.sendBatch} */
   sendBatch(messages: Iterable<Data>, options?: FrameOptions & WaitOptions): Promise<number> {
     return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.sendBatch(messages, options);
@@ -200,13 +217,31 @@ export class Bus
   }
 
   /** {@link Sender.sendTensor} */
-  sendTensor(tensor: TensorLike, options?: { tag?: number | bigint | undefined } & WaitOptions): Promise<void> {
+  sendTensor(tensor: TensorLike, options?: TensorOptions & WaitOptions): Promise<void> {
     return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.sendTensor(tensor, options);
   }
 
   /** {@link Sender.trySendTensor} */
-  trySendTensor(tensor: TensorLike, options?: { tag?: number | bigint | undefined }): boolean {
+  trySendTensor(tensor: TensorLike, options?: TensorOptions): boolean {
     return this.sender.trySendTensor(tensor, options);
+  }
+
+  /** {@link Sender.reserveTensor} */
+  reserveTensor<T extends TypedArray = TypedArray>(
+    tensor: TensorShape,
+    fill: TensorFill<T>,
+    options?: TensorOptions & WaitOptions,
+  ): Promise<void> {
+    return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.reserveTensor(tensor, fill, options);
+  }
+
+  /** {@link Sender.tryReserveTensor} */
+  tryReserveTensor<T extends TypedArray = TypedArray>(
+    tensor: TensorShape,
+    fill: (data: T) => TensorFilled,
+    options?: TensorOptions,
+  ): boolean {
+    return this.sender.tryReserveTensor(tensor, fill, options);
   }
 
   /** {@link Sender.flush} */
@@ -247,8 +282,8 @@ export class Bus
   }
 
   /** {@link Receiver.tryRecvBatch} */
-  tryRecvBatch(max?: number): Batch | null {
-    return this.receiver.tryRecvBatch(max);
+  tryRecvBatch(options?: { max?: number | undefined }): Batch | null {
+    return this.receiver.tryRecvBatch(options);
   }
 
   /** {@link Receiver.recvBatchSync} */

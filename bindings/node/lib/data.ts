@@ -24,6 +24,28 @@ export function bytesOf(data: Data): Uint8Array {
   throw invalid('data: expected a string, a typed array, a DataView or an ArrayBuffer');
 }
 
+/** A string and a typed array can be gone through too, and are no list of what to send. */
+export function checkList(what: string, list: unknown): void {
+  if (typeof list !== 'object' || list === null || !(Symbol.iterator in list) || ArrayBuffer.isView(list)) {
+    throw invalid(
+      `${what}: expected an array (or another iterable) of strings, typed arrays, DataViews or ArrayBuffers`,
+    );
+  }
+}
+
+/** The pieces of a message, and how long it is. */
+export function gathered(pieces: Iterable<Data>): { parts: Uint8Array[]; length: number } {
+  checkList('pieces', pieces);
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for (const piece of pieces) {
+    const bytes = bytesOf(piece);
+    parts.push(bytes);
+    length += bytes.length;
+  }
+  return { parts, length };
+}
+
 /** Why bytes that waited are not sent. */
 export function changed(length: number, now: number): RamwayError {
   if (now === 0) return new RamwayError('Detached', `the ${length} bytes to send were detached before there was room`);

@@ -1,6 +1,6 @@
 // What the two ends of a ring have in common: the native half, how they wait, who is at the other side.
 import { EventEmitter } from 'node:events';
-import { call } from './errors.js';
+import { call, RamwayError } from './errors.js';
 import { Idle } from './idle.js';
 import type { WaitPolicy } from './options.js';
 
@@ -29,14 +29,20 @@ export abstract class End<Events extends Record<keyof Events, unknown[]>> extend
   /** @internal */
   protected isClosed = false;
   private announced = false;
+  /** @internal What errors call it. */
+  protected readonly what: string;
 
-  /** @internal */
+  /** @internal `role`: sender or receiver. `of`: what it belongs to, where that is no named ring. */
   constructor(
     private readonly half: Native,
     /** @internal */
     protected policy: WaitPolicy,
+    role: string,
+    of: string | undefined,
   ) {
     super();
+    const owner = of ?? (half.name === null ? 'a ring without a name' : `the ring '${half.name}'`);
+    this.what = `the ${role} of ${owner}`;
     this.polls = call(() => half.polls());
     const end = this;
     this.idle = new Idle({
@@ -107,6 +113,11 @@ export abstract class End<Events extends Record<keyof Events, unknown[]>> extend
   unref(): this {
     this.idle.hold(false);
     return this;
+  }
+
+  /** @internal */
+  protected detached(): RamwayError {
+    return new RamwayError('Detached', `${this.what} is closed`);
   }
 
   /** @internal 'close', once. */

@@ -69,6 +69,14 @@ export function invalid(message: string): RamwayError {
   return new RamwayError('InvalidArgument', message);
 }
 
+/** What no program that was read by a type checker passes: an option that there is not, options that are no object. */
+export function mistake(message: string): TypeError {
+  return Object.assign(new TypeError(message), {
+    code: codeOf('InvalidArgument'),
+    kind: 'InvalidArgument' as ErrorKind,
+  });
+}
+
 /** Whether the other side closed in an orderly way. */
 export function isEnd(error: unknown): boolean {
   return error instanceof RamwayError && error.kind === 'Closed';

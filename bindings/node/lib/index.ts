@@ -20,9 +20,17 @@ export type {
 export { type FrameInfo, Receiver, type ReceiverEvents } from './receiver.js';
 export { Region } from './region.js';
 export { Ring } from './ring.js';
-export { type Filled, type FrameOptions, Sender, type SenderEvents } from './sender.js';
+export { Sender } from './sender.js';
+export type {
+  Filled,
+  FrameOptions,
+  SenderEvents,
+  TensorFill,
+  TensorFilled,
+  TensorOptions,
+} from './sending.js';
 export type { Data, DuplexOptions } from './streams.js';
-export type { Tensor, TensorLike, TypedArray } from './tensor.js';
+export type { Tensor, TensorLike, TensorShape, TypedArray } from './tensor.js';
 export type { SyncOptions, WaitOptions } from './waiting.js';
 
 /** The package's version. */

@@ -1,7 +1,7 @@
 // Listeners: a name that processes connect to, each with a bus of its own.
 import { EventEmitter } from 'node:events';
 import * as native from '../native.cjs';
-import { Accepting } from './accepting.js';
+import { Accepting, nobody } from './accepting.js';
 import { Bus } from './bus.js';
 import { call } from './errors.js';
 import { opening } from './opening.js';
@@ -105,8 +105,17 @@ export class Listener extends EventEmitter<ListenerEvents> implements AsyncItera
       const round = roundUntil(deadline);
       const bus = call(() => this.#native.acceptSync(round));
       if (bus !== null) return new Bus(bus, this.name, this.#policy);
-      if (round === 0) throw timedOut();
+      if (round === 0) throw timedOut(nobody(this.name));
     }
+  }
+
+  /** A connection that waits to be accepted, or null if there is none: at once, but for making its memory. Errors are
+   * those of `accept`. */
+  tryAccept(): Bus | null {
+    const kept = this.#accepting.takeKept();
+    if (kept !== undefined) return kept;
+    const bus = call(() => this.#native.acceptSync(0));
+    return bus && new Bus(bus, this.name, this.#policy);
   }
 
   /** How many connectors have been refused or have given up so far. */

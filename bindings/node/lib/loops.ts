@@ -6,7 +6,8 @@ import type { Receiver } from './receiver.js';
 import * as turn from './turn.js';
 import { checkWait } from './waiting.js';
 
-/** A loop over a receiver, which ends at the sender's close and with the receiver. */
+/** A loop over a receiver, which ends at the sender's close. A receiver that is closed here ends it by an error: half a
+ * stream is not to pass for the whole of it. */
 abstract class Loop<T> implements AsyncIterableIterator<T> {
   private done = false;
 
@@ -14,13 +15,13 @@ abstract class Loop<T> implements AsyncIterableIterator<T> {
     protected readonly receiver: Receiver,
     private readonly signal: AbortSignal | undefined,
   ) {
-    checkWait({ signal });
+    if (signal !== undefined) checkWait({ signal });
   }
 
   protected abstract step(): T | null;
 
   next(): Promise<IteratorResult<T>> {
-    if (this.done || this.receiver.closed) return Promise.resolve({ done: true, value: undefined });
+    if (this.done) return Promise.resolve({ done: true, value: undefined });
     try {
       this.signal?.throwIfAborted();
       this.receiver.checkLoop();
@@ -44,9 +45,7 @@ abstract class Loop<T> implements AsyncIterableIterator<T> {
     const kind = error instanceof RamwayError ? error.kind : '';
     // What another receive has is not this loop's.
     if (!this.receiver.closed && kind !== 'Busy') this.receiver.giveUp();
-    if (isEnd(error) || (kind === 'Detached' && this.receiver.closed)) {
-      return Promise.resolve({ done: true, value: undefined });
-    }
+    if (isEnd(error)) return Promise.resolve({ done: true, value: undefined });
     return Promise.reject(error);
   }
 

@@ -6,10 +6,20 @@ import { End, LOOKS } from './end.js';
 import { call, invalid, isEnd, RamwayError } from './errors.js';
 import { BatchLoop, MessageLoop } from './loops.js';
 import type { Message } from './message.js';
-import type { WaitPolicy } from './options.js';
+import { checkNames, type WaitPolicy } from './options.js';
 import { readableOf } from './streams.js';
 import * as turn from './turn.js';
-import { blockUntil, checkWait, limit, roundUntil, type SyncOptions, timedOut, type WaitOptions } from './waiting.js';
+import {
+  blockUntil,
+  checkCall,
+  limit,
+  roundUntil,
+  SYNC_NAMES,
+  type SyncOptions,
+  timedOut,
+  WAIT_NAMES,
+  type WaitOptions,
+} from './waiting.js';
 
 /** What a frame says besides its bytes. */
 export interface FrameInfo {
@@ -23,6 +33,11 @@ export interface FrameInfo {
 const TOGETHER = 64;
 /** Messages of a batch where nobody says how many. */
 const BATCH = 1024;
+const BATCH_TRY = ['max'];
+const BATCH_WAIT = ['max', ...WAIT_NAMES];
+const BATCH_SYNC = ['max', ...SYNC_NAMES];
+const LOOP = ['signal'];
+const BATCH_LOOP = ['max', 'signal'];
 /** Looks before a wait begins: an answer that comes within a few hundred nanoseconds is received at once. */
 const FIRST_LOOKS = 24;
 /** Milliseconds between two system calls that ask whether the sender lives. */
@@ -66,8 +81,9 @@ export class Receiver extends End<ReceiverEvents> {
   constructor(
     private readonly native: NativeReceiver,
     policy: WaitPolicy = 'hybrid',
+    of?: string,
   ) {
-    super(native, policy);
+    super(native, policy, 'receiver', of);
     const memory = call(() => native.memory());
     this.header = memory.header;
     this.consumer = new Consumer(native, memory);
@@ -79,20 +95,21 @@ export class Receiver extends End<ReceiverEvents> {
 
   // ---- one message
 
-  /** The next message. */
+  /** The next message; the one before is released (not `Busy`: nothing tells when JavaScript drops it). */
   recv(options?: WaitOptions): Promise<Message> {
-    return this.receive(() => this.takeOne(), options);
+    return this.receive('recv', WAIT_NAMES, () => this.takeOne(), options);
   }
 
-  /** The next message, or null if there is none now. */
+  /** The next message, or null if there is none now; the one before is released. */
   tryRecv(): Message | null {
     this.begin();
     return this.thereIs() ? this.takeOne() : null;
   }
 
-  /** The next message, blocking the thread until it comes. In a worker, unless `allowMainThread`. */
+  /** The next message, blocking the thread until it comes; the one before is released. In a worker, unless
+   * `allowMainThread`. */
   recvSync(options?: SyncOptions): Message {
-    this.block('recvSync', options);
+    this.block('recvSync', SYNC_NAMES, options);
     return this.takeOne();
   }
 
@@ -100,31 +117,41 @@ export class Receiver extends End<ReceiverEvents> {
 
   /** Up to `max` (1024) messages: waits for the first one and takes what is there then. */
   recvBatch(options?: { max?: number | undefined } & WaitOptions): Promise<Batch> {
-    const max = checkMax(options?.max);
-    return this.receive(() => this.takeBatch(max), options);
+    let max = BATCH;
+    try {
+      max = checkMax(options?.max);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.receive('recvBatch', BATCH_WAIT, () => this.takeBatch(max), options);
   }
 
   /** Up to `max` (1024) messages, or null if there is none now. */
-  tryRecvBatch(max?: number): Batch | null {
-    const most = checkMax(max);
+  tryRecvBatch(options?: { max?: number | undefined }): Batch | null {
+    if (options !== undefined) checkNames('tryRecvBatch', options, BATCH_TRY);
+    const max = checkMax(options?.max);
     this.begin();
-    return this.thereIs() ? this.takeBatch(most) : null;
+    return this.thereIs() ? this.takeBatch(max) : null;
   }
 
   /** Up to `max` (1024) messages, blocking the thread until there is one. In a worker, unless `allowMainThread`. */
   recvBatchSync(options?: { max?: number | undefined } & SyncOptions): Batch {
     const max = checkMax(options?.max);
-    this.block('recvBatchSync', options);
+    this.block('recvBatchSync', BATCH_SYNC, options);
     return this.takeBatch(max);
   }
 
   // ---- copies
 
   /** Copies the next message to the start of `target`, each byte once: a sender that writes on changes nothing after. A
-   * target that is too short is `ERR_RAMWAY_INVALID_ARGUMENT`, and the message stays for the next receive. */
+   * target that is too short is `ERR_RAMWAY_TOO_LARGE`, and the message stays for the next receive. */
   recvInto(target: Uint8Array, options?: WaitOptions): Promise<FrameInfo> {
-    checkTarget(target);
-    return this.receive(() => this.copyInto(target), options);
+    try {
+      checkTarget(target);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.receive('recvInto', WAIT_NAMES, () => this.copyInto(target), options);
   }
 
   /** `recvInto` that gives null if there is no message now. */
@@ -137,14 +164,17 @@ export class Receiver extends End<ReceiverEvents> {
   /** `recvInto`, blocking the thread until a message comes. In a worker, unless `allowMainThread`. */
   recvIntoSync(target: Uint8Array, options?: SyncOptions): FrameInfo {
     checkTarget(target);
-    this.block('recvIntoSync', options);
+    this.block('recvIntoSync', SYNC_NAMES, options);
     return this.copyInto(target);
   }
 
   // ---- loops
 
-  /** The messages until the sender closes. Each is valid until the next one is asked for. */
+  /** The messages until the sender closes. Each is valid until the next one is asked for. What else ends the loop is an
+   * error: the sender's death, an abort (with the signal's reason), and `close()` of this receiver
+   * (`ERR_RAMWAY_DETACHED`). `break` and `return` end it quietly, and leave the receiver open. */
   messages(options?: { signal?: AbortSignal | undefined }): AsyncIterableIterator<Message> {
+    if (options !== undefined) checkNames('messages', options, LOOP);
     return new MessageLoop(this, options?.signal);
   }
 
@@ -152,8 +182,10 @@ export class Receiver extends End<ReceiverEvents> {
     return this.messages();
   }
 
-  /** Batches of up to `max` (1024) messages until the sender closes. Each is valid until the next one is asked for. */
+  /** Batches of up to `max` (1024) messages until the sender closes. Each is valid until the next one is asked for; it
+   * ends as `messages` does. */
   batches(options?: { max?: number | undefined; signal?: AbortSignal | undefined }): AsyncIterableIterator<Batch> {
+    if (options !== undefined) checkNames('batches', options, BATCH_LOOP);
     return new BatchLoop(this, checkMax(options?.max), options?.signal);
   }
 
@@ -197,7 +229,7 @@ export class Receiver extends End<ReceiverEvents> {
   }
 
   /** Gives the role up, at once. What was not released stays in a named ring for the next receiver; a receive that waits
-   * is `ERR_RAMWAY_DETACHED`, a loop ends. Again: nothing happens. */
+   * and a loop are `ERR_RAMWAY_DETACHED`. Again: nothing happens. */
   close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -206,7 +238,7 @@ export class Receiver extends End<ReceiverEvents> {
     this.idle.forget();
     const { consumer } = this;
     call(() => this.native.close(this.header, consumer.positions));
-    this.pending?.reject(detached());
+    this.pending?.reject(this.detached());
     this.announce();
   }
 
@@ -245,11 +277,11 @@ export class Receiver extends End<ReceiverEvents> {
   private cannot(): never {
     this.checkOpen();
     const who = this.flowing ? "'message' listeners have" : 'another receive waits for';
-    throw new RamwayError('Busy', `${who} the messages of this receiver: one at a time may`);
+    throw new RamwayError('Busy', `${this.what}: ${who} its messages, and one at a time may`);
   }
 
   private checkOpen(): void {
-    if (this.isClosed) throw detached();
+    if (this.isClosed) throw this.detached();
   }
 
   /** Whether a message is there. Throws how the stream ended. */
@@ -296,7 +328,8 @@ export class Receiver extends End<ReceiverEvents> {
     const length = consumer.length(0);
     if (length > target.length) {
       consumer.release(consumer.released);
-      throw invalid(`a message of ${length} bytes does not fit into a target of ${target.length}`);
+      const text = `${this.what}: the next message has ${length} bytes, and the target ${target.length}`;
+      throw new RamwayError('TooLarge', `${text}: it stays for a longer one`);
     }
     const word = at >> 2;
     const { words, bytes } = consumer;
@@ -315,9 +348,14 @@ export class Receiver extends End<ReceiverEvents> {
     return info;
   }
 
-  private receive<T>(take: () => T, options: WaitOptions | undefined): Promise<T> {
+  private receive<T>(
+    what: string,
+    names: readonly string[],
+    take: () => T,
+    options: WaitOptions | undefined,
+  ): Promise<T> {
     try {
-      if (options != null) checkWait(options);
+      if (options !== undefined) checkCall(what, options, names);
       this.begin();
       for (let looks = FIRST_LOOKS; looks > 0; looks--) {
         if (this.consumer.look()) {
@@ -327,7 +365,7 @@ export class Receiver extends End<ReceiverEvents> {
       }
       if (options?.timeout === 0) {
         if (this.thereIs()) return Promise.resolve(take());
-        throw timedOut();
+        throw timedOut(this.nothing());
       }
     } catch (error) {
       return Promise.reject(error);
@@ -346,7 +384,7 @@ export class Receiver extends End<ReceiverEvents> {
         settle();
         reject(reason);
       };
-      const stop = limit(options, fail);
+      const stop = limit(options, () => this.nothing(), fail);
       this.pending = { reject: fail };
       const step = () => {
         try {
@@ -361,15 +399,20 @@ export class Receiver extends End<ReceiverEvents> {
     });
   }
 
+  private nothing(): string {
+    return `no message came to ${this.what}`;
+  }
+
   /** Blocks until a message is there. */
-  private block(what: string, options: SyncOptions | undefined): void {
+  private block(what: string, names: readonly string[], options: SyncOptions | undefined): void {
+    if (options !== undefined) checkNames(what, options, names);
     const deadline = blockUntil(what, options);
     this.begin();
     const { consumer } = this;
     if (consumer.look()) return;
     if (options?.timeout === 0) {
       if (this.thereIs()) return;
-      throw timedOut();
+      throw timedOut(this.nothing());
     }
     for (;;) {
       if (this.polls) for (let looks = LOOKS; looks > 0; looks--) if (consumer.look()) return;
@@ -380,7 +423,7 @@ export class Receiver extends End<ReceiverEvents> {
         continue;
       }
       if (call(() => this.native.wait(consumer.positions, round)) && consumer.look()) return;
-      if (round === 0) throw timedOut();
+      if (round === 0) throw timedOut(this.nothing());
     }
   }
 
@@ -414,7 +457,7 @@ export class Receiver extends End<ReceiverEvents> {
 
   /** @internal A step of a loop: refuses what `begin` refuses. */
   checkLoop(): void {
-    if (this.pending !== null || this.flowing) this.cannot();
+    if (this.isClosed || this.pending !== null || this.flowing) this.cannot();
   }
 
   /** @internal The next item of a loop, when there is one. */
@@ -497,10 +540,6 @@ class Info implements FrameInfo {
   get tag(): bigint {
     return (BigInt(this.high >>> 0) << 32n) | BigInt(this.low >>> 0);
   }
-}
-
-function detached(): RamwayError {
-  return new RamwayError('Detached', 'this receiver is closed');
 }
 
 function checkMax(max: number | undefined): number {

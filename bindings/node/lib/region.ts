@@ -197,7 +197,7 @@ export class Region implements Disposable, AsyncDisposable {
         if (since === undefined) this.#seen = count;
         return count;
       }
-      if (round === 0) throw timedOut();
+      if (round === 0) throw timedOut(this.#silent());
     }
   }
 
@@ -236,6 +236,10 @@ export class Region implements Disposable, AsyncDisposable {
     this.close();
   }
 
+  #silent(): string {
+    return `nobody notified the region '${this.name}'`;
+  }
+
   #hold(yes: boolean): this {
     this.#held = yes;
     this.#idle?.hold(yes);
@@ -260,9 +264,10 @@ export class Region implements Disposable, AsyncDisposable {
     const now = this.#count();
     if (now !== since) return Promise.resolve(now);
     if (this.#gone !== null) return Promise.reject(this.#gone);
-    if (limits.timeout === 0) return Promise.reject(timedOut());
+    if (limits.timeout === 0) return Promise.reject(timedOut(this.#silent()));
     return new Promise((resolve, reject) => {
-      const settle = limit(limits, (reason) => waiter.reject(reason));
+      const late = () => this.#silent();
+      const settle = limit(limits, late, (reason) => waiter.reject(reason));
       const end = () => {
         settle();
         this.#waiters.delete(waiter);

@@ -219,13 +219,13 @@ class BusDuplex extends Duplex {
     const [first] = list;
     if (first === undefined) done();
     else if (list.length === 1) settle(sender.send(first), done);
-    else settle(sender.sendBatch(list), done);
+    else settle(sendAll(sender, list), done);
   }
 
   override _writev(chunks: { chunk: Data; encoding: BufferEncoding }[], done: Callback): void {
     const list = chunks.flatMap(({ chunk, encoding }) => this.#sendable(chunk, encoding));
     if (list.length === 0) done();
-    else settle(this.#bus.sender.sendBatch(list), done);
+    else settle(sendAll(this.#bus.sender, list), done);
   }
 
   /** The messages that a chunk is sent as: none, if it is no bytes of a stream of bytes. */
@@ -248,6 +248,13 @@ class BusDuplex extends Duplex {
   override _destroy(error: Error | null, done: Callback): void {
     this.#bus.close();
     done(error);
+  }
+}
+
+/** All of the messages. A batch that something ended early is begun again, and meets it. */
+async function sendAll(sender: Sink, messages: Data[]): Promise<void> {
+  for (let sent = 0; sent < messages.length; ) {
+    sent += await sender.sendBatch(sent === 0 ? messages : messages.slice(sent));
   }
 }
 

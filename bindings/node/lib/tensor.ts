@@ -53,6 +53,14 @@ export interface TensorLike {
   readonly dtype?: string | undefined;
 }
 
+/** A tensor that is written in place: what its elements are, and how many. */
+export interface TensorShape {
+  /** NumPy's or `ml_dtypes`' name of the element type. */
+  readonly dtype: string;
+  /** The dimensions, the outermost first: at most 32. */
+  readonly shape: readonly number[];
+}
+
 /** The type id of a message that is a tensor. */
 export const TENSOR_TYPE_ID = 0xffff0001;
 
@@ -230,29 +238,41 @@ class View implements Tensor {
 export class TensorPlan {
   readonly #dtype: Dtype;
   readonly #shape: readonly number[];
-  readonly #data: TypedArray;
+  /** Missing where the elements are written in place. */
+  readonly #data: TypedArray | undefined;
   readonly #nbytes: number;
 
   /** Throws `ERR_RAMWAY_INVALID_ARGUMENT` if data, shape and type do not fit together. */
-  constructor(tensor: TensorLike) {
-    const data = tensor.data;
-    const dtype = dtypeOf(data, tensor.dtype);
-    const shape = tensor.shape === undefined ? [data.length / dtype.numbers] : Array.from(tensor.shape);
-    if (shape.length > NDIM_MAX) throw invalid(`a tensor of ${shape.length} dimensions: at most ${NDIM_MAX}`);
+  private constructor(dtype: Dtype, given: unknown, data: TypedArray | undefined) {
+    const shape = shapeOf(given);
     const text = `[${shape.join(', ')}]`;
-    if (!shape.every((dim) => Number.isSafeInteger(dim) && dim >= 0)) {
-      throw invalid(`${text} is no shape: dimensions are whole numbers from 0 to 2^53 − 1`);
-    }
     const nbytes = byteLength(dtype, shape);
-    if (nbytes === undefined)
-      throw invalid(`a tensor of ${dtype.name} of the shape ${text}: that is 2^63 bytes or more`);
-    if (nbytes !== data.byteLength) {
-      throw invalid(`${dtype.name} of the shape ${text} are ${nbytes} bytes, and the data has ${data.byteLength}`);
+    if (nbytes === undefined) throw invalid(`tensor.shape: ${text} of ${dtype.name} is 2^63 bytes or more`);
+    if (data !== undefined && nbytes !== data.byteLength) {
+      throw invalid(
+        `tensor.data: it has ${data.byteLength} bytes, and ${dtype.name} of the shape ${text} is ${nbytes}`,
+      );
     }
     this.#dtype = dtype;
     this.#shape = shape;
     this.#data = data;
     this.#nbytes = nbytes;
+  }
+
+  /** Of a tensor that is there. */
+  static of(tensor: TensorLike): TensorPlan {
+    checkTensor(tensor, '{ data, shape, dtype }');
+    const data = tensor.data;
+    const dtype = dtypeOf(data, tensor.dtype);
+    return new TensorPlan(dtype, tensor.shape ?? [data.length / dtype.numbers], data);
+  }
+
+  /** Of one that is to be written in place. */
+  static for(tensor: TensorShape): TensorPlan {
+    checkTensor(tensor, '{ dtype, shape }');
+    const dtype = BY_NAME.get(tensor.dtype);
+    if (dtype === undefined) throw noElementType(tensor.dtype);
+    return new TensorPlan(dtype, tensor.shape, undefined);
   }
 
   /** Bytes of payload to reserve: enough wherever it begins. */
@@ -267,10 +287,28 @@ export class TensorPlan {
    * is one. Throws `ERR_RAMWAY_DETACHED` if the data has been detached since the plan was made.
    */
   write(slot: Uint8Array, address: number): number {
-    const data = this.#data;
+    const data = this.#data!;
     if (data.byteLength !== this.#nbytes) {
       throw new RamwayError('Detached', "the tensor's data was detached before there was room for it");
     }
+    const offset = this.begin(slot, address);
+    slot.set(bytes(data), offset);
+    return offset + this.#nbytes;
+  }
+
+  /** Bytes of the message whose elements begin at `offset`. */
+  length(offset: number): number {
+    return offset + this.#nbytes;
+  }
+
+  /** Where the elements of a slot are written to. */
+  elements(slot: Uint8Array, offset: number): TypedArray {
+    const { array } = this.#dtype;
+    return new array(slot.buffer, slot.byteOffset + offset, this.#nbytes / array.BYTES_PER_ELEMENT);
+  }
+
+  /** Writes what comes before the elements, and gives where they begin: `address` as for `write`. */
+  begin(slot: Uint8Array, address: number): number {
     const start = headerLength(this.#shape.length);
     const offset = start + ((ALIGN - ((address + start) % ALIGN)) % ALIGN);
     header[0] = this.#dtype.code;
@@ -286,9 +324,33 @@ export class TensorPlan {
     }
     header.fill(0, start, offset);
     slot.set(header.subarray(0, offset));
-    slot.set(bytes(data), offset);
-    return offset + this.#nbytes;
+    return offset;
   }
+}
+
+/** What else is in it is nobody's mistake: tensors of other packages have more. */
+function checkTensor(tensor: unknown, expected: string): void {
+  if (typeof tensor !== 'object' || tensor === null || ArrayBuffer.isView(tensor)) {
+    throw invalid(`tensor: expected ${expected}`);
+  }
+}
+
+/** The dimensions: of anything that can be gone through. */
+function shapeOf(given: unknown): number[] {
+  const there = given !== null && typeof given === 'object' && (Symbol.iterator in given || 'length' in given);
+  if (!there) throw invalid(`tensor.shape: expected an array of dimensions, not ${String(given)}`);
+  const shape = Array.from(given as ArrayLike<number>);
+  if (shape.length > NDIM_MAX) throw invalid(`tensor.shape: ${shape.length} dimensions, and ${NDIM_MAX} are the most`);
+  if (!shape.every((dim) => Number.isSafeInteger(dim) && dim >= 0)) {
+    throw invalid(`tensor.shape: [${shape.join(', ')}] has other dimensions than whole numbers from 0 to 2^53 - 1`);
+  }
+  return shape;
+}
+
+function noElementType(name: unknown): RamwayError {
+  return invalid(
+    `tensor.dtype: ${JSON.stringify(name)} is no element type, expected ${[...BY_NAME.keys()].join(', ')}`,
+  );
 }
 
 /** The element type of what is sent: the one that is said, if the array can hold it. */
@@ -296,12 +358,12 @@ function dtypeOf(data: TypedArray, name: string | undefined): Dtype {
   // The name of the intrinsic type, whatever class extends it (Buffer) and whichever realm made it.
   const array: string | undefined = ArrayBuffer.isView(data) ? data[Symbol.toStringTag] : undefined;
   const own = array === undefined ? undefined : BY_ARRAY.get(array);
-  if (array === undefined || own === undefined) throw invalid("a tensor's data is a typed array");
+  if (array === undefined || own === undefined) throw invalid('tensor.data: expected a typed array');
   if (name === undefined) return own;
   const said = BY_NAME.get(name);
-  if (said === undefined) throw invalid(`${JSON.stringify(name)} is no element type`);
+  if (said === undefined) throw noElementType(name);
   if (said.sources.includes(array)) return said;
-  throw invalid(`${name} is sent from a ${said.sources.join(' or a ')}, not from a ${array}`);
+  throw invalid(`tensor.data: ${name} is sent from a ${said.sources.join(' or a ')}, not from a ${array}`);
 }
 
 const bytes = (data: TypedArray): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);

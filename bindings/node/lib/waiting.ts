@@ -1,6 +1,7 @@
 // How long a call waits: time-outs and abort signals, for the calls that return promises and for those that block.
 import { isMainThread } from 'node:worker_threads';
 import { invalid, RamwayError } from './errors.js';
+import { checkNames } from './options.js';
 
 /** How long a call that returns a promise waits. */
 export interface WaitOptions {
@@ -23,30 +24,46 @@ const TIMER_MAX = 0x7fffffff;
 /** Milliseconds that the native half blocks at a time: a worker can be terminated in between. */
 export const ROUND = 100;
 
+/** Options of calls: their names. What is called often gets its options checked here, the rest by `read`. */
+export const WAIT_NAMES = ['timeout', 'signal'] as const;
+export const SYNC_NAMES = ['timeout', 'allowMainThread'] as const;
+
 function checkTimeout(timeout: number | undefined): void {
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout >= 0)) {
     throw invalid(`timeout: ${String(timeout)} is not a number of milliseconds from 0 up`);
   }
 }
 
+/** Throws if an option is not one of `names`, if a wait's are wrong, or if the signal was aborted already. */
+export function checkCall(what: string, options: object, names: readonly string[]): void {
+  checkNames(what, options, names);
+  checkWait(options);
+}
+
 /** Throws if the options are wrong or the signal was aborted already. */
 export function checkWait(options: WaitOptions): void {
   checkTimeout(options.timeout);
   const signal = options.signal;
-  if (signal == null) return;
+  if (signal === undefined) return;
   if (!(signal instanceof AbortSignal)) throw invalid('signal: expected an AbortSignal');
   signal.throwIfAborted();
 }
 
-export function timedOut(): RamwayError {
-  return new RamwayError('TimedOut', 'the time was up');
+/** `what` says who waited for what in vain. */
+export function timedOut(what: string): RamwayError {
+  return new RamwayError('TimedOut', `the time was up: ${what}`);
 }
 
-/** Calls `expire` with the reason once the time is up or the signal aborts, unless what it returns was called before. */
-export function limit(options: WaitOptions | undefined, expire: (reason: unknown) => void): () => void {
-  if (options == null) return nothing;
+/** Calls `expire` with the reason once the time is up or the signal aborts, unless what it returns was called before.
+ * `what` is for {@link timedOut}. */
+export function limit(
+  options: WaitOptions | undefined,
+  what: () => string,
+  expire: (reason: unknown) => void,
+): () => void {
+  if (options === undefined) return nothing;
   const { timeout, signal } = options;
-  if ((timeout === undefined || timeout > TIMER_MAX) && signal == null) return nothing;
+  if ((timeout === undefined || timeout > TIMER_MAX) && signal === undefined) return nothing;
   let timer: ReturnType<typeof setTimeout> | undefined;
   if (timeout !== undefined && timeout <= TIMER_MAX) {
     const until = performance.now() + timeout;
@@ -54,7 +71,7 @@ export function limit(options: WaitOptions | undefined, expire: (reason: unknown
       // A timer counts from the beginning of the loop's turn: it can be early by as long as that has lasted.
       const left = until - performance.now();
       if (left > 0) timer = setTimeout(ring, left);
-      else expire(timedOut());
+      else expire(timedOut(what()));
     };
     timer = setTimeout(ring, timeout);
   }
@@ -71,7 +88,11 @@ function nothing(): void {}
 /** Throws where blocking is not allowed; else gives when the time is up, on performance.now()'s clock. */
 export function blockUntil(what: string, options: SyncOptions | undefined): number {
   checkTimeout(options?.timeout);
-  if (isMainThread && options?.allowMainThread !== true) {
+  const allowed = options?.allowMainThread;
+  if (allowed !== undefined && typeof allowed !== 'boolean') {
+    throw invalid(`${what}: the option 'allowMainThread' is ${String(allowed)}, expected true or false`);
+  }
+  if (isMainThread && allowed !== true) {
     throw new RamwayError(
       'Unsupported',
       `${what} would block the main thread's event loop: call it in a worker, use ${what.replace('Sync', '')}, or say allowMainThread: true`,

@@ -168,7 +168,7 @@ scene('every call of the halves', async (here) => {
     [...(await b.recvBatch({ max: 2 }))].map((message) => message.text()),
     ['one', 'two'],
   );
-  assert.equal(b.tryRecvBatch(1)?.length, 1);
+  assert.equal(b.tryRecvBatch({ max: 1 })?.length, 1);
   assert.equal(b.recvBatchSync({ allowMainThread }).length, 2);
   await a.reserve(4, (slot) => void slot.fill(1));
   assert.equal((await b.recvInto(target)).length, 4);

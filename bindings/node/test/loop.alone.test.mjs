@@ -289,10 +289,13 @@ for (const by of /** @type {const} */ (['messages', 'batches'])) {
       setImmediate(() => rx.close());
       let steps = 0;
       const loop = by === 'messages' ? rx.messages() : rx.batches({ max: 3 });
-      for await (const step of loop) {
-        steps += step.length;
-        work(0.05);
-      }
+      const reading = (async () => {
+        for await (const step of loop) {
+          steps += step.length;
+          work(0.05);
+        }
+      })();
+      await assert.rejects(reading, code('DETACHED'));
       assert.ok(steps <= 1200);
       tx.close();
     }

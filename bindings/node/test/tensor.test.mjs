@@ -72,7 +72,7 @@ function checkTensor(seq, tensor) {
 
 /** A frame in memory of its own that begins `address` bytes after a multiple of 64. @param {any} tensor */
 function frame(tensor, address = 0) {
-  const plan = new TensorPlan(tensor);
+  const plan = TensorPlan.of(tensor);
   const payload = new Uint8Array(plan.room).fill(0xee);
   return payload.slice(0, plan.write(payload, address));
 }
@@ -229,7 +229,7 @@ scene('shapes that overflow, or that no number of JavaScript can say, are refuse
   for (const [dtype, shape, text] of cases) {
     refused(empty(dtype, shape), text);
     const data = dtype === 'uint8' ? new Uint8Array(0) : new Float64Array(0);
-    assert.throws(() => new TensorPlan({ dtype, data, shape: shape.map(Number) }), code('INVALID_ARGUMENT'));
+    assert.throws(() => TensorPlan.of({ dtype, data, shape: shape.map(Number) }), code('INVALID_ARGUMENT'));
   }
   // As near to the limit as it goes: 2^63 − 2^10, and 2^62 where a product of doubles is exact.
   for (const shape of [
@@ -237,7 +237,7 @@ scene('shapes that overflow, or that no number of JavaScript can say, are refuse
     [1n << 31n, 0n, 1n << 31n],
   ]) {
     assert.deepEqual(parseTensor(empty('uint8', shape)).shape, shape.map(Number));
-    const plan = new TensorPlan({ data: new Uint8Array(0), shape: shape.map(Number) });
+    const plan = TensorPlan.of({ data: new Uint8Array(0), shape: shape.map(Number) });
     assert.equal(plan.room, 8 + 24 + 63);
   }
 });
@@ -246,17 +246,17 @@ scene('what is sent must fit together', async () => {
   const floats = Float32Array.of(1, 2, 3);
   /** @type {[any, RegExp][]} */
   const cases = [
-    [{ data: floats, shape: [2] }, /are 8 bytes, and the data has 12/],
-    [{ data: floats, shape: [-3] }, /is no shape/],
-    [{ data: floats, shape: [1.5, 2] }, /is no shape/],
-    [{ data: floats, shape: [Number.NaN] }, /is no shape/],
-    [{ data: floats, shape: Array(33).fill(1) }, /33 dimensions/],
-    [{ data: floats, dtype: 'f4' }, /"f4" is no element type/],
-    [{ data: floats, dtype: 'int32' }, /int32 is sent from a Int32Array, not from a Float32Array/],
-    [{ data: floats, dtype: 'complex64' }, /is no shape/],
-    [{ data: [1, 2, 3] }, /typed array/],
-    [{ data: new DataView(new ArrayBuffer(8)) }, /typed array/],
-    [{ data: new ArrayBuffer(8) }, /typed array/],
+    [{ data: floats, shape: [2] }, /tensor\.data: it has 12 bytes, and float32 of the shape \[2\] is 8/],
+    [{ data: floats, shape: [-3] }, /tensor\.shape: .*other dimensions/],
+    [{ data: floats, shape: [1.5, 2] }, /tensor\.shape: .*other dimensions/],
+    [{ data: floats, shape: [Number.NaN] }, /tensor\.shape: .*other dimensions/],
+    [{ data: floats, shape: Array(33).fill(1) }, /tensor\.shape: 33 dimensions/],
+    [{ data: floats, dtype: 'f4' }, /tensor\.dtype: "f4" is no element type, expected int8, /],
+    [{ data: floats, dtype: 'int32' }, /tensor\.data: int32 is sent from a Int32Array, not from a Float32Array/],
+    [{ data: floats, dtype: 'complex64' }, /tensor\.shape: .*other dimensions/],
+    [{ data: [1, 2, 3] }, /tensor\.data: expected a typed array/],
+    [{ data: new DataView(new ArrayBuffer(8)) }, /tensor\.data: expected a typed array/],
+    [{ data: new ArrayBuffer(8) }, /tensor\.data: expected a typed array/],
   ];
   const [tx, rx] = Ring.pair(4096);
   for (const [tensor, text] of cases) {

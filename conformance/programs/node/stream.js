@@ -162,7 +162,7 @@ async function getOne(rx, seen, call, target) {
     holding(took(message), (message) => seen.take(message));
   } else if (how === 'batch') {
     const batch = never
-      ? rx.tryRecvBatch(max)
+      ? rx.tryRecvBatch({ max })
       : args.sync
         ? rx.recvBatchSync({ ...now, max })
         : await rx.recvBatch({ ...options, max });

@@ -87,7 +87,7 @@ export async function receives(rx: ReceiverMethods): Promise<void> {
   const values: TypedArray | undefined = tensor?.copy().data;
   msg.release();
   const one: Message | null = rx.tryRecv();
-  const many: Batch | null = rx.tryRecvBatch(10);
+  const many: Batch | null = rx.tryRecvBatch({ max: 10 });
   const sync: Message = rx.recvSync({ timeout: 1, allowMainThread: true });
   const batch: Batch = rx.recvBatchSync({ max: 1, timeout: 1 });
   const info: FrameInfo = await rx.recvInto(new Uint8Array(8), { signal });
