@@ -76,7 +76,9 @@ impl ListenerBuilder {
         self
     }
 
-    /// How long a connector may take for each message of the handshake before it is refused. Default 1 s.
+    /// How long a connector may take for each message of the handshake before it is refused. Default 1 s. Up to 64
+    /// handshakes run side by side, which is no option; when one more connector comes, the one that has been silent the
+    /// longest is refused before its time.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.handshake_timeout = timeout;
         self

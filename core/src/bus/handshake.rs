@@ -24,7 +24,7 @@
 //!    not there within its handshake deadline (1 s unless configured), and closes.
 //! 3. L makes the memory, a bus segment in a memfd sealed against shrinking, growing and further seals, and sends
 //!    WELCOME with exactly this one descriptor (`SCM_RIGHTS`, on the message's first byte). If it cannot, it sends
-//!    REFUSE with the reason: `NoSpace`, `Os`, and so on.
+//!    REFUSE with the reason: `NoSpace` (also for a lack of descriptors), `Os`, and so on.
 //! 4. C checks, before it maps: one descriptor, its seals, its size against WELCOME's and the header's, the header,
 //!    the geometry of both rings. It sends ACK with 0, or with the number of what it found, and then closes.
 //! 5. L takes ACK(0) as the bus's beginning. Anything else, or nothing within its deadline, ends the attempt. Both
@@ -122,6 +122,9 @@ fn decode(bytes: &[u8; MESSAGE_SIZE], expected: Type) -> Result<Message> {
 
 fn from_status(status: u32, who: &str) -> Error {
     match i32::try_from(status).ok().and_then(ErrorKind::from_code) {
+        Some(ErrorKind::NoSpace) => {
+            Error::new(ErrorKind::NoSpace, format!("{who}: it has no memory or no descriptors left (NoSpace)"))
+        }
         Some(kind) => Error::new(kind, format!("{who}: {} ({})", kind, kind.name())),
         None => Error::new(ErrorKind::Os, format!("{who} with the unknown error number {status}")),
     }
@@ -211,7 +214,9 @@ fn send(socket: BorrowedFd<'_>, kind: Type, message: Message, descriptor: Option
 
 /// Tells a connector why it is not served. It may be gone, which changes nothing.
 pub(crate) fn refuse(socket: BorrowedFd<'_>, reason: &Error) {
-    let _ = send(socket, Type::Refuse, Message { status: reason.code() as u32, size: 0 }, None);
+    // A connector cannot do anything about our limits, whichever it is.
+    let kind = if socket::is_shortage(reason) { ErrorKind::NoSpace } else { reason.kind() };
+    let _ = send(socket, Type::Refuse, Message { status: kind.code() as u32, size: 0 }, None);
 }
 
 /// The listener's half of one handshake, which never waits: it takes what has come, when it is asked to.

@@ -1,5 +1,7 @@
 //! The side that listens: many handshakes at once, none of which can hold up another.
 
+mod backlog;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,18 +10,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::Bus;
 use super::builder::ListenerBuilder;
 use super::handshake::{self, Incoming};
 use super::memory::{self, Halves, Manner, Plan};
 use super::place::Place;
-use super::{Bus, check_peer};
 use crate::segment::{FileId, NamedLink};
 use crate::sys::{fork, socket};
 use crate::{Error, ErrorKind, Result};
+use backlog::Shortage;
 
 /// What the listening socket is reported as; connections count up from 1.
 const LISTENING: u64 = 0;
-/// So many handshakes at a time; more connectors wait in the backlog.
+/// So many handshakes at a time: the oldest silent one makes room for the next connector.
 const HANDSHAKES_MAX: usize = 64;
 /// The longest sleep of an accept: another thread may have left it handshakes whose deadlines it does not know.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -27,9 +30,10 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// Accepts connectors, each with a [`Bus`] of its own memory. May be shared by threads.
 ///
 /// A connector that is silent, breaks the handshake or is another user's is refused and does not disturb the others:
-/// up to 64 handshakes run side by side, inside the calls of `accept`. Dropping it removes the socket; buses live on.
+/// up to 64 handshakes run side by side, inside the calls of `accept`. When one more connector comes, the one that has
+/// been silent the longest is refused. Dropping the listener removes the socket; buses live on.
 ///
-/// Its descriptor ([`AsFd`]) is readable when `accept_timeout(Duration::ZERO)` may make progress, for event loops.
+/// Its descriptor ([`AsFd`]) is readable when [`try_accept`](Self::try_accept) may make progress, for event loops.
 ///
 /// ```no_run
 /// # fn main() -> ramway::Result<()> {
@@ -70,7 +74,6 @@ pub(super) struct Settings {
 }
 
 /// The handshakes that are under way.
-#[derive(Default)]
 struct Handshakes {
     by_token: HashMap<u64, Pending>,
     last_token: u64,
@@ -82,6 +85,7 @@ struct Handshakes {
     paused: bool,
     refused: u64,
     last_refusal: Option<String>,
+    shortage: Shortage,
 }
 
 struct Pending {
@@ -123,10 +127,10 @@ impl Listener {
         let waiting = || {
             let set = socket::Set::new()?;
             set.add(listening.fd(0), LISTENING, true)?;
-            Ok(set)
+            Ok((set, Mutex::new(Handshakes::new(Shortage::new(place.dir())?))))
         };
-        let set = waiting().inspect_err(|_: &Error| place.remove_own(own))?;
-        let (handshakes, path) = (Mutex::new(Handshakes::default()), place.socket_path());
+        let (set, handshakes) = waiting().inspect_err(|_: &Error| place.remove_own(own))?;
+        let path = place.socket_path();
         Ok(Self { handshakes, settings, path, place, own, set, listening, _link: link })
     }
 
@@ -138,8 +142,8 @@ impl Listener {
     /// The next bus, waiting for it as long as it takes.
     ///
     /// # Errors
-    /// `NoSpace` if there is no memory for a bus, `Os` if there are no descriptors left (the connector was told, and the
-    /// listener goes on at the next call), `Detached` in a fork's child. What connectors do wrong is no error here: see
+    /// `NoSpace` if there is no memory for a bus, `Os` if there are no descriptors left: the connector was told, and the
+    /// listener goes on at the next call, which waits for up to 100 ms first. `Detached` in a fork's child. What connectors do wrong is no error here: see
     /// [`last_refusal`](Self::last_refusal).
     pub fn accept(&self) -> Result<Bus> {
         self.accept_until(None)
@@ -149,6 +153,15 @@ impl Listener {
     /// on at the next call.
     pub fn accept_timeout(&self, timeout: Duration) -> Result<Bus> {
         self.accept_until(Instant::now().checked_add(timeout))
+    }
+
+    /// [`accept`](Self::accept) that never waits: `Empty` if no connector has come through yet. Handshakes that have begun
+    /// go on at the next call, so a connector takes several calls.
+    pub fn try_accept(&self) -> Result<Bus> {
+        self.accept_timeout(Duration::ZERO).map_err(|e| match e.kind() {
+            ErrorKind::TimedOut => ErrorKind::Empty.into(),
+            _ => e,
+        })
     }
 
     /// The socket's path, which connectors can be given in place of the name.
@@ -181,9 +194,20 @@ impl Listener {
             }
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             match self.set.wait(self.sleep().min(left.unwrap_or(SLEEP_MAX)))? {
-                Some(LISTENING) => self.take_connections()?,
+                Some(LISTENING) => {
+                    // A call that never waits only looks: its caller does the waiting.
+                    let pause = self.lock().shortage.pause().filter(|_| !left.is_some_and(|left| left.is_zero()));
+                    if let Some(pause) = pause {
+                        std::thread::sleep(left.map_or(pause, |left| left.min(pause)));
+                        if left.is_some_and(|left| left <= pause) {
+                            return Err(ErrorKind::TimedOut.into());
+                        }
+                    } else if let Some(bus) = self.take_connections()? {
+                        return Ok(bus);
+                    }
+                }
                 Some(token) => {
-                    if let Some(bus) = self.advance(token)? {
+                    if let Some(bus) = self.advance(token, false)? {
                         return Ok(bus);
                     }
                 }
@@ -205,42 +229,6 @@ impl Listener {
         next.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
-    /// Takes what waits in the backlog, as far as there is room for more handshakes.
-    fn take_connections(&self) -> Result<()> {
-        loop {
-            let mut state = self.lock();
-            if state.by_token.len() + state.in_hand >= HANDSHAKES_MAX {
-                if !state.paused {
-                    self.set.enable(self.listening.fd(0), LISTENING, false)?;
-                    state.paused = true;
-                }
-                return Ok(());
-            }
-            let mut none = false;
-            let socket = fork::Entry::open(|| {
-                let accepted = socket::accept(self.listening.fd(0))?;
-                none = accepted.is_none();
-                Ok(accepted.into_iter().collect())
-            })
-            .map_err(|e| e.context(self.path.display()))?;
-            if none {
-                return Ok(());
-            }
-            let peer = socket::credentials(socket.fd(0))?;
-            if let Err(error) = check_peer(peer, &self.settings.allowed, "allow_uids") {
-                handshake::refuse(socket.fd(0), &error);
-                state.refuse(&error);
-                continue;
-            }
-            state.last_token += 1;
-            let token = state.last_token;
-            self.set.add(socket.fd(0), token, false)?;
-            let deadline = self.handshake_deadline();
-            let (incoming, stage) = (Incoming::new(), Stage::Greeting);
-            state.by_token.insert(token, Pending { token, socket, peer, incoming, deadline, stage });
-        }
-    }
-
     fn handshake_deadline(&self) -> Option<Instant> {
         Instant::now().checked_add(self.settings.handshake_timeout)
     }
@@ -254,12 +242,13 @@ impl Listener {
                 let free = state.welcomed < self.settings.peers;
                 let due =
                     |p: &&Pending| p.deadline.is_some_and(|d| d <= now) || (free && matches!(p.stage, Stage::Parked));
-                state.by_token.values().find(due).map(|p| p.token)
+                // First come, first served.
+                state.by_token.values().filter(due).map(|p| p.token).min()
             };
             match token {
                 None => return Ok(None),
                 Some(token) => {
-                    if let Some(bus) = self.advance(token)? {
+                    if let Some(bus) = self.advance(token, false)? {
                         return Ok(Some(bus));
                     }
                 }
@@ -267,8 +256,8 @@ impl Listener {
         }
     }
 
-    /// Goes on with one handshake, as far as it goes without waiting.
-    fn advance(&self, token: u64) -> Result<Option<Bus>> {
+    /// Goes on with one handshake, as far as it goes without waiting. It has to `leave` if it is silent still.
+    fn advance(&self, token: u64, leave: bool) -> Result<Option<Bus>> {
         let mut pending = {
             let mut state = self.lock();
             // Another thread may have it in hand or may have finished it.
@@ -277,7 +266,7 @@ impl Listener {
             pending
         };
         let was_welcomed = matches!(pending.stage, Stage::Welcomed(_));
-        let outcome = self.step(&mut pending);
+        let outcome = self.step(&mut pending, leave);
         let mut state = self.lock();
         state.in_hand -= 1;
         if state.paused {
@@ -315,7 +304,7 @@ impl Listener {
     }
 
     /// `Ok(true)`: the connector has acknowledged. `Ok(false)`: something is still due.
-    fn step(&self, pending: &mut Pending) -> std::result::Result<bool, Failure> {
+    fn step(&self, pending: &mut Pending, leave: bool) -> std::result::Result<bool, Failure> {
         let socket = pending.socket.fd(0);
         if !matches!(pending.stage, Stage::Parked) {
             match pending.incoming.step(socket).map_err(Failure::Peer)? {
@@ -323,6 +312,11 @@ impl Listener {
                 true => {}
                 false if pending.deadline.is_some_and(|d| d <= Instant::now()) => {
                     return Err(Failure::Peer(pending.incoming.expire(socket)));
+                }
+                false if leave => {
+                    pending.incoming.expire(socket);
+                    let text = format!("{HANDSHAKES_MAX} handshakes were under way, this one was silent the longest");
+                    return Err(Failure::Peer(Error::new(ErrorKind::TimedOut, text)));
                 }
                 false => return Ok(false),
             }
@@ -361,6 +355,19 @@ enum Failure {
 }
 
 impl Handshakes {
+    fn new(shortage: Shortage) -> Self {
+        Self {
+            by_token: HashMap::new(),
+            last_token: 0,
+            in_hand: 0,
+            welcomed: 0,
+            paused: false,
+            refused: 0,
+            last_refusal: None,
+            shortage,
+        }
+    }
+
     fn refuse(&mut self, error: &Error) {
         self.refused += 1;
         self.last_refusal = Some(error.to_string());

@@ -175,6 +175,11 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> Result<Option<OwnedFd>> {
     }
 }
 
+/// Whether it is descriptors that are missing, of the process or of the system.
+pub(crate) fn is_shortage(error: &Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 /// The user that we act as.
 pub(crate) fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
