@@ -68,7 +68,7 @@ func BenchmarkCalls(b *testing.B) {
 				b.Fatal(err)
 			}
 			slot.Bytes()[0] = byte(i)
-			if err := slot.Commit(32, 1, 0); err != nil {
+			if err := slot.Commit(1, 0, 32); err != nil {
 				b.Fatal(err)
 			}
 			m, err := rx.Recv(background)
@@ -85,7 +85,7 @@ func BenchmarkCalls(b *testing.B) {
 			messages[i] = payload
 		}
 		for i := 0; i < b.N; i += len(messages) {
-			if _, err := tx.SendBatch(background, 1, messages); err != nil {
+			if _, err := tx.SendBatch(background, 1, 0, messages); err != nil {
 				b.Fatal(err)
 			}
 			batch, err := rx.RecvBatch(background, 32)
@@ -113,7 +113,7 @@ func BenchmarkOneWay(b *testing.B) {
 						b.Error(err)
 						return
 					}
-					_ = slot.Commit(size, 1, 0)
+					_ = slot.Commit(1, 0, size)
 				}
 			}()
 			for i := 0; i < b.N; i++ {

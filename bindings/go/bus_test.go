@@ -38,7 +38,7 @@ func init() {
 	}
 	// bus-listen accepts one bus after another, and says what it got.
 	helpers["bus-listen"] = func(args []string) {
-		l, err := Listen(args[0], ListenOptions{Capacity: 4096})
+		l, err := Bind(args[0], ListenOptions{Capacity: 4096})
 		must(err)
 		say("listening")
 		for {
@@ -53,7 +53,7 @@ func init() {
 	// bus-other connects as another user.
 	helpers["bus-other"] = func(args []string) {
 		must(syscall.Setuid(otherUID))
-		_, err := Connect(context.Background(), args[0], ConnectOptions{TrustUIDs: []uint32{0}})
+		_, err := Connect(context.Background(), args[0], ConnectOptions{AllowUIDs: []uint32{0}})
 		say("%s", KindOf(err).String())
 		told()
 	}
@@ -66,7 +66,7 @@ func helperBus(args []string) *Bus {
 	var bus *Bus
 	var err error
 	if args[0] == "listen" {
-		bus, err = ListenOnce(ctx, args[1], ListenOptions{Capacity: 4096})
+		bus, err = Listen(ctx, args[1], ListenOptions{Capacity: 4096})
 	} else {
 		bus, err = Connect(ctx, args[1], ConnectOptions{})
 	}
@@ -85,7 +85,7 @@ func within(t *testing.T) context.Context {
 // meet makes a bus whose other end is a helper, which listens or connects.
 func meet(t *testing.T, at, helper string, itListens bool) (*Bus, *peer) {
 	t.Helper()
-	its, ours := "connect", func() (*Bus, error) { return ListenOnce(within(t), at, ListenOptions{Capacity: 4096}) }
+	its, ours := "connect", func() (*Bus, error) { return Listen(within(t), at, ListenOptions{Capacity: 4096}) }
 	if itListens {
 		its, ours = "listen", func() (*Bus, error) { return Connect(within(t), at, ConnectOptions{}) }
 	}
@@ -173,7 +173,7 @@ func TestAKilledPeerIsNoticedAfterItsLastMessage(t *testing.T) {
 
 func TestOneDirectionCanBeLeftOut(t *testing.T) {
 	at := newFolder(t).at("one-way")
-	l, err := Listen(at, ListenOptions{ToPeer: 5000, Align: 64})
+	l, err := Bind(at, ListenOptions{ToPeer: 5000, Align: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestImpossibleListenersAreRefused(t *testing.T) {
 		"a name that cannot be":          {"a name", ListenOptions{}},
 		"a file name that is too long":   {at.at(strings.Repeat("n", 120)), ListenOptions{}},
 	} {
-		_, err := Listen(c.name, c.o)
+		_, err := Bind(c.name, c.o)
 		if KindOf(err) != InvalidArgument {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -305,20 +305,20 @@ func TestOtherUsersAreServedOnlyIfTheyAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := unix.Umask(0o077)
-	l, err := Listen(at.at("open"), ListenOptions{AllowUIDs: []uint32{otherUID}})
+	l, err := Bind(at.at("open"), ListenOptions{AllowUIDs: []uint32{otherUID}})
 	unix.Umask(old)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	expectMode(t, l.Path(), 0o666)
-	closed, err := Listen(at.at("closed"), ListenOptions{Mode: 0o666})
+	closed, err := Bind(at.at("closed"), ListenOptions{Mode: 0o666})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closed.Close()
 	expectMode(t, closed.Path(), 0o666)
-	own, err := Listen(at.at("own"), ListenOptions{})
+	own, err := Bind(at.at("own"), ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,8 +360,7 @@ func TestOtherUsersAreServedOnlyIfTheyAreNamed(t *testing.T) {
 	}
 	// It is counted after the other side was told.
 	eventually(t, "one connector was refused for its user", func() bool {
-		refused, why := closed.Refused()
-		return refused == 1 && KindOf(why) == PermissionDenied
+		return closed.Refused() == 1 && KindOf(closed.LastRefusal()) == PermissionDenied
 	})
 }
 

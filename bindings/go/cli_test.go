@@ -63,7 +63,7 @@ func TestTheCommandReadsAndCleansWhatGoMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bell, err := Listen(dir.at("bell"), ListenOptions{})
+	bell, err := Bind(dir.at("bell"), ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

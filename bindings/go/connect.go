@@ -17,8 +17,8 @@ type ConnectOptions struct {
 	// the context says, and 10 s if that has no deadline. [Forever]: only the context ends it. Below 0 is
 	// ErrInvalidArgument.
 	Timeout time.Duration
-	// TrustUIDs are other users whose listeners will do; without it, only those of our own effective user.
-	TrustUIDs []uint32
+	// AllowUIDs are other users whose listeners will do; without it, only those of our own effective user.
+	AllowUIDs []uint32
 	// Wait is how both ends wait.
 	Wait WaitMode
 	// Guard is [Options.Guard].
@@ -115,7 +115,7 @@ func (c *connector) attempt(ctx context.Context) (bus *Bus, miss *Error, err err
 	}
 	// Once the halves have the socket, this is only one user less.
 	defer func() { _ = end.release() }()
-	if err := checkPeer(end.peer, c.o.TrustUIDs, "TrustUIDs"); err != nil {
+	if err := checkPeer(end.peer, c.o.AllowUIDs, "AllowUIDs"); err != nil {
 		return nil, nil, err
 	}
 	memory, size, err := greet(ctx, end)

@@ -3,14 +3,14 @@
 // has.
 //
 // A ring goes one way between two processes: [CreateSender], [OpenReceiver] and the like. A [Bus] is a connection, with
-// a ring each way: [Listen], [Connect]. A [Region] is shared bytes with a bell. [Pair] is a ring for two goroutines.
+// a ring each way: [Bind], [Listen], [Connect]. A [Region] is shared bytes with a bell. [Pair] is a ring for two goroutines.
 //
 //	tx, err := ramway.CreateSender("ticks", ramway.Options{})
 //	...
 //	err = tx.Send(ctx, 7, payload)               // copied in
 //	slot, err := tx.Reserve(ctx, 4096)           // or written in place
 //	n := draw(slot.Bytes())
-//	err = slot.Commit(n, 7, 0)
+//	err = slot.Commit(7, 0, n)
 //
 //	rx, err := ramway.OpenReceiver("ticks", ramway.Options{Timeout: time.Second})
 //	...

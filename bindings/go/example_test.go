@@ -32,7 +32,7 @@ func Example() {
 		panic(err)
 	}
 	n := copy(slot.Bytes(), "written")
-	_ = slot.Commit(n, 2, 7)
+	_ = slot.Commit(2, 7, n)
 	_ = tx.Close()
 
 	for m := range rx.All(ctx) {
@@ -49,7 +49,7 @@ func Example() {
 func ExampleListen() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	l, err := ramway.Listen("shout", ramway.ListenOptions{Capacity: 1 << 16})
+	l, err := ramway.Bind("shout", ramway.ListenOptions{Capacity: 1 << 16})
 	if err != nil {
 		panic(err)
 	}

@@ -94,7 +94,11 @@ func statusError(status uint32, who string) *Error {
 	if !kind.known() {
 		return failf(Os, "%s with the unknown error number %d", who, status)
 	}
-	return failf(kind, "%s: %s (%v)", who, kinds[kind].summary, kind)
+	summary := kinds[kind].summary
+	if kind == NoSpace {
+		summary = "it has no memory or descriptors left"
+	}
+	return failf(kind, "%s: %s (%s)", who, summary, kind.String())
 }
 
 // inboxProgress is how far a message has arrived.

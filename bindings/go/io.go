@@ -66,7 +66,7 @@ func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 		n, err := readInto(r, slot)
 		if n == 0 {
 			slot.Abort()
-		} else if failed := slot.Commit(n, w.typeID, 0); failed != nil {
+		} else if failed := slot.Commit(w.typeID, 0, n); failed != nil {
 			return total, failed
 		}
 		total += int64(n)

@@ -133,17 +133,18 @@ func (l *namedLink) removeIfDone() {
 	if err != nil || mustStay(page, h) {
 		return
 	}
-	_ = removeSegment(l.dir, l.file, h.kind)
+	// The segment alone: a listener has removed its socket, and one that is there is somebody else's.
+	_ = sys.Unlink(l.dir, l.file)
 }
 
-// removeSegment unlinks a segment's name, and a dead listener's socket with it. The caller holds byte 0 exclusively.
+// removeSegment unlinks a dead segment's name, and before it a dead listener's socket if nobody listens there. The caller
+// holds byte 0 exclusively.
 func removeSegment(dir int, file string, kind segmentKind) error {
 	if kind == kindListener {
 		socket := socketOf(file)
-		if stat, err := sys.StatAt(dir, socket); err == nil && stat != nil && sys.IsSocket(stat) {
-			if err := sys.Unlink(dir, socket); err != nil && err != unix.ENOENT {
-				return err
-			}
+		if here := sys.ShortDir(dir); here != "" {
+			// What is not to be removed stays, and does not keep the segment.
+			_ = removeDeadSocket(dir, socket, here+"/"+socket, socket)
 		}
 	}
 	if err := sys.Unlink(dir, file); err != unix.ENOENT {

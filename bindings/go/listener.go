@@ -12,6 +12,9 @@ import (
 )
 
 // ListenOptions say what a [Listener] gives those who connect. The zero value means the defaults.
+//
+// No option: at most 64 handshakes run at a time. One connector more ends the one that has been silent the longest, which
+// may try again; so silent ones keep nobody out.
 type ListenOptions struct {
 	// Capacity is the size of both rings of every bus in bytes, each rounded up to a power of two of at least a page; 0
 	// is 1 MiB.
@@ -44,8 +47,12 @@ type ListenOptions struct {
 const (
 	handshakeTimeout = time.Second
 	backlogDefault   = 128
-	// handshakesMax is how many handshakes run at a time; more connectors wait in the backlog.
+	// handshakesMax is how many handshakes run at a time.
 	handshakesMax = 64
+	// acceptPause is how long the socket is not looked at after the system refused to accept.
+	acceptPause = 100 * time.Millisecond
+	// turnedAwayMax is how many connectors are told at a time that there are no descriptors.
+	turnedAwayMax = 4096
 )
 
 // plan is what every bus gets.
@@ -88,8 +95,9 @@ func (o *ListenOptions) socketMode() uint32 {
 // Listener accepts connectors, each with a [Bus] of its own memory. Safe for any number of goroutines.
 //
 // A connector that is silent, breaks the handshake or is another user's is refused and does not disturb the others: up
-// to 64 handshakes run side by side. They begin while somebody is in [Listener.Accept]; until then connectors wait. As a
-// net.Listener, it listens until [Listener.Close] or the end of the process, whoever still knows it.
+// to 64 handshakes run side by side. They begin while somebody is in [Listener.Accept], or after [Listener.TryAccept] found
+// nobody; until then connectors wait. As a net.Listener, it listens until [Listener.Close] or the end of the process,
+// whoever still knows it.
 type Listener struct {
 	plan    *busPlan
 	options ListenOptions
@@ -99,8 +107,9 @@ type Listener struct {
 
 	// results are what Accept returns, each handed to just one call.
 	results chan accepted
-	// slots has one element for each handshake that is under way or waits for an Accept to take its bus.
-	slots chan struct{}
+	// reserve is a descriptor of nothing that matters, given up to tell connectors that there are no others; -1: there is
+	// none. Only takeConnections and the end of Close use it.
+	reserve int
 	// welcomes, if there is one, has an element for each connector that was told that it is welcome.
 	welcomes chan struct{}
 	// done is closed by Close, which then waits for workers.
@@ -110,12 +119,13 @@ type Listener struct {
 	failure error
 
 	mu sync.Mutex
-	// wanted: more calls of Accept wait, or Close was called.
-	wanted *sync.Cond
-	// asking is how many calls of Accept wait.
+	// changed: anything below did.
+	changed *sync.Cond
+	// asking is how many calls of Accept wait; trying: a TryAccept has found nobody.
 	asking int
-	// ends are those of the handshakes under way.
-	ends        map[*busEnd]struct{}
+	trying bool
+	// shakes are the handshakes that are under way or wait for an Accept to take their bus, the oldest first.
+	shakes      []*handshake
 	closed      bool
 	refused     uint64
 	lastRefusal error
@@ -127,12 +137,18 @@ type accepted struct {
 	err error
 }
 
-// Listen starts to listen at a name in RAMWAY_DIR, or at a path (with a '/'). The name is gone when the listener is
+// Bind starts to listen at a name in RAMWAY_DIR, or at a path (with a '/'). The name is gone when the listener is
 // closed; what a killed one left is taken over.
 //
-// Errors: ErrAlreadyExists if a live listener has the name, or something that is not ours to remove (it stays as it is);
+// Errors: ErrAlreadyExists if a live listener has the name, or something that is not ours to remove (it stays as it is),
+// such as a socket where another program listens;
 // ErrInvalidArgument for a bad name, capacity or alignment; ErrPermissionDenied, ErrNoSpace, ErrUnsupported, ErrOs.
-func Listen(name string, o ListenOptions) (*Listener, error) {
+//
+//	l, err := ramway.Bind("engine", ramway.ListenOptions{})
+//	if err != nil { ... }
+//	defer l.Close()
+//	bus, err := l.Accept(ctx)
+func Bind(name string, o ListenOptions) (*Listener, error) {
 	l, err := listen(name, o)
 	if err != nil {
 		return nil, about(err, "listening at", name)
@@ -141,11 +157,11 @@ func Listen(name string, o ListenOptions) (*Listener, error) {
 	return l, nil
 }
 
-// ListenOnce listens, takes one peer, and removes the name again. At most one connector is ever told that it is
+// Listen listens, takes one peer, and removes the name again. At most one connector is ever told that it is
 // welcome, so none believes that it is connected and is not.
 //
-// Errors: those of [Listen] and [Listener.Accept].
-func ListenOnce(ctx context.Context, name string, o ListenOptions) (*Bus, error) {
+// Errors: those of [Bind] and [Listener.Accept].
+func Listen(ctx context.Context, name string, o ListenOptions) (*Bus, error) {
 	l, err := listen(name, o)
 	if err != nil {
 		return nil, about(err, "listening at", name)
@@ -172,11 +188,9 @@ func listen(name string, o ListenOptions) (*Listener, error) {
 	l := &Listener{
 		plan: plan, options: o, place: at,
 		results: make(chan accepted),
-		slots:   make(chan struct{}, handshakesMax),
 		done:    make(chan struct{}),
-		ends:    make(map[*busEnd]struct{}),
 	}
-	l.wanted = sync.NewCond(&l.mu)
+	l.changed = sync.NewCond(&l.mu)
 	if l.link, err = lockListener(at.segment, Options{}); err != nil {
 		at.close()
 		return nil, err
@@ -185,6 +199,9 @@ func listen(name string, o ListenOptions) (*Listener, error) {
 		_ = l.link.close()
 		at.close()
 		return nil, err
+	}
+	if l.reserve, err = sys.Dup(at.dir.dir); err != nil {
+		l.reserve = -1
 	}
 	return l, nil
 }
@@ -210,8 +227,9 @@ func (l *Listener) start() {
 // never done.
 //
 // Errors: ErrInterrupted and ErrTimedOut of the context; ErrDetached once the listener is closed; ErrNoSpace if there is
-// no memory for a bus and ErrOs if there are no descriptors left (the connector was told, and the listener goes on at
-// the next call). What connectors do wrong is no error here: see [Listener.Refused].
+// no memory for a bus and ErrOs if there are no descriptors left (the connectors were told; the listener goes on at the
+// next call, which does not look at its socket for 100 ms). What connectors do wrong is no error here: see
+// [Listener.LastRefusal].
 func (l *Listener) Accept(ctx context.Context) (*Bus, error) {
 	ctx = orNever(ctx)
 	l.ask(1)
@@ -229,23 +247,61 @@ func (l *Listener) Accept(ctx context.Context) (*Bus, error) {
 	}
 }
 
+// TryAccept is [Listener.Accept] that does not wait: ErrEmpty if no connector was served yet. From then on those who come
+// are served in the background, so that a later call has them.
+func (l *Listener) TryAccept() (*Bus, error) {
+	select {
+	case r := <-l.results:
+		l.try(false)
+		if r.err != nil {
+			return nil, about(r.err, "accepting at", l.Path())
+		}
+		return r.bus, nil
+	case <-l.done:
+		return nil, &Error{Kind: Detached, Op: "accepting at", Name: l.Path(), Text: "the listener is closed"}
+	default:
+		l.try(true)
+		return nil, ErrEmpty
+	}
+}
+
+func (l *Listener) try(more bool) {
+	l.mu.Lock()
+	l.trying = more
+	l.mu.Unlock()
+	l.changed.Broadcast()
+}
+
 func (l *Listener) ask(more int) {
 	l.mu.Lock()
 	l.asking += more
 	l.mu.Unlock()
-	if more > 0 {
-		l.wanted.Signal()
-	}
+	l.changed.Broadcast()
 }
 
 // Path is the socket's path, which connectors can be given in place of the name.
 func (l *Listener) Path() string { return l.place.socketPath() }
 
-// Refused is how many connectors have been refused or have given up so far, and why the last one was, for logs.
-func (l *Listener) Refused() (uint64, error) {
+// Refused is how many connectors have been refused or have given up so far.
+func (l *Listener) Refused() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.refused, l.lastRefusal
+	return l.refused
+}
+
+// LastRefusal is why the last of them was, for logs; nil if none has been.
+func (l *Listener) LastRefusal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastRefusal
+}
+
+// refusal counts one.
+func (l *Listener) refusal(why error) {
+	l.mu.Lock()
+	l.refused++
+	l.lastRefusal = why
+	l.mu.Unlock()
 }
 
 // Close stops listening and removes the name. Calls of Accept end with ErrDetached, and connectors that were not yet
@@ -254,17 +310,20 @@ func (l *Listener) Close() error {
 	l.closing.Do(func() {
 		l.mu.Lock()
 		l.closed = true
-		for end := range l.ends {
-			end.expireIn(0)
+		for _, h := range l.shakes {
+			h.end.expireIn(0)
 		}
 		l.mu.Unlock()
 		close(l.done)
-		l.wanted.Broadcast()
+		l.changed.Broadcast()
 		// While our lock says that this name is ours. A connector that comes in between is told by the hang-up.
-		cleared := l.place.clear()
+		unbound := l.place.unbind()
 		closed := l.socket.close()
 		l.workers.Wait()
-		l.failure = errors.Join(cleared, closed, l.link.close())
+		if l.reserve >= 0 {
+			sys.Close(l.reserve)
+		}
+		l.failure = errors.Join(unbound, closed, l.link.close())
 		l.place.close()
 	})
 	return l.failure
@@ -273,38 +332,70 @@ func (l *Listener) Close() error {
 // takeConnections begins a handshake with each connector, while somebody asks for a bus.
 func (l *Listener) takeConnections() {
 	defer l.workers.Done()
-	for {
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.done:
-			return
-		}
-		if !l.awaitDemand() {
-			return
-		}
+	for l.awaitDemand() {
 		fd, err := l.nextConnection()
 		switch {
 		case err != nil:
-			// One call of Accept has to take it, so a failure that lasts does not spin.
-			l.deliver(accepted{err: err})
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+				err = l.turnAway(err)
+			}
+			// One call of Accept has to take it, and a failure that lasts does not spin.
+			if l.deliver(accepted{err: err}) {
+				select {
+				case <-time.After(acceptPause):
+				case <-l.done:
+				}
+			}
 		case fd >= 0:
-			l.workers.Add(1)
-			go l.serve(fd)
-			// Its slot is the handshake's.
-			continue
+			l.begin(fd)
 		}
-		<-l.slots
 	}
 }
 
-// awaitDemand waits until a call of Accept waits; false: the listener is closed.
+// awaitDemand waits until a call of Accept waits, and a handshake can begin; false: the listener is closed.
 func (l *Listener) awaitDemand() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.asking == 0 && !l.closed {
-		l.wanted.Wait()
+	for (l.unasked() || len(l.shakes) >= handshakesMax && l.silentLongest() == nil) && !l.closed {
+		l.changed.Wait()
 	}
 	return !l.closed
+}
+
+// unasked: nobody wants a bus. With mu held.
+func (l *Listener) unasked() bool { return l.asking == 0 && !l.trying }
+
+// turnAway tells the connectors that wait that there are no descriptors, by one that was kept for this.
+func (l *Listener) turnAway(err error) error {
+	why := failf(NoSpace, "there were no descriptors left")
+	if l.reserve >= 0 {
+		sys.Close(l.reserve)
+		l.reserve = -1
+	}
+	l.socket.control(func(socket int) {
+		for range turnedAwayMax {
+			fd, err := sys.Accept(socket)
+			if errors.Is(err, syscall.EINTR) || errors.Is(err, syscall.ECONNABORTED) {
+				continue
+			}
+			if err != nil {
+				return
+			}
+			// It may be gone, which changes nothing.
+			_ = sendHandshake(fd, refuse, NoSpace, 0, -1)
+			sys.Close(fd)
+			l.refusal(why)
+		}
+	})
+	if fd, err := sys.Dup(l.place.dir.dir); err == nil {
+		l.reserve = fd
+	}
+	var told *Error
+	if errors.As(err, &told) {
+		told.Text += ": no descriptors are left, and the connectors that waited were told so; raise RLIMIT_NOFILE (ulimit -n), " +
+			"or close what is not used"
+	}
+	return err
 }
 
 // nextConnection waits for a connector; -1 if nobody asks for one any more.
@@ -312,7 +403,7 @@ func (l *Listener) nextConnection() (fd int, err error) {
 	failed := l.socket.raw.Read(func(socket uintptr) bool {
 		for {
 			l.mu.Lock()
-			unasked := l.asking == 0
+			unasked := l.unasked()
 			l.mu.Unlock()
 			if fd = -1; unasked {
 				return true

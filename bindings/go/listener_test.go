@@ -13,7 +13,7 @@ func TestAKilledListenerIsTakenOver(t *testing.T) {
 	at := newFolder(t)
 	first := startPeer(t, "bus-listen", at.at("bell"))
 	first.expect("listening")
-	_, err := Listen(at.at("bell"), ListenOptions{})
+	_, err := Bind(at.at("bell"), ListenOptions{})
 	expectKind(t, err, AlreadyExists)
 	bus, err := Connect(within(t), at.at("bell"), ConnectOptions{})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestAKilledListenerIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.kill()
-	l, err := Listen(at.at("bell"), ListenOptions{})
+	l, err := Bind(at.at("bell"), ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestWhatIsNotASocketIsLeftAsItIs(t *testing.T) {
 		if err := os.WriteFile(at.at(socket), []byte("somebody's"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Listen(name, ListenOptions{})
+		_, err := Bind(name, ListenOptions{})
 		expectKind(t, err, AlreadyExists)
 		expectText(t, err, "a regular file", socket)
 		_, err = Connect(within(t), name, ConnectOptions{})
@@ -80,13 +80,13 @@ func TestWhatIsNotASocketIsLeftAsItIs(t *testing.T) {
 	if err := os.WriteFile(at.at("taken"), []byte("no segment"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Listen("taken", ListenOptions{})
+	_, err := Bind("taken", ListenOptions{})
 	expectKind(t, err, AlreadyExists)
 }
 
 func TestAcceptAndConnectEndWithTheirContexts(t *testing.T) {
 	at := newFolder(t)
-	l, err := Listen(at.at("quiet"), ListenOptions{})
+	l, err := Bind(at.at("quiet"), ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestAcceptAndConnectEndWithTheirContexts(t *testing.T) {
 // As in Send and Recv: no context is one that is never done.
 func TestWithoutAContext(t *testing.T) {
 	at := newFolder(t)
-	l, err := Listen(at.at("bus"), ListenOptions{})
+	l, err := Bind(at.at("bus"), ListenOptions{})
 	expectKind(t, err, 0)
 	defer l.Close()
 	var none context.Context
@@ -173,7 +173,7 @@ func TestWithoutAContext(t *testing.T) {
 
 func TestConnectorsQueueUpBeyondTheBacklog(t *testing.T) {
 	at := newFolder(t)
-	l, err := Listen(at.at("queue"), ListenOptions{Backlog: 1, Capacity: 4096})
+	l, err := Bind(at.at("queue"), ListenOptions{Backlog: 1, Capacity: 4096})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestOnlyOneIsWelcomedByListenOnce(t *testing.T) {
 		}()
 	}
 	time.Sleep(20 * time.Millisecond)
-	bus, err := ListenOnce(within(t), at.at("once"), ListenOptions{})
+	bus, err := Listen(within(t), at.at("once"), ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestOnlyOneIsWelcomedByListenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectKind(t, <-outcomes, Closed)
-	_, err = ListenOnce(cancelled(), at.at("once"), ListenOptions{})
+	_, err = Listen(cancelled(), at.at("once"), ListenOptions{})
 	expectKind(t, err, Interrupted)
 	at.expectNames()
 }

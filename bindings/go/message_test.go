@@ -65,7 +65,7 @@ func TestMessageCalls(t *testing.T) {
 		}
 		next.Release()
 
-		if n, err := tx.SendBatch(background, 1, [][]byte{[]byte("a"), []byte("b"), []byte("c")}); n != 3 || err != nil {
+		if n, err := tx.SendBatch(background, 1, 0, [][]byte{[]byte("a"), []byte("b"), []byte("c")}); n != 3 || err != nil {
 			t.Fatal(n, err)
 		}
 		batch, err := rx.RecvBatch(background, 2)
@@ -190,7 +190,7 @@ func TestGuardedViews(t *testing.T) {
 	for i := range 1 << 14 / 64 {
 		messages = append(messages, bytes.Repeat([]byte{byte(i)}, 48))
 	}
-	n, err := tx.SendBatch(background, 2, messages)
+	n, err := tx.SendBatch(background, 2, 0, messages)
 	if err != nil || n != len(messages) || tx.Len() != tx.Capacity() {
 		t.Fatal(n, err)
 	}
@@ -278,21 +278,21 @@ func TestNothingIsAllocated(t *testing.T) {
 			slot, err := tx.Reserve(ctx, 32)
 			check(err)
 			slot.Bytes()[0] = 1
-			check(slot.Commit(32, 1, 0))
+			check(slot.Commit(1, 0, 32))
 			receive()
 		}},
 		{"unflushed", func() {
 			for range 4 {
 				slot, err := tx.TryReserve(32)
 				check(err)
-				check(slot.CommitUnflushed(32, 1, 0))
+				check(slot.CommitUnflushed(1, 0, 32))
 			}
 			check(tx.Flush())
 			for range 4 {
 				receive()
 			}
 		}},
-		{"vector", func() { check(tx.SendVec(ctx, 1, 2, payload, payload)); receive() }},
+		{"vector", func() { check(tx.SendVectored(ctx, 1, 2, payload, payload)); receive() }},
 		{"append", func() {
 			check(tx.Send(ctx, 1, payload))
 			var err error
@@ -300,7 +300,7 @@ func TestNothingIsAllocated(t *testing.T) {
 			check(err)
 		}},
 		{"batch", func() {
-			_, err := tx.SendBatch(ctx, 1, messages)
+			_, err := tx.SendBatch(ctx, 1, 0, messages)
 			check(err)
 			batch, err := rx.RecvBatch(ctx, 10)
 			check(err)

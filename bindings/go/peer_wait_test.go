@@ -119,7 +119,7 @@ func TestWaitForPeerWhereAnEndIsFinal(t *testing.T) {
 		p.tell("close")
 		p.expect("closed")
 	}} {
-		l, err := Listen(newFolder(t).at("bus"), ListenOptions{Capacity: 4096})
+		l, err := Bind(newFolder(t).at("bus"), ListenOptions{Capacity: 4096})
 		expectKind(t, err, 0)
 		p := startPeer(t, "short-bus", l.Path())
 		bus, err := l.Accept(background)
@@ -148,8 +148,8 @@ func TestNegativeTimeouts(t *testing.T) {
 	_, region := OpenRegion(name, options)
 	_, created := CreateRegion(name, 1, options)
 	_, connected := Connect(background, name, ConnectOptions{Timeout: -1})
-	_, listening := Listen(name, ListenOptions{HandshakeTimeout: -1})
-	_, backlog := Listen(name, ListenOptions{Backlog: -1})
+	_, listening := Bind(name, ListenOptions{HandshakeTimeout: -1})
+	_, backlog := Bind(name, ListenOptions{Backlog: -1})
 	for _, err := range []error{sender, receiver, region, created, connected, listening, backlog} {
 		expectKind(t, err, InvalidArgument)
 		expectText(t, err, "expected 0 or more", name)

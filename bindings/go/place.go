@@ -2,6 +2,7 @@ package ramway
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -11,7 +12,7 @@ import (
 
 // place is where a listener is: its socket, and the segment whose lock says that it lives, in a directory that is
 // held open. For a plain name that is the segment's, the socket is NAME.sock beside it; a path is the socket's, and the
-// segment is PATH.lock.
+// segment is PATH.lock, unless the path is that of a name's socket: a name and its path meet at one lock.
 type place struct {
 	dir *segmentName
 	// segment is the segment as a name or path to be created.
@@ -19,6 +20,8 @@ type place struct {
 	// segmentFile and socketFile are the names in the directory.
 	segmentFile string
 	socketFile  string
+	// bound is the socket's file once this process has made it.
+	bound *sys.FileID
 }
 
 // resolvePlace finds the directory; create makes the Ramway directory if it is not there.
@@ -31,10 +34,30 @@ func resolvePlace(text string, create bool) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	if name, isNames := strings.CutSuffix(text, ".sock"); isPath && isNames && dir.ofListener() {
+		return &place{dir: dir, segment: name, segmentFile: strings.TrimSuffix(dir.file, ".sock"), socketFile: dir.file}, nil
+	}
 	if isPath {
 		return &place{dir: dir, segment: text + ".lock", segmentFile: dir.file + ".lock", socketFile: dir.file}, nil
 	}
 	return &place{dir: dir, segment: text, segmentFile: dir.file, socketFile: dir.file + ".sock"}, nil
+}
+
+// ofListener says whether a path is that of the socket of a listener with a name: NAME.sock in the Ramway directory,
+// however the path is written.
+func (p *segmentName) ofListener() bool {
+	name := strings.TrimSuffix(p.file, ".sock")
+	if !validName(name) || strings.HasSuffix(name, ".lock") {
+		return false
+	}
+	info, err := os.Stat(Directory())
+	if err != nil {
+		return false
+	}
+	root, isStat := info.Sys().(*syscall.Stat_t)
+	here, err := sys.Stat(p.dir)
+	// Systems differ in the type of the device.
+	return isStat && err == nil && sys.FileID{Dev: uint64(root.Dev), Ino: root.Ino} == sys.IDOf(here)
 }
 
 func (p *place) close() { p.dir.close() }
@@ -60,23 +83,63 @@ func (p *place) socketAddress() (string, error) {
 	return path, nil
 }
 
-// clear removes a dead listener's socket. The caller holds the listener's lock. Anything that is not a socket stays and
-// is an error.
+// clear removes a dead listener's socket. The caller holds the listener's lock. Anything else stays and is an error.
 func (p *place) clear() error {
-	stat, err := sys.StatAt(p.dir.dir, p.socketFile)
+	address, err := p.socketAddress()
+	if err != nil {
+		return err
+	}
+	return removeDeadSocket(p.dir.dir, p.socketFile, address, p.socketPath())
+}
+
+// removeDeadSocket removes a socket that nobody listens at, which is asked by connecting: whoever listens without Ramway's
+// lock keeps it. address leads to it, path is for messages.
+func removeDeadSocket(dir int, file, address, path string) error {
+	stat, err := sys.StatAt(dir, file)
 	switch {
 	case err != nil:
-		return osError(err, "looking at "+p.socketPath())
+		return osError(err, "looking at "+path)
 	case stat == nil:
 		return nil
 	case !sys.IsSocket(stat):
-		return failf(AlreadyExists, "%s is %s, not a socket; it is left as it is: move it or pick another name",
-			p.socketPath(), sys.Describe(stat))
+		return failf(AlreadyExists, "%s is %s, not a socket; it is left as it is: move it or pick another name", path, sys.Describe(stat))
 	}
-	if err := sys.Unlink(p.dir.dir, p.socketFile); err != nil && !errors.Is(err, syscall.ENOENT) {
-		return osError(err, "removing the dead socket "+p.socketPath())
+	fd, err := sys.Stream()
+	if err != nil {
+		return osError(err, "making a socket")
+	}
+	err = sys.Connect(fd, address)
+	sys.Close(fd)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ENOENT):
+		return nil
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return osError(err, "asking whether anybody listens at "+path+", which is left as it is")
+	default:
+		return failf(AlreadyExists,
+			"%s: a program that does not hold Ramway's lock is listening there; stop it, or pick another name", path)
+	}
+	return unlinkIf(dir, file, sys.IDOf(stat), path)
+}
+
+// unlinkIf removes a name if it still leads to this file.
+func unlinkIf(dir int, file string, id sys.FileID, path string) error {
+	if !leadsTo(dir, file, id) {
+		return nil
+	}
+	if err := sys.Unlink(dir, file); err != nil && !errors.Is(err, syscall.ENOENT) {
+		return osError(err, "removing the socket "+path)
 	}
 	return nil
+}
+
+// unbind removes the socket that this process has made, while it still listens there; another one of that name stays.
+func (p *place) unbind() error {
+	if p.bound == nil {
+		return nil
+	}
+	return unlinkIf(p.dir.dir, p.socketFile, *p.bound, p.socketPath())
 }
 
 // listen makes a listening socket, at a name that is absent, with exactly these permission bits.
@@ -101,20 +164,33 @@ func (p *place) bind(fd int, path string, mode uint32, backlog int) error {
 		return osError(err, "setting the mode of a socket")
 	}
 	if err := sys.Bind(fd, path); err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return failf(AlreadyExists, "somebody made %s just now; pick another name", p.socketPath())
+		}
 		return osError(err, "binding "+p.socketPath())
 	}
-	err := sys.SocketMode(p.dir.dir, p.socketFile, mode)
+	stat, err := sys.StatAt(p.dir.dir, p.socketFile)
+	if err != nil || stat == nil || !sys.IsSocket(stat) {
+		return p.replaced()
+	}
+	id := sys.IDOf(stat)
+	p.bound = &id
+	err = sys.SocketMode(p.dir.dir, p.socketFile, mode)
 	switch {
-	case errors.Is(err, syscall.ENOTSOCK):
-		return failf(AlreadyExists, "somebody replaced the socket %s, which was just bound", p.socketPath())
+	case errors.Is(err, syscall.ENOTSOCK), errors.Is(err, syscall.ENOENT):
+		return p.replaced()
 	case err == nil:
 		err = sys.Listen(fd, backlog)
 	}
 	if err != nil {
-		_ = sys.Unlink(p.dir.dir, p.socketFile)
+		_ = p.unbind()
 		return osError(err, "listening at "+p.socketPath())
 	}
 	return nil
+}
+
+func (p *place) replaced() error {
+	return failf(AlreadyExists, "somebody replaced the socket %s, which was just bound", p.socketPath())
 }
 
 // missed is what to say when nobody takes a connection until the deadline: nothing has the socket's name (absent), or

@@ -106,7 +106,7 @@ func (p *play) region() {
 
 func (p *play) listener() {
 	path := p.make("bell.lock")
-	l, err := Listen(p.dir.at("bell"), ListenOptions{})
+	l, err := Bind(p.dir.at("bell"), ListenOptions{})
 	if p.opened(err) {
 		if err := l.Close(); err != nil {
 			p.t.Fatal(err)

@@ -86,9 +86,9 @@ func init() {
 			must(err)
 			n := copy(slot.Bytes(), b)
 			if seq%batch == batch-1 {
-				must(slot.Commit(n, uint32(seq%60000), tagOf(seq, b)))
+				must(slot.Commit(uint32(seq%60000), tagOf(seq, b), n))
 			} else {
-				must(slot.CommitUnflushed(n, uint32(seq%60000), tagOf(seq, b)))
+				must(slot.CommitUnflushed(uint32(seq%60000), tagOf(seq, b), n))
 			}
 		}
 		must(tx.Close())
@@ -121,7 +121,7 @@ func init() {
 				case "unflushed":
 					slot, err := tx.Reserve(background, len(rest))
 					must(err)
-					must(slot.CommitUnflushed(copy(slot.Bytes(), rest), 1, 77))
+					must(slot.CommitUnflushed(1, 77, copy(slot.Bytes(), rest)))
 				case "flush":
 					must(tx.Flush())
 				case "close":
@@ -306,7 +306,7 @@ func TestFullThenRoom(t *testing.T) {
 	for i := range 4 {
 		slot, err := tx.Reserve(background, 1000)
 		expectKind(t, err, 0)
-		expectKind(t, slot.CommitUnflushed(1000, uint32(i), 0), 0)
+		expectKind(t, slot.CommitUnflushed(uint32(i), 0, 1000), 0)
 	}
 	_, err = rx.TryRecv()
 	expectKind(t, err, Empty) // committed, not flushed
@@ -336,8 +336,8 @@ func TestSendCalls(t *testing.T) {
 	if _, ok := tx.LastTag(); ok {
 		t.Fatal("a tag before the first message")
 	}
-	expectKind(t, tx.SendVec(background, 3, 42, []byte("in "), nil, []byte("pieces")), 0)
-	n, err := tx.SendBatch(background, 4, [][]byte{[]byte("a"), nil, []byte("ccc")})
+	expectKind(t, tx.SendVectored(background, 3, 42, []byte("in "), nil, []byte("pieces")), 0)
+	n, err := tx.SendBatch(background, 4, 0, [][]byte{[]byte("a"), nil, []byte("ccc")})
 	if err != nil || n != 3 {
 		t.Fatalf("%d, %v", n, err)
 	}
@@ -352,15 +352,15 @@ func TestSendCalls(t *testing.T) {
 		expectKind(t, tx.Send(background, reserved, nil), InvalidArgument)
 		slot, err := tx.Reserve(background, 8)
 		expectKind(t, err, 0)
-		expectKind(t, slot.Commit(8, reserved, 0), InvalidArgument)
+		expectKind(t, slot.Commit(reserved, 0, 8), InvalidArgument)
 	}
 	slot, err := tx.Reserve(background, 8)
 	expectKind(t, err, 0)
 	expectKind(t, tx.Send(background, 1, nil), Busy)
 	_, err = tx.Reserve(background, 1)
 	expectKind(t, err, Busy)
-	expectKind(t, slot.Commit(9, 1, 0), InvalidArgument) // which aborts it
-	expectPanic(t, "slot used after", func() { _ = slot.Commit(8, 1, 0) })
+	expectKind(t, slot.Commit(1, 0, 9), InvalidArgument) // which aborts it
+	expectPanic(t, "slot used after", func() { _ = slot.Commit(1, 0, 8) })
 	expectPanic(t, "slot used after", func() { slot.Bytes() })
 	slot, err = tx.TryReserve(8)
 	expectKind(t, err, 0)
@@ -369,11 +369,11 @@ func TestSendCalls(t *testing.T) {
 	for _, n := range []int{-1, math.MinInt, 9, math.MaxInt} {
 		slot, err = tx.TryReserve(8)
 		expectKind(t, err, 0)
-		expectKind(t, slot.Commit(n, 1, 0), InvalidArgument)
+		expectKind(t, slot.Commit(1, 0, n), InvalidArgument)
 	}
 	_, err = tx.Reserve(background, -1)
 	expectKind(t, err, InvalidArgument)
-	_, err = tx.SendBatch(background, 1, [][]byte{nil, make([]byte, 1<<17)})
+	_, err = tx.SendBatch(background, 1, 0, [][]byte{nil, make([]byte, 1<<17)})
 	expectKind(t, err, TooLarge)
 	expectKind(t, tx.Close(), 0)
 	expectKind(t, tx.Close(), 0)
@@ -407,7 +407,7 @@ func TestCloseBesideCallsThatBegin(t *testing.T) {
 		ended := make(chan error, 2)
 		go func() {
 			for {
-				if n, err := tx.SendBatch(background, 1, [][]byte{nil, {1}}); err != nil {
+				if n, err := tx.SendBatch(background, 1, 0, [][]byte{nil, {1}}); err != nil {
 					if n > 1 {
 						err = fmt.Errorf("%d sent, %w", n, err)
 					}

@@ -25,7 +25,7 @@ func bothEnds(t *testing.T, o ListenOptions) (listener, connector *Bus) {
 		bus, err := Connect(context.Background(), at, ConnectOptions{Timeout: long, Wait: o.Wait, Guard: o.Guard})
 		connected <- made{bus, err}
 	}()
-	listener, err := ListenOnce(within(t), at, o)
+	listener, err := Listen(within(t), at, o)
 	other := <-connected
 	if err := errors.Join(err, other.err); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestAPeerThatScribblesEndsNothingButItsBus(t *testing.T) {
 
 func TestABusThatIsTooBigIsNoSpaceForBoth(t *testing.T) {
 	at := newFolder(t).at("big")
-	l, err := Listen(at, ListenOptions{ToPeer: 1 << 45})
+	l, err := Bind(at, ListenOptions{ToPeer: 1 << 45})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestABusThatIsTooBigIsNoSpaceForBoth(t *testing.T) {
 // The bar is 10 ms; the best of some tries, because the machine may be busy with something else.
 func TestWaitsEndSoonAfterTheirContext(t *testing.T) {
 	at := newFolder(t)
-	l, err := Listen(at.at("slow"), ListenOptions{})
+	l, err := Bind(at.at("slow"), ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,9 +236,9 @@ func (s *Sender) ended(look bool) error {
 	return nil
 }
 
-// SendBatch sends messages and publishes them together, or earlier where the ring fills up: then it waits for room. It
-// says how many were sent; if that is fewer than all, also why, as [Sender.Send].
-func (s *Sender) SendBatch(ctx context.Context, typeID uint32, messages [][]byte) (int, error) {
+// SendBatch sends messages, all with this type id and tag, and publishes them together, or earlier where the ring fills
+// up: then it waits for room. It says how many were sent; if that is fewer than all, also why, as [Sender.Send].
+func (s *Sender) SendBatch(ctx context.Context, typeID uint32, tag uint64, messages [][]byte) (int, error) {
 	s.enter()
 	defer s.leave()
 	if len(messages) == 0 && atomic.LoadUint32(&s.shut) != 0 {
@@ -255,14 +255,14 @@ func (s *Sender) SendBatch(ctx context.Context, typeID uint32, messages [][]byte
 			}
 		}
 		copy(s.payload(len(data)), data)
-		s.commit(uint64(len(data)), typeID, 0)
+		s.commit(uint64(len(data)), typeID, tag)
 	}
 	s.flush()
 	return len(messages), nil
 }
 
-// SendVec sends one message gathered from several pieces, like [Sender.SendTagged].
-func (s *Sender) SendVec(ctx context.Context, typeID uint32, tag uint64, parts ...[]byte) error {
+// SendVectored sends one message gathered from several pieces, like [Sender.SendTagged].
+func (s *Sender) SendVectored(ctx context.Context, typeID uint32, tag uint64, parts ...[]byte) error {
 	n := 0
 	for _, part := range parts {
 		n += len(part)

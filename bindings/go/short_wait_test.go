@@ -147,7 +147,7 @@ func TestShortWaitsLearnTheEndOfABus(t *testing.T) {
 		}} {
 			t.Run(fmt.Sprintf("%v/%v", d, kind), func(t *testing.T) {
 				t.Parallel()
-				l, err := Listen(newFolder(t).at("bus"), ListenOptions{Capacity: 4096})
+				l, err := Bind(newFolder(t).at("bus"), ListenOptions{Capacity: 4096})
 				expectKind(t, err, 0)
 				defer l.Close()
 				p := startPeer(t, "short-bus", l.Path())

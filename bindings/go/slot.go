@@ -12,7 +12,7 @@ import (
 //	slot, err := tx.Reserve(ctx, 100)
 //	if err != nil { ... }
 //	n := copy(slot.Bytes(), "written in place")
-//	err = slot.Commit(n, 7, 0)
+//	err = slot.Commit(7, 0, n)
 type Slot struct {
 	s     *Sender
 	lease uint64
@@ -60,11 +60,11 @@ func (t Slot) Bytes() []byte {
 
 // Commit sends the first n bytes of the slot. An error (ErrInvalidArgument for an n beyond what was reserved or a
 // reserved typeID, or what the handle is dead of) aborts the slot.
-func (t Slot) Commit(n int, typeID uint32, tag uint64) error { return t.commit(n, typeID, tag, true) }
+func (t Slot) Commit(typeID uint32, tag uint64, n int) error { return t.commit(n, typeID, tag, true) }
 
 // CommitUnflushed is [Slot.Commit] that is visible only after [Sender.Flush], the next flushed message, or when the
 // sender has to wait, finds the ring full, or closes.
-func (t Slot) CommitUnflushed(n int, typeID uint32, tag uint64) error {
+func (t Slot) CommitUnflushed(typeID uint32, tag uint64, n int) error {
 	return t.commit(n, typeID, tag, false)
 }
 

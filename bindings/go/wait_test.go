@@ -268,7 +268,7 @@ func TestCloseWaitsForWhatIsOut(t *testing.T) {
 	expectKind(t, err, 0)
 	expectKind(t, tx.Close(), 0)
 	expectKind(t, tx.Send(background, 1, nil), Detached)
-	expectKind(t, slot.Commit(copy(slot.Bytes(), "last words"), 2, 0), 0)
+	expectKind(t, slot.Commit(2, 0, copy(slot.Bytes(), "last words")), 0)
 	rx, err = OpenReceiver(dir.at("ring"), Options{})
 	expectKind(t, err, 0)
 	var all [][]byte
@@ -293,7 +293,7 @@ func TestForgottenHandleLetsItsRoleGo(t *testing.T) {
 		defer cancel()
 		slot, err := tx.Reserve(ctx, 4)
 		expectKind(t, err, 0)
-		expectKind(t, slot.CommitUnflushed(copy(slot.Bytes(), "last"), 1, 0), 0)
+		expectKind(t, slot.CommitUnflushed(1, 0, copy(slot.Bytes(), "last")), 0)
 		_, err = tx.Reserve(ctx, 4)
 		expectKind(t, err, 0)
 	}()

@@ -33,7 +33,7 @@ func echo(a *args) error {
 			return err
 		}
 		m.Copy(slot.Bytes())
-		if err := slot.Commit(m.Len(), m.TypeID(), m.Tag()); err != nil {
+		if err := slot.Commit(m.TypeID(), m.Tag(), m.Len()); err != nil {
 			return err
 		}
 		m.Release()

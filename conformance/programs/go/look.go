@@ -116,7 +116,7 @@ func show(a *args) error {
 		}
 		// The ring stays open meanwhile, and so its mapping: this is its address, kept beyond the slot on purpose.
 		view := showView(bytes)
-		if err := slot.Commit(shown, 0, 0); err != nil {
+		if err := slot.Commit(0, 0, shown); err != nil {
 			return err
 		}
 		obey(view)

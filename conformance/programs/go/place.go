@@ -24,7 +24,7 @@ func (a *args) open(to, from string) (*ends, error) {
 	switch {
 	case a.listen != "":
 		o := ramway.ListenOptions{Capacity: a.capacity, Align: a.align, Wait: a.wait}
-		return both(ramway.ListenOnce(ctx, a.listen, o))
+		return both(ramway.Listen(ctx, a.listen, o))
 	case a.connect != "":
 		return both(ramway.Connect(ctx, a.connect, ramway.ConnectOptions{Wait: a.wait}))
 	}

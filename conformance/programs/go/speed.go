@@ -91,10 +91,10 @@ func flood(a *args) error {
 		}
 		fill(slot.Bytes(), seq)
 		if inBatch++; inBatch < p.batch && seq+1 < p.count {
-			err = slot.CommitUnflushed(p.size, 0, 0)
+			err = slot.CommitUnflushed(0, 0, p.size)
 		} else {
 			inBatch = 0
-			err = slot.Commit(p.size, 0, 0)
+			err = slot.Commit(0, 0, p.size)
 		}
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func pingUnchecked(a *args) error {
 			return err
 		}
 		fill(slot.Bytes(), seq)
-		if err := slot.Commit(p.size, 0, 0); err != nil {
+		if err := slot.Commit(0, 0, p.size); err != nil {
 			return err
 		}
 		m, err := e.rx.Recv(ctx)

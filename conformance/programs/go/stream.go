@@ -26,9 +26,9 @@ func (a *args) put(tx *ramway.Sender, m made, flush bool) error {
 	}
 	copy(slot.Bytes(), m.payload)
 	if flush {
-		return slot.Commit(len(m.payload), m.typeID, m.tag)
+		return slot.Commit(m.typeID, m.tag, len(m.payload))
 	}
-	return slot.CommitUnflushed(len(m.payload), m.typeID, m.tag)
+	return slot.CommitUnflushed(m.typeID, m.tag, len(m.payload))
 }
 
 func produce(a *args) error {
@@ -284,7 +284,7 @@ func dieSending(a *args) error {
 	}
 	half := len(m.payload) / 2
 	copy(slot.Bytes(), m.payload[:half])
-	if err := slot.CommitUnflushed(half, m.typeID, m.tag); err != nil {
+	if err := slot.CommitUnflushed(m.typeID, m.tag, half); err != nil {
 		return err
 	}
 	event("dying next=%d", next)
