@@ -241,7 +241,7 @@ pub unsafe extern "C" fn ramway_bus_connect(
         }
         let mut connector = Bus::connector(name)
             // SAFETY: the caller's.
-            .trust_uids(unsafe { uids(&options) })
+            .allow_uids(unsafe { uids(&options) })
             .membarrier(options.flags & RAMWAY_NO_MEMBARRIER == 0)
             .wait_policy(wait_policy(options.wait_policy)?);
         if options.timeout_ns != 0 {

@@ -31,17 +31,11 @@ fn helper() {
 }
 
 fn echo() {
-    let mut bus = Bus::listen(argument(), 1 << 16).unwrap();
-    loop {
-        let message = match bus.recv() {
-            Ok(message) => message.to_vec(),
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Closed);
-                return;
-            }
-        };
-        bus.send(2, &message).unwrap();
+    let (Some(mut tx), Some(mut rx)) = Bus::listen(argument(), 1 << 16).unwrap().split() else { unreachable!() };
+    while let Ok(message) = rx.recv() {
+        tx.send(2, &message).unwrap();
     }
+    assert_eq!(rx.recv().unwrap_err().kind(), ErrorKind::Closed);
 }
 
 fn echo_at(name: &str, dir: &Dir) -> Peer {
@@ -263,6 +257,36 @@ fn a_listener_that_greets_and_hangs_up_at_once_is_heard() {
         assert_eq!(&*bus.recv_timeout(LONG).unwrap(), b"good bye");
         assert_eq!(bus.recv_timeout(LONG).unwrap_err().kind(), ErrorKind::Closed);
     }
+}
+
+#[test]
+fn a_bus_has_the_calls_of_its_ends() {
+    let dir = Dir::new();
+    let (mut one, mut other) = pair(&dir);
+    let mut bytes = vec![7; 3];
+    assert_eq!(other.try_recv_into(&mut bytes).unwrap_err().kind(), ErrorKind::Empty);
+    assert_eq!(other.recv_into_timeout(&mut bytes, Duration::ZERO).unwrap_err().kind(), ErrorKind::TimedOut);
+    one.send_tagged(1, 11, b"first").unwrap();
+    one.try_send_tagged(2, 12, b"second").unwrap();
+    for (type_id, tag, text) in [(1, 11, "first"), (2, 12, "second")] {
+        let meta = other.recv_into(&mut bytes).unwrap();
+        assert_eq!((meta.type_id, meta.tag, &*bytes), (type_id, tag, text.as_bytes()));
+    }
+    let room = one.sender().unwrap().max_message_len();
+    for len in [5, room / 2] {
+        let mut slot = one.reserve(len).unwrap();
+        slot.fill(len as u8);
+        slot.commit(len).unwrap();
+    }
+    assert_eq!(one.try_reserve(room).unwrap_err().kind(), ErrorKind::Full);
+    assert_eq!(one.reserve_timeout(room, Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(&*other.recv().unwrap(), [5; 5]);
+    assert_eq!(other.recv().unwrap().len(), room / 2);
+    one.close().unwrap();
+    assert_eq!(other.recv_into(&mut bytes).unwrap_err().kind(), ErrorKind::Closed);
+    let (one, mut other) = pair(&dir);
+    one.abandon();
+    assert_eq!(other.recv_into(&mut bytes).unwrap_err().kind(), ErrorKind::PeerDead);
 }
 
 #[test]

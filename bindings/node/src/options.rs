@@ -90,7 +90,7 @@ impl ConnectSettings {
             connector = connector.timeout(milliseconds(timeout));
         }
         connector
-            .trust_uids(self.allow_uids.as_deref().unwrap_or_default())
+            .allow_uids(self.allow_uids.as_deref().unwrap_or_default())
             .wait_policy(policy(self.wait.as_deref()))
             .membarrier(self.membarrier.unwrap_or(true))
             .writable_views(true)

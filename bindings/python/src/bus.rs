@@ -387,7 +387,7 @@ fn connecting(
 ) -> Connecting {
     let connector = ramway::Bus::connector(&name.0)
         .timeout(timeout.limit())
-        .trust_uids(allow_uids)
+        .allow_uids(allow_uids)
         .wait_policy(wait.0)
         .membarrier(membarrier)
         .writable_views(writable_views);

@@ -32,7 +32,7 @@ const PERMISSION_GRACE: Duration = Duration::from_millis(200);
 pub struct Connector {
     name: OsString,
     timeout: Duration,
-    trusted: Vec<u32>,
+    allowed: Vec<u32>,
     manner: Manner,
 }
 
@@ -46,7 +46,7 @@ enum Step {
 impl Connector {
     pub(super) fn new(name: &OsStr) -> Self {
         let timeout = Duration::from_secs(10);
-        Self { name: name.into(), timeout, trusted: Vec::new(), manner: Manner::default() }
+        Self { name: name.into(), timeout, allowed: Vec::new(), manner: Manner::default() }
     }
 
     /// How long to wait for a listener that is not there yet, does not accept, or is flooded. Default 10 s. It
@@ -57,8 +57,8 @@ impl Connector {
     }
 
     /// Other users whose listeners will do; without this, only those of our own effective user.
-    pub fn trust_uids(mut self, uids: &[u32]) -> Self {
-        self.trusted = uids.to_vec();
+    pub fn allow_uids(mut self, uids: &[u32]) -> Self {
+        self.allowed = uids.to_vec();
         self
     }
 
@@ -144,7 +144,7 @@ impl Connector {
             return missed(&place, miss).map(Step::Retry);
         }
         let peer = socket::credentials(entry.fd(0))?;
-        check_peer(peer, &self.trusted, "trust_uids")?;
+        check_peer(peer, &self.allowed, "allow_uids")?;
         let (memory, size) = match handshake::greet(entry.fd(0), deadline, go_on) {
             Ok(Greeting::Memory(memory, size)) => (memory, size),
             Ok(Greeting::HungUp) => return Ok(gone()),

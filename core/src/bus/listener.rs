@@ -39,11 +39,12 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// # fn main() -> ramway::Result<()> {
 /// let listener = ramway::Listener::bind("echo")?;
 /// loop {
-///     let mut bus = listener.accept()?;
-///     std::thread::spawn(move || -> ramway::Result<()> {
-///         loop {
-///             let message = bus.recv()?.to_vec();
-///             bus.send(0, &message)?;
+///     let (Some(mut tx), Some(mut rx)) = listener.accept()?.split() else { continue };
+///     std::thread::spawn(move || {
+///         while let Ok(message) = rx.recv() {
+///             if tx.send(message.type_id(), &message).is_err() {
+///                 break;
+///             }
 ///         }
 ///     });
 /// }

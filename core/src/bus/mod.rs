@@ -17,7 +17,7 @@ pub use connector::Connector;
 pub use listener::Listener;
 
 use crate::sys::{fork, socket};
-use crate::{Error, ErrorKind, Message, Receiver, Result, Sender};
+use crate::{Error, ErrorKind, Message, Meta, Receiver, Result, Sender, Slot};
 use memory::Halves;
 
 /// A full-duplex connection to one process of this machine.
@@ -41,6 +41,20 @@ use memory::Halves;
 /// let mut bus = ramway::Bus::connect("echo")?;
 /// bus.send(1, b"anyone?")?;
 /// assert_eq!(&*bus.recv()?, b"anyone?");
+/// # Ok(()) }
+/// ```
+///
+/// A message that was received borrows its bus until it is dropped. [`split`](Self::split) gives the ends apart, so that an
+/// answer can be sent while the question is read in place:
+///
+/// ```no_run
+/// # fn main() -> ramway::Result<()> {
+/// let (Some(mut tx), Some(mut rx)) = ramway::Bus::listen("echo", 1 << 16)?.split() else {
+///     unreachable!("this bus has both directions");
+/// };
+/// while let Ok(message) = rx.recv() {
+///     tx.send(message.type_id(), &message)?;
+/// }
 /// # Ok(()) }
 /// ```
 pub struct Bus {
@@ -119,6 +133,35 @@ impl Bus {
         self.sender()?.send_timeout(type_id, payload, timeout)
     }
 
+    /// [`Sender::send_tagged`].
+    #[inline]
+    pub fn send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
+        self.sender()?.send_tagged(type_id, tag, payload)
+    }
+
+    /// [`Sender::try_send_tagged`].
+    #[inline]
+    pub fn try_send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
+        self.sender()?.try_send_tagged(type_id, tag, payload)
+    }
+
+    /// [`Sender::reserve`].
+    #[inline]
+    pub fn reserve(&mut self, len: usize) -> Result<Slot<'_>> {
+        self.sender()?.reserve(len)
+    }
+
+    /// [`Sender::try_reserve`].
+    #[inline]
+    pub fn try_reserve(&mut self, len: usize) -> Result<Slot<'_>> {
+        self.sender()?.try_reserve(len)
+    }
+
+    /// [`Sender::reserve_timeout`].
+    pub fn reserve_timeout(&mut self, len: usize, timeout: Duration) -> Result<Slot<'_>> {
+        self.sender()?.reserve_timeout(len, timeout)
+    }
+
     /// [`Receiver::recv`].
     #[inline]
     pub fn recv(&mut self) -> Result<Message<'_>> {
@@ -134,6 +177,40 @@ impl Bus {
     /// [`Receiver::recv_timeout`].
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Message<'_>> {
         self.receiver()?.recv_timeout(timeout)
+    }
+
+    /// [`Receiver::recv_into`].
+    #[inline]
+    pub fn recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
+        self.receiver()?.recv_into(buffer)
+    }
+
+    /// [`Receiver::try_recv_into`].
+    #[inline]
+    pub fn try_recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
+        self.receiver()?.try_recv_into(buffer)
+    }
+
+    /// [`Receiver::recv_into_timeout`].
+    pub fn recv_into_timeout(&mut self, buffer: &mut Vec<u8>, timeout: Duration) -> Result<Meta> {
+        self.receiver()?.recv_into_timeout(buffer, timeout)
+    }
+
+    /// Closes both ends: [`Sender::close`] and [`Receiver::close`]. Dropping does the same without the chance of an error.
+    ///
+    /// # Errors
+    /// Theirs, the sender's first.
+    pub fn close(self) -> Result<()> {
+        let sent = self.sender.map_or(Ok(()), Sender::close);
+        let received = self.receiver.map_or(Ok(()), Receiver::close);
+        sent.and(received)
+    }
+
+    /// Lets go of both ends without telling the peer that this was all: it is told `PeerDead`. See [`Sender::abandon`].
+    pub fn abandon(self) {
+        if let Some(sender) = self.sender {
+            sender.abandon();
+        }
     }
 
     /// The user that the peer acted as when the connection was made, as the kernel recorded it.
@@ -177,7 +254,12 @@ fn check_peer(peer: socket::Credentials, others: &[u32], option: &str) -> Result
         return Ok(());
     }
     let text = if unknown {
-        format!("the other side's user has no number here (it shows as {}), so nothing says who it is", peer.uid)
+        format!(
+            "the other side is user {}, which stands for every user without a number in this user namespace and so proves \
+             nothing; run {} as another user",
+            peer.uid,
+            if peer.uid == own { "both sides" } else { "it" }
+        )
     } else {
         format!("the other side is user {}, we are user {own}; name it with `{option}` if it may take part", peer.uid)
     };
