@@ -15,6 +15,7 @@ namespace Ramway
             {
                 Libc.RequireSupported();
                 long granule = Segment.Granule(o);
+                Segment.CheckHow(how, o);
                 // Checked here although an existing ring may need none of it: a mistake shows on the first run.
                 spec = Spec.Ring(o.Capacity == 0 ? Layout.DefaultCapacity : o.Capacity, o.Align, granule).Named(o.Persistent);
             }
@@ -61,6 +62,7 @@ namespace Ramway
             {
                 Libc.RequireSupported();
                 long granule = Segment.Granule(o);
+                Segment.CheckHow(how, o);
                 if (how != How.Open)
                 {
                     spec = Spec.Region(length, granule).Named(o.Persistent);

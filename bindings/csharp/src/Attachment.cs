@@ -66,7 +66,7 @@ namespace Ramway
         /// Layout.Block0 or Block1, g what Header.Check said of it. The file stays the caller's: it is duplicated. On an exception
         /// the link stays the caller's too, else Release closes it.
         /// </summary>
-        internal static Attachment Memory(int fd, int blockOffset, in Geometry g, ILink link, RingOptions o)
+        internal static Attachment Memory(int fd, int blockOffset, in Geometry g, ILink link, RingOptions o, string name = "")
         {
             int own = Files.Dup(fd);
             if (own < 0)
@@ -75,7 +75,9 @@ namespace Ramway
             }
             try
             {
-                return Over(own, blockOffset, g, link, o);
+                Attachment a = Over(own, blockOffset, g, link, o);
+                a.Name = name;
+                return a;
             }
             catch
             {

@@ -1,11 +1,12 @@
 using System;
 using System.Runtime.CompilerServices;
+using System.Threading;
 
 namespace Ramway
 {
     /// <summary>
     /// Messages that are written in place, one after another, and become visible together: at <see cref="Flush"/>, or when the
-    /// ring is full and <see cref="Add"/> has to wait. Made by <see cref="Sender.StartBatch"/>.
+    /// ring is full and <see cref="Add(uint, int)"/> has to wait. Made by <see cref="Sender.StartBatch"/>.
     /// </summary>
     /// <remarks>
     /// The same as <see cref="Slot.CommitUnflushed(uint, ulong)"/> and <see cref="Sender.Flush"/>, but the sender's position stays
@@ -56,20 +57,56 @@ namespace Ramway
         /// As for <see cref="Sender.Send(uint, ReadOnlySpan{byte})"/>. Then this message was not added, and those before it stay.
         /// </exception>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        public Span<byte> Add(uint typeId, int length, ulong tag = 0)
+        public Span<byte> Add(uint typeId, int length) => Add(typeId, 0, length);
+
+        /// <summary>The same with a tag.</summary>
+        /// <exception cref="RamwayException">As above.</exception>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        public Span<byte> Add(uint typeId, ulong tag, int length)
         {
             Sender s = Open();
-            ulong size = (Layout.FrameHeader + (ulong)(uint)length + alignMask) & ~alignMask;
-            if ((uint)length > maxLength || size > limit - tail || typeId >= Layout.TypeIdReserved || s.HasNews)
+            if (Lacks(s, typeId, length))
             {
-                limit = s.MakeRoomInBatch(tail, this.tag, typeId, length);
+                limit = s.MakeRoomInBatch(tail, this.tag, typeId, length, Patience.Endless);
                 ticket = s.Ticket;
             }
+            return Put(typeId, tag, length);
+        }
+
+        /// <summary>
+        /// The same, and waits for room no longer than the time-out (null: without a limit) and until the token is cancelled,
+        /// which is looked at only if the call has to wait.
+        /// </summary>
+        /// <exception cref="RamwayException">As above, and TimedOut.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public Span<byte> Add(uint typeId, ulong tag, int length, TimeSpan? timeout, CancellationToken cancellationToken = default)
+        {
+            Patience.Check(timeout);
+            Sender s = Open();
+            if (Lacks(s, typeId, length))
+            {
+                limit = s.MakeRoomInBatch(tail, this.tag, typeId, length, Patience.Of(timeout, cancellationToken));
+                ticket = s.Ticket;
+            }
+            return Put(typeId, tag, length);
+        }
+
+        /// <summary>Whether there is something to look at before this message can be written.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private bool Lacks(Sender s, uint typeId, int length) =>
+            (uint)length > maxLength || Size(length) > limit - tail || typeId >= Layout.TypeIdReserved || s.HasNews;
+
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private ulong Size(int length) => (Layout.FrameHeader + (ulong)(uint)length + alignMask) & ~alignMask;
+
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private Span<byte> Put(uint typeId, ulong tag, int length)
+        {
             byte* frame = data + (tail & wrap);
             // Plain stores: nobody reads them before tail is published.
             ((ulong*)frame)[0] = (uint)length | (ulong)typeId << 32;
             ((ulong*)frame)[1] = tag;
-            tail += size;
+            tail += Size(length);
             this.tag = tag;
             return new Span<byte>(frame + Layout.FrameHeader, length);
         }
@@ -123,12 +160,12 @@ namespace Ramway
         internal bool HasNews
         {
             [MethodImpl(MethodImplOptions.AggressiveInlining)]
-            get => gate.IsShut || System.Threading.Volatile.Read(ref peer->Flags) != peerFlags;
+            get => gate.IsShut || Volatile.Read(ref peer->Flags) != peerFlags;
         }
 
         /// <summary>Makes room for a message of a batch that ends at a position. How far the batch may go then.</summary>
         [MethodImpl(MethodImplOptions.NoInlining)]
-        internal ulong MakeRoomInBatch(ulong end, ulong tag, uint typeId, int length)
+        internal ulong MakeRoomInBatch(ulong end, ulong tag, uint typeId, int length, in Patience patience)
         {
             CheckAhead(end);
             ulong before = tail;
@@ -137,7 +174,7 @@ namespace Ramway
             try
             {
                 TakeOver(end, tag);
-                e = MakeRoom(typeId, length, true, Patience.Endless);
+                e = MakeRoom(typeId, length, true, patience);
             }
             finally
             {

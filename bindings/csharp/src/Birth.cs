@@ -64,7 +64,7 @@ namespace Ramway
         }
 
         /// <summary>Makes the whole of the segment, without a name if mayBeUnnamed and the system can.</summary>
-        internal void Build(SegmentName name, Spec spec, SegmentKind kind, long roleByte, uint mode, bool mayBeUnnamed = true)
+        internal void Build(SegmentName name, Spec spec, SegmentKind kind, long roleByte, SegmentOptions o, bool mayBeUnnamed = true)
         {
             int file = -1, own = -1;
             string dotName = "";
@@ -105,7 +105,7 @@ namespace Ramway
                 {
                     link.TakeRole(roleByte, kind);
                 }
-                Header header = Fill(file, spec, mode);
+                Header header = Fill(file, spec, o);
                 if (dotName.Length != 0)
                 {
                     _dir = Duplicate(name.Dir);
@@ -166,14 +166,14 @@ namespace Ramway
         }
 
         /// <summary>Gives a new file its permissions, its space and its header page.</summary>
-        private static Header Fill(int file, Spec spec, uint mode)
+        private static Header Fill(int file, Spec spec, SegmentOptions o)
         {
-            int result = Files.Chmod(file, mode);
+            int result = Files.Chmod(file, o.FileMode);
             if (result < 0)
             {
                 throw Errors.Os(result, "setting the file's mode");
             }
-            Allocate(file, spec);
+            Allocate(file, spec, o.NumaNode);
             result = Files.Truncate(file, (long)spec.Size);
             if (result < 0)
             {
@@ -191,7 +191,7 @@ namespace Ramway
         /// <summary>
         /// Takes the space of the header page and of the data. What lies between them, where pages are huge, stays a hole.
         /// </summary>
-        internal static void Allocate(int file, Spec spec)
+        internal static void Allocate(int file, Spec spec, int? node)
         {
             if (spec.Size > 1ul << 62)
             {
@@ -200,6 +200,10 @@ namespace Ramway
             Space.Allocate(file, 0, Layout.HeaderSize);
             foreach (Geometry g in spec.Blocks)
             {
+                if (node.HasValue)
+                {
+                    Numa.Prefer(file, (long)g.DataOffset, (long)g.Capacity, node.Value);
+                }
                 Space.Allocate(file, (long)g.DataOffset, (long)g.Capacity);
             }
         }

@@ -105,10 +105,10 @@ namespace Ramway
         /// <exception cref="RamwayException">Those of <see cref="Ramway.Listener.Bind"/> and <see
         /// cref="Ramway.Listener.Accept"/>.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
-        public static Bus ListenOnce(string name, ListenerOptions? options = null, TimeSpan? timeout = null,
+        public static Bus Listen(string name, ListenOptions? options = null, TimeSpan? timeout = null,
             CancellationToken cancellationToken = default)
         {
-            using Listener listener = Listener.BindFor(1, name, options ?? new ListenerOptions());
+            using Listener listener = Listener.BindFor(1, name, options ?? new ListenOptions());
             return listener.Accept(timeout, cancellationToken);
         }
 

@@ -21,15 +21,15 @@ namespace Ramway
             // Nobody else knows this memory yet; it is at least HeaderSize bytes long.
             Header.Format(plan.Spec).CopyTo(new Span<byte>(page, Layout.HeaderSize));
             Memory.Unmap(page, Segment.HeaderLength);
-            return Attach(end, plan.Spec.Blocks, plan.Options, true);
+            return Attach(end, plan.Spec.Blocks, plan.Options, true, plan.Name);
         }
 
         /// <summary>
         /// Checks the end's memory, which a listener sent and which is said to have size bytes, and attaches the connector to it.
         /// Nothing of it is believed before it is checked; whatever the listener writes into it later is the rings' to check.
         /// </summary>
-        internal static Bus Open(BusEnd end, ulong size, RingOptions options) =>
-            Attach(end, Check(end.Memory, size).Blocks, options, false);
+        internal static Bus Open(BusEnd end, ulong size, RingOptions options, string name) =>
+            Attach(end, Check(end.Memory, size).Blocks, options, false, name);
 
         private static Header Check(int memory, ulong size)
         {
@@ -63,7 +63,7 @@ namespace Ramway
 
         /// <summary>Attaches one side to its roles: the listener sends into block 0, the connector into block 1. After an error
         /// nothing is attached.</summary>
-        private static Bus Attach(BusEnd end, Geometry[] blocks, RingOptions options, bool listener)
+        private static Bus Attach(BusEnd end, Geometry[] blocks, RingOptions options, bool listener, string name)
         {
             int outward = listener ? 0 : 1, inward = 1 - outward;
             Sender? sender = null;
@@ -71,7 +71,7 @@ namespace Ramway
             {
                 if (blocks[outward].Capacity != 0)
                 {
-                    Attachment at = Map(end, outward, blocks, options);
+                    Attachment at = Map(end, outward, blocks, options, name);
                     try
                     {
                         sender = new Sender(at, options);
@@ -85,7 +85,7 @@ namespace Ramway
                 Receiver? receiver = null;
                 if (blocks[inward].Capacity != 0)
                 {
-                    Attachment at = Map(end, inward, blocks, options);
+                    Attachment at = Map(end, inward, blocks, options, name);
                     try
                     {
                         receiver = new Receiver(at, options);
@@ -105,12 +105,12 @@ namespace Ramway
             }
         }
 
-        private static Attachment Map(BusEnd end, int block, Geometry[] blocks, RingOptions options)
+        private static Attachment Map(BusEnd end, int block, Geometry[] blocks, RingOptions options, string name)
         {
             end.Use();
             try
             {
-                return Attachment.Memory(end.Memory, Layout.BlockOffset(block), blocks[block], new BusLink(end), options);
+                return Attachment.Memory(end.Memory, Layout.BlockOffset(block), blocks[block], new BusLink(end), options, name);
             }
             catch
             {

@@ -96,7 +96,7 @@ namespace Ramway
 
         private Bus? Shake(BusEnd end, Limit limit, out RamwayException? miss)
         {
-            RamwayException? stranger = Handshake.CheckPeer(end.Peer, _options.TrustUids, nameof(ConnectOptions.TrustUids));
+            RamwayException? stranger = Handshake.CheckPeer(end.Peer, _options.AllowUids, nameof(ConnectOptions.AllowUids));
             if (stranger != null)
             {
                 throw stranger;
@@ -108,8 +108,8 @@ namespace Ramway
             Bus bus;
             try
             {
-                var ring = new RingOptions { Wait = _options.Wait, NoMembarrier = _options.NoMembarrier };
-                bus = BusMemory.Open(end, size, ring);
+                var ring = new RingOptions { Wait = _options.Wait, Membarrier = _options.Membarrier };
+                bus = BusMemory.Open(end, size, ring, _name);
             }
             catch (RamwayException e)
             {

@@ -59,11 +59,11 @@ namespace Ramway
         /// cref="ErrorKind.PermissionDenied"/>, <see cref="ErrorKind.NoSpace"/>, <see cref="ErrorKind.Unsupported"/>, <see
         /// cref="ErrorKind.Os"/>.
         /// </exception>
-        public static Listener Bind(string name, ListenerOptions? options = null) =>
-            BindFor(int.MaxValue, name, options ?? new ListenerOptions());
+        public static Listener Bind(string name, ListenOptions? options = null) =>
+            BindFor(int.MaxValue, name, options ?? new ListenOptions());
 
         /// <summary>The same for so many peers at most: no more connectors are told at a time that they are welcome.</summary>
-        internal static Listener BindFor(int peers, string name, ListenerOptions options)
+        internal static Listener BindFor(int peers, string name, ListenOptions options)
         {
             if (name == null)
             {
@@ -79,7 +79,7 @@ namespace Ramway
             }
         }
 
-        private static Listener BindOnce(string name, ListenerOptions options, int peers)
+        private static Listener BindOnce(string name, ListenOptions options, int peers)
         {
             Libc.RequireSupported();
             BusPlan plan = options.Plan(name);

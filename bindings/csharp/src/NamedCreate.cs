@@ -12,7 +12,7 @@ namespace Ramway
             MakeWay(name);
             if (birth.Segment == null)
             {
-                birth.Build(name, _spec!, _kind, _roleByte, _options.FileMode);
+                birth.Build(name, _spec!, _kind, _roleByte, _options);
             }
             int result = birth.GiveName(name);
             switch (result)

@@ -5,6 +5,9 @@ namespace Ramway
 {
     public sealed unsafe partial class Receiver
     {
+        /// <summary>How many messages a batch has at most if nobody says otherwise.</summary>
+        private const int MostOfBatch = 1024;
+
         /// <summary>
         /// Gives up to max messages, those that are there, and waits for the first one without a limit. The receiver keeps 24
         /// bytes for each message, which the next batch uses again.
@@ -27,7 +30,7 @@ namespace Ramway
         /// </summary>
         /// <exception cref="RamwayException">As above, and TimedOut.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
-        public Batch RecvBatch(int max, TimeSpan? timeout = null, CancellationToken cancellationToken = default)
+        public Batch RecvBatch(int max = MostOfBatch, TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
             CheckMax(max);
@@ -53,6 +56,10 @@ namespace Ramway
             batch = Gather(max);
             return true;
         }
+
+        /// <summary>The same of up to 1024 messages.</summary>
+        /// <exception cref="RamwayException">As for RecvBatch.</exception>
+        public bool TryRecvBatch(out Batch batch) => TryRecvBatch(MostOfBatch, out batch);
 
         private void CheckMax(int max)
         {

@@ -10,10 +10,10 @@ namespace Ramway
         /// <summary>
         /// Copies the next message and releases it, and gives its length. It looks at none of the bytes in the ring but to copy
         /// them: the one way to receive that a peer cannot disturb by rewriting what it sent. Waits, and fails, like <see
-        /// cref="Recv(TimeSpan?, CancellationToken)"/>; a message that is longer than the buffer (InvalidArgument, info tells)
+        /// cref="Recv(TimeSpan?, CancellationToken)"/>; a message that is longer than the buffer (TooLarge, info tells)
         /// stays where it is.
         /// </summary>
-        /// <exception cref="RamwayException">As for Recv, and InvalidArgument.</exception>
+        /// <exception cref="RamwayException">As for Recv, and TooLarge.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public int RecvInto(Span<byte> buffer, out MessageInfo info, TimeSpan? timeout = null,
             CancellationToken cancellationToken = default)
@@ -29,7 +29,7 @@ namespace Ramway
         }
 
         /// <summary>The same without waiting; false if there is no message now.</summary>
-        /// <exception cref="RamwayException">As for Recv, and InvalidArgument.</exception>
+        /// <exception cref="RamwayException">As for Recv, and TooLarge.</exception>
         public bool TryRecvInto(Span<byte> buffer, out MessageInfo info)
         {
             if (!Enter() || head == tail && !Look() || !Parse(ref frames[0]))
@@ -82,7 +82,7 @@ namespace Ramway
             if (frame.Length > buffer.Length)
             {
                 head = released;
-                RamwayException e = Fail(ErrorKind.InvalidArgument, "a message of " + frame.Length + " bytes does not fit into a " +
+                RamwayException e = Fail(ErrorKind.TooLarge, "a message of " + frame.Length + " bytes does not fit into a " +
                     "buffer of " + buffer.Length + "; it is still there");
                 gate.Leave();
                 throw e;
@@ -106,32 +106,46 @@ namespace Ramway
         /// sender has closed, or the ring's name was removed under it. It throws as <see cref="Recv()"/> does otherwise.
         /// </summary>
         public MessageSequence ReadAll(CancellationToken cancellationToken = default) =>
-            new MessageSequence(this, cancellationToken);
+            new MessageSequence(this, null, cancellationToken);
 
-        /// <summary>What <see cref="ReadAll"/> gives, for foreach.</summary>
+        /// <summary>
+        /// The same, and waits for each message no longer than the time-out (null: without a limit): then the loop ends by an
+        /// exception of the kind TimedOut.
+        /// </summary>
+        public MessageSequence ReadAll(TimeSpan? timeout, CancellationToken cancellationToken = default)
+        {
+            Patience.Check(timeout);
+            return new MessageSequence(this, timeout, cancellationToken);
+        }
+
+        /// <summary>What <see cref="ReadAll(CancellationToken)"/> gives, for foreach.</summary>
         public readonly struct MessageSequence
         {
             private readonly Receiver receiver;
+            private readonly TimeSpan? timeout;
             private readonly CancellationToken token;
 
-            internal MessageSequence(Receiver receiver, CancellationToken token)
+            internal MessageSequence(Receiver receiver, TimeSpan? timeout, CancellationToken token)
             {
                 this.receiver = receiver;
+                this.timeout = timeout;
                 this.token = token;
             }
 
             /// <summary>For foreach.</summary>
-            public Enumerator GetEnumerator() => new Enumerator(receiver, token);
+            public Enumerator GetEnumerator() => new Enumerator(receiver, timeout, token);
 
             /// <summary>For foreach.</summary>
             public ref struct Enumerator
             {
                 private readonly Receiver receiver;
+                private readonly TimeSpan? timeout;
                 private readonly CancellationToken token;
 
-                internal Enumerator(Receiver receiver, CancellationToken token)
+                internal Enumerator(Receiver receiver, TimeSpan? timeout, CancellationToken token)
                 {
                     this.receiver = receiver;
+                    this.timeout = timeout;
                     this.token = token;
                     Current = default;
                 }
@@ -146,7 +160,7 @@ namespace Ramway
                     Current = default;
                     try
                     {
-                        Current = receiver.Recv(null, token);
+                        Current = receiver.Recv(timeout, token);
                         return true;
                     }
                     catch (RamwayException e) when (e.Kind == ErrorKind.Closed)

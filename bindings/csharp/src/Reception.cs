@@ -17,7 +17,7 @@ namespace Ramway
         internal const int Places = 64;
 
         private readonly BusPlan _plan;
-        private readonly ListenerOptions _options;
+        private readonly ListenOptions _options;
         private readonly Descriptor _socket;
         private readonly Thread _thread;
         private readonly Signal _signal = new Signal();
@@ -34,7 +34,7 @@ namespace Ramway
         private RamwayException? _lastRefusal;
 
         /// <summary>The socket stays the caller's, and open until <see cref="Close"/> has returned.</summary>
-        internal Reception(BusPlan plan, ListenerOptions options, Descriptor socket, int peers, string path)
+        internal Reception(BusPlan plan, ListenOptions options, Descriptor socket, int peers, string path)
         {
             _plan = plan;
             _options = options;
@@ -182,7 +182,7 @@ namespace Ramway
                 Queue.Report(e);
                 return;
             }
-            RamwayException? stranger = Handshake.CheckPeer(end.Peer, _options.AllowUids, nameof(ListenerOptions.AllowUids));
+            RamwayException? stranger = Handshake.CheckPeer(end.Peer, _options.AllowUids, nameof(ListenOptions.AllowUids));
             if (stranger != null)
             {
                 Refuse(end, stranger);

@@ -95,6 +95,9 @@ namespace Ramway
         /// <summary>How many bytes are mapped: the length rounded up to a page, or to a huge page.</summary>
         public long Capacity => _mapping.Capacity;
 
+        /// <summary>The name or path it was opened by.</summary>
+        public string Name => _name;
+
         /// <summary>Whether this handle may not write.</summary>
         public bool ReadOnly => _mapping.ReadOnly;
 
@@ -168,22 +171,17 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Copies bytes out from an offset on, and gives how many there were up to the region's end. Others may write meanwhile:
-        /// each aligned 8-byte word comes out whole, but one word may be new and the next one old.
+        /// Copies as many bytes out as the buffer has, from an offset on. Others may write meanwhile: each aligned 8-byte word comes
+        /// out whole, but one word may be new and the next one old.
         /// </summary>
-        /// <exception cref="RamwayException">InvalidArgument for an offset below 0, Detached.</exception>
-        public int Read(long offset, Span<byte> to)
+        /// <exception cref="RamwayException">InvalidArgument if they do not lie within the region, Detached.</exception>
+        public void Read(long offset, Span<byte> to)
         {
-            if (offset < 0)
-            {
-                throw OutOfRegion(offset, to.Length);
-            }
             Enter(nameof(Read));
             try
             {
-                int n = (int)Math.Min(to.Length, Math.Max(Length - offset, 0));
-                Shared.CopyOut(to.Slice(0, n), _mapping.Data + offset);
-                return n;
+                CheckRange(offset, to.Length);
+                Shared.CopyOut(to, _mapping.Data + offset);
             }
             finally
             {

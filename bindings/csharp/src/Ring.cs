@@ -7,7 +7,7 @@ namespace Ramway
     {
         /// <summary>
         /// Both ends of a new ring, for two threads of this process. Of the options it looks at Capacity, Align, Prefault,
-        /// LockMemory and at how the handles behave.
+        /// LockMemory, NumaNode and at how the handles behave.
         /// </summary>
         /// <exception cref="RamwayException">InvalidArgument, NoSpace, Unsupported (HugePages), Os.</exception>
         public static (Sender Sender, Receiver Receiver) Pair(RingOptions? options = null)
@@ -38,7 +38,7 @@ namespace Ramway
             }
             try
             {
-                Birth.Allocate(fd, spec);
+                Birth.Allocate(fd, spec, o.NumaNode);
                 int error = Files.WriteAt(fd, Header.Format(spec), 0);
                 if (error < 0)
                 {

@@ -39,6 +39,16 @@ namespace Ramway
         {
             longest = 0;
             e = null;
+            if (seeking)
+            {
+                longest = Arm();
+                if (FindPeer(out e) != 0 || e != null)
+                {
+                    return e == null;
+                }
+                e = CalledOff(patience);
+                return false;
+            }
             if (woken && (Ready(out e) || e != null))
             {
                 return e == null;
@@ -58,7 +68,8 @@ namespace Ramway
         internal bool Leave(long began, ref Exception? e)
         {
             Disarm(began);
-            bool result = Conclude(ref e);
+            bool result = seeking ? e == null : Conclude(ref e);
+            seeking = false;
             gate.Leave();
             return result;
         }

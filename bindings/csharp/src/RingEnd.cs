@@ -70,7 +70,7 @@ namespace Ramway
             mine = role == Role.Producer ? &ring->Producer : &ring->Consumer;
             peer = role == Role.Producer ? &ring->Consumer : &ring->Producer;
             final = attachment.Link.Final;
-            can = !options.NoMembarrier && Membarrier.Can;
+            can = options.Membarrier && Sys.Membarrier.Can;
             looked = Clock.Nanoseconds;
             wait = new Waiter(options.Wait, &mine->Wait);
         }
@@ -199,10 +199,10 @@ namespace Ramway
         private protected RamwayException? Life(bool absent)
         {
             ILink link = at!.Link;
+            uint now = Volatile.Read(ref peer->Epoch);
             if (link.Vanished())
             {
-                return Fail(ErrorKind.Closed, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): " +
-                    "no peer can find it any more. Create it again");
+                return NameGone();
             }
             if (absent || link.PeerAlive(role))
             {
@@ -214,8 +214,16 @@ namespace Ramway
                 return Fail(ErrorKind.Closed);
             }
             // And a successor takes the lock before it clears the flag of that close.
-            return link.PeerAlive(role) ? null : Fail(ErrorKind.PeerDead);
+            if (link.PeerAlive(role))
+            {
+                return null;
+            }
+            ended = now;
+            return Fail(ErrorKind.PeerDead);
         }
+
+        private RamwayException NameGone() => Fail(ErrorKind.Closed, "the segment's name was removed while it was in use " +
+            "(rm, or systemd's RemoveIPC): no peer can find it any more. Create it again");
 
         /// <summary>
         /// Whether it is time again to ask the system whether the peer lives: after a round, and at once where it was dead at the
@@ -244,6 +252,12 @@ namespace Ramway
         /// The longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17). It fits whenever the ring is empty.
         /// </summary>
         public int MaxMessageLength => (int)maxLength;
+
+        /// <summary>The name or path it was opened by, or the bus's; null for a ring without a name.</summary>
+        public string? Name => name;
+
+        /// <summary>Whether this handle was closed. Safe from any thread.</summary>
+        public bool IsClosed => gate.IsClosed;
 
         /// <summary>How often this role has been attached, this handle included; 1 is the first.</summary>
         public uint Epoch => epoch;

@@ -116,6 +116,20 @@ namespace Ramway
             return copied;
         }
 
+        /// <summary>Refuses what this way of opening has no use for, and would ignore.</summary>
+        internal static void CheckHow(How how, SegmentOptions o)
+        {
+            if (o.Discard && how != How.Create)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, "Discard applies to Create only; Open and OpenOrCreate take what is there");
+            }
+            if (how == How.Open && (o.Persistent || o.Mode != 0))
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, (o.Persistent ? "Persistent" : "Mode") +
+                    " applies to a new segment only, and Open makes none; leave it out, or use Create or OpenOrCreate");
+            }
+        }
+
         /// <summary>
         /// What the data's offset and capacity must be multiples of. The first that is asked of the options: what is wrong with
         /// them whatever is opened, it says.
@@ -131,6 +145,10 @@ namespace Ramway
             {
                 throw Errors.Fail(ErrorKind.InvalidArgument, "a timeout of " + o.Timeout +
                     ": expected none, a positive one, or Timeout.InfiniteTimeSpan");
+            }
+            if (o.NumaNode is int node)
+            {
+                Numa.Check(node);
             }
             return o.HugePages ? Placement.HugePageSize() : Memory.PageSize;
         }

@@ -49,6 +49,12 @@ namespace Ramway
         public bool Prefault { get; set; }
 
         /// <summary>
+        /// The NUMA node that the data is to be on; null, the default: wherever the kernel puts it. A new segment's is put there, an
+        /// existing one's must be there (Unsupported). A node that does not exist is InvalidArgument.
+        /// </summary>
+        public int? NumaNode { get; set; }
+
+        /// <summary>
         /// The permission bits of a new segment's file, whatever the umask; 0 is 0600 (octal). Both sides of a ring need to read
         /// and write. C# has no octal numbers: 0660 is <c>6 &lt;&lt; 6 | 6 &lt;&lt; 3</c>.
         /// </summary>
@@ -87,10 +93,10 @@ namespace Ramway
         public int Align { get; set; }
 
         /// <summary>
-        /// Keeps this process from using membarrier for this handle, which takes a fence off each message. Registering it takes
-        /// up to 12 ms, once per process. RAMWAY_MEMBARRIER=0 in the environment says the same.
+        /// Whether this process may use membarrier for this handle, which takes a fence off each message; true by default.
+        /// Registering it takes up to 12 ms, once per process. RAMWAY_MEMBARRIER=0 in the environment stands for false.
         /// </summary>
-        public bool NoMembarrier { get; set; }
+        public bool Membarrier { get; set; } = true;
     }
 
     /// <summary>How a region is to be made or opened, and how its handle waits. A new object holds the defaults.</summary>

@@ -15,7 +15,13 @@ namespace Ramway
         /// </remarks>
         /// <exception cref="RamwayException">As for Send.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
-        public ValueTask SendAsync(uint typeId, ReadOnlyMemory<byte> data, ulong tag = 0,
+        public ValueTask SendAsync(uint typeId, ReadOnlyMemory<byte> data, CancellationToken cancellationToken = default) =>
+            SendAsync(typeId, 0, data, cancellationToken);
+
+        /// <summary>The same with a tag.</summary>
+        /// <exception cref="RamwayException">As for Send.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public ValueTask SendAsync(uint typeId, ulong tag, ReadOnlyMemory<byte> data,
             CancellationToken cancellationToken = default)
         {
             ReadOnlySpan<byte> bytes = data.Span;
@@ -33,7 +39,7 @@ namespace Ramway
 
             static async ValueTask Later(Sender sender, uint typeId, ReadOnlyMemory<byte> data, ulong tag, CancellationToken token)
             {
-                while (!sender.TrySend(typeId, data.Span, tag))
+                while (!sender.TrySend(typeId, tag, data.Span))
                 {
                     if (!await sender.WaitToWriteAsync(data.Length, token).ConfigureAwait(false))
                     {

@@ -13,6 +13,12 @@ namespace Ramway
         /// <exception cref="RamwayException">As for Send, if none was sent.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled, and none was sent.</exception>
         public int SendBatch(uint typeId, ReadOnlySpan<ReadOnlyMemory<byte>> messages, TimeSpan? timeout = null,
+            CancellationToken cancellationToken = default) => SendBatch(typeId, 0, messages, timeout, cancellationToken);
+
+        /// <summary>The same with a tag, the same for all.</summary>
+        /// <exception cref="RamwayException">As above.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled, and none was sent.</exception>
+        public int SendBatch(uint typeId, ulong tag, ReadOnlySpan<ReadOnlyMemory<byte>> messages, TimeSpan? timeout = null,
             CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
@@ -46,7 +52,7 @@ namespace Ramway
                             }
                         }
                         data.CopyTo(new Span<byte>(Payload, data.Length));
-                        Commit((uint)data.Length, typeId, 0);
+                        Commit((uint)data.Length, typeId, tag);
                     }
                 }
                 catch when (sent > 0)
@@ -66,10 +72,19 @@ namespace Ramway
             return e == null || sent > 0 ? sent : throw e;
         }
 
-        /// <summary>Sends one message gathered from several pieces.</summary>
-        /// <exception cref="RamwayException">As for Send.</exception>
+        /// <summary>
+        /// Sends one message gathered from several pieces. Waits for room no longer than the time-out (null: without a limit) and
+        /// until the token is cancelled.
+        /// </summary>
+        /// <exception cref="RamwayException">As for Send, and TimedOut.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
-        public void SendVec(uint typeId, ReadOnlySpan<ReadOnlyMemory<byte>> parts, ulong tag = 0, TimeSpan? timeout = null,
+        public void SendVectored(uint typeId, ReadOnlySpan<ReadOnlyMemory<byte>> parts, TimeSpan? timeout = null,
+            CancellationToken cancellationToken = default) => SendVectored(typeId, 0, parts, timeout, cancellationToken);
+
+        /// <summary>The same with a tag.</summary>
+        /// <exception cref="RamwayException">As for Send, and TimedOut.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public void SendVectored(uint typeId, ulong tag, ReadOnlySpan<ReadOnlyMemory<byte>> parts, TimeSpan? timeout = null,
             CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);

@@ -77,13 +77,13 @@ namespace Ramway
         /// slot is open, Corrupt, Detached.
         /// </exception>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        public void Send(uint typeId, ReadOnlySpan<byte> data) => Send(typeId, data, 0);
+        public void Send(uint typeId, ReadOnlySpan<byte> data) => Send(typeId, 0, data);
 
         /// <summary>
         /// The same with a tag: a correlation id, a time stamp, a key. <see cref="LastTag"/> gives the last one back after a
         /// restart.
         /// </summary>
-        public void Send(uint typeId, ReadOnlySpan<byte> data, ulong tag)
+        public void Send(uint typeId, ulong tag, ReadOnlySpan<byte> data)
         {
             if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
             {
@@ -98,7 +98,13 @@ namespace Ramway
         /// </summary>
         /// <exception cref="RamwayException">As above, and TimedOut.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
-        public void Send(uint typeId, ReadOnlySpan<byte> data, ulong tag = 0, TimeSpan? timeout = null,
+        public void Send(uint typeId, ReadOnlySpan<byte> data, TimeSpan? timeout = null,
+            CancellationToken cancellationToken = default) => Send(typeId, 0, data, timeout, cancellationToken);
+
+        /// <summary>The same with a tag.</summary>
+        /// <exception cref="RamwayException">As above, and TimedOut.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public void Send(uint typeId, ulong tag, ReadOnlySpan<byte> data, TimeSpan? timeout = null,
             CancellationToken cancellationToken = default)
         {
             Patience.Check(timeout);
@@ -111,7 +117,11 @@ namespace Ramway
 
         /// <summary>Sends without waiting; false if there is no room now.</summary>
         /// <exception cref="RamwayException">As for Send.</exception>
-        public bool TrySend(uint typeId, ReadOnlySpan<byte> data, ulong tag = 0)
+        public bool TrySend(uint typeId, ReadOnlySpan<byte> data) => TrySend(typeId, 0, data);
+
+        /// <summary>The same with a tag.</summary>
+        /// <exception cref="RamwayException">As for Send.</exception>
+        public bool TrySend(uint typeId, ulong tag, ReadOnlySpan<byte> data)
         {
             if ((!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length)) &&
                 !TryMakeRoom(typeId, data.Length))
@@ -213,12 +223,7 @@ namespace Ramway
                 return e;
             }
             FlushCommitted();
-            if (patient)
-            {
-                return Ending(Until(patience));
-            }
-            // The closed flag every time, system calls for the receiver's life every 100 ms.
-            return Decide(Moment(), out e) ? null : Ending(e) ?? NotNow;
+            return patient ? Ending(Until(patience)) : NotNow;
         }
 
         /// <summary>Records an end that is about to be returned.</summary>
@@ -328,6 +333,8 @@ namespace Ramway
             }
             return look ? Life(!final && epoch == 0) : null;
         }
+
+        private protected override void BeforeSeeking() => FlushCommitted();
 
         private protected override bool PeerClosed() =>
             (Volatile.Read(ref peer->Flags) & Layout.RoleClosed) != 0 && Volatile.Read(ref peer->Epoch) != 0;

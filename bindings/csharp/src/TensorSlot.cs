@@ -104,13 +104,24 @@ namespace Ramway
         /// <param name="type">What the elements are.</param>
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
         /// <param name="data">The elements' bytes.</param>
-        /// <param name="tag">The application's: a number, a time stamp, a key.</param>
         /// <param name="timeout">How long to wait; null: for ever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">As for <see cref="ReserveTensor"/>, and <see cref="ErrorKind.InvalidArgument"/> if
         /// data is not as long as the shape says.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
-        public void SendTensor(ElementType type, ReadOnlySpan<long> shape, ReadOnlySpan<byte> data, ulong tag = 0,
+        public void SendTensor(ElementType type, ReadOnlySpan<long> shape, ReadOnlySpan<byte> data, TimeSpan? timeout = null,
+            CancellationToken cancellationToken = default) => SendTensor(type, shape, 0, data, timeout, cancellationToken);
+
+        /// <summary>The same with a tag.</summary>
+        /// <param name="type">What the elements are.</param>
+        /// <param name="shape">The outermost dimension first; without any it is one element.</param>
+        /// <param name="tag">The application's: a number, a time stamp, a key.</param>
+        /// <param name="data">The elements' bytes.</param>
+        /// <param name="timeout">How long to wait; null: for ever.</param>
+        /// <param name="cancellationToken">Ends the wait at once.</param>
+        /// <exception cref="RamwayException">As above.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public void SendTensor(ElementType type, ReadOnlySpan<long> shape, ulong tag, ReadOnlySpan<byte> data,
             TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             CheckTensorData(type, shape, data.Length);
@@ -123,23 +134,44 @@ namespace Ramway
         /// <typeparam name="T">What the elements are.</typeparam>
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
         /// <param name="elements">The elements.</param>
-        /// <param name="tag">The application's: a number, a time stamp, a key.</param>
         /// <param name="timeout">How long to wait; null: for ever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">As above.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
-        public void SendTensor<T>(ReadOnlySpan<long> shape, ReadOnlySpan<T> elements, ulong tag = 0, TimeSpan? timeout = null,
+        public void SendTensor<T>(ReadOnlySpan<long> shape, ReadOnlySpan<T> elements, TimeSpan? timeout = null,
             CancellationToken cancellationToken = default)
             where T : unmanaged =>
-            SendTensor(ElementTypes.Of<T>(), shape, MemoryMarshal.AsBytes(elements), tag, timeout, cancellationToken);
+            SendTensor(ElementTypes.Of<T>(), shape, 0, MemoryMarshal.AsBytes(elements), timeout, cancellationToken);
+
+        /// <summary>The same with a tag.</summary>
+        /// <typeparam name="T">What the elements are.</typeparam>
+        /// <param name="shape">The outermost dimension first; without any it is one element.</param>
+        /// <param name="tag">The application's: a number, a time stamp, a key.</param>
+        /// <param name="elements">The elements.</param>
+        /// <param name="timeout">How long to wait; null: for ever.</param>
+        /// <param name="cancellationToken">Ends the wait at once.</param>
+        /// <exception cref="RamwayException">As above.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public void SendTensor<T>(ReadOnlySpan<long> shape, ulong tag, ReadOnlySpan<T> elements, TimeSpan? timeout = null,
+            CancellationToken cancellationToken = default)
+            where T : unmanaged =>
+            SendTensor(ElementTypes.Of<T>(), shape, tag, MemoryMarshal.AsBytes(elements), timeout, cancellationToken);
 
         /// <summary>Sends a tensor without waiting; false if there is no room now.</summary>
         /// <param name="type">What the elements are.</param>
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
         /// <param name="data">The elements' bytes.</param>
-        /// <param name="tag">The application's: a number, a time stamp, a key.</param>
         /// <exception cref="RamwayException">As above.</exception>
-        public bool TrySendTensor(ElementType type, ReadOnlySpan<long> shape, ReadOnlySpan<byte> data, ulong tag = 0)
+        public bool TrySendTensor(ElementType type, ReadOnlySpan<long> shape, ReadOnlySpan<byte> data) =>
+            TrySendTensor(type, shape, 0, data);
+
+        /// <summary>The same with a tag.</summary>
+        /// <param name="type">What the elements are.</param>
+        /// <param name="shape">The outermost dimension first; without any it is one element.</param>
+        /// <param name="tag">The application's: a number, a time stamp, a key.</param>
+        /// <param name="data">The elements' bytes.</param>
+        /// <exception cref="RamwayException">As above.</exception>
+        public bool TrySendTensor(ElementType type, ReadOnlySpan<long> shape, ulong tag, ReadOnlySpan<byte> data)
         {
             CheckTensorData(type, shape, data.Length);
             if (!TryReserveTensor(type, shape, out TensorSlot slot))

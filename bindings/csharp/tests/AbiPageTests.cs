@@ -78,7 +78,7 @@ namespace Ramway.Tests
                     tx.Send(1, new byte[start - 16]);
                     rx.Recv().Dispose();
                 }
-                tx.Send(7, Encoding.ASCII.GetBytes("hello"), 0x1122334455667788);
+                tx.Send(7, 0x1122334455667788, Encoding.ASCII.GetBytes("hello"));
                 tx.Send(8, default);
                 byte[] file = File.ReadAllBytes(dir.At("frames"));
                 foreach (string line in block.Value)

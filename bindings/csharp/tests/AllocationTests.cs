@@ -47,7 +47,7 @@ namespace Ramway.Tests
             });
             None("with everything", () =>
             {
-                tx.Send(1, payload, 7, Wait.Long, token);
+                tx.Send(1, 7, payload, Wait.Long, token);
                 using Message m = rx.Recv(Wait.Long, token);
                 buffer[0] = m.Data[0];
             });
@@ -79,7 +79,7 @@ namespace Ramway.Tests
             None("batch and vector", () =>
             {
                 tx.SendBatch(1, parts);
-                tx.SendVec(1, parts, 3);
+                tx.SendVectored(1, 3, parts);
                 rx.RecvBatch(2).Dispose();
                 rx.RecvInto(buffer, out _);
             });
@@ -136,7 +136,7 @@ namespace Ramway.Tests
             CancellationToken token = source.Token;
             None("SendAsync and RecvAsync", () =>
             {
-                ValueTask sent = tx.SendAsync(1, payload, 5, token);
+                ValueTask sent = tx.SendAsync(1, 5, payload, token);
                 Check.That(sent.IsCompletedSuccessfully && rx.WaitToReadAsync(token).Result, "both at once");
                 using MessageLease m = rx.RecvAsync(token).Result;
                 Check.That(m.Data.Length == 32, "its length");
@@ -169,7 +169,7 @@ namespace Ramway.Tests
             byte[] payload = new byte[32];
             void Turn()
             {
-                there.Send(1, payload, 0, Wait.Long, token);
+                there.Send(1, 0, payload, Wait.Long, token);
                 back.Recv(Wait.Long, token).Dispose();
             }
             for (int i = 0; i < 500; i++)

@@ -40,7 +40,7 @@ namespace Ramway.Tests
                 for (int i = 0; i < count; i++)
                 {
                     BinaryPrimitives.WriteInt32LittleEndian(bytes, i);
-                    await tx.SendAsync(2, bytes.AsMemory(0, 4 + i % 5), (ulong)i);
+                    await tx.SendAsync(2, (ulong)i, bytes.AsMemory(0, 4 + i % 5));
                 }
                 tx.Dispose();
             });
@@ -111,7 +111,7 @@ namespace Ramway.Tests
                 await Cancelled(rx.WaitToReadAsync(source.Token).AsTask());
                 await Cancelled(rx.RecvAsync(source.Token).AsTask());
                 tx.Send(1, new byte[4080]);
-                await Cancelled(tx.SendAsync(1, new byte[1], 0, source.Token).AsTask());
+                await Cancelled(tx.SendAsync(1, 0, new byte[1], source.Token).AsTask());
                 Check.That(await rx.WaitToReadAsync(source.Token), "what is there is said to be");
                 (await rx.RecvAsync(source.Token)).Dispose();
             }
@@ -210,7 +210,7 @@ namespace Ramway.Tests
             using (tx)
             using (rx)
             {
-                tx.Send(7, new byte[] { 1, 2, 3 }, 8);
+                tx.Send(7, 8, new byte[] { 1, 2, 3 });
                 tx.Send(7, new byte[] { 4 });
                 MessageLease first = await rx.RecvAsync();
                 ReadOnlyMemory<byte> memory = first.Memory;
@@ -259,7 +259,7 @@ namespace Ramway.Tests
             {
                 await foreach (MessageLease m in echoIn.ReadAllAsync())
                 {
-                    await echoOut.SendAsync(m.TypeId, m.Memory, m.Tag);
+                    await echoOut.SendAsync(m.TypeId, m.Tag, m.Memory);
                 }
                 echoOut.Dispose();
             });
@@ -267,7 +267,7 @@ namespace Ramway.Tests
             for (int i = 0; i < 3000; i++)
             {
                 var watch = Stopwatch.StartNew();
-                there.Send(1, new byte[8], (ulong)i);
+                there.Send(1, (ulong)i, new byte[8]);
                 using MessageLease m = await back.RecvAsync();
                 Check.Equal((ulong)i, m.Tag, "the answer");
                 slow += watch.ElapsedMilliseconds > 50 ? 1 : 0;

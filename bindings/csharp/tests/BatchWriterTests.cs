@@ -11,7 +11,7 @@ namespace Ramway.Tests
             BatchWriter batch = tx.StartBatch();
             batch.Add(1, 4).Fill(1);
             batch.Add(2, 0);
-            batch.Add(3, 100, 9).Fill(3);
+            batch.Add(3, 9, 100).Fill(3);
             Check.That(!rx.TryRecv(out _), "added, not flushed");
             Check.Fails(ErrorKind.Busy, () => tx.Send(1, default));
             Check.Fails(ErrorKind.Busy, () => tx.StartBatch());
@@ -89,7 +89,7 @@ namespace Ramway.Tests
             {
                 Span<byte> filled = bytes.AsSpan(0, Mixed.LengthOf(seq, 300));
                 Mixed.Fill(filled, seq);
-                filled.CopyTo(batch.Add(Mixed.TypeOf(seq), filled.Length, Mixed.TagOf(seq, filled)));
+                filled.CopyTo(batch.Add(Mixed.TypeOf(seq), Mixed.TagOf(seq, filled), filled.Length));
                 if (seq % 97 == 0)
                 {
                     batch.Flush();

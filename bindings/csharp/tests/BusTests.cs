@@ -14,11 +14,11 @@ namespace Ramway.Tests
         /// <summary>A user that nothing belongs to.</summary>
         private const uint OtherUid = 54321;
 
-        private static readonly ListenerOptions Small = new ListenerOptions { Capacity = 4096 };
+        private static readonly ListenOptions Small = new ListenOptions { Capacity = 4096 };
 
         /// <summary>The bus that a helper's arguments say: listen or connect, and where.</summary>
         private static Bus HelperBus(string[] arguments) => arguments[0] == "listen"
-            ? Bus.ListenOnce(arguments[1], Small, Wait.Long)
+            ? Bus.Listen(arguments[1], Small, Wait.Long)
             : Bus.Connect(arguments[1], new ConnectOptions { Timeout = Wait.Long });
 
         /// <summary>Returns every message until the other side closes.</summary>
@@ -31,7 +31,7 @@ namespace Ramway.Tests
                 try
                 {
                     using Message message = bus.Receiver.Recv();
-                    bus.Sender.Send(message.TypeId, message.Data, message.Tag);
+                    bus.Sender.Send(message.TypeId, message.Tag, message.Data);
                 }
                 catch (RamwayException e) when (e.Kind == ErrorKind.Closed)
                 {
@@ -47,7 +47,7 @@ namespace Ramway.Tests
             using Bus bus = HelperBus(arguments);
             for (int i = 0; i < 3; i++)
             {
-                bus.Sender.Send(7, Encoding.UTF8.GetBytes("last words"), (ulong)i);
+                bus.Sender.Send(7, (ulong)i, Encoding.UTF8.GetBytes("last words"));
             }
             Peer.Say("sent");
             Peer.Told();
@@ -73,7 +73,7 @@ namespace Ramway.Tests
                 Check.Equal(0L, Libc.syscall(Libc.IsArm64 ? 146 : 105, OtherUid, 0, 0, 0, 0, 0), "setuid");
                 try
                 {
-                    using Bus bus = Bus.Connect(arguments[0], new ConnectOptions { TrustUids = new uint[] { 0 } });
+                    using Bus bus = Bus.Connect(arguments[0], new ConnectOptions { AllowUids = new uint[] { 0 } });
                     end = "connected";
                 }
                 catch (RamwayException e)
@@ -92,7 +92,7 @@ namespace Ramway.Tests
             peer = Peer.Start(helper, itListens ? "listen" : "connect", at);
             Bus bus = itListens
                 ? Bus.Connect(at, new ConnectOptions { Timeout = Wait.Long })
-                : Bus.ListenOnce(at, Small, Wait.Long);
+                : Bus.Listen(at, Small, Wait.Long);
             Check.Equal(peer.Pid, bus.PeerPid, "the peer's process");
             Check.Equal(Libc.geteuid(), bus.PeerUid, "the peer's user");
             Check.That(bus.PeerAlive, "the peer is alive");
@@ -112,7 +112,7 @@ namespace Ramway.Tests
                 {
                     int length = i * 7 % 2000;
                     sent.AsSpan(0, length).Fill((byte)i);
-                    bus.Sender.Send((uint)i, sent.AsSpan(0, length), (ulong)i << 40, Wait.Long);
+                    bus.Sender.Send((uint)i, (ulong)i << 40, sent.AsSpan(0, length), Wait.Long);
                     using Message back = bus.Receiver.Recv(Wait.Long);
                     Check.Equal((uint)i, back.TypeId, "type");
                     Check.Equal((ulong)i << 40, back.Tag, "tag");
@@ -156,7 +156,7 @@ namespace Ramway.Tests
                 {
                     while (true)
                     {
-                        bus.Sender.Send(1, new byte[1000], 0, Wait.Long);
+                        bus.Sender.Send(1, 0, new byte[1000], Wait.Long);
                     }
                 });
                 Check.That(!bus.PeerAlive, "the peer is dead and counts as alive");
@@ -193,7 +193,7 @@ namespace Ramway.Tests
         internal static void OneDirectionCanBeLeftOut()
         {
             using var folder = new Folder();
-            using Listener listener = Listener.Bind(folder.At("one-way"), new ListenerOptions { ToPeer = 5000, Align = 64 });
+            using Listener listener = Listener.Bind(folder.At("one-way"), new ListenOptions { ToPeer = 5000, Align = 64 });
             var connecting = Bus.ConnectAsync(listener.Path, new ConnectOptions { Wait = WaitMode.Block });
             using Bus ours = listener.Accept(Wait.Long);
             using Bus theirs = connecting.GetAwaiter().GetResult();
@@ -212,23 +212,23 @@ namespace Ramway.Tests
         {
             using var folder = new Folder();
             string x = folder.At("x");
-            foreach ((string what, string name, ListenerOptions options) in new[]
+            foreach ((string what, string name, ListenOptions options) in new[]
             {
-                ("both ways of saying a capacity", x, new ListenerOptions { Capacity = 4096, ToPeer = 4096 }),
-                ("a negative capacity", x, new ListenerOptions { Capacity = -1 }),
-                ("an odd alignment", x, new ListenerOptions { Align = 24 }),
-                ("no way to wait", x, new ListenerOptions { Wait = WaitMode.Block + 1 }),
-                ("a negative time", x, new ListenerOptions { HandshakeTimeout = TimeSpan.FromSeconds(-2) }),
-                ("no backlog", x, new ListenerOptions { Backlog = 0 }),
-                ("too many permissions", x, new ListenerOptions { Mode = 4096 }),
-                ("a name that ends in .lock", "x.lock", new ListenerOptions()),
-                ("a name that cannot be", "a name", new ListenerOptions()),
-                ("an empty name", "", new ListenerOptions()),
-                ("a path that is a directory", folder.Path + "/", new ListenerOptions()),
-                ("a NUL in a path", folder.At("x\0y"), new ListenerOptions()),
-                ("half a surrogate pair", folder.At("x\ud83d"), new ListenerOptions()),
-                ("a file name that is too long", folder.At(new string('n', 120)), new ListenerOptions()),
-                ("one that is too long in UTF-8", folder.At(new string('é', 60)), new ListenerOptions()),
+                ("both ways of saying a capacity", x, new ListenOptions { Capacity = 4096, ToPeer = 4096 }),
+                ("a negative capacity", x, new ListenOptions { Capacity = -1 }),
+                ("an odd alignment", x, new ListenOptions { Align = 24 }),
+                ("no way to wait", x, new ListenOptions { Wait = WaitMode.Block + 1 }),
+                ("a negative time", x, new ListenOptions { HandshakeTimeout = TimeSpan.FromSeconds(-2) }),
+                ("no backlog", x, new ListenOptions { Backlog = 0 }),
+                ("too many permissions", x, new ListenOptions { Mode = 4096 }),
+                ("a name that ends in .lock", "x.lock", new ListenOptions()),
+                ("a name that cannot be", "a name", new ListenOptions()),
+                ("an empty name", "", new ListenOptions()),
+                ("a path that is a directory", folder.Path + "/", new ListenOptions()),
+                ("a NUL in a path", folder.At("x\0y"), new ListenOptions()),
+                ("half a surrogate pair", folder.At("x\ud83d"), new ListenOptions()),
+                ("a file name that is too long", folder.At(new string('n', 120)), new ListenOptions()),
+                ("one that is too long in UTF-8", folder.At(new string('é', 60)), new ListenOptions()),
             })
             {
                 try
@@ -241,7 +241,7 @@ namespace Ramway.Tests
                     Check.Equal(ErrorKind.InvalidArgument, e.Kind, what + ": " + e.Message);
                 }
             }
-            Check.Fails(ErrorKind.NoSpace, () => Listener.Bind(x, new ListenerOptions { Capacity = long.MaxValue }));
+            Check.Fails(ErrorKind.NoSpace, () => Listener.Bind(x, new ListenOptions { Capacity = long.MaxValue }));
             Check.Fails(ErrorKind.InvalidArgument, () => Bus.Connect(x, new ConnectOptions { Timeout = TimeSpan.FromSeconds(-2) }));
             Check.Fails(ErrorKind.InvalidArgument, () => Bus.Connect("a name"));
             Check.Throws<ArgumentNullException>(() => Listener.Bind(null!));
@@ -320,9 +320,9 @@ namespace Ramway.Tests
             using var folder = new Folder();
             Check.Equal(0, chmod(Libc.CString(folder.Path), 0x1ED), "chmod 0755");
             uint before = umask(0x3F);
-            using Listener open = Listener.Bind(folder.At("open"), new ListenerOptions { AllowUids = new[] { OtherUid } });
+            using Listener open = Listener.Bind(folder.At("open"), new ListenOptions { AllowUids = new[] { OtherUid } });
             umask(before);
-            using Listener closed = Listener.Bind(folder.At("closed"), new ListenerOptions { Mode = 0x1B6 });
+            using Listener closed = Listener.Bind(folder.At("closed"), new ListenOptions { Mode = 0x1B6 });
             using Listener own = Listener.Bind(folder.At("own"));
             foreach ((Listener listener, uint mode) in new[] { (open, 0x1B6u), (closed, 0x1B6u), (own, 0x180u) })
             {

@@ -61,9 +61,9 @@ namespace Ramway.Tests
         {
             using var folder = new Folder();
             Sender tx = Sender.Create(folder.At("busy"), new RingOptions { Capacity = 4096, Align = 64 });
-            tx.Send(7, Encoding.UTF8.GetBytes("hello"), 42);
+            tx.Send(7, 42, Encoding.UTF8.GetBytes("hello"));
             Region region = Region.Create(folder.At("region"), 5000, new RegionOptions { Persistent = true });
-            Listener bell = Listener.Bind(folder.At("bell"), new ListenerOptions { Capacity = 8192 });
+            Listener bell = Listener.Bind(folder.At("bell"), new ListenOptions { Capacity = 8192 });
             var connecting = Bus.ConnectAsync(bell.Path);
             Bus ours = bell.Accept(Wait.Long), theirs = connecting.GetAwaiter().GetResult();
             ours.Sender.Send(1, new byte[100]);

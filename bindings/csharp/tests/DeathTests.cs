@@ -68,7 +68,7 @@ namespace Ramway.Tests
             string name = dir.At("ring");
             using (Sender tx = Sender.Create(name))
             {
-                tx.Send(1, new byte[] { (byte)'x' }, 5);
+                tx.Send(1, 5, new byte[] { (byte)'x' });
             }
             // Undelivered, and an unseen end: both wait for the next receiver.
             dir.Holds("ring");
@@ -134,7 +134,7 @@ namespace Ramway.Tests
         {
             for (;;)
             {
-                tx.Send(1, new byte[1000], 0, Wait.Long);
+                tx.Send(1, 0, new byte[1000], Wait.Long);
             }
         }
 
@@ -266,13 +266,13 @@ namespace Ramway.Tests
             child.Expect("attached");
             for (int i = 0; i < 4; i++)
             {
-                tx.Send(1, new byte[4080], (ulong)i, Wait.Long);
+                tx.Send(1, (ulong)i, new byte[4080], Wait.Long);
             }
             // A process that does not run at all keeps its messages waiting, and nothing else.
             RingHelpers.Stop(child);
-            Check.Fails(ErrorKind.TimedOut, () => tx.Send(1, new byte[4080], 9, TimeSpan.FromMilliseconds(300)));
+            Check.Fails(ErrorKind.TimedOut, () => tx.Send(1, 9, new byte[4080], TimeSpan.FromMilliseconds(300)));
             RingHelpers.Continue(child);
-            tx.Send(1, new byte[4080], 4, Wait.Long);
+            tx.Send(1, 4, new byte[4080], Wait.Long);
             tx.Dispose();
             child.Finish();
         }

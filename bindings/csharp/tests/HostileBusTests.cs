@@ -14,7 +14,7 @@ namespace Ramway.Tests
         private const int Size = Layout.HeaderSize + 2 * 4096;
 
         /// <summary>A listener whose buses are collected in the background.</summary>
-        private static Listener Listening(string path, ListenerOptions options, List<Bus> buses)
+        private static Listener Listening(string path, ListenOptions options, List<Bus> buses)
         {
             Listener listener = Listener.Bind(path, options);
             _ = Collect(listener, buses);
@@ -61,7 +61,7 @@ namespace Ramway.Tests
             int before = RawSocket.OpenDescriptors("socket:", "/memfd:ramway-bus");
             using var folder = new Folder();
             var buses = new List<Bus>();
-            var options = new ListenerOptions { Capacity = 4096, HandshakeTimeout = TimeSpan.FromMilliseconds(300) };
+            var options = new ListenOptions { Capacity = 4096, HandshakeTimeout = TimeSpan.FromMilliseconds(300) };
             using Listener listener = Listening(folder.At("target"), options, buses);
             int root = Files.OpenDir("/", true);
             byte[] good = RawSocket.Encoded(HandshakeType.Hello);
@@ -144,7 +144,7 @@ namespace Ramway.Tests
         {
             using var folder = new Folder();
             var buses = new List<Bus>();
-            var options = new ListenerOptions { HandshakeTimeout = Timeout.InfiniteTimeSpan };
+            var options = new ListenOptions { HandshakeTimeout = Timeout.InfiniteTimeSpan };
             using Listener listener = Listening(folder.At("silent"), options, buses);
             RawSocket[] silent = Enumerable.Range(0, Reception.Places - 1).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
             // And one that stops in the middle, once it is welcome.
@@ -166,7 +166,7 @@ namespace Ramway.Tests
         {
             using var folder = new Folder();
             var buses = new List<Bus>();
-            var options = new ListenerOptions { HandshakeTimeout = TimeSpan.FromMilliseconds(200) };
+            var options = new ListenOptions { HandshakeTimeout = TimeSpan.FromMilliseconds(200) };
             using Listener listener = Listening(folder.At("drip"), options, buses);
             byte[] good = RawSocket.Encoded(HandshakeType.Hello);
             using RawSocket socket = RawSocket.Dial(listener.Path);

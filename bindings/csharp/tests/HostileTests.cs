@@ -188,8 +188,8 @@ namespace Ramway.Tests
         {
             using var dir = new Folder();
             Sender tx = Sender.Create(dir.At("ring"), new RingOptions { Persistent = true });
-            tx.Send(1, default, 5);
-            tx.Send(1, default, 6);
+            tx.Send(1, 5, default);
+            tx.Send(1, 6, default);
             // As if it was killed between its stores into the mark and into tail: the third message would end at 48.
             Mark* stale = RingOf(tx)->Mark0.End == 32 ? &RingOf(tx)->Mark1 : &RingOf(tx)->Mark0;
             Volatile.Write(ref stale->End, 48ul);
@@ -199,7 +199,7 @@ namespace Ramway.Tests
             Check.Equal((ulong?)6, tx.LastTag, "the last tag");
             tx.Send(1, default);
             Check.Equal((ulong?)0, tx.LastTag, "a message without a tag");
-            tx.Send(1, default, 8);
+            tx.Send(1, 8, default);
             Check.Equal((ulong?)8, tx.LastTag, "the next one");
             tx.Dispose();
         }
@@ -254,8 +254,8 @@ namespace Ramway.Tests
                 {
                     if (sent == 0)
                     {
-                        tx.TrySend(1, payload.AsSpan(0, random.Next(500)), (ulong)random.Next(2));
-                        tx.Send(1, default, 0, TimeSpan.FromMilliseconds(1));
+                        tx.TrySend(1, (ulong)random.Next(2), payload.AsSpan(0, random.Next(500)));
+                        tx.Send(1, 0, default, TimeSpan.FromMilliseconds(1));
                     }
                 }
                 catch (RamwayException e) when (e.Kind != ErrorKind.TimedOut)

@@ -118,7 +118,7 @@ namespace Ramway.Tests
             "NotFound", Attaches, Attaches, Attaches, Attaches, Attaches, "NotFound");
 
         [Test]
-        private static void OpenOrCreate() => Row(How.OpenOrCreate, new RingOptions { Discard = true },
+        private static void OpenOrCreate() => Row(How.OpenOrCreate, new RingOptions(),
             Makes, Attaches, Attaches, Attaches, Attaches, Attaches, Makes);
 
         [Test]

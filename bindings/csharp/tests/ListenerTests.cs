@@ -11,7 +11,7 @@ namespace Ramway.Tests
 {
     internal static class ListenerTests
     {
-        private static readonly ListenerOptions Small = new ListenerOptions { Capacity = 4096 };
+        private static readonly ListenOptions Small = new ListenOptions { Capacity = 4096 };
         private static readonly ConnectOptions Patient = new ConnectOptions { Timeout = Wait.Long };
 
         /// <summary>Accepts one bus after another, and says what it got.</summary>
@@ -261,7 +261,7 @@ namespace Ramway.Tests
         {
             const int connectors = 20;
             using var folder = new Folder();
-            using Listener listener = Listener.Bind(folder.At("queue"), new ListenerOptions { Backlog = 1, Capacity = 4096 });
+            using Listener listener = Listener.Bind(folder.At("queue"), new ListenOptions { Backlog = 1, Capacity = 4096 });
             Task[] connecting = Enumerable.Range(0, connectors).Select(async _ =>
             {
                 using Bus bus = await Bus.ConnectAsync(listener.Path, Patient);
@@ -281,7 +281,7 @@ namespace Ramway.Tests
         }
 
         [Test]
-        internal static void OnlyOneIsWelcomedByListenOnce()
+        internal static void OnlyOneIsWelcomedByListen()
         {
             const int connectors = 5;
             using var folder = new Folder();
@@ -300,14 +300,14 @@ namespace Ramway.Tests
                 return (ErrorKind)0;
             }, TaskCreationOptions.LongRunning)).ToArray();
             Thread.Sleep(50);
-            Bus bus = Bus.ListenOnce(once, null, Wait.Long);
+            Bus bus = Bus.Listen(once, null, Wait.Long);
             folder.Holds();
             Wait.Until("the others have given up", () => outcomes.Count(o => o.IsCompleted) == connectors - 1);
             Check.That(outcomes.Where(o => o.IsCompleted).All(o => o.Result == ErrorKind.NotFound), "why they gave up");
             bus.Dispose();
             Check.Equal(ErrorKind.Closed, outcomes.Single(o => o.GetAwaiter().GetResult() != ErrorKind.NotFound).Result, "the one");
-            Check.Throws<OperationCanceledException>(() => Bus.ListenOnce(once, null, null, new CancellationToken(true)));
-            Check.Fails(ErrorKind.TimedOut, () => Bus.ListenOnce(once, null, TimeSpan.FromMilliseconds(20)));
+            Check.Throws<OperationCanceledException>(() => Bus.Listen(once, null, null, new CancellationToken(true)));
+            Check.Fails(ErrorKind.TimedOut, () => Bus.Listen(once, null, TimeSpan.FromMilliseconds(20)));
             folder.Holds();
         }
 
@@ -330,7 +330,7 @@ namespace Ramway.Tests
         internal static void WithoutMemoryBothSidesAreTold()
         {
             using var folder = new Folder();
-            using Listener listener = Listener.Bind(folder.At("huge"), new ListenerOptions { Capacity = 1L << 45 });
+            using Listener listener = Listener.Bind(folder.At("huge"), new ListenOptions { Capacity = 1L << 45 });
             // It goes on after each.
             for (int round = 0; round < 3; round++)
             {

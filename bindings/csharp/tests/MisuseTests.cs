@@ -70,7 +70,7 @@ namespace Ramway.Tests
                 Check.Fails(ErrorKind.InvalidArgument, () => rx.RecvBatch(1, time));
                 Check.Fails(ErrorKind.InvalidArgument, () => rx.RecvInto(new byte[1], out _, time));
                 Check.Fails(ErrorKind.InvalidArgument, () => rx.RecvMemory(time));
-                Check.Fails(ErrorKind.InvalidArgument, () => tx.Send(1, default, 0, time));
+                Check.Fails(ErrorKind.InvalidArgument, () => tx.Send(1, 0, default, time));
                 Check.Fails(ErrorKind.InvalidArgument, () => tx.Reserve(1, time));
             }
             Check.Fails(ErrorKind.TimedOut, () => rx.Recv(TimeSpan.Zero));
@@ -105,9 +105,9 @@ namespace Ramway.Tests
                 Receiver reader = Receiver.Open(dir.At("r"));
                 Check.Fails(ErrorKind.TimedOut, () => reader.Recv(time));
                 named.Send(1, new byte[3000]);
-                Check.Fails(ErrorKind.TimedOut, () => named.Send(1, new byte[3000], 0, time));
+                Check.Fails(ErrorKind.TimedOut, () => named.Send(1, 0, new byte[3000], time));
                 reader.Dispose();
-                Check.Fails(ErrorKind.Closed, () => named.Send(1, new byte[3000], 0, time));
+                Check.Fails(ErrorKind.Closed, () => named.Send(1, 0, new byte[3000], time));
                 reader = Receiver.Open(dir.At("r"));
                 reader.Recv(time).Dispose();
                 named.Dispose();
@@ -222,7 +222,7 @@ namespace Ramway.Tests
                 m.Dispose();
             }
             Check.Throws<ObjectDisposedException>(() => tx.SendBatch(1, new[] { bad, good }));
-            Check.Throws<ObjectDisposedException>(() => tx.SendVec(1, new[] { good, bad }));
+            Check.Throws<ObjectDisposedException>(() => tx.SendVectored(1, new[] { good, bad }));
             Check.Equal(0L, rx.PendingBytes, "nothing of those");
             tx.Send(5, default);
             rx.Recv(Wait.Long).Dispose();
@@ -396,7 +396,7 @@ namespace Ramway.Tests
             using var tx = Sender.OpenOrCreate(name);
             using var rx = Receiver.OpenOrCreate(name);
 
-            tx.Send(7, new byte[] { 1, 2, 3 }, tag: 42);
+            tx.Send(7, 42, new byte[] { 1, 2, 3 });
             tx.Dispose();
             var lines = new StringWriter();
             await foreach (MessageLease message in rx.ReadAllAsync())

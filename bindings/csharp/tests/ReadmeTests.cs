@@ -91,7 +91,7 @@ namespace Ramway.Tests
             using Bus bus = listener.Accept();
             foreach (Message message in bus.Receiver.ReadAll())
             {
-                bus.Sender.Send(message.TypeId, message.Data, message.Tag);
+                bus.Sender.Send(message.TypeId, message.Tag, message.Data);
             }
         }
 

@@ -80,19 +80,18 @@ namespace Ramway.Tests
                     r.Write(start, from);
                     Check.Same(want, r.Data, n + " bytes at " + start);
                     byte[] back = new byte[n];
-                    Check.Equal(n, r.Read(start, back), "bytes read");
+                    r.Read(start, back);
                     Check.Same(from, back, "what was read");
                 }
             }
             byte[] ten = new byte[10];
-            Check.Equal(10, r.Read(90, ten), "the last ten");
-            Check.Equal(5, r.Read(95, ten), "the last five");
-            Check.Equal(0, r.Read(100, ten), "at the end");
-            Check.Equal(0, r.Read(1L << 62, ten), "far beyond");
-            Check.Fails(ErrorKind.InvalidArgument, () => r.Read(-1, ten));
+            r.Read(90, ten);
+            Check.Same(r.Data.Slice(90), ten, "the last ten");
+            r.Read(100, default);
             foreach (long offset in new[] { -1, 91, 100, 1L << 62, long.MaxValue })
             {
                 Check.Fails(ErrorKind.InvalidArgument, () => r.Write(offset, ten), "10 bytes at offset " + offset);
+                Check.Fails(ErrorKind.InvalidArgument, () => r.Read(offset, ten), "10 bytes at offset " + offset);
                 Check.Fails(ErrorKind.InvalidArgument, () => r.Slice(offset, 10));
             }
             Check.Fails(ErrorKind.InvalidArgument, () => r.Slice(0, -1));

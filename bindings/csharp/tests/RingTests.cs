@@ -85,7 +85,7 @@ namespace Ramway.Tests
             // And as many of length 0 as there is room for.
             for (int i = 0; i < capacity / align; i++)
             {
-                Check.That(tx.TrySend(8, default, (ulong)round), "a message of length 0");
+                Check.That(tx.TrySend(8, (ulong)round, default), "a message of length 0");
             }
             Check.That(!tx.TrySend(8, default), "full of them");
             Check.That(rx.TryRecvBatch(1 << 20, out Batch batch), "they are there");
@@ -171,10 +171,10 @@ namespace Ramway.Tests
         {
             var (tx, rx) = Ring.Pair(new RingOptions { Capacity = 1 << 16 });
             Check.Equal(null, tx.LastTag, "a tag before the first message");
-            tx.SendVec(3, new ReadOnlyMemory<byte>[] { Bytes("in "), default, Bytes("pieces") }, 42);
+            tx.SendVectored(3, 42, new ReadOnlyMemory<byte>[] { Bytes("in "), default, Bytes("pieces") });
             Check.Equal(3, tx.SendBatch(4, new ReadOnlyMemory<byte>[] { Bytes("a"), default, Bytes("ccc") }), "sent");
             Check.Equal((ulong?)0, tx.LastTag, "without a tag");
-            tx.Send(5, Bytes("tagged"), 43);
+            tx.Send(5, 43, Bytes("tagged"));
             Check.Equal((ulong?)43, tx.LastTag, "the last tag");
             foreach (uint reserved in new[] { 0xFFFF0000u, uint.MaxValue })
             {
@@ -199,7 +199,7 @@ namespace Ramway.Tests
             Check.Throws<ObjectDisposedException>(() => default(Slot).Commit(1));
             Check.Equal(1, tx.SendBatch(1, new ReadOnlyMemory<byte>[] { default, new byte[1 << 17] }), "sent of two");
             Check.Fails(ErrorKind.TooLarge, () => tx.SendBatch(1, new ReadOnlyMemory<byte>[] { new byte[1 << 17] }));
-            Check.Fails(ErrorKind.InvalidArgument, () => tx.Send(1, default, 0, TimeSpan.FromSeconds(-2)), "time-out");
+            Check.Fails(ErrorKind.InvalidArgument, () => tx.Send(1, 0, default, TimeSpan.FromSeconds(-2)), "time-out");
             tx.Dispose();
             tx.Dispose();
             Check.Fails(ErrorKind.Detached, () => tx.Send(1, default));
@@ -242,7 +242,7 @@ namespace Ramway.Tests
             using (tx)
             using (rx)
             {
-                tx.Send(7, Bytes("hello"), 9);
+                tx.Send(7, 9, Bytes("hello"));
                 Message m = rx.Recv();
                 Message copy = m;
                 Check.That(m.TypeId == 7 && m.Tag == 9 && m.Length == 5 && m.Info.Length == 5, "what it was sent with");
@@ -317,13 +317,13 @@ namespace Ramway.Tests
         {
             byte[] buffer = new byte[8];
             Check.That(!rx.TryRecvInto(buffer, out _), "nothing there");
-            tx.Send(3, Bytes("longer than 8"), 4);
-            Check.Fails(ErrorKind.InvalidArgument, () => rx.RecvInto(buffer, out _), "13", "8");
-            Check.Fails(ErrorKind.InvalidArgument, () => rx.TryRecvInto(buffer, out _));
+            tx.Send(3, 4, Bytes("longer than 8"));
+            Check.Fails(ErrorKind.TooLarge, () => rx.RecvInto(buffer, out _), "13", "8");
+            Check.Fails(ErrorKind.TooLarge, () => rx.TryRecvInto(buffer, out _));
             var writer = new ArrayBufferWriter<byte>();
             Check.Equal(13, rx.RecvAppend(writer).Length, "its length");
             Check.Same(Bytes("longer than 8"), writer.WrittenSpan, "it was still there");
-            tx.Send(3, Bytes("short"), 4);
+            tx.Send(3, 4, Bytes("short"));
             Check.Equal(5, rx.RecvInto(buffer, out MessageInfo info), "copied");
             Check.That(info.TypeId == 3 && info.Tag == 4 && info.Length == 5, "what it was sent with");
             Check.Same(Bytes("short"), buffer.AsSpan(0, 5), "its bytes");
@@ -332,7 +332,7 @@ namespace Ramway.Tests
 
         private static void Owned(Sender tx, Receiver rx)
         {
-            tx.Send(3, Bytes("kept"), 4);
+            tx.Send(3, 4, Bytes("kept"));
             OwnedMessage owned = rx.RecvMemory();
             Memory<byte> memory = owned.Memory;
             Check.Same(Bytes("kept"), memory.Span, "its bytes");

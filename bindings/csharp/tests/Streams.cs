@@ -95,7 +95,7 @@ namespace Ramway.Tests
             using Sender tx = Sender.Open(args[1], Opening(args[2]));
             foreach (Message m in rx.ReadAll())
             {
-                tx.Send(m.TypeId, m.Data, m.Tag);
+                tx.Send(m.TypeId, m.Tag, m.Data);
             }
         }
 
@@ -137,7 +137,7 @@ namespace Ramway.Tests
                 switch (words[0])
                 {
                     case "send":
-                        tx.Send(1, bytes, (ulong)bytes.Length);
+                        tx.Send(1, (ulong)bytes.Length, bytes);
                         break;
                     case "unflushed":
                         Slot slot = tx.Reserve(bytes.Length);

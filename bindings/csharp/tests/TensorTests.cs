@@ -28,7 +28,7 @@ namespace Ramway.Tests
                         byte[] data = Numbered((i + 1) * round * 3 * type.Size());
                         if (round % 2 == 0)
                         {
-                            tx.SendTensor(type, shape, data, (ulong)i);
+                            tx.SendTensor(type, shape, (ulong)i, data);
                         }
                         else
                         {
@@ -292,7 +292,7 @@ namespace Ramway.Tests
                     tx.Send(1, default);
                     rx.Recv().Dispose();
                 }
-                tx.SendTensor<float>(new long[] { 2, 3 }, new float[] { 1, 2, 3, 4, 5, 6 }, 7);
+                tx.SendTensor<float>(new long[] { 2, 3 }, 7, new float[] { 1, 2, 3, 4, 5, 6 });
                 using Message message = rx.Recv();
                 byte[] wanted = Enumerable.Range(0, message.Length).Select(i => bytes[(start + 16 + i) % 4096]).ToArray();
                 Check.Same(wanted, message.Data, "the payload at start " + start);

@@ -326,7 +326,7 @@ namespace Ramway.Tests
             string end;
             try
             {
-                end = tx.TrySend(0, payload, (ulong)Crc32.Of(payload) << 32) ? "sent" : "Full";
+                end = tx.TrySend(0, (ulong)Crc32.Of(payload) << 32, payload) ? "sent" : "Full";
             }
             catch (RamwayException e)
             {

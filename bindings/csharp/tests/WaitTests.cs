@@ -42,14 +42,14 @@ namespace Ramway.Tests
                         called = Stopwatch.GetTimestamp();
                         source.Cancel();
                     });
-                    Check.Throws<OperationCanceledException>(() => tx.Send(1, new byte[1], 0, null, source.Token));
+                    Check.Throws<OperationCanceledException>(() => tx.Send(1, 0, new byte[1], null, source.Token));
                     took.Add(TimeSpan.FromTicks((Stopwatch.GetTimestamp() - called) / 100));
                     other.End();
                     // A token that is cancelled already, where there is something to wait for, and where there is not.
-                    Check.Throws<OperationCanceledException>(() => tx.Send(1, new byte[1], 0, null, source.Token));
+                    Check.Throws<OperationCanceledException>(() => tx.Send(1, 0, new byte[1], null, source.Token));
                     rx.Recv(null, source.Token).Dispose();
                     Check.Throws<OperationCanceledException>(() => rx.Recv(null, source.Token).Dispose());
-                    tx.Send(1, new byte[4080], 0, null, source.Token);
+                    tx.Send(1, 0, new byte[4080], null, source.Token);
                 }
                 Prompt("cancelled sends, " + mode, took);
                 tx.Dispose();
@@ -69,7 +69,7 @@ namespace Ramway.Tests
                 {
                     var after = TimeSpan.FromMilliseconds(i * 0.2);
                     var watch = Stopwatch.StartNew();
-                    Check.Fails(ErrorKind.TimedOut, () => tx.Send(1, default, 0, after));
+                    Check.Fails(ErrorKind.TimedOut, () => tx.Send(1, 0, default, after));
                     took.Add(watch.Elapsed - after);
                 }
                 Check.That(took.Min() >= TimeSpan.Zero, "no wait is shorter than was told: " + took.Min());
@@ -134,7 +134,7 @@ namespace Ramway.Tests
                 {
                     for (ulong seq = 0; ; seq++)
                     {
-                        tx.Send(1, new byte[100], seq);
+                        tx.Send(1, seq, new byte[100]);
                     }
                 });
                 var receiving = new Beside(() =>

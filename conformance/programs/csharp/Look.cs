@@ -40,7 +40,7 @@ namespace Ramway.Conformance
             {
                 Program.Say(place.Tx.LastTag is ulong last ? $"last tag={last}" : "last none");
                 Made m = new Messages(new Sizes(args.Size), place.Tx.MaxMessageLength).Make(0);
-                Program.Say(place.Tx.TrySend(m.TypeId, m.Payload, m.Tag) ? "sent" : $"end {Program.Named(ErrorKind.Full)}");
+                Program.Say(place.Tx.TrySend(m.TypeId, m.Tag, m.Payload) ? "sent" : $"end {Program.Named(ErrorKind.Full)}");
             }
             catch (RamwayException e)
             {

@@ -49,7 +49,7 @@ namespace Ramway.Conformance
         {
             if (args.Listen != null)
             {
-                var options = new ListenerOptions { Capacity = args.Capacity, Align = args.Align, Wait = args.Wait };
+                var options = new ListenOptions { Capacity = args.Capacity, Align = args.Align, Wait = args.Wait };
                 using Listener listener = Listener.Bind(args.Listen, options);
                 return listener.Accept(Patience);
             }
@@ -177,7 +177,7 @@ namespace Ramway.Conformance
         /// <summary>Sends, without a thread that waits for room.</summary>
         internal void Send(uint typeId, ReadOnlyMemory<byte> data, ulong tag) => Await(async limit =>
         {
-            await Tx.SendAsync(typeId, data, tag, limit);
+            await Tx.SendAsync(typeId, tag, data, limit);
             return true;
         });
 
@@ -205,7 +205,7 @@ namespace Ramway.Conformance
             {
                 try
                 {
-                    Tx.Send(m.TypeId, m.Payload, m.Tag, waiting.Each);
+                    Tx.Send(m.TypeId, m.Tag, m.Payload, waiting.Each);
                     return;
                 }
                 catch (RamwayException e) when (waiting.GoesOn(e))

@@ -43,7 +43,7 @@ namespace Ramway.Conformance
                 {
                     place.Send(m);
                 }
-                else if (!place.Tx.TrySend(m.TypeId, m.Payload, m.Tag))
+                else if (!place.Tx.TrySend(m.TypeId, m.Tag, m.Payload))
                 {
                     throw new EndingException(ErrorKind.Full);
                 }

@@ -92,7 +92,7 @@ namespace Ramway.Conformance
                 if (made == null)
                 {
                     Made m = all.Make(seq);
-                    tx.Send(m.TypeId, m.Payload, m.Tag, args.Timeout);
+                    tx.Send(m.TypeId, m.Tag, m.Payload, args.Timeout);
                 }
                 else if (args.How == "reserve")
                 {
@@ -103,7 +103,7 @@ namespace Ramway.Conformance
                 }
                 else
                 {
-                    tx.SendTensor(made.Type, made.Shape, made.Data, made.Tag, args.Timeout);
+                    tx.SendTensor(made.Type, made.Shape, made.Tag, made.Data, args.Timeout);
                 }
             }
             Program.Say($"sent count={count} next={count}");

@@ -81,7 +81,7 @@ namespace Belt
         private static void Watch(string name, int cameras, int every, int slow, CancellationToken stop)
         {
             // Pictures come in, room for 100 of them; what goes back is a number now and then. Rows begin on cache lines.
-            var options = new ListenerOptions { FromPeer = 8 << 20, ToPeer = 4096, Align = 64 };
+            var options = new ListenOptions { FromPeer = 8 << 20, ToPeer = 4096, Align = 64 };
             using Listener listener = Listener.Bind(name, options);
             Console.WriteLine("belt: waiting for cameras at " + listener.Path);
             Console.WriteLine(Report.Title);

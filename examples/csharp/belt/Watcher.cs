@@ -135,7 +135,7 @@ namespace Belt
             try
             {
                 // Only the latest counts: where there is no room, the next one will do.
-                _bus.Sender.TrySend(GainType, MemoryMarshal.AsBytes(MemoryMarshal.CreateReadOnlySpan(ref gain, 1)), number);
+                _bus.Sender.TrySend(GainType, number, MemoryMarshal.AsBytes(MemoryMarshal.CreateReadOnlySpan(ref gain, 1)));
             }
             catch (RamwayException e) when (e.Kind == ErrorKind.Closed || e.Kind == ErrorKind.PeerDead)
             {

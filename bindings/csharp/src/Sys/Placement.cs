@@ -57,6 +57,10 @@ namespace Ramway.Sys
                     throw LockError(result, length, doing);
                 }
             }
+            if (o.NumaNode is int node)
+            {
+                Numa.Verify(at, length, node, doing);
+            }
         }
 
         private static RamwayException LockError(int error, long length, string doing)

@@ -4,8 +4,10 @@ using System.Collections.Generic;
 namespace Ramway
 {
     /// <summary>What a <see cref="Listener"/> gives those who connect. A new object holds the defaults.</summary>
-    public sealed class ListenerOptions
+    public sealed class ListenOptions
     {
+        private IReadOnlyCollection<uint> _allowUids = Array.Empty<uint>();
+
         /// <summary>
         /// The size of both rings of every bus in bytes, each rounded up to a power of two of at least a page; 0 is 1 MiB.
         /// </summary>
@@ -34,7 +36,12 @@ namespace Ramway
         /// listener a path, or RAMWAY_DIR such a directory. A user without a number in our user namespace is refused even if its
         /// stand-in (usually 65534) is named.
         /// </summary>
-        public IReadOnlyCollection<uint> AllowUids { get; set; } = Array.Empty<uint>();
+        /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
+        public IReadOnlyCollection<uint> AllowUids
+        {
+            get => _allowUids;
+            set => _allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
+        }
 
         /// <summary>
         /// How long a connector may take for each message of the handshake before it is refused: 1 s by default; <see
@@ -51,8 +58,8 @@ namespace Ramway
         /// <summary>How the ends of every bus wait.</summary>
         public WaitMode Wait { get; set; }
 
-        /// <summary>As <see cref="RingOptions.NoMembarrier"/>.</summary>
-        public bool NoMembarrier { get; set; }
+        /// <summary>As <see cref="RingOptions.Membarrier"/>.</summary>
+        public bool Membarrier { get; set; } = true;
 
         internal uint SocketMode => Mode != 0 ? (uint)Mode : AllowUids.Count != 0 ? 0x1B6u : 0x180u; // 0666, 0600
 
@@ -80,7 +87,7 @@ namespace Ramway
                 throw Errors.Fail(ErrorKind.InvalidArgument,
                     "Capacity stands for both directions: say either it, or ToPeer and FromPeer");
             }
-            var ring = new RingOptions { Wait = Wait, NoMembarrier = NoMembarrier };
+            var ring = new RingOptions { Wait = Wait, Membarrier = Membarrier };
             return new BusPlan(name, Spec.Bus(toPeer, fromPeer, Align), ring);
         }
     }
