@@ -12,16 +12,11 @@ import (
 // to a second in races with others.
 func attachNamed(name string, how how, o Options, r role) (*attachment, error) {
 	tried := how.verb() + " the ring"
-	granule, err := o.granule()
-	if err != nil {
+	if err := o.check(how); err != nil {
 		return nil, about(err, tried, name)
 	}
-	capacity := o.Capacity
-	if capacity == 0 {
-		capacity = defaultCapacity
-	}
 	// Checked here although an existing ring may need none of it: a mistake shows on the first run.
-	s, err := ringSpec(capacity, o.Align, granule)
+	s, err := o.ringSpec()
 	if err != nil {
 		return nil, about(err, tried, name)
 	}
@@ -32,15 +27,7 @@ func attachNamed(name string, how how, o Options, r role) (*attachment, error) {
 		spec:     s.named(o.Persistent),
 		roleByte: r.lockByte(),
 		o:        &o,
-		check: func(h *header) error {
-			if found := h.blocks[0].capacity; o.Capacity != 0 && found != s.blocks[0].capacity {
-				return differs("capacity", s.blocks[0].capacity, found)
-			}
-			if found := h.blocks[0].align; o.Align != 0 && found != s.blocks[0].align {
-				return differs("alignment", uint64(s.blocks[0].align), uint64(found))
-			}
-			return nil
-		},
+		check:    func(h *header) error { return o.compare(s, h) },
 	}
 	opened, err := q.open()
 	if err != nil {
@@ -53,6 +40,30 @@ func attachNamed(name string, how how, o Options, r role) (*attachment, error) {
 	}
 	a.name = name
 	return a, nil
+}
+
+// ringSpec is the ring that the options ask for.
+func (o *Options) ringSpec() (*spec, error) {
+	granule, err := o.granule()
+	if err != nil {
+		return nil, err
+	}
+	capacity := o.Capacity
+	if capacity == 0 {
+		capacity = defaultCapacity
+	}
+	return ringSpec(capacity, o.Align, granule)
+}
+
+// compare says what an existing ring has other than was asked for.
+func (o *Options) compare(s *spec, h *header) error {
+	if found := h.blocks[0].capacity; o.Capacity != 0 && found != s.blocks[0].capacity {
+		return differs("capacity", s.blocks[0].capacity, found)
+	}
+	if found := h.blocks[0].align; o.Align != 0 && found != s.blocks[0].align {
+		return differs("alignment", uint64(s.blocks[0].align), uint64(found))
+	}
+	return nil
 }
 
 func differs(what string, wanted, found uint64) error {
@@ -90,6 +101,9 @@ func openRegionNamed(name string, how how, length int64, o Options, readOnly boo
 	fail := func(err error) (*regionMapping, error) { return nil, about(err, tried, name) }
 	if readOnly && how != howOpen {
 		return fail(failf(InvalidArgument, "a read-only handle cannot create a region; open it"))
+	}
+	if err := o.check(how); err != nil {
+		return fail(err)
 	}
 	granule, err := o.granule()
 	if err != nil {

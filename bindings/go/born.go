@@ -178,7 +178,7 @@ func (b *birth) build(p *segmentName, r *request, mayBeUnnamed bool) error {
 			return abandon(err)
 		}
 	}
-	h, err := fill(file, r.spec, r.o.fileMode())
+	h, err := fill(file, r.spec, r.o)
 	if err != nil {
 		return abandon(err)
 	}
@@ -221,11 +221,16 @@ func createDotName(dir int) (file, lock int, name string, err error) {
 }
 
 // fill gives a new file its permissions, its space and its header page.
-func fill(file int, s *spec, mode uint32) (*header, error) {
-	if err := sys.Chmod(file, mode); err != nil {
+func fill(file int, s *spec, o *Options) (*header, error) {
+	if err := sys.Chmod(file, o.fileMode()); err != nil {
 		return nil, osError(err, "setting the file's mode")
 	}
-	if err := allocateSegment(file, s); err != nil {
+	return fillMemory(file, s, o)
+}
+
+// fillMemory gives a new file its space and its header page.
+func fillMemory(file int, s *spec, o *Options) (*header, error) {
+	if err := allocateSegment(file, s, o); err != nil {
 		return nil, err
 	}
 	if err := sys.Truncate(file, int64(s.size)); err != nil {
@@ -240,7 +245,7 @@ func fill(file int, s *spec, mode uint32) (*header, error) {
 
 // allocateSegment takes the space of the header page and of the data. What lies between them, where pages are huge, stays
 // a hole.
-func allocateSegment(file int, s *spec) error {
+func allocateSegment(file int, s *spec, o *Options) error {
 	if s.size > 1<<62 {
 		return tooBig(s.size)
 	}
@@ -248,6 +253,11 @@ func allocateSegment(file int, s *spec) error {
 		return osError(err, "taking the segment's space")
 	}
 	for _, g := range s.blocks {
+		if o.NUMANode != nil {
+			if err := sys.PreferNode(file, int64(g.dataOffset), int64(g.capacity), *o.NUMANode); err != nil {
+				return osError(err, "taking the segment's space")
+			}
+		}
 		if err := sys.Allocate(file, int64(g.dataOffset), int64(g.capacity)); err != nil {
 			return osError(err, "taking the segment's space")
 		}

@@ -235,6 +235,10 @@ func osError(err error, doing string) *Error {
 	if errors.As(err, &setting) {
 		return &Error{Kind: Unsupported, Text: doing + ": " + setting.Text}
 	}
+	var argument *sys.ArgumentError
+	if errors.As(err, &argument) {
+		return &Error{Kind: InvalidArgument, Text: doing + ": " + argument.Text}
+	}
 	kind := Os
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -15,9 +15,10 @@ type Options struct {
 	// Align is what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096; 0 is 16. An
 	// existing ring must have just this alignment if it is said here (InvalidArgument).
 	Align int
-	// Discard lets Create throw away undelivered messages that dead processes left. Never those of live ones.
+	// Discard lets Create throw away undelivered messages that dead processes left. Never those of live ones. With another
+	// call than a Create it is InvalidArgument.
 	Discard bool
-	// Persistent makes a new segment keep its name when its last handle goes.
+	// Persistent makes a new segment keep its name when its last handle goes. With an Open it is InvalidArgument.
 	Persistent bool
 	// AllowDisk accepts a file system that is not in memory. The kernel then writes the pages back as it likes, and a
 	// segment of another boot is never resumed.
@@ -29,8 +30,11 @@ type Options struct {
 	HugePages bool
 	// Prefault faults the whole data in now instead of on first use.
 	Prefault bool
+	// NUMANode is the node that a new segment's data is put on (node := 1; NUMANode: &node); nil leaves that to the kernel.
+	// One that does not exist is InvalidArgument; an existing segment whose data is elsewhere is Unsupported.
+	NUMANode *int
 	// Mode is the permission bits of a new segment's file, whatever the umask; 0 is 0600. Both sides of a ring need to
-	// read and write.
+	// read and write. With an Open it is InvalidArgument.
 	Mode fs.FileMode
 	// Timeout is how long opening waits for a name that is not there yet, and for a role that is taken (a supervisor
 	// may be faster than the kernel is with a process that was killed). 0: not at all; [Forever]: as long as it takes;

@@ -1,9 +1,13 @@
 package ramway
 
-import "github.com/ramway/ramway/bindings/go/internal/sys"
+import (
+	"errors"
+
+	"github.com/ramway/ramway/bindings/go/internal/sys"
+)
 
 // Pair is both ends of a new ring without a name, for two goroutines of this process. Of the options it looks at
-// Capacity, Align, Prefault, LockMemory and at how the handles behave.
+// Capacity, Align, Prefault, LockMemory, NUMANode and at how the handles behave.
 //
 //	tx, rx, err := ramway.Pair(ramway.Options{Capacity: 1 << 16})
 //	if err != nil { ... }
@@ -24,6 +28,9 @@ func pair(o Options) (*Sender, *Receiver, error) {
 	if o.Align == 0 {
 		o.Align = alignMin
 	}
+	if err := errors.Join(o.check(howUnnamed), o.Wait.check(), checkTimeout("Timeout", o.Timeout)); err != nil {
+		return nil, nil, err
+	}
 	if o.HugePages {
 		return nil, nil, failf(Unsupported, "HugePages is for named rings")
 	}
@@ -36,7 +43,7 @@ func pair(o Options) (*Sender, *Receiver, error) {
 		return nil, nil, osError(err, "making memory")
 	}
 	defer sys.Close(fd)
-	if err := allocateSegment(fd, s); err != nil {
+	if err := allocateSegment(fd, s, &o); err != nil {
 		return nil, nil, err
 	}
 	page := formatHeader(s)

@@ -39,6 +39,8 @@ const (
 	howCreate how = iota
 	howOpen
 	howOpenOrCreate
+	// howUnnamed makes memory without a name, or attaches to it.
+	howUnnamed
 )
 
 func (h how) verb() string {
@@ -191,7 +193,21 @@ func attach(fd, base int, g geometry, l link, o *Options) (*attachment, error) {
 
 // placement is what the options ask of the memory behind the data.
 func (o *Options) placement() sys.Placement {
-	return sys.Placement{HugePages: o.HugePages, LockMemory: o.LockMemory, Prefault: o.Prefault}
+	return sys.Placement{HugePages: o.HugePages, LockMemory: o.LockMemory, Prefault: o.Prefault, Node: o.NUMANode}
+}
+
+// check refuses what would be passed over in silence.
+func (o *Options) check(how how) error {
+	creates := how == howCreate || how == howOpenOrCreate
+	switch {
+	case o.Discard && how != howCreate:
+		return failf(InvalidArgument, "Discard applies to create only: opening takes what is there")
+	case o.Persistent && !creates:
+		return failf(InvalidArgument, "Persistent applies to a segment that is made with a name: give it to a Create or OpenOrCreate")
+	case o.Mode != 0 && !creates:
+		return failf(InvalidArgument, "Mode applies to a segment that is made with a name: give it to a Create or OpenOrCreate")
+	}
+	return nil
 }
 
 // granule is what the data's offset and capacity must be multiples of. The first that is asked of the options: what is

@@ -13,3 +13,8 @@ func (e *LimitError) Error() string { return e.Text }
 type SettingError struct{ Text string }
 
 func (e *SettingError) Error() string { return e.Text }
+
+// ArgumentError says what is wrong with what was asked for.
+type ArgumentError struct{ Text string }
+
+func (e *ArgumentError) Error() string { return e.Text }

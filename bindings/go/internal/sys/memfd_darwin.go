@@ -13,6 +13,9 @@ import (
 // ErrNotSealed says that a descriptor is not memory whose size nobody can change; errors that wrap it say why.
 var ErrNotSealed = errors.New("not sealed memory")
 
+// MemoryUnsealed: there is no memory without a name that can be locked.
+func MemoryUnsealed(string) (int, error) { return -1, unix.ENOTSUP }
+
 // MemoryNew makes a POSIX shared memory object that has lost its name. Its size can be set once, by the first
 // ftruncate, and never again.
 func MemoryNew(string) (int, error) {

@@ -32,11 +32,17 @@ func MemoryNew(name string) (int, error) {
 		}
 		clean = append(clean, next...)
 	}
-	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	return memfd(string(clean), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+}
+
+// MemoryUnsealed is memory without a name that nobody can seal, whose size its holders could change.
+func MemoryUnsealed(name string) (int, error) { return memfd(name, unix.MFD_CLOEXEC) }
+
+func memfd(name string, flags int) (int, error) {
 	// Kernels from 6.3 on can be told to accept only memory that cannot be executed; older ones do not know the flag.
-	fd, err := unix.MemfdCreate(string(clean), flags|unix.MFD_NOEXEC_SEAL)
+	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
 	if err == unix.EINVAL {
-		fd, err = unix.MemfdCreate(string(clean), flags)
+		fd, err = unix.MemfdCreate(name, flags)
 	}
 	return fd, err
 }

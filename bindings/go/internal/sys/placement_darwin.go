@@ -9,7 +9,11 @@ import (
 )
 
 // Placement is what is asked of the memory behind a segment's data. What was asked for is done or is an error.
-type Placement struct{ HugePages, LockMemory, Prefault bool }
+type Placement struct {
+	HugePages, LockMemory, Prefault bool
+	// Node is the NUMA node that the data must be on; nil: any.
+	Node *int
+}
 
 // HugePageSize is the size of the pages that HugePages means.
 func HugePageSize() (int, error) {
@@ -22,6 +26,9 @@ func Place(at unsafe.Pointer, length, copies int, writable bool, p Placement) er
 	if p.HugePages {
 		_, err := HugePageSize()
 		return err
+	}
+	if p.Node != nil {
+		return PreferNode(-1, 0, 0, *p.Node)
 	}
 	if length == 0 {
 		return nil

@@ -13,7 +13,11 @@ import (
 
 // Placement is what is asked of the memory behind a segment's data. What was asked for is verified or is an error;
 // nothing is a hint that may have been ignored.
-type Placement struct{ HugePages, LockMemory, Prefault bool }
+type Placement struct {
+	HugePages, LockMemory, Prefault bool
+	// Node is the NUMA node that the data must be on; nil: any.
+	Node *int
+}
 
 const transparentHugePages = "/sys/kernel/mm/transparent_hugepage"
 
@@ -50,6 +54,9 @@ func Place(at unsafe.Pointer, length, copies int, writable bool, p Placement) er
 		if err := unix.Mlock(bytesAt(at, length)); err != nil {
 			return lockError(err, length)
 		}
+	}
+	if p.Node != nil {
+		return verifyNode(at, length, *p.Node)
 	}
 	return nil
 }
