@@ -273,7 +273,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     /** Records an end that is about to be thrown. */
     private RamwayException ending(RamwayException end) {
         // A dead peer is still dead at the next call, and a vanished name still gone.
-        looked -= Waiter.ROUND;
+        lookAgain();
         if (end.kind() == ErrorKind.CLOSED) {
             int epoch = closedEpoch();
             if (epoch != 0) {

@@ -37,8 +37,10 @@ abstract class Half extends Gate {
     int epoch;
     /** Views of the user's are for any thread. */
     boolean sharedViews;
-    /** When a call that does not wait last asked the system whether the peer lives. */
-    long looked = System.nanoTime();
+    /** When this handle last asked the system whether the peer lives, in whichever call. */
+    private long looked = System.nanoTime();
+    /** The peer was gone when somebody looked last, also from another thread: look again at once. */
+    private volatile boolean suspect;
 
     /** Prepares the half; the positions are checked next, and {@link #announce} makes it known. */
     Half(Attachment a, Options options) {
@@ -193,19 +195,28 @@ abstract class Half extends Gate {
     /** Whether the peer has closed in an orderly way, and that is news. */
     abstract boolean peerClosed();
 
-    /** Whether it is time again to ask the system whether the peer lives, for calls that do not wait. */
+    /**
+     * Whether it is time to ask the system whether the peer lives; then that time begins anew. The clock is the handle's: with
+     * one of each call's, a loop of short waits would never ask.
+     */
     final boolean isMoment() {
         long now = System.nanoTime();
-        if (now - looked < Waiter.ROUND) {
+        if (!suspect && now - looked < Waiter.ROUND) {
             return false;
         }
+        suspect = false;
         looked = now;
         return true;
     }
 
-    /** Has the next call that does not wait ask the system. */
+    /** How long until then, in ns; at least 1. */
+    final long untilMoment() {
+        return Math.max(1, Waiter.ROUND - (System.nanoTime() - looked));
+    }
+
+    /** Has the next call that finds nothing ask the system. From any thread. */
     final void lookAgain() {
-        looked = System.nanoTime() - Waiter.ROUND;
+        suspect = true;
     }
 
     @Override

@@ -147,7 +147,15 @@ final class Poller implements Runnable {
         private boolean isOver() {
             half.lock.lock();
             try {
-                return half.isClosed() || half.ended(true) != null;
+                if (half.isClosed()) {
+                    return true;
+                }
+                boolean ended = half.ended(true) != null;
+                if (ended) {
+                    // The call that follows says it.
+                    half.lookAgain();
+                }
+                return ended;
             } finally {
                 half.lock.unlock();
             }

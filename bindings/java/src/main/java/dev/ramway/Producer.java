@@ -192,14 +192,14 @@ abstract sealed class Producer extends RingEnd permits Sender {
             return true;
         }
         if (end != null) {
-            // A dead peer is still dead at the next call.
-            lookAgain();
             throw ending(end);
         }
         return false;
     }
 
     private RamwayException ending(RamwayException end) {
+        // A dead peer is still dead at the next call, and a vanished name still gone.
+        lookAgain();
         if (isFinal) {
             die(end.kind());
         }

@@ -55,6 +55,10 @@ public final class Region implements AutoCloseable {
     /** How many waits use the memory, through segments that the gate does not guard. */
     private volatile int waits;
     private volatile boolean closed;
+    /** The name was removed. */
+    private volatile boolean gone;
+    /** When a wait last asked whether the name is still there. The clock is the handle's, so that short waits ask too. */
+    private volatile long looked = System.nanoTime();
 
     private Region(String name, RegionMapping mapping, WaitMode mode) {
         this.name = name;
@@ -386,8 +390,22 @@ public final class Region implements AutoCloseable {
         return mode;
     }
 
+    /** Whether it is time to ask for the name again; then that time begins anew. */
+    boolean isMoment() {
+        long now = System.nanoTime();
+        if (!gone && now - looked < RegionWait.ROUND_NANOS) {
+            return false;
+        }
+        looked = now;
+        return true;
+    }
+
+    /** Whether the name is gone, which it stays. */
     boolean vanished() {
-        return mapping.link().vanished();
+        if (!gone) {
+            gone = mapping.link().vanished();
+        }
+        return gone;
     }
 
     private void checkOpen() {

@@ -7,7 +7,7 @@ import java.util.concurrent.locks.LockSupport;
 /** One wait for a region's count to differ. Its region stays mapped meanwhile. */
 final class RegionWait {
     /** How long it sleeps at most before it looks whether the name is still there. */
-    private static final long ROUND_NANOS = 100_000_000;
+    static final long ROUND_NANOS = 100_000_000;
     /** A handle without write permission cannot say that it waits, so it looks this often. */
     private static final long POLL_NANOS = 1_000_000;
     /** How long it looks before it sleeps: about what a wake-up costs; and between two yields when it never sleeps. */
@@ -18,8 +18,6 @@ final class RegionWait {
     private final long start;
     private final long timeout;
     private final boolean virtual = Thread.currentThread().isVirtual();
-    /** When the name was looked at last. */
-    private long looked;
 
     /**
      * A wait that began at a time.
@@ -33,7 +31,6 @@ final class RegionWait {
         this.seen = seen;
         this.start = start;
         this.timeout = timeout;
-        looked = start;
     }
 
     int await() throws InterruptedException {
@@ -47,9 +44,12 @@ final class RegionWait {
                 return value >>> 1;
             }
             long left = timeout - (System.nanoTime() - start);
-            checkEnd(left);
+            checkEnd();
             if (checkName()) {
                 continue;
+            }
+            if (left <= 0) {
+                throw region.waitEnded(ErrorKind.TIMED_OUT, null);
             }
             if (region.mode() == WaitMode.SPIN) {
                 Thread.yield();
@@ -82,26 +82,18 @@ final class RegionWait {
     }
 
     /** Ends the wait for a reason that is not a notification. */
-    private void checkEnd(long left) throws InterruptedException {
+    private void checkEnd() throws InterruptedException {
         if (region.isClosed()) {
             throw region.detached();
         }
         if (Thread.interrupted()) {
             throw new InterruptedException();
         }
-        if (left <= 0) {
-            throw region.waitEnded(ErrorKind.TIMED_OUT, null);
-        }
     }
 
     /** Looks now and then whether the name is there. True: it is not, but there is news. */
     private boolean checkName() {
-        long now = System.nanoTime();
-        if (now - looked < ROUND_NANOS) {
-            return false;
-        }
-        looked = now;
-        if (!region.vanished()) {
+        if (!region.isMoment() || !region.vanished()) {
             return false;
         }
         // Again after the name: what was notified before it went is delivered.

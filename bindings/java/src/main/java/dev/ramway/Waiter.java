@@ -36,8 +36,6 @@ final class Waiter {
     int near;
     /** How many looks to spend before sleeping. */
     private int budget = SPIN_MAX;
-    /** The peer was dead at the last look, so look again at once. */
-    private boolean suspect;
     /** A call is in here. */
     private volatile boolean waiting;
     /** A callback that is to come, or the last one. Guarded by the gate. */
@@ -81,8 +79,7 @@ final class Waiter {
         boolean limited = nanos != RingEnd.FOREVER;
         waiting = true;
         try {
-            goOn(limited, deadline);
-            if (!spin(limited, deadline)) {
+            if (!isOver(limited, deadline) && !spin(limited, deadline)) {
                 sleep(limited, deadline, start);
             }
         } finally {
@@ -90,8 +87,11 @@ final class Waiter {
         }
     }
 
-    /** Throws if the wait must not go on. */
-    private void goOn(boolean limited, long deadline) throws InterruptedException {
+    /**
+     * Throws if the wait must not go on. The end of the time comes last: what is there, and how the ring has ended, is found out
+     * also by who has no time. True: ready.
+     */
+    private boolean isOver(boolean limited, long deadline) throws InterruptedException {
         if (half.isClosed()) {
             throw half.fail(ErrorKind.DETACHED);
         }
@@ -99,8 +99,12 @@ final class Waiter {
             throw new InterruptedException();
         }
         if (limited && System.nanoTime() - deadline >= 0) {
+            if (decide()) {
+                return true;
+            }
             throw half.fail(ErrorKind.TIMED_OUT);
         }
+        return false;
     }
 
     /** Looks for a bounded time, and for ever in mode SPIN. True: ready. */
@@ -115,7 +119,6 @@ final class Waiter {
         // On a virtual thread the peer may be one that waits for this very carrier.
         boolean virtual = Thread.currentThread().isVirtual();
         boolean gentle = half.isPair && virtual;
-        long asked = 0;
         for (int spent = CHUNK;; spent += CHUNK) {
             if (look(half.positionWord(), half.positionSeen(), CHUNK) && half.ready()) {
                 budget = Math.min(2 * budget, SPIN_MAX);
@@ -124,19 +127,16 @@ final class Waiter {
             if (gentle) {
                 Thread.yield();
             }
-            goOn(limited, deadline);
+            if (isOver(limited, deadline)) {
+                return true;
+            }
             if (how == WaitMode.HYBRID) {
                 if (spent >= budget) {
                     return false;
                 }
             } else if (spent >= SPIN_ROUND) {
                 spent = 0;
-                long now = System.nanoTime();
-                boolean look = suspect || asked != 0 && now - asked >= ROUND;
-                if (look || asked == 0) {
-                    asked = now == 0 ? 1 : now;
-                }
-                if (decide(look)) {
+                if (decide()) {
                     return true;
                 }
                 how = mode;
@@ -177,7 +177,8 @@ final class Waiter {
             interrupts.enter();
         }
         try {
-            rounds(limited, deadline, start, virtual);
+            rounds(limited, deadline, virtual);
+            budget = System.nanoTime() - start < SHORT_WAIT ? Math.min(2 * budget, SPIN_MAX) : Math.max(budget / 2, SPIN_MIN);
         } finally {
             if (interrupts != null) {
                 interrupts.leave();
@@ -188,15 +189,13 @@ final class Waiter {
         }
     }
 
-    private void rounds(boolean limited, long deadline, long start, boolean virtual) throws InterruptedException {
-        long asked = start;
-        boolean look = suspect;
+    private void rounds(boolean limited, long deadline, boolean virtual) throws InterruptedException {
         while (true) {
             long longest = arm();
-            if (decide(look)) {
-                break;
+            if (decide() || isOver(limited, deadline)) {
+                return;
             }
-            goOn(limited, deadline);
+            longest = Math.min(longest, half.untilMoment());
             if (limited) {
                 longest = Math.max(1, Math.min(longest, deadline - System.nanoTime()));
             }
@@ -204,29 +203,21 @@ final class Waiter {
             if (virtual ? Poller.park(half.mine + Layout.ROLE_WAIT, 1, longest)
                     : Futex.waitShared(half.mine + Layout.ROLE_WAIT, 1, longest)) {
                 if (half.ready()) {
-                    break;
+                    return;
                 }
             }
-            long now = System.nanoTime();
-            look = now - asked >= ROUND;
-            if (look) {
-                asked = now;
-            }
         }
-        budget = System.nanoTime() - start < SHORT_WAIT ? Math.min(2 * budget, SPIN_MAX) : Math.max(budget / 2, SPIN_MIN);
     }
 
     /** One look: true for ready, or how it ended. What was committed before the end is delivered before the end is. */
-    private boolean decide(boolean look) {
+    private boolean decide() {
         if (half.ready()) {
             return true;
         }
-        RamwayException end = half.ended(look);
+        RamwayException end = half.ended(half.isMoment());
         if (end == null) {
-            suspect &= !look;
             return false;
         }
-        suspect = end.kind() == ErrorKind.PEER_DEAD;
         // The second look: the flag or the free lock was seen after ready had looked.
         if (half.ready()) {
             return true;
@@ -262,8 +253,9 @@ final class Waiter {
         }
         long longest = arm();
         boolean over;
+        half.lookAgain();
         try {
-            over = decide(true);
+            over = decide();
         } catch (RamwayException end) {
             // The call that follows says it.
             over = true;
