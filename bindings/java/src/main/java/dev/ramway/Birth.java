@@ -156,12 +156,14 @@ final class Birth {
     void build(SegmentName place, boolean mayBeUnnamed) throws Later {
         int file = mayBeUnnamed ? Files.createUnnamed(place.dir) : -Errno.EOPNOTSUPP;
         int lock = -1;
+        refuseWithoutDescriptors(file);
         if (file >= 0) {
             lock = Files.reopen(file);
             if (lock < 0) {
                 // Without /proc a file cannot be opened twice, or named, but by a name.
                 Files.close(file);
                 file = -1;
+                refuseWithoutDescriptors(lock);
             }
         }
         String name = null;
@@ -191,6 +193,13 @@ final class Birth {
                 Files.close(file);
                 Files.close(lock);
             }
+        }
+    }
+
+    /** Another way of making the file would need them as well. */
+    private static void refuseWithoutDescriptors(int result) {
+        if (result == -Errno.EMFILE || result == -Errno.ENFILE) {
+            throw Errors.os(-result, "making a file; raise the limit of descriptors with ulimit -n, or close handles");
         }
     }
 

@@ -102,7 +102,12 @@ final class BusMemory {
                 Attachment attachment = attachment(end, in, blocks[in], Role.CONSUMER, options);
                 receiver = kept(attachment, () -> Receiver.attach(attachment, options));
             }
-            return new Halves(sender, receiver);
+            Halves halves = new Halves(sender, receiver);
+            if (sender != null && receiver != null) {
+                sender.companion = halves;
+                receiver.companion = halves;
+            }
+            return halves;
         } catch (Throwable t) {
             new Halves(sender, null).close();
             throw t;

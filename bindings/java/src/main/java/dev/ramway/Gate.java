@@ -87,6 +87,9 @@ abstract class Gate {
     /** Whether barriers can be had of the kernel. */
     abstract boolean canMembarrier();
 
+    /** It has another owner. With the lock. */
+    abstract void owned(Holder h);
+
     /** Says goodbye to the peer and lets everything go. With the lock, and nobody inside. */
     abstract void finish();
 
@@ -187,6 +190,7 @@ abstract class Gate {
 
     private void moved(Holder h) {
         owner = h;
+        owned(h);
         if (++moves > MOVES) {
             shared = true;
         }

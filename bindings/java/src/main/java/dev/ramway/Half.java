@@ -5,6 +5,8 @@ import dev.ramway.sys.Membarrier;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 
 /** What the two ends of a ring have in common. Its fields are the business of the one thread inside the gate. */
 abstract class Half extends Gate {
@@ -26,6 +28,11 @@ abstract class Half extends Gate {
     final boolean isPair;
     /** What users see through, but for views: shut before the memory goes, so that no thread is left looking. */
     private final Arena life = Arena.ofShared();
+    /** What goes when this handle is unreachable. */
+    private final Rest rest;
+    private Cleaner.Cleanable cleanable;
+    /** Lives as long as this does: the other half of a bus, whose socket is the death notice of both. */
+    Object companion;
     final MemorySegment window;
     final Waiter waiter;
     /** Publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep. */
@@ -57,7 +64,8 @@ abstract class Half extends Gate {
         isFinal = a.link.isFinal();
         isPair = a.link == Link.NONE;
         can = options.membarrier() && Membarrier.can();
-        window = a.data.reinterpret(2 * capacity, life, null);
+        window = a.data.reinterpret(2 * capacity, life, this::keep);
+        rest = new Rest(a, mine, peer, isPair);
         waiter = new Waiter(this, options.waitMode());
     }
 
@@ -88,16 +96,25 @@ abstract class Half extends Gate {
         Words.setInt(mine + Layout.ROLE_EPOCH, epoch);
         wakePeer();
         peerChanged();
+        cleanable = Forgotten.watch(this, rest);
     }
 
     /** Says "I closed", after everything was published, and wakes the peer. */
     final void announceClose() {
+        announceClose(mine, peer);
+    }
+
+    private static void announceClose(long mine, long peer) {
         Words.setInt(mine + Layout.ROLE_FLAGS, Words.getInt(mine + Layout.ROLE_FLAGS) | Layout.ROLE_CLOSED);
-        wakePeer();
+        wake(peer);
     }
 
     /** Wakes the peer whether it waits or not. */
     final void wakePeer() {
+        wake(peer);
+    }
+
+    private static void wake(long peer) {
         Words.setInt(peer + Layout.ROLE_WAIT, 0);
         Futex.wakeAll(peer + Layout.ROLE_WAIT);
     }
@@ -238,7 +255,50 @@ abstract class Half extends Gate {
         waiter.close();
         // No getter of a message, in whichever thread, gets past this.
         life.close();
-        at.release();
+        rest.orderly = true;
+        cleanable.clean();
+    }
+
+    @Override
+    final void owned(Holder h) {
+        rest.owner = h;
+    }
+
+    /** The arena's last act, of no effect: what an arena has to run keeps this reachable for as long as its memory is in use. */
+    final void keep(MemorySegment memory) {
+        Reference.reachabilityFence(this);
+    }
+
+    /** What a handle holds, without the handle. */
+    private static final class Rest implements Runnable {
+        private final Attachment at;
+        private final long mine;
+        private final long peer;
+        private final boolean isPair;
+        /** The handle said goodbye itself. */
+        boolean orderly;
+        volatile Holder owner = Holder.NOBODY;
+
+        Rest(Attachment at, long mine, long peer, boolean isPair) {
+            this.at = at;
+            this.mine = mine;
+            this.peer = peer;
+            this.isPair = isPair;
+        }
+
+        /** Nobody is inside. Forgotten, it is as if this process had died; only that between two threads nobody could see it. */
+        @Override
+        public void run() {
+            if (!orderly && isPair) {
+                announceClose(mine, peer);
+            }
+            if (!orderly && owner.viewing) {
+                // Somebody may still look at a view, which knows nothing of the handle: its addresses stay.
+                at.link.close();
+            } else {
+                at.release();
+            }
+        }
     }
 
     /** A question about the peer that any thread may ask. */

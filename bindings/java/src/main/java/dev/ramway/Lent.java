@@ -61,7 +61,8 @@ abstract class Lent {
             a.close();
             throw gone();
         }
-        return Words.view(end.data + at, length, end.role == Role.PRODUCER, a);
+        // Through what the arena has to run at its end, whoever has this view has the handle.
+        return Words.view(end.data + at, length, end.role == Role.PRODUCER, a).reinterpret(length, a, end::keep);
     }
 
     /** Ends the views, and only them. */

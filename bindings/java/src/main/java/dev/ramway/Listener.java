@@ -2,6 +2,8 @@ package dev.ramway;
 
 import dev.ramway.sys.Files;
 import dev.ramway.sys.Poll;
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
@@ -12,36 +14,49 @@ import java.util.concurrent.locks.ReentrantLock;
  *
  * <p>A connector that is silent, breaks the handshake or is another user's is refused and does not disturb the others: up
  * to 64 handshakes run side by side, on one daemon thread of the listener's. They begin when somebody asks for a bus;
- * until then connectors wait. It listens until {@link #close} or the end of the process, whoever still knows it.
+ * until then connectors wait. It listens until {@link #close}, or until it is forgotten and collected.
  */
 public final class Listener implements AutoCloseable {
-    private final Place place;
-    private final NamedLink link;
-    private final int socket;
-    private final int alarm;
     private final AcceptQueue queue;
-    private final Serve serve;
-
+    private final Rest rest;
+    private final Cleaner.Cleanable cleanable;
     private final ReentrantLock closing = new ReentrantLock();
-    private boolean closed;
+
+    /** What a listener holds, without the listener: its thread knows only parts of it. */
+    private record Rest(Place place, NamedLink link, int socket, int alarm, AcceptQueue queue, Serve serve) implements Runnable {
+        @Override
+        public void run() {
+            queue.end(Errors.of(ErrorKind.DETACHED, "the listener is closed"));
+            serve.awaitEnd();
+            Undo undo = new Undo();
+            undo.add(place::close);
+            undo.add(link::close);
+            undo.add(() -> Files.close(alarm));
+            // While our lock says that this name is ours. A connector that comes in between is told by the hang-up.
+            undo.add(() -> leave(place, socket));
+            undo.all();
+        }
+    }
 
     private Listener(String name, ListenOptions options, boolean onlyOne) {
         Spec spec = options.spec();
         Undo undo = new Undo();
         try {
-            place = Place.resolve(name, true);
+            Place place = Place.resolve(name, true);
             undo.add(place::close);
-            link = ListenerLock.take(place.segment, Duration.ZERO);
+            NamedLink link = ListenerLock.take(place.segment, Duration.ZERO);
             undo.add(link::close);
             // The lock says that the place is ours.
             place.clear();
-            socket = place.listen(options.socketMode(), options.backlog());
-            undo.add(this::leave);
-            alarm = Errors.checked(Poll.alarm(), "making an eventfd");
+            int socket = place.listen(options.socketMode(), options.backlog());
+            undo.add(() -> leave(place, socket));
+            int alarm = Errors.checked(Poll.alarm(), "making an eventfd");
             undo.add(() -> Files.close(alarm));
             queue = new AcceptQueue(alarm);
-            serve = new Serve(name, spec, options, onlyOne, socket, alarm, queue);
+            Serve serve = new Serve(name, spec, options, onlyOne, socket, alarm, queue);
             Thread.ofPlatform().daemon().name("ramway-listener " + name).start(serve);
+            rest = new Rest(place, link, socket, alarm, queue, serve);
+            cleanable = Forgotten.watch(this, rest);
         } catch (Throwable t) {
             undo.all();
             throw t;
@@ -81,7 +96,7 @@ public final class Listener implements AutoCloseable {
     private static Listener bind(String name, ListenOptions options, boolean onlyOne) {
         try {
             Errors.checkPlatform();
-            return new Listener(name, options, onlyOne);
+            return Forgotten.freeingSpace(() -> new Listener(name, options, onlyOne));
         } catch (RamwayException e) {
             throw Errors.about(e, "listening at", name);
         }
@@ -131,6 +146,8 @@ public final class Listener implements AutoCloseable {
             return bus(queue.tryTake());
         } catch (RamwayException e) {
             throw about(e);
+        } finally {
+            Reference.reachabilityFence(this);
         }
     }
 
@@ -139,6 +156,8 @@ public final class Listener implements AutoCloseable {
             return queue.take(nanos);
         } catch (RamwayException e) {
             throw about(e);
+        } finally {
+            Reference.reachabilityFence(this);
         }
     }
 
@@ -158,7 +177,7 @@ public final class Listener implements AutoCloseable {
 
     /** {@return the socket's path, which connectors can be given in place of the name} */
     public String path() {
-        return place.socketPath();
+        return rest.place().socketPath();
     }
 
     /** {@return how many connectors have been refused or have given up so far, for logs} */
@@ -181,25 +200,13 @@ public final class Listener implements AutoCloseable {
     public void close() {
         closing.lock();
         try {
-            if (closed) {
-                return;
-            }
-            closed = true;
-            queue.end(Errors.of(ErrorKind.DETACHED, "the listener is closed"));
-            serve.awaitEnd();
-            Undo undo = new Undo();
-            undo.add(place::close);
-            undo.add(link::close);
-            undo.add(() -> Files.close(alarm));
-            // While our lock says that this name is ours. A connector that comes in between is told by the hang-up.
-            undo.add(this::leave);
-            undo.all();
+            cleanable.clean();
         } finally {
             closing.unlock();
         }
     }
 
-    private void leave() {
+    private static void leave(Place place, int socket) {
         try {
             place.clear();
         } finally {

@@ -46,6 +46,10 @@ public final class Receiver extends Consumer {
     }
 
     private static Receiver named(String name, How how, Options options) {
+        return Forgotten.freeingSpace(() -> attach(name, how, options));
+    }
+
+    private static Receiver attach(String name, How how, Options options) {
         Attachment a = Attachment.named(name, how, options, Role.CONSUMER);
         Receiver made = null;
         try {

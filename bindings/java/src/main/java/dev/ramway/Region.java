@@ -5,6 +5,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
@@ -26,8 +28,8 @@ import java.util.concurrent.locks.ReentrantLock;
  * }
  * }
  *
- * <p>All calls may be made from any number of threads, virtual ones too. Only {@link #close} and the end of the process let
- * go of the region; a handle that is forgotten keeps its name in use.
+ * <p>All calls may be made from any number of threads, virtual ones too. A handle that is forgotten lets go of the region when it
+ * is collected, and with it every {@link #data} and {@link #buffer} that came from it.
  */
 public final class Region implements AutoCloseable {
     /** In the region's word, bit 0: somebody sleeps on it. The rest counts notifications. */
@@ -48,6 +50,8 @@ public final class Region implements AutoCloseable {
      * nobody but a wait can be using the memory.
      */
     private final Arena gate = Arena.ofShared();
+    /** What goes when this handle is unreachable. */
+    private final Cleaner.Cleanable rest;
     private final MemorySegment data;
     private final MemorySegment header;
 
@@ -64,8 +68,9 @@ public final class Region implements AutoCloseable {
         this.name = name;
         this.mapping = mapping;
         this.mode = mode;
-        data = mapping.data().asSlice(0, mapping.length()).reinterpret(mapping.length(), gate, null);
+        data = mapping.data().asSlice(0, mapping.length()).reinterpret(mapping.length(), gate, this::keep);
         header = mapping.header().reinterpret(mapping.header().byteSize(), gate, null);
+        rest = Forgotten.watch(this, mapping::release);
     }
 
     /**
@@ -170,7 +175,8 @@ public final class Region implements AutoCloseable {
     }
 
     private static Region open(String name, How how, long length, Options options, boolean readOnly) {
-        return new Region(name, RegionMapping.open(name, how, length, options, readOnly), options.waitMode());
+        return Forgotten.freeingSpace(
+                () -> new Region(name, RegionMapping.open(name, how, length, options, readOnly), options.waitMode()));
     }
 
     /**
@@ -236,6 +242,8 @@ public final class Region implements AutoCloseable {
             }
         } catch (IllegalStateException e) {
             throw detached();
+        } finally {
+            Reference.reachabilityFence(this);
         }
     }
 
@@ -299,6 +307,7 @@ public final class Region implements AutoCloseable {
             lock.lock();
             waits--;
             lock.unlock();
+            Reference.reachabilityFence(this);
         }
     }
 
@@ -328,7 +337,12 @@ public final class Region implements AutoCloseable {
             LockSupport.parkNanos(PAUSE_NANOS);
             disturb(mapping.header());
         }
-        mapping.release();
+        rest.clean();
+    }
+
+    /** The gate's last act, of no effect: what an arena has to run keeps this reachable for as long as its memory is in use. */
+    private void keep(MemorySegment memory) {
+        Reference.reachabilityFence(this);
     }
 
     /** After it no access through segments that users know is under way, and none can begin. */

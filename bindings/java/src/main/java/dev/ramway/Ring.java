@@ -44,7 +44,7 @@ public final class Ring {
     public static Pair pair(Options options) {
         Errors.checkPlatform();
         try {
-            return make(options);
+            return Forgotten.freeingSpace(() -> make(options));
         } catch (RamwayException e) {
             throw Errors.about(e, "making a ring for two threads", "");
         }

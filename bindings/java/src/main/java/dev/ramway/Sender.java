@@ -39,6 +39,10 @@ public final class Sender extends Producer {
     }
 
     private static Sender named(String name, How how, Options options) {
+        return Forgotten.freeingSpace(() -> attach(name, how, options));
+    }
+
+    private static Sender attach(String name, How how, Options options) {
         Attachment a = Attachment.named(name, how, options, Role.PRODUCER);
         Sender made = null;
         try {

@@ -14,6 +14,8 @@ public final class Errno {
     public static final int EEXIST = 17;
     public static final int ENOTDIR = 20;
     public static final int EINVAL = 22;
+    public static final int ENFILE = 23;
+    /** Too many open files. */
     public static final int EMFILE = 24;
     public static final int ENOSPC = 28;
     public static final int EROFS = 30;

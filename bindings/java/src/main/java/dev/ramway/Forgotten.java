@@ -1,0 +1,93 @@
+package dev.ramway;
+
+import dev.ramway.sys.Errno;
+import java.lang.ref.Cleaner;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
+
+/**
+ * What handles leave that nobody closed: when one becomes unreachable its memory, descriptors and role go, as if the process had
+ * been killed.
+ *
+ * <p>What a handle holds is no memory of the heap's, so that the collector has no reason to run for it. It is asked to where many
+ * handles are open, and where the system has no more to give.
+ */
+final class Forgotten {
+    /** A process may have 65,530 mappings, of which a ring's end takes three. */
+    private static final int STEP = 4096;
+    private static final long PATIENCE = 200_000_000;
+
+    private static final Cleaner CLEANER = Cleaner.create();
+    private static final AtomicInteger HELD = new AtomicInteger();
+    private static final ReentrantLock COLLECTING = new ReentrantLock();
+    /** With so many handles the collector is asked again. */
+    private static volatile int next = STEP;
+
+    private Forgotten() {}
+
+    /**
+     * Has the end run once, when the handle is unreachable or by {@link Cleaner.Cleanable#clean}; the end must not know the handle.
+     */
+    static Cleaner.Cleanable watch(Object handle, Runnable end) {
+        if (HELD.incrementAndGet() > next && COLLECTING.tryLock()) {
+            try {
+                collect();
+                next = HELD.get() + STEP;
+            } finally {
+                COLLECTING.unlock();
+            }
+        }
+        return CLEANER.register(handle, () -> {
+            try {
+                end.run();
+            } finally {
+                HELD.decrementAndGet();
+            }
+        });
+    }
+
+    /** What an opening gives; where the system has no more, forgotten handles go first and it is tried again. */
+    static <T> T freeingSpace(Supplier<T> opening) {
+        try {
+            return opening.get();
+        } catch (RamwayException e) {
+            int errno = e.errno().orElse(0);
+            if (e.kind() != ErrorKind.NO_SPACE && errno != Errno.ENFILE && errno != Errno.EMFILE || !collectOnce()) {
+                throw e;
+            }
+        }
+        return opening.get();
+    }
+
+    private static boolean collectOnce() {
+        COLLECTING.lock();
+        try {
+            return collect();
+        } finally {
+            COLLECTING.unlock();
+        }
+    }
+
+    /** Asks the collector, and waits until no more of what it found goes; whether anything went. */
+    private static boolean collect() {
+        int before = HELD.get();
+        if (before == 0) {
+            return false;
+        }
+        System.gc();
+        int held = before;
+        for (long since = System.nanoTime(); System.nanoTime() - since < PATIENCE;) {
+            LockSupport.parkNanos(5_000_000);
+            int now = HELD.get();
+            if (now != held) {
+                held = now;
+                since = System.nanoTime();
+            } else if (held != before && System.nanoTime() - since > PATIENCE / 4) {
+                break;
+            }
+        }
+        return held < before;
+    }
+}
