@@ -20,7 +20,7 @@ final class Args {
     private static final Set<String> FLAGS = Set.of("ring", "back", "listen", "connect", "region", "create", "capacity",
             "align", "wait", "timeout", "cpu", "sizes", "start", "count", "until", "resume", "batch", "how", "endings",
             "progress", "linger", "oversize", "pace", "work", "group", "check", "role", "size", "pause",
-            "warm-up");
+            "warm-up", "poll");
 
     final String command;
     private final Map<String, String> given = new HashMap<>();
@@ -43,6 +43,8 @@ final class Args {
     final WaitMode wait;
     /** The longest single wait; null for no limit. */
     final Duration timeout;
+    /** A wait is a loop of calls with this time-out; null: one call. */
+    final Duration poll;
     /** Whether no flag says how long a wait may last, and a loop over all messages will do. */
     final boolean patient;
     /**
@@ -95,7 +97,9 @@ final class Args {
         wait = wait(given.getOrDefault("wait", "hybrid"));
         long limit = number("timeout", 20_000);
         timeout = limit == 0 ? null : Duration.ofMillis(limit);
-        patient = !given.containsKey("timeout");
+        long each = number("poll", -1);
+        poll = each < 0 ? null : Duration.ofNanos(1000 * each);
+        patient = !given.containsKey("timeout") && poll == null;
         String calls = System.getenv().getOrDefault("RAMWAY_CONFORMANCE_CALLS", wait == WaitMode.BLOCK ? "virtual" : "platform");
         virtual = calls.equals("virtual");
         cpu = (int) number("cpu", -1);

@@ -100,14 +100,14 @@ final class Consume {
         if (args.how.equals("try")) {
             return rx.tryRecvBatch(most);
         }
-        return args.timeout == null ? rx.recvBatch(most) : rx.recvBatch(most, args.timeout);
+        return Place.within(args, () -> rx.recvBatch(most), limit -> rx.recvBatch(most, limit));
     }
 
     private Received into() throws InterruptedException {
         if (args.how.equals("try")) {
             return rx.tryRecvInto(target);
         }
-        return args.timeout == null ? rx.recvInto(target) : rx.recvInto(target, args.timeout);
+        return Place.within(args, () -> rx.recvInto(target), limit -> rx.recvInto(target, limit));
     }
 
     private static <T> T present(T given) throws Main.Ending {

@@ -9,6 +9,7 @@ import dev.ramway.Receiver;
 import dev.ramway.RingEnd;
 import dev.ramway.Sender;
 import dev.ramway.Slot;
+import dev.ramway.TimedOutException;
 import java.time.Duration;
 import java.util.function.IntSupplier;
 
@@ -111,12 +112,39 @@ final class Place {
 
     /** Waits for a message, for as long as a wait may last. */
     Message receive() throws InterruptedException {
-        return args.timeout == null ? rx.recv() : rx.recv(args.timeout);
+        return within(args, rx::recv, rx::recv);
     }
 
     /** Waits for room, for as long as a wait may last. */
     Slot reserve(int length) throws InterruptedException {
-        return args.timeout == null ? tx.reserve(length) : tx.reserve(length, args.timeout);
+        return within(args, () -> tx.reserve(length), limit -> tx.reserve(length, limit));
+    }
+
+    /** A call that waits. */
+    interface Waiting<T> {
+        T call() throws InterruptedException;
+    }
+
+    /** A call that waits for so long. */
+    interface Limited<T> {
+        T call(Duration limit) throws InterruptedException;
+    }
+
+    /** What a call gives within the time that a wait may last, in one call or by polling. */
+    static <T> T within(Args args, Waiting<T> waiting, Limited<T> limited) throws InterruptedException {
+        if (args.poll == null) {
+            return args.timeout == null ? waiting.call() : limited.call(args.timeout);
+        }
+        long began = System.nanoTime();
+        while (true) {
+            try {
+                return limited.call(args.poll);
+            } catch (TimedOutException e) {
+                if (args.timeout != null && System.nanoTime() - began >= args.timeout.toNanos()) {
+                    throw e;
+                }
+            }
+        }
     }
 
     /** Looks every millisecond until the other side's epoch differs from the noted one; false: none came in time. */

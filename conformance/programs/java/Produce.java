@@ -4,6 +4,7 @@ import dev.ramway.Sender;
 import dev.ramway.Slot;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.Arrays;
 
 /** {@code produce}. */
@@ -63,33 +64,38 @@ final class Produce {
 
     /** By turns what a payload may be. */
     private static void send(Args args, Sender tx, Messages.Made m) throws InterruptedException {
-        boolean limited = args.timeout != null;
         switch ((int) (Messages.seqOf(m.tag()) % 3)) {
             case 0 -> {
                 byte[] data = Arrays.copyOfRange(m.pattern(), m.from(), m.from() + m.length());
-                if (limited) {
-                    tx.send(m.typeId(), m.tag(), data, args.timeout);
-                } else {
-                    tx.send(m.typeId(), m.tag(), data);
-                }
+                within(args, () -> tx.send(m.typeId(), m.tag(), data), limit -> tx.send(m.typeId(), m.tag(), data, limit));
             }
             case 1 -> {
                 ByteBuffer data = ByteBuffer.wrap(m.pattern(), m.from(), m.length());
-                if (limited) {
-                    tx.send(m.typeId(), m.tag(), data, args.timeout);
-                } else {
-                    tx.send(m.typeId(), m.tag(), data);
-                }
+                within(args, () -> tx.send(m.typeId(), m.tag(), data), limit -> tx.send(m.typeId(), m.tag(), data, limit));
             }
             default -> {
                 MemorySegment data = m.payload();
-                if (limited) {
-                    tx.send(m.typeId(), m.tag(), data, args.timeout);
-                } else {
-                    tx.send(m.typeId(), m.tag(), data);
-                }
+                within(args, () -> tx.send(m.typeId(), m.tag(), data), limit -> tx.send(m.typeId(), m.tag(), data, limit));
             }
         }
+    }
+
+    private interface Waiting {
+        void call() throws InterruptedException;
+    }
+
+    private interface Limited {
+        void call(Duration limit) throws InterruptedException;
+    }
+
+    private static void within(Args args, Waiting waiting, Limited limited) throws InterruptedException {
+        Place.within(args, () -> {
+            waiting.call();
+            return args;
+        }, limit -> {
+            limited.call(limit);
+            return args;
+        });
     }
 
     private static boolean trySend(Sender tx, Messages.Made m) {

@@ -1,4 +1,5 @@
 import dev.ramway.ErrorKind
+import dev.ramway.TimedOutException
 import dev.ramway.RamwayException
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.withTimeoutOrNull
@@ -20,7 +21,7 @@ class Ending(val kind: ErrorKind) : Exception(kind.summary(), null, false, false
 
 private val FLAGS = (
     "ring back listen connect region create capacity align wait timeout cpu sizes start count until resume batch how " +
-        "endings progress linger oversize pace work group check role size pause warm-up"
+        "endings progress linger oversize pace work group check role size pause warm-up poll"
     ).split(" ").toSet()
 
 /** The flags, the same for every command; ../../README.md says what each means. */
@@ -49,7 +50,10 @@ class Args(words: List<String>) {
     val align = (number("align") ?: 16).toInt()
 
     /** Whether nothing says how long a wait may last, and a flow will do. */
-    val patient = given["timeout"] == null
+    val patient = given["timeout"] == null && given["poll"] == null
+
+    /** A wait is a loop of calls with this time-out. */
+    private val poll = number("poll")?.microseconds
     private val timeout = (number("timeout") ?: 20_000).milliseconds
     val cpu = number("cpu")
     val sizes = given["sizes"] ?: "mixed"
@@ -85,9 +89,25 @@ class Args(words: List<String>) {
     }
 
     /** A call that may last as long as --timeout says. What it gave in the moment of its end is not lost. */
-    suspend fun <T : Any> limited(call: suspend () -> T): T {
-        if (timeout == Duration.ZERO) return call()
+    suspend fun <T : Any> limited(atOnce: ((java.time.Duration) -> T)? = null, call: suspend () -> T): T {
         var given: T? = null
+        if (poll != null) {
+            val began = System.nanoTime()
+            while (timeout == Duration.ZERO || msSince(began) < timeout.inWholeMilliseconds) {
+                if (poll == Duration.ZERO && atOnce != null) {
+                    // No coroutine begins with no time at all: that is a call of the blocking handle's.
+                    try {
+                        return atOnce(java.time.Duration.ZERO)
+                    } catch (again: TimedOutException) {
+                        continue
+                    }
+                }
+                withTimeoutOrNull(poll) { given = call() }
+                given?.let { return it }
+            }
+            throw Ending(ErrorKind.TIMED_OUT)
+        }
+        if (timeout == Duration.ZERO) return call()
         withTimeoutOrNull(timeout) { given = call() }
         return given ?: throw Ending(ErrorKind.TIMED_OUT)
     }

@@ -15,9 +15,11 @@ suspend fun put(args: Args, tx: Sender, m: Made, flush: Boolean) {
     when {
         args.how == "try" -> if (!tx.trySend(type, m.segment, m.tag)) throw Ending(ErrorKind.FULL)
         !flush -> putUnflushed(args, tx, m)
-        args.how == "reserve" -> args.limited { tx.send(type, m.length, m.tag) { it.data().copyFrom(m.segment) } }
+        args.how == "reserve" -> args.limited({ tx.blocking.send(m.typeId, m.tag, m.segment, it) }) {
+            tx.send(type, m.length, m.tag) { it.data().copyFrom(m.segment) }
+        }
         // By turns what a payload may be.
-        else -> args.limited {
+        else -> args.limited({ tx.blocking.send(m.typeId, m.tag, m.segment, it) }) {
             when (seqOf(m.tag) % 3) {
                 0L -> tx.send(type, m.array, m.tag)
                 1L -> tx.send(type, ByteBuffer.wrap(m.array), m.tag)
@@ -27,11 +29,14 @@ suspend fun put(args: Args, tx: Sender, m: Made, flush: Boolean) {
     }
 }
 
-private suspend fun putUnflushed(args: Args, tx: Sender, m: Made, length: Int = m.length) = args.limited {
-    var slot = tx.blocking.tryReserve(m.length)
-    while (slot == null) {
-        tx.awaitRoom(m.length)
-        slot = tx.blocking.tryReserve(m.length)
+private suspend fun putUnflushed(args: Args, tx: Sender, m: Made, length: Int = m.length) {
+    val slot = args.limited({ tx.blocking.reserve(m.length, it) }) {
+        var slot = tx.blocking.tryReserve(m.length)
+        while (slot == null) {
+            tx.awaitRoom(m.length)
+            slot = tx.blocking.tryReserve(m.length)
+        }
+        slot
     }
     MemorySegment.copy(m.segment, 0, slot.data(), 0, length.toLong())
     slot.commitUnflushed(m.typeId, m.tag, length)
@@ -147,14 +152,15 @@ private class Receiving(val place: Place, val seen: Seen) {
         val most = args.batch ?: 32
         when (args.how) {
             "try" -> one { rx.tryRecv() ?: throw Ending(ErrorKind.EMPTY) }
-            "into" -> one { args.limited { rx.recv() } }
+            "into" -> one { args.limited(rx.blocking::recv) { rx.recv() } }
             "batch" -> if (args.patient && args.count == null && args.until == null) {
                 rx.batches(most).collect { batch -> batch.forEach { took(it) } }
                 throw Ending(ErrorKind.CLOSED)
             } else {
                 while (seen.left() > 0) {
                     begin()
-                    val batch = args.limited { rx.recvBatch(minOf(most.toLong(), seen.left()).toInt()) }
+                    val count = minOf(most.toLong(), seen.left()).toInt()
+                    val batch = args.limited({ rx.blocking.recvBatch(count, it) }) { rx.recvBatch(count) }
                     batch.use { for (m in it) took(m) }
                 }
             }
@@ -166,7 +172,7 @@ private class Receiving(val place: Place, val seen: Seen) {
                 }.collect()
                 if (seen.left() > 0) throw Ending(ErrorKind.CLOSED)
             } else {
-                one { args.limited { rx.recv() } }
+                one { args.limited(rx.blocking::recv) { rx.recv() } }
             }
             else -> throw Usage("--how is recv, batch, into or try")
         }
@@ -226,7 +232,7 @@ suspend fun die(args: Args) {
         val rx = Place.receiving(args).rx
         val seen = Seen(args, rx.maxMessageLength.toLong())
         while (seen.left() > 0) {
-            val message = args.limited { rx.recv() }
+            val message = args.limited(rx.blocking::recv) { rx.recv() }
             seen.take(message)
             if (seen.left() > 0) message.close()
         }

@@ -1,7 +1,7 @@
 package dev.ramway;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
-import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.management.ThreadMXBean;
 import java.lang.foreign.MemorySegment;
@@ -22,11 +22,11 @@ class AllocationTest {
         long run(Sender tx, Receiver rx, int n) throws Exception;
     }
 
-    /** Bytes a message; the least of some runs, because a compiler that is late is no failure. */
-    private static double bytes(Loop loop) throws Exception {
+    /** Bytes a message; the least of some runs, because the first ones are there to have the loop compiled. */
+    private static double bytes(Loop loop, double enough) throws Exception {
         double least = Double.MAX_VALUE;
         try (Ring.Pair pair = Ring.pair(Options.DEFAULT.withCapacity(1 << 16))) {
-            for (int round = 0; round < 60 && least > 0.01; round++) {
+            for (int round = 0; round < 60 && least > enough; round++) {
                 long before = THREADS.getCurrentThreadAllocatedBytes();
                 sink += loop.run(pair.sender(), pair.receiver(), MESSAGES);
                 least = Math.min(least, (THREADS.getCurrentThreadAllocatedBytes() - before) / (double) MESSAGES);
@@ -47,15 +47,22 @@ class AllocationTest {
             case "without" -> AllocationTest::without;
             case "batches" -> AllocationTest::batches;
             default -> throw new IllegalArgumentException(args[0]);
-        })));
+        }, Double.parseDouble(args[1]))));
     }
 
-    private static double measured(String loop) {
-        try (Peer peer = Peer.startOptimized("AllocationTest.measure", loop)) {
-            double bytes = Double.parseDouble(peer.hear());
-            peer.finish();
-            return bytes;
+    /**
+     * That a message of a loop costs no more. What C2 decides on depends on the counts that it finds when it comes to it, so an
+     * attempt where it has left the loop as it was has not been made.
+     */
+    private static void costs(double most, String loop) {
+        double bytes = Double.MAX_VALUE;
+        for (int attempt = 0; attempt < 5 && bytes > most; attempt++) {
+            try (Peer peer = Peer.startOptimized("AllocationTest.measure", loop, Double.toString(most))) {
+                bytes = Math.min(bytes, Double.parseDouble(peer.hear()));
+                peer.finish();
+            }
         }
+        assertTrue(bytes <= most, loop + ": " + bytes + " bytes a message, " + most + " are the most");
     }
 
     private static long getters(Sender tx, Receiver rx, int n) throws Exception {
@@ -71,7 +78,7 @@ class AllocationTest {
 
     @Test
     void getters() {
-        assertEquals(0, measured("getters"), 0.01);
+        costs(0.01, "getters");
     }
 
     private static long views(Sender tx, Receiver rx, int n) throws Exception {
@@ -88,7 +95,7 @@ class AllocationTest {
 
     @Test
     void views() {
-        assertEquals(0, measured("views"), 0.01);
+        costs(0.01, "views");
     }
 
     private static long slots(Sender tx, Receiver rx, int n) throws Exception {
@@ -108,7 +115,7 @@ class AllocationTest {
 
     @Test
     void slots() {
-        assertEquals(0, measured("slots"), 0.01);
+        costs(0.01, "slots");
     }
 
     private static long without(Sender tx, Receiver rx, int n) throws Exception {
@@ -126,7 +133,7 @@ class AllocationTest {
 
     @Test
     void callsThatDoNotWait() {
-        assertEquals(0, measured("without"), 0.01);
+        costs(0.01, "without");
     }
 
     private static long batches(Sender tx, Receiver rx, int n) throws Exception {
@@ -151,6 +158,6 @@ class AllocationTest {
     /** A batch itself may be made: 32 bytes for as many messages as it has. */
     @Test
     void batches() {
-        assertEquals(0, measured("batches"), 1);
+        costs(1, "batches");
     }
 }

@@ -168,7 +168,7 @@ class BusTest {
             }
             assertThrows(PeerDeadException.class, () -> bus.receiver().recv(LONG));
             long took = System.nanoTime() - killed;
-            assertTrue(took < 5_000_000_000L, "noticed after " + took + " ns");
+            assertTrue(took < 20_000_000_000L, "noticed after " + took + " ns");
             // The sending half learns it when it has to wait.
             assertThrows(PeerDeadException.class, () -> {
                 for (int i = 0; i < 10; i++) {
@@ -194,7 +194,7 @@ class BusTest {
             long killed = System.nanoTime();
             long took = noticed.get() - killed;
             // 200 ms on a machine that is not busy.
-            assertTrue(took < 2_000_000_000L, "noticed after " + took + " ns");
+            assertTrue(took < 20_000_000_000L, "noticed after " + took + " ns");
         }
     }
 

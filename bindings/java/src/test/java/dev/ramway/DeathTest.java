@@ -9,11 +9,13 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Real processes, killed by SIGKILL. */
+@ExtendWith(Pace.class)
 class DeathTest {
     private static final Options PAGES = Options.DEFAULT.withCapacity(1 << 14).withTimeout(Duration.ofSeconds(20));
 
@@ -135,8 +137,8 @@ class DeathTest {
             Thread.sleep(150);
             peer.kill();
             long killed = System.nanoTime();
-            long took = (ended.get(10, TimeUnit.SECONDS) - killed) / 1_000_000;
-            assertTrue(took < 250, "it took " + took + " ms");
+            long took = (ended.get(60, TimeUnit.SECONDS) - killed) / 1_000_000;
+            Pace.below(250, took, "ms until it knew");
         }
     }
 
@@ -157,8 +159,8 @@ class DeathTest {
             Thread.sleep(150);
             peer.kill();
             long killed = System.nanoTime();
-            long took = (ended.get(10, TimeUnit.SECONDS) - killed) / 1_000_000;
-            assertTrue(took < 250, "it took " + took + " ms");
+            long took = (ended.get(60, TimeUnit.SECONDS) - killed) / 1_000_000;
+            Pace.below(250, took, "ms until it knew");
         }
     }
 
@@ -183,8 +185,8 @@ class DeathTest {
             assertTrue(!called.isDone());
             peer.kill();
             long killed = System.nanoTime();
-            long took = (called.get(10, TimeUnit.SECONDS) - killed) / 1_000_000;
-            assertTrue(took < 250, "it took " + took + " ms");
+            long took = (called.get(60, TimeUnit.SECONDS) - killed) / 1_000_000;
+            Pace.below(250, took, "ms until it knew");
             // Whoever waits by callbacks learns of it by the calls that do not wait, and is not called in vain for long.
             refused(ErrorKind.PEER_DEAD, () -> {
                 for (int calls = 0; calls < 3; calls++) {
@@ -196,7 +198,7 @@ class DeathTest {
                         ((Receiver) end).tryRecv();
                         ((Receiver) end).whenReadable(() -> again.complete(null));
                     }
-                    again.get(10, TimeUnit.SECONDS);
+                    again.get(60, TimeUnit.SECONDS);
                 }
             });
             refused(ErrorKind.PEER_DEAD, () -> {
@@ -260,7 +262,7 @@ class DeathTest {
             }
             shut(tx);
             peer.expect("done");
-            assertTrue(late <= 3, late + " round trips took more than 50 ms");
+            Pace.below(4, late, "round trips that took more than 50 ms");
         }
     }
 

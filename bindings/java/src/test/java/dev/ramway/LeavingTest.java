@@ -132,7 +132,7 @@ class LeavingTest {
         Thread.sleep(100);
         assertFalse(task.isDone());
         thread.interrupt();
-        assertTrue(task.get(1, TimeUnit.SECONDS), "the thread is still told");
+        assertTrue(task.get(60, TimeUnit.SECONDS), "the thread is still told");
     }
 
     @Test
@@ -189,7 +189,7 @@ class LeavingTest {
         Thread.sleep(50);
         tx.release();
         try {
-            waiter.get(5, TimeUnit.SECONDS);
+            waiter.get(60, TimeUnit.SECONDS);
         } catch (ExecutionException e) {
             assertEquals(ErrorKind.NOT_FOUND, ((RamwayException) e.getCause()).kind());
         }
@@ -202,7 +202,7 @@ class LeavingTest {
         });
         Thread.sleep(50);
         Files.delete(name);
-        assertNull(waiter.get(5, TimeUnit.SECONDS));
+        assertNull(waiter.get(60, TimeUnit.SECONDS));
         again.release();
     }
 

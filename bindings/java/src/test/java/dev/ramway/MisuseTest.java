@@ -143,7 +143,7 @@ class MisuseTest {
         }
 
         Object end() throws Exception {
-            return end.get(10, TimeUnit.SECONDS);
+            return end.get(60, TimeUnit.SECONDS);
         }
     }
 
@@ -198,7 +198,7 @@ class MisuseTest {
                     interrupted.complete(Thread.currentThread().isInterrupted());
                 }
             });
-            assertFalse(interrupted.get(10, TimeUnit.SECONDS));
+            assertFalse(interrupted.get(60, TimeUnit.SECONDS));
         }
     }
 
@@ -215,12 +215,12 @@ class MisuseTest {
                 throw new IllegalStateException("a callback that throws");
             });
             pair.sender().send(1, new byte[1]);
-            handled.get(10, TimeUnit.SECONDS);
+            handled.get(60, TimeUnit.SECONDS);
             pair.receiver().tryRecv().close();
             CompletableFuture<Void> called = new CompletableFuture<>();
             pair.receiver().whenReadable(() -> called.complete(null));
             pair.sender().send(1, new byte[1]);
-            called.get(10, TimeUnit.SECONDS);
+            called.get(60, TimeUnit.SECONDS);
         } finally {
             Thread.setDefaultUncaughtExceptionHandler(before);
         }

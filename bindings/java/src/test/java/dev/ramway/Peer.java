@@ -70,9 +70,9 @@ final class Peer implements AutoCloseable {
         return start(List.of(), program, environment, args);
     }
 
-    /** Runs it with all compilers, as a user's program is run. */
+    /** Runs it with all compilers, as a user's program is run; but whoever has something compiled waits for it, however busy. */
     static Peer startOptimized(String program, String... args) {
-        return start(List.of(), "-XX:+TieredCompilation", program, Map.of(), args);
+        return start(List.of(), "-Xbatch", program, Map.of(), args);
     }
 
     /** The same by a command that runs the command which follows it, such as prlimit. */

@@ -144,14 +144,14 @@ class StreamTest {
             assertTrue(pair.sender().pendingBytes() > 0);
             Told second = new Told();
             publisher.subscribe(second);
-            assertTrue(second.ended.get(10, TimeUnit.SECONDS) instanceof IllegalStateException);
+            assertTrue(second.ended.get(60, TimeUnit.SECONDS) instanceof IllegalStateException);
             told.subscription().request(Long.MAX_VALUE);
             told.subscription().request(Long.MAX_VALUE);
             for (int i = 2; i < 10; i++) {
                 assertEquals(i, told.next());
             }
             pair.sender().close();
-            assertEquals(null, told.ended.get(10, TimeUnit.SECONDS));
+            assertEquals(null, told.ended.get(60, TimeUnit.SECONDS));
         }
     }
 
@@ -212,7 +212,7 @@ class StreamTest {
             Told told = new Told();
             pair.receiver().publisher().subscribe(told);
             told.subscription().request(0);
-            assertTrue(told.ended.get(10, TimeUnit.SECONDS) instanceof IllegalArgumentException);
+            assertTrue(told.ended.get(60, TimeUnit.SECONDS) instanceof IllegalArgumentException);
         }
         Ring.Pair pair = Ring.pair(PAGE);
         Told told = new Told();
@@ -220,7 +220,7 @@ class StreamTest {
         told.subscription().request(1);
         Thread.sleep(20);
         pair.receiver().close();
-        assertEquals(ErrorKind.DETACHED, ((RamwayException) told.ended.get(10, TimeUnit.SECONDS)).kind());
+        assertEquals(ErrorKind.DETACHED, ((RamwayException) told.ended.get(60, TimeUnit.SECONDS)).kind());
         pair.close();
     }
 }

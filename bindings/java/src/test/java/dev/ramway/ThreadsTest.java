@@ -107,7 +107,7 @@ class ThreadsTest {
             assertThrows(IllegalStateException.class, pair.receiver()::tryRecv);
             assertThrows(IllegalStateException.class, pair.receiver()::recv);
             pair.sender().send(1, 77, new byte[1]);
-            assertEquals(77, first.get(10, TimeUnit.SECONDS));
+            assertEquals(77, first.get(60, TimeUnit.SECONDS));
         }
     }
 
