@@ -164,7 +164,7 @@ func TestCallTable(t *testing.T) {
 		{"open", howOpen, Options{}, map[string]any{"no file": NotFound, "in use": attaches, "stale and empty": attaches,
 			"stale, undelivered": attaches, "stale, an unseen close": attaches, "stale, persistent": attaches,
 			"of another boot": NotFound}},
-		{"open_or_create", howOpenOrCreate, discard, map[string]any{"no file": makes, "in use": attaches,
+		{"open_or_create", howOpenOrCreate, Options{}, map[string]any{"no file": makes, "in use": attaches,
 			"stale and empty": attaches, "stale, undelivered": attaches, "stale, an unseen close": attaches,
 			"stale, persistent": attaches, "of another boot": makes}},
 	}
