@@ -50,7 +50,7 @@ struct Listing {
 /// Lists it.
 pub fn run(args: &Args) -> Outcome {
     let directory = args.directory.clone().unwrap_or_else(survey::directory);
-    let found = survey::list(&directory)?;
+    let found = survey::ls(&directory)?;
     // After the list: who is named as attached was there no earlier than what it is attached to.
     let processes = Processes::look();
     let listing = Listing {

@@ -190,6 +190,14 @@ impl Error {
         (self.errno != 0).then_some(self.errno)
     }
 
+    /// The same error with whose state it is about, if it does not say more already.
+    pub(crate) fn of(self, origin: &crate::origin::Origin) -> Self {
+        match self.kind {
+            ErrorKind::Closed | ErrorKind::PeerDead | ErrorKind::Corrupt | ErrorKind::TooLarge => self.context(origin),
+            _ => self,
+        }
+    }
+
     /// The same error with `what` (what was tried, on which name) before its message.
     pub(crate) fn context(self, what: impl fmt::Display) -> Self {
         let text = match &self.text {

@@ -64,6 +64,7 @@
 mod bus;
 mod error;
 pub mod layout;
+mod origin;
 mod ready;
 #[cfg(not(loom))]
 mod region;
@@ -95,6 +96,7 @@ pub use ready::cooperate;
 pub use region::{Region, RegionBuilder};
 pub use ring::{
     Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, SendBatch, Sender, Slot, TensorSlot,
+    Waker,
 };
 #[cfg(not(loom))]
 pub use ring::{Ring, RingBuilder};

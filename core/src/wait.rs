@@ -9,9 +9,10 @@
 
 use crate::layout::{ROLE_CAN, ROLE_PLAIN, RoleLine};
 use crate::ready::Readiness;
-use crate::sync::{Ordering, Step, fence, keep, spin_hint};
+use crate::sync::{AtomicU32, Ordering, Step, fence, keep, spin_hint};
 use crate::sys::{clock, futex, membarrier};
 use crate::{Error, ErrorKind, Result};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The longest sleep before another look at the deadline and at whether the peer lives. A blocked side learns of a
@@ -103,19 +104,78 @@ pub(crate) struct Waiting {
     pub(crate) interruptible: bool,
     /// The peer was dead at the last look: look again at once rather than after a round.
     suspect: bool,
+    /// When a system call was last spent on whether the peer lives, in coarse nanoseconds. Of the handle, not of the
+    /// call: a loop of short waits learns of a death as one long wait does.
+    looked: u64,
+    /// Set by a [`Waker`](crate::Waker): the wait that is running, or the next one, is to end.
+    woken: Arc<AtomicU32>,
     /// The descriptor for event loops, once it was asked for. It is the word's one waiter then.
     pub(crate) readiness: Option<Readiness>,
 }
 
 impl Waiting {
     pub(crate) fn new(policy: WaitPolicy, can: bool) -> Self {
-        Self { policy, budget: SPIN_MAX, can, interruptible: false, suspect: false, readiness: None }
+        Self {
+            policy,
+            budget: SPIN_MAX,
+            can,
+            interruptible: false,
+            suspect: false,
+            looked: clock::coarse_ns(),
+            woken: Arc::new(AtomicU32::new(0)),
+            readiness: None,
+        }
     }
 
     /// Whether this handle looks a few times before it waits in earnest.
     #[inline(always)]
     pub(crate) fn polls(&self) -> bool {
         !cfg!(loom) && self.policy != WaitPolicy::Block && clock::cpus_online() > 1
+    }
+
+    /// What a waker sets.
+    pub(crate) fn woken(&self) -> Arc<AtomicU32> {
+        self.woken.clone()
+    }
+
+    /// Whether a waker wants this wait to end; asked after the word was armed. Takes the request.
+    fn take_woken(&self) -> bool {
+        // Acquire: pairs with the waker's store. Relaxed store, not a swap: a second waker that comes between the two
+        // ends the same wait.
+        let woken = self.woken.load(Ordering::Acquire) != 0;
+        if woken {
+            self.woken.store(0, Ordering::Relaxed);
+        }
+        woken
+    }
+
+    /// Whether it is time to spend a system call on whether the peer lives; whoever is told so does.
+    pub(crate) fn is_time_to_look(&mut self) -> bool {
+        let now = clock::coarse_ns();
+        let due = self.suspect || now.wrapping_sub(self.looked) >= ROUND.as_nanos() as u64;
+        if due {
+            self.looked = now;
+        }
+        due
+    }
+
+    /// The peer was asked after outside of a wait, and lives.
+    pub(crate) fn saw_peer(&mut self, alive: bool) {
+        self.suspect &= !alive;
+    }
+
+    /// A death was found: it is looked for again at the next call.
+    pub(crate) fn look_again(&mut self) {
+        self.looked = clock::coarse_ns().wrapping_sub(ROUND.as_nanos() as u64);
+    }
+
+    /// Runs a wait for what a look costs a system call: it sleeps at once.
+    pub(crate) fn without_polling<R>(&mut self, wait: impl FnOnce(&mut Self) -> R) -> R {
+        let (policy, budget) = (self.policy, self.budget);
+        self.policy = WaitPolicy::Block;
+        let result = wait(self);
+        (self.policy, self.budget) = (policy, budget);
+        result
     }
 
     /// The handle closes: nobody waits by its word any more, also where the descriptor was still armed.
@@ -140,6 +200,20 @@ impl Waiting {
         mut ended: impl FnMut(bool) -> Result<()>,
     ) -> Result<()> {
         let started = Instant::now();
+        // Relaxed: a waker that comes later is met by the looks below.
+        if self.woken.load(Ordering::Relaxed) != 0 || deadline.left().is_none() {
+            // What is there and what has ended go before both.
+            let look_at_peer = self.is_time_to_look();
+            if self.decide(&mut ready, &mut ended, look_at_peer)? {
+                return Ok(());
+            }
+            if self.take_woken() {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            if self.readiness.is_none() && deadline.left().is_none() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+        }
         if self.spin(deadline, &mut ready, &mut ended)? {
             return Ok(());
         }
@@ -151,7 +225,7 @@ impl Waiting {
             self.readiness = Some(readiness);
             return outcome;
         }
-        let mut look_at_peer = self.suspect;
+        let mut look_at_peer = self.is_time_to_look();
         let mut first = true;
         loop {
             let longest = if first || keep(Step::Rearm) { self.arm(mine, peer) } else { ROUND };
@@ -162,6 +236,7 @@ impl Waiting {
             };
             first = false;
             let outcome = match rechecked {
+                Ok(false) if self.take_woken() => Err(ErrorKind::Interrupted.into()),
                 Ok(false) => match deadline.left() {
                     None => Err(ErrorKind::TimedOut.into()),
                     Some(left) => {
@@ -200,10 +275,13 @@ impl Waiting {
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
     ) -> Result<()> {
-        let mut look_at_peer = self.suspect;
+        let mut look_at_peer = self.is_time_to_look();
         loop {
             if self.rearm_with(readiness, mine, peer, ready, ended, look_at_peer)? {
                 return Ok(());
+            }
+            if self.take_woken() {
+                return Err(ErrorKind::Interrupted.into());
             }
             let Some(left) = deadline.left() else { return Err(ErrorKind::TimedOut.into()) };
             #[cfg(not(loom))]
@@ -249,7 +327,7 @@ impl Waiting {
         readiness.consume();
         let longest = if keep(Step::Rearm) { self.arm(mine, peer) } else { ROUND };
         // After arming, like the look at the ring: whoever reports a death says so and then wakes the word.
-        let look_at_peer = look_at_peer | readiness.look() | self.suspect;
+        let look_at_peer = look_at_peer | readiness.look() | self.is_time_to_look();
         let rechecked = if keep(Step::Recheck) { self.decide(ready, ended, look_at_peer) } else { Ok(false) };
         match rechecked {
             Ok(false) => {
@@ -265,7 +343,7 @@ impl Waiting {
     }
 
     /// One look: `Ok(true)` ready, `Ok(false)` not yet, or how it ended.
-    fn decide(
+    pub(crate) fn decide(
         &mut self,
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
@@ -273,6 +351,9 @@ impl Waiting {
     ) -> Result<bool> {
         if ready()? {
             return Ok(true);
+        }
+        if look_at_peer {
+            self.looked = clock::coarse_ns();
         }
         match ended(look_at_peer) {
             Ok(()) => {
@@ -331,15 +412,13 @@ impl Waiting {
         if self.policy == WaitPolicy::Hybrid {
             return Ok(false);
         }
-        let mut next_peer_look = if self.suspect { 0 } else { clock::coarse_ns() + ROUND.as_nanos() as u64 };
         loop {
-            let now = clock::coarse_ns();
-            let look_at_peer = now >= next_peer_look;
-            if look_at_peer {
-                next_peer_look = now + ROUND.as_nanos() as u64;
-            }
+            let look_at_peer = self.is_time_to_look();
             if self.decide(ready, ended, look_at_peer)? {
                 return Ok(true);
+            }
+            if self.take_woken() {
+                return Err(ErrorKind::Interrupted.into());
             }
             if deadline.left().is_none() {
                 return Err(Error::from(ErrorKind::TimedOut));

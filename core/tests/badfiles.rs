@@ -46,7 +46,7 @@ fn check_foreign(dir: &Dir, kind: ErrorKind) {
     let before = state(&name);
     expect(&name, kind);
     assert_eq!(survey::inspect(&name).unwrap_err().kind(), kind);
-    survey::list(dir.path()).unwrap();
+    survey::ls(dir.path()).unwrap();
     let all = CleanOptions { undelivered: true, dry_run: false };
     for (_, outcome) in survey::clean(dir.path(), &all).unwrap() {
         assert!(matches!(outcome.unwrap(), Outcome::NotRamway | Outcome::Kept(_)));
@@ -109,7 +109,7 @@ fn regular_files_of_others() {
         std::fs::write(dir.at("thing"), bytes).unwrap();
         println!("{what}");
         check_foreign(&dir, ErrorKind::AbiMismatch);
-        let found = survey::list(dir.path()).unwrap();
+        let found = survey::ls(dir.path()).unwrap();
         assert_eq!(found[0].segment.as_ref().unwrap_err().kind(), ErrorKind::AbiMismatch);
     }
 }

@@ -371,7 +371,7 @@ fn the_survey_disturbs_nobody() {
     let before = std::fs::read(&name).unwrap();
     let modified = std::fs::metadata(&name).unwrap().modified().unwrap();
     for _ in 0..50 {
-        assert_eq!(survey::list(dir.path()).unwrap().len(), 1);
+        assert_eq!(survey::ls(dir.path()).unwrap().len(), 1);
         survey::inspect(&name).unwrap();
     }
     assert_eq!(std::fs::read(&name).unwrap(), before);

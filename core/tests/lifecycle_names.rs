@@ -96,7 +96,7 @@ fn names_stand_in_the_ramway_directory() {
     peer.expect("made");
     assert!(std::path::Path::new(&root).join("a-Valid_name.1").exists());
     assert_eq!(std::fs::metadata(&root).unwrap().permissions().mode() & 0o7777, 0o700);
-    let found = survey::list(std::path::Path::new(&root)).unwrap();
+    let found = survey::ls(std::path::Path::new(&root)).unwrap();
     assert_eq!(found.len(), 1);
     assert!(found[0].segment.as_ref().unwrap().consumer_held);
     peer.finish();
@@ -106,7 +106,7 @@ fn by_name() {
     assert_eq!(kind(Ring::open("absent").receiver()), ErrorKind::NotFound);
     assert_eq!(kind(Ring::open("absent").timeout(Duration::from_millis(20)).receiver()), ErrorKind::NotFound);
     assert!(!survey::directory().exists(), "opening makes nothing");
-    assert!(survey::list(&survey::directory()).unwrap().is_empty());
+    assert!(survey::ls(&survey::directory()).unwrap().is_empty());
     let long = "x".repeat(81);
     for bad in ["", ".hidden", "..", "a b", "a.sock", "é", "a\0b", &long, "/", "/dev/shm/", "a/..", "/dev/shm/x\0y"] {
         assert_eq!(kind(Ring::create(bad).receiver()), ErrorKind::InvalidArgument, "{bad:?}");

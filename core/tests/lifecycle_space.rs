@@ -89,5 +89,5 @@ fn more_than_the_machine_has_is_refused_at_once() {
         assert!(dir.names().is_empty());
         assert_eq!(Ring::pair(capacity).unwrap_err().kind(), ErrorKind::NoSpace);
     }
-    assert!(survey::list(dir.path()).unwrap().is_empty());
+    assert!(survey::ls(dir.path()).unwrap().is_empty());
 }

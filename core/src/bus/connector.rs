@@ -7,6 +7,7 @@ use super::handshake::{self, Greeting};
 use super::memory::{self, Manner};
 use super::place::Place;
 use super::{Bus, check_peer};
+use crate::origin::Origin;
 use crate::sys::fork;
 use crate::sys::mem::Access;
 use crate::sys::socket::{self, Miss};
@@ -154,7 +155,7 @@ impl Connector {
             }
             Err(e) => return Err(e),
         };
-        let halves = memory::open(memory, size, &entry, self.manner);
+        let halves = memory::open(memory, size, &entry, self.manner, &Origin::named("bus", &self.name));
         let told = handshake::acknowledge(entry.fd(0), &halves);
         let halves = halves?;
         // A listener that has the ACK has accepted us: if it has hung up since, what it sent is to be received first.

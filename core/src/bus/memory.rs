@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::layout::Kind;
+use crate::origin::Origin;
 use crate::segment::{Attachment, HeaderMap, Link, RingGeometry, SocketLink, Spec, format, validate};
 use crate::sys::mem::{Access, MirrorMap, page_size};
 use crate::sys::{fork, memfd};
@@ -63,22 +64,36 @@ pub(crate) fn create(plan: &Plan, socket: &fork::Entry, manner: Manner) -> Resul
     let spec = spec(plan)?;
     let memory = memfd::create(&format!("ramway-bus:{}", plan.name), spec.size, &format(&spec).0[..])?;
     let memory = Arc::new(memory);
-    let halves = attach(&memory, spec.size, socket, Side::Listener, manner)?;
+    let origin = Origin::named("bus", &plan.name);
+    let halves = attach(&memory, spec.size, socket, Side::Listener, manner, &origin)?;
     Ok((halves, memory, spec.size))
 }
 
 /// Memory that a listener sent, said to have `size` bytes. Nothing of it is believed before it is checked; whatever
 /// the listener writes into it later is the rings' to check.
-pub(crate) fn open(memory: OwnedFd, size: u64, socket: &fork::Entry, manner: Manner) -> Result<Halves> {
+pub(crate) fn open(
+    memory: OwnedFd,
+    size: u64,
+    socket: &fork::Entry,
+    manner: Manner,
+    origin: &Origin,
+) -> Result<Halves> {
     let real = memfd::sealed_size(memory.as_fd())?;
     if real != size || real < HeaderMap::mapped_len() as u64 {
         let text = format!("the memfd sent has {real} bytes, announced were {size}");
         return Err(Error::new(ErrorKind::Corrupt, text));
     }
-    attach(&Arc::new(memory), real, socket, Side::Connector, manner)
+    attach(&Arc::new(memory), real, socket, Side::Connector, manner, origin)
 }
 
-fn attach(memory: &Arc<OwnedFd>, size: u64, socket: &fork::Entry, side: Side, manner: Manner) -> Result<Halves> {
+fn attach(
+    memory: &Arc<OwnedFd>,
+    size: u64,
+    socket: &fork::Entry,
+    side: Side,
+    manner: Manner,
+    origin: &Origin,
+) -> Result<Halves> {
     let header = Arc::new(HeaderMap::map(memory.as_fd(), Access::ReadWrite)?);
     let valid = validate(&header.snapshot(), size)?;
     if valid.header.kind != Kind::Bus {
@@ -92,6 +107,7 @@ fn attach(memory: &Arc<OwnedFd>, size: u64, socket: &fork::Entry, side: Side, ma
             block: header.ring_block(block),
             capacity: ring.capacity,
             align: ring.align,
+            origin: origin.clone(),
             link: Link::Socket(SocketLink { entry: socket.clone(), _memory: memory.clone() }),
             fork: socket.clone(),
         })

@@ -44,7 +44,7 @@ impl Default for RegionBuilder {
             persistent: false,
             discard: false,
             allow_disk: false,
-            mode: 0o600,
+            mode: segment::DEFAULT_MODE,
             timeout: Duration::ZERO,
             policy: WaitPolicy::default(),
             placement: PlacementOptions::default(),
@@ -59,14 +59,14 @@ impl RegionBuilder {
         self
     }
 
-    /// Leaves the region and its bytes in place when its last user goes, until it is removed by name. Looked at on
-    /// creation.
+    /// Leaves the region and its bytes in place when its last user goes, until it is removed by name.
+    /// `InvalidArgument` with `open`, which makes none.
     pub fn persistent(mut self, yes: bool) -> Self {
         self.persistent = yes;
         self
     }
 
-    /// Lets `create` throw away a persistent region that nobody uses.
+    /// Lets `create` throw away a persistent region that nobody uses; `InvalidArgument` with the others.
     pub fn discard(mut self, yes: bool) -> Self {
         self.discard = yes;
         self
@@ -79,7 +79,8 @@ impl RegionBuilder {
         self
     }
 
-    /// Permission bits of a new file, 0o600 by default; not changed by the umask.
+    /// Permission bits of a new file, 0o600 by default; not changed by the umask. Another one is
+    /// `InvalidArgument` with `open`, which makes none.
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
         self
@@ -160,6 +161,7 @@ impl RegionBuilder {
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
         let context = |e: Error| e.context(format_args!("region '{}'", name.display()));
+        segment::refuse_idle(Some(intent), self.discard, self.persistent, self.mode).map_err(context)?;
         let spec = match len {
             Some(len) => {
                 let granule = self.placement.granule().map_err(context)?;

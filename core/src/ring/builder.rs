@@ -1,12 +1,18 @@
 //! Where named rings come from.
 
 use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Receiver, Sender};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{ALIGN_MIN, Kind};
-use crate::segment::{Attachment, Intent, NamedOptions, Role, Spec, Valid, named, round_capacity};
+use crate::origin::Origin;
+use crate::segment::unnamed::{self, Taking};
+use crate::segment::{
+    Attachment, DEFAULT_MODE, Intent, NamedOptions, Role, Spec, Valid, named, refuse_idle, round_capacity,
+};
 use crate::sys::mem::Access;
 use crate::sys::placement::PlacementOptions;
 use crate::wait::WaitPolicy;
@@ -44,23 +50,59 @@ impl Ring {
     /// A ring that must be new. `AlreadyExists` if somebody uses the name, if it holds what was never delivered (unless
     /// [`discard`](RingBuilder::discard)), or if something else has it. What dead processes left empty is replaced.
     pub fn create(name: impl AsRef<OsStr>) -> RingBuilder {
-        RingBuilder::new(name.as_ref(), Intent::Create)
+        RingBuilder::new(Source::Name(name.as_ref().into(), Intent::Create))
     }
 
     /// A ring that exists, also one that dead processes left: its messages are still there. `NotFound` if there is none
     /// (see [`timeout`](RingBuilder::timeout)).
     pub fn open(name: impl AsRef<OsStr>) -> RingBuilder {
-        RingBuilder::new(name.as_ref(), Intent::Open)
+        RingBuilder::new(Source::Name(name.as_ref().into(), Intent::Open))
     }
 
     /// A ring that is opened if it exists and made if not. `InvalidArgument` if it exists with another capacity or
     /// alignment than was asked for.
     pub fn open_or_create(name: impl AsRef<OsStr>) -> RingBuilder {
-        RingBuilder::new(name.as_ref(), Intent::OpenOrCreate)
+        RingBuilder::new(Source::Name(name.as_ref().into(), Intent::OpenOrCreate))
+    }
+
+    /// A ring without a name, for a child process: ends in [`into_fd`](RingBuilder::into_fd), and each process takes
+    /// its role with [`from_fd`](Self::from_fd). Nothing is left behind when the last of them goes. Linux only.
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// let ring = ramway::Ring::unnamed().capacity(1 << 16).into_fd()?;
+    /// let mut rx = ramway::Ring::from_fd(&ring).receiver()?;
+    /// // In the child, which inherited the descriptor (it is close-on-exec until it is told otherwise):
+    /// let mut tx = ramway::Ring::from_fd(&ring).sender()?;
+    /// tx.send(0, b"hello")?;
+    /// assert_eq!(&*rx.recv()?, b"hello");
+    /// # Ok(()) }
+    /// ```
+    pub fn unnamed() -> RingBuilder {
+        RingBuilder::new(Source::Unnamed)
+    }
+
+    /// The ring behind a descriptor that [`unnamed`](Self::unnamed) made, in this process or in one that handed it
+    /// on. The descriptor stays the caller's, and is needed no more once the role is taken.
+    pub fn from_fd(fd: impl AsFd) -> RingBuilder {
+        let fd = fd.as_fd();
+        let copy = rustix::io::fcntl_dupfd_cloexec(fd, 0).map(Arc::new).map_err(|e| e.raw_os_error());
+        RingBuilder::new(Source::Descriptor(fd.as_raw_fd(), copy))
     }
 }
 
-/// How a named ring is to be made or opened; ends in [`sender`](Self::sender) or [`receiver`](Self::receiver).
+/// Where a builder's ring comes from.
+#[derive(Clone, Debug)]
+enum Source {
+    Name(OsString, Intent),
+    /// To be made, without a name.
+    Unnamed,
+    /// The caller's number, for errors, and a copy of it or why there is none.
+    Descriptor(RawFd, Result<Arc<OwnedFd>, i32>),
+}
+
+/// How a ring is to be made or opened; ends in [`sender`](Self::sender) or [`receiver`](Self::receiver), of an unnamed
+/// ring in [`into_fd`](Self::into_fd).
 ///
 /// ```
 /// # fn main() -> ramway::Result<()> {
@@ -76,8 +118,7 @@ impl Ring {
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `sender` or `receiver` is called"]
 pub struct RingBuilder {
-    name: OsString,
-    intent: Intent,
+    source: Source,
     capacity: Option<u64>,
     align: Option<u32>,
     discard: bool,
@@ -92,15 +133,14 @@ pub struct RingBuilder {
 }
 
 impl RingBuilder {
-    fn new(name: &OsStr, intent: Intent) -> Self {
+    fn new(source: Source) -> Self {
         Self {
-            name: name.into(),
-            intent,
+            source,
             capacity: None,
             align: None,
             discard: false,
             persistent: false,
-            mode: 0o600,
+            mode: DEFAULT_MODE,
             timeout: Duration::ZERO,
             allow_disk: false,
             policy: WaitPolicy::default(),
@@ -124,26 +164,29 @@ impl RingBuilder {
         self
     }
 
-    /// With [`Ring::create`]: undelivered messages that dead processes left are thrown away. Never those of live ones.
+    /// With [`Ring::create`]: undelivered messages that dead processes left are thrown away, and it is made anew where
+    /// they are damaged or persistent. Never those of live ones. With any other beginning it is `InvalidArgument`.
     pub fn discard(mut self, yes: bool) -> Self {
         self.discard = yes;
         self
     }
 
-    /// A new ring keeps its name when the last handle goes, also when it is empty.
+    /// A new ring keeps its name when the last handle goes, also when it is empty. `InvalidArgument` with
+    /// [`Ring::open`], which makes none.
     pub fn persistent(mut self, yes: bool) -> Self {
         self.persistent = yes;
         self
     }
 
     /// Permissions of a new ring's file, whatever the umask; default `0o600`. Both sides need to read and write.
+    /// Another one than the default is `InvalidArgument` with [`Ring::open`], which makes none.
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
         self
     }
 
     /// How long to wait for a ring that is not there yet ([`Ring::open`]), or for a role that is taken: a supervisor
-    /// may be faster than the kernel is with a process that was killed. Default 0. Independently of it, races with
+    /// may be faster than the kernel is with a process that was killed. Default 0; `Duration::MAX` is as long as it takes. Independently of it, races with
     /// others who are creating or removing the same name are retried for up to a second.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -236,17 +279,59 @@ impl RingBuilder {
         Receiver::attach(attachment, self.policy, self.membarrier).map_err(|e| self.attaching(e))
     }
 
+    /// Makes the ring of [`Ring::unnamed`], and takes no role: [`Ring::from_fd`] does, in as many processes as the
+    /// descriptor is handed to. It is close-on-exec. What concerns an end (how it waits, locked or prefaulted memory)
+    /// is said there.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the builder did not begin with [`Ring::unnamed`], or for an option that such a ring does not
+    /// have; `NoSpace`; `Unsupported`.
+    pub fn into_fd(self) -> Result<OwnedFd> {
+        if !matches!(self.source, Source::Unnamed) {
+            let text =
+                format!("{}: only a ring without a name is made as a descriptor; begin with unnamed", self.shown());
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
+        }
+        self.check_options()?;
+        let doing = |e: Error| e.context("making a ring without a name");
+        unnamed::create(&self.spec().map_err(doing)?, &self.placement).map_err(doing)
+    }
+
     fn attaching(&self, e: Error) -> Error {
-        e.context(format_args!("attaching to the ring '{}'", self.name.to_string_lossy()))
+        e.context(format_args!("attaching to {}", self.shown()))
+    }
+
+    fn shown(&self) -> String {
+        match &self.source {
+            Source::Name(name, _) => format!("the ring '{}'", name.to_string_lossy()),
+            Source::Unnamed => "a ring without a name".into(),
+            Source::Descriptor(fd, _) => format!("the ring of descriptor {fd}"),
+        }
+    }
+
+    /// What this beginning would pass over in silence.
+    fn check_options(&self) -> Result<()> {
+        let intent = match self.source {
+            Source::Name(_, intent) => Some(intent),
+            Source::Unnamed | Source::Descriptor(..) => None,
+        };
+        refuse_idle(intent, self.discard, self.persistent, self.mode)
+            .map_err(|e| e.context(format_args!("opening {}", self.shown())))
+    }
+
+    /// What to make.
+    fn spec(&self) -> Result<Spec> {
+        let capacity = self.capacity.unwrap_or(DEFAULT_CAPACITY);
+        let spec = Spec::ring(capacity, self.align.unwrap_or(ALIGN_MIN), self.placement.granule()?)?;
+        Ok(spec.persistent(self.persistent).named())
     }
 
     fn attach(&self, role: Role, go_on: &dyn Fn() -> bool) -> Result<Attachment> {
+        self.check_options()?;
         let granule = self.placement.granule()?;
         let wanted = self.capacity.map(|capacity| round_capacity(capacity, granule)).transpose()?;
         // Checked here although an existing ring may need none of it: a mistake shows on the first run.
-        let spec = Spec::ring(self.capacity.unwrap_or(DEFAULT_CAPACITY), self.align.unwrap_or(ALIGN_MIN), granule)?
-            .persistent(self.persistent)
-            .named();
+        let spec = self.spec()?;
         let check = |valid: &Valid| {
             let found = valid.rings[0].expect("a segment of kind ring has a ring");
             if let Some(wanted) = wanted.filter(|&wanted| wanted != found.capacity) {
@@ -258,10 +343,27 @@ impl RingBuilder {
             Ok(())
         };
         let access = if self.writable_views { Access::ReadWrite } else { role.data_access() };
+        let (name, intent) = match &self.source {
+            Source::Name(name, intent) => (name, *intent),
+            Source::Unnamed => {
+                let text = "a ring without a name is made with into_fd; from_fd takes a role of what that gives";
+                return Err(Error::new(ErrorKind::InvalidArgument, text));
+            }
+            Source::Descriptor(fd, copy) => {
+                let taking = Taking { check: &check, role, timeout: self.timeout, go_on };
+                let copy = copy.as_ref().map_err(|&errno| Error::os(errno, format_args!("descriptor {fd}")));
+                return copy
+                    .and_then(|copy| unnamed::attach(copy.as_fd(), &taking))
+                    .and_then(|segment| {
+                        segment.into_attachment(access, &self.placement, Origin::unnamed("unnamed ring"))
+                    })
+                    .map_err(|e| self.attaching(e));
+            }
+        };
         let segment = named(
-            &self.name,
+            name,
             &NamedOptions {
-                intent: self.intent,
+                intent,
                 kind: Kind::Ring,
                 spec: Some(spec),
                 check: &check,
@@ -275,7 +377,8 @@ impl RingBuilder {
                 placement: self.placement,
             },
         )?;
-        segment.into_attachment(access, &self.placement).map_err(|e| self.attaching(e))
+        let origin = Origin::named("ring", name);
+        segment.into_attachment(access, &self.placement, origin).map_err(|e| self.attaching(e))
     }
 }
 

@@ -7,6 +7,7 @@ mod builder;
 pub mod consumer;
 mod frame;
 mod message;
+mod peer;
 #[doc(hidden)]
 pub mod producer;
 #[doc(hidden)]
@@ -27,6 +28,7 @@ pub mod window;
 #[cfg(not(loom))]
 pub use builder::{Ring, RingBuilder};
 pub use message::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage};
+pub use peer::Waker;
 pub use receiver::Receiver;
 pub use send_batch::SendBatch;
 pub use sender::Sender;

@@ -35,7 +35,9 @@ impl RawSender<'_> {
     /// Makes the open slot a message. Any type id: Ramway's own frames are made by bindings.
     pub fn commit(&mut self, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
         let hot = &mut self.sender.inner().hot;
-        hot.check().map_err(super::fail)?;
+        if let Err(kind) = hot.check() {
+            return Err(self.sender.inner().says(super::fail(kind)));
+        }
         if hot.slot == NO_SLOT || len as u64 > hot.slot {
             return Err(super::slot::too_long(len));
         }
@@ -88,12 +90,33 @@ impl RawSender<'_> {
 
     /// What this handle is dead of, if anything.
     pub fn check(&mut self) -> Result<()> {
-        self.sender.inner().hot.check().map_err(super::fail)
+        self.sender.inner().check()
     }
 
     /// Marks the handle dead of what the binding found in shared memory.
     pub fn corrupt(&mut self) -> Error {
-        super::fail(self.sender.inner().hot.die(ErrorKind::Corrupt))
+        let inner = self.sender.inner();
+        let kind = inner.hot.die(ErrorKind::Corrupt);
+        inner.says(super::fail(kind))
+    }
+
+    /// Says "closed" now, after everything committed is published, and wakes the receiver. The role stays until the
+    /// handle goes: for a close while views of a slot live. No other call but `abort` may follow.
+    pub fn say_closed(&mut self) {
+        let inner = self.sender.inner();
+        if inner.attachment.fork.is_detached() {
+            return;
+        }
+        inner.hot.slot = NO_SLOT;
+        inner.hot.publish();
+        super::announce_close(inner.hot.mine(), inner.hot.peer());
+    }
+
+    /// Waits for a receiver that lives ([`Sender::wait_for_peer`]); gives its epoch. With [`Patience::None`]: `Empty`
+    /// if there is none, and the readiness descriptor, where there is one, is armed for its coming. It then says
+    /// nothing about room: a later `try_` call arms it for that again.
+    pub fn wait_for_peer(&mut self, patience: Patience) -> Result<u32> {
+        self.sender.attached_peer(patience)
     }
 
     /// The slow half of a publish that the caller did itself: looks at the consumer's flags and wakes it.
@@ -232,17 +255,35 @@ impl RawReceiver<'_> {
 
     /// What this handle is dead of, if anything.
     pub fn check(&mut self) -> Result<()> {
-        self.receiver.inner().hot.check().map_err(super::fail)
+        self.receiver.inner().check()
     }
 
     /// Marks the handle dead of what the binding found in shared memory.
     pub fn corrupt(&mut self) -> Error {
-        super::fail(self.receiver.inner().hot.die(ErrorKind::Corrupt))
+        let inner = self.receiver.inner();
+        let kind = inner.hot.die(ErrorKind::Corrupt);
+        inner.says(super::fail(kind))
     }
 
     /// Gives everything lent out back.
     pub fn release(&mut self) {
         self.receiver.inner().hot.release();
+    }
+
+    /// Says "closed" now, and wakes the sender: one that would wait for room is told `Closed`. The role, and the frames
+    /// that are lent out, stay until the handle goes: for a close while views of messages live. No other calls may
+    /// follow but those that give frames back.
+    pub fn say_closed(&mut self) {
+        let inner = self.receiver.inner();
+        if !inner.attachment.fork.is_detached() {
+            inner.waiting.leave(inner.hot.mine());
+            super::announce_close(inner.hot.mine(), inner.hot.peer());
+        }
+    }
+
+    /// As [`RawSender::wait_for_peer`]; the descriptor then says nothing about messages.
+    pub fn wait_for_peer(&mut self, patience: Patience) -> Result<u32> {
+        self.receiver.attached_peer(patience)
     }
 
     /// The slow half of a release that the caller did itself.

@@ -3,8 +3,8 @@ use super::{Batch, Iter, Message, Meta, announce, announce_close, fail, name_van
 use crate::layout::{ROLE_CLOSED, RoleLine};
 use crate::segment::{Attachment, Role};
 use crate::sync::{Ordering, Step, keep, spin_hint};
-use crate::sys::{clock, fork, membarrier};
-use crate::wait::{self, Deadline, NEAR_LOOKS, Patience, ROUND, WaitPolicy, Waiting};
+use crate::sys::{fork, membarrier};
+use crate::wait::{self, Deadline, NEAR_LOOKS, Patience, WaitPolicy, Waiting};
 use crate::{Error, ErrorKind, Result};
 use std::time::Duration;
 
@@ -36,8 +36,6 @@ pub(crate) struct Inner {
     epoch: u32,
     /// The sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again.
     old_close: u32,
-    /// When `try_recv` last spent a system call on whether the sender lives, in coarse nanoseconds.
-    looked: u64,
     /// Unregisters `hot.state`; so it goes before the box does.
     _watch: Option<fork::Watch>,
     /// Last: its locks tell the peer that everything above is done.
@@ -79,7 +77,6 @@ impl Receiver {
             waiting: Waiting::new(policy, can),
             epoch: 0,
             old_close: 0,
-            looked: clock::coarse_ns(),
             _watch: None,
             attachment,
         });
@@ -221,6 +218,11 @@ impl Receiver {
         self.inner.hot.peer().epoch.load(Ordering::Acquire)
     }
 
+    /// The name that the ring was opened by, or the bus; `None` of a pair or a ring from a descriptor.
+    pub fn name(&self) -> Option<&std::ffi::OsStr> {
+        self.inner.attachment.origin.name()
+    }
+
     /// How often a receiver has attached, this one included; 1 = the first.
     pub fn epoch(&self) -> u32 {
         self.inner.epoch
@@ -244,8 +246,8 @@ impl Receiver {
     /// `uring` nor `thread`, `Os` if there are no more descriptors or threads, `Detached`.
     #[cfg(not(loom))]
     pub fn readiness(&mut self) -> Result<&crate::Readiness> {
+        self.inner.check()?;
         let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
-        hot.check().map_err(fail)?;
         if waiting.readiness.is_none() {
             waiting.readiness = Some(crate::Readiness::for_role(attachment, Role::Consumer, hot.mine(), hot.peer())?);
         }
@@ -258,9 +260,9 @@ impl Receiver {
     /// # Errors
     /// What the handle was already dead of: `Corrupt`, or `Detached` in a forked child.
     pub fn close(self) -> Result<()> {
-        match self.inner.hot.check() {
-            Ok(()) | Err(ErrorKind::Closed | ErrorKind::PeerDead) => Ok(()),
-            Err(kind) => Err(fail(kind)),
+        match self.inner.check() {
+            Err(e) if !matches!(e.kind(), ErrorKind::Closed | ErrorKind::PeerDead) => Err(e),
+            _ => Ok(()),
         }
     }
 
@@ -305,15 +307,15 @@ impl Receiver {
     #[cfg(not(loom))]
     pub(crate) fn try_ready(&mut self) -> Result<()> {
         let inner = &mut *self.inner;
-        inner.hot.check().map_err(fail)?;
+        inner.check()?;
         inner.hot.release();
-        if inner.hot.has_frame().map_err(fail)? {
+        if inner.has_frame()? {
             return Ok(());
         }
         if let Err(end) = inner.look_for_end() {
             return Err(inner.ended(end));
         }
-        if inner.hot.has_frame().map_err(fail)? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
+        if inner.has_frame()? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
     }
 
     #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
@@ -337,7 +339,22 @@ impl Inner {
         if !self.hot.has_cached_frame() {
             self.look(patience)?;
         }
-        self.hot.cached_frame().map_err(fail)
+        self.hot.cached_frame().map_err(|kind| self.says(fail(kind)))
+    }
+
+    /// What this handle is dead of, if anything.
+    pub(super) fn check(&self) -> Result<()> {
+        self.hot.check().map_err(|kind| self.says(fail(kind)))
+    }
+
+    fn has_frame(&mut self) -> Result<bool> {
+        self.hot.has_frame().map_err(|kind| self.says(fail(kind)))
+    }
+
+    /// The error with the ring's name, where it is about the ring's state.
+    #[cold]
+    pub(super) fn says(&self, e: Error) -> Error {
+        e.of(&self.attachment.origin)
     }
 
     /// Gives `Ok` once a frame is there; without patience, no wait.
@@ -371,7 +388,7 @@ impl Inner {
     #[cold]
     #[inline(never)]
     fn recv_slow(&mut self, patience: Patience) -> Result<()> {
-        self.hot.check().map_err(fail)?;
+        self.check()?;
         let outcome = match patience.deadline() {
             Some(deadline) => self.wait_for_frame(deadline),
             None => self.look_for_end(),
@@ -382,7 +399,7 @@ impl Inner {
         if !keep(Step::LastLook) && patience == Patience::None {
             return Err(ErrorKind::Empty.into());
         }
-        if self.hot.has_frame().map_err(fail)? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
+        if self.has_frame()? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
     }
 
     /// Blocks until a frame is there.
@@ -395,11 +412,7 @@ impl Inner {
 
     /// What an empty `try_recv` does: the closed flag every time, a system call for the peer's life every 100 ms.
     fn look_for_end(&mut self) -> Result<()> {
-        let now = clock::coarse_ns();
-        let look = now.wrapping_sub(self.looked) >= ROUND.as_nanos() as u64;
-        if look {
-            self.looked = now;
-        }
+        let look = self.waiting.is_time_to_look();
         let Self { hot, waiting, attachment, old_close, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
         let end = if waiting.readiness.is_some() {
@@ -408,8 +421,9 @@ impl Inner {
         } else {
             end_of_stream(peer, attachment, *old_close, look)
         };
+        self.waiting.saw_peer(look && end.is_ok());
         // The second look, after the flag or the free lock was seen.
-        if keep(Step::SecondLook) && end.is_err() && self.hot.has_frame().map_err(fail)? {
+        if keep(Step::SecondLook) && end.is_err() && self.has_frame()? {
             return Ok(());
         }
         end
@@ -419,7 +433,7 @@ impl Inner {
     fn ended(&mut self, end: Error) -> Error {
         let kind = end.kind();
         // A dead peer is still dead at the next call, and a vanished name still gone.
-        self.looked = clock::coarse_ns().wrapping_sub(ROUND.as_nanos() as u64);
+        self.waiting.look_again();
         if kind == ErrorKind::Closed
             && let Some(epoch) = self.hot.producer_closed()
         {
@@ -429,7 +443,7 @@ impl Inner {
         if matches!(kind, ErrorKind::Closed | ErrorKind::PeerDead) && self.hot.endings_are_final != 0 {
             self.hot.die(kind);
         }
-        end
+        self.says(end)
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Sender {
     pub(super) inner: Box<Inner>,
     /// Drop without saying "closed".
     abandoned: bool,
+    /// Made while its thread was unwinding: what it is dropped in says nothing about it.
+    made_unwinding: bool,
 }
 
 pub(crate) struct Inner {
@@ -76,7 +78,7 @@ impl Sender {
         inner._watch = Some(unsafe { inner.attachment.fork.watch(&inner.hot.state) });
         inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), can);
         inner.hot.peer_changed();
-        Ok(Self { inner, abandoned: false })
+        Ok(Self { inner, abandoned: false, made_unwinding: std::thread::panicking() })
     }
 
     /// Sends a message, waiting for room as long as it takes.
@@ -140,15 +142,49 @@ impl Sender {
     /// As for [`send`](Self::send), if the first message fails. A later failure ends the batch with the number sent
     /// so far, and the next call meets the error.
     pub fn send_batch<T: AsRef<[u8]>>(&mut self, type_id: u32, messages: impl IntoIterator<Item = T>) -> Result<usize> {
+        self.send_batch_with(type_id, 0, messages, Patience::Forever)
+    }
+
+    /// [`send_batch`](Self::send_batch) with a tag, the same for all.
+    pub fn send_batch_tagged<T: AsRef<[u8]>>(
+        &mut self,
+        type_id: u32,
+        tag: u64,
+        messages: impl IntoIterator<Item = T>,
+    ) -> Result<usize> {
+        self.send_batch_with(type_id, tag, messages, Patience::Forever)
+    }
+
+    /// [`send_batch_tagged`](Self::send_batch_tagged) that waits for at most `timeout`, all its messages together, and
+    /// ends with the number sent by then; `TimedOut` if that is 0.
+    pub fn send_batch_timeout<T: AsRef<[u8]>>(
+        &mut self,
+        type_id: u32,
+        tag: u64,
+        messages: impl IntoIterator<Item = T>,
+        timeout: Duration,
+    ) -> Result<usize> {
+        self.send_batch_with(type_id, tag, messages, Patience::For(timeout))
+    }
+
+    fn send_batch_with<T: AsRef<[u8]>>(
+        &mut self,
+        type_id: u32,
+        tag: u64,
+        messages: impl IntoIterator<Item = T>,
+        patience: Patience,
+    ) -> Result<usize> {
         user_type_id(type_id)?;
+        // Read at the first wait; one message's wait takes from the next one's.
+        let mut deadline = None;
         let mut sent = 0;
         for message in messages {
             let payload = message.as_ref();
-            let one = self.reserve_raw(payload.len(), Patience::Forever).and_then(|to| {
+            let one = self.inner.reserve_until(payload.len(), patience, &mut deadline).and_then(|to| {
                 // SAFETY: as in `put`.
                 unsafe {
                     to.copy_from_nonoverlapping(payload.as_ptr(), payload.len());
-                    self.commit_raw(to, payload.len(), type_id, 0, false)
+                    self.commit_raw(to, payload.len(), type_id, tag, false)
                 }
             });
             match one {
@@ -210,7 +246,7 @@ impl Sender {
     /// Makes every [`commit_unflushed`](Slot::commit_unflushed) so far visible. Never waits.
     #[inline(always)]
     pub fn flush(&mut self) -> Result<()> {
-        self.inner.hot.check().map_err(fail)?;
+        self.inner.check()?;
         self.inner.hot.publish();
         Ok(())
     }
@@ -261,6 +297,11 @@ impl Sender {
         self.inner.hot.peer().epoch.load(Ordering::Acquire)
     }
 
+    /// The name that the ring was opened by, or the bus; `None` of a pair or a ring from a descriptor.
+    pub fn name(&self) -> Option<&std::ffi::OsStr> {
+        self.inner.attachment.origin.name()
+    }
+
     /// How often a sender has attached, this one included; 1 = the first.
     pub fn epoch(&self) -> u32 {
         self.inner.epoch
@@ -300,8 +341,8 @@ impl Sender {
     /// As for [`Receiver::readiness`](crate::Receiver::readiness).
     #[cfg(not(loom))]
     pub fn readiness(&mut self) -> Result<&crate::Readiness> {
+        self.inner.check()?;
         let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
-        hot.check().map_err(fail)?;
         if waiting.readiness.is_none() {
             waiting.readiness = Some(crate::Readiness::for_role(attachment, Role::Producer, hot.mine(), hot.peer())?);
         }
@@ -315,16 +356,16 @@ impl Sender {
     /// What the handle was already dead of: `Corrupt`, `Detached` in a forked child, or `PeerDead` on a bus where an
     /// earlier call has said so.
     pub fn close(self) -> Result<()> {
-        self.inner.hot.check().or_else(|kind| if kind == ErrorKind::Closed { Ok(()) } else { Err(fail(kind)) })
+        self.inner.check().or_else(|e| if e.kind() == ErrorKind::Closed { Ok(()) } else { Err(e) })
     }
 
     /// Gives the role up without telling the receiver that this was all: it is told `PeerDead`, as if this process
     /// had been killed, so that half a stream does not pass for a whole one. What was committed is delivered.
     /// On a [pair](crate::Ring::pair) this is [`close`](Self::close), because there only a close tells.
+    ///
+    /// Dropping a sender because its thread panics does the same.
     pub fn abandon(mut self) {
-        let Inner { hot, attachment, .. } = &mut *self.inner;
-        hot.publish();
-        self.abandoned = !matches!(attachment.link, Link::None);
+        self.abandoned = true;
     }
 
     #[inline(always)]
@@ -365,7 +406,7 @@ impl Sender {
         flush: bool,
     ) -> Result<()> {
         // SAFETY: the caller vouches for `to` and `len`.
-        unsafe { self.inner.hot.frame(to, len as u64, type_id, tag, flush) }.map_err(fail)
+        unsafe { self.inner.hot.frame(to, len as u64, type_id, tag, flush) }.map_err(|kind| self.inner.says(fail(kind)))
     }
 
     fn block(&self) -> &crate::layout::RingBlock {
@@ -395,13 +436,38 @@ impl Inner {
         }
     }
 
+    /// [`reserve`](Self::reserve) of one of several messages that share a time: `deadline` is set at the first wait.
+    fn reserve_until(&mut self, len: usize, patience: Patience, deadline: &mut Option<Deadline>) -> Result<*mut u8> {
+        loop {
+            match self.hot.try_reserve(len as u64) {
+                Ok(to) => return Ok(to),
+                Err(ErrorKind::Full) => {
+                    let deadline = *deadline.get_or_insert_with(|| patience.deadline().unwrap_or(Deadline::NEVER));
+                    self.wait_for_room(len as u64, Some(deadline)).map_err(|e| self.says(e))?;
+                }
+                Err(kind) => self.reserve_slow(len, Patience::None, kind)?,
+            }
+        }
+    }
+
+    /// What this handle is dead of, if anything.
+    pub(super) fn check(&self) -> Result<()> {
+        self.hot.check().map_err(|kind| self.says(fail(kind)))
+    }
+
+    /// The error with the ring's name, where it is about the ring's state.
+    #[cold]
+    pub(super) fn says(&self, e: Error) -> Error {
+        e.of(&self.attachment.origin)
+    }
+
     /// Gives `Ok` once there is room; why it returns no address: see `Inner::recv` of the receiver.
     #[cold]
     #[inline(never)]
     fn reserve_slow(&mut self, len: usize, patience: Patience, kind: ErrorKind) -> Result<()> {
-        match (kind, patience.deadline()) {
+        let outcome = match (kind, patience.deadline()) {
             (ErrorKind::Full, Some(deadline)) => self.wait_for_room(len as u64, Some(deadline)),
-            (ErrorKind::Full, None) if self.waiting.readiness.is_some() => {
+            (ErrorKind::Full, None) => {
                 self.wait_for_room(len as u64, None)?;
                 // It was armed after the look that found no room. Room that has come since is a success, and else
                 // this is the answer.
@@ -416,10 +482,12 @@ impl Inner {
                 ),
             )),
             (kind, _) => Err(fail(kind)),
-        }
+        };
+        outcome.map_err(|e| self.says(e))
     }
 
-    /// Blocks until a payload of `len` bytes fits; without a deadline it only arms the readiness descriptor.
+    /// Blocks until a payload of `len` bytes fits. Without a deadline it only looks whether the receiver is gone (the
+    /// closed flag every time, a system call for its life every 100 ms) and arms the readiness descriptor.
     fn wait_for_room(&mut self, len: u64, deadline: Option<Deadline>) -> Result<()> {
         let Self { hot, waiting, attachment, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
@@ -452,7 +520,12 @@ impl Inner {
         let ready = || hot.fits_after_refresh(size).map_err(fail);
         let outcome = match deadline {
             Some(deadline) => waiting.until(mine, peer, deadline, ready, ended),
-            None => waiting.rearm(mine, peer, ready, ended, false).map(|_| ()),
+            None if waiting.readiness.is_some() => waiting.rearm(mine, peer, ready, ended, false).map(|_| ()),
+            None => {
+                let look_at_peer = waiting.is_time_to_look();
+                let (mut ready, mut ended) = (ready, ended);
+                waiting.decide(&mut ready, &mut ended, look_at_peer).map(|_| ())
+            }
         };
         if let Err(end) = &outcome
             && is_final
@@ -472,7 +545,9 @@ impl Drop for Sender {
             return;
         }
         hot.publish();
-        if self.abandoned {
+        // On a pair only a close tells.
+        let unwinding = std::thread::panicking() && !self.made_unwinding;
+        if (self.abandoned || unwinding) && !matches!(attachment.link, Link::None) {
             return;
         }
         waiting.leave(hot.mine());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Receiver, Ring, Sender};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{ALIGN_MIN, Kind};
+use crate::origin::Origin;
 use crate::segment::{Attachment, HeaderMap, Link, RingGeometry, Role, Spec, format, map_data, validate};
 use crate::sys::fork::Entry;
 use crate::sys::mem::{Access, MirrorMap, page_size};
@@ -53,7 +54,7 @@ impl Ring {
         let end = |role: Role| -> Result<Attachment> {
             let access = if writable_views { Access::ReadWrite } else { role.data_access() };
             let data = map_data(file.as_fd(), &geometry, access, &placement).map_err(doing)?;
-            Ok(unlinked(data, header.clone(), &geometry))
+            Ok(unlinked(data, header.clone(), &geometry, "pair"))
         };
         let (producer, consumer) = (end(Role::Producer)?, end(Role::Consumer)?);
         Ok((Sender::attach(producer, policy, true)?, Receiver::attach(consumer, policy, true)?))
@@ -129,13 +130,14 @@ impl Ring {
 }
 
 /// An attachment to a ring that has no name.
-fn unlinked(data: MirrorMap, header: Arc<HeaderMap>, geometry: &RingGeometry) -> Attachment {
+fn unlinked(data: MirrorMap, header: Arc<HeaderMap>, geometry: &RingGeometry, what: &'static str) -> Attachment {
     Attachment {
         data,
         block: header.ring_block(0),
         header,
         capacity: geometry.capacity,
         align: geometry.align,
+        origin: Origin::unnamed(what),
         link: Link::None,
         fork: Entry::new(Vec::new()),
     }
@@ -175,5 +177,5 @@ unsafe fn attach(memory: *mut u8, len: usize, role: Role) -> Result<Attachment> 
     let data = unsafe {
         MirrorMap::duplicate(memory.add(geometry.data_offset as usize), geometry.capacity as usize, role.data_access())
     }?;
-    Ok(unlinked(data, Arc::new(header), &geometry))
+    Ok(unlinked(data, Arc::new(header), &geometry, "ring in the caller's memory"))
 }

@@ -86,10 +86,9 @@ fn make_way(name: &Name, options: &NamedOptions<'_>) -> Result<Option<Step>> {
         && !options.discard
         && let Some(reason) = undelivered::reason_to_keep(file.as_fd(), &valid)?
     {
-        return Err(Error::new(
-            ErrorKind::AlreadyExists,
-            format!("{reason}; open_or_create resumes it, discard starts anew"),
-        ));
+        let advice = if reason.damaged { "nobody can resume it" } else { "open_or_create resumes it" };
+        let text = format!("{}; {advice}, discard starts anew", reason.text);
+        return Err(Error::new(ErrorKind::AlreadyExists, text));
     }
     remove(name, valid.header.kind).map_err(|e| os(e, "removing the dead segment"))?;
     Ok(None)

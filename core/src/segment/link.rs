@@ -80,9 +80,11 @@ impl Link {
         match self {
             Self::Named(link) => {
                 let byte = me.map(|me| me.other().lock_byte());
-                Some(Probe { entry: link.entry().clone(), is_socket: false, byte })
+                Some(Probe { entry: link.entry().clone(), is_socket: false, has_name: link.has_name(), byte })
             }
-            Self::Socket(link) => Some(Probe { entry: link.entry.clone(), is_socket: true, byte: None }),
+            Self::Socket(link) => {
+                Some(Probe { entry: link.entry.clone(), is_socket: true, has_name: false, byte: None })
+            }
             Self::None => None,
         }
     }
@@ -93,6 +95,8 @@ impl Link {
 pub(crate) struct Probe {
     entry: fork::Entry,
     is_socket: bool,
+    /// A segment that was made with a name.
+    has_name: bool,
     /// The peer's role, on a named ring.
     byte: Option<u64>,
 }
@@ -119,7 +123,7 @@ impl Probe {
 
     /// [`Link::name_vanished`].
     pub(crate) fn name_vanished(&self) -> bool {
-        !self.is_socket && super::named::has_no_name(&self.entry)
+        self.has_name && super::named::has_no_name(&self.entry)
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod name;
 pub(crate) mod named;
 pub mod survey;
 mod undelivered;
+pub(crate) mod unnamed;
 mod words;
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,10 +20,11 @@ pub(crate) use file::{FileId, leads_to};
 pub(crate) use format::{HeaderPage, RegionGeometry, RingGeometry, Spec, Valid, format, round_capacity, validate};
 pub(crate) use link::{Link, Probe, Role, SocketLink};
 pub(crate) use name::{Name, is_valid as is_valid_name};
-pub(crate) use named::{BYTE_LISTENER, Intent, Named, NamedLink, NamedOptions, named};
+pub(crate) use named::{BYTE_LISTENER, DEFAULT_MODE, Intent, Named, NamedLink, NamedOptions, named, refuse_idle};
 
 use crate::error::Result;
 use crate::layout::{BLOCK_OFFSETS, HEADER_SIZE, RegionBlock, RingBlock};
+use crate::origin::Origin;
 use crate::sys::fork;
 use crate::sys::mem::{Access, MirrorMap, PageMap, page_size};
 use crate::sys::placement::{self, PlacementOptions};
@@ -30,6 +32,9 @@ use crate::sys::placement::{self, PlacementOptions};
 /// The header page, mapped apart from the data so that a stray access to either cannot reach the other.
 #[derive(Debug)]
 pub(crate) struct HeaderMap(PageMap);
+
+/// What keeps a ring's words mapped.
+pub(crate) type Header = HeaderMap;
 
 impl HeaderMap {
     /// Maps the header page of a file that holds at least [`HeaderMap::mapped_len`] bytes.
@@ -86,6 +91,7 @@ pub(crate) struct Attachment {
     pub(crate) block: NonNull<RingBlock>,
     pub(crate) capacity: u64,
     pub(crate) align: u32,
+    pub(crate) origin: Origin,
     pub(crate) link: Link,
     pub(crate) fork: fork::Entry,
 }
@@ -95,7 +101,12 @@ unsafe impl Send for Attachment {}
 
 impl Named {
     /// Maps a ring's data for a role whose lock this handle holds.
-    pub(crate) fn into_attachment(self, access: Access, placement: &PlacementOptions) -> Result<Attachment> {
+    pub(crate) fn into_attachment(
+        self,
+        access: Access,
+        placement: &PlacementOptions,
+        origin: Origin,
+    ) -> Result<Attachment> {
         let geometry = self.valid.rings[0].expect("whoever asked for a ring was given one");
         let data = map_data(self.file.as_fd(), &geometry, access, placement)?;
         Ok(Attachment {
@@ -104,6 +115,7 @@ impl Named {
             header: self.header,
             capacity: geometry.capacity,
             align: geometry.align,
+            origin,
             link: Link::Named(self.link),
             fork: self.entry,
         })

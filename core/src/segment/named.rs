@@ -48,6 +48,24 @@ pub(crate) enum Intent {
     OpenOrCreate,
 }
 
+/// The permissions of a new file if nobody says otherwise.
+pub(crate) const DEFAULT_MODE: u32 = 0o600;
+
+/// Refuses what an intent would pass over in silence.
+pub(crate) fn refuse_idle(intent: Option<Intent>, discard: bool, persistent: bool, mode: u32) -> Result<()> {
+    let creates = matches!(intent, Some(Intent::Create | Intent::OpenOrCreate));
+    let text = if discard && intent != Some(Intent::Create) {
+        "discard applies to create only; open and open_or_create take what is there"
+    } else if persistent && !creates {
+        "persistent applies to what is made with a name; say it with create or open_or_create"
+    } else if mode != DEFAULT_MODE && !creates {
+        "mode applies to what is made with a name; say it with create or open_or_create"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::InvalidArgument, text))
+}
+
 /// Everything that [`named`] needs to know.
 pub(crate) struct NamedOptions<'a> {
     pub(crate) intent: Intent,
@@ -166,7 +184,7 @@ fn attempt(
     opened: Option<Box<Opened>>,
 ) -> Result<Step> {
     if let Some(opened) = opened {
-        if leads_to(name.dir(), name.file(), opened.link.id) {
+        if opened.link.name.as_ref().is_some_and(|(_, id)| leads_to(name.dir(), name.file(), *id)) {
             return finish(opened, name, options);
         }
         return Ok(retry("the name changed hands while its role was waited for"));
@@ -274,16 +292,25 @@ pub(crate) fn lock_description(name: &Name, stat: &Stat, access: Access) -> Resu
 /// name.
 #[derive(Debug)]
 pub(crate) struct NamedLink {
-    /// Descriptor 0 holds the locks, 1 is the directory.
+    /// Descriptor 0 holds the locks, 1 is the directory, if there is a name.
     entry: Entry,
-    file: OsString,
-    id: FileId,
+    /// `None` of a segment that never had a name: nobody removes it, the kernel takes it with its last descriptor.
+    name: Option<(OsString, FileId)>,
     role_byte: Option<u64>,
 }
 
 impl NamedLink {
     pub(super) fn new(entry: Entry, name: &Name, stat: &Stat) -> Self {
-        Self { entry, file: name.file().into(), id: FileId::of(stat), role_byte: None }
+        Self { entry, name: Some((name.file().into(), FileId::of(stat))), role_byte: None }
+    }
+
+    /// Of a segment without a name.
+    pub(super) fn unnamed(entry: Entry) -> Self {
+        Self { entry, name: None, role_byte: None }
+    }
+
+    pub(super) fn has_name(&self) -> bool {
+        self.name.is_some()
     }
 
     pub(super) fn take_role(&mut self, byte: u64, kind: Kind) -> Result<()> {
@@ -312,14 +339,14 @@ impl NamedLink {
 
     /// Whether the file has no name any more.
     pub(crate) fn name_vanished(&self) -> bool {
-        has_no_name(&self.entry)
+        self.name.is_some() && has_no_name(&self.entry)
     }
 
     /// Only while alone (byte 0 held exclusively): removes the name if nothing needs it any more.
-    fn remove_if_done(&self) -> Result<()> {
+    fn remove_if_done(&self, file: &OsStr, id: FileId) -> Result<()> {
         let lock = self.entry.fd(0);
         let dir = self.entry.fd(1);
-        if !leads_to(dir, &self.file, self.id) {
+        if !leads_to(dir, file, id) {
             return Ok(());
         }
         let (page, size) = read_page(lock)?;
@@ -327,7 +354,7 @@ impl NamedLink {
         if undelivered::must_stay(&page, &valid) {
             return Ok(());
         }
-        unlink(dir, &self.file).map_err(|e| os(e, "removing the segment"))
+        unlink(dir, file).map_err(|e| os(e, "removing the segment"))
     }
 }
 
@@ -354,9 +381,10 @@ impl Drop for NamedLink {
         // Released first and then tried: if two that leave at once both tried to turn their shared lock into an
         // exclusive one, both would fail and the name would stay.
         lock::unlock(lock, BYTE_IN_USE);
+        let Some((file, id)) = &self.name else { return };
         if matches!(lock::try_lock(lock, BYTE_IN_USE, Mode::Exclusive), Ok(true)) {
             // A segment that cannot be judged or removed stays for `clean`.
-            let _ = self.remove_if_done();
+            let _ = self.remove_if_done(file, *id);
             lock::unlock(lock, BYTE_IN_USE);
         }
     }

@@ -1,14 +1,14 @@
 //! Looking at segments from outside: what `ramway ls`, `inspect` and `clean` are made of.
 //!
-//! [`list`] and [`inspect`] read files and query locks. They map nothing, take no lock and write nothing, so they
+//! [`ls`] and [`inspect`] read files and query locks. They map nothing, take no lock and write nothing, so they
 //! disturb nobody; in return, what they say of a segment in use is a snapshot that may be old by the time it is read.
-//! [`clean`] removes names, under the same lock as the last user of a segment would.
+//! [`clean`] and [`unlink`] remove names, under the same lock as the last user of a segment would.
 
 mod cleaner;
 
 pub use super::undelivered::Undelivered;
 pub use super::words::Role;
-pub use cleaner::{CleanOptions, Outcome, clean, clean_one};
+pub use cleaner::{CleanOptions, Outcome, clean, clean_one, unlink};
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -139,7 +139,7 @@ pub fn directory() -> PathBuf {
 ///
 /// ```
 /// # fn main() -> ramway::Result<()> {
-/// for found in ramway::survey::list(&ramway::survey::directory())? {
+/// for found in ramway::survey::ls(&ramway::survey::directory())? {
 ///     match found.segment {
 ///         Ok(segment) => println!("{:?}: {} of {} bytes", found.name, segment.kind.name(), segment.size),
 ///         Err(error) => println!("{:?}: {error}", found.name),
@@ -150,7 +150,7 @@ pub fn directory() -> PathBuf {
 ///
 /// # Errors
 /// If the directory cannot be read; what is wrong with one file is said in its entry.
-pub fn list(dir: &Path) -> Result<Vec<Listed>> {
+pub fn ls(dir: &Path) -> Result<Vec<Listed>> {
     let mut found = Vec::new();
     for name in names(dir)? {
         if name.as_encoded_bytes().first() == Some(&b'.') {

@@ -30,24 +30,40 @@ pub(crate) fn must_stay(page: &HeaderPage, valid: &Valid) -> bool {
         })
 }
 
-/// Why a segment that nobody uses is nevertheless not to be thrown away, in words; `None` if it may be.
-pub(crate) fn reason_to_keep(file: BorrowedFd<'_>, valid: &Valid) -> Result<Option<String>> {
+/// Why a segment that nobody uses is nevertheless not to be thrown away.
+pub(crate) struct Reason {
+    /// In words.
+    pub(crate) text: String,
+    /// Nobody can resume it.
+    pub(crate) damaged: bool,
+}
+
+impl Reason {
+    fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), damaged: false }
+    }
+}
+
+/// `None` if it may be thrown away.
+pub(crate) fn reason_to_keep(file: BorrowedFd<'_>, valid: &Valid) -> Result<Option<Reason>> {
     let (page, _) = read_page(file)?;
     for (i, geometry) in valid.rings.iter().enumerate() {
         let Some(geometry) = geometry else { continue };
         let words = RingWords::read(&page, i);
         if words.tail != words.head || !positions_agree(words.tail, words.head, geometry.capacity, geometry.align) {
             return Ok(Some(match count(file, geometry, words.tail, words.head) {
-                Ok(u) => format!("it holds {} undelivered messages ({} bytes)", u.messages, u.bytes),
-                Err(e) if e.kind() == ErrorKind::Corrupt => format!("it is damaged: {e}"),
+                Ok(u) => Reason::new(format!("it holds {} undelivered messages ({} bytes)", u.messages, u.bytes)),
+                Err(e) if e.kind() == ErrorKind::Corrupt => {
+                    Reason { text: format!("it is damaged: {e}"), damaged: true }
+                }
                 Err(e) => return Err(e),
             }));
         }
         if words.has_unseen_close() {
-            return Ok(Some("it holds the end of a stream that no receiver has seen".into()));
+            return Ok(Some(Reason::new("it holds the end of a stream that no receiver has seen")));
         }
     }
-    Ok(valid.header.is_persistent().then(|| "it is persistent".into()))
+    Ok(valid.header.is_persistent().then(|| Reason::new("it is persistent")))
 }
 
 /// Walks the frames from `head` to `tail`, believing no length. Reads the file in pieces of at most a MiB: no mapping,

@@ -67,6 +67,33 @@ pub fn clean_one(name: impl AsRef<OsStr>, options: &CleanOptions) -> Result<Outc
     clean_name(&Name::resolve(name.as_ref(), false)?, options)
 }
 
+/// Removes one segment that nobody uses, whatever it holds: persistent or with undelivered messages too, since the caller
+/// named it. A listener's socket goes with it.
+///
+/// # Errors
+/// `Busy` if somebody uses it, `NotFound`; for what is no segment of this version, which stays as it is, the errors of
+/// [`inspect`](super::inspect); `PermissionDenied`.
+pub fn unlink(name: impl AsRef<OsStr>) -> Result<()> {
+    let name = Name::resolve(name.as_ref(), false)?;
+    unlink_once(&name).map_err(|e| e.context(format_args!("unlinking '{}'", name.path().display())))
+}
+
+fn unlink_once(name: &Name) -> Result<()> {
+    let nothing = || Error::new(ErrorKind::NotFound, "no segment has this name");
+    let Some((file, stat)) = open_regular(name.dir(), name.file(), Access::ReadWrite)? else { return Err(nothing()) };
+    let (page, size) = read_page(file.as_fd())?;
+    let kind = validate(&page, size)?.header.kind;
+    let Some(entry) = lock_description(name, &stat, Access::ReadWrite)? else { return Err(nothing()) };
+    if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Exclusive)? {
+        let text = format!("the {} is in use: close it first in every process (ramway ls shows which)", kind.name());
+        return Err(Error::new(ErrorKind::Busy, text));
+    }
+    if !leads_to(name.dir(), name.file(), FileId::of(&stat)) {
+        return Err(nothing());
+    }
+    remove(name, kind).map_err(|e| Error::os(e.raw_os_error(), "removing the name"))
+}
+
 fn clean_name(name: &Name, options: &CleanOptions) -> Result<Outcome> {
     clean_once(name, options).map_err(|e| e.context(format_args!("cleaning '{}'", name.path().display())))
 }
@@ -89,7 +116,7 @@ fn clean_once(name: &Name, options: &CleanOptions) -> Result<Outcome> {
     let judge = || -> Result<Option<Outcome>> {
         match &kind {
             Ok(valid) if !valid.header.is_of_another_boot() && !options.undelivered && !is_dot_name(name.file()) => {
-                Ok(undelivered::reason_to_keep(file.as_fd(), valid)?.map(Outcome::Kept))
+                Ok(undelivered::reason_to_keep(file.as_fd(), valid)?.map(|reason| Outcome::Kept(reason.text)))
             }
             _ => Ok(None),
         }

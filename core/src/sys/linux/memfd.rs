@@ -22,7 +22,7 @@ const NAME_LIMIT: usize = 249;
 /// Zeroed memory of exactly `size` bytes that begins with `start`; close-on-exec. `name` only shows in `/proc`; what does
 /// not fit is cut off.
 pub(crate) fn create(name: &str, size: u64, start: &[u8]) -> Result<OwnedFd> {
-    let memory = empty(name)?;
+    let memory = made(name, MemfdFlags::ALLOW_SEALING)?;
     allocate(memory.as_fd(), 0, size, &PlacementOptions::default())?;
     fs::write_at(memory.as_fd(), 0, start)
         .map_err(|e| Error::os(e.raw_os_error(), "writing the first page of a memfd"))?;
@@ -30,12 +30,17 @@ pub(crate) fn create(name: &str, size: u64, start: &[u8]) -> Result<OwnedFd> {
     Ok(memory)
 }
 
-fn empty(name: &str) -> Result<OwnedFd> {
+/// Empty memory that nobody seals; close-on-exec.
+pub(crate) fn unsealed(name: &str) -> Result<OwnedFd> {
+    made(name, MemfdFlags::empty())
+}
+
+fn made(name: &str, flags: MemfdFlags) -> Result<OwnedFd> {
     let mut name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     while name.len() > NAME_LIMIT {
         name.pop();
     }
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let flags = MemfdFlags::CLOEXEC | flags;
     // Kernels from 6.3 on can be told to accept only memory that cannot be executed; older ones do not know the flag.
     let made = match rustix::fs::memfd_create(name.as_str(), flags | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => rustix::fs::memfd_create(name.as_str(), flags),
@@ -80,7 +85,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     fn sized(seals: Option<SealFlags>) -> OwnedFd {
-        let fd = empty("ramway-test").unwrap();
+        let fd = made("ramway-test", MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::ftruncate(&fd, 8192).unwrap();
         if let Some(seals) = seals {
             rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
@@ -120,7 +125,7 @@ mod tests {
 
     #[test]
     fn close_on_exec_and_a_long_name() {
-        let fd = empty(&"é/\n".repeat(200)).unwrap();
+        let fd = made(&"é/\n".repeat(200), MemfdFlags::ALLOW_SEALING).unwrap();
         let flags = rustix::io::fcntl_getfd(&fd).unwrap();
         assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
         let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap();

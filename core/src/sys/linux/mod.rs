@@ -4,6 +4,7 @@ pub(super) mod clock;
 pub(crate) mod event;
 pub(super) mod files;
 pub(crate) mod futex;
+mod limit;
 pub(crate) mod membarrier;
 pub(crate) mod memfd;
 mod numa;

@@ -18,13 +18,28 @@ impl NodeMask {
         let mut mask = Self([0; 1024 / libc::c_ulong::BITS as usize]);
         let there = std::path::Path::new(&format!("/sys/devices/system/node/node{node}")).exists();
         if node >= Self::BITS || !there {
-            let online = std::fs::read_to_string("/sys/devices/system/node/online").unwrap_or_else(|_| "none".into());
-            let text = format!("numa_node: there is no node {node}; this machine has {}", online.trim());
+            let online = std::fs::read_to_string("/sys/devices/system/node/online").unwrap_or_default();
+            let text = format!("NUMA node {node} does not exist; this machine has {}", nodes(online.trim()));
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
         mask.0[(node / libc::c_ulong::BITS) as usize] = 1 << (node % libc::c_ulong::BITS);
         Ok(mask)
     }
+}
+
+/// The nodes of a machine in words: `node 0`, `nodes 0-3`.
+fn nodes(online: &str) -> String {
+    match online {
+        "" => "no NUMA nodes that it shows".into(),
+        one if one.bytes().all(|b| b.is_ascii_digit()) => format!("node {one}"),
+        several => format!("nodes {several}"),
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn nodes_are_named() {
+    assert_eq!(["0", "0-3", "0,2", ""].map(nodes), ["node 0", "nodes 0-3", "nodes 0,2", "no NUMA nodes that it shows"]);
 }
 
 /// Tells the file that its pages belong on `node`: shared memory keeps the policy with the file, so that it holds for

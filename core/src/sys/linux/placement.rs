@@ -5,8 +5,9 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::FallocateFlags;
 use rustix::mm::Advice;
-use rustix::process::{Resource, getrlimit};
+use rustix::process::Resource;
 
+use super::limit::{Limit, limit_of};
 use super::numa;
 use super::space::{Limits, field};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,7 +28,9 @@ pub(crate) fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64, options: &Plac
         return Ok(());
     }
     // Growing beyond this limit is not only an error but a deadly SIGXFSZ.
-    if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| end > *limit) {
+    if let Limit::Bytes(limit) = limit_of(Resource::Fsize)
+        && end > limit
+    {
         let text = format!("{end} bytes asked, limited by RLIMIT_FSIZE (ulimit -f) = {limit} bytes");
         return Err(Error::new(ErrorKind::NoSpace, text));
     }
@@ -90,9 +93,10 @@ pub(crate) unsafe fn apply(
 }
 
 fn lock_error(errno: i32, len: usize) -> Error {
-    let limit = match getrlimit(Resource::Memlock).current {
-        Some(limit) => format!("{limit} bytes"),
-        None => "unlimited".into(),
+    let limit = match limit_of(Resource::Memlock) {
+        Limit::Bytes(limit) => format!("{limit} bytes"),
+        Limit::None => "unlimited".into(),
+        Limit::Unknown => "not known (prlimit64 is refused)".into(),
     };
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let locked = field(&status, "VmLck:").unwrap_or(0) << 10;

@@ -23,6 +23,12 @@ pub(crate) fn create(what: &str, size: u64, start: &[u8]) -> Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Rings without a name that are handed to a child: a shared memory object cannot be opened a second time here, so that
+/// no handle could have locks of its own.
+pub(crate) fn unsealed(_: &str) -> Result<OwnedFd> {
+    Err(Error::new(ErrorKind::Unsupported, "a ring without a name needs Linux; use a name, or a pair"))
+}
+
 /// A new object, close-on-exec, that has lost its name.
 fn open() -> Result<OwnedFd> {
     loop {

@@ -3,6 +3,7 @@
 use crate::layout::{
     ALIGN_MIN, FRAME_HEADER, Geometry, HeadLine, Line, Mark, RingBlock, RoleLine, TailLine, first_position,
 };
+use crate::origin::Origin;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::sys::fork;
 use crate::sys::model::clock_runs;
@@ -20,7 +21,7 @@ pub(crate) enum Role {
 }
 
 /// A ring's memory. Its data area is not mirrored: a model sends frames whose size divides the capacity.
-struct Memory {
+pub(crate) struct Memory {
     block: RingBlock,
     data: Box<[UnsafeCell<u64>]>,
     named: bool,
@@ -41,12 +42,23 @@ impl DataMap {
     }
 }
 
+/// What keeps a ring's words.
+pub(crate) type Header = Memory;
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Memory")
+    }
+}
+
 /// As the real one, without a header page.
 pub(crate) struct Attachment {
     pub(crate) data: DataMap,
+    pub(crate) header: Arc<Memory>,
     pub(crate) block: NonNull<RingBlock>,
     pub(crate) capacity: u64,
     pub(crate) align: u32,
+    pub(crate) origin: Origin,
     pub(crate) link: Link,
     pub(crate) fork: fork::Entry,
 }
@@ -137,9 +149,11 @@ impl Ring {
         self.0.held.lock().unwrap()[role as usize] = true;
         Attachment {
             data: DataMap(UnsafeCell::raw_get(self.0.data.as_ptr()).cast()),
+            header: self.0.clone(),
             block: NonNull::from(&self.0.block),
             capacity: self.0.data.len() as u64 * 8,
             align: ALIGN_MIN,
+            origin: Origin::unnamed("model"),
             link: Link::Lock(Lock { memory: self.0.clone(), role }),
             fork: fork::Entry,
         }

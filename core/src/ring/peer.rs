@@ -1,0 +1,191 @@
+//! Waiting for the other side to attach, and ending a wait from another thread.
+
+use super::{Receiver, Sender, fail, name_vanished};
+use crate::layout::{ROLE_CLOSED, RoleLine};
+use crate::segment::{Attachment, Header, Role};
+use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
+use crate::wait::{self, Patience, Waiting};
+use crate::{ErrorKind, Result};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Ends the wait of a [`Sender`] or [`Receiver`] that another thread uses. Made by [`Receiver::waker`] and
+/// [`Sender::waker`]; clones are the same waker. It may outlive its handle, and then does nothing.
+///
+/// ```
+/// # fn main() -> ramway::Result<()> {
+/// let (tx, mut rx) = ramway::Ring::pair(4096)?;
+/// let waker = rx.waker();
+/// let thread = std::thread::spawn(move || rx.recv().map(|_| ()).unwrap_err().kind());
+/// waker.wake();
+/// assert_eq!(thread.join().unwrap(), ramway::ErrorKind::Interrupted);
+/// # drop(tx);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Waker {
+    woken: Arc<AtomicU32>,
+    /// The role's own words, in `_header`.
+    mine: NonNull<RoleLine>,
+    _header: Arc<Header>,
+    #[cfg(not(loom))]
+    generation: u32,
+}
+
+// SAFETY: `mine` leads into a mapping that `_header` keeps and that has no thread affinity; what is there is atomic.
+unsafe impl Send for Waker {}
+// SAFETY: as above.
+unsafe impl Sync for Waker {}
+
+impl Waker {
+    fn new(waiting: &Waiting, attachment: &Attachment, mine: &RoleLine) -> Self {
+        Self {
+            woken: waiting.woken(),
+            mine: mine.into(),
+            _header: attachment.header.clone(),
+            #[cfg(not(loom))]
+            generation: crate::sys::fork::generation(),
+        }
+    }
+
+    /// The call that waits now, or, if none does, the next one that would, returns `Interrupted`: unless what it waits
+    /// for is there, or has ended. Several calls of this before that end one wait. Never blocks. In a fork's child it
+    /// does nothing.
+    pub fn wake(&self) {
+        #[cfg(not(loom))]
+        if self.generation != crate::sys::fork::generation() {
+            return;
+        }
+        // Release: whoever is told sees what was done before.
+        self.woken.store(1, Ordering::Release);
+        // SeqCst: the request goes before the look at the wait word; pairs with the order in `Waiting::arm`, after
+        // which the sleeper looks at the request.
+        if keep(Step::WakerFence) {
+            fence(Ordering::SeqCst);
+        }
+        // SAFETY: `_header` keeps the page mapped.
+        wait::wake_if_waiting(unsafe { self.mine.as_ref() });
+    }
+}
+
+impl Sender {
+    /// Waits until a receiver is attached that has not closed and whose process lives, as long as it takes; gives its
+    /// [epoch](Self::peer_epoch). At once if there is one already.
+    ///
+    /// # Errors
+    /// Where an end is final (a bus, a pair): `Closed` or `PeerDead` at once if the receiver is gone. `Closed` if the
+    /// ring's name was removed, so that nobody can come. `Interrupted` by a [`Waker`], or by a signal if
+    /// [so asked](Self::set_interruptible). `Corrupt`, `Detached`.
+    pub fn wait_for_peer(&mut self) -> Result<u32> {
+        self.attached_peer(Patience::Forever)
+    }
+
+    /// [`wait_for_peer`](Self::wait_for_peer) for at most `timeout`, then `TimedOut`.
+    pub fn wait_for_peer_timeout(&mut self, timeout: Duration) -> Result<u32> {
+        self.attached_peer(Patience::For(timeout))
+    }
+
+    /// What ends this handle's waits from another thread.
+    pub fn waker(&self) -> Waker {
+        let inner = &self.inner;
+        Waker::new(&inner.waiting, &inner.attachment, inner.hot.mine())
+    }
+
+    pub(super) fn attached_peer(&mut self, patience: Patience) -> Result<u32> {
+        let inner = self.inner();
+        let (mine, peer) = (inner.hot.mine(), inner.hot.peer());
+        let outcome = match inner.hot.check() {
+            Ok(()) => attached(mine, peer, &mut inner.waiting, &inner.attachment, Role::Producer, patience),
+            Err(kind) => Err(fail(kind)),
+        };
+        outcome.map_err(|e| inner.says(e))
+    }
+}
+
+impl Receiver {
+    /// Waits until a sender is attached that has not closed and whose process lives, as long as it takes; gives its
+    /// [epoch](Self::peer_epoch). At once if there is one already. Messages stay where they are.
+    ///
+    /// After `PeerDead` or `Closed` on a named ring this waits for the successor:
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// # let name = format!("/dev/shm/ramway-doc-peer-{}", std::process::id());
+    /// # let mut rx = ramway::Ring::create(&name).receiver()?;
+    /// # let next = ramway::Ring::open(&name).sender()?;
+    /// let epoch = rx.wait_for_peer()?;
+    /// assert_eq!(epoch, rx.peer_epoch());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Sender::wait_for_peer`].
+    pub fn wait_for_peer(&mut self) -> Result<u32> {
+        self.attached_peer(Patience::Forever)
+    }
+
+    /// [`wait_for_peer`](Self::wait_for_peer) for at most `timeout`, then `TimedOut`.
+    pub fn wait_for_peer_timeout(&mut self, timeout: Duration) -> Result<u32> {
+        self.attached_peer(Patience::For(timeout))
+    }
+
+    /// What ends this handle's waits from another thread.
+    pub fn waker(&self) -> Waker {
+        let inner = &self.inner;
+        Waker::new(&inner.waiting, &inner.attachment, inner.hot.mine())
+    }
+
+    pub(super) fn attached_peer(&mut self, patience: Patience) -> Result<u32> {
+        let inner = self.inner();
+        let (mine, peer) = (inner.hot.mine(), inner.hot.peer());
+        let outcome = match inner.hot.check() {
+            Ok(()) => attached(mine, peer, &mut inner.waiting, &inner.attachment, Role::Consumer, patience),
+            Err(kind) => Err(fail(kind)),
+        };
+        outcome.map_err(|e| inner.says(e))
+    }
+}
+
+/// The epoch of the living peer of `me`. Without patience it arms the readiness descriptor, where there is one, and is
+/// `Empty` if nobody is there.
+fn attached(
+    mine: &RoleLine,
+    peer: &RoleLine,
+    waiting: &mut Waiting,
+    attachment: &Attachment,
+    me: Role,
+    patience: Patience,
+) -> Result<u32> {
+    let link = &attachment.link;
+    // Acquire, here and below: pairs with the peer's attach and close.
+    let came = || peer.epoch.load(Ordering::Acquire) != 0;
+    let closed = || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0;
+    let ready = || Ok(came() && !closed() && link.peer_alive(me));
+    let ended = |_: bool| {
+        if !link.endings_are_final() {
+            return if link.name_vanished() { Err(name_vanished()) } else { Ok(()) };
+        }
+        let alive = link.peer_alive(me);
+        // After the look for its life: a close comes before the socket goes.
+        if came() && closed() {
+            return Err(ErrorKind::Closed.into());
+        }
+        if alive { Ok(()) } else { Err(ErrorKind::PeerDead.into()) }
+    };
+    let outcome = waiting.without_polling(|waiting| match patience.deadline() {
+        Some(deadline) => waiting.until(mine, peer, deadline, ready, ended),
+        None => match waiting.rearm(mine, peer, ready, ended, true)? {
+            true => Ok(()),
+            false => Err(ErrorKind::Empty.into()),
+        },
+    });
+    if patience != Patience::None
+        && outcome.is_err()
+        && let Some(readiness) = &waiting.readiness
+    {
+        // It was armed for the peer; what it is for (messages, room) was not looked at.
+        readiness.signal();
+    }
+    outcome.map(|()| peer.epoch.load(Ordering::Acquire))
+}
