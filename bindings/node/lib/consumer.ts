@@ -162,6 +162,11 @@ export class Consumer {
     return { low: released >>> 0, high, peerLow: tail >>> 0, peerHigh: tailHigh };
   }
 
+  /** The data, for the close to detach. */
+  get data(): ArrayBuffer {
+    return this.bytes.buffer as ArrayBuffer;
+  }
+
   /** Works on another mapping of the data from now on. */
   move(data: ArrayBuffer): void {
     this.words = new Int32Array(data);

@@ -77,6 +77,11 @@ export function mistake(message: string): TypeError {
   });
 }
 
+/** Whether the time was up. */
+export function isTimeOut(error: unknown): boolean {
+  return error instanceof RamwayError && error.kind === 'TimedOut';
+}
+
 /** Whether the other side closed in an orderly way. */
 export function isEnd(error: unknown): boolean {
   return error instanceof RamwayError && error.kind === 'Closed';

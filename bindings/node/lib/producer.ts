@@ -174,6 +174,11 @@ export class Producer {
     return { low: published >>> 0, high, peerLow: head >>> 0, peerHigh: headHigh };
   }
 
+  /** The data, for the close to detach. */
+  get data(): ArrayBuffer {
+    return this.bytes.buffer as ArrayBuffer;
+  }
+
   /** Works on another mapping of the data from now on. */
   move(data: ArrayBuffer): void {
     this.words = new Int32Array(data);

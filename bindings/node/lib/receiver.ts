@@ -3,7 +3,7 @@ import type { NativeReceiver } from '../native.cjs';
 import { Batch, Taken } from './batch.js';
 import { Consumer } from './consumer.js';
 import { End, LOOKS } from './end.js';
-import { call, invalid, isEnd, RamwayError } from './errors.js';
+import { call, invalid, isEnd, isTimeOut, RamwayError } from './errors.js';
 import { BatchLoop, MessageLoop } from './loops.js';
 import type { Message } from './message.js';
 import { checkNames, type WaitPolicy } from './options.js';
@@ -237,7 +237,7 @@ export class Receiver extends End<ReceiverEvents> {
     this.taken = null;
     this.idle.forget();
     const { consumer } = this;
-    call(() => this.native.close(this.header, consumer.positions));
+    call(() => this.native.close(this.header, consumer.data, consumer.positions));
     this.pending?.reject(this.detached());
     this.announce();
   }
@@ -384,18 +384,24 @@ export class Receiver extends End<ReceiverEvents> {
         settle();
         reject(reason);
       };
-      const stop = limit(options, () => this.nothing(), fail);
+      const late = (reason: unknown) => {
+        // What ended at the same time says more than that the time is up.
+        if (isTimeOut(reason)) step(() => fail(reason));
+        else fail(reason);
+      };
+      const stop = limit(options, () => this.nothing(), late);
       this.pending = { reject: fail };
-      const step = () => {
+      const step = (nothing: () => void) => {
         try {
-          if (!this.consumer.look() && !this.ask()) return this.idle.wait(step);
+          if (!this.consumer.look() && !this.ask()) return nothing();
           settle();
           resolve(take());
         } catch (error) {
           fail(error);
         }
       };
-      this.idle.wait(step);
+      const again = () => this.idle.wait(() => step(again));
+      again();
     });
   }
 
@@ -422,8 +428,11 @@ export class Receiver extends End<ReceiverEvents> {
         if (this.thereIs()) return;
         continue;
       }
+      if (round === 0) {
+        if (this.thereIs()) return;
+        throw timedOut(this.nothing());
+      }
       if (call(() => this.native.wait(consumer.positions, round)) && consumer.look()) return;
-      if (round === 0) throw timedOut(this.nothing());
     }
   }
 

@@ -56,6 +56,8 @@ export class Region implements Disposable, AsyncDisposable {
   readonly #policy: WaitPolicy;
   #idle: Idle | null = null;
   #buffer: ArrayBuffer | null = null;
+  /** A buffer was transferred away. */
+  #moved = false;
   #closed = false;
   #held = true;
   /** The count that the last wait without `since` resolved with. */
@@ -136,7 +138,7 @@ export class Region implements Disposable, AsyncDisposable {
    */
   get buffer(): ArrayBuffer {
     // A region has no length of 0, so a buffer with one is detached.
-    if (this.#buffer === null || this.#buffer.byteLength === 0) this.#buffer = call(() => this.#native.buffer());
+    if (this.#buffer === null || this.#isMoved()) this.#buffer = call(() => this.#native.buffer());
     return this.#buffer;
   }
 
@@ -210,11 +212,11 @@ export class Region implements Disposable, AsyncDisposable {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    if (this.#buffer !== null) native.detach(this.#buffer);
+    if (this.#buffer !== null && !this.#isMoved()) native.detach(this.#buffer);
     this.#buffer = null;
     clearTimeout(this.#poll);
     this.#idle?.forget();
-    this.#native.close();
+    this.#native.close(this.#moved);
     this.#fail(new RamwayError('Detached', `the region '${this.name}' is closed`));
   }
 
@@ -234,6 +236,13 @@ export class Region implements Disposable, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.close();
+  }
+
+  /** Whether the buffer was transferred away, now or before. */
+  #isMoved(): boolean {
+    if (this.#buffer?.byteLength !== 0) return false;
+    this.#moved = true;
+    return true;
   }
 
   #silent(): string {

@@ -2,7 +2,7 @@
 import type { NativeSender } from '../native.cjs';
 import { checkFill, checkSize } from './data.js';
 import { End, LOOKS } from './end.js';
-import { call, invalid, isEnd, RamwayError } from './errors.js';
+import { call, invalid, isEnd, isTimeOut, RamwayError } from './errors.js';
 import { TYPE_ID_RESERVED } from './layout.js';
 import { Loan } from './lent.js';
 import { checkNames, type WaitPolicy } from './options.js';
@@ -329,7 +329,14 @@ export abstract class Sending extends End<SenderEvents> {
         },
       };
       const late = () => this.noRoom(length);
-      const stop = limit(options, late, (reason) => this.giveUp(queued, reason));
+      const stop = limit(options, late, (reason) => {
+        // What ended at the same time says more than that the time is up: whoever is first meets it, and the rest with it.
+        if (isTimeOut(reason) && this.queue.includes(queued) && !this.open) {
+          this.idle.cancel();
+          this.advance();
+        }
+        this.giveUp(queued, reason);
+      });
       this.queue.push(queued);
       if (this.queue.length === 1 && !this.open) {
         // It may wait only because the turn is over, or behind a 'drain'.
@@ -363,10 +370,14 @@ export abstract class Sending extends End<SenderEvents> {
     if (producer.fits(length)) return;
     for (;;) {
       if (this.polls) for (let looks = LOOKS; looks > 0; looks--) if (producer.hasRoom(length)) return;
-      const round = this.policy === 'spin' ? 0 : roundUntil(deadline);
+      const left = roundUntil(deadline);
+      const round = this.policy === 'spin' ? 0 : left;
       const there = call(() => this.native.wait(producer.positions, length, round));
       if (there && producer.hasRoom(length)) return;
-      if (roundUntil(deadline) === 0) throw timedOut(this.noRoom(length));
+      if (left > 0) continue;
+      // Asks whether the receiver is still there.
+      if (this.ask(length)) return;
+      throw timedOut(this.noRoom(length));
     }
   }
 
@@ -525,7 +536,7 @@ export abstract class Sending extends End<SenderEvents> {
     this.isClosed = true;
     this.idle.forget();
     const { producer } = this;
-    call(() => this.native.close(this.header, producer.positions, abandon));
+    call(() => this.native.close(this.header, producer.data, producer.positions, abandon));
     this.opened?.fail(this.detached());
     for (const queued of this.queue.splice(0)) queued.fail(this.detached());
     this.finished?.();

@@ -8,6 +8,7 @@ use napi_derive::napi;
 use ramway::ring::raw::Patience;
 use ramway::ring::window::Window;
 use ramway::{ErrorKind, WaitPolicy};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -90,6 +91,8 @@ pub(crate) struct Views {
     data: *const u8,
     capacity: usize,
     end: Owner,
+    /// A view was handed out.
+    lent: AtomicBool,
 }
 
 // SAFETY: `data` is only the address by which the window is told what is meant.
@@ -103,17 +106,34 @@ impl Views {
             let text = format!("a ring of {capacity} bytes: JavaScript works with rings of up to {CAPACITY_MAX} bytes");
             return Err(refuse(ErrorKind::Unsupported, text));
         }
-        Ok(Self { window: Arc::new(Apart::new(window, capacity)), data: start.data, capacity, end })
+        Ok(Self { window: Apart::new(window, capacity), data: start.data, capacity, end, lent: AtomicBool::new(false) })
     }
 
     /// A buffer over `len` bytes from `offset` of the doubled data.
     pub(crate) fn lend(&self, env: &Env, offset: u32, len: u32) -> Result<Buffer> {
-        let (offset, len) = (offset as usize, len as usize);
+        // Relaxed: this thread alone looks at it.
+        self.lent.store(true, Ordering::Relaxed);
+        self.buffer(env, offset as usize, len as usize)
+    }
+
+    fn buffer(&self, env: &Env, offset: usize, len: usize) -> Result<Buffer> {
         self.check(offset, len)?;
-        // SAFETY: within the window, which the owner keeps.
-        unsafe {
-            over(env, self.window.at(self.data).add(offset), len, (Arc::clone(&self.window), Arc::clone(&self.end)))
-        }
+        let start = self.start()?.wrapping_add(offset);
+        // SAFETY: within the window, which is unmapped once no buffer over it is left, or by `close`, before which all of
+        // them are detached.
+        unsafe { over(env, start, len, (Arc::clone(&self.window), Arc::clone(&self.end))) }
+    }
+
+    /// Where the window has the data.
+    fn start(&self) -> Result<*mut u8> {
+        let start = self.window.with(|window| window.at(self.data));
+        start.ok_or_else(|| refuse(ErrorKind::Detached, "its memory is unmapped"))
+    }
+
+    /// Unmaps the window. All buffers over it are detached.
+    pub(crate) fn close(&self) {
+        // Relaxed: as above.
+        self.window.close(self.lent.load(Ordering::Relaxed));
     }
 
     fn check(&self, offset: usize, len: usize) -> Result<()> {
@@ -127,15 +147,17 @@ impl Views {
     /// The end is attached, and the bytes are a lent frame or an open slot of it.
     pub(crate) unsafe fn cut(&mut self, env: &Env, next: Window, offset: u32, len: u32) -> Result<Buffer> {
         self.check(offset as usize, len as usize)?;
+        let start = self.data.wrapping_add(offset as usize);
         // SAFETY: the caller's promise.
-        unsafe { self.window.cut(self.data.wrapping_add(offset as usize), len as usize) }.or_throw()?;
-        self.window = Arc::new(Apart::new(next, self.capacity));
+        self.window.with(|window| unsafe { window.cut(start, len as usize) }).transpose().or_throw()?;
+        // The one before is whose who has the buffer.
+        self.window = Apart::new(next, self.capacity);
         self.whole(env)
     }
 
     /// The doubled data, for the hot path.
     fn whole(&self, env: &Env) -> Result<Buffer> {
-        self.lend(env, 0, 2 * self.capacity as u32)
+        self.buffer(env, 0, 2 * self.capacity)
     }
 
     pub(crate) fn memory(&self, env: &Env, start: &Start) -> Result<Memory> {
@@ -150,7 +172,7 @@ impl Views {
             peer: BigInt::from(start.peer),
             peer_flags: start.peer_flags,
             is_final: start.is_final,
-            address: (self.window.at(self.data).addr() % 4096) as u32,
+            address: (self.start()?.addr() % 4096) as u32,
         })
     }
 }

@@ -115,20 +115,23 @@ impl NativeReceiver {
         self.core.with(|core| Ok(core.readiness().or_throw()?.as_raw_fd()))
     }
 
-    /// Gives the role up. `header` is detached first; views of the data are gone by now.
+    /// Gives the role up. `header` and `data` are detached first; views of the data are gone by now.
     #[napi]
     pub fn close(
         &self,
         env: Env,
         #[napi(ts_arg_type = "ArrayBuffer")] header: Unknown<'_>,
+        #[napi(ts_arg_type = "ArrayBuffer")] data: Unknown<'_>,
         at: Positions,
     ) -> Result<()> {
         crate::buffer::detach(env, header)?;
+        crate::buffer::detach(env, data)?;
         if let Some(mut core) = self.core.take() {
             core.raw().follow(at.own(), at.peer());
             // What it is dead of was thrown where it was met.
             drop(core);
         }
+        self.views.close();
         Ok(())
     }
 

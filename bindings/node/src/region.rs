@@ -12,6 +12,7 @@ use napi_derive::napi;
 use ramway::{ErrorKind, Region, RegionBuilder};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Named shared bytes. `lib/region.ts` waits for its descriptor.
 #[napi]
@@ -21,6 +22,8 @@ pub struct NativeRegion {
     /// The memory, held longer than `core` does; `None` once it is closed.
     memory: Option<Arc<Apart<Owner>>>,
     name: String,
+    /// A buffer was handed out.
+    lent: AtomicBool,
 }
 
 /// `intent` is "create", "open" (whatever the size) or "openOrCreate".
@@ -62,10 +65,10 @@ pub fn open_region_sync(
 
 impl NativeRegion {
     fn wrap(env: &Env, core: Region, name: String) -> Result<Self> {
-        let memory = Arc::new(Apart::new(core.mapping(), core.capacity() as usize));
+        let memory = Apart::new(core.mapping(), core.capacity() as usize);
         let core = Shared::new(core, "region");
         close_with(env, &core)?;
-        Ok(Self { core, memory: Some(memory), name })
+        Ok(Self { core, memory: Some(memory), name, lent: AtomicBool::new(false) })
     }
 }
 
@@ -95,7 +98,10 @@ impl NativeRegion {
             Ok((core.as_ptr(), core.len() as usize))
         })?;
         let memory: Arc<Apart<Owner>> = self.memory.clone().expect("there until it is closed");
-        // SAFETY: `len` bytes are mapped there for reading and writing, as long as the mapping lives.
+        // Relaxed: this thread alone looks at it.
+        self.lent.store(true, Ordering::Relaxed);
+        // SAFETY: `len` bytes are mapped there for reading and writing, as long as the mapping lives: `close` ends that
+        // early only where all buffers are detached.
         unsafe { buffer::over(&env, start, len, memory) }
     }
 
@@ -153,10 +159,14 @@ impl NativeRegion {
         self.core.with(|core| core.wait_since(known, Some(milliseconds(timeout))).or_throw())
     }
 
+    /// All buffers are detached, unless some were `moved`, transferred to somebody who has the memory on.
     #[napi]
-    pub fn close(&mut self) {
+    pub fn close(&mut self, moved: bool) {
         // In this order: the name is free when this returns, and the memory is given back meanwhile.
         drop(self.core.take());
-        self.memory = None;
+        if let Some(memory) = self.memory.take().filter(|_| !moved) {
+            // Relaxed: as in `buffer`.
+            memory.close(self.lent.load(Ordering::Relaxed));
+        }
     }
 }

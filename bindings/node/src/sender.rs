@@ -124,17 +124,19 @@ impl NativeSender {
         self.core.with(|core| Ok(core.readiness().or_throw()?.as_raw_fd()))
     }
 
-    /// Gives the role up; everything is published. `header` is detached first; views of the data are gone by now.
+    /// Gives the role up; everything is published. `header` and `data` are detached first; views of the data are gone by now.
     /// `abandon`: without telling the receiver, as if the process had died.
     #[napi]
     pub fn close(
         &self,
         env: Env,
         #[napi(ts_arg_type = "ArrayBuffer")] header: Unknown<'_>,
+        #[napi(ts_arg_type = "ArrayBuffer")] data: Unknown<'_>,
         at: Positions,
         abandon: bool,
     ) -> Result<()> {
         crate::buffer::detach(env, header)?;
+        crate::buffer::detach(env, data)?;
         if let Some(mut core) = self.core.take() {
             core.raw().follow(at.own(), at.peer());
             if abandon {
@@ -142,6 +144,7 @@ impl NativeSender {
             }
             // Else what it is dead of was thrown where it was met.
         }
+        self.views.close();
         Ok(())
     }
 

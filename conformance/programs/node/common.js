@@ -31,6 +31,7 @@ const NUMBERS = {
   until: undefined,
   batch: undefined,
   linger: undefined,
+  poll: undefined,
   capacity: 65536,
   align: 16,
   timeout: 20000,
@@ -59,7 +60,8 @@ function number(flag, text) {
 }
 
 /** The flags, each by its name, and:
- * `limit`: --timeout as the library takes it; `patient`: whether that is the kit's default;
+ * `limit`: --timeout as the library takes it, and `each` what a call gets, which --poll makes shorter; `patient`: whether
+ * neither was said;
  * `sync`: whether to call the sync twins. Who spins has a thread to itself: that is what they are for. Everybody else
  * is on the event loop. RAMWAY_CONFORMANCE_CALLS=sync or async says so for all. */
 export function parse(argv) {
@@ -85,7 +87,8 @@ export function parse(argv) {
   const { sizes = 'mixed' } = given;
   args.sizes = sizes === 'mixed' || sizes === 'ramp' ? sizes : number('sizes', sizes);
   args.limit = args.timeout === 0 ? undefined : args.timeout;
-  args.patient = given.timeout === undefined;
+  args.each = args.poll === undefined ? args.limit : args.poll / 1000;
+  args.patient = given.timeout === undefined && args.poll === undefined;
   const calls = process.env.RAMWAY_CONFORMANCE_CALLS ?? (args.wait === 'spin' ? 'sync' : 'async');
   args.sync = calls === 'sync';
   return args;
@@ -130,6 +133,18 @@ export function named(error) {
   const at = KINDS.indexOf(error?.kind);
   if (at < 0) throw error;
   return `name=${error.kind} number=${at + 1}`;
+}
+
+/** --poll: makes a call that waits again and again, until it gives something other than a time-out, or --timeout is up. */
+export async function polling(args, call) {
+  for (const began = performance.now(); ; ) {
+    try {
+      return await call();
+    } catch (error) {
+      const over = args.limit !== undefined && performance.now() - began >= args.limit;
+      if (error?.kind !== 'TimedOut' || over) throw error;
+    }
+  }
 }
 
 /** Whether another side may follow. */

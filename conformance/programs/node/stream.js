@@ -1,6 +1,6 @@
 // produce, consume and die.
 
-import { awaitSuccessor, BadMessage, Ending, isEnding, linger, msSince, named, say, sleep } from './common.js';
+import { awaitSuccessor, BadMessage, Ending, isEnding, linger, msSince, named, polling, say, sleep } from './common.js';
 import { Messages, seqOf } from './messages.js';
 import { close, receiving, sending } from './place.js';
 
@@ -16,7 +16,7 @@ function put(tx, args, { typeId, tag, data }, flush) {
     if (!went) throw new Ending('Full');
     return undefined;
   }
-  const timeout = args.limit;
+  const timeout = args.each;
   if (args.sync) {
     const options = { typeId, tag, flush, timeout, allowMainThread: true };
     return args.how === 'reserve' ? tx.reserveSync(data.length, fill, options) : tx.sendSync(data, options);
@@ -57,7 +57,9 @@ export async function produce(args) {
     const epoch = tx.peerEpoch;
     const began = performance.now();
     try {
-      const taken = put(tx, args, messages.make(seq), flush);
+      const message = messages.make(seq);
+      const taken =
+        args.poll === undefined ? put(tx, args, message, flush) : polling(args, () => put(tx, args, message, flush));
       if (taken) await taken;
     } catch (error) {
       report(error, began);
@@ -155,7 +157,7 @@ async function getOne(rx, seen, call, target) {
   const never = how === 'try';
   // By turns the three ways of not waiting.
   if (never) how = ['recv', 'batch', 'into'][seen.received % 3];
-  const options = { timeout: args.limit };
+  const options = { timeout: args.each };
   const now = { ...options, allowMainThread: true };
   if (how === 'recv') {
     const message = never ? rx.tryRecv() : args.sync ? rx.recvSync(now) : await rx.recv(options);
@@ -206,7 +208,8 @@ async function get(rx, seen, call, target) {
   }
   while (seen.left() > 0) {
     call.begin();
-    await getOne(rx, seen, call, target);
+    if (args.poll === undefined) await getOne(rx, seen, call, target);
+    else await polling(args, () => getOne(rx, seen, call, target));
   }
 }
 
