@@ -57,6 +57,16 @@ namespace Ramway
             }
         }
 
+        /// <summary>For the thread: as if somebody had asked once more without waiting.</summary>
+        internal void Nudge()
+        {
+            lock (_calls)
+            {
+                _nudged = true;
+            }
+            _signal.Raise();
+        }
+
         /// <summary>Hands a bus to a call, now or later.</summary>
         internal void Deliver(Bus bus)
         {

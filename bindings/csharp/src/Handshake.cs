@@ -104,7 +104,8 @@ namespace Ramway
             {
                 return Errors.Fail(ErrorKind.Os, $"{who} with the unknown error number {status}");
             }
-            return Errors.Fail(kind, $"{who}: {Errors.Summary(kind)} ({kind})");
+            string why = kind == ErrorKind.NoSpace ? "it has no memory or descriptors left" : Errors.Summary(kind);
+            return Errors.Fail(kind, $"{who}: {why} ({kind})");
         }
 
         internal static string NameOf(HandshakeType type)

@@ -11,8 +11,9 @@ namespace Ramway
     /// <summary>Accepts connectors, each with a <see cref="Bus"/> of its own memory. For any number of threads.</summary>
     /// <remarks>
     /// A connector that is silent, breaks the handshake or is another user's is refused and does not disturb the others: up to 64
-    /// handshakes run side by side, on one thread of the listener's. They begin while somebody asks for a bus; until then
-    /// connectors wait. It listens until it is disposed of or the process ends.
+    /// handshakes run side by side, on one thread of the listener's, and one more connector ends the one that has been silent the
+    /// longest. They begin while somebody asks for a bus; until then connectors wait. It listens until it is disposed of or the
+    /// process ends.
     /// <code>
     /// using var listener = Listener.Bind("echo");
     /// while (true)
@@ -54,8 +55,8 @@ namespace Ramway
         /// <param name="name">The name or path.</param>
         /// <param name="options">What connectors get; null: the defaults.</param>
         /// <exception cref="RamwayException">
-        /// <see cref="ErrorKind.AlreadyExists"/> if a live listener has the name, or something that is not ours to remove (it stays
-        /// as it is); <see cref="ErrorKind.InvalidArgument"/> for a bad name, capacity, alignment or time; <see
+        /// <see cref="ErrorKind.AlreadyExists"/> if a live listener has the name or its socket's path, or another program listens
+        /// there, or something that is no socket is there (it stays as it is); <see cref="ErrorKind.InvalidArgument"/> for a bad name, capacity, alignment or time; <see
         /// cref="ErrorKind.PermissionDenied"/>, <see cref="ErrorKind.NoSpace"/>, <see cref="ErrorKind.Unsupported"/>, <see
         /// cref="ErrorKind.Os"/>.
         /// </exception>
@@ -94,11 +95,15 @@ namespace Ramway
                 // The lock says that the place is ours.
                 at.Clear();
                 socket = at.Listen(options.SocketMode, options.Backlog);
-                return new Listener(at, link, socket, new Reception(plan, options, socket, peers, at.SocketPath));
+                return new Listener(at, link, socket, new Reception(plan, options, socket, peers, at));
             }
             catch
             {
-                socket?.Dispose();
+                if (socket != null)
+                {
+                    at.ClearOwn();
+                    socket.Dispose();
+                }
                 link?.Close();
                 at.Dispose();
                 throw;
@@ -111,7 +116,7 @@ namespace Ramway
         /// <exception cref="RamwayException">
         /// <see cref="ErrorKind.TimedOut"/>; <see cref="ErrorKind.Detached"/> once the listener is disposed of; <see
         /// cref="ErrorKind.NoSpace"/> if there is no memory for a bus and <see cref="ErrorKind.Os"/> if there are no descriptors
-        /// left (the connector was told, and the listener goes on at the next call). What connectors do wrong is no error here: see
+        /// left (the connectors were told; the listener goes on at the next call, and looks for more after 100 ms). What connectors do wrong is no error here: see
         /// <see cref="LastRefusal"/>.
         /// </exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
@@ -165,15 +170,8 @@ namespace Ramway
             {
                 return;
             }
-            try
-            {
-                // While our lock says that this name is ours. A connector that comes in between is told by the hang-up.
-                _place.Clear();
-            }
-            catch (RamwayException)
-            {
-                // Somebody put something else there, or took the directory away: nothing of ours is left to remove.
-            }
+            // While our lock says that this name is ours. A connector that comes in between is told by the hang-up.
+            _place.ClearOwn();
             _reception.Close();
             _socket.Dispose();
             _link.Close();

@@ -104,7 +104,7 @@ namespace Ramway
                         throw Errors.Fail(ErrorKind.AlreadyExists, reason + "; OpenOrCreate resumes it, Discard starts anew");
                     }
                 }
-                int removed = Remove(name.Dir, name.File, h.Kind);
+                int removed = Remove(name.Dir, name.File, name.Path, h.Kind);
                 if (removed < 0)
                 {
                     throw Errors.Os(removed, "removing the dead segment");

@@ -91,22 +91,16 @@ namespace Ramway
             Files.StatAt(dir, file, out Stat stat) >= 0 && stat.Id.Equals(id);
 
         /// <summary>
-        /// Unlinks a segment's name, and a dead listener's socket with it: 0 or a negated errno. The caller holds byte 0
+        /// Unlinks a dead segment's name, and a dead listener's socket with it: 0 or a negated errno. The caller holds byte 0
         /// exclusively.
         /// </summary>
-        internal static int Remove(int dir, string file, SegmentKind kind)
+        internal static int Remove(int dir, string file, string path, SegmentKind kind)
         {
             if (kind == SegmentKind.Listener)
             {
+                // Whatever comes of it, the segment goes.
                 string socket = Names.SocketOf(file);
-                if (Files.StatAt(dir, socket, out Stat stat) >= 0 && stat.IsSocket)
-                {
-                    int removed = Files.Unlink(dir, socket);
-                    if (removed < 0 && removed != -Errno.ENOENT)
-                    {
-                        return removed;
-                    }
-                }
+                SocketName.RemoveDead(dir, socket, path.Substring(0, path.LastIndexOf('/') + 1) + socket, out _, out _);
             }
             int result = Files.Unlink(dir, file);
             return result == -Errno.ENOENT ? 0 : result;

@@ -183,7 +183,8 @@ namespace Ramway
             }
             if (!Undelivered.MustStay(page, h))
             {
-                Named.Remove(_dir, _file, h.Kind);
+                // Of a listener the segment only: its socket is its own to remove.
+                Files.Unlink(_dir, _file);
             }
         }
     }

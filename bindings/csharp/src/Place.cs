@@ -6,13 +6,15 @@ namespace Ramway
     /// <summary>
     /// Where a listener is: its socket, and the segment whose lock says that it lives, in a directory that is held open. For a
     /// plain name that is the segment's, and the socket is NAME.sock beside it; a path is the socket's, and the segment is
-    /// PATH.lock.
+    /// PATH.lock, but for the path of a name's own socket, which meets the name at the same lock (ABI.md, section 10).
     /// </summary>
     internal sealed class Place : IDisposable
     {
         private readonly SegmentName _directory;
         private readonly string _segmentFile;
         private readonly string _socketFile;
+        // The socket that we bound.
+        private FileId? _bound;
 
         private Place(SegmentName directory, string segment, string segmentFile, string socketFile)
         {
@@ -40,10 +42,44 @@ namespace Ramway
                 throw Errors.Fail(ErrorKind.InvalidArgument, "a listener's name must not end in .lock");
             }
             SegmentName directory = SegmentName.Resolve(text, create);
-            return isPath
-                ? new Place(directory, text + ".lock", directory.File + ".lock", directory.File)
-                : new Place(directory, text, directory.File, directory.File + ".sock");
+            if (!isPath)
+            {
+                return new Place(directory, text, directory.File, directory.File + ".sock");
+            }
+            string? name = NameOf(directory.File);
+            return name != null && IsRamwayDirectory(directory.Dir)
+                ? new Place(directory, text.Substring(0, text.LastIndexOf('/') + 1) + name, name, directory.File)
+                : new Place(directory, text + ".lock", directory.File + ".lock", directory.File);
         }
+
+        /// <summary>The listener's name whose socket would have this file name in the Ramway directory, or null.</summary>
+        private static string? NameOf(string file)
+        {
+            const string suffix = ".sock";
+            if (!file.EndsWith(suffix, StringComparison.Ordinal))
+            {
+                return null;
+            }
+            string name = file.Substring(0, file.Length - suffix.Length);
+            return Names.IsValid(name) && !name.EndsWith(".lock", StringComparison.Ordinal) ? name : null;
+        }
+
+        /// <summary>However the two are written.</summary>
+        private static bool IsRamwayDirectory(int dir)
+        {
+            string root = Names.Directory();
+            int other = Names.CanBePath(root) ? Files.OpenDir(root, true) : -1;
+            if (other < 0)
+            {
+                return false;
+            }
+            bool same = Files.Stat(dir, out Stat a) >= 0 && Files.Stat(other, out Stat b) >= 0 && a.Id.Equals(b.Id);
+            Files.Close(other);
+            return same;
+        }
+
+        /// <summary>The directory, for its user as long as this lives.</summary>
+        internal int Dir => _directory.Dir;
 
         public void Dispose() => _directory.Dispose();
 
@@ -70,28 +106,36 @@ namespace Ramway
             return path;
         }
 
-        /// <summary>Removes a dead listener's socket. The caller holds the listener's lock. Anything that is not a socket stays
-        /// and is an error.</summary>
+        /// <summary>Removes a dead socket. The caller holds the listener's lock. Anything else stays and is an error.</summary>
         internal void Clear()
         {
-            int found = Files.StatAt(_directory.Dir, _socketFile, out Stat stat);
-            if (found == -Errno.ENOENT)
+            int result = SocketName.RemoveDead(_directory.Dir, _socketFile, SocketPath, out SocketState state, out Stat found);
+            if (result < 0)
             {
-                return;
+                throw Errors.Os(result, "removing the dead socket " + SocketPath);
             }
-            if (found < 0)
+            switch (state)
             {
-                throw Errors.Os(found, "looking at " + SocketPath);
+                case SocketState.NoSocket:
+                    throw Errors.Fail(ErrorKind.AlreadyExists,
+                        $"{SocketPath} is {found.Describe()}, not a socket; it is left as it is: move it or pick another name");
+                case SocketState.Live:
+                    throw Foreign();
             }
-            if (!stat.IsSocket)
+        }
+
+        private RamwayException Foreign() => Errors.Fail(ErrorKind.AlreadyExists,
+            $"{SocketPath}: a program that does not hold Ramway's lock is listening there; stop it, or pick another name");
+
+        /// <summary>
+        /// Removes the socket that <see cref="Listen"/> bound, while it is still open, and no other that has come in its place.
+        /// </summary>
+        internal void ClearOwn()
+        {
+            if (_bound is FileId own)
             {
-                throw Errors.Fail(ErrorKind.AlreadyExists,
-                    $"{SocketPath} is {stat.Describe()}, not a socket; it is left as it is: move it or pick another name");
-            }
-            int removed = Files.Unlink(_directory.Dir, _socketFile);
-            if (removed < 0 && removed != -Errno.ENOENT)
-            {
-                throw Errors.Os(removed, "removing the dead socket " + SocketPath);
+                // What cannot be removed now is found dead by the next listener.
+                SocketName.RemoveIfSame(_directory.Dir, _socketFile, own);
             }
         }
 
@@ -110,6 +154,7 @@ namespace Ramway
             }
             catch
             {
+                ClearOwn();
                 Files.Close(fd);
                 throw;
             }
@@ -124,9 +169,17 @@ namespace Ramway
                 throw Errors.Os(result, "setting the mode of a socket");
             }
             result = Sockets.Bind(fd, path);
+            if (result == -Errno.EADDRINUSE)
+            {
+                throw Foreign();
+            }
             if (result < 0)
             {
                 throw Errors.Os(result, "binding " + SocketPath);
+            }
+            if (Files.StatAt(_directory.Dir, _socketFile, out Stat own) >= 0 && own.IsSocket)
+            {
+                _bound = own.Id;
             }
             result = Sockets.SocketMode(_directory.Dir, _socketFile, mode);
             if (result == -Errno.ENOTSOCK)
@@ -140,8 +193,6 @@ namespace Ramway
             }
             if (result < 0)
             {
-                // Ours, just bound, under the listener's lock.
-                Files.Unlink(_directory.Dir, _socketFile);
                 throw Errors.Os(result, "listening at " + SocketPath);
             }
         }

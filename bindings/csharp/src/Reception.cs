@@ -12,21 +12,29 @@ namespace Ramway
     internal sealed unsafe class Reception
     {
         /// <summary>
-        /// How many handshakes, and buses that nobody has taken yet, there are at a time; more connectors wait in the backlog.
+        /// How many handshakes, and buses that nobody has taken yet, there are at a time. One more connector takes the place of
+        /// the handshake that has been silent the longest, or waits in the backlog where none is.
         /// </summary>
         internal const int Places = 64;
+
+        /// <summary>How long no connection is looked for after one could not be accepted for want of descriptors.</summary>
+        private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(100);
 
         private readonly BusPlan _plan;
         private readonly ListenOptions _options;
         private readonly Descriptor _socket;
+        private readonly int _directory;
         private readonly Thread _thread;
         private readonly Signal _signal = new Signal();
 
         // The thread's own.
         private readonly List<Greeting> _greetings = new List<Greeting>();
-        private readonly Sockets.PollFd[] _polled = new Sockets.PollFd[Places + 2];
+        private readonly Sockets.PollFd[] _polled = new Sockets.PollFd[Places + 3];
         // How many more connectors may be told that they are welcome.
         private int _welcomes;
+        // A descriptor that is given up to tell a connector that there are none; -1 if it was lost to somebody else.
+        private int _reserve;
+        private Deadline? _pause;
 
         // Under the lock of the object.
         private readonly object _counters = new object();
@@ -34,13 +42,15 @@ namespace Ramway
         private RamwayException? _lastRefusal;
 
         /// <summary>The socket stays the caller's, and open until <see cref="Close"/> has returned.</summary>
-        internal Reception(BusPlan plan, ListenOptions options, Descriptor socket, int peers, string path)
+        internal Reception(BusPlan plan, ListenOptions options, Descriptor socket, int peers, Place place)
         {
             _plan = plan;
             _options = options;
             _socket = socket;
             _welcomes = peers;
-            Queue = new AcceptQueue(path, _signal);
+            _directory = place.Dir;
+            _reserve = Files.Dup(_directory);
+            Queue = new AcceptQueue(place.SocketPath, _signal);
             _thread = new Thread(Run) { IsBackground = true, Name = "ramway listener" };
             _thread.Start();
         }
@@ -76,6 +86,10 @@ namespace Ramway
         {
             Queue.Close();
             _thread.Join();
+            if (_reserve >= 0)
+            {
+                Files.Close(_reserve);
+            }
             _signal.Dispose();
         }
 
@@ -132,6 +146,10 @@ namespace Ramway
                 _polled[i + 2] = new Sockets.PollFd { Fd = fd, Events = Sockets.PollIn };
                 next = Deadline.First(next, IsFree(greeting) ? Deadline.In(TimeSpan.Zero) : greeting.Deadline);
             }
+            if (_pause is Deadline pause)
+            {
+                next = Deadline.First(next, pause);
+            }
             return _greetings.Count + 2;
         }
 
@@ -139,15 +157,31 @@ namespace Ramway
         /// is to be waited for.</summary>
         private bool TakeConnections()
         {
+            if (_pause is Deadline pause)
+            {
+                if (!pause.Passed)
+                {
+                    return false;
+                }
+                _pause = null;
+            }
             bool nudged = false;
-            while (true)
+            // Not for ever: those who are in the middle of a handshake have their turn too.
+            for (int taken = 0; ; taken++)
             {
                 bool wanted = Queue.Wanted(out bool again, out int ready);
                 // Who has asked without waiting has those seen to who are there now.
                 nudged |= again;
-                if (!(wanted || nudged) || ready + _greetings.Count >= Places)
+                bool full = ready + _greetings.Count >= Places;
+                if (!(wanted || nudged) || full && _greetings.TrueForAll(greeting => greeting.Parked))
                 {
                     return false;
+                }
+                if (taken == Places)
+                {
+                    // For those who have asked without waiting as well: they are still there at the next round.
+                    Queue.Nudge();
+                    return wanted;
                 }
                 int fd = Sockets.Accept(ListeningSocket);
                 switch (-fd)
@@ -159,6 +193,18 @@ namespace Ramway
                     case Errno.ECONNABORTED:
                         continue;
                 }
+                if (fd == -Errno.EMFILE || fd == -Errno.ENFILE)
+                {
+                    bool told = TurnAway();
+                    if (told || _reserve < 0)
+                    {
+                        Queue.Report(NoDescriptors(fd, "accepting a connection"));
+                        _pause = Deadline.In(Pause);
+                        return false;
+                    }
+                    // Nobody is there: one that comes is looked for then.
+                    return wanted;
+                }
                 if (fd < 0)
                 {
                     // One call has to take it, so a failure that lasts does not spin.
@@ -166,7 +212,81 @@ namespace Ramway
                     nudged = false;
                     continue;
                 }
+                if (full)
+                {
+                    MakeRoom();
+                }
                 Begin(fd);
+            }
+        }
+
+        /// <summary>
+        /// Tells all who are in the backlog that there are no descriptors, by one that was kept for it. False: nobody is there.
+        /// </summary>
+        private bool TurnAway()
+        {
+            bool told = false;
+            while (true)
+            {
+                if (_reserve < 0)
+                {
+                    _reserve = Files.Dup(_directory);
+                }
+                if (_reserve < 0)
+                {
+                    return told;
+                }
+                Files.Close(_reserve);
+                int fd = Sockets.Accept(ListeningSocket);
+                if (fd >= 0)
+                {
+                    // It may be gone, which changes nothing.
+                    _ = Handshake.Send(fd, HandshakeType.Refuse, ErrorKind.NoSpace, 0, -1);
+                    Files.Close(fd);
+                    told = true;
+                }
+                _reserve = Files.Dup(_directory);
+                if (fd == -Errno.EINTR || fd == -Errno.ECONNABORTED)
+                {
+                    continue;
+                }
+                if (fd < 0)
+                {
+                    return told;
+                }
+                Count(Errors.Fail(ErrorKind.NoSpace, "there were no descriptors left for this connector"));
+            }
+        }
+
+        private static RamwayException NoDescriptors(int errno, string doing) => Errors.Os(errno, doing +
+            "; those who connected were told that there are no descriptors left: raise the limit (ulimit -n, RLIMIT_NOFILE)");
+
+        /// <summary>
+        /// Ends the handshake that has been silent the longest: the oldest whose HELLO is not whole, else the oldest whose ACK is
+        /// due, each after one more look.
+        /// </summary>
+        private void MakeRoom()
+        {
+            foreach (HandshakeType due in new[] { HandshakeType.Hello, HandshakeType.Ack })
+            {
+                foreach (Greeting greeting in _greetings.ToArray())
+                {
+                    if (greeting.Over || greeting.Parked || greeting.Due != due)
+                    {
+                        continue;
+                    }
+                    Advance(greeting);
+                    if (!greeting.Over && !greeting.Parked && greeting.Due == due)
+                    {
+                        Failed(greeting, Errors.Fail(ErrorKind.TimedOut,
+                            Places + " handshakes were under way, and this connector was silent the longest"));
+                    }
+                    if (greeting.Over)
+                    {
+                        _greetings.RemoveAll(over => over.Over);
+                        return;
+                    }
+                }
             }
         }
 
@@ -236,9 +356,15 @@ namespace Ramway
             }
             catch (RamwayException e)
             {
+                bool noDescriptors = e.Errno == Errno.EMFILE || e.Errno == Errno.ENFILE;
                 // It may be gone, which changes nothing.
-                _ = greeting.End.Send(HandshakeType.Refuse, e.Kind);
+                _ = greeting.End.Send(HandshakeType.Refuse, noDescriptors ? ErrorKind.NoSpace : e.Kind);
                 greeting.Dispose();
+                if (noDescriptors)
+                {
+                    e = NoDescriptors(e.Errno, "making a bus");
+                    _pause = Deadline.In(Pause);
+                }
                 Queue.Report(e);
                 return;
             }

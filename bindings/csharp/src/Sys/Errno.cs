@@ -13,6 +13,7 @@ namespace Ramway.Sys
         internal const int EEXIST = 17;
         internal const int ENOTDIR = 20;
         internal const int EINVAL = 22;
+        internal const int ENFILE = 23;
         internal const int EMFILE = 24;
         internal const int ENOSPC = 28;
         internal const int EROFS = 30;
@@ -21,6 +22,7 @@ namespace Ramway.Sys
         internal const int ELOOP = 40;
         internal const int ENOTSOCK = 88;
         internal const int EOPNOTSUPP = 95;
+        internal const int EADDRINUSE = 98;
         internal const int ECONNABORTED = 103;
         internal const int ECONNRESET = 104;
         internal const int ETIMEDOUT = 110;
