@@ -1,14 +1,15 @@
 //! What callers pass: names, time-outs, wait policies, bytes.
 
+use crate::dlpack::{LARGE, copy_bytes};
 use crate::errors::error;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyDict, PyInt, PyMemoryView, PySlice, PyString};
+use pyo3::{ffi, intern};
 use ramway::{ErrorKind, WaitPolicy};
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `str` or `os.PathLike`; the core decides what a good name is.
 pub(crate) struct Name(pub(crate) PathBuf);
@@ -43,6 +44,12 @@ impl Timeout {
     pub(crate) const FOREVER: Self = Self(None);
     pub(crate) const NOW: Self = Self(Some(Duration::ZERO));
     pub(crate) const SECOND: Self = Self(Some(Duration::from_secs(1)));
+
+    /// What is left of it at any time from now on.
+    pub(crate) fn counting(self) -> impl Fn() -> Self {
+        let deadline = self.0.and_then(|timeout| Instant::now().checked_add(timeout));
+        move || Self(deadline.map(|at| at.saturating_duration_since(Instant::now())))
+    }
 
     /// For calls of the core that know no "for ever".
     pub(crate) fn limit(self) -> Duration {
@@ -116,9 +123,37 @@ impl Bytes {
         Self::get(object, ffi::PyBUF_SIMPLE)
     }
 
-    /// The same, to write to.
+    /// The same, for a message.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for addresses of Python objects, which mean nothing in another process.
+    #[inline]
+    pub(crate) fn of_message(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let bytes = Self::of(object)?;
+        if !object.is_exact_instance_of::<PyByteArray>() {
+            refuse_objects(object)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The same, to write a message to.
     pub(crate) fn writable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::get(object, ffi::PyBUF_WRITABLE)
+        let bytes = Self::get(object, ffi::PyBUF_WRITABLE)?;
+        refuse_objects(object)?;
+        Ok(bytes)
+    }
+
+    /// Bytes in a row that are only bytes (`B`); `None` for all else.
+    fn plain(object: &Bound<'_, PyAny>) -> Option<Self> {
+        let bytes = Self::get(object, ffi::PyBUF_ND | ffi::PyBUF_FORMAT).ok()?;
+        (bytes.view.ndim == 1 && bytes.view.itemsize == 1 && bytes.format().is_none_or(|format| format == b"B"))
+            .then_some(bytes)
+    }
+
+    /// What the elements are, where the buffer says so.
+    fn format(&self) -> Option<&[u8]> {
+        // SAFETY: a string that lives as long as the view.
+        (!self.view.format.is_null()).then(|| unsafe { CStr::from_ptr(self.view.format) }.to_bytes())
     }
 
     #[inline]
@@ -165,6 +200,51 @@ unsafe impl Send for Bytes {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes {}
 
+/// `InvalidArgument` if the elements of a buffer hold Python objects.
+fn refuse_objects(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = object.py();
+    let refused = |what: String| {
+        let text = format!("{what} has Python objects in it, which mean nothing in another process");
+        Err(error(py, ErrorKind::InvalidArgument, text))
+    };
+    // NumPy's, which has no format for some dtypes.
+    if let Ok(descr) = object.getattr(intern!(py, "dtype")) {
+        let objects = descr.getattr(intern!(py, "hasobject")).and_then(|has| has.is_truthy());
+        return if objects.unwrap_or(false) { refused(format!("an array of {descr}")) } else { Ok(()) };
+    }
+    match Bytes::get(object, ffi::PyBUF_ND | ffi::PyBUF_FORMAT) {
+        Ok(bytes) if bytes.format().is_some_and(has_objects) => refused("this buffer".into()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a `struct` format has an `O`, outside of the names of fields (`:name:`).
+fn has_objects(format: &[u8]) -> bool {
+    format.split(|&letter| letter == b':').step_by(2).any(|part| part.contains(&b'O'))
+}
+
+/// `owner[key] = value` as a memoryview of the owner does it; large pieces without the interpreter lock.
+pub(crate) fn assign<'py, T>(
+    owner: &Bound<'py, T>,
+    key: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let (py, owner) = (owner.py(), owner.as_any());
+    if let Ok(slice) = key.cast::<PySlice>()
+        && let Some(from) = Bytes::plain(value)
+        && from.len() >= LARGE
+    {
+        let to = Bytes::get(owner, ffi::PyBUF_WRITABLE)?;
+        let place = slice.indices(to.len() as isize)?;
+        if place.step == 1 && place.slicelength == from.len() {
+            // Both are exported, and stay.
+            copy_bytes(py, from.view.buf.cast(), to.as_mut_ptr().wrapping_add(place.start as usize), from.len());
+            return Ok(());
+        }
+    }
+    PyMemoryView::from(owner)?.set_item(key, value)
+}
+
 /// Keyword arguments that are taken one by one; what is left over is a mistake.
 pub(crate) struct Options<'py> {
     left: Bound<'py, PyDict>,
@@ -187,16 +267,37 @@ impl<'py> Options<'py> {
         if value.is_none() {
             return Ok(None);
         }
-        value.extract().map(Some).map_err(|e| named(self.left.py(), name, e))
+        value.extract().map(Some).map_err(|e| named(&value, name, e))
+    }
+
+    /// Whether it was given, be it as None.
+    pub(crate) fn has(&self, name: &str) -> PyResult<bool> {
+        self.left.contains(name)
     }
 
     pub(crate) fn flag(&mut self, name: &str, default: bool) -> PyResult<bool> {
         Ok(self.get(name)?.unwrap_or(default))
     }
 
-    /// Seconds.
-    pub(crate) fn seconds(&mut self, name: &str) -> PyResult<Option<Duration>> {
-        self.get::<f64>(name)?.map(|seconds| duration(self.left.py(), seconds)).transpose()
+    /// Seconds; given as None, as long as it takes.
+    pub(crate) fn timeout(&mut self, name: &str, default: Timeout) -> PyResult<Timeout> {
+        if !self.has(name)? {
+            return Ok(default);
+        }
+        Ok(self.get::<Timeout>(name)?.unwrap_or(Timeout::FOREVER))
+    }
+
+    /// `InvalidArgument` for an option that only a call which makes something new has a use for.
+    pub(crate) fn refuse(&self, call: &str, name: &str, belongs_to: &str) -> PyResult<()> {
+        match self.left.get_item(name)? {
+            Some(value) if value.is_none() || value.is(PyBool::new(value.py(), false)) => self.left.del_item(name),
+            // What is neither a number nor a bool is told so when it is taken.
+            Some(value) if value.is_instance_of::<PyInt>() => {
+                let text = format!("{name}={value}: {name} applies to {belongs_to} only, and {call} would ignore it");
+                Err(error(self.left.py(), ErrorKind::InvalidArgument, text))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What was given, after everything known was taken.
@@ -208,13 +309,52 @@ impl<'py> Options<'py> {
     }
 }
 
+/// Hands the options of these names that were given to the methods of these names of a core builder.
+macro_rules! pass {
+    ($options:ident => $builder:ident: $($name:ident),*) => {
+        $(if let Some(value) = $options.get(stringify!($name))? {
+            $builder = $builder.$name(value);
+        })*
+    };
+}
+pub(crate) use pass;
+
 /// The same error with the argument's name before its text, where it is one of the built-in ones for arguments.
-fn named(py: Python<'_>, name: &str, cause: PyErr) -> PyErr {
+fn named(value: &Bound<'_, PyAny>, name: &str, cause: PyErr) -> PyErr {
+    let py = value.py();
     if cause.is_instance_of::<PyTypeError>(py) {
-        PyTypeError::new_err(format!("{name}: {}", cause.value(py)))
-    } else if cause.is_instance_of::<PyOverflowError>(py) {
-        error(py, ErrorKind::InvalidArgument, format!("{name}: {}", cause.value(py)))
-    } else {
-        cause
+        return PyTypeError::new_err(format!("{name}: {}", cause.value(py)));
     }
+    if !cause.is_instance_of::<PyOverflowError>(py) {
+        return cause;
+    }
+    let text = match value.lt(0) {
+        Ok(true) => format!("{name}={value}: expected an integer from 0 on"),
+        Ok(false) => format!("{name}={value}: this integer is too large"),
+        Err(_) => format!("{name}={value}: {}", cause.value(py)),
+    };
+    error(py, ErrorKind::InvalidArgument, text)
+}
+
+/// Integer arguments, each by a function of its name: its errors say which one it is.
+macro_rules! integers {
+    ($($name:ident: $type:ty,)*) => {
+        $(pub(crate) fn $name(value: &Bound<'_, PyAny>) -> PyResult<$type> {
+            value.extract().map_err(|e: PyErr| {
+                // pyo3 says itself whose type is wrong.
+                if e.is_instance_of::<PyTypeError>(value.py()) { e } else { named(value, stringify!($name), e) }
+            })
+        })*
+    };
+}
+
+integers! {
+    type_id: u32,
+    tag: u64,
+    n: usize,
+    max: usize,
+    offset: usize,
+    size: u64,
+    capacity: u64,
+    count: u32,
 }

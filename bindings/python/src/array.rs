@@ -1,9 +1,9 @@
 //! Many small messages of one size as one NumPy array, either way.
 
 use crate::args::Timeout;
-use crate::bus::Bus;
+use crate::dlpack::LARGE;
 use crate::elements::{Buffer, copy_n, invalid};
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, is_ours};
 use crate::numpy::{Numpy, size_of};
 use crate::patience::{round_of, wait};
 use crate::receiver::Receiver;
@@ -16,8 +16,6 @@ use ramway::ring::raw::Patience;
 use ramway::{ErrorKind, Result};
 use std::time::{Duration, Instant};
 
-/// Arrays from this size on are filled and sent without the interpreter lock.
-const LARGE: usize = 1 << 18;
 /// Rows are published together up to so many bytes: enough to spread what publishing costs, few enough for the receiver
 /// to begin while the rest is written.
 const CHUNK: usize = 8 << 10;
@@ -30,40 +28,46 @@ impl Receiver {
     ///
     /// For many small messages, of a structured dtype for example: one call instead of a loop. It ends before a message
     /// of another length; if that is the next one, InvalidArgumentError names both sizes and the message stays.
-    #[pyo3(signature = (dtype, max, timeout = Timeout::FOREVER), text_signature = "($self, dtype, max, timeout=None)")]
+    #[pyo3(signature = (dtype, max = 1024, timeout = Timeout::FOREVER),
+           text_signature = "($self, dtype, max=1024, timeout=None)")]
     pub(crate) fn recv_array<'py>(
         slf: &Bound<'py, Self>,
         dtype: &Bound<'py, PyAny>,
-        max: usize,
+        #[pyo3(from_py_with = crate::args::max)] max: usize,
         timeout: Timeout,
     ) -> PyResult<Bound<'py, PyAny>> {
         recv(slf, dtype, max, timeout)
     }
 }
 
-/// The same of `bus.receiver` and `bus.sender`.
-#[pymethods]
-impl Bus {
-    /// `Receiver.recv_array`.
-    #[pyo3(signature = (dtype, max, timeout = Timeout::FOREVER), text_signature = "($self, dtype, max, timeout=None)")]
-    fn recv_array<'py>(&self, dtype: &Bound<'py, PyAny>, max: usize, timeout: Timeout) -> PyResult<Bound<'py, PyAny>> {
-        recv(self.rx(dtype.py())?, dtype, max, timeout)
-    }
-
-    /// `Sender.send_array`.
-    #[pyo3(signature = (array, type_id = 0))]
-    fn send_array(&self, array: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
-        send(self.tx_bound(array.py())?, array, type_id)
-    }
-}
-
 #[pymethods]
 impl Sender {
-    /// Sends each row of an array (each element, if it has one dimension) as a message of its own, published in chunks,
-    /// waiting for room as long as it takes. Gives how many. What fails is raised; the rows before it were sent.
-    #[pyo3(signature = (array, type_id = 0))]
-    pub(crate) fn send_array(slf: &Bound<'_, Self>, array: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
-        send(slf, array, type_id)
+    /// Sends each row of an array (each element, if it has one dimension) as a message of its own, all with this type and
+    /// tag, published in chunks, waiting for room, for all of them together up to `timeout` seconds. Gives how many.
+    ///
+    /// An error, TimedOutError too, is raised if it meets the first row. A later one ends the call with the number sent
+    /// so far, and the next call meets it.
+    #[pyo3(signature = (array, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
+           text_signature = "($self, array, type_id=0, tag=0, *, timeout=None)")]
+    pub(crate) fn send_array(
+        slf: &Bound<'_, Self>,
+        array: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+        timeout: Timeout,
+    ) -> PyResult<usize> {
+        send(slf, array, 0, type_id, tag, Some(timeout))
+    }
+
+    /// Sends the rows from the given one on that there is room for; FullError if there is none. For `ramway._aio`.
+    fn _try_send_rows(
+        slf: &Bound<'_, Self>,
+        array: &Bound<'_, PyAny>,
+        first: usize,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<usize> {
+        send(slf, array, first, type_id, tag, None)
     }
 }
 
@@ -171,8 +175,15 @@ impl Fill {
     }
 }
 
-/// `Sender.send_array`.
-fn send(slf: &Bound<'_, Sender>, array: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
+/// `Sender.send_array`, from a row on; without a time-out, what there is room for.
+fn send(
+    slf: &Bound<'_, Sender>,
+    array: &Bound<'_, PyAny>,
+    first: usize,
+    type_id: u32,
+    tag: u64,
+    timeout: Option<Timeout>,
+) -> PyResult<usize> {
     let (py, sender) = (slf.py(), slf.get());
     check_type_id(py, type_id)?;
     let numpy = Numpy::get(py)?;
@@ -183,26 +194,37 @@ fn send(slf: &Bound<'_, Sender>, array: &Bound<'_, PyAny>, type_id: u32) -> PyRe
     // Only for what it refuses: the size of a row is that of its elements together.
     size_of(&array.getattr("dtype")?)?;
     let rows = array.len()?;
-    if rows == 0 {
+    if rows <= first {
         return Ok(0);
     }
     let array = numpy.ascontiguousarray(&array)?;
     let buffer = Buffer::get(&array, ffi::PyBUF_SIMPLE)?;
     let size = buffer.view.len as usize / rows;
-    let mut rest = Rows { from: buffer.view.buf.cast(), size, left: rows, unflushed: 0, type_id };
+    let from = buffer.view.buf.cast::<u8>().wrapping_add(first * size);
+    let mut rest = Rows { from, size, left: rows - first, unflushed: 0, type_id, tag };
     let mut core = sender.begin(py, type_id)?;
     let end: &mut ramway::Sender = &mut core;
-    let outcome =
-        if rows.saturating_mul(size) < LARGE { rest.send(end, Patience::None) } else { Err(ErrorKind::Full.into()) };
-    let outcome = match outcome {
-        Err(e) if e.kind() == ErrorKind::Full => {
+    let large = rest.left.saturating_mul(size) >= LARGE;
+    let outcome = if !large {
+        rest.send(end, Patience::None)
+    } else if timeout.is_none() {
+        py.detach(|| rest.send(end, Patience::None))
+    } else {
+        Err(ErrorKind::Full.into())
+    };
+    let outcome = match (outcome, timeout) {
+        (Err(e), Some(timeout)) if e.kind() == ErrorKind::Full => {
             let rest = &mut rest;
             let all = |patience| rest.send(end, patience);
-            wait(py, Timeout::FOREVER, round_of(sender.policy.get()), all, |_| Ok(()))
+            wait(py, timeout, round_of(sender.policy.get()), all, |py| sender.core.check_open(py))
         }
-        outcome => outcome.or_raise(py),
+        (outcome, _) => outcome.or_raise(py),
     };
-    core.flush().or_raise(py).and(outcome).map(|()| rows)
+    let sent = rows - first - rest.left;
+    match core.flush().or_raise(py).and(outcome) {
+        Err(e) if sent == 0 || !is_ours(py, &e) => Err(e),
+        _ => Ok(sent),
+    }
 }
 
 /// The rows that are still to be sent.
@@ -212,6 +234,7 @@ struct Rows {
     left: usize,
     unflushed: usize,
     type_id: u32,
+    tag: u64,
 }
 
 // SAFETY: an address in an array whose buffer the caller keeps.
@@ -235,7 +258,7 @@ impl Rows {
             unsafe { to.copy_from_nonoverlapping(self.from, self.size) };
             self.unflushed += self.size + 16;
             let flush = self.unflushed >= CHUNK;
-            raw.commit(self.size, self.type_id, 0, flush)?;
+            raw.commit(self.size, self.type_id, self.tag, flush)?;
             self.from = self.from.wrapping_add(self.size);
             self.left -= 1;
             if flush {

@@ -8,11 +8,12 @@ use crate::errors::beside_any;
 use crate::handle::Gil;
 use crate::operation::Operation;
 use crate::watch::{Watch, two_tasks};
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use std::ffi::CString;
 
 /// An operation that waits, for one task to await once.
 #[pyclass(frozen, module = "ramway._ramway", name = "Awaitable")]
@@ -88,6 +89,11 @@ impl Wait {
         }
     }
 
+    fn shown(&self, py: Python<'_>) -> String {
+        let whose = self.operation.handle().bind(py).repr().map(|text| text.to_string());
+        format!("<ramway awaitable: {} of {}>", self.operation.what(), whose.unwrap_or_default())
+    }
+
     #[inline(never)]
     fn wait(&self, py: Python<'_>) -> PyResult<Step> {
         self.operation.check(py)?;
@@ -103,6 +109,26 @@ impl Wait {
         }
         self.stage.set(Stage::Waiting(waiting));
         Ok(Step::Yield(watch.into_any()))
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if !matches!(self.stage.replace(Stage::Done), Stage::New) {
+            return;
+        }
+        // As a coroutine that nobody awaited says: nothing was taken or sent.
+        let _ = Python::try_attach(|py| {
+            beside_any(py, || {
+                let text = format!("{} was never awaited", self.shown(py));
+                let warned = CString::new(text)
+                    .map_err(PyErr::from)
+                    .and_then(|text| PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1));
+                if let Err(raised) = warned {
+                    raised.write_unraisable(py, None);
+                }
+            })
+        });
     }
 }
 
@@ -178,8 +204,7 @@ impl Wait {
         self.close();
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let what = self.operation.what();
-        Ok(format!("<ramway awaitable: {what} of {}>", self.operation.handle().bind(py).repr()?))
+    fn __repr__(&self, py: Python<'_>) -> String {
+        self.shown(py)
     }
 }

@@ -1,18 +1,15 @@
 //! `ramway.Bus`: two rings between a listener and a connector, as one object.
 
-use crate::args::{Name, Policy, Timeout};
-use crate::awaitable::Wait;
+use crate::args::{Name, Options, Policy, Timeout};
 use crate::errors::{self, OrRaise, error};
-use crate::listener::{self, Options};
-use crate::message::Message;
+use crate::listener::{self, How};
 use crate::patience::unless_signalled;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
-use crate::slot::Slot;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::PyDict;
 use ramway::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -44,7 +41,7 @@ impl Bus {
     }
 
     #[inline]
-    fn tx(&self, py: Python<'_>) -> PyResult<&Sender> {
+    pub(crate) fn tx(&self, py: Python<'_>) -> PyResult<&Sender> {
         Ok(self.sender.as_ref().ok_or_else(|| self.missing(py, "to"))?.get())
     }
 
@@ -101,49 +98,25 @@ impl Bus {
     /// Listens at `name`, takes one peer and removes the name again. Waits for the peer at most `timeout` seconds
     /// (`None`: as long as it takes). At most one connector is ever told that it is welcome.
     ///
-    /// The other arguments are those of `Listener`. Raises what `Listener` and its `accept` do.
+    /// The other arguments are those of `Listener.bind`. Raises what it and `accept` do.
     #[staticmethod]
-    #[pyo3(signature = (
-        name, capacity=1 << 20, *, to_peer=None, from_peer=None, align=16, mode=None, allow_uids=Vec::new(),
-        handshake_timeout=Timeout::SECOND, backlog=128, wait=Policy::HYBRID, membarrier=true, writable_views=false,
-        timeout=Timeout::FOREVER,
-    ), text_signature = "(name, capacity=1048576, *, to_peer=None, from_peer=None, align=16, mode=None, \
-        allow_uids=(), handshake_timeout=1.0, backlog=128, wait='hybrid', membarrier=True, writable_views=False, \
-        timeout=None)")]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    #[pyo3(signature = (name, capacity=1 << 20, **options), text_signature = "(name, capacity=1048576, *, to_peer=None, \
+        from_peer=None, align=16, mode=None, allow_uids=(), handshake_timeout=1.0, backlog=128, wait='hybrid', \
+        membarrier=True, writable_views=False, timeout=None)")]
     fn listen(
         py: Python<'_>,
         name: Name,
-        capacity: u64,
-        to_peer: Option<u64>,
-        from_peer: Option<u64>,
-        align: u32,
-        mode: Option<u32>,
-        allow_uids: Vec<u32>,
-        handshake_timeout: Timeout,
-        backlog: u32,
-        wait: Policy,
-        membarrier: bool,
-        writable_views: bool,
-        timeout: Timeout,
+        #[pyo3(from_py_with = crate::args::capacity)] capacity: u64,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let options = Options {
-            capacity,
-            to_peer,
-            from_peer,
-            align,
-            mode,
-            allow_uids,
-            handshake_timeout,
-            backlog,
-            wait,
-            membarrier,
-            writable_views,
-        };
-        let listener = py.detach(|| options.builder(&name).bind_one()).or_raise(py)?;
+        let mut options = Options::new(py, options)?;
+        let how = How::new(&name, capacity, &mut options)?;
+        let timeout = options.timeout("timeout", Timeout::FOREVER)?;
+        options.finish()?;
+        let listener = py.detach(|| how.builder.bind_one()).or_raise(py)?;
         let shown = name.shown();
         let core = listener::accept(py, &listener, &shown, timeout, |_| Ok(()))?;
-        Self::wrap(py, core, &shown, wait, writable_views)
+        Self::wrap(py, core, &shown, how.wait, how.writable_views)
     }
 
     /// Connects to the listener at `name` (or at the path of its socket), waiting at most `timeout` seconds (`None`: as
@@ -241,8 +214,8 @@ impl Bus {
             && self.receiver.as_ref().is_none_or(|receiver| receiver.get().closed())
     }
 
-    /// Closes both ends: the peer receives what was sent, then `ClosedError`. Views of messages keep their memory.
-    /// Raises `BusyError` while another thread is in a call of one of them.
+    /// Closes both ends: the peer receives what was sent, then `ClosedError`. Views of messages keep their memory. A
+    /// thread that waits in a call of one of them gets `DetachedError`.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         let sender = self.sender.as_ref().map_or(Ok(()), |sender| sender.get().close(py));
         let receiver = self.receiver.as_ref().map_or(Ok(()), |receiver| receiver.get().close(py));
@@ -253,92 +226,17 @@ impl Bus {
         }
     }
 
-    /// `Sender.send`.
-    #[pyo3(signature = (data, type_id=0, tag=0, *, timeout=Timeout::FOREVER),
-           text_signature = "($self, data, type_id=0, tag=0, *, timeout=None)")]
-    fn send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<()> {
-        self.tx(data.py())?.send(data, type_id, tag, timeout)
+    /// Closes both ends without telling the peer that this was all: it gets `PeerDeadError` after the last message, as if
+    /// this process had been killed.
+    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        let sender = self.sender.as_ref().map_or(Ok(()), |sender| sender.get().abandon(py));
+        let receiver = self.receiver.as_ref().map_or(Ok(()), |receiver| receiver.get().close(py));
+        sender.and(receiver)
     }
 
-    /// `Sender.try_send`.
-    #[pyo3(signature = (data, type_id=0, tag=0))]
-    fn try_send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<()> {
-        self.tx(data.py())?.try_send(data, type_id, tag)
-    }
-
-    /// `Sender.send_async`.
-    #[pyo3(signature = (data, type_id=0, tag=0))]
-    fn send_async(&self, data: Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<Wait> {
-        Sender::send_async(self.tx_bound(data.py())?, data.clone(), type_id, tag)
-    }
-
-    /// `Sender.reserve_async`.
-    #[pyo3(signature = (n, type_id=0, tag=0))]
-    fn reserve_async(&self, py: Python<'_>, n: usize, type_id: u32, tag: u64) -> PyResult<Wait> {
-        Sender::reserve_async(self.tx_bound(py)?, n, type_id, tag)
-    }
-
-    /// `Sender.send_batch`.
-    #[pyo3(signature = (messages, type_id=0))]
-    fn send_batch(&self, messages: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
-        self.tx(messages.py())?.send_batch(messages, type_id)
-    }
-
-    /// `Sender.reserve`.
-    #[pyo3(signature = (n, type_id=0, tag=0, *, timeout=Timeout::FOREVER),
-           text_signature = "($self, n, type_id=0, tag=0, *, timeout=None)")]
-    fn reserve(&self, py: Python<'_>, n: usize, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<Slot> {
-        Sender::reserve(self.tx_bound(py)?, n, type_id, tag, timeout)
-    }
-
-    /// `Sender.try_reserve`.
-    #[pyo3(signature = (n, type_id=0, tag=0))]
-    fn try_reserve(&self, py: Python<'_>, n: usize, type_id: u32, tag: u64) -> PyResult<Slot> {
-        Sender::try_reserve(self.tx_bound(py)?, n, type_id, tag)
-    }
-
-    /// `Receiver.recv`.
-    #[pyo3(signature = (timeout=Timeout::FOREVER), text_signature = "($self, timeout=None)")]
-    fn recv(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Py<Message>> {
-        Receiver::recv(self.rx(py)?, timeout)
-    }
-
-    /// `Receiver.try_recv`.
-    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<Message>>> {
-        Receiver::try_recv(self.rx(py)?)
-    }
-
-    /// `Receiver.recv_batch`.
-    #[pyo3(signature = (max, timeout=Timeout::FOREVER), text_signature = "($self, max, timeout=None)")]
-    fn recv_batch<'py>(&self, py: Python<'py>, max: usize, timeout: Timeout) -> PyResult<Bound<'py, PyList>> {
-        Receiver::recv_batch(self.rx(py)?, max, timeout)
-    }
-
-    /// `Receiver.recv_bytes`.
-    #[pyo3(signature = (timeout=Timeout::FOREVER), text_signature = "($self, timeout=None)")]
-    fn recv_bytes<'py>(&self, py: Python<'py>, timeout: Timeout) -> PyResult<Bound<'py, PyBytes>> {
-        self.rx(py)?.get().recv_bytes(py, timeout)
-    }
-
-    /// `Receiver.recv_into`.
-    #[pyo3(signature = (buffer, timeout=Timeout::FOREVER), text_signature = "($self, buffer, timeout=None)")]
-    fn recv_into(&self, buffer: &Bound<'_, PyAny>, timeout: Timeout) -> PyResult<usize> {
-        self.rx(buffer.py())?.get().recv_into(buffer, timeout)
-    }
-
-    /// `Receiver.recv_async`.
-    fn recv_async(&self, py: Python<'_>) -> PyResult<Wait> {
-        Ok(Receiver::recv_async(self.rx(py)?))
-    }
-
-    /// `Receiver.recv_batch_async`.
-    fn recv_batch_async(&self, py: Python<'_>, max: usize) -> PyResult<Wait> {
-        Receiver::recv_batch_async(self.rx(py)?, max)
-    }
-
-    /// `Receiver.recv_array_async`.
-    fn recv_array_async(&self, dtype: Bound<'_, PyAny>, max: usize) -> PyResult<Wait> {
-        Receiver::recv_array_async(self.rx(dtype.py())?, dtype.clone(), max)
+    /// `Receiver.fileno`.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        self.rx(py)?.get().fileno(py)
     }
 
     /// Iterates over the messages, as the receiver does.
@@ -354,9 +252,15 @@ impl Bus {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.close(py)
+    /// Closes, or after an exception abandons.
+    #[pyo3(signature = (kind, _value = None, _traceback = None, /))]
+    fn __exit__(
+        &self,
+        kind: &Bound<'_, PyAny>,
+        _value: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        if kind.is_none() { self.close(kind.py()) } else { self.abandon(kind.py()) }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

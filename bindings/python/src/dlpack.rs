@@ -19,7 +19,7 @@ const VERSION: Version = Version { major: 1, minor: 1 };
 const READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
 /// Copies from this size on are made without the interpreter lock.
-pub(crate) const LARGE: usize = 1 << 20;
+pub(crate) const LARGE: usize = 1 << 16;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -217,14 +217,14 @@ pub(crate) struct Addresses(pub(crate) *const u8, pub(crate) *mut u8);
 // SAFETY: addresses have no thread; who uses them answers for what is there.
 unsafe impl Send for Addresses {}
 
-/// Copies `len` bytes. Both ends stay what they are while the interpreter lock is given up: the callers hold exports of
-/// the one, and nobody else knows of the other.
+/// Copies `len` bytes, large ones without the interpreter lock. Both ends stay what they are meanwhile: the callers hold
+/// exports of them, or nobody else knows of them.
 pub(crate) fn copy_bytes(py: Python<'_>, from: *const u8, to: *mut u8, len: usize) {
     let ends = Addresses(from, to);
     let copy = move || {
         let Addresses(from, to) = { ends };
-        // SAFETY: the callers vouch for `len` bytes at both, which do not overlap.
-        unsafe { to.copy_from_nonoverlapping(from, len) }
+        // SAFETY: the callers vouch for `len` bytes at both.
+        unsafe { to.copy_from(from, len) }
     };
     if len >= LARGE { py.detach(copy) } else { copy() }
 }

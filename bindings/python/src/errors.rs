@@ -21,7 +21,17 @@ pub(crate) fn error(py: Python<'_>, kind: ErrorKind, text: impl AsRef<str>) -> P
     make(py, kind, text.as_ref(), None).unwrap_or_else(|broken| broken)
 }
 
+/// The exception for a failed call of the system.
+#[cold]
+pub(crate) fn os_error(py: Python<'_>, call: &str, cause: std::io::Error) -> PyErr {
+    let made = make(py, ErrorKind::Os, &format!("{call}: {cause}"), cause.raw_os_error());
+    made.unwrap_or_else(|broken| broken)
+}
+
 fn make(py: Python<'_>, kind: ErrorKind, text: &str, errno: Option<i32>) -> PyResult<PyErr> {
+    let more_descriptors =
+        "; this process has as many descriptors as it may: close some, or raise the limit (`ulimit -n`)";
+    let text = if errno == Some(libc::EMFILE) { &format!("{text}{more_descriptors}") } else { text };
     let kinds = KINDS.get_or_try_init(py, || {
         Ok::<_, PyErr>(py.import("ramway._errors")?.getattr("KINDS")?.cast_into::<PyTuple>()?.unbind())
     })?;
@@ -55,6 +65,13 @@ pub(crate) fn beside_any<R>(_py: Python<'_>, work: impl FnOnce() -> R) -> R {
         ffi::PyErr_Restore(kind, value, traceback);
         done
     }
+}
+
+/// Whether an exception is one of Ramway's, of whichever kind.
+#[cold]
+pub(crate) fn is_ours(py: Python<'_>, exception: &PyErr) -> bool {
+    let Some(kinds) = KINDS.get(py) else { return false };
+    kinds.bind(py).iter().any(|class| exception.is_instance(py, &class))
 }
 
 /// Whether an exception is that of a kind.

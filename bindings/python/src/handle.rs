@@ -1,7 +1,8 @@
 //! One core end behind a Python object: used by one thread at a time, and gone once it is closed.
 //!
 //! The interpreter lock orders everything here: fields change only while it is held. A call that waits gives it up while
-//! it uses the end, which is then marked as being in use.
+//! it uses the end, which is then marked as being in use. Closing does not wait for such a call: it ends its wait, and
+//! the call lets go of the end when it leaves ([`Using`]).
 
 use crate::errors::error;
 use pyo3::prelude::*;
@@ -56,8 +57,9 @@ pub(crate) struct Handle<T> {
     shut: Gil<bool>,
     /// `None` once it was taken. Touched by whoever set `busy`, and by nobody else.
     end: UnsafeCell<Option<T>>,
-    /// "sender", "receiver": for the texts of errors.
+    /// "sender", "receiver", and of what: for the texts of errors.
     what: &'static str,
+    name: Option<String>,
     /// Whose it is: in a fork's child nobody ends the calls that other threads were in.
     process: u32,
 }
@@ -66,12 +68,13 @@ pub(crate) struct Handle<T> {
 unsafe impl<T: Send> Sync for Handle<T> {}
 
 impl<T> Handle<T> {
-    pub(crate) fn new(end: T, what: &'static str) -> Self {
+    pub(crate) fn new(end: T, what: &'static str, name: Option<String>) -> Self {
         Self {
             busy: Gil::new(false),
             shut: Gil::new(false),
             end: UnsafeCell::new(Some(end)),
             what,
+            name,
             process: std::process::id(),
         }
     }
@@ -108,13 +111,22 @@ impl<T> Handle<T> {
         self.shut.get()
     }
 
-    /// From now on every call is told that the handle is closed. False if it was shut before; `Busy` while another
-    /// thread is in a call.
-    pub(crate) fn shut(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.busy.get() && !self.is_inherited() {
-            return Err(self.cannot(py));
-        }
-        Ok(!self.shut.replace(true))
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.get()
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// From now on every call is told that the handle is closed. False if it was shut before.
+    pub(crate) fn shut(&self) -> bool {
+        !self.shut.replace(true)
+    }
+
+    /// For a call that waits, between two rounds: `Detached` if the handle was shut meanwhile.
+    pub(crate) fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        if self.shut.get() { Err(self.cannot(py)) } else { Ok(()) }
     }
 
     /// The end itself, once; `None` while a thread uses it.
@@ -131,8 +143,11 @@ impl<T> Handle<T> {
     }
 
     #[cold]
-    fn cannot(&self, py: Python<'_>) -> PyErr {
-        let what = self.what;
+    pub(crate) fn cannot(&self, py: Python<'_>) -> PyErr {
+        let what = match &self.name {
+            Some(name) => format!("{} of '{name}'", self.what),
+            None => self.what.to_owned(),
+        };
         if self.shut.get() {
             error(py, ErrorKind::Detached, format!("this {what} is closed"))
         } else if self.is_inherited() {
@@ -169,5 +184,55 @@ impl<T> DerefMut for Entered<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         self.end
+    }
+}
+
+/// An object with an end, which can be closed while a call uses the end.
+pub(crate) trait Owner {
+    type End;
+
+    fn handle(&self) -> &Handle<Self::End>;
+
+    /// Nobody uses the end of a handle that is shut: lets go of it, unless something else keeps it.
+    fn left(&self);
+}
+
+/// Exclusive use of an owner's end, after which the end goes if the handle was closed meanwhile.
+pub(crate) struct Using<'a, O: Owner> {
+    /// Goes first: then nobody uses the end.
+    entered: Entered<'a, O::End>,
+    _leaving: Leaving<'a, O>,
+}
+
+struct Leaving<'a, O: Owner>(&'a O);
+
+impl<O: Owner> Drop for Leaving<'_, O> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.0.handle().is_shut() {
+            self.0.left();
+        }
+    }
+}
+
+impl<'a, O: Owner> Using<'a, O> {
+    #[inline(always)]
+    pub(crate) fn of(owner: &'a O, py: Python<'_>) -> PyResult<Self> {
+        Ok(Self { entered: owner.handle().enter(py)?, _leaving: Leaving(owner) })
+    }
+}
+
+impl<O: Owner> Deref for Using<'_, O> {
+    type Target = O::End;
+    #[inline(always)]
+    fn deref(&self) -> &O::End {
+        &self.entered
+    }
+}
+
+impl<O: Owner> DerefMut for Using<'_, O> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut O::End {
+        &mut self.entered
     }
 }

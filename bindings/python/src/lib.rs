@@ -8,6 +8,7 @@ mod args;
 mod array;
 mod awaitable;
 mod bus;
+mod bus_calls;
 mod dlpack;
 mod elements;
 mod errors;

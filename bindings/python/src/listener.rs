@@ -1,6 +1,6 @@
 //! `ramway.Listener`: a name that processes connect to, each with a bus of its own.
 
-use crate::args::{Name, Policy, Timeout};
+use crate::args::{Name, Options, Policy, Timeout, pass};
 use crate::bus::Bus;
 use crate::errors::{self, OrRaise, error};
 use crate::handle::Gil;
@@ -8,42 +8,33 @@ use crate::patience::{self, ROUND};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use ramway::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a listener is told, by `Listener` and by `Bus.listen`.
-pub(crate) struct Options {
-    pub(crate) capacity: u64,
-    pub(crate) to_peer: Option<u64>,
-    pub(crate) from_peer: Option<u64>,
-    pub(crate) align: u32,
-    pub(crate) mode: Option<u32>,
-    pub(crate) allow_uids: Vec<u32>,
-    pub(crate) handshake_timeout: Timeout,
-    pub(crate) backlog: u32,
+/// What a listener is told, by `Listener.bind` and by `Bus.listen`: `capacity`, and keyword arguments.
+pub(crate) struct How {
+    pub(crate) builder: ramway::ListenerBuilder,
     pub(crate) wait: Policy,
-    pub(crate) membarrier: bool,
     pub(crate) writable_views: bool,
 }
 
-impl Options {
-    pub(crate) fn builder(&self, name: &Name) -> ramway::ListenerBuilder {
-        let builder = ramway::Listener::builder(&name.0)
-            .capacities(self.to_peer.unwrap_or(self.capacity), self.from_peer.unwrap_or(self.capacity))
-            .align(self.align)
-            .allow_uids(&self.allow_uids)
-            .handshake_timeout(self.handshake_timeout.limit())
-            .backlog(self.backlog)
-            .wait_policy(self.wait.0)
-            .membarrier(self.membarrier)
-            .writable_views(self.writable_views);
-        match self.mode {
-            Some(mode) => builder.mode(mode),
-            None => builder,
+impl How {
+    pub(crate) fn new(name: &Name, capacity: u64, options: &mut Options<'_>) -> PyResult<Self> {
+        let to_peer = options.get("to_peer")?.unwrap_or(capacity);
+        let from_peer = options.get("from_peer")?.unwrap_or(capacity);
+        let mut builder = ramway::Listener::builder(&name.0).capacities(to_peer, from_peer);
+        pass!(options => builder: align, mode, backlog, membarrier);
+        if let Some(uids) = options.get::<Vec<u32>>("allow_uids")? {
+            builder = builder.allow_uids(&uids);
         }
+        let handshake_timeout = options.timeout("handshake_timeout", Timeout::SECOND)?;
+        let wait = options.get("wait")?.unwrap_or(Policy::HYBRID);
+        let writable_views = options.flag("writable_views", false)?;
+        let builder = builder.handshake_timeout(handshake_timeout.limit()).wait_policy(wait.0);
+        Ok(Self { builder: builder.writable_views(writable_views), wait, writable_views })
     }
 }
 
@@ -64,7 +55,7 @@ pub(crate) fn accept(
     })
 }
 
-/// Accepts connections, each a `Bus` with memory of its own.
+/// Accepts connections, each a `Bus` with memory of its own. `Listener.bind(name)` makes one.
 ///
 /// `name` is `[A-Za-z0-9._-]{1,80}`, not starting with a dot, in the Ramway directory (`RAMWAY_DIR`); with a `/` it is
 /// the path of the socket. `capacity` is the bytes of both rings of every bus, `to_peer` and `from_peer` those of one
@@ -103,50 +94,28 @@ impl Listener {
 
 #[pymethods]
 impl Listener {
-    #[new]
-    #[pyo3(signature = (
-        name, capacity=1 << 20, *, to_peer=None, from_peer=None, align=16, mode=None, allow_uids=Vec::new(),
-        handshake_timeout=Timeout::SECOND, backlog=128, wait=Policy::HYBRID, membarrier=true,
-        writable_views=false,
-    ), text_signature = "(name, capacity=1048576, *, to_peer=None, from_peer=None, align=16, mode=None, \
-        allow_uids=(), handshake_timeout=1.0, backlog=128, wait='hybrid', membarrier=True, writable_views=False)")]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    fn new(
+    /// Listens at `name`, which must not be a live listener's. See the class for the options and what is raised.
+    #[staticmethod]
+    #[pyo3(signature = (name, capacity=1 << 20, **options), text_signature = "(name, capacity=1048576, *, to_peer=None, \
+        from_peer=None, align=16, mode=None, allow_uids=(), handshake_timeout=1.0, backlog=128, wait='hybrid', \
+        membarrier=True, writable_views=False)")]
+    fn bind(
         py: Python<'_>,
         name: Name,
-        capacity: u64,
-        to_peer: Option<u64>,
-        from_peer: Option<u64>,
-        align: u32,
-        mode: Option<u32>,
-        allow_uids: Vec<u32>,
-        handshake_timeout: Timeout,
-        backlog: u32,
-        wait: Policy,
-        membarrier: bool,
-        writable_views: bool,
+        #[pyo3(from_py_with = crate::args::capacity)] capacity: u64,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let options = Options {
-            capacity,
-            to_peer,
-            from_peer,
-            align,
-            mode,
-            allow_uids,
-            handshake_timeout,
-            backlog,
-            wait,
-            membarrier,
-            writable_views,
-        };
-        let core = py.detach(|| options.builder(&name).bind()).or_raise(py)?;
+        let mut options = Options::new(py, options)?;
+        let how = How::new(&name, capacity, &mut options)?;
+        options.finish()?;
+        let core = py.detach(|| how.builder.bind()).or_raise(py)?;
         let path = core.path().to_owned();
         Ok(Self {
             core: Gil::new(Some(Arc::new(core))),
             name: name.shown(),
             path,
-            wait,
-            writable_views,
+            wait: how.wait,
+            writable_views: how.writable_views,
             waits: Waits::default(),
         })
     }
@@ -160,6 +129,14 @@ impl Listener {
         let core = self.core(py)?;
         let bus = accept(py, &core, &self.name, timeout, |py| self.check_open(py))?;
         Bus::wrap(py, bus, &self.name, self.wait, self.writable_views)
+    }
+
+    /// `accept` that does not wait: `None` if nobody has connected.
+    fn try_accept(&self, py: Python<'_>) -> PyResult<Option<Bus>> {
+        match self.accept(py, Timeout::NOW) {
+            Err(e) if errors::is(py, &e, ErrorKind::TimedOut) => Ok(None),
+            accepted => accepted.map(Some),
+        }
     }
 
     /// The socket's path, which connectors can be given in place of the name.

@@ -1,3 +1,4 @@
+use crate::dlpack::copy_bytes;
 use crate::errors::error;
 use crate::handle::Gil;
 use crate::hot;
@@ -182,16 +183,21 @@ impl Message {
 /// A frame's payload as bytes.
 ///
 /// # Errors
-/// `MemoryError`, which a message of any length can lead to.
+/// `MemoryError`, which a message of any length can lead to: then nothing of Python's ran.
 ///
 /// # Safety
-/// The frame is readable.
+/// The frame is readable until this returns, whatever other threads do.
 pub(crate) unsafe fn copy_of<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bound<'py, PyBytes>> {
-    // SAFETY: attached; readable, as the caller says. What it gives is bytes, or null with an exception.
-    unsafe {
-        let bytes = ffi::PyBytes_FromStringAndSize(frame.data.cast(), frame.len as isize);
-        Ok(Bound::from_owned_ptr_or_err(py, bytes)?.cast_into_unchecked())
-    }
+    // SAFETY: attached. What it gives is bytes that nobody else knows of, or null with an exception.
+    let (bytes, to) = unsafe {
+        let bytes = ffi::PyBytes_FromStringAndSize(std::ptr::null(), frame.len as isize);
+        let bytes = Bound::from_owned_ptr_or_err(py, bytes)?.cast_into_unchecked::<PyBytes>();
+        let to = ffi::PyBytes_AsString(bytes.as_ptr());
+        (bytes, to)
+    };
+    // Readable, as the caller says; the bytes have as many.
+    copy_bytes(py, frame.data, to.cast(), frame.len);
+    Ok(bytes)
 }
 
 #[cold]
@@ -241,9 +247,15 @@ impl Message {
 
     /// A copy of the payload.
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let frame = self.frame(py)?;
-        // SAFETY: not given back, so readable.
-        unsafe { copy_of(py, &frame) }
+        let frame = self.view(py)?;
+        // SAFETY: a view of it, counted here, keeps it readable.
+        let copy = unsafe { copy_of(py, &frame) };
+        self.unview();
+        copy
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.tobytes(py)
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

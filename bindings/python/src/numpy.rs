@@ -367,7 +367,7 @@ impl Region {
         slf: &Bound<'py, Self>,
         dtype: Option<&Bound<'py, PyAny>>,
         shape: Option<&Bound<'py, PyAny>>,
-        offset: usize,
+        #[pyo3(from_py_with = crate::args::offset)] offset: usize,
         writable: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let read_only = slf.get().read_only;

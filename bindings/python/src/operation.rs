@@ -27,7 +27,7 @@ const LISTENER_ROUND: f64 = 1.0;
 pub(crate) enum Operation {
     /// The next message; `stream`: as an `async for` wants it, which the end of the stream ends.
     Message { receiver: Py<Receiver>, stream: bool },
-    /// What a method of the receiver gives, the last of whose arguments is a time-out of 0.
+    /// What another method of the receiver gives, the last of whose arguments is a time-out of 0.
     Several { receiver: Py<Receiver>, method: &'static str, arguments: Py<PyTuple> },
     /// What a `try_` method of the sender gives once it does not raise FullError.
     Room { sender: Py<Sender>, method: &'static str, arguments: Py<PyTuple> },
@@ -78,9 +78,10 @@ impl Operation {
                     return Ok(None);
                 }
                 receiver.get().put_back(py)?;
-                let several = receiver.bind(py).call_method1(*method, arguments)?;
-                self.waits().took(several.len()?.try_into().unwrap_or(u32::MAX));
-                Ok(Some(several.unbind()))
+                let received = receiver.bind(py).call_method1(*method, arguments)?;
+                let many = matches!(*method, "recv_batch" | "recv_array");
+                self.waits().took(if many { received.len()?.try_into().unwrap_or(u32::MAX) } else { 1 });
+                Ok(Some(received.unbind()))
             }
             Self::Room { sender, method, arguments } => match sender.bind(py).call_method1(*method, arguments) {
                 Ok(sent) => {
@@ -181,21 +182,36 @@ impl Receiver {
     }
 
     /// recv_batch for asyncio: an awaitable of a list of up to `max` messages, at least one.
-    pub(crate) fn recv_batch_async(slf: &Bound<'_, Self>, max: usize) -> PyResult<Wait> {
+    #[pyo3(signature = (max = 1024))]
+    pub(crate) fn recv_batch_async(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = crate::args::max)] max: usize,
+    ) -> PyResult<Wait> {
         at_least_one(slf.py(), max)?;
         several(slf, "recv_batch", (max, 0.0))
     }
 
     /// recv_array for asyncio: an awaitable of an array of up to `max` messages, at least one.
+    #[pyo3(signature = (dtype, max = 1024))]
     pub(crate) fn recv_array_async<'py>(
         slf: &Bound<'py, Self>,
         dtype: Bound<'py, PyAny>,
-        max: usize,
+        #[pyo3(from_py_with = crate::args::max)] max: usize,
     ) -> PyResult<Wait> {
         at_least_one(slf.py(), max)?;
         // What is no dtype is to be told now, not when a message is there.
         let (dtype, _) = Numpy::get(slf.py())?.resolve(&dtype)?;
         several(slf, "recv_array", (dtype, max, 0.0))
+    }
+
+    /// recv_bytes for asyncio: an awaitable of a copy of the next message's bytes.
+    pub(crate) fn recv_bytes_async(slf: &Bound<'_, Self>) -> PyResult<Wait> {
+        several(slf, "recv_bytes", (0.0,))
+    }
+
+    /// recv_into for asyncio: an awaitable of the length of the next message, which was copied to the start of `buffer`.
+    pub(crate) fn recv_into_async<'py>(slf: &Bound<'py, Self>, buffer: Bound<'py, PyAny>) -> PyResult<Wait> {
+        several(slf, "recv_into", (buffer, 0.0))
     }
 
     /// The messages until the sender closes. Its steps are coroutines, which the interpreter runs faster than any object
@@ -229,8 +245,8 @@ impl Receiver {
     }
 }
 
-fn at_least_one(py: Python<'_>, max: usize) -> PyResult<()> {
-    if max == 0 { Err(error(py, ErrorKind::InvalidArgument, "max=0: at least 1 message is received")) } else { Ok(()) }
+pub(crate) fn at_least_one(py: Python<'_>, max: usize) -> PyResult<()> {
+    if max == 0 { Err(error(py, ErrorKind::InvalidArgument, "max=0: expected at least 1 message")) } else { Ok(()) }
 }
 
 fn several<'py, A>(receiver: &Bound<'py, Receiver>, method: &'static str, arguments: A) -> PyResult<Wait>
@@ -249,16 +265,78 @@ impl Sender {
     pub(crate) fn send_async<'py>(
         slf: &Bound<'py, Self>,
         data: Bound<'py, PyAny>,
-        type_id: u32,
-        tag: u64,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
     ) -> PyResult<Wait> {
         room(slf, "try_send", (data, type_id, tag))
     }
 
     /// reserve for asyncio: an awaitable of the slot.
     #[pyo3(signature = (n, type_id = 0, tag = 0))]
-    pub(crate) fn reserve_async(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64) -> PyResult<Wait> {
+    pub(crate) fn reserve_async(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = crate::args::n)] n: usize,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<Wait> {
         room(slf, "try_reserve", (n, type_id, tag))
+    }
+
+    /// send_vectored for asyncio: an awaitable that is done once the message is sent.
+    #[pyo3(signature = (pieces, type_id = 0, tag = 0))]
+    pub(crate) fn send_vectored_async<'py>(
+        slf: &Bound<'py, Self>,
+        pieces: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<Wait> {
+        // It may be tried several times.
+        let pieces = pieces.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        room(slf, "try_send_vectored", (pieces, type_id, tag))
+    }
+
+    /// send_tensor for asyncio: an awaitable that is done once the array is sent.
+    #[pyo3(signature = (array, tag = 0))]
+    pub(crate) fn send_tensor_async<'py>(
+        slf: &Bound<'py, Self>,
+        array: Bound<'py, PyAny>,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<Wait> {
+        room(slf, "try_send_tensor", (array, tag))
+    }
+
+    /// reserve_tensor for asyncio: an awaitable of the TensorSlot.
+    #[pyo3(signature = (shape, dtype, tag = 0))]
+    pub(crate) fn reserve_tensor_async<'py>(
+        slf: &Bound<'py, Self>,
+        shape: Bound<'py, PyAny>,
+        dtype: Bound<'py, PyAny>,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<Wait> {
+        room(slf, "try_reserve_tensor", (shape, dtype, tag))
+    }
+
+    /// send_batch for asyncio: a coroutine that gives how many were sent. One that is cancelled has sent those before.
+    #[pyo3(signature = (messages, type_id = 0, tag = 0))]
+    pub(crate) fn send_batch_async<'py>(
+        slf: &Bound<'py, Self>,
+        messages: Bound<'py, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("ramway._aio")?.getattr("send_batch")?.call1((slf, messages, type_id, tag))
+    }
+
+    /// send_array for asyncio: a coroutine that gives how many rows were sent. One that is cancelled has sent those
+    /// before.
+    #[pyo3(signature = (array, type_id = 0, tag = 0))]
+    pub(crate) fn send_array_async<'py>(
+        slf: &Bound<'py, Self>,
+        array: Bound<'py, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("ramway._aio")?.getattr("send_array")?.call1((slf, array, type_id, tag))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -1,11 +1,13 @@
 mod fetch;
 
 use crate::args::{Bytes, Policy, Timeout};
+use crate::dlpack::copy_bytes;
 use crate::errors::{OrRaise, error};
-use crate::handle::{Gil, Handle};
+use crate::handle::{Gil, Handle, Owner};
 use crate::hot;
 use crate::lent::Lent;
 use crate::message::{Message, copy_of};
+use crate::operation::at_least_one;
 use crate::patience::LOOKS;
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
@@ -38,8 +40,20 @@ pub(crate) struct Receiver {
     polled: Gil<bool>,
     /// The task that waits for a message.
     pub(crate) waits: Waits,
-    name: Option<String>,
     pub(crate) writable_views: bool,
+}
+
+impl Owner for Receiver {
+    type End = ramway::Receiver;
+
+    fn handle(&self) -> &Handle<ramway::Receiver> {
+        &self.core
+    }
+
+    #[cold]
+    fn left(&self) {
+        self.finish();
+    }
 }
 
 impl Receiver {
@@ -47,14 +61,13 @@ impl Receiver {
         core.set_interruptible(true);
         let looks = if core.raw().polls() { LOOKS } else { 1 };
         Self {
-            core: Handle::new(core, "receiver"),
+            core: Handle::new(core, "receiver", name),
             lent: Gil::default(),
             owed: Gil::default(),
             policy: Gil::new(policy),
             looks: Gil::new(looks),
             polled: Gil::default(),
             waits: Waits::default(),
-            name,
             writable_views: writable,
         }
     }
@@ -83,16 +96,14 @@ impl Receiver {
     }
 
     /// A list of up to `max` messages: waits for the first one, takes what is there then.
-    #[pyo3(signature = (max, timeout = Timeout::FOREVER), text_signature = "($self, max, timeout=None)")]
+    #[pyo3(signature = (max = 1024, timeout = Timeout::FOREVER), text_signature = "($self, max=1024, timeout=None)")]
     pub(crate) fn recv_batch<'py>(
         slf: &Bound<'py, Self>,
-        max: usize,
+        #[pyo3(from_py_with = crate::args::max)] max: usize,
         timeout: Timeout,
     ) -> PyResult<Bound<'py, PyList>> {
         let (py, this) = (slf.py(), slf.get());
-        if max == 0 {
-            return Err(error(py, ErrorKind::InvalidArgument, "max=0: a batch is at least 1 message"));
-        }
+        at_least_one(py, max)?;
         let list = PyList::empty(py);
         let mut fetched = this.fetch(py, timeout)?;
         let first = fetched.1;
@@ -107,6 +118,21 @@ impl Receiver {
             let Ok(Some(frame)) = core.raw().look(1) else { return Ok(list) };
             fetched = this.lend(&mut core, frame);
         }
+    }
+
+    /// recv_batch that does not wait: an empty list if there is no message now.
+    #[pyo3(signature = (max = 1024))]
+    pub(crate) fn try_recv_batch<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = crate::args::max)] max: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (py, this) = (slf.py(), slf.get());
+        at_least_one(py, max)?;
+        if this.try_fetch(py)?.is_none() {
+            return Ok(PyList::empty(py));
+        }
+        this.put_back(py)?;
+        Self::recv_batch(slf, max, Timeout::NOW)
     }
 
     /// The next message's bytes, copied. The message is given back at once.
@@ -128,8 +154,8 @@ impl Receiver {
 
     /// Copies the next message to the start of a writable buffer; gives its length in bytes.
     ///
-    /// Every byte is read once: the way to receive from a peer that may go on writing. A buffer that is too short
-    /// raises InvalidArgumentError, and the message stays for the next receive.
+    /// Every byte is read once: the way to receive from a peer that may go on writing. A message that is longer than the
+    /// buffer raises TooLargeError, and stays for the next receive.
     #[pyo3(signature = (buffer, timeout = Timeout::FOREVER), text_signature = "($self, buffer, timeout=None)")]
     pub(crate) fn recv_into(&self, buffer: &Bound<'_, PyAny>, timeout: Timeout) -> PyResult<usize> {
         let py = buffer.py();
@@ -138,28 +164,42 @@ impl Receiver {
         if frame.len > target.len() {
             self.put_back(py)?;
             let text = format!("a message of {} bytes does not fit into a buffer of {}", frame.len, target.len());
-            return Err(error(py, ErrorKind::InvalidArgument, text));
+            return Err(error(py, ErrorKind::TooLarge, text));
         }
-        // SAFETY: the frame is readable until it is given back, below; the buffer is writable and long enough, and no
-        // buffer of Python's overlaps unreleased memory of the ring unless it is a view of the message itself.
-        unsafe { std::ptr::copy(frame.data, target.as_mut_ptr(), frame.len) };
+        // The frame is readable until it is given back, below; the buffer is writable and long enough.
+        copy_bytes(py, frame.data, target.as_mut_ptr(), frame.len);
         self.give_back(number);
         Ok(frame.len)
     }
 
-    /// Gives the role up, when the last message and view of this receiver has gone. What was not given back stays in a
-    /// named ring for the next receiver. Calls after this raise DetachedError; closing again does nothing.
+    /// recv_into that does not wait: None if there is no message now.
+    pub(crate) fn try_recv_into(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        let py = buffer.py();
+        if self.try_fetch(py)?.is_none() {
+            return Ok(None);
+        }
+        self.put_back(py)?;
+        self.recv_into(buffer, Timeout::NOW).map(Some)
+    }
+
+    /// Tells the sender that nothing more will be read (it gets ClosedError where it would wait), and gives the role up
+    /// when the last message and view of this receiver has gone. What was not given back stays in a named ring for the
+    /// next receiver. Calls after this raise DetachedError, and so does one of another thread that waits meanwhile;
+    /// closing again does nothing.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if self.core.shut(py)? {
+        if self.core.shut() {
             self.waits.close(py);
             self.finish();
         }
         Ok(())
     }
 
-    /// A descriptor for event loops (select, epoll, asyncio): readable when try_recv would not give None. Made at the
-    /// first call; it belongs to the receiver. Call try_recv until it gives None before polling again.
-    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+    /// A descriptor for event loops (select, epoll) that stays readable until a try_recv gives None: when it is readable,
+    /// call try_recv until it does. recv would block after the last message.
+    ///
+    /// It becomes readable when try_recv would give a message, or raise because the sender is gone. Made at the first
+    /// call; it belongs to the receiver: do not read from it, do not close it.
+    pub(crate) fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
         let fd = self.enter(py)?.readiness().or_raise(py)?.as_raw_fd();
         self.polled.set(true);
         Ok(fd)
@@ -174,7 +214,7 @@ impl Receiver {
     /// The ring's name; None on a bus or a pair.
     #[getter]
     fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.core.name()
     }
 
     /// Bytes of the data area.
@@ -187,6 +227,13 @@ impl Receiver {
     #[getter]
     fn align(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.enter(py)?.align())
+    }
+
+    /// The longest message that the sender can send, in bytes.
+    #[getter]
+    fn max_message_len(&self, py: Python<'_>) -> PyResult<usize> {
+        let room = self.enter(py)?.capacity() - ramway::layout::FRAME_HEADER as usize;
+        Ok(room.min(ramway::layout::MESSAGE_MAX as usize))
     }
 
     /// Bytes of the ring, frame headers included, that are sent and not given back. Can be stale.
@@ -262,6 +309,6 @@ impl Receiver {
 
     fn __repr__(&self) -> String {
         let closed = if self.core.is_shut() { ", closed" } else { "" };
-        format!("<ramway.Receiver {:?}{closed}>", self.name.as_deref().unwrap_or(""))
+        format!("<ramway.Receiver {:?}{closed}>", self.core.name().unwrap_or(""))
     }
 }

@@ -1,6 +1,6 @@
 //! `ramway.Region`: named shared bytes as a buffer.
 
-use crate::args::{Name, Policy, Timeout};
+use crate::args::{Name, Options, Policy, Timeout, assign, pass};
 use crate::errors::{self, OrRaise, error};
 use crate::handle::Gil;
 use crate::patience::{self, round_of, unless_signalled};
@@ -8,7 +8,7 @@ use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
+use pyo3::types::{PyDict, PyMemoryView};
 use ramway::{ErrorKind, RegionBuilder, WaitPolicy};
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -63,44 +63,30 @@ impl Region {
     }
 }
 
-/// The keyword arguments that all three ways to a region share.
-struct Options {
+/// How a region is made or opened, of keyword arguments.
+struct How {
+    builder: RegionBuilder,
     wait: Policy,
-    lock_memory: bool,
-    prefault: bool,
 }
 
-impl Options {
-    fn builder(&self) -> RegionBuilder {
-        ramway::Region::builder().wait_policy(self.wait.0).lock_memory(self.lock_memory).prefault(self.prefault)
-    }
-}
-
-/// Those of a region that may have to be made.
-struct NewOptions {
-    shared: Options,
-    persistent: bool,
-    discard: bool,
-    allow_disk: bool,
-    mode: u32,
-    huge_pages: bool,
-    numa_node: Option<u32>,
-}
-
-impl NewOptions {
-    fn builder(&self) -> RegionBuilder {
-        let builder = self
-            .shared
-            .builder()
-            .persistent(self.persistent)
-            .discard(self.discard)
-            .allow_disk(self.allow_disk)
-            .mode(self.mode)
-            .huge_pages(self.huge_pages);
-        match self.numa_node {
-            Some(node) => builder.numa_node(node),
-            None => builder,
+impl How {
+    fn new(py: Python<'_>, call: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut options = Options::new(py, given)?;
+        let mut builder = ramway::Region::builder();
+        if call != "Region.create" {
+            options.refuse(call, "discard", "create")?;
         }
+        if call == "Region.open" {
+            for name in ["persistent", "mode", "huge_pages", "numa_node"] {
+                options.refuse(call, name, "create and open_or_create")?;
+            }
+            pass!(options => builder: read_only);
+        }
+        pass!(options => builder: persistent, discard, allow_disk, mode, lock_memory, huge_pages, numa_node, prefault);
+        let wait = options.get("wait")?.unwrap_or(Policy::HYBRID);
+        let timeout = options.timeout("timeout", Timeout::NOW)?;
+        options.finish()?;
+        Ok(Self { builder: builder.timeout(timeout.limit()).wait_policy(wait.0), wait })
     }
 }
 
@@ -116,86 +102,50 @@ impl Region {
     /// Raises `AlreadyExistsError`, `InvalidArgumentError` (a size of 0, an impossible name), `NoSpaceError`,
     /// `PermissionDeniedError`, `UnsupportedError`.
     #[staticmethod]
-    #[pyo3(signature = (
-        name, size, *, persistent=false, discard=false, allow_disk=false, mode=0o600, timeout=Timeout::NOW, wait=Policy::HYBRID,
-        lock_memory=false, huge_pages=false, numa_node=None, prefault=false,
-    ), text_signature = "(name, size, *, persistent=False, discard=False, allow_disk=False, mode=384, timeout=0.0, \
-        wait='hybrid', lock_memory=False, huge_pages=False, numa_node=None, prefault=False)")]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    #[pyo3(signature = (name, size, **options), text_signature = "(name, size, *, persistent=False, discard=False, \
+        allow_disk=False, mode=0o600, timeout=0.0, wait='hybrid', lock_memory=False, huge_pages=False, numa_node=None, \
+        prefault=False)")]
     fn create(
         py: Python<'_>,
         name: Name,
-        size: u64,
-        persistent: bool,
-        discard: bool,
-        allow_disk: bool,
-        mode: u32,
-        timeout: Timeout,
-        wait: Policy,
-        lock_memory: bool,
-        huge_pages: bool,
-        numa_node: Option<u32>,
-        prefault: bool,
+        #[pyo3(from_py_with = crate::args::size)] size: u64,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let shared = Options { wait, lock_memory, prefault };
-        let options = NewOptions { shared, persistent, discard, allow_disk, mode, huge_pages, numa_node };
-        let core = py.detach(|| options.builder().timeout(timeout.limit()).create(&name.0, size)).or_raise(py)?;
-        Ok(Self::wrap(core, &name, wait))
+        let how = How::new(py, "Region.create", options)?;
+        let core = py.detach(|| how.builder.create(&name.0, size)).or_raise(py)?;
+        Ok(Self::wrap(core, &name, how.wait))
     }
 
-    /// Opens the region of that name. `timeout` is how long to wait, in seconds, for one that is not there yet.
+    /// Opens the region of that name. `timeout` is how long to wait, in seconds, for one that is not there yet (`None`:
+    /// as long as it takes).
     ///
     /// With `read_only` its buffers are read-only; such a handle cannot notify, and waits by looking every millisecond.
     ///
-    /// Raises `NotFoundError`, `PermissionDeniedError`, `AbiMismatchError`, `InvalidArgumentError`.
+    /// Raises `NotFoundError`, `PermissionDeniedError`, `AbiMismatchError`, `InvalidArgumentError` (also for an option
+    /// that says what a new region is like).
     #[staticmethod]
-    #[pyo3(signature = (name, *, read_only=false, timeout=Timeout::NOW, wait=Policy::HYBRID, lock_memory=false, prefault=false),
-           text_signature = "(name, *, read_only=False, timeout=0.0, wait='hybrid', lock_memory=False, \
-        prefault=False)")]
-    fn open(
-        py: Python<'_>,
-        name: Name,
-        read_only: bool,
-        timeout: Timeout,
-        wait: Policy,
-        lock_memory: bool,
-        prefault: bool,
-    ) -> PyResult<Self> {
-        let options = Options { wait, lock_memory, prefault };
-        let builder = options.builder().read_only(read_only).timeout(timeout.limit());
-        let core = unless_signalled(py, |go_on| builder.open_while(&name.0, go_on))?;
-        Ok(Self::wrap(core, &name, wait))
+    #[pyo3(signature = (name, **options), text_signature = "(name, *, read_only=False, timeout=0.0, allow_disk=False, \
+        wait='hybrid', lock_memory=False, prefault=False)")]
+    fn open(py: Python<'_>, name: Name, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let how = How::new(py, "Region.open", options)?;
+        let core = unless_signalled(py, |go_on| how.builder.open_while(&name.0, go_on))?;
+        Ok(Self::wrap(core, &name, how.wait))
     }
 
-    /// Opens the region of that name, or makes it, with the options of `create`. `InvalidArgumentError` if it is there
-    /// with another size.
+    /// Opens the region of that name, or makes it, with the options of `create` except `discard`.
+    /// `InvalidArgumentError` if it is there with another size.
     #[staticmethod]
-    #[pyo3(signature = (
-        name, size, *, persistent=false, discard=false, allow_disk=false, mode=0o600, timeout=Timeout::NOW, wait=Policy::HYBRID,
-        lock_memory=false, huge_pages=false, numa_node=None, prefault=false,
-    ), text_signature = "(name, size, *, persistent=False, discard=False, allow_disk=False, mode=384, timeout=0.0, \
-        wait='hybrid', lock_memory=False, huge_pages=False, numa_node=None, prefault=False)")]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    #[pyo3(signature = (name, size, **options), text_signature = "(name, size, *, persistent=False, allow_disk=False, \
+        mode=0o600, timeout=0.0, wait='hybrid', lock_memory=False, huge_pages=False, numa_node=None, prefault=False)")]
     fn open_or_create(
         py: Python<'_>,
         name: Name,
-        size: u64,
-        persistent: bool,
-        discard: bool,
-        allow_disk: bool,
-        mode: u32,
-        timeout: Timeout,
-        wait: Policy,
-        lock_memory: bool,
-        huge_pages: bool,
-        numa_node: Option<u32>,
-        prefault: bool,
+        #[pyo3(from_py_with = crate::args::size)] size: u64,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let shared = Options { wait, lock_memory, prefault };
-        let options = NewOptions { shared, persistent, discard, allow_disk, mode, huge_pages, numa_node };
-        let core =
-            py.detach(|| options.builder().timeout(timeout.limit()).open_or_create(&name.0, size)).or_raise(py)?;
-        Ok(Self::wrap(core, &name, wait))
+        let how = How::new(py, "Region.open_or_create", options)?;
+        let core = py.detach(|| how.builder.open_or_create(&name.0, size)).or_raise(py)?;
+        Ok(Self::wrap(core, &name, how.wait))
     }
 
     /// The name that it was made or opened by.
@@ -240,6 +190,34 @@ impl Region {
         }
     }
 
+    /// A number that changes with each notification, for `wait_since`.
+    #[getter]
+    fn notifications(&self, py: Python<'_>) -> PyResult<u32> {
+        self.core(py)?.notifications().or_raise(py)
+    }
+
+    /// Waits until `notifications` is another number than `count`, for at most `timeout` seconds (`None`: for ever), and
+    /// gives the new one; `None` if the time passed. Read the count, look at the bytes, then wait: what is notified in
+    /// between ends the wait at once. Raises as `wait` does.
+    #[pyo3(signature = (count, timeout=Timeout::FOREVER), text_signature = "($self, count, timeout=None)")]
+    fn wait_since(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::args::count)] count: u32,
+        timeout: Timeout,
+    ) -> PyResult<Option<u32>> {
+        let core = self.core(py)?;
+        let attempt = |patience| {
+            let changed = core.wait_since(count, Some(patience::limit(patience)))?;
+            changed.ok_or_else(|| ErrorKind::TimedOut.into())
+        };
+        match patience::wait(py, timeout, round_of(self.policy), attempt, |py| self.check_open(py)) {
+            Ok(count) => Ok(Some(count)),
+            Err(e) if errors::is(py, &e, ErrorKind::TimedOut) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
     /// `wait` that does not wait.
     fn try_wait(&self, py: Python<'_>) -> PyResult<bool> {
         self.core(py)?.try_wait().or_raise(py)
@@ -279,7 +257,7 @@ impl Region {
     }
 
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        PyMemoryView::from(slf)?.set_item(key, value)
+        assign(slf, key, value)
     }
 
     /// # Safety

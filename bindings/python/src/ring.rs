@@ -1,4 +1,4 @@
-use crate::args::{Name, Options, Policy};
+use crate::args::{Name, Options, Policy, Timeout, pass};
 use crate::errors::OrRaise;
 use crate::patience::unless_signalled;
 use crate::receiver::Receiver;
@@ -30,29 +30,21 @@ impl Ring {
             "open" => ramway::Ring::open(&name.0),
             _ => ramway::Ring::open_or_create(&name.0),
         };
-        if let Some(bytes) = options.get("capacity")? {
-            builder = builder.capacity(bytes);
+        let call = format!("Ring.{intent}");
+        if intent != "create" {
+            options.refuse(&call, "discard", "create")?;
         }
-        if let Some(bytes) = options.get("align")? {
-            builder = builder.align(bytes);
+        if intent == "open" {
+            for name in ["persistent", "mode", "huge_pages", "numa_node"] {
+                options.refuse(&call, name, "create and open_or_create")?;
+            }
         }
-        if let Some(node) = options.get("numa_node")? {
-            builder = builder.numa_node(node);
-        }
+        pass!(options => builder: capacity, align, discard, persistent, mode, allow_disk, membarrier, lock_memory,
+            huge_pages, numa_node, prefault);
         let policy = options.get::<Policy>("wait")?.map_or(WaitPolicy::default(), |policy| policy.0);
         let writable_views = options.flag("writable_views", false)?;
-        let builder = builder
-            .discard(options.flag("discard", false)?)
-            .persistent(options.flag("persistent", false)?)
-            .mode(options.get("mode")?.unwrap_or(0o600))
-            .timeout(options.seconds("timeout")?.unwrap_or_default())
-            .allow_disk(options.flag("allow_disk", false)?)
-            .wait_policy(policy)
-            .membarrier(options.flag("membarrier", true)?)
-            .lock_memory(options.flag("lock_memory", false)?)
-            .huge_pages(options.flag("huge_pages", false)?)
-            .prefault(options.flag("prefault", false)?)
-            .writable_views(writable_views);
+        let timeout = options.timeout("timeout", Timeout::NOW)?;
+        let builder = builder.timeout(timeout.limit()).wait_policy(policy).writable_views(writable_views);
         Ok(Self { name: name.shown(), builder, policy, writable_views, made_by: (intent, options.finish()?) })
     }
 }
@@ -64,9 +56,10 @@ impl Ring {
     ///
     /// `capacity` is in bytes, 16 of each message's being its header, rounded up to a power of two of at least a page
     /// (default 1 MiB); `align` what each payload's address is a multiple of, 16 (default) to 4096; `timeout` the seconds
-    /// to wait for a ring that is not there yet or a role that is taken; `wait` how blocking calls wait ('spin',
-    /// 'hybrid', 'block'); `mode` the new file's permissions; `persistent` keeps the name when the last user goes;
-    /// `writable_views` maps a receiver's data writable, for consumers that cannot honour read-only views.
+    /// to wait for a ring that is not there yet or a role that is taken (default 0, None: as long as it takes); `wait`
+    /// how blocking calls wait ('spin', 'hybrid', 'block'); `mode` the new file's permissions; `persistent` keeps the
+    /// name when the last user goes; `writable_views` maps a receiver's data writable, for consumers that cannot honour
+    /// read-only views.
     #[staticmethod]
     #[pyo3(signature = (name, **options), text_signature = "(name, *, capacity=None, align=None, discard=False, \
         persistent=False, mode=0o600, timeout=0.0, allow_disk=False, wait='hybrid', membarrier=True, lock_memory=False, \
@@ -76,21 +69,21 @@ impl Ring {
     }
 
     /// A ring that exists, also one that dead processes left: its messages are still there. NotFoundError if there is
-    /// none within `timeout`. Options: see create.
+    /// none within `timeout`. Options: see create. Those that say what a new ring is like (persistent, mode, huge_pages,
+    /// numa_node, discard) are InvalidArgumentError; capacity and align are compared with what is there.
     #[staticmethod]
-    #[pyo3(signature = (name, **options), text_signature = "(name, *, capacity=None, align=None, discard=False, \
-        persistent=False, mode=0o600, timeout=0.0, allow_disk=False, wait='hybrid', membarrier=True, lock_memory=False, \
-        huge_pages=False, numa_node=None, prefault=False, writable_views=False)")]
+    #[pyo3(signature = (name, **options), text_signature = "(name, *, capacity=None, align=None, timeout=0.0, \
+        allow_disk=False, wait='hybrid', membarrier=True, lock_memory=False, prefault=False, writable_views=False)")]
     fn open(py: Python<'_>, name: Name, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         Self::new(py, name, "open", options)
     }
 
     /// A ring that is opened if it exists and made if not. InvalidArgumentError if it exists with another capacity or
-    /// alignment than was asked for. Options: see create.
+    /// alignment than was asked for. Options: see create; discard is InvalidArgumentError.
     #[staticmethod]
-    #[pyo3(signature = (name, **options), text_signature = "(name, *, capacity=None, align=None, discard=False, \
-        persistent=False, mode=0o600, timeout=0.0, allow_disk=False, wait='hybrid', membarrier=True, lock_memory=False, \
-        huge_pages=False, numa_node=None, prefault=False, writable_views=False)")]
+    #[pyo3(signature = (name, **options), text_signature = "(name, *, capacity=None, align=None, persistent=False, \
+        mode=0o600, timeout=0.0, allow_disk=False, wait='hybrid', membarrier=True, lock_memory=False, huge_pages=False, \
+        numa_node=None, prefault=False, writable_views=False)")]
     fn open_or_create(py: Python<'_>, name: Name, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         Self::new(py, name, "open_or_create", options)
     }

@@ -1,7 +1,7 @@
 use crate::args::{Bytes, Policy, Timeout};
 use crate::dlpack::copy_bytes;
-use crate::errors::{OrRaise, error, raise};
-use crate::handle::{Entered, Gil, Handle};
+use crate::errors::{self, OrRaise, error, raise};
+use crate::handle::{Gil, Handle, Owner, Using};
 use crate::patience::{round_of, wait};
 use crate::slot::{Slot, SlotState};
 use crate::watch::Waits;
@@ -29,31 +29,62 @@ pub(crate) struct Sender {
     pub(crate) policy: Gil<WaitPolicy>,
     /// The task that waits for room.
     pub(crate) waits: Waits,
-    name: Option<String>,
+    /// How it ends, once it is shut.
+    ending: Gil<Ending>,
+}
+
+/// What the receiver is told.
+#[derive(Clone, Copy, Default)]
+enum Ending {
+    /// That this was all.
+    #[default]
+    Close,
+    /// Nothing, as if the process had been killed.
+    Abandon,
+}
+
+impl Owner for Sender {
+    type End = ramway::Sender;
+
+    fn handle(&self) -> &Handle<ramway::Sender> {
+        &self.core
+    }
+
+    #[cold]
+    fn left(&self) {
+        // Whoever closed has gone on: there is nobody to tell an error.
+        Python::attach(|py| drop(self.finish(py)));
+    }
 }
 
 impl Sender {
     pub(crate) fn wrap(mut core: ramway::Sender, name: Option<String>, policy: WaitPolicy) -> Self {
         core.set_interruptible(true);
         Self {
-            core: Handle::new(core, "sender"),
+            core: Handle::new(core, "sender", name),
             slot: Gil::default(),
             window: Gil::default(),
             policy: Gil::new(policy),
             waits: Waits::default(),
-            name,
+            ending: Gil::default(),
         }
     }
 
     /// The end, with no slot open: what begins a message of its own.
     #[inline]
-    pub(crate) fn begin(&self, py: Python<'_>, type_id: u32) -> PyResult<Entered<'_, ramway::Sender>> {
+    pub(crate) fn begin(&self, py: Python<'_>, type_id: u32) -> PyResult<Using<'_, Self>> {
         check_type_id(py, type_id)?;
-        let core = self.core.enter(py)?;
+        let core = self.enter(py)?;
         if self.slot.with(|slot| slot.is_some()) {
             return Err(slot_open(py));
         }
         Ok(core)
+    }
+
+    /// The end, whether a slot is open or not.
+    #[inline]
+    pub(crate) fn enter(&self, py: Python<'_>) -> PyResult<Using<'_, Self>> {
+        Using::of(self, py)
     }
 
     /// Room for `len` bytes within the time; without one, FullError.
@@ -61,7 +92,7 @@ impl Sender {
     pub(crate) fn room(
         &self,
         py: Python<'_>,
-        core: &mut Entered<'_, ramway::Sender>,
+        core: &mut ramway::Sender,
         len: usize,
         timeout: Option<Timeout>,
     ) -> PyResult<*mut u8> {
@@ -77,16 +108,10 @@ impl Sender {
 
     #[cold]
     #[inline(never)]
-    fn wait(
-        &self,
-        py: Python<'_>,
-        core: &mut Entered<'_, ramway::Sender>,
-        len: usize,
-        timeout: Timeout,
-    ) -> PyResult<*mut u8> {
-        let end: &mut ramway::Sender = core;
-        let attempt = |patience| end.raw().reserve(len, patience).map(|to| to.expose_provenance());
-        wait(py, timeout, round_of(self.policy.get()), attempt, |_| Ok(())).map(std::ptr::with_exposed_provenance_mut)
+    fn wait(&self, py: Python<'_>, core: &mut ramway::Sender, len: usize, timeout: Timeout) -> PyResult<*mut u8> {
+        let attempt = |patience| core.raw().reserve(len, patience).map(|to| to.expose_provenance());
+        let between = |py: Python<'_>| self.core.check_open(py);
+        wait(py, timeout, round_of(self.policy.get()), attempt, between).map(std::ptr::with_exposed_provenance_mut)
     }
 
     /// Sends a copy of the bytes.
@@ -120,7 +145,22 @@ impl Sender {
         if let Ok(bytes) = data.cast_exact::<PyBytes>() {
             return self.put(data.py(), bytes.as_bytes(), type_id, tag, timeout, flush);
         }
-        self.put(data.py(), Bytes::of(data)?.as_slice(), type_id, tag, timeout, flush)
+        self.put(data.py(), Bytes::of_message(data)?.as_slice(), type_id, tag, timeout, flush)
+    }
+
+    /// Sends a message gathered from the buffers of an iterable.
+    fn put_pieces(&self, pieces: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Option<Timeout>) -> PyResult<()> {
+        let py = pieces.py();
+        let pieces = pieces.try_iter()?.map(|piece| Bytes::of_message(&piece?)).collect::<PyResult<Vec<Bytes>>>()?;
+        let len = pieces.iter().fold(0_usize, |sum, piece| sum.saturating_add(piece.len()));
+        let mut core = self.begin(py, type_id)?;
+        let mut to = self.room(py, &mut core, len, timeout)?;
+        for piece in &pieces {
+            // Into what is reserved for all of them together.
+            copy_bytes(py, piece.as_slice().as_ptr(), to, piece.len());
+            to = to.wrapping_add(piece.len());
+        }
+        core.raw().commit(len, type_id, tag, true).or_raise(py)
     }
 
     /// An open slot of `len` bytes.
@@ -134,6 +174,11 @@ impl Sender {
         let (py, this) = (slf.py(), slf.get());
         let mut core = this.begin(py, type_id)?;
         let to = this.room(py, &mut core, len, timeout)?;
+        if this.core.is_shut() {
+            // Closed while it waited for the room.
+            core.raw().abort();
+            return Err(this.core.cannot(py));
+        }
         let state = Arc::new(SlotState::new(to, len));
         this.slot.set(Some(state.clone()));
         Ok(Slot::new(slf.clone().unbind(), state, type_id, tag))
@@ -145,7 +190,7 @@ impl Sender {
         if known.is_some() {
             return Ok(known);
         }
-        let new = match self.core.enter(py)?.raw().window() {
+        let new = match self.enter(py)?.raw().window() {
             Ok(new) => Some(Arc::new(new)),
             Err(e) if e.kind() == ErrorKind::Unsupported => None,
             Err(e) => return Err(raise(py, e)),
@@ -159,19 +204,46 @@ impl Sender {
         self.slot.set(None);
     }
 
-    fn shut(&self, py: Python<'_>, end: impl FnOnce(ramway::Sender) -> ramway::Result<()>) -> PyResult<()> {
-        // A call of another thread, and views that cannot be cut off, are refused before anything is changed.
+    fn shut(&self, py: Python<'_>, ending: Ending) -> PyResult<()> {
+        // Views that cannot be cut off are refused before anything is changed. While another thread is in a call, that
+        // one sees to the slot.
         if !self.core.is_shut()
+            && !self.core.is_busy()
             && let Some(slot) = self.slot.with(|slot| slot.clone())
         {
-            let _entered = self.core.enter(py)?;
+            let _using = self.enter(py)?;
             slot.cut_off(py, self)?;
             self.slot.set(None);
         }
-        if !self.core.shut(py)? {
+        if !self.core.shut() {
             return Ok(());
         }
+        self.ending.set(ending);
         self.waits.close(py);
+        self.finish(py)
+    }
+
+    /// Lets go of the end of a handle that is shut, once nobody uses it.
+    pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        if self.core.is_busy() {
+            return Ok(());
+        }
+        if let Some(slot) = self.slot.with(|slot| slot.clone()) {
+            // Entered, so that the slot's own end leaves the sender alone meanwhile.
+            let Some(_entered) = self.core.try_enter() else { return Ok(()) };
+            if slot.cut_off(py, self).is_err() {
+                // Its views lead into the ring's own memory: the slot's end is the sender's.
+                return Ok(());
+            }
+            self.slot.set(None);
+        }
+        let end = match self.ending.get() {
+            Ending::Close => ramway::Sender::close,
+            Ending::Abandon => |core: ramway::Sender| {
+                core.abandon();
+                Ok(())
+            },
+        };
         match self.core.take().map(end) {
             // Whoever closes has been told that the peer died, or was not going to ask. And a fork's child leaves its
             // parent's `with` blocks when it exits.
@@ -206,31 +278,91 @@ impl Sender {
     /// room and nobody left to make any (on a bus: as soon as the peer closed). After an error nothing was sent.
     #[pyo3(signature = (data, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
            text_signature = "($self, data, type_id=0, tag=0, *, timeout=None)")]
-    pub(crate) fn send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<()> {
+    pub(crate) fn send(
+        &self,
+        data: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+        timeout: Timeout,
+    ) -> PyResult<()> {
         self.put_object(data, type_id, tag, Some(timeout), true)
     }
 
     /// send that does not wait: FullError if there is no room now.
     #[pyo3(signature = (data, type_id = 0, tag = 0))]
-    pub(crate) fn try_send(&self, data: &Bound<'_, PyAny>, type_id: u32, tag: u64) -> PyResult<()> {
+    pub(crate) fn try_send(
+        &self,
+        data: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<()> {
         self.put_object(data, type_id, tag, None, true)
     }
 
-    /// Sends many messages and publishes them together, or earlier when the ring fills up: then it waits for room.
-    /// Gives how many were sent. What fails is raised; the messages before it were sent.
-    #[pyo3(signature = (messages, type_id = 0))]
-    pub(crate) fn send_batch(&self, messages: &Bound<'_, PyAny>, type_id: u32) -> PyResult<usize> {
+    /// Sends one message that is gathered from several buffers, one after another. Waits and raises as send does.
+    #[pyo3(signature = (pieces, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
+           text_signature = "($self, pieces, type_id=0, tag=0, *, timeout=None)")]
+    pub(crate) fn send_vectored(
+        &self,
+        pieces: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+        timeout: Timeout,
+    ) -> PyResult<()> {
+        self.put_pieces(pieces, type_id, tag, Some(timeout))
+    }
+
+    /// send_vectored that does not wait: FullError if there is no room now.
+    #[pyo3(signature = (pieces, type_id = 0, tag = 0))]
+    pub(crate) fn try_send_vectored(
+        &self,
+        pieces: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<()> {
+        self.put_pieces(pieces, type_id, tag, None)
+    }
+
+    /// Sends many messages, all with this type and tag, and publishes them together, or earlier when the ring fills up:
+    /// then it waits for room, for all of them together up to `timeout` seconds. Gives how many were sent.
+    ///
+    /// An error of Ramway's, TimedOutError too, is raised if it meets the first message. A later one ends the batch with
+    /// the number sent so far, and the next call meets it. What the iterable raises, and TypeError for what is no
+    /// buffer, is raised in any case; the messages before it were sent.
+    #[pyo3(signature = (messages, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
+           text_signature = "($self, messages, type_id=0, tag=0, *, timeout=None)")]
+    pub(crate) fn send_batch(
+        &self,
+        messages: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+        timeout: Timeout,
+    ) -> PyResult<usize> {
         let py = messages.py();
         let mut sent = 0;
+        let left = timeout.counting();
         let outcome = (|| {
             for message in messages.try_iter()? {
-                self.put_object(&message?, type_id, 0, Some(Timeout::FOREVER), false)?;
+                self.put_object(&message?, type_id, tag, Some(left()), false)?;
                 sent += 1;
             }
             Ok(())
         })();
         let flushed = self.flush(py);
-        outcome.and(flushed).map(|()| sent)
+        match outcome.and(flushed) {
+            Err(e) if sent == 0 || !errors::is_ours(py, &e) => Err(e),
+            _ => Ok(sent),
+        }
+    }
+
+    /// try_send that leaves the message to the next flush: for `ramway._aio`.
+    fn _try_put(
+        &self,
+        data: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<()> {
+        self.put_object(data, type_id, tag, None, false)
     }
 
     /// A slot of `n` bytes to be written in place:
@@ -243,40 +375,49 @@ impl Sender {
     /// (BusyError). Waits and raises as send does.
     #[pyo3(signature = (n, type_id = 0, tag = 0, *, timeout = Timeout::FOREVER),
            text_signature = "($self, n, type_id=0, tag=0, *, timeout=None)")]
-    pub(crate) fn reserve(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64, timeout: Timeout) -> PyResult<Slot> {
+    pub(crate) fn reserve(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = crate::args::n)] n: usize,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+        timeout: Timeout,
+    ) -> PyResult<Slot> {
         Self::open_slot(slf, n, type_id, tag, Some(timeout))
     }
 
     /// reserve that does not wait: FullError if there is no room now.
     #[pyo3(signature = (n, type_id = 0, tag = 0))]
-    pub(crate) fn try_reserve(slf: &Bound<'_, Self>, n: usize, type_id: u32, tag: u64) -> PyResult<Slot> {
+    pub(crate) fn try_reserve(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = crate::args::n)] n: usize,
+        #[pyo3(from_py_with = crate::args::type_id)] type_id: u32,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<Slot> {
         Self::open_slot(slf, n, type_id, tag, None)
     }
 
     /// Makes every slot that was committed with flush=False visible. Never waits.
-    fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.core.enter(py)?.flush().or_raise(py)
+    pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.enter(py)?.flush().or_raise(py)
     }
 
     /// Tells the receiver that this was all, and gives the role up; an open slot is aborted. Calls after this raise
-    /// DetachedError; closing again does nothing.
+    /// DetachedError, and so does one of another thread that waits for room meanwhile; closing again does nothing.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.shut(py, ramway::Sender::close)
+        self.shut(py, Ending::Close)
     }
 
     /// Gives the role up without telling the receiver that this was all: it gets PeerDeadError after the last message,
     /// as if this process had been killed.
-    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
-        self.shut(py, |core| {
-            core.abandon();
-            Ok(())
-        })
+    pub(crate) fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        self.shut(py, Ending::Abandon)
     }
 
-    /// A descriptor for event loops: readable when try_send has something else to say than the last FullError. Made at
-    /// the first call; it belongs to the sender.
+    /// A descriptor for event loops: after a FullError of try_send it becomes readable when try_send has something else
+    /// to say. It stays readable until a try_send raises FullError again, so try_send in a loop until then. Made at the
+    /// first call; it belongs to the sender: do not read from it, do not close it.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
-        Ok(self.core.enter(py)?.readiness().or_raise(py)?.as_raw_fd())
+        Ok(self.enter(py)?.readiness().or_raise(py)?.as_raw_fd())
     }
 
     /// Whether close or abandon was called.
@@ -288,56 +429,56 @@ impl Sender {
     /// The ring's name; None on a bus or a pair.
     #[getter]
     fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.core.name()
     }
 
     /// Bytes of the data area; a message takes 16 bytes more than its payload, rounded up to align.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.core.enter(py)?.capacity())
+        Ok(self.enter(py)?.capacity())
     }
 
     /// Every payload begins on a multiple of this many bytes.
     #[getter]
     fn align(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.core.enter(py)?.align())
+        Ok(self.enter(py)?.align())
     }
 
     /// The longest message that ever fits, in bytes.
     #[getter]
     fn max_message_len(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.core.enter(py)?.max_message_len())
+        Ok(self.enter(py)?.max_message_len())
     }
 
     /// Bytes of the ring, frame headers included, that the receiver has not given back. Can be stale.
     #[getter]
     fn used(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.core.enter(py)?.len())
+        Ok(self.enter(py)?.len())
     }
 
     /// Whether a receiver is attached and its process lives.
     #[getter]
     pub(crate) fn peer_alive(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.core.enter(py)?.is_peer_alive())
+        Ok(self.enter(py)?.is_peer_alive())
     }
 
     /// How often a receiver has attached; 0 = never yet.
     #[getter]
     fn peer_epoch(&self, py: Python<'_>) -> PyResult<u32> {
-        Ok(self.core.enter(py)?.peer_epoch())
+        Ok(self.enter(py)?.peer_epoch())
     }
 
     /// How often a sender has attached, this one included.
     #[getter]
     fn epoch(&self, py: Python<'_>) -> PyResult<u32> {
-        Ok(self.core.enter(py)?.epoch())
+        Ok(self.enter(py)?.epoch())
     }
 
     /// The tag of the last message that was sent, by whichever sender of this ring; None before the first. A restarted
     /// producer asks this where to go on.
     #[getter]
     fn last_tag(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        Ok(self.core.enter(py)?.last_tag())
+        Ok(self.enter(py)?.last_tag())
     }
 
     /// How blocking calls wait: 'spin', 'hybrid' or 'block'. May be set.
@@ -348,7 +489,7 @@ impl Sender {
 
     #[setter]
     fn set_wait(&self, py: Python<'_>, policy: Policy) -> PyResult<()> {
-        self.core.enter(py)?.set_wait_policy(policy.0);
+        self.enter(py)?.set_wait_policy(policy.0);
         self.policy.set(policy.0);
         Ok(())
     }
@@ -357,9 +498,16 @@ impl Sender {
         slf
     }
 
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.close(py)
+    /// Closes, or after an exception abandons: what was sent is then not passed off as all that there is.
+    #[pyo3(signature = (kind, _value = None, _traceback = None, /))]
+    fn __exit__(
+        &self,
+        kind: &Bound<'_, PyAny>,
+        _value: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let ending = if kind.is_none() { Ending::Close } else { Ending::Abandon };
+        self.shut(kind.py(), ending)
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -368,6 +516,6 @@ impl Sender {
 
     fn __repr__(&self) -> String {
         let closed = if self.core.is_shut() { ", closed" } else { "" };
-        format!("<ramway.Sender {:?}{closed}>", self.name.as_deref().unwrap_or(""))
+        format!("<ramway.Sender {:?}{closed}>", self.core.name().unwrap_or(""))
     }
 }

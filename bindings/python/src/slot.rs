@@ -1,5 +1,7 @@
+use crate::args::assign;
+use crate::dlpack::{Addresses, LARGE};
 use crate::errors::{OrRaise, error};
-use crate::handle::Gil;
+use crate::handle::{Gil, Owner};
 use crate::sender::Sender;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
@@ -47,7 +49,7 @@ impl SlotState {
     }
 
     /// Ends the slot for its views: those that are alive lead into private memory from now on. BufferError, and the slot
-    /// stays open, where that cannot be done.
+    /// stays open, where that cannot be done. The caller has entered the sender.
     pub(crate) fn cut_off(&self, py: Python<'_>, sender: &Sender) -> PyResult<()> {
         if self.views.get() != 0 {
             let Some(window) = self.window.with(|window| window.clone()) else {
@@ -55,8 +57,15 @@ impl SlotState {
                             second time to cut them off: drop them first";
                 return Err(PyBufferError::new_err(text));
             };
-            // SAFETY: the slot is open, so the sender's mapping is alive and the bytes are nobody else's.
-            unsafe { window.cut(self.data, self.len) }.or_raise(py)?;
+            let (ends, len, window) = (Addresses(self.data, self.data), self.len, &*window);
+            let cut = move || {
+                let Addresses(data, _) = { ends };
+                // SAFETY: the slot is open, so the sender's mapping is alive and the bytes are nobody else's: the caller
+                // has entered the sender, and nobody can end the slot meanwhile.
+                unsafe { window.cut(data, len) }
+            };
+            let done = if len >= LARGE { py.detach(cut) } else { cut() };
+            done.or_raise(py)?;
             sender.window.set(None);
         }
         self.open.set(false);
@@ -94,7 +103,7 @@ impl Slot {
     pub(crate) fn commit_as(&self, py: Python<'_>, len: usize, type_id: u32, flush: bool) -> PyResult<()> {
         self.check(py)?;
         let sender = self.sender.get();
-        let mut core = sender.core.enter(py)?;
+        let mut core = sender.enter(py)?;
         if len > self.state.len {
             let text = format!("commit({len}): this slot has {} bytes", self.state.len);
             return Err(error(py, ErrorKind::InvalidArgument, text));
@@ -121,6 +130,9 @@ impl Drop for Slot {
             if let Some(mut core) = sender.core.try_enter() {
                 core.raw().abort();
             }
+            if sender.core.is_shut() {
+                sender.left();
+            }
         }
     }
 }
@@ -134,7 +146,7 @@ impl Slot {
     }
 
     #[setter]
-    fn set_type_id(&self, py: Python<'_>, type_id: u32) -> PyResult<()> {
+    fn set_type_id(&self, py: Python<'_>, #[pyo3(from_py_with = crate::args::type_id)] type_id: u32) -> PyResult<()> {
         crate::sender::check_type_id(py, type_id)?;
         self.type_id.set(type_id);
         Ok(())
@@ -147,7 +159,7 @@ impl Slot {
     }
 
     #[setter]
-    fn set_tag(&self, tag: u64) {
+    fn set_tag(&self, #[pyo3(from_py_with = crate::args::tag)] tag: u64) {
         self.tag.set(tag);
     }
 
@@ -170,7 +182,7 @@ impl Slot {
             return Ok(());
         }
         let sender = self.sender.get();
-        let mut core = sender.core.enter(py)?;
+        let mut core = sender.enter(py)?;
         self.state.cut_off(py, sender)?;
         sender.slot_done();
         core.raw().abort();
@@ -186,7 +198,7 @@ impl Slot {
     }
 
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        PyMemoryView::from(slf)?.set_item(key, value)
+        assign(slf, key, value)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

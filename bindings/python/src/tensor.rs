@@ -1,7 +1,6 @@
 //! Tensors: arrays that cross with their type and shape (`ramway::tensor`, docs/ABI.md).
 
 use crate::args::Timeout;
-use crate::bus::Bus;
 use crate::dlpack::{self, Asked};
 use crate::elements::{Elements, invalid};
 use crate::errors::OrRaise;
@@ -66,12 +65,17 @@ pub(crate) fn of(message: &Bound<'_, Message>) -> PyResult<Py<Tensor>> {
 }
 
 /// `Sender.send_tensor`.
-pub(crate) fn send(slf: &Bound<'_, Sender>, array: &Bound<'_, PyAny>, tag: u64, timeout: Timeout) -> PyResult<()> {
+pub(crate) fn send(
+    slf: &Bound<'_, Sender>,
+    array: &Bound<'_, PyAny>,
+    tag: u64,
+    timeout: Option<Timeout>,
+) -> PyResult<()> {
     let (py, sender) = (slf.py(), slf.get());
     let elements = Elements::of(array)?;
     let plan = Plan::new(elements.dtype, elements.shape()).or_raise(py)?;
     let mut core = sender.begin(py, 0)?;
-    let to = sender.room(py, &mut core, plan.room(), Some(timeout))?;
+    let to = sender.room(py, &mut core, plan.room(), timeout)?;
     // SAFETY: reserved for this many bytes, and nobody else's until the commit; mapped memory is never uninitialised.
     let data = unsafe { write_header(&plan, to) };
     // SAFETY: `data + nbytes` is at most the room; no array lies in reserved room, as a slot is not open.
@@ -85,7 +89,7 @@ pub(crate) fn reserve<'py>(
     shape: &Bound<'py, PyAny>,
     dtype: &Bound<'py, PyAny>,
     tag: u64,
-    timeout: Timeout,
+    timeout: Option<Timeout>,
 ) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = slf.py();
@@ -96,7 +100,7 @@ pub(crate) fn reserve<'py>(
     let plan = Plan::new(dtype, &extents).or_raise(py)?;
     let class =
         CLASS.get_or_try_init(py, || Ok::<_, PyErr>(py.import("ramway._tensor")?.getattr("TensorSlot")?.unbind()))?;
-    let slot = Sender::open_slot(slf, plan.room(), 0, tag, Some(timeout))?;
+    let slot = Sender::open_slot(slf, plan.room(), 0, tag, timeout)?;
     let (to, _) = slot.data(py)?;
     // SAFETY: as in `send`; the slot is open, and has no views yet.
     let data = unsafe { write_header(&plan, to) };
@@ -197,46 +201,44 @@ impl Sender {
     pub(crate) fn send_tensor(
         slf: &Bound<'_, Self>,
         array: &Bound<'_, PyAny>,
-        tag: u64,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
         timeout: Timeout,
     ) -> PyResult<()> {
-        send(slf, array, tag, timeout)
+        send(slf, array, tag, Some(timeout))
     }
 
-    /// Room for a tensor, to be written in place: np.add(a, b, out=slot), slot[...] = a. See TensorSlot.
+    /// send_tensor that does not wait: FullError if there is no room now.
+    #[pyo3(signature = (array, tag = 0))]
+    pub(crate) fn try_send_tensor(
+        slf: &Bound<'_, Self>,
+        array: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<()> {
+        send(slf, array, tag, None)
+    }
+
+    /// reserve_tensor that does not wait: FullError if there is no room now.
+    #[pyo3(signature = (shape, dtype, tag = 0))]
+    pub(crate) fn try_reserve_tensor<'py>(
+        slf: &Bound<'py, Self>,
+        shape: &Bound<'py, PyAny>,
+        dtype: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reserve(slf, shape, dtype, tag, None)
+    }
+
+    /// Room for a tensor, to be written in place: np.add(a, b, out=slot.numpy()), slot[...] = a. See TensorSlot.
     #[pyo3(signature = (shape, dtype, tag = 0, *, timeout = Timeout::FOREVER),
            text_signature = "($self, shape, dtype, tag=0, *, timeout=None)")]
     pub(crate) fn reserve_tensor<'py>(
         slf: &Bound<'py, Self>,
         shape: &Bound<'py, PyAny>,
         dtype: &Bound<'py, PyAny>,
-        tag: u64,
+        #[pyo3(from_py_with = crate::args::tag)] tag: u64,
         timeout: Timeout,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reserve(slf, shape, dtype, tag, timeout)
-    }
-}
-
-#[pymethods]
-impl Bus {
-    /// `Sender.send_tensor`.
-    #[pyo3(signature = (array, tag = 0, *, timeout = Timeout::FOREVER),
-           text_signature = "($self, array, tag=0, *, timeout=None)")]
-    fn send_tensor(&self, array: &Bound<'_, PyAny>, tag: u64, timeout: Timeout) -> PyResult<()> {
-        send(self.tx_bound(array.py())?, array, tag, timeout)
-    }
-
-    /// `Sender.reserve_tensor`.
-    #[pyo3(signature = (shape, dtype, tag = 0, *, timeout = Timeout::FOREVER),
-           text_signature = "($self, shape, dtype, tag=0, *, timeout=None)")]
-    fn reserve_tensor<'py>(
-        &self,
-        shape: &Bound<'py, PyAny>,
-        dtype: &Bound<'py, PyAny>,
-        tag: u64,
-        timeout: Timeout,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        reserve(self.tx_bound(dtype.py())?, shape, dtype, tag, timeout)
+        reserve(slf, shape, dtype, tag, Some(timeout))
     }
 }
 

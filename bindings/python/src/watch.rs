@@ -81,7 +81,11 @@ impl Waits {
             Watch::retire(watch.bind(py));
         }
         // SAFETY: the handle's own, and the handle is not closed before this returns: it is in the caller's hands.
-        let fd = unsafe { BorrowedFd::borrow_raw(fd()?) }.try_clone_to_owned()?;
+        let fd = unsafe { BorrowedFd::borrow_raw(fd()?) }.try_clone_to_owned();
+        let fd = fd.map_err(|e| {
+            let call = "a duplicate of the handle's descriptor for the event loop";
+            crate::errors::os_error(py, call, e)
+        })?;
         let watch = Py::new(py, Watch::new(event_loop.unbind(), fd))?;
         drop(self.watch.replace(Some(watch.clone_ref(py))));
         Ok((watch, true))

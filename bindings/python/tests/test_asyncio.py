@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import ramway
 from loops import every_loop, new_loop, run, turns
 from ramway import (
     BusyError,
     ClosedError,
     DetachedError,
     InvalidArgumentError,
+    Listener,
     Receiver,
+    Region,
     Ring,
     Sender,
     TooLargeError,
@@ -124,20 +127,43 @@ def test_sending_waits_for_room(kind: str) -> None:
     run(kind, main())
 
 
+def collected(make: Callable[[], Any]) -> None:
+    make()
+    gc.collect()
+
+
 @every_loop
-def test_what_is_never_awaited_takes_nothing_and_does_not_warn(kind: str, ring: tuple[Sender, Receiver]) -> None:
+def test_what_is_never_awaited_takes_nothing_and_warns(kind: str, ring: tuple[Sender, Receiver]) -> None:
     tx, rx = ring
 
     async def main() -> None:
         tx.send(b"stays")
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            makes: list[Callable[[], Any]] = [rx.recv_async, rx.__anext__]
-            makes += [lambda: rx.recv_batch_async(3), lambda: tx.send_async(b"no")]
+        with Region.create("g", 8) as region, Listener.bind("l", 4096) as listener:
+            makes: list[Callable[[], Any]] = [
+                rx.recv_async,
+                rx.__anext__,
+                rx.recv_batch_async,
+                lambda: rx.recv_array_async("u1", 3),
+                rx.recv_bytes_async,
+                lambda: rx.recv_into_async(bytearray(9)),
+                lambda: tx.send_async(b"no"),
+                lambda: tx.send_vectored_async([b"n", b"o"]),
+                lambda: tx.send_batch_async([b"no"]),
+                lambda: tx.send_array_async(np.zeros(1)),
+                lambda: tx.send_tensor_async(np.zeros(1)),
+                lambda: tx.reserve_async(1),
+                lambda: tx.reserve_tensor_async(1, "u1"),
+                region.wait_async,
+                listener.accept_async,
+                lambda: ramway.Bus.connect_async("l"),
+            ]
             for make in makes:
-                make()
-                make().close()
-                gc.collect()
+                with pytest.warns(RuntimeWarning, match="was never awaited"):
+                    collected(make)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    make().close()
+                    gc.collect()
         assert bytes(await rx.recv_async()) == b"stays"
         assert rx.try_recv() is None
 

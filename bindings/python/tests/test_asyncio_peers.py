@@ -70,7 +70,7 @@ def test_a_peer_that_is_killed_ends_the_wait(kind: str, by: str) -> None:
         with Child(peer, by) as child:
             run(kind, main(rx, child))
     else:
-        with ramway.Listener("dies") as listener, Child(peer, by) as child, listener.accept(LONG) as bus:
+        with ramway.Listener.bind("dies") as listener, Child(peer, by) as child, listener.accept(LONG) as bus:
             run(kind, main(bus.receiver, child))
 
 
@@ -94,7 +94,7 @@ def test_a_sender_learns_that_the_receiver_died(kind: str) -> None:
             async with asyncio.timeout(LONG):
                 await filling
 
-    with ramway.Listener("dies", 4096) as listener, Child(peer) as child, listener.accept(LONG) as bus:
+    with ramway.Listener.bind("dies", 4096) as listener, Child(peer) as child, listener.accept(LONG) as bus:
         run(kind, main(bus.sender, child))
 
 
@@ -115,7 +115,7 @@ def test_both_sides_of_a_bus_in_one_loop(kind: str) -> None:
             return bytes(await bus.recv_async())
 
     async def main() -> None:
-        listener = ramway.Listener("echo")
+        listener = ramway.Listener.bind("echo")
         serving = asyncio.create_task(serve(listener))
         await turns()
         with pytest.raises(BusyError):

@@ -1,16 +1,18 @@
 """Every kind of error: its class, the built-in that it also is, and a text that names the thing."""
 
 import builtins
+import ctypes
 import json
 import pickle
 import random
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import ramway
-from ramway import Ring
+from ramway import Region, Ring
 from support import LONG, Child, Thread, run
 
 KINDS: list[tuple[type[ramway.Error], str, int, tuple[type[Exception], ...]]] = [
@@ -127,6 +129,144 @@ def test_wrong_arguments_of_rings(options: dict[str, object], error: type[Except
             make("r", **options).receiver()  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
         Ring.open("r").sender()
+
+
+NEW_ONLY: dict[str, object] = {"persistent": True, "mode": 0o600, "huge_pages": True, "numa_node": 0, "discard": True}
+
+
+@pytest.mark.parametrize(("option", "value"), NEW_ONLY.items())
+def test_options_that_would_be_ignored_are_refused(option: str, value: object) -> None:
+    calls: list[Callable[..., object]] = [Ring.open, Region.open]
+    for call in calls:
+        with pytest.raises(ramway.InvalidArgumentError, match=f"{option}=.*{option} applies to create"):
+            call("r", **{option: value})
+    if option == "discard":
+        with pytest.raises(ramway.InvalidArgumentError, match="discard applies to create only"):
+            Ring.open_or_create("r", discard=True)  # type: ignore[call-arg]
+        with pytest.raises(ramway.InvalidArgumentError, match="discard applies to create only"):
+            Region.open_or_create("r", 8, discard=True)  # type: ignore[call-arg]
+        # What asks for nothing is not refused.
+        Ring.open_or_create("r", discard=False)  # type: ignore[call-arg]
+
+
+def test_no_time_out_is_as_long_as_it_takes_and_others_are_from_0_on(directory: Path) -> None:
+    opening = [
+        Thread(lambda: Ring.open("later", timeout=None).receiver()),
+        Thread(lambda: Region.open("region", timeout=None)),
+    ]
+    # Made meanwhile, whenever that is.
+    with Ring.create("later").sender(), Region.create("region", 8):
+        for thread in opening:
+            thread.result().close()
+    tx, rx = Ring.pair(4096)
+    region = Region.create("g", 8)
+    listener = ramway.Listener.bind("l")
+    for bad in (-1, -1e-9, float("nan"), float("-inf")):
+        calls: list[Callable[[], object]] = [
+            lambda bad=bad: rx.recv(bad),
+            lambda bad=bad: rx.recv_batch(timeout=bad),
+            lambda bad=bad: rx.recv_bytes(bad),
+            lambda bad=bad: rx.recv_into(bytearray(1), bad),
+            lambda bad=bad: rx.recv_array("u1", timeout=bad),
+            lambda bad=bad: tx.send(b"", timeout=bad),
+            lambda bad=bad: tx.send_vectored([], timeout=bad),
+            lambda bad=bad: tx.send_batch([], timeout=bad),
+            lambda bad=bad: tx.reserve(1, timeout=bad),
+            lambda bad=bad: tx.reserve_tensor(1, "u1", timeout=bad),
+            lambda bad=bad: region.wait(bad),
+            lambda bad=bad: region.wait_since(0, bad),
+            lambda bad=bad: listener.accept(bad),
+            lambda bad=bad: Ring.open("r", timeout=bad),
+            lambda bad=bad: Region.open("r", timeout=bad),
+            lambda bad=bad: ramway.Bus.connect("l", timeout=bad),
+            lambda bad=bad: ramway.Bus.listen("x", timeout=bad),
+            lambda bad=bad: ramway.Listener.bind("x", handshake_timeout=bad),
+        ]
+        for call in calls:
+            with pytest.raises(ramway.InvalidArgumentError, match="time-out of"):
+                call()
+    assert sorted(path.name for path in directory.iterdir()) == ["g", "l", "l.sock", "later"]
+
+
+def test_integers_that_cannot_be_are_named() -> None:
+    tx, rx = Ring.pair(4096)
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: tx.send(b"", -1), "type_id=-1"),
+        (lambda: tx.send(b"", 2**32), "type_id=4294967296"),
+        (lambda: tx.send(b"", tag=-1), "tag=-1"),
+        (lambda: tx.try_send(b"", 0, 2**64), "tag=18446744073709551616"),
+        (lambda: tx.reserve(-1), "n=-1"),
+        (lambda: tx.reserve_async(-1), "n=-1"),
+        (lambda: tx.send_batch([b""], -2), "type_id=-2"),
+        (lambda: rx.recv_batch(-1), "max=-1"),
+        (lambda: Ring.create("r", capacity=-1), "capacity=-1"),
+        (lambda: Ring.create("r", mode=2**32), "mode=4294967296"),
+        (lambda: Region.create("r", -1), "size=-1"),
+        (lambda: ramway.Listener.bind("l", -1), "capacity=-1"),
+        (lambda: ramway.Bus.listen("l", backlog=-1), "backlog=-1"),
+    ]
+    for call, text in calls:
+        with pytest.raises(ramway.InvalidArgumentError, match=f"^{text}: "):
+            call()
+    with pytest.raises(TypeError, match="tag"):
+        tx.send(b"", 0, "x")  # type: ignore[arg-type]
+
+
+def test_python_objects_are_not_sent() -> None:
+    np = pytest.importorskip("numpy")
+    tx, rx = Ring.pair(4096)
+    objects = np.array([object(), object()])
+    nested = np.zeros(2, [("Other", "i4"), ("inner", [("x", "f8"), ("y", "O")])])
+    texts = ctypes.py_object * 2
+    for bad in (objects, nested, memoryview(objects), texts("a", "b")):
+        calls: list[Callable[[], object]] = [
+            lambda bad=bad: tx.send(bad),
+            lambda bad=bad: tx.try_send(bad),
+            lambda bad=bad: tx.send_vectored([b"x", bad]),
+            lambda bad=bad: tx.send_batch([bad]),
+        ]
+        for call in calls:
+            with pytest.raises(ramway.InvalidArgumentError, match="Python objects"):
+                call()
+    tx.send(bytes(16))
+    for bad in (objects, nested):
+        with pytest.raises(ramway.InvalidArgumentError, match="Python objects"):
+            rx.recv_into(bad)
+    assert rx.recv_bytes() == bytes(16) and rx.try_recv() is None
+    # Their bytes are what they are, also where the buffer protocol has no name for them.
+    named_so = np.zeros(2, [("O", "i4"), ("Object", "f4")])
+    for fine in (np.zeros(2, "M8[ns]"), named_so, memoryview(b"O"), ctypes.c_int(7)):
+        tx.send(fine)
+        assert rx.recv_bytes() == (fine.tobytes() if isinstance(fine, np.ndarray) else bytes(fine))
+
+
+def test_a_traceback_says_what_a_program_catches() -> None:
+    tx, rx = Ring.pair(4096)
+    with tx, pytest.raises(ramway.TimedOutError) as caught:
+        rx.recv(0)
+    assert traceback.format_exception_only(caught.value)[0].startswith("ramway.TimedOutError: ")
+    for error in (ramway.Error, *(error for error, *_ in KINDS)):
+        assert error.__module__ == "ramway"
+
+
+def test_no_more_descriptors_says_what_to_do() -> None:
+    printed = run("""
+        import asyncio, resource, ramway
+        ends = [ramway.Ring.pair(4096) for _ in range(40)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+        async def main():
+            for _, rx in ends:
+                asyncio.ensure_future(rx.recv_async()).add_done_callback(report)
+            await asyncio.sleep(0.5)
+        seen = []
+        def report(task):
+            if not task.cancelled():
+                seen.append(str(task.exception()))
+        asyncio.run(main())
+        assert seen and all("ulimit -n" in text for text in seen), seen
+        print("told")
+    """)
+    assert printed == ["told"]
 
 
 @pytest.mark.parametrize("name", [None, 5, 1.5, b"bytes", ["r"], object()])

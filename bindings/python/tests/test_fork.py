@@ -79,7 +79,7 @@ def test_inherited_handles_are_detached_and_views_stay_readable() -> None:
 @pytest.mark.parametrize("way", ["drop", "close", "exit"])
 def test_the_childs_end_does_not_disturb_the_parent(way: str, directory: Path) -> None:
     tx, rx = Ring.create("r", capacity=4096).sender(), Ring.open("r").receiver()
-    region, listener = Region.create("g", 4096), Listener("l", 4096)
+    region, listener = Region.create("g", 4096), Listener.bind("l", 4096)
     connecting = Thread(Bus.connect, "l")
     bus, peer = listener.accept(LONG), connecting.result()
     tx.send(b"held")
@@ -135,7 +135,7 @@ def test_the_childs_end_does_not_disturb_the_parent(way: str, directory: Path) -
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_regions_listeners_and_buses_are_detached_too() -> None:
-    region, listener = Region.create("g", 4096), Listener("l", 4096)
+    region, listener = Region.create("g", 4096), Listener.bind("l", 4096)
     region[:4] = b"here"
     shared = memoryview(region)
     connecting = Thread(Bus.connect, "l")
@@ -222,7 +222,7 @@ def test_a_whole_interpreter_that_forks_and_exits_is_silent(debug: bool) -> None
         tx = ramway.Ring.create("r", capacity=4096).sender()
         rx = ramway.Ring.open("r").receiver()
         region = ramway.Region.create("g", 100)
-        listener = ramway.Listener("l")
+        listener = ramway.Listener.bind("l")
         rx.fileno(), region.fileno()
         tx.send(b"x" * 1000)
         message = rx.recv()
@@ -245,7 +245,7 @@ def test_a_child_may_leave_its_parents_with_blocks() -> None:
         warnings.simplefilter("ignore", DeprecationWarning)
         import ramway
         with ramway.Ring.create("r").sender() as tx, ramway.Ring.open("r").receiver() as rx:
-            with ramway.Region.create("g", 8) as region, ramway.Listener("l") as listener:
+            with ramway.Region.create("g", 8) as region, ramway.Listener.bind("l") as listener:
                 tx.send(b"x")
                 with rx.recv() as message, tx.reserve(5) as slot:
                     pid = os.fork()

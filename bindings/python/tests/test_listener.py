@@ -13,7 +13,7 @@ from support import LONG, Child, Thread, eventually, run, sleeps
 
 
 def test_accepts_one_after_another(directory: Path) -> None:
-    with Listener("echo", 4096) as listener:
+    with Listener.bind("echo", 4096) as listener:
         assert listener.path == str(directory / "echo.sock") and listener.name == "echo" and not listener.closed
         assert (directory / "echo.sock").is_socket()
         for number in range(3):
@@ -42,7 +42,7 @@ def test_serves_processes_side_by_side() -> None:
                 with message:
                     bus.send(message)
 
-    with Listener("service", 4096) as listener:
+    with Listener.bind("service", 4096) as listener:
         children = [Child(code, number) for number in range(3)]
         try:
             echoes = [Thread(echo, listener.accept(LONG)) for _ in children]
@@ -56,7 +56,7 @@ def test_serves_processes_side_by_side() -> None:
 
 
 def test_iteration_ends_when_it_is_closed() -> None:
-    listener = Listener("l", 4096)
+    listener = Listener.bind("l", 4096)
 
     def serve() -> int:
         count = 0
@@ -75,7 +75,7 @@ def test_iteration_ends_when_it_is_closed() -> None:
 
 
 def test_time_out() -> None:
-    with Listener("l") as listener:
+    with Listener.bind("l") as listener:
         for timeout in (0, 0.2):
             started = time.monotonic()
             with pytest.raises(ramway.TimedOutError, match="'l'"):
@@ -86,7 +86,7 @@ def test_time_out() -> None:
 
 
 def test_close_is_final_and_can_be_repeated() -> None:
-    listener = Listener("l")
+    listener = Listener.bind("l")
     accepting = Thread(listener.accept)
     time.sleep(0.05)
     listener.close()
@@ -99,12 +99,12 @@ def test_close_is_final_and_can_be_repeated() -> None:
             call()
     with pytest.raises(ramway.DetachedError):
         listener.refused  # noqa: B018
-    with Listener("l"):
+    with Listener.bind("l"):
         pass
 
 
 def test_buses_outlive_their_listener() -> None:
-    listener = Listener("l", 4096)
+    listener = Listener.bind("l", 4096)
     connecting = Thread(Bus.connect, "l")
     bus = listener.accept(LONG)
     peer = connecting.result()
@@ -117,7 +117,7 @@ def test_buses_outlive_their_listener() -> None:
 
 
 def test_the_descriptor_is_readable_when_accept_may_get_on() -> None:
-    with Listener("l", 4096) as listener:
+    with Listener.bind("l", 4096) as listener:
         fd = listener.fileno()
         assert select.select([fd], [], [], 0.1)[0] == []
         connecting = Thread(Bus.connect, "l")
@@ -135,7 +135,7 @@ def test_the_descriptor_is_readable_when_accept_may_get_on() -> None:
 
 
 def test_strangers_are_refused_and_counted() -> None:
-    with Listener("l", 4096, handshake_timeout=0.2) as listener:
+    with Listener.bind("l", 4096, handshake_timeout=0.2) as listener:
         silent = socket.socket(socket.AF_UNIX)
         silent.connect(listener.path)
         rude = socket.socket(socket.AF_UNIX)
@@ -161,25 +161,25 @@ def test_strangers_are_refused_and_counted() -> None:
 
 
 def test_the_name_is_taken_while_it_lives_and_free_after(directory: Path) -> None:
-    with Listener("l"):
+    with Listener.bind("l"):
         with pytest.raises(ramway.AlreadyExistsError, match="'l'"):
-            Listener("l")
+            Listener.bind("l")
         with pytest.raises(FileExistsError):
             Bus.listen("l", timeout=0)
     code = """
         import ramway, time
-        listener = ramway.Listener("l")
+        listener = ramway.Listener.bind("l")
         print("listening")
         time.sleep(1000)
     """
     with Child(code) as child:
         child.line()
         with pytest.raises(ramway.AlreadyExistsError):
-            Listener("l")
+            Listener.bind("l")
         child.kill()
     # What a killed listener left is in nobody's way.
     assert (directory / "l.sock").exists()
-    with Listener("l") as listener:
+    with Listener.bind("l") as listener:
         connecting = Thread(Bus.connect, "l")
         listener.accept(LONG).close()
         connecting.result().close()
@@ -188,7 +188,7 @@ def test_the_name_is_taken_while_it_lives_and_free_after(directory: Path) -> Non
 def test_a_file_that_is_no_socket_is_left_alone(directory: Path) -> None:
     (directory / "l.sock").write_text("mine")
     with pytest.raises(ramway.AlreadyExistsError):
-        Listener("l")
+        Listener.bind("l")
     assert (directory / "l.sock").read_text() == "mine"
     with pytest.raises(ramway.InvalidArgumentError, match="regular file"):
         Bus.connect(directory / "l.sock", timeout=0.1)
@@ -197,17 +197,17 @@ def test_a_file_that_is_no_socket_is_left_alone(directory: Path) -> None:
 def test_paths_modes_and_long_paths(directory: Path) -> None:
     deep = directory / ("d" * 120)
     deep.mkdir()
-    with Listener(deep / "socket", 4096, mode=0o660) as listener:
+    with Listener.bind(deep / "socket", 4096, mode=0o660) as listener:
         assert (deep / "socket").stat().st_mode & 0o777 == 0o660
         connecting = Thread(Bus.connect, str(deep / "socket"))
         with listener.accept(LONG), connecting.result():
             pass
-    with Listener("others", allow_uids=[12345, os.getuid()]) as listener:
+    with Listener.bind("others", allow_uids=[12345, os.getuid()]) as listener:
         assert Path(listener.path).stat().st_mode & 0o777 == 0o666
 
 
 def test_one_direction_only() -> None:
-    with Listener("l", to_peer=8192, from_peer=0) as listener:
+    with Listener.bind("l", to_peer=8192, from_peer=0) as listener:
         connecting = Thread(Bus.connect, "l")
         with listener.accept(LONG) as bus, connecting.result() as peer:
             bus.send(b"down")
@@ -255,13 +255,13 @@ def test_wrong_arguments(
     directory: Path, arguments: tuple[object, ...], options: dict[str, object], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        Listener(*arguments, **options)  # type: ignore[arg-type]
+        Listener.bind(*arguments, **options)  # type: ignore[arg-type]
     assert os.listdir(directory) == []
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), "1", [None]])
 def test_wrong_timeouts(timeout: object) -> None:
-    with Listener("l") as listener, pytest.raises((ValueError, TypeError)):
+    with Listener.bind("l") as listener, pytest.raises((ValueError, TypeError)):
         listener.accept(timeout)  # type: ignore[arg-type]
 
 
@@ -276,7 +276,7 @@ def test_a_flood_is_served_in_the_end() -> None:
         for thread in threads: thread.start()
         for thread in threads: thread.join()
     """
-    with Listener("l", 4096, backlog=2) as listener, Child(code) as child:
+    with Listener.bind("l", 4096, backlog=2) as listener, Child(code) as child:
         for _ in range(40):
             with listener.accept(LONG) as bus:
                 bus.send(bus.recv_bytes(LONG))
@@ -286,7 +286,7 @@ def test_a_flood_is_served_in_the_end() -> None:
 def test_an_idle_listener_sleeps() -> None:
     code = """
         import ramway
-        listener = ramway.Listener("l")
+        listener = ramway.Listener.bind("l")
         print("listening")
         listener.accept()
     """
@@ -298,5 +298,7 @@ def test_an_idle_listener_sleeps() -> None:
 
 
 def test_exits_with_a_listener_open(directory: Path) -> None:
-    assert run('import ramway; listener = ramway.Listener("l"); print(listener.path)') == [str(directory / "l.sock")]
+    assert run('import ramway; listener = ramway.Listener.bind("l"); print(listener.path)') == [
+        str(directory / "l.sock")
+    ]
     assert os.listdir(directory) == []

@@ -15,7 +15,8 @@ from support import LONG, Thread
 @pytest.mark.parametrize("make", [Ring.create, Ring.open, Ring.open_or_create])
 def test_a_ring_is_its_name_and_options(make: object, protocol: int) -> None:
     assert callable(make)
-    ring = make("r", capacity=8192, align=64, wait="block", timeout=1.5, mode=0o640, persistent=True)
+    new = {} if make is Ring.open else {"mode": 0o640, "persistent": True}
+    ring = make("r", capacity=8192, align=64, wait="block", timeout=1.5, **new)
     again = pickle.loads(pickle.dumps(ring, protocol))
     assert type(again) is Ring and again.name == "r" and repr(again) == repr(ring)
     first = Ring.create("r", capacity=8192, align=64).sender() if make is Ring.open else None
@@ -47,7 +48,7 @@ def test_a_pickled_ring_opens_nothing(directory: Path) -> None:
 
 def test_handles_say_what_to_send_instead() -> None:
     with Ring.create("r").sender() as tx, Ring.open("r").receiver() as rx, Region.create("g", 8) as region:
-        with Listener("l", 4096) as listener:
+        with Listener.bind("l", 4096) as listener:
             connecting = Thread(Bus.connect, "l")
             with listener.accept(LONG) as bus, connecting.result():
                 tx.send(b"x")

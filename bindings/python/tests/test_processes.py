@@ -307,7 +307,7 @@ def test_the_resource_tracker_does_not_touch_our_files(directory: Path) -> None:
         theirs = shared_memory.SharedMemory(create=True, size=100)
         tx = ramway.Ring.create("ring", persistent=True).sender()
         region = ramway.Region.create("region", 100, persistent=True)
-        listener = ramway.Listener("listener")
+        listener = ramway.Listener.bind("listener")
         tx.send(b"kept")
         region[:4] = b"kept"
         print(theirs.name, resource_tracker._resource_tracker._pid, flush=True)

@@ -336,7 +336,6 @@ def test_a_killed_user_leaves_it_usable() -> None:
         (("r", 8), {"timeout": float("nan")}, ramway.InvalidArgumentError),
         (("r", 8), {"timeout": "1"}, TypeError),
         (("r", 8), {"wait": "sleep"}, ramway.InvalidArgumentError),
-        (("r", 8), {"wait": None}, TypeError),
         (("r", 8), {"mode": -1}, (ValueError, OverflowError)),
         (("r", 8), {"mode": "600"}, TypeError),
         (("r", 8), {"numa_node": 10**6}, ramway.Error),

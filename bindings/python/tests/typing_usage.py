@@ -25,7 +25,8 @@ def rings(path: Path) -> None:
         sender.send(memoryview(b"x"), tag=1 << 63)
         sender.send(np.zeros(8))
         sender.try_send(b"", type_id=3)
-        assert_type(sender.send_batch([b"a", bytearray(b"b")]), int)
+        assert_type(sender.send_batch([b"a", bytearray(b"b")], 1, 2, timeout=0.5), int)
+        sender.send_vectored([b"a", memoryview(b"b")], tag=1, timeout=1)
         assert_type(sender.last_tag, int | None)
         os.set_inheritable(sender.fileno(), False)
         for message in receiver:
@@ -62,6 +63,8 @@ def messages(rx: ramway.Receiver) -> None:
     maybe = rx.try_recv()
     assert_type(maybe, ramway.Message | None)
     assert_type(rx.recv_batch(32), list[ramway.Message])
+    assert_type(rx.try_recv_batch(), list[ramway.Message])
+    assert_type(rx.try_recv_into(bytearray(100)), int | None)
     assert_type(rx.recv_bytes(), bytes)
     assert_type(rx.recv_into(bytearray(100), timeout=0), int)
     tick = np.dtype([("price", "<f8"), ("size", "<i8")])
@@ -72,11 +75,15 @@ def messages(rx: ramway.Receiver) -> None:
 
 def tensors(tx: ramway.Sender, rx: ramway.Receiver) -> None:
     tx.send_tensor(np.ones((3, 4)), tag=4)
-    tx.send_tensor([[1, 2], [3, 4]])
+    tx.send_tensor(bytearray(3))
+    # A list is refused, here and at run time.
+    tx.send_tensor([[1, 2], [3, 4]])  # type: ignore[arg-type]
     with tx.reserve_tensor((1080, 1920, 3), "uint8") as slot:
         assert_type(slot, ramway.TensorSlot)
         slot[...] = 0
         np.add(slot.numpy(), 1, out=slot.numpy())
+        np.multiply(np.ones((1080, 1920, 3)), 2.5, out=slot.numpy())
+    assert_type(tx.try_reserve_tensor(4, "f4"), ramway.TensorSlot)
     with tx.reserve_tensor(4, np.float32):
         pass
     with rx.recv() as message:
@@ -97,12 +104,14 @@ def regions() -> None:
         assert_type(values, NDArray[np.int64])
         region.notify()
         assert_type(region.wait(timeout=0.1), bool)
+        assert_type(region.wait_since(region.notifications, timeout=0.1), int | None)
     ramway.Region.open("state", read_only=True).close()
 
 
 def buses() -> None:
-    with ramway.Listener("service", to_peer=1 << 20, from_peer=1 << 16, allow_uids=[1000]) as listener:
+    with ramway.Listener.bind("service", to_peer=1 << 20, from_peer=1 << 16, allow_uids=[1000]) as listener:
         assert_type(listener.accept(timeout=1), ramway.Bus)
+        assert_type(listener.try_accept(), ramway.Bus | None)
         for bus in listener:
             assert_type(bus.sender, ramway.Sender)
             for message in bus:
@@ -131,6 +140,9 @@ async def tasks(tx: ramway.Sender, rx: ramway.Receiver, region: ramway.Region, l
     with await tx.reserve_async(10) as slot:
         slot.abort()
     assert_type(await rx.recv_async(), ramway.Message)
+    assert_type(await tx.send_batch_async([b"a"]), int)
+    assert_type(await tx.reserve_tensor_async(3, "f4"), ramway.TensorSlot)
+    assert_type(await rx.recv_bytes_async(), bytes)
     assert_type(await rx.recv_batch_async(8), list[ramway.Message])
     assert_type(await rx.recv_array_async(np.dtype(np.int32), 8), np.ndarray[tuple[int], np.dtype[np.int32]])
     async with asyncio.timeout(1):

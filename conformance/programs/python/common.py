@@ -6,8 +6,8 @@ import select
 import sys
 import time
 import zlib
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar
 
 import ramway
 
@@ -16,6 +16,7 @@ COMMANDS = ("produce", "consume", "echo", "ping", "die", "read", "show", "tensor
 
 End: TypeAlias = ramway.Sender | ramway.Receiver
 Args: TypeAlias = argparse.Namespace
+T = TypeVar("T")
 
 
 def parse(argv: Sequence[str]) -> Args:
@@ -25,7 +26,7 @@ def parse(argv: Sequence[str]) -> Args:
         parser.add_argument("--" + flag)
     for flag in "create", "resume", "progress", "oversize", "pause":
         parser.add_argument("--" + flag, choices=("yes", "no"), default="no")
-    numbers: dict[str, int | None] = dict.fromkeys(("cpu", "start", "count", "until", "batch", "linger"))
+    numbers: dict[str, int | None] = dict.fromkeys(("cpu", "start", "count", "until", "batch", "linger", "poll"))
     numbers |= {"capacity": 65536, "align": 16, "timeout": 20000, "size": 0, "endings": 1, "pace": 0, "work": 0}
     numbers["group"] = 1
     for flag, default in numbers.items():
@@ -37,7 +38,20 @@ def parse(argv: Sequence[str]) -> Args:
     parser.add_argument("--sizes", type=lambda text: text if text in ("mixed", "ramp") else int(text), default="mixed")
     args = parser.parse_args(argv)
     args.limit = None if args.timeout == 0 else args.timeout / 1000
+    # The time-out of one call.
+    args.call_limit = args.limit if args.poll is None else args.poll / 1e6
     return args
+
+
+def polling(args: Args, call: Callable[[], T]) -> T:
+    """A call, with --poll again and again for as long as a wait may last."""
+    began = time.monotonic()
+    while True:
+        try:
+            return call()
+        except ramway.TimedOutError:
+            if args.poll is None or (args.limit is not None and time.monotonic() - began >= args.limit):
+                raise
 
 
 def say(line: str) -> None:

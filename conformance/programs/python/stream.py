@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import partial
 
 import ramway
 from common import (
@@ -15,6 +16,7 @@ from common import (
     ended,
     linger,
     ms_since,
+    polling,
     receiving,
     say,
     sending,
@@ -27,11 +29,15 @@ def put(tx: ramway.Sender, args: Args, message: tuple[int, int, memoryview], flu
     wait = args.how != "try"
     if args.how != "reserve" and flush:
         if wait:
-            tx.send(data, type_id, tag, timeout=args.limit)
+            tx.send(data, type_id, tag, timeout=args.call_limit)
         else:
             tx.try_send(data, type_id, tag)
         return
-    slot = tx.reserve(len(data), type_id, tag, timeout=args.limit) if wait else tx.try_reserve(len(data), type_id, tag)
+    slot = (
+        tx.reserve(len(data), type_id, tag, timeout=args.call_limit)
+        if wait
+        else tx.try_reserve(len(data), type_id, tag)
+    )
     slot[:] = data
     slot.commit(flush=flush)
 
@@ -64,7 +70,7 @@ def produce(args: Args) -> None:
         flush = (sent + 1) % batch == 0 or seq + 1 == end
         epoch, began = tx.peer_epoch, time.monotonic_ns()
         try:
-            put(tx, args, messages.make(seq), flush)
+            polling(args, partial(put, tx, args, messages.make(seq), flush))
         except (ramway.ClosedError, ramway.PeerDeadError) as error:
             report(error, began)
             endings += 1
@@ -127,11 +133,11 @@ def get(rx: ramway.Receiver, seen: Seen) -> None:
     """Receives one message, or a batch of them, as --how says. EmptyError if it was not to wait."""
     args = seen.args
     if args.how == "batch":
-        for message in rx.recv_batch(min(args.batch or 32, seen.left()), args.limit):
+        for message in rx.recv_batch(min(args.batch or 32, seen.left()), args.call_limit):
             with message:
                 seen.take(message)
         return
-    received = rx.try_recv() if args.how == "try" else rx.recv(args.limit)
+    received = rx.try_recv() if args.how == "try" else rx.recv(args.call_limit)
     if received is None:
         raise ramway.EmptyError
     with received as message:
@@ -147,7 +153,7 @@ def consume(args: Args) -> None:
     while seen.left() > 0:
         epoch, began = rx.peer_epoch, time.monotonic_ns()
         try:
-            get(rx, seen)
+            polling(args, partial(get, rx, seen))
             elapsed_ms = ms_since(began)
             continue
         except (ramway.ClosedError, ramway.PeerDeadError) as error:

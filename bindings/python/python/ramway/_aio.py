@@ -2,12 +2,17 @@
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Protocol, Self
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from ._errors import Error, FullError
 from ._ramway import Message
 
 if TYPE_CHECKING:
-    from ._ramway import Bus, Receiver
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+    from ._ramway import Bus, Receiver, Sender
 
 
 class Messages:
@@ -26,6 +31,49 @@ class Messages:
         if type(found) is Message:
             return found
         return await found
+
+
+async def send_batch(sender: "Sender", messages: "Iterable[Buffer]", type_id: int, tag: int) -> int:
+    """`Sender.send_batch_async`. What goes out before there is no room is published together."""
+    sent = 0
+    try:
+        for message in messages:
+            try:
+                sender._try_put(message, type_id, tag)
+            except FullError:
+                # It has published what went before.
+                await sender.send_async(message, type_id, tag)
+            sent += 1
+    except Error:
+        if sent == 0:
+            raise
+    finally:
+        if not sender.closed:
+            sender.flush()
+    return sent
+
+
+async def send_array(sender: "Sender", array: "NDArray[Any]", type_id: int, tag: int) -> int:
+    """`Sender.send_array_async`."""
+    import numpy as np
+
+    array = np.asarray(array)
+    if array.ndim == 0:
+        return sender._try_send_rows(array, 0, type_id, tag)  # raises what send_array raises
+    array = np.ascontiguousarray(array)
+    sent = 0
+    try:
+        while sent < len(array):
+            try:
+                sent += sender._try_send_rows(array, sent, type_id, tag)
+            except FullError:
+                # Room for one row: it is given back, and the row sent into it with those after it.
+                slot = await sender.reserve_async(array[sent : sent + 1].nbytes, type_id, tag)
+                slot.abort()
+    except Error:
+        if sent == 0:
+            raise
+    return sent
 
 
 class _Attempt(Protocol):

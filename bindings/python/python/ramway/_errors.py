@@ -162,3 +162,7 @@ KINDS: tuple[type[Error], ...] = (
     UnsupportedError,
     OsError,
 )
+
+# Tracebacks name them as programs do.
+for _kind in (Error, *KINDS):
+    _kind.__module__ = "ramway"

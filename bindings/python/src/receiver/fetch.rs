@@ -3,7 +3,7 @@
 use super::Receiver;
 use crate::args::Timeout;
 use crate::errors::{OrRaise, error, raise};
-use crate::handle::Entered;
+use crate::handle::Using;
 use crate::patience::{round_of, wait};
 use pyo3::prelude::*;
 use ramway::ring::consumer::Frame;
@@ -71,8 +71,8 @@ impl Receiver {
     }
 
     #[inline]
-    pub(crate) fn enter(&self, py: Python<'_>) -> PyResult<Entered<'_, ramway::Receiver>> {
-        let mut core = self.core.enter(py)?;
+    pub(crate) fn enter(&self, py: Python<'_>) -> PyResult<Using<'_, Self>> {
+        let mut core = Using::of(self, py)?;
         self.settle(&mut core);
         Ok(core)
     }
@@ -120,7 +120,7 @@ impl Receiver {
 
     #[cold]
     #[inline(never)]
-    fn wait(&self, py: Python<'_>, core: &mut Entered<'_, ramway::Receiver>, timeout: Timeout) -> PyResult<Frame> {
+    fn wait(&self, py: Python<'_>, core: &mut ramway::Receiver, timeout: Timeout) -> PyResult<Frame> {
         self.nothing_there(core);
         // Messages that other threads give back meanwhile are settled between two rounds.
         let round = if self.lent.with(|lent| lent.is_empty()) {
@@ -128,14 +128,17 @@ impl Receiver {
         } else {
             round_of(WaitPolicy::Spin)
         };
-        let end = std::cell::RefCell::new(&mut **core);
+        let end = std::cell::RefCell::new(core);
         let attempt = Shared(&end);
         let received = wait(
             py,
             timeout,
             round,
             move |patience| attempt.get().borrow_mut().raw().recv_more(patience).map(Lending),
-            |py| self.check_stuck(py, &mut end.borrow_mut()),
+            |py| {
+                self.core.check_open(py)?;
+                self.check_stuck(py, &mut end.borrow_mut())
+            },
         )?;
         Ok(received.0)
     }
