@@ -13,7 +13,7 @@ use support::{Random, fill, is_marked, marked, rounds, within};
 #[global_allocator]
 static LEDGER: Ledger = Ledger;
 
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_secs(600);
 const THREADS: usize = 16;
 
 /// One test at a time, because the allocator counts for all of them.
