@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export MAKE SKIP_LINT
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test conformance lint doc bench bench-peers loom miri tsan fuzz build install clean
+.PHONY: help demo test check conformance lint doc bench bench-peers loom miri tsan fuzz build install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ demo: build ## streams a real file between two processes, compares the hashes, m
 
 test: ## installs what the tests need, runs all of them, counts them in the last line
 	@sh scripts/test.sh
+
+check: need-cargo ## before each commit, a few minutes: linters, the quick tests of core and pool, the vectors; says what it leaves out
+	@sh scripts/check.sh
 
 conformance: need-cargo ## every vector through every language, and every language with every other (QUICK=1: shorter streams)
 	@$(MAKE) --no-print-directory -C conformance $(if $(QUICK),quick,test)

@@ -16,6 +16,8 @@ else green= red= yellow= plain=; fi
 started=0
 say() { started=$(date +%s); printf '==> %s ...\n' "$1"; }
 took() { printf '(%d s)' $(($(date +%s) - started)); }
+# How long so many seconds are, as people say it.
+minutes() { if [ "$1" -lt 90 ]; then printf '%d seconds' "$1"; else printf '%d minutes' $((($1 + 30) / 60)); fi; }
 ok() { printf '    %sok%s %s %s\n' "$green" "$plain" "$1" "$(took)"; }
 bad() { printf '    %sFAILED%s %s %s\n' "$red" "$plain" "$1" "$(took)"; }
 note() { printf '    %s%s%s\n' "$yellow" "$1" "$plain"; }
@@ -53,16 +55,34 @@ need_cargo() {
     return 1
 }
 
+# The newest JDK of version 22 or later that this system has a package of, and Go and Maven where they will do: what has no
+# package, or one that is too old, is left to whoever wants that language. Needs up-to-date lists of packages.
+language_packages() {
+    if ! sh scripts/jdk.sh >/dev/null 2>&1; then
+        newest=$(apt-cache search --names-only '^openjdk-[0-9]+-jdk-headless$' 2>/dev/null |
+            sed -n 's/^openjdk-\([0-9]*\)-.*/\1/p' | sort -n | tail -n 1)
+        if [ "${newest:-0}" -ge 22 ]; then printf ' openjdk-%s-jdk-headless' "$newest"; fi
+    fi
+    if ! have go; then
+        version=$(apt-cache policy golang-go 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9]*\.[0-9]*\).*/\2/p')
+        case $version in 1.2[3-9] | 1.[3-9][0-9]) printf ' golang-go' ;; esac
+    fi
+}
+
 # Installs the Debian packages of the commands that the tests (or whoever sets $needed) need and that are not there. Sets
 # $installed and $still_missing; needs root or a sudo that asks nothing.
 install_missing() {
     installed="all there" still_missing= wanted=
-    for pair in ${needed:-cc:gcc c++:g++ cmake:cmake pkg-config:pkg-config node:nodejs npm:npm chromium:chromium}; do
+    for pair in ${needed:-cc:gcc c++:g++ cmake:cmake pkg-config:pkg-config node:nodejs npm:npm mvn:maven chromium:chromium shellcheck:shellcheck}; do
         have "${pair%%:*}" || wanted="$wanted ${pair#*:}"
     done
-    # Any CPython from 3.11 on that can make a whole virtual environment will do.
-    if [ -z "${needed:-}" ] && ! sh bindings/python/pythons.sh --with-pip >/dev/null 2>&1; then wanted="$wanted python3 python3-venv"; fi
-    [ -n "$wanted" ] || return 0
+    asks=
+    if [ -z "${needed:-}" ]; then
+        # Any CPython from 3.11 on that can make a whole virtual environment will do.
+        if ! sh bindings/python/pythons.sh --with-pip >/dev/null 2>&1; then wanted="$wanted python3 python3-venv"; fi
+        if ! sh scripts/jdk.sh >/dev/null 2>&1 || ! have go; then asks=yes; fi
+    fi
+    [ -n "$wanted$asks" ] || return 0
     still_missing=$wanted
     have apt-get || return 1
     as_root=
@@ -72,11 +92,15 @@ install_missing() {
     export DEBIAN_FRONTEND=noninteractive
     # shellcheck disable=SC2086
     run_logged "apt-update" $as_root apt-get update -q || true
+    if [ -n "$asks" ]; then wanted="$wanted$(language_packages)"; fi
+    still_missing=$wanted
+    [ -n "$wanted" ] || return 0
     # shellcheck disable=SC2086
     if ! run_logged "apt-install" $as_root apt-get install -q -y --no-install-recommends $wanted; then
         # One package that this system does not have must not keep the others away.
         still_missing=
         for package in $wanted; do
+            # shellcheck disable=SC2086
             run_logged "apt-install-$package" $as_root apt-get install -q -y --no-install-recommends "$package" ||
                 still_missing="$still_missing $package"
         done

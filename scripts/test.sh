@@ -7,12 +7,15 @@
 #   TEST_TIMEOUT   seconds after which one suite is stopped and counted as failed (default 1500)
 #
 # Each suite's whole output goes to a log under the target directory; what is printed is one line a suite, and the
-# log of a suite that failed.
+# log of a suite that failed. How long each one took is kept there too, for the first line of the next run.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
 
 passed=0 failed=0 skipped=0
+# Which suite of how many; before they run they are counted, with the seconds that they took the last time.
+number=0 total=0 counting= expected=0 unknown=0
+record=$logs/seconds
 
 # Tests that name no directory of their own get one that nobody else uses.
 for base in /dev/shm "${TMPDIR:-/tmp}"; do
@@ -30,19 +33,38 @@ add() {
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
+# Counts a suite (status 1), or says which one begins.
+suite() { # NAME
+    if [ -n "$counting" ]; then
+        total=$((total + 1))
+        last=$(sed -n "s/^$1: //p" "$record" 2>/dev/null | tail -n 1)
+        if [ -n "$last" ]; then expected=$((expected + last)); else unknown=$((unknown + 1)); fi
+        return 1
+    fi
+    number=$((number + 1))
+    say "suite $number of $total: $1"
+}
+
+# Keeps how long it took.
+remember() { # NAME
+    { grep -v "^$1: " "$record" 2>/dev/null; printf '%s: %d\n' "$1" $(($(date +%s) - started)); } >"$record.new"
+    mv "$record.new" "$record"
+}
+
 # A step that is no test: only its failure counts.
 check() { # NAME COMMAND...
     name=$1
     shift
-    say "$name"
+    suite "$name" || return 0
     if run_logged "$name" "$@"; then ok ""; else add 0 1 0; bad "failed"; show_log; fi
+    remember "$name"
 }
 
 # What `cargo test` printed is counted by scripts/count.awk. A build that failed has no test binary: one failure.
 cargo_suite() { # NAME COMMAND...
     name=$1
     shift
-    say "$name"
+    suite "$name" || return 0
     run_logged "$name" "$@"
     rc=$?
     # shellcheck disable=SC2046
@@ -55,7 +77,7 @@ cargo_suite() { # NAME COMMAND...
 plain_suite() { # NAME COMMAND...
     name=$1
     shift
-    say "$name"
+    suite "$name" || return 0
     run_logged "$name" "$@"
     rc=$?
     # shellcheck disable=SC2046
@@ -71,6 +93,7 @@ plain_suite() { # NAME COMMAND...
 
 finish_suite() { # RC PASSED FAILED SKIPPED
     add "$2" "$3" "$4"
+    remember "$name"
     text="$2 passed"
     if [ "$3" -ne 0 ]; then text="$text, $3 failed"; fi
     if [ "$4" -ne 0 ]; then text="$text, $4 skipped"; fi
@@ -82,20 +105,10 @@ finish_suite() { # RC PASSED FAILED SKIPPED
 
 # A suite whose toolchain is missing: skipped, or with CI=true failed.
 missing() { # NAME WHAT
-    say "$1"
+    if [ -n "$counting" ]; then total=$((total + 1)); return 0; fi
+    suite "$1"
     if [ "${CI:-}" = true ]; then add 0 1 0; bad "missing: $2"; else add 0 0 1; note "skipped: missing $2"; fi
 }
-
-if [ "${CI:-}" = true ]; then VERBOSE=${VERBOSE-1}; fi
-need_cargo || exit 1
-
-say "needed packages"
-if install_missing; then ok "$installed"; else note "could not install:$still_missing"; fi
-
-if [ -z "${SKIP_LINT:-}" ]; then check "linters" sh scripts/lint.sh; fi
-
-cargo_suite "rust" limited cargo test $locked --workspace --all-features --no-fail-fast
-if [ -d core/tests/loom ]; then cargo_suite "models (loom)" limited sh scripts/loom.sh; fi
 
 # The suites of other languages: a directory whose Makefile has a target `test`, and the commands that it needs.
 # One line each; a new binding adds its own.
@@ -114,19 +127,41 @@ language_suite() { # NAME DIRECTORY COMMAND...
     if [ -n "$lacking" ]; then missing "$name" "$lacking"; return 0; fi
     plain_suite "$name" limited "$MAKE_COMMAND" --no-print-directory -C "$directory" test
 }
-language_suite "c and c++" capi cc c++ cmake pkg-config
-language_suite "go" bindings/go go
-language_suite "python" bindings/python cargo python3
-language_suite "node, bun and deno" bindings/node cargo node npm
-language_suite "java" bindings/java mvn jdk
-language_suite "kotlin" bindings/kotlin mvn jdk
-language_suite "c#" bindings/csharp npm python3
-language_suite "the report page" bench/page-tests node npm chromium
-language_suite "languages with each other" conformance cc c++ python3
-language_suite "examples in python" examples/python cc c++ python3
-language_suite "examples in java and kotlin" examples/jvm mvn jdk cargo python3
-language_suite "examples in c#" examples/csharp c++ npm python3
-language_suite "examples in javascript" examples/node cc c++ python3 node npm chromium
+all_suites() {
+    if [ -z "${SKIP_LINT:-}" ]; then check "linters" sh scripts/lint.sh; fi
+
+    cargo_suite "rust" limited cargo test $locked --workspace --all-features --no-fail-fast
+    if [ -d core/tests/loom ]; then cargo_suite "models (loom)" limited sh scripts/loom.sh; fi
+    language_suite "c and c++" capi cc c++ cmake pkg-config
+    language_suite "go" bindings/go go
+    language_suite "python" bindings/python cargo python3
+    language_suite "node, bun and deno" bindings/node cargo node npm
+    language_suite "java" bindings/java mvn jdk
+    language_suite "kotlin" bindings/kotlin mvn jdk
+    language_suite "c#" bindings/csharp npm python3
+    language_suite "the report page" bench/page-tests node npm chromium
+    language_suite "languages with each other" conformance cc c++ python3
+    language_suite "examples in python" examples/python cc c++ python3
+    language_suite "examples in java and kotlin" examples/jvm mvn jdk cargo python3
+    language_suite "examples in c#" examples/csharp c++ npm python3
+    language_suite "examples in javascript" examples/node cc c++ python3 node npm chromium
+}
+
+counting=yes
+all_suites
+counting=
+if [ "$expected" -eq 0 ]; then long="20 minutes on two quiet processors, an hour on busy ones, and more where all is downloaded and built first"
+elif [ "$unknown" -ne 0 ]; then long="$(minutes "$expected") as the last time, and $unknown suites that have not run here yet"
+else long="$(minutes "$expected") as the last time"; fi
+
+printf 'make test: installs what is missing, then runs %d suites; about %s (make check: the short one)\n' "$total" "$long"
+if [ "${CI:-}" = true ]; then VERBOSE=${VERBOSE-1}; fi
+need_cargo || exit 1
+
+say "needed packages"
+if install_missing; then ok "$installed"; else note "could not install:$still_missing"; fi
+
+all_suites
 
 if [ "$failed" -ne 0 ]; then printf 'logs: %s\n' "$logs"; fi
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
