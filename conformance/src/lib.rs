@@ -1,6 +1,7 @@
 //! What makes two languages' ports the same format: `conformance/README.md` says how.
 
 pub mod all;
+pub mod api;
 pub mod folder;
 pub mod languages;
 pub mod matrix;
