@@ -15,8 +15,10 @@ somebody uses, however quiet it is, and never a file that is not Ramway's.
 What still holds undelivered messages, the unseen end of a stream, or is
 persistent stays unless --undelivered asks for it.
 
+What cannot be removed is said on standard error, and the others go on.
+
 Exit codes: 0 done, also where there was nothing to do; 6 a segment named here
-is not there; `ramway --help` has the rest.
+is not there; 1 and others, as `ramway --help` has them: the first failure's.
 
 Examples:
   ramway clean --dry-run
@@ -76,6 +78,9 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         output::print(&text(&report))?;
     }
+    for file in report.files.iter().filter(|file| file.failed.is_some()) {
+        output::note(file.why.as_deref().unwrap_or_default());
+    }
     report.files.iter().find_map(|file| file.failed).map_or(Ok(()), |code| Err(Failure::quiet(code)))
 }
 
@@ -103,7 +108,8 @@ fn text(report: &Report) -> String {
             ("removed", false) => writeln!(text, "removed {name}"),
             ("kept", _) => writeln!(text, "kept {name}: {why}"),
             ("not-ramway", _) => writeln!(text, "left {name}: not Ramway's"),
-            _ => writeln!(text, "failed {name}: {why}"),
+            // Said on standard error.
+            _ => Ok(()),
         };
     }
     text

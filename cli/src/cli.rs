@@ -2,14 +2,15 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{bench, clean, completions, demo, doctor, inspect, ls, recv, send};
+use crate::{bench, clean, completions, demo, doctor, inspect, ls, recv, send, unlink};
 
 const ABOUT: &str = "Moves data between the processes of one machine through shared memory.";
 
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done
-    1  an error that none of the codes below names
+    1  an error that none of the codes below names; also standard input or
+       output that is closed, before anything is taken, sent or removed
     2  the command line is wrong
     3  timed out
     4  the process on the other side died without closing
@@ -79,6 +80,8 @@ pub enum Command {
     Inspect(inspect::Args),
     /// Remove what dead processes left
     Clean(clean::Args),
+    /// Remove segments by name, whatever they still hold, unless somebody uses them
+    Unlink(unlink::Args),
     /// Measure latency and throughput on this machine
     Bench(Box<bench::Args>),
     /// Stream a real file between two processes, compare the digests, and measure

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ramway::{Bus, Listener};
+use ramway::{Bus, ErrorKind, Listener};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::bench::Meter;
 use crate::failure::{Failure, Outcome, PEER_DIED};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, SLICE};
 use crate::output;
 use crate::progress::Progress;
 use crate::units::{parse_duration, parse_some_size, size};
@@ -173,15 +173,14 @@ impl Drop for Other {
 
 fn stream(args: &Args, path: &Path, interrupt: &Interrupt) -> Outcome<Report> {
     let cannot = |error: io::Error| Failure::io(&error, format!("cannot read {}", path.display()));
-    let mut file = File::open(path).map_err(cannot)?;
-    let metadata = file.metadata().map_err(cannot)?;
-    if metadata.is_dir() {
-        return Err(Failure::error(format!(
-            "cannot read {}: it is a directory, the demo takes a file",
-            path.display()
-        )));
+    // Looked at before it is opened, which would wait for the other end of a FIFO.
+    let metadata = fs::metadata(path).map_err(cannot)?;
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() { "a directory" } else { "no regular file" };
+        return Err(Failure::error(format!("cannot read {}: it is {what}, the demo takes a file", path.display())));
     }
     let length = metadata.len();
+    let mut file = File::open(path).map_err(cannot)?;
     let scratch = Scratch::new()?;
     let output = args.output.clone().unwrap_or_else(|| scratch.0.join("received"));
     let name = format!("demo-{}", std::process::id());
@@ -190,14 +189,14 @@ fn stream(args: &Args, path: &Path, interrupt: &Interrupt) -> Outcome<Report> {
     let other =
         Command::new(exe).args(["demo", "--receive", &name, "--output"]).arg(&output).stdin(Stdio::null()).spawn();
     let mut other = Other(other.map_err(|error| Failure::io(&error, "cannot start the second process"))?);
-    let mut bus = listener.accept_timeout(START)?;
+    let mut bus = accept(&listener, interrupt)?;
     // Nobody else is expected: the name goes.
     drop(listener);
 
     let begun = Instant::now();
     let mut progress = Progress::new(Some(length), false);
     let sent = send(&mut bus, &mut file, &mut progress, interrupt);
-    let answered = sent.and_then(|digest| Ok((digest, bus.recv()?.to_vec())));
+    let answered = sent.and_then(|digest| Ok((digest, answer(&mut bus, interrupt)?)));
     let seconds = begun.elapsed().as_secs_f64();
     progress.clear();
     let capacity = bus.sender()?.capacity() as u64;
@@ -232,7 +231,11 @@ fn send(bus: &mut Bus, file: &mut File, progress: &mut Progress, interrupt: &Int
     let mut digest = Sha256::new();
     loop {
         interrupt.check()?;
-        let mut slot = sender.reserve(chunk)?.with_type_id(DATA);
+        let slot = match sender.reserve_timeout(chunk, SLICE) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => continue,
+            slot => slot?,
+        };
+        let mut slot = slot.with_type_id(DATA);
         let count = file.read(&mut slot).map_err(|error| Failure::io(&error, "cannot read the file"))?;
         if count == 0 {
             break;
@@ -241,8 +244,36 @@ fn send(bus: &mut Bus, file: &mut File, progress: &mut Progress, interrupt: &Int
         slot.commit(count)?;
         progress.add(count as u64, 1);
     }
-    sender.send(END, b"")?;
+    while let Err(error) = sender.send_timeout(END, b"", SLICE) {
+        if error.kind() != ErrorKind::TimedOut {
+            return Err(error.into());
+        }
+        interrupt.check()?;
+    }
     Ok(digest.finalize().to_vec())
+}
+
+/// The other process.
+fn accept(listener: &Listener, interrupt: &Interrupt) -> Outcome<Bus> {
+    let begun = Instant::now();
+    loop {
+        interrupt.check()?;
+        match listener.accept_timeout(SLICE) {
+            Err(error) if error.kind() == ErrorKind::TimedOut && begun.elapsed() < START => {}
+            bus => return Ok(bus?),
+        }
+    }
+}
+
+/// Its digest.
+fn answer(bus: &mut Bus, interrupt: &Interrupt) -> Outcome<Vec<u8>> {
+    loop {
+        interrupt.check()?;
+        match bus.recv_timeout(SLICE) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => {}
+            message => return Ok(message?.to_vec()),
+        }
+    }
 }
 
 /// The second process: writes what comes, and answers with its digest.

@@ -79,10 +79,10 @@ impl From<ramway::Error> for Failure {
     }
 }
 
-/// Whether an error says more than its kind does: a `Closed` with a text is a name that vanished, not the end of a
-/// stream.
+/// Whether an error says more than its kind and of which ring: a `Closed` with a text is a name that vanished, not the end of
+/// a stream.
 pub fn has_text(error: &ramway::Error) -> bool {
-    error.to_string() != error.kind().to_string()
+    !error.to_string().ends_with(&error.kind().to_string())
 }
 
 /// The exit code for an error of the library.

@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use ramway::survey;
 use serde::Serialize;
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, NOT_FOUND, Outcome};
 use crate::output;
 use crate::procs::Processes;
 use crate::units::{age, size};
@@ -21,6 +21,9 @@ maps nothing and disturbs nobody.
   live      somebody is attached
   stale     nobody is: left by the dead, or waiting for its next receiver
   unusable  not Ramway's, of another version, damaged, or not readable
+
+Exit codes: 0 listed, also where nothing is; 6 a directory named here is not
+there; `ramway --help` has the rest.
 
 Examples:
   ramway ls
@@ -51,6 +54,10 @@ struct Listing {
 pub fn run(args: &Args) -> Outcome {
     let directory = args.directory.clone().unwrap_or_else(survey::directory);
     let found = survey::ls(&directory)?;
+    // The default one need not be there yet; one that was named is a mistake.
+    if let Some(named) = args.directory.as_deref().filter(|named| !named.exists()) {
+        return Err(Failure::new(NOT_FOUND, format!("there is no directory {}", named.display())));
+    }
     // After the list: who is named as attached was there no earlier than what it is attached to.
     let processes = Processes::look();
     let listing = Listing {

@@ -19,7 +19,9 @@ mod progress;
 mod recv;
 mod ring;
 mod send;
+mod standard;
 mod units;
+mod unlink;
 mod view;
 
 use std::process::ExitCode;
@@ -37,9 +39,28 @@ fn main() -> ExitCode {
     if let Some(code) = ramway_bench::child_main_builtin() {
         return ExitCode::from(code as u8);
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and the version go to standard output, what is wrong with the command line does not.
+        Err(error) => match standard::output() {
+            Err(failure) if !error.use_stderr() => return failure.report(),
+            _ => error.exit(),
+        },
+    };
     cli.color.apply();
-    let done = match cli.command {
+    let done = run(cli.command);
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> failure::Outcome {
+    // The others say there what they have done; these two where their bytes go or come from is a file.
+    if !matches!(command, Command::Send(_) | Command::Recv(_)) {
+        standard::output()?;
+    }
+    match command {
         Command::Send(args) => send::run(&args),
         Command::Recv(args) => recv::run(&args),
         Command::Ls(args) => ls::run(&args),
@@ -49,9 +70,6 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Command::Unlink(args) => unlink::run(&args),
     }
 }

@@ -5,7 +5,7 @@ mod sink;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ramway::{ErrorKind, Receiver};
+use ramway::{ErrorKind, Receiver, RingBuilder};
 
 use crate::failure::{self, Failure, Outcome, has_text};
 use crate::interrupt::{Interrupt, SLICE};
@@ -26,8 +26,10 @@ gets it again.
 
 A regular FILE is written beside its place, as FILE.part, and takes its place
 when the sender closes: until then an older FILE stays as it is. If the stream
-ends in any other way, FILE.part stays and is named. Anything else (a device,
-a FIFO) is written to directly.
+ends in any other way, FILE.part stays and is named. So FILE is a new file then:
+other hard links to the old one keep the old content, and its owner, ACLs and
+extended attributes are not taken over. Anything else (a device, a FIFO) is
+written to directly; a FIFO is waited for until somebody reads it.
 
 Exit codes: 0 the sender closed, everything is written; 3 the sender sent
 nothing for --timeout; 4 the sender died; `ramway --help` has the rest.
@@ -58,8 +60,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let interrupt = Interrupt::install()?;
     // First the file: a receiver that comes and goes again would end its sender's stream for a mistyped path.
-    let mut sink = Sink::open(&args.file)?;
-    let receiver = args.ring.builder().receiver().inspect_err(|_| sink.leave(0))?;
+    let mut sink = Sink::open(&args.file, &interrupt)?;
+    let receiver = args.ring.open(RingBuilder::receiver).inspect_err(|_| sink.leave(0))?;
     let progress = Progress::new(None, args.ring.quiet || sink.is_terminal());
     let past = (!receiver.is_peer_alive()).then_some(receiver.peer_epoch());
     let mut stream = Stream { receiver, name: args.ring.name.display().to_string(), past, interrupt, progress };

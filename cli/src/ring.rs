@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ramway::{Ring, RingBuilder};
 
+use crate::failure::{self, Failure, Outcome};
 use crate::units::parse_some_size;
 
 /// Which ring.
@@ -11,21 +12,33 @@ use crate::units::parse_some_size;
 pub struct RingArgs {
     /// The ring's name (letters, digits, `.`, `_`, `-`), or a path to it with a `/`
     pub name: PathBuf,
-    /// The ring's capacity if it is made, and what it has to be if it is there; rounded up to a power of two [default: 1M]
+    /// The ring's capacity if it is made, and what it has to be if it is there, such as 64K or 1.5MiB; rounded up to a
+    /// power of two [default: 1M]
     #[arg(long, value_name = "SIZE", value_parser = parse_some_size)]
     pub capacity: Option<u64>,
+    /// Take a ring on a disk's file system too, whose pages are written back
+    #[arg(long)]
+    pub allow_disk: bool,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
 }
 
 impl RingArgs {
-    /// Opens or makes it: either side may come first.
-    pub fn builder(&self) -> RingBuilder {
-        let ring = Ring::open_or_create(&self.name);
-        match self.capacity {
-            Some(capacity) => ring.capacity(capacity),
-            None => ring,
+    /// Opens or makes it and takes a role: either side may come first.
+    pub fn open<T>(&self, role: impl FnOnce(RingBuilder) -> ramway::Result<T>) -> Outcome<T> {
+        let mut ring = Ring::open_or_create(&self.name);
+        if self.allow_disk {
+            ring = ring.allow_disk(true);
         }
+        if let Some(capacity) = self.capacity {
+            ring = ring.capacity(capacity);
+        }
+        role(ring).map_err(in_our_words)
     }
+}
+
+/// The library names its own options.
+fn in_our_words(error: ramway::Error) -> Failure {
+    Failure::new(failure::code_of(error.kind()), error.to_string().replace("allow_disk", "--allow-disk"))
 }

@@ -5,7 +5,7 @@ mod input;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ramway::{ErrorKind, Sender, Slot};
+use ramway::{ErrorKind, RingBuilder, Sender, Slot, survey};
 
 use crate::failure::{self, Failure, Outcome, has_text};
 use crate::interrupt::{Interrupt, SLICE};
@@ -52,7 +52,7 @@ pub struct Args {
     /// Make each line one message, its newline included
     #[arg(long, conflicts_with = "frame")]
     lines: bool,
-    /// Cut the input into messages of this many bytes (the last one may be shorter); 64K, 1M
+    /// Cut the input into messages of this many bytes (the last one may be shorter); 64K, 1.5M, 1MiB
     #[arg(long, value_name = "SIZE", value_parser = parse_some_size)]
     frame: Option<u64>,
     /// The type id that every message carries
@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn open(args: &Args) -> Outcome<Sender> {
-    let sender = args.ring.builder().sender()?;
+    let sender = args.ring.open(RingBuilder::sender)?;
     if !sender.is_empty() && !args.ring.quiet {
         output::note(&format!(
             "`{}` holds {} that an earlier sender left: the receiver gets that first",
@@ -308,10 +308,18 @@ fn lost(sender: &Sender, past: Option<u32>, name: &str) -> Outcome {
     if epoch == 0 || past == Some(epoch) || sender.is_peer_alive() {
         return Ok(());
     }
-    Err(Failure::new(
-        failure::PEER_DIED,
-        format!("the receiver of `{name}` has gone; {} wait for the next one", size(sender.len() as u64)),
-    ))
+    let left = size(sender.len() as u64);
+    // It says so before it lets go of its role.
+    let closed = survey::inspect(name).is_ok_and(|segment| {
+        segment.rings[0].as_ref().is_some_and(|ring| ring.consumer.flags & ramway::layout::ROLE_CLOSED != 0)
+    });
+    Err(if closed {
+        let text = format!("the receiver of `{name}` closed before everything was sent; {left} wait for the next one");
+        Failure::new(failure::PEER_CLOSED, text)
+    } else {
+        let text = format!("the receiver of `{name}` died; {left} wait for the next one");
+        Failure::new(failure::PEER_DIED, text)
+    })
 }
 
 fn ended(error: &ramway::Error, name: &str) -> Failure {

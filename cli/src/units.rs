@@ -2,23 +2,15 @@
 
 use std::time::Duration;
 
-/// Reads a size in bytes: `4096`, `64K`, `1M`, `2G` (powers of 1024; `KiB` and the like are the same).
+/// Reads a size in bytes: `4096`, `64K`, `1.5M`, `1Ki`, `2GiB`. All units are powers of 1024.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is not a size: expected a number of bytes, or one with K, M or G, such as 64K");
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
-    let shift = match text[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        _ => return Err(wrong()),
-    };
-    number
-        .checked_mul(1 << shift)
-        .filter(|&bytes| bytes <= i64::MAX as u64)
-        .ok_or_else(|| format!("`{text}` is too large"))
+    match parse_size::Config::new().with_binary().parse_size(text) {
+        Ok(bytes) if bytes <= i64::MAX as u64 => Ok(bytes),
+        Ok(_) | Err(parse_size::Error::PosOverflow) => Err(format!("`{text}` is too large")),
+        Err(_) => Err(format!(
+            "`{text}` is not a size: expected a number of bytes, or one with K, M or G, such as 64K, 1.5M or 2GiB"
+        )),
+    }
 }
 
 /// Reads a size that is not 0.
@@ -98,7 +90,28 @@ mod tests {
         assert_eq!(parse_size("64k"), Ok(65536));
         assert_eq!(parse_size("1 MiB"), Ok(1 << 20));
         assert_eq!(parse_size("2G"), Ok(2 << 30));
-        for wrong in ["", "k", "-1", "1.5M", "1X", "99999999999999999999", "9999999999T"] {
+        assert_eq!(parse_size("1.5M"), Ok(3 << 19));
+        assert_eq!(parse_size("1Ki"), Ok(1024));
+        assert_eq!(parse_size("64KiB"), Ok(65536));
+        assert_eq!(parse_size("64kb"), Ok(65536));
+        assert_eq!(parse_size("0.5 GiB"), Ok(1 << 29));
+        assert_eq!(parse_size("17B"), Ok(17));
+        assert_eq!(parse_size("9223372036854775807"), Ok(i64::MAX as u64));
+        for wrong in [
+            "",
+            " ",
+            "k",
+            "KiB",
+            "-1",
+            ".5M",
+            "1.5.5M",
+            "0x10",
+            "1 fish",
+            "9223372036854775808",
+            "1X",
+            "99999999999999999999",
+            "9999999999T",
+        ] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
         assert!(parse_some_size("0").is_err());

@@ -89,7 +89,21 @@ fn a_receiver_that_died_while_the_sender_was_idle_is_reported_too() {
     let stdin = sender.stdin.take();
     let told = finish(sender);
     drop(stdin);
-    assert_failed(&told, 4, "the receiver of `box` has gone");
+    assert_failed(&told, 4, "the receiver of `box` died");
+}
+
+#[test]
+fn a_receiver_that_closed_while_the_sender_was_idle_is_told_from_one_that_died() {
+    let place = Place::new();
+    let mut receiver = place.ramway(["recv", "box"]).spawn().unwrap();
+    let mut sender = sender(&place, b"hello");
+    expect(&mut receiver, b"hello");
+    signal(&receiver, Signal::INT);
+    assert_eq!(ended(&mut receiver).code(), Some(130));
+    let stdin = sender.stdin.take();
+    let told = finish(sender);
+    drop(stdin);
+    assert_failed(&told, 5, "the receiver of `box` closed before everything was sent");
 }
 
 #[test]
@@ -161,6 +175,102 @@ fn waiting_for_the_other_side_ends_at_ctrl_c_and_leaves_nothing() {
         drop(stdin);
         assert_eq!(place.names(), [""; 0]);
     }
+}
+
+#[test]
+fn the_first_signal_ends_the_wait_for_the_other_end_of_a_fifo() {
+    for (number, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        for role in ["send", "recv"] {
+            let place = Place::new();
+            let fifo = place.fifo("fifo");
+            let child = place.ramway([role, "box", &fifo]).spawn().unwrap();
+            common::catches_ctrl_c(&child);
+            if role == "send" {
+                place.await_name("box");
+            }
+            signal(&child, number);
+            assert_failed(&finish(child), code, "interrupted");
+            assert_eq!(place.names(), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn a_fifo_is_a_file_like_any_other() {
+    let place = Place::new();
+    let (from, to) = (place.fifo("from"), place.fifo("to"));
+    let receiver = place.ramway(["recv", "box", &to]).spawn().unwrap();
+    let sender = place.ramway(["send", "box", &from]).spawn().unwrap();
+    let bytes = noise(3_000_000, 21);
+    let got = std::thread::scope(|threads| {
+        threads.spawn(|| std::fs::write(&from, &bytes).unwrap());
+        std::fs::read(&to).unwrap()
+    });
+    assert!(got == bytes);
+    assert_done(&finish(sender));
+    assert_done(&finish(receiver));
+    // Without a byte it is an empty stream.
+    let sender = place.ramway(["send", "box", &from]).spawn().unwrap();
+    std::fs::write(&from, b"").unwrap();
+    assert_done(&finish(sender));
+    assert_eq!(place.run(&["recv", "box"]).stdout, b"");
+}
+
+#[test]
+fn the_first_signal_ends_a_receiver_whose_output_nobody_reads() {
+    let place = Place::new();
+    let mut receiver = place.ramway(["recv", "box", "--capacity", "4M"]).spawn().unwrap();
+    let bytes = noise(3_000_000, 8);
+    let input = place.file("in", &bytes);
+    let sender = place.ramway(["send", "box", &input]).spawn().unwrap();
+    expect(&mut receiver, &bytes[..1]);
+    assert_eq!(finish(sender).status.code(), Some(0));
+    signal(&receiver, Signal::INT);
+    assert_eq!(ended(&mut receiver).code(), Some(130));
+    // What it had not got rid of is there for the next one.
+    let rest = place.run(&["recv", "box"]).stdout;
+    assert!(!rest.is_empty() && bytes.ends_with(&rest));
+}
+
+#[test]
+fn closed_standard_descriptors_are_found_before_anything_is_done() {
+    let place = Place::new();
+    assert_done(&place.run_with(&["send", "box"], b"still here"));
+    for redirections in [">&-", "1</dev/null"] {
+        for args in [
+            &["recv", "box"][..],
+            &["ls"],
+            &["inspect", "box"],
+            &["clean", "--undelivered"],
+            &["unlink", "box"],
+            &["completions", "bash"],
+            &["doctor"],
+            &["demo", "--no-bench"],
+            &["bench", "--list"],
+            &["--help"],
+            &["ls", "--help"],
+            &["--version"],
+        ] {
+            assert_failed(&place.redirected(args, redirections), 1, "standard output is closed");
+        }
+    }
+    for redirections in ["<&-", "0>/dev/null"] {
+        assert_failed(&place.redirected(&["send", "box"], redirections), 1, "standard input is closed");
+        assert_failed(&place.redirected(&["send", "other"], redirections), 1, "standard input is closed");
+    }
+    assert_eq!(place.names(), ["box"], "no ring was made, none was removed");
+    // What does not use them does not need them; and nobody is told where there is nobody.
+    let input = place.file("in", b", and here");
+    assert_done(&place.redirected(&["send", "--quiet", "box", &input], "<&- >&-"));
+    let output = place.files.join("out");
+    assert_done(&place.redirected(&["recv", "box", output.to_str().unwrap()], "<&- >&-"));
+    assert_eq!(std::fs::read(&output).unwrap(), b"still here, and here");
+    assert_eq!(place.redirected(&["inspect", "nothing"], "2>&-").status.code(), Some(6));
+    // The null device is an output and an input.
+    assert_done(&place.redirected(&["send", "box"], "</dev/null"));
+    assert_done(&place.redirected(&["recv", "box"], ">/dev/null"));
+    assert_done(&place.redirected(&["send", "box"], "<>/dev/null"));
+    assert_done(&place.redirected(&["recv", "box"], "1<>/dev/null"));
 }
 
 #[test]

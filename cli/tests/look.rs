@@ -45,7 +45,12 @@ fn nothing_is_listed_where_nothing_is() {
     let listed = json(&place, &["ls", "--json"]);
     assert_eq!(listed["segments"].as_array().unwrap().len(), 0);
     let absent = place.files.join("absent");
-    assert_done(&place.run(&["ls", absent.to_str().unwrap()]));
+    assert_failed(&place.run(&["ls", absent.to_str().unwrap()]), 6, "absent");
+    assert_failed(&place.run(&["ls", "--json", absent.to_str().unwrap()]), 6, "absent");
+    assert_failed(&place.run(&["ls", &place.file("file", b"")]), 1, "file");
+    // The Ramway directory is made by whoever needs it first.
+    let listed = finish(place.ramway(["ls"]).env("RAMWAY_DIR", &absent).spawn().unwrap());
+    assert_eq!(listed.status.code(), Some(0));
     assert!(text(&place, &["clean"]).contains("nothing"));
 }
 
@@ -118,6 +123,42 @@ fn undelivered_messages_go_only_when_asked() {
     let kept = text(&place, &["clean"]);
     assert!(kept.starts_with("kept box: it holds 2 undelivered messages"), "{kept}");
     assert_eq!(text(&place, &["clean", "--undelivered"]), "removed box\n");
+}
+
+#[test]
+fn what_cannot_be_cleaned_is_said_on_stderr() {
+    let place = Place::new();
+    assert_done(&place.run_with(&["send", "box"], b"x"));
+    let output = place.run(&["clean", "--undelivered", "absent", "box"]);
+    assert_failed(&output, 6, "absent");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "removed box\n");
+    let output = place.run(&["clean", "--json", "absent"]);
+    assert_failed(&output, 6, "absent");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["files"][0]["outcome"], "error");
+}
+
+#[test]
+fn a_name_is_unlinked_whatever_it_holds_unless_it_is_in_use() {
+    let place = Place::new();
+    drop(ramway::Ring::create(place.dir.join("kept")).persistent(true).sender().unwrap());
+    assert_done(&place.run_with(&["send", "full"], b"x"));
+    std::fs::write(place.dir.join("notes"), b"somebody's notes").unwrap();
+    let (mut sender, mut receiver) = idle_pair(&place);
+    let output = place.run(&["unlink", "kept", "absent", "box", "notes", "full"]);
+    assert_failed(&output, 6, "absent");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("in use") && said.contains("not a Ramway segment"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "removed kept\nremoved full\n");
+    assert_eq!(place.run(&["unlink", "box"]).status.code(), Some(7));
+    assert_eq!(place.run(&["unlink", "notes"]).status.code(), Some(9));
+    assert_eq!(place.run(&["unlink"]).status.code(), Some(2));
+    assert_eq!(place.names(), ["box", "notes"]);
+    for child in [&mut sender, &mut receiver] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(text(&place, &["unlink", "box"]), "removed box\n");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Place, assert_done, assert_failed, finish, noise};
+use std::path::Path;
 use std::process::Stdio;
 
 #[test]
@@ -144,6 +145,50 @@ fn a_bad_name_and_a_bad_argument_are_usage_errors() {
     assert_failed(&place.run(&["send", "box", "/no/such/file"]), 6, "/no/such/file");
     assert_failed(&place.run(&["send", "box", "/"]), 1, "directory");
     assert_eq!(place.names(), [""; 0], "nothing of it made a ring");
+}
+
+#[test]
+fn sizes_are_read_as_people_write_them() {
+    let place = Place::new();
+    for (text, capacity) in [("1.5M", 2 << 20), ("64Ki", 65536), ("64KiB", 65536), ("0.5 MiB", 512 << 10)] {
+        assert_done(&place.run_with(&["send", "box", "--capacity", text, "--frame", "1Ki"], b"x"));
+        let listed: serde_json::Value = serde_json::from_slice(&place.run(&["ls", "--json"]).stdout).unwrap();
+        assert_eq!(listed["segments"][0]["rings"][0]["capacity"], capacity, "{text}");
+        assert_done(&place.run(&["recv", "box", "/dev/null"]));
+    }
+    assert_failed(&place.run(&["send", "box", "--capacity", "1.5.5M"]), 2, "is not a size");
+}
+
+#[test]
+fn a_ring_on_a_disk_is_taken_with_the_option_that_the_error_names() {
+    let place = Place::new();
+    // Where a disk is, if this machine has one that its tests may write.
+    for directory in [Path::new(env!("CARGO_TARGET_TMPDIR")), Path::new("/var/tmp"), &std::env::temp_dir()] {
+        let ring = directory.join(format!("ramway-cli-test-disk-{}", std::process::id()));
+        let ring = ring.to_str().unwrap();
+        let (code, said) = common::told(&place.run_with(&["send", ring], b"x"));
+        if said.contains("disk") {
+            assert!(code == Some(1) && said.contains(", or --allow-disk"), "{said}");
+            assert_done(&place.run_with(&["send", ring, "--allow-disk"], b"x"));
+            let received = place.run(&["recv", ring, "--allow-disk"]);
+            assert_eq!(received.stdout, b"x");
+            assert_done(&received);
+        }
+        let _ = std::fs::remove_file(ring);
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_leaves_its_other_links_alone() {
+    let place = Place::new();
+    let output = place.file("out", b"old");
+    let other = place.files.join("other");
+    std::fs::hard_link(&output, &other).unwrap();
+    assert_done(&place.run_with(&["send", "box"], b"new"));
+    assert_done(&place.run(&["recv", "box", &output]));
+    assert_eq!((std::fs::read(&output).unwrap(), std::fs::read(&other).unwrap()), (b"new".to_vec(), b"old".to_vec()));
+    let help = String::from_utf8(place.run(&["recv", "--help"]).stdout).unwrap();
+    assert!(help.contains("hard links"), "{help}");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn help_has_examples_and_exit_codes() {
     let place = Place::new();
     let help = String::from_utf8(place.run(&["--help"]).stdout).unwrap();
     assert!(help.contains("Exit codes:") && help.contains("RAMWAY_DIR"));
-    for command in ["send", "recv", "ls", "inspect", "clean", "doctor", "bench", "demo"] {
+    for command in ["send", "recv", "ls", "inspect", "clean", "unlink", "doctor", "bench", "demo"] {
         assert!(help.contains(command), "{command}");
         let own = String::from_utf8(place.run(&[command, "--help"]).stdout).unwrap();
         assert!(own.contains("Examples:") && own.contains(&format!("ramway {command}")), "{own}");
@@ -150,6 +150,7 @@ fn the_demo_streams_a_file_between_two_processes() {
     assert_eq!(String::from_utf8(shown.stdout).unwrap().matches(empty).count(), 2);
     assert_failed(&place.run(&["demo", "/no/such/file"]), 6, "/no/such/file");
     assert_failed(&place.run(&["demo", "/"]), 1, "directory");
+    assert_failed(&place.run(&["demo", &place.fifo("fifo")]), 1, "no regular file");
 }
 
 #[test]

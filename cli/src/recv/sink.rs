@@ -4,13 +4,17 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, IsTerminal, Write};
 use std::ops::Deref;
 use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::event::PollFlags;
+use rustix::fs::OFlags;
 
 use crate::failure::{ERROR, Failure, Outcome};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::output;
+use crate::standard;
 
 /// No more slices than this go into one call (the kernel's limit).
 const SLICES: usize = 1024;
@@ -27,11 +31,13 @@ pub struct Sink {
 
 impl Sink {
     /// Standard output for `-`, a new `PATH.part` where PATH is a regular file or nothing, else PATH itself.
-    pub fn open(path: &Path) -> Outcome<Self> {
+    pub fn open(path: &Path, interrupt: &Interrupt) -> Outcome<Self> {
         if path.as_os_str() == "-" {
+            standard::output()?;
             let fd = io::stdout().as_fd().try_clone_to_owned();
             let file: File = fd.map_err(|error| Failure::io(&error, "cannot write to standard output"))?.into();
             let may_block = !file.metadata().is_ok_and(|metadata| metadata.is_file());
+            let file = without_blocking(file);
             return Ok(Self { file, name: "standard output".into(), replaces: None, may_block });
         }
         let name = path.display().to_string();
@@ -45,7 +51,7 @@ impl Sink {
         match fs::metadata(&target) {
             Ok(metadata) if metadata.is_dir() => Err(Failure::error(format!("cannot write {name}: it is a directory"))),
             Ok(metadata) if !metadata.is_file() => {
-                let file = OpenOptions::new().write(true).open(&target).map_err(cannot)?;
+                let file = open_special(&target, metadata.file_type().is_fifo(), interrupt, cannot)?;
                 Ok(Self { file, name, replaces: None, may_block: true })
             }
             existing => {
@@ -134,6 +140,46 @@ impl Sink {
             }
         }
     }
+}
+
+/// How often a FIFO is tried that nobody reads yet.
+const TRY: Duration = Duration::from_millis(20);
+
+/// Opens what is no regular file so that no call on it blocks: a signal ends every wait. A FIFO is waited for until
+/// somebody reads it.
+fn open_special(
+    path: &Path,
+    is_fifo: bool,
+    interrupt: &Interrupt,
+    cannot: impl Fn(io::Error) -> Failure,
+) -> Outcome<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    loop {
+        interrupt.check()?;
+        match OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path) {
+            Err(error) if is_fifo && error.raw_os_error() == Some(libc::ENXIO) => std::thread::sleep(TRY),
+            opened => return opened.map_err(&cannot),
+        }
+    }
+}
+
+/// A pipe or terminal as standard output once more, opened so that a write does not block where it is full. The descriptor
+/// that this process got is not changed: others share it. What cannot be opened again stays as it is.
+fn without_blocking(file: File) -> File {
+    if !file.is_terminal() && !file.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+        return file;
+    }
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let again = OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open("/dev/fd/1");
+    match (again.and_then(|again| Ok((again.metadata()?, again))), file.metadata()) {
+        (Ok((new, again)), Ok(old)) if same(&new, &old) => again,
+        _ => file,
+    }
+}
+
+fn same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// A new file beside `target` that no earlier receiver has left: `target.part`, else `target.part2` and so on.

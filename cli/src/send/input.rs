@@ -1,15 +1,18 @@
 //! What is sent: a file or standard input, and where messages end in it.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
+use rustix::fs::OFlags;
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::{Interrupt, SLICE};
+use crate::standard;
 
 /// How often an idle sender looks whether its receiver still lives.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,13 +31,25 @@ impl Input {
     /// Standard input for `-`.
     pub fn open(path: &Path) -> Outcome<Self> {
         if path.as_os_str() == "-" {
+            standard::input()?;
             let fd = io::stdin().as_fd().try_clone_to_owned();
             let file: File = fd.map_err(|error| Failure::io(&error, "cannot read standard input"))?.into();
             let terminal = file.is_terminal();
             return Ok(Self { length: regular(&file), file, name: "standard input".into(), terminal });
         }
         let name = path.display().to_string();
-        let file = File::open(path).map_err(|error| Failure::io(&error, format!("cannot open {name}")))?;
+        // A FIFO that nobody writes yet is open at once like this: it is waited for where bytes are, with an eye on
+        // signals.
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits() as i32)
+            .open(path)
+            .and_then(|file| {
+                rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+                Ok(file)
+            })
+            .map_err(|error| Failure::io(&error, format!("cannot open {name}")))?;
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             return Err(Failure::error(format!(
                 "{name} is a directory: send a file, or `tar c {name} | ramway send …`"

@@ -44,6 +44,23 @@ impl Place {
         finish(self.ramway(args).spawn().unwrap())
     }
 
+    /// Runs it to its end with standard descriptors as a shell's redirections make them, `>&-` for example.
+    pub fn redirected(&self, args: &[&str], redirections: &str) -> Output {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!(r#"exec "$@" {redirections}"#), "sh", env!("CARGO_BIN_EXE_ramway")]).args(args);
+        command.env("RAMWAY_DIR", &self.dir);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().unwrap())
+    }
+
+    /// A FIFO, and its path.
+    pub fn fifo(&self, name: &str) -> String {
+        let path = self.files.join(name);
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
     /// Runs it to its end with this input.
     pub fn run_with(&self, args: &[&str], input: &[u8]) -> Output {
         let mut child = self.ramway(args).stdin(Stdio::piped()).spawn().unwrap();
@@ -141,6 +158,16 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 pub fn signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// Waits until a child catches SIGINT: until then it would end by default.
+pub fn catches_ctrl_c(child: &Child) {
+    let status = format!("/proc/{}/status", child.id());
+    until("it catches SIGINT", || {
+        let text = std::fs::read_to_string(&status).unwrap();
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (libc::SIGINT - 1) != 0
+    });
 }
 
 /// Bytes that repeat nowhere near, the same for the same seed.
