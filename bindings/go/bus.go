@@ -15,14 +15,18 @@ import (
 // One goroutine may send while another receives. After the last message a receiver gets ErrClosed if the peer closed
 // and ErrPeerDead if its process died; a blocked call learns it within 200 ms. Both are final.
 type Bus struct {
+	name     string
 	sender   *Sender
 	receiver *Receiver
 	end      *busEnd
 }
 
-func newBus(end *busEnd, h halves) *Bus {
-	return &Bus{sender: h.sender, receiver: h.receiver, end: end}
+func newBus(end *busEnd, name string, h halves) *Bus {
+	return &Bus{name: name, sender: h.sender, receiver: h.receiver, end: end}
 }
+
+// Name is what the bus was listened or connected at by.
+func (b *Bus) Name() string { return b.name }
 
 // Sender is the sending half, with all of its calls; nil if the listener gave this direction no capacity. The peer
 // sees a hang-up when both halves are closed.
@@ -34,15 +38,39 @@ func (b *Bus) Receiver() *Receiver { return b.receiver }
 // Send is [Sender.Send]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) Send(ctx context.Context, typeID uint32, data []byte) error {
 	if b.sender == nil {
-		return missingDirection("to")
+		return b.missingDirection("to")
 	}
 	return b.sender.Send(ctx, typeID, data)
+}
+
+// SendTagged is [Sender.SendTagged]. ErrUnsupported if this direction has no capacity.
+func (b *Bus) SendTagged(ctx context.Context, typeID uint32, tag uint64, data []byte) error {
+	if b.sender == nil {
+		return b.missingDirection("to")
+	}
+	return b.sender.SendTagged(ctx, typeID, tag, data)
+}
+
+// TrySendTagged is [Sender.TrySendTagged]. ErrUnsupported if this direction has no capacity.
+func (b *Bus) TrySendTagged(typeID uint32, tag uint64, data []byte) error {
+	if b.sender == nil {
+		return b.missingDirection("to")
+	}
+	return b.sender.TrySendTagged(typeID, tag, data)
+}
+
+// Reserve is [Sender.Reserve]. ErrUnsupported if this direction has no capacity.
+func (b *Bus) Reserve(ctx context.Context, n int) (Slot, error) {
+	if b.sender == nil {
+		return Slot{}, b.missingDirection("to")
+	}
+	return b.sender.Reserve(ctx, n)
 }
 
 // TrySend is [Sender.TrySend]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) TrySend(typeID uint32, data []byte) error {
 	if b.sender == nil {
-		return missingDirection("to")
+		return b.missingDirection("to")
 	}
 	return b.sender.TrySend(typeID, data)
 }
@@ -50,7 +78,7 @@ func (b *Bus) TrySend(typeID uint32, data []byte) error {
 // Recv is [Receiver.Recv]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) Recv(ctx context.Context) (Message, error) {
 	if b.receiver == nil {
-		return Message{}, missingDirection("from")
+		return Message{}, b.missingDirection("from")
 	}
 	return b.receiver.Recv(ctx)
 }
@@ -58,9 +86,17 @@ func (b *Bus) Recv(ctx context.Context) (Message, error) {
 // TryRecv is [Receiver.TryRecv]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) TryRecv() (Message, error) {
 	if b.receiver == nil {
-		return Message{}, missingDirection("from")
+		return Message{}, b.missingDirection("from")
 	}
 	return b.receiver.TryRecv()
+}
+
+// RecvInto is [Receiver.RecvInto], the one for a peer that is not trusted. ErrUnsupported if this direction has no capacity.
+func (b *Bus) RecvInto(ctx context.Context, dst []byte) (Meta, error) {
+	if b.receiver == nil {
+		return Meta{}, b.missingDirection("from")
+	}
+	return b.receiver.RecvInto(ctx, dst)
 }
 
 // All is [Receiver.All]. It yields nothing if this direction has no capacity; [Bus.Err] tells why it ended.
@@ -74,7 +110,7 @@ func (b *Bus) All(ctx context.Context) iter.Seq[Message] {
 // Err is [Receiver.Err]: what ended the last loop over [Bus.All], nil after the peer's orderly close.
 func (b *Bus) Err() error {
 	if b.receiver == nil {
-		return missingDirection("from")
+		return b.missingDirection("from")
 	}
 	return b.receiver.Err()
 }
@@ -103,6 +139,7 @@ func (b *Bus) Close() error {
 	return errors.Join(sent, received)
 }
 
-func missingDirection(which string) error {
-	return failf(Unsupported, "this bus has no direction %s the peer: the listener gave it a capacity of 0", which)
+func (b *Bus) missingDirection(which string) error {
+	return &Error{Kind: Unsupported, Op: "the bus", Name: b.name,
+		Text: "it has no direction " + which + " the peer: the listener gave it a capacity of 0"}
 }

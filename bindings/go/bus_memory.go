@@ -53,19 +53,19 @@ func createBus(plan *busPlan, end *busEnd) (halves, error) {
 	// Nobody else knows this memory yet; it is at least headerSize bytes long.
 	copy(unsafe.Slice((*byte)(page), headerSize), formatHeader(plan.spec))
 	_ = sys.Unmap(page, headerLen())
-	return attachBus(end, plan.spec.blocks, plan.options, true)
+	return attachBus(end, plan.name, plan.spec.blocks, plan.options, true)
 }
 
 // openBus checks memory that a listener sent, said to have size bytes, and attaches the connector to it. Nothing of it
 // is believed before it is checked; whatever the listener writes into it later is the rings' to check. The end keeps
 // the memory, whatever comes of it.
-func openBus(memory int, size uint64, end *busEnd, o Options) (halves, error) {
+func openBus(memory int, size uint64, end *busEnd, name string, o Options) (halves, error) {
 	end.memory = memory
 	h, err := checkBus(memory, size)
 	if err != nil {
 		return halves{}, err
 	}
-	return attachBus(end, h.blocks, o, false)
+	return attachBus(end, name, h.blocks, o, false)
 }
 
 func checkBus(memory int, size uint64) (*header, error) {
@@ -98,7 +98,7 @@ func checkBus(memory int, size uint64) (*header, error) {
 
 // attachBus attaches one side to its roles: the listener sends into block 0, the connector into block 1. After an
 // error nothing is attached.
-func attachBus(end *busEnd, blocks [2]geometry, o Options, listener bool) (h halves, err error) {
+func attachBus(end *busEnd, name string, blocks [2]geometry, o Options, listener bool) (h halves, err error) {
 	out, in := 0, 1
 	if !listener {
 		out, in = 1, 0
@@ -108,8 +108,10 @@ func attachBus(end *busEnd, blocks [2]geometry, o Options, listener bool) (h hal
 		a, err := attachMemory(end.memory, blockOffsets[block], blocks[block], halfLink{end}, &o)
 		if err != nil {
 			_ = end.release()
+			return nil, err
 		}
-		return a, err
+		a.name = name
+		return a, nil
 	}
 	if blocks[out].capacity != 0 {
 		a, err := attach(out)

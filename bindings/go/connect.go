@@ -124,7 +124,7 @@ func (c *connector) attempt(ctx context.Context) (bus *Bus, miss *Error, err err
 		// patience, or it serves nobody, or it is just gone.
 		return retryIf(err, KindOf(err) == TimedOut || errors.Is(err, errListenerGone))
 	}
-	h, err := openBus(memory, size, end, Options{Wait: c.o.Wait, Guard: c.o.Guard, NoMembarrier: c.o.NoMembarrier})
+	h, err := openBus(memory, size, end, c.name, Options{Wait: c.o.Wait, Guard: c.o.Guard, NoMembarrier: c.o.NoMembarrier})
 	told := end.send(ack, KindOf(err), 0, -1)
 	if err != nil {
 		return nil, nil, err
@@ -134,7 +134,7 @@ func (c *connector) attempt(ctx context.Context) (bus *Bus, miss *Error, err err
 		h.close()
 		return nil, errListenerGone, nil
 	}
-	return newBus(end, h), nil, nil
+	return newBus(end, c.name, h), nil, nil
 }
 
 // retryIf makes an error what to say if it stays so, or the end of all attempts.

@@ -251,7 +251,7 @@ func (h *half) PeerAlive() bool {
 // IsClosed says whether Close was called. Safe from any goroutine.
 func (h *half) IsClosed() bool { return h.isClosed() }
 
-// Name is what the handle was opened by; empty for a [Pair] and for a ring behind a descriptor.
+// Name is what the handle, or its bus, was opened by; empty for a [Pair] and for a ring behind a descriptor.
 func (h *half) Name() string { return h.name }
 
 // SetWait says how blocking calls of this handle wait from now on.

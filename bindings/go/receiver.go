@@ -314,6 +314,36 @@ func (r *Receiver) RecvAppend(ctx context.Context, dst []byte) ([]byte, Meta, er
 	return dst, Meta{TypeID: f.typeID, Tag: f.tag, Len: int(f.len)}, nil
 }
 
+// RecvInto copies the next message's bytes into dst and releases it; Meta.Len says how many there are. Like
+// [Receiver.RecvAppend] it copies each byte once, and a peer cannot disturb it. It waits, and fails, like [Receiver.Recv];
+// a message that is longer than dst is ErrTooLarge and stays, and Meta says what it is.
+func (r *Receiver) RecvInto(ctx context.Context, dst []byte) (Meta, error) {
+	return r.into(ctx, true, dst)
+}
+
+// TryRecvInto is [Receiver.RecvInto] that does not wait: ErrEmpty if there is no message now.
+func (r *Receiver) TryRecvInto(dst []byte) (Meta, error) {
+	return r.into(context.Background(), false, dst)
+}
+
+func (r *Receiver) into(ctx context.Context, patient bool, dst []byte) (Meta, error) {
+	r.enter()
+	defer r.leave()
+	f := &r.one
+	if err := r.next(ctx, patient, f); err != nil {
+		return Meta{}, err
+	}
+	meta := Meta{TypeID: f.typeID, Tag: f.tag, Len: int(f.len)}
+	if meta.Len > len(dst) {
+		// Nothing was given out: the next receive finds it again.
+		r.head = r.released
+		return meta, r.failf(TooLarge, "the message has %d bytes, the buffer %d; it stays", meta.Len, len(dst))
+	}
+	copy(dst, f.bytes())
+	r.giveBack()
+	return meta, nil
+}
+
 // All gives the messages one after another, each released after the loop's body has returned from it (or earlier, by the
 // body). It ends when the sender closes, at an error, or when ctx is done: [Receiver.Err] tells which.
 //

@@ -21,6 +21,7 @@ import (
 // Only [Region.Close] and the end of the process let go of it: a slice of its bytes may outlive the last use of the handle.
 type Region struct {
 	m    *regionMapping
+	name string
 	mode WaitMode
 	// users counts the calls that are using the mapping; below zero once Close was called, and closedBias when nobody is
 	// left. So nothing is unmapped under a call.
@@ -74,7 +75,7 @@ func newRegion(name string, h how, size int64, o Options, readOnly bool) (*Regio
 	if err != nil {
 		return nil, err
 	}
-	r := &Region{m: m, mode: o.Wait, closing: make(chan struct{}), closed: make(chan struct{})}
+	r := &Region{m: m, name: name, mode: o.Wait, closing: make(chan struct{}), closed: make(chan struct{})}
 	r.watch.changed, r.watch.looked = make(chan struct{}), time.Now()
 	// What was notified before now is not news to this handle.
 	r.seen.Store(r.count())
@@ -98,18 +99,25 @@ func (r *Region) leave() {
 	}
 }
 
-func errRegionClosed(what string) error {
-	return failf(Detached, "%s on a region that was closed", what)
+// failf is an error about this region.
+func (r *Region) failf(kind Kind, format string, args ...any) error {
+	e := failf(kind, format, args...)
+	e.Op, e.Name = "the region", r.name
+	return e
+}
+
+func (r *Region) errClosed(what string) error {
+	return r.failf(Detached, "%s on a handle that was closed", what)
 }
 
 // writing is enter for calls that write.
 func (r *Region) writing(what string) error {
 	if !r.enter() {
-		return errRegionClosed(what)
+		return r.errClosed(what)
 	}
 	if r.m.readOnly {
 		r.leave()
-		return failf(PermissionDenied, "%s on a region that was opened read-only", what)
+		return r.failf(PermissionDenied, "%s on a handle that was opened read-only", what)
 	}
 	return nil
 }
@@ -136,6 +144,9 @@ func (r *Region) Close() error {
 	<-r.closed
 	return r.failure
 }
+
+// Name is what the handle was opened by.
+func (r *Region) Name() string { return r.name }
 
 // Len is the size that the region was created with, in bytes.
 func (r *Region) Len() int64 { return int64(r.m.length) }
@@ -164,10 +175,10 @@ func (r *Region) Bytes() []byte {
 // Errors: ErrInvalidArgument for an offset below zero, ErrDetached.
 func (r *Region) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
-		return 0, outOfRegion(len(p), off, r.Len())
+		return 0, r.outOfRegion(len(p), off)
 	}
 	if !r.enter() {
-		return 0, errRegionClosed("ReadAt")
+		return 0, r.errClosed("ReadAt")
 	}
 	defer r.leave()
 	n := int(min(int64(len(p)), max(r.Len()-off, 0)))
@@ -225,7 +236,7 @@ func (r *Region) Uint64(off int64) (*atomic.Uint64, error) {
 // Errors: as [Region.Uint32], except for ErrPermissionDenied.
 func (r *Region) LoadUint32(off int64) (uint32, error) {
 	if !r.enter() {
-		return 0, errRegionClosed("LoadUint32")
+		return 0, r.errClosed("LoadUint32")
 	}
 	defer r.leave()
 	at, err := r.word(off, 4)
@@ -240,7 +251,7 @@ func (r *Region) LoadUint32(off int64) (uint32, error) {
 // Errors: as [Region.Uint64], except for ErrPermissionDenied.
 func (r *Region) LoadUint64(off int64) (uint64, error) {
 	if !r.enter() {
-		return 0, errRegionClosed("LoadUint64")
+		return 0, r.errClosed("LoadUint64")
 	}
 	defer r.leave()
 	at, err := r.word(off, 8)
@@ -253,7 +264,7 @@ func (r *Region) LoadUint64(off int64) (uint64, error) {
 // word is the address of an aligned word within the region; the data begins at a page.
 func (r *Region) word(off int64, size int) (unsafe.Pointer, error) {
 	if off%int64(size) != 0 {
-		return nil, failf(InvalidArgument, "an atomic of %d bytes at offset %d: expected a multiple of %d", size, off, size)
+		return nil, r.failf(InvalidArgument, "an atomic of %d bytes at offset %d: expected a multiple of %d", size, off, size)
 	}
 	if err := r.check(off, size); err != nil {
 		return nil, err
@@ -263,13 +274,13 @@ func (r *Region) word(off int64, size int) (unsafe.Pointer, error) {
 
 func (r *Region) check(off int64, n int) error {
 	if off < 0 || off > r.Len() || int64(n) > r.Len()-off {
-		return outOfRegion(n, off, r.Len())
+		return r.outOfRegion(n, off)
 	}
 	return nil
 }
 
-func outOfRegion(n int, off, have int64) error {
-	return failf(InvalidArgument, "%d bytes at offset %d of a region of %d bytes", n, off, have)
+func (r *Region) outOfRegion(n int, off int64) error {
+	return r.failf(InvalidArgument, "%d bytes at offset %d of %d bytes", n, off, r.Len())
 }
 
 // The notification word: bit 0 = somebody sleeps on it, the rest counts notifications.

@@ -77,7 +77,7 @@ func (r *Region) Notifications() uint32 {
 func (r *Region) WaitSince(ctx context.Context, count uint32) (uint32, error) {
 	ctx = orNever(ctx)
 	if !r.enter() {
-		return 0, errRegionClosed("Wait")
+		return 0, r.errClosed("Wait")
 	}
 	defer r.leave()
 	if now, changed := r.spinFor(ctx, count); changed {
@@ -92,7 +92,7 @@ func (r *Region) WaitSince(ctx context.Context, count uint32) (uint32, error) {
 		}
 		if gone {
 			r.leaveWatch()
-			return 0, failf(Closed, "the region's name was removed while this handle waited; nobody can open it any more")
+			return 0, r.failf(Closed, "the name was removed while this handle waited; nobody can open it any more")
 		}
 		select {
 		case <-changed:
@@ -106,13 +106,15 @@ func (r *Region) WaitSince(ctx context.Context, count uint32) (uint32, error) {
 		now := r.count()
 		switch {
 		case r.users.Load() < 0:
-			return 0, errRegionClosed("Wait")
+			return 0, r.errClosed("Wait")
 		case now != count:
 			return now, nil
 		case r.nameGone():
 			continue
 		}
-		return 0, contextError(ctx)
+		end := contextError(ctx)
+		end.Op, end.Name = "waiting for the region", r.name
+		return 0, end
 	}
 }
 

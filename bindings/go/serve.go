@@ -160,7 +160,7 @@ func (l *Listener) welcome(h *handshake) (bus *Bus, own, fault error) {
 	}
 	// Whoever has said ACK believes to be connected.
 	l.enter(h, stageTurn)
-	return newBus(end, both), nil, nil
+	return newBus(end, l.plan.name, both), nil, nil
 }
 
 // refuse tells a connector why it is not served. It may be gone, which changes nothing.

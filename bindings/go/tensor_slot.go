@@ -51,7 +51,7 @@ func (s *Sender) putTensor(ctx context.Context, patient bool, dtype Dtype, shape
 func (s *Sender) openTensor(ctx context.Context, patient bool, dtype Dtype, shape []uint64) (TensorSlot, error) {
 	plan, err := planTensor(dtype, shape)
 	if err != nil {
-		return TensorSlot{}, err
+		return TensorSlot{}, about(err, s.doing(), s.name)
 	}
 	room := plan.room()
 	if room < 0 {
