@@ -24,17 +24,8 @@ namespace Ramway
                 throw Errors.About(e, tried, name);
             }
             Geometry wanted = spec.Blocks[0];
-            OpenSegment opened = new Named(name, how, SegmentKind.Ring, spec, role.LockByte(), false, o, h =>
-            {
-                if (o.Capacity != 0 && h.Blocks[0].Capacity != wanted.Capacity)
-                {
-                    throw Differs("capacity", wanted.Capacity, h.Blocks[0].Capacity);
-                }
-                if (o.Align != 0 && h.Blocks[0].Align != wanted.Align)
-                {
-                    throw Differs("alignment", wanted.Align, h.Blocks[0].Align);
-                }
-            }).Open();
+            OpenSegment opened = new Named(name, how, SegmentKind.Ring, spec, role.LockByte(), false, o,
+                h => CheckRing(o, wanted, h)).Open();
             try
             {
                 return Attachment.Over(opened.File, Layout.Block0, opened.Header.Blocks[0], opened.Link, o);
@@ -43,6 +34,19 @@ namespace Ramway
             {
                 opened.Drop();
                 throw Errors.About(e, tried, name);
+            }
+        }
+
+        /// <summary>Refuses a ring of another capacity or alignment than was asked for.</summary>
+        internal static void CheckRing(RingOptions o, in Geometry wanted, Header h)
+        {
+            if (o.Capacity != 0 && h.Blocks[0].Capacity != wanted.Capacity)
+            {
+                throw Differs("capacity", wanted.Capacity, h.Blocks[0].Capacity);
+            }
+            if (o.Align != 0 && h.Blocks[0].Align != wanted.Align)
+            {
+                throw Differs("alignment", wanted.Align, h.Blocks[0].Align);
             }
         }
 

@@ -129,6 +129,25 @@ namespace Ramway
             }
         }
 
+        /// <summary>Whether this is what <see cref="CreateDotName"/> calls a file.</summary>
+        internal static bool IsDotName(string file)
+        {
+            const string before = ".ramway-", after = ".new";
+            if (file.Length != before.Length + 16 + after.Length || !file.StartsWith(before, StringComparison.Ordinal) ||
+                !file.EndsWith(after, StringComparison.Ordinal))
+            {
+                return false;
+            }
+            foreach (char c in file.AsSpan(before.Length, 16))
+            {
+                if (!Uri.IsHexDigit(c))
+                {
+                    return false;
+                }
+            }
+            return true;
+        }
+
         internal static Again Vanished() => Again.Raced("the new segment vanished before it had its name");
 
         private static int Duplicate(int fd)

@@ -4,11 +4,15 @@ using System.Runtime.InteropServices;
 namespace Ramway
 {
     /// <summary>What a segment holds.</summary>
-    internal enum SegmentKind : uint
+    public enum SegmentKind
     {
+        /// <summary>Shared bytes.</summary>
         Region = 1,
+        /// <summary>Messages, one way.</summary>
         Ring = 2,
+        /// <summary>The two rings of a connection; it never has a name.</summary>
         Bus = 3,
+        /// <summary>The lock of a listener.</summary>
         Listener = 4,
     }
 

@@ -80,12 +80,14 @@ namespace Ramway
             }
             if (got == 0)
             {
-                string text = kind == SegmentKind.Listener ? "somebody is listening here already"
-                    : at == Named.ByteConsumer ? "the ring has a receiver already" : "the ring has a sender already";
-                throw new Again(Errors.Fail(ErrorKind.Busy, text));
+                throw new Again(Errors.Fail(ErrorKind.Busy, RoleTaken(at, kind)));
             }
             _roleByte = at;
         }
+
+        internal static string RoleTaken(long at, SegmentKind kind) =>
+            kind == SegmentKind.Listener ? "somebody is listening here already"
+            : at == Named.ByteConsumer ? "the ring has a receiver already" : "the ring has a sender already";
 
         /// <summary>Locks byte 0 shared.</summary>
         internal void Use(SegmentName name)

@@ -144,6 +144,15 @@ namespace Ramway
             return new SegmentName(OpenRoot(root, makeDir), name, root.TrimEnd('/') + "/" + name, false);
         }
 
+        /// <summary>A file of a directory, whatever its name is.</summary>
+        internal static SegmentName In(string directory, string file)
+        {
+            int dir = Names.CanBePath(directory) ? Files.OpenDir(directory, true) : -Errno.EINVAL;
+            return dir >= 0
+                ? new SegmentName(dir, file, directory.TrimEnd('/') + "/" + file, true)
+                : throw Errors.Os(dir, "opening the directory " + directory);
+        }
+
         /// <summary>
         /// Opens the Ramway directory. Everybody may make a directory or link of the default name in /dev/shm, so there it is
         /// looked at what it is and whose.

@@ -32,10 +32,27 @@ namespace Ramway
         /// </exception>
         public static Receiver OpenOrCreate(string name, RingOptions? options = null) => Attach(name, How.OpenOrCreate, options);
 
+        /// <summary>
+        /// The receiver of the ring behind a descriptor of <see cref="Ring.Unnamed"/>, inherited or received by a socket. The
+        /// descriptor stays the caller's, and may be closed after this. Of the options Discard, Persistent and Mode are refused.
+        /// </summary>
+        /// <exception cref="RamwayException">
+        /// Busy if the role is taken; InvalidArgument, AbiMismatch or Corrupt for a descriptor of something else; Os for none.
+        /// </exception>
+        public static Receiver FromFd(int fd, RingOptions? options = null)
+        {
+            options ??= RingOptions.Default;
+            return Over(Unnamed.Attach(fd, options, Role.Consumer), options);
+        }
+
         private static Receiver Attach(string name, How how, RingOptions? options)
         {
             options ??= RingOptions.Default;
-            Attachment attachment = Attachment.Named(name, how, options, Role.Consumer);
+            return Over(Attachment.Named(name, how, options, Role.Consumer), options);
+        }
+
+        private static Receiver Over(Attachment attachment, RingOptions options)
+        {
             try
             {
                 return new Receiver(attachment, options);

@@ -1,8 +1,9 @@
+using Microsoft.Win32.SafeHandles;
 using Ramway.Sys;
 
 namespace Ramway
 {
-    /// <summary>Rings without a name.</summary>
+    /// <summary>Rings without a name, for two threads or for two processes.</summary>
     public static class Ring
     {
         /// <summary>
@@ -19,6 +20,26 @@ namespace Ramway
             catch (RamwayException e)
             {
                 throw Errors.About(e, "making a ring for two threads", null);
+            }
+        }
+
+        /// <summary>
+        /// A new ring that has no name but a descriptor, for whoever inherits it or gets it by a socket: <see cref="Sender.FromFd"/>
+        /// and <see cref="Receiver.FromFd"/> attach to it. No role is taken. The ring is gone with its last descriptor and handle.
+        /// </summary>
+        /// <param name="options">As for Create; Discard, Persistent and Mode are refused.</param>
+        /// <param name="inheritable">Whether programs that this process starts from now on have the descriptor too, under the same
+        /// number (<c>DangerousGetHandle</c>): tell them the number, by an argument for example. Close it after the start.</param>
+        /// <exception cref="RamwayException">InvalidArgument, NoSpace, Unsupported, Os.</exception>
+        public static SafeFileHandle Unnamed(RingOptions? options = null, bool inheritable = false)
+        {
+            try
+            {
+                return Ramway.Unnamed.Create(options ?? RingOptions.Default, inheritable);
+            }
+            catch (RamwayException e)
+            {
+                throw Errors.About(e, "making a ring without a name", null);
             }
         }
 

@@ -32,10 +32,27 @@ namespace Ramway
         /// </exception>
         public static Sender OpenOrCreate(string name, RingOptions? options = null) => Attach(name, How.OpenOrCreate, options);
 
+        /// <summary>
+        /// The sender of the ring behind a descriptor of <see cref="Ring.Unnamed"/>, inherited or received by a socket. The
+        /// descriptor stays the caller's, and may be closed after this. Of the options Discard, Persistent and Mode are refused.
+        /// </summary>
+        /// <exception cref="RamwayException">
+        /// Busy if the role is taken; InvalidArgument, AbiMismatch or Corrupt for a descriptor of something else; Os for none.
+        /// </exception>
+        public static Sender FromFd(int fd, RingOptions? options = null)
+        {
+            options ??= RingOptions.Default;
+            return Over(Unnamed.Attach(fd, options, Role.Producer), options);
+        }
+
         private static Sender Attach(string name, How how, RingOptions? options)
         {
             options ??= RingOptions.Default;
-            Attachment attachment = Attachment.Named(name, how, options, Role.Producer);
+            return Over(Attachment.Named(name, how, options, Role.Producer), options);
+        }
+
+        private static Sender Over(Attachment attachment, RingOptions options)
+        {
             try
             {
                 return new Sender(attachment, options);

@@ -97,7 +97,7 @@ namespace Ramway
         /// Walks the frames from head to tail, believing no length: how many messages, and their payloads' bytes. It reads the file
         /// in pieces: no mapping, so a truncated file is an error and not a signal.
         /// </summary>
-        private static void Count(int file, in Geometry g, ulong tail, ulong head, out ulong messages, out ulong bytes)
+        internal static void Count(int file, in Geometry g, ulong tail, ulong head, out ulong messages, out ulong bytes)
         {
             messages = bytes = 0;
             if (!Layout.PositionsAgree(tail, head, g.Capacity, g.Align))

@@ -92,6 +92,7 @@ namespace Ramway.Sys
         private const int SymlinkFollow = 0x400;
         private const int EmptyPath = 0x1000;
         private const int DuplicateCloseOnExec = 1030;
+        private const int SetDescriptorFlags = 2;
 
         /// <summary>openat, with the flags of this class.</summary>
         internal static int OpenWith(int dir, string name, int flags, uint mode = 0)
@@ -113,6 +114,9 @@ namespace Ramway.Sys
 
         /// <summary>Another descriptor of the same description.</summary>
         internal static int Dup(int fd) => Libc.Result(Libc.fcntl(fd, DuplicateCloseOnExec, 0L));
+
+        /// <summary>Lets programs that this process starts have a descriptor, under the same number.</summary>
+        internal static int MakeInheritable(int fd) => Libc.Result(Libc.fcntl(fd, SetDescriptorFlags, 0L));
 
         /// <summary>fstat.</summary>
         internal static int Stat(int fd, out Stat stat) => StatOf(fd, "", EmptyPath, out stat);

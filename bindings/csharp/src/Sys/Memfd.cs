@@ -40,6 +40,15 @@ namespace Ramway.Sys
             return fd == -Errno.EINVAL ? Create(text, flags) : fd;
         }
 
+        /// <summary>Likewise without seals, for memory whose size stays the business of those who share it.</summary>
+        internal static int Unsealed(string name)
+        {
+            byte* text = stackalloc byte[NameMax + 1];
+            Name(name, text);
+            int fd = Create(text, MfdCloexec | MfdNoexecSeal);
+            return fd == -Errno.EINVAL ? Create(text, MfdCloexec) : fd;
+        }
+
         /// <summary>Takes the space of new memory, and then fixes the size for good: later calls that would change it, or the
         /// set of seals, fail for everybody.</summary>
         /// <exception cref="RamwayException">There is not enough memory, or it cannot be sealed.</exception>

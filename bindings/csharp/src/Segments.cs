@@ -1,0 +1,218 @@
+using System;
+using System.Collections.Generic;
+using System.IO;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    /// <summary>A file in the Ramway directory at one moment: a segment, or one that cannot be read as one.</summary>
+    public sealed class SegmentInfo
+    {
+        internal SegmentInfo(string name, string path)
+        {
+            Name = name;
+            Path = path;
+        }
+
+        /// <summary>Its name in the directory.</summary>
+        public string Name { get; }
+
+        /// <summary>Where it is.</summary>
+        public string Path { get; }
+
+        /// <summary>Why the rest is not known: AbiMismatch for what is not Ramway's or of another version, Corrupt,
+        /// PermissionDenied; null for a segment.</summary>
+        public RamwayException? Error { get; internal set; }
+
+        /// <summary>What it holds.</summary>
+        public SegmentKind Kind { get; internal set; }
+
+        /// <summary>Somebody uses it.</summary>
+        public bool InUse { get; internal set; }
+
+        /// <summary>The last one out leaves the name in place.</summary>
+        public bool Persistent { get; internal set; }
+
+        /// <summary>Nobody uses it: it was left by processes that are gone, or by another boot.</summary>
+        public bool Stale => Error == null && !InUse;
+
+        /// <summary>The whole file in bytes.</summary>
+        public long Size { get; internal set; }
+
+        /// <summary>Bytes of data; 0 for a listener.</summary>
+        public long Capacity { get; internal set; }
+
+        /// <summary>What a ring's payloads are aligned to; 0 for anything else.</summary>
+        public int Align { get; internal set; }
+
+        /// <summary>A ring's bytes, frame headers and padding included, that are not released; 0 for anything else.</summary>
+        public long Used { get; internal set; }
+
+        /// <summary>A ring's messages that are not released; null if it moved too fast to count or is damaged.</summary>
+        public long? Undelivered { get; internal set; }
+
+        /// <summary>Somebody is the ring's sender; of a listener: somebody listens.</summary>
+        public bool ProducerHeld { get; internal set; }
+
+        /// <summary>Somebody is the ring's receiver.</summary>
+        public bool ConsumerHeld { get; internal set; }
+    }
+
+    /// <summary>What became of a file that <see cref="Segments.Clean"/> looked at.</summary>
+    public enum CleanOutcome
+    {
+        /// <summary>Removed; with dryRun it would have been.</summary>
+        Removed = 0,
+        /// <summary>Left alone, see the reason.</summary>
+        Kept = 1,
+        /// <summary>Not Ramway's, so not looked at any further.</summary>
+        NotRamway = 2,
+        /// <summary>It could not be removed or looked at: see the error.</summary>
+        Failed = 3,
+    }
+
+    /// <summary>A file that <see cref="Segments.Clean"/> looked at.</summary>
+    public sealed class CleanedSegment
+    {
+        internal CleanedSegment(string name, CleanOutcome outcome, string? reason = null, RamwayException? error = null)
+        {
+            Name = name;
+            Outcome = outcome;
+            Reason = reason;
+            Error = error;
+        }
+
+        /// <summary>Its name in the directory.</summary>
+        public string Name { get; }
+
+        /// <summary>What became of it.</summary>
+        public CleanOutcome Outcome { get; }
+
+        /// <summary>Why it was kept; null otherwise.</summary>
+        public string? Reason { get; }
+
+        /// <summary>Why it could not be removed or looked at; null otherwise.</summary>
+        public RamwayException? Error { get; }
+    }
+
+    /// <summary>Looking at the segments of a directory from outside, and removing those that nobody uses.</summary>
+    /// <remarks>
+    /// <code>
+    /// foreach (SegmentInfo segment in Segments.Ls())
+    /// {
+    ///     Console.WriteLine($"{segment.Name}: {segment.Kind}, {segment.Undelivered} messages");
+    /// }
+    /// </code>
+    /// </remarks>
+    public static class Segments
+    {
+        /// <summary>
+        /// Everything in a directory that could be a segment: regular files whose names do not begin with a dot, sorted. It
+        /// disturbs nobody: what it says of a segment in use may be old by the time it is read.
+        /// </summary>
+        /// <param name="directory">null: <see cref="RamwayDirectory.Path"/>. One that does not exist is empty.</param>
+        /// <exception cref="RamwayException">The directory cannot be read; what is wrong with one file its entry says.</exception>
+        public static IReadOnlyList<SegmentInfo> Ls(string? directory = null)
+        {
+            Libc.RequireSupported();
+            string root = directory ?? Names.Directory();
+            var found = new List<SegmentInfo>();
+            foreach (string file in FilesOf(root))
+            {
+                if (file[0] == '.')
+                {
+                    continue;
+                }
+                SegmentInfo? info = Survey.Look(root, file);
+                if (info != null)
+                {
+                    found.Add(info);
+                }
+            }
+            return found;
+        }
+
+        /// <summary>
+        /// Removes one segment that nobody uses, whatever it holds: a persistent one and one with undelivered messages too, as it
+        /// was named. A listener's dead socket goes with it.
+        /// </summary>
+        /// <param name="name">A name in the Ramway directory, or a path (with a '/').</param>
+        /// <exception cref="RamwayException">
+        /// Busy if somebody uses it, NotFound; InvalidArgument, AbiMismatch or Corrupt for what is no segment of this version, which
+        /// stays as it is; PermissionDenied.
+        /// </exception>
+        public static void Unlink(string name)
+        {
+            try
+            {
+                using SegmentName at = SegmentName.Resolve(name, false);
+                Survey.Unlink(at);
+            }
+            catch (RamwayException e)
+            {
+                throw Errors.About(e, "unlinking", name);
+            }
+        }
+
+        /// <summary>
+        /// Removes the segments of a directory that nobody uses. Never one that somebody uses, however quiet it is, and never what
+        /// is not Ramway's. Says what became of each regular file.
+        /// </summary>
+        /// <param name="directory">null: <see cref="RamwayDirectory.Path"/>. One that does not exist is empty.</param>
+        /// <param name="undelivered">Also removes what nobody uses but somebody could want: undelivered messages, the unseen end of
+        /// a stream, persistent segments.</param>
+        /// <param name="dryRun">Only says what would be done.</param>
+        /// <exception cref="RamwayException">The directory cannot be read.</exception>
+        public static IReadOnlyList<CleanedSegment> Clean(string? directory = null, bool undelivered = false, bool dryRun = false)
+        {
+            Libc.RequireSupported();
+            string root = directory ?? Names.Directory();
+            var outcomes = new List<CleanedSegment>();
+            foreach (string file in FilesOf(root))
+            {
+                if (file[0] == '.' && !Birth.IsDotName(file))
+                {
+                    continue;
+                }
+                try
+                {
+                    using SegmentName at = SegmentName.In(root, file);
+                    outcomes.Add(Survey.Clean(at, undelivered, dryRun));
+                }
+                catch (RamwayException e) when (e.Kind == ErrorKind.NotFound || e.Kind == ErrorKind.InvalidArgument)
+                {
+                    // Gone meanwhile, or a socket, a directory or whatever else cannot be a segment.
+                }
+                catch (RamwayException e)
+                {
+                    outcomes.Add(new CleanedSegment(file, CleanOutcome.Failed, null, Errors.About(e, "cleaning", root + "/" + file)));
+                }
+            }
+            return outcomes;
+        }
+
+        private static List<string> FilesOf(string directory)
+        {
+            var names = new List<string>();
+            try
+            {
+                foreach (string path in Directory.EnumerateFileSystemEntries(directory))
+                {
+                    names.Add(Path.GetFileName(path)!);
+                }
+            }
+            catch (DirectoryNotFoundException)
+            {
+                return names;
+            }
+            catch (Exception e) when (e is UnauthorizedAccessException || e is IOException || e is ArgumentException)
+            {
+                ErrorKind kind = e is UnauthorizedAccessException ? ErrorKind.PermissionDenied
+                    : e is IOException ? ErrorKind.Os : ErrorKind.InvalidArgument;
+                throw new RamwayException(kind, "reading the directory", directory, e.Message, 0, e);
+            }
+            names.Sort(StringComparer.Ordinal);
+            return names;
+        }
+    }
+}
