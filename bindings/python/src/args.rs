@@ -270,6 +270,21 @@ impl<'py> Options<'py> {
         value.extract().map(Some).map_err(|e| named(&value, name, e))
     }
 
+    /// `TypeError` for what is left and not one of these.
+    pub(crate) fn check_only(&self, names: &[&str]) -> PyResult<()> {
+        for name in self.left.keys() {
+            if !names.contains(&name.extract::<String>()?.as_str()) {
+                return Err(unexpected(&name));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left, as if only that had been given.
+    pub(crate) fn rest(self) -> PyResult<Self> {
+        Ok(Self { given: self.left.copy()?, left: self.left })
+    }
+
     /// Whether it was given, be it as None.
     pub(crate) fn has(&self, name: &str) -> PyResult<bool> {
         self.left.contains(name)
@@ -303,10 +318,14 @@ impl<'py> Options<'py> {
     /// What was given, after everything known was taken.
     pub(crate) fn finish(self) -> PyResult<Py<PyDict>> {
         match self.left.keys().get_item(0) {
-            Ok(name) => Err(PyTypeError::new_err(format!("unexpected keyword argument {}", name.repr()?))),
+            Ok(name) => Err(unexpected(&name)),
             Err(_) => Ok(self.given.unbind()),
         }
     }
+}
+
+fn unexpected(name: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("unexpected keyword argument {name:?}"))
 }
 
 /// Hands the options of these names that were given to the methods of these names of a core builder.
@@ -357,4 +376,5 @@ integers! {
     size: u64,
     capacity: u64,
     count: u32,
+    fd: i32,
 }

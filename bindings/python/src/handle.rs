@@ -4,9 +4,9 @@
 //! it uses the end, which is then marked as being in use. Closing does not wait for such a call: it ends its wait, and
 //! the call lets go of the end when it leaves ([`Using`]).
 
-use crate::errors::error;
+use crate::errors::{error, is};
 use pyo3::prelude::*;
-use ramway::ErrorKind;
+use ramway::{ErrorKind, Waker};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 
@@ -60,6 +60,8 @@ pub(crate) struct Handle<T> {
     /// "sender", "receiver", and of what: for the texts of errors.
     what: &'static str,
     name: Option<String>,
+    /// Ends the wait of the thread that uses the end. Keeps a page mapped, and goes with the end.
+    waker: Gil<Option<Waker>>,
     /// Whose it is: in a fork's child nobody ends the calls that other threads were in.
     process: u32,
 }
@@ -68,13 +70,14 @@ pub(crate) struct Handle<T> {
 unsafe impl<T: Send> Sync for Handle<T> {}
 
 impl<T> Handle<T> {
-    pub(crate) fn new(end: T, what: &'static str, name: Option<String>) -> Self {
+    pub(crate) fn new(end: T, waker: Waker, what: &'static str, name: Option<String>) -> Self {
         Self {
             busy: Gil::new(false),
             shut: Gil::new(false),
             end: UnsafeCell::new(Some(end)),
             what,
             name,
+            waker: Gil::new(Some(waker)),
             process: std::process::id(),
         }
     }
@@ -119,9 +122,13 @@ impl<T> Handle<T> {
         self.name.as_deref()
     }
 
-    /// From now on every call is told that the handle is closed. False if it was shut before.
+    /// From now on every call is told that the handle is closed, also one that waits. False if it was shut before.
     pub(crate) fn shut(&self) -> bool {
-        !self.shut.replace(true)
+        let first = !self.shut.replace(true);
+        if first && self.busy.get() {
+            self.waker.with(|waker| waker.as_ref().map(Waker::wake));
+        }
+        first
     }
 
     /// For a call that waits, between two rounds: `Detached` if the handle was shut meanwhile.
@@ -134,8 +141,19 @@ impl<T> Handle<T> {
         if self.busy.get() {
             return None;
         }
+        self.waker.set(None);
         // SAFETY: as in `enter`.
         unsafe { &mut *self.end.get() }.take()
+    }
+
+    /// The error of a wait for a peer, with what was waited for.
+    #[cold]
+    pub(crate) fn nobody_came(&self, py: Python<'_>, cause: PyErr, peer: &str) -> PyErr {
+        if !is(py, &cause, ErrorKind::TimedOut) {
+            return cause;
+        }
+        let whose = self.name.as_ref().map_or_else(String::new, |name| format!(" of '{name}'"));
+        error(py, ErrorKind::TimedOut, format!("no living {peer}{whose} was attached within the time"))
     }
 
     fn is_inherited(&self) -> bool {

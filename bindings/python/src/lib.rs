@@ -26,6 +26,7 @@ mod region;
 mod ring;
 mod sender;
 mod slot;
+mod survey;
 mod tensor;
 mod watch;
 
@@ -59,5 +60,9 @@ fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<listener::Listener>()?;
     module.add_class::<awaitable::Wait>()?;
     module.add_class::<watch::Watch>()?;
-    module.add_function(wrap_pyfunction!(ring::_remake_ring, module)?)
+    module.add_function(wrap_pyfunction!(survey::_ls, module)?)?;
+    module.add_function(wrap_pyfunction!(survey::_unlink, module)?)?;
+    module.add_function(wrap_pyfunction!(survey::_clean, module)?)?;
+    module.add_function(wrap_pyfunction!(ring::_remake_ring, module)?)?;
+    module.add_function(wrap_pyfunction!(ring::_remake_unnamed, module)?)
 }

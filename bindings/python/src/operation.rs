@@ -23,26 +23,53 @@ use std::os::fd::RawFd;
 const HOLDER_ROUND: f64 = 0.1;
 /// Seconds between two looks of a task that waits for a listener: handshakes that have gone silent end in them.
 const LISTENER_ROUND: f64 = 1.0;
+/// Seconds between two looks of a task that waits for a peer: a name that is removed wakes nobody.
+const PEER_ROUND: f64 = 0.1;
 
 pub(crate) enum Operation {
     /// The next message; `stream`: as an `async for` wants it, which the end of the stream ends.
-    Message { receiver: Py<Receiver>, stream: bool },
+    Message {
+        receiver: Py<Receiver>,
+        stream: bool,
+    },
     /// What another method of the receiver gives, the last of whose arguments is a time-out of 0.
-    Several { receiver: Py<Receiver>, method: &'static str, arguments: Py<PyTuple> },
+    Several {
+        receiver: Py<Receiver>,
+        method: &'static str,
+        arguments: Py<PyTuple>,
+    },
     /// What a `try_` method of the sender gives once it does not raise FullError.
-    Room { sender: Py<Sender>, method: &'static str, arguments: Py<PyTuple> },
+    Room {
+        sender: Py<Sender>,
+        method: &'static str,
+        arguments: Py<PyTuple>,
+    },
+    /// The epoch of a peer that is attached and lives.
+    Receivers {
+        sender: Py<Sender>,
+    },
+    Senders {
+        receiver: Py<Receiver>,
+    },
     /// The next notification.
-    Notification { region: Py<Region> },
+    Notification {
+        region: Py<Region>,
+    },
     /// The next bus; `stream`: as an `async for` wants it, which a closed listener ends.
-    Connection { listener: Py<Listener>, stream: bool },
+    Connection {
+        listener: Py<Listener>,
+        stream: bool,
+    },
 }
 
 impl Operation {
     /// The event loops' side of the handle.
     pub(crate) fn waits(&self) -> &Waits {
         match self {
-            Self::Message { receiver, .. } | Self::Several { receiver, .. } => &receiver.get().waits,
-            Self::Room { sender, .. } => &sender.get().waits,
+            Self::Message { receiver, .. } | Self::Several { receiver, .. } | Self::Senders { receiver } => {
+                &receiver.get().waits
+            }
+            Self::Room { sender, .. } | Self::Receivers { sender } => &sender.get().waits,
             Self::Notification { region } => &region.get().waits,
             Self::Connection { listener, .. } => &listener.get().waits,
         }
@@ -51,8 +78,10 @@ impl Operation {
     /// Whose operation it is.
     pub(crate) fn handle(&self) -> &Py<PyAny> {
         match self {
-            Self::Message { receiver, .. } | Self::Several { receiver, .. } => receiver.as_any(),
-            Self::Room { sender, .. } => sender.as_any(),
+            Self::Message { receiver, .. } | Self::Several { receiver, .. } | Self::Senders { receiver } => {
+                receiver.as_any()
+            }
+            Self::Room { sender, .. } | Self::Receivers { sender } => sender.as_any(),
             Self::Notification { region } => region.as_any(),
             Self::Connection { listener, .. } => listener.as_any(),
         }
@@ -91,6 +120,8 @@ impl Operation {
                 Err(e) if errors::is(py, &e, ErrorKind::Full) => Ok(None),
                 Err(e) => Err(e),
             },
+            Self::Receivers { sender } => epoch(py, sender.get().peer(py)?),
+            Self::Senders { receiver } => epoch(py, receiver.get().peer(py)?),
             Self::Notification { region } => {
                 let notified: bool = region.bind(py).call_method0(intern!(py, "try_wait"))?.extract()?;
                 self.waits().took(notified.into());
@@ -120,6 +151,7 @@ impl Operation {
                 holds.then_some(HOLDER_ROUND)
             }
             Self::Connection { .. } => Some(LISTENER_ROUND),
+            Self::Receivers { .. } | Self::Senders { .. } => Some(PEER_ROUND),
             Self::Room { .. } | Self::Notification { .. } => None,
         }
     }
@@ -151,10 +183,18 @@ impl Operation {
             Self::Message { .. } => "message",
             Self::Several { .. } => "messages",
             Self::Room { .. } => "room",
+            Self::Receivers { .. } | Self::Senders { .. } => "peer",
             Self::Notification { .. } => "notification",
             Self::Connection { .. } => "connection",
         }
     }
+}
+
+fn epoch(py: Python<'_>, found: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
+    Ok(match found {
+        Some(epoch) => Some(epoch.into_pyobject(py)?.into_any().unbind()),
+        None => None,
+    })
 }
 
 /// The next message if there is one. The end of a `stream` is StopAsyncIteration.
@@ -202,6 +242,11 @@ impl Receiver {
         // What is no dtype is to be told now, not when a message is there.
         let (dtype, _) = Numpy::get(slf.py())?.resolve(&dtype)?;
         several(slf, "recv_array", (dtype, max, 0.0))
+    }
+
+    /// wait_for_peer for asyncio: an awaitable of the sender's epoch.
+    fn wait_for_peer_async(slf: &Bound<'_, Self>) -> Wait {
+        Wait::new(Operation::Senders { receiver: slf.clone().unbind() })
     }
 
     /// recv_bytes for asyncio: an awaitable of a copy of the next message's bytes.
@@ -280,6 +325,11 @@ impl Sender {
         #[pyo3(from_py_with = crate::args::tag)] tag: u64,
     ) -> PyResult<Wait> {
         room(slf, "try_reserve", (n, type_id, tag))
+    }
+
+    /// wait_for_peer for asyncio: an awaitable of the receiver's epoch.
+    fn wait_for_peer_async(slf: &Bound<'_, Self>) -> Wait {
+        Wait::new(Operation::Receivers { sender: slf.clone().unbind() })
     }
 
     /// send_vectored for asyncio: an awaitable that is done once the message is sent.

@@ -2,18 +2,19 @@ mod fetch;
 
 use crate::args::{Bytes, Policy, Timeout};
 use crate::dlpack::copy_bytes;
-use crate::errors::{OrRaise, error};
+use crate::errors::{OrRaise, error, raise};
 use crate::handle::{Gil, Handle, Owner};
 use crate::hot;
 use crate::lent::Lent;
 use crate::message::{Message, copy_of};
 use crate::operation::at_least_one;
-use crate::patience::LOOKS;
+use crate::patience::{self, LOOKS, ROUND};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use ramway::ring::consumer::Frame;
+use ramway::ring::raw::Patience;
 use ramway::{ErrorKind, WaitPolicy};
 use std::os::fd::AsRawFd;
 
@@ -38,6 +39,8 @@ pub(crate) struct Receiver {
     looks: Gil<u32>,
     /// Whether somebody has the descriptor.
     polled: Gil<bool>,
+    /// Whether the sender was told of the close.
+    said: Gil<bool>,
     /// The task that waits for a message.
     pub(crate) waits: Waits,
     pub(crate) writable_views: bool,
@@ -60,16 +63,24 @@ impl Receiver {
     pub(crate) fn wrap(mut core: ramway::Receiver, name: Option<String>, policy: WaitPolicy, writable: bool) -> Self {
         core.set_interruptible(true);
         let looks = if core.raw().polls() { LOOKS } else { 1 };
+        let waker = core.waker();
         Self {
-            core: Handle::new(core, "receiver", name),
+            core: Handle::new(core, waker, "receiver", name),
             lent: Gil::default(),
             owed: Gil::default(),
             policy: Gil::new(policy),
             looks: Gil::new(looks),
             polled: Gil::default(),
+            said: Gil::default(),
             waits: Waits::default(),
             writable_views: writable,
         }
+    }
+
+    /// wait_for_peer that does not wait: None if there is no peer.
+    pub(crate) fn peer(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        let found = self.enter(py)?.raw().wait_for_peer(Patience::None);
+        found.map(Some).or_else(|e| if e.kind() == ErrorKind::Empty { Ok(None) } else { Err(raise(py, e)) })
     }
 
     #[inline]
@@ -203,6 +214,20 @@ impl Receiver {
         let fd = self.enter(py)?.readiness().or_raise(py)?.as_raw_fd();
         self.polled.set(true);
         Ok(fd)
+    }
+
+    /// Waits up to `timeout` seconds, without one as long as it takes, until a sender is attached that has not closed and
+    /// whose process lives; gives its epoch, which is peer_epoch. At once if there is one already. After PeerDeadError or
+    /// ClosedError on a named ring this waits for the successor.
+    ///
+    /// Raises TimedOutError; ClosedError if the ring's name was removed, so that nobody can come; on a bus and a pair
+    /// ClosedError or PeerDeadError if the sender is gone, because no other one comes.
+    #[pyo3(signature = (timeout = Timeout::FOREVER), text_signature = "($self, timeout=None)")]
+    fn wait_for_peer(&self, py: Python<'_>, timeout: Timeout) -> PyResult<u32> {
+        let mut core = self.enter(py)?;
+        let attempt = |patience| core.raw().wait_for_peer(patience);
+        patience::wait(py, timeout, ROUND, attempt, |py| self.core.check_open(py))
+            .map_err(|e| self.core.nobody_came(py, e, "sender"))
     }
 
     /// Whether close was called.

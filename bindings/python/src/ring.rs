@@ -1,20 +1,23 @@
 use crate::args::{Name, Options, Policy, Timeout, pass};
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, error, os_error};
 use crate::patience::unless_signalled;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use ramway::{RingBuilder, WaitPolicy};
+use pyo3::types::{PyDict, PyTuple};
+use ramway::{ErrorKind, RingBuilder, WaitPolicy};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A named ring: where it is and how it is to be made. Opens nothing before sender() or receiver() is called, and can
-/// be pickled, for a child process to open the same ring.
+/// A ring: where it is and how it is to be made. Opens nothing before sender() or receiver() is called, and can be
+/// pickled, for a child process to open the same ring. One without a name (`Ring.unnamed`) is for children alone.
 ///
 /// A name is [A-Za-z0-9._-]{1,80} in RAMWAY_DIR (by default /dev/shm/ramway-<uid>), or a path with a slash. Whichever
 /// side comes first makes the ring; it stays while somebody uses it or undelivered messages are in it.
 #[pyclass(frozen, module = "ramway")]
 pub(crate) struct Ring {
-    name: String,
+    /// `None`: it is behind the descriptor.
+    name: Option<String>,
+    fd: Option<OwnedFd>,
     builder: RingBuilder,
     policy: WaitPolicy,
     writable_views: bool,
@@ -41,12 +44,43 @@ impl Ring {
         }
         pass!(options => builder: capacity, align, discard, persistent, mode, allow_disk, membarrier, lock_memory,
             huge_pages, numa_node, prefault);
+        Self::of(Some(name.shown()), None, builder, intent, options)
+    }
+
+    /// What is said of the ends alone, and the ring.
+    fn of(
+        name: Option<String>,
+        fd: Option<OwnedFd>,
+        builder: RingBuilder,
+        intent: &'static str,
+        mut options: Options<'_>,
+    ) -> PyResult<Self> {
         let policy = options.get::<Policy>("wait")?.map_or(WaitPolicy::default(), |policy| policy.0);
         let writable_views = options.flag("writable_views", false)?;
         let timeout = options.timeout("timeout", Timeout::NOW)?;
         let builder = builder.timeout(timeout.limit()).wait_policy(policy).writable_views(writable_views);
-        Ok(Self { name: name.shown(), builder, policy, writable_views, made_by: (intent, options.finish()?) })
+        Ok(Self { name, fd, builder, policy, writable_views, made_by: (intent, options.finish()?) })
     }
+
+    /// The ring behind a descriptor of ours.
+    fn behind(fd: OwnedFd, mut options: Options<'_>) -> PyResult<Self> {
+        for name in ["discard", "persistent", "mode", "allow_disk"] {
+            options.refuse("a ring without a name", name, "a ring with a name")?;
+        }
+        let mut builder = ramway::Ring::from_fd(&fd);
+        pass!(options => builder: capacity, align, membarrier, lock_memory, prefault);
+        Self::of(None, Some(fd), builder, "from_fd", options)
+    }
+}
+
+/// A descriptor of our own for a caller's.
+fn duplicate(py: Python<'_>, fd: i32) -> PyResult<OwnedFd> {
+    if fd < 0 {
+        return Err(error(py, ErrorKind::InvalidArgument, format!("fd={fd}: expected an open descriptor")));
+    }
+    // SAFETY: not negative; the kernel says whether it is open, and it is not kept.
+    let duplicate = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned();
+    duplicate.map_err(|e| os_error(py, &format!("descriptor {fd}"), e))
 }
 
 #[pymethods]
@@ -96,34 +130,108 @@ impl Ring {
         Ok((Sender::wrap(tx, None, policy), Receiver::wrap(rx, None, policy, false)))
     }
 
-    /// As it was given.
+    /// A new ring without a name, to be handed to a child process by its descriptor: as an argument of a
+    /// multiprocessing process, with any start method, or by subprocess's pass_fds and `Ring.from_fd` there. Whoever has
+    /// the descriptor takes a role with sender() or receiver(). Nothing is left behind when the last of them goes.
+    ///
+    /// The ring is made now; its memory is capacity, align, huge_pages and numa_node, as create says. The other options
+    /// are those of sender() and receiver(), here and where the ring is handed to. Raises NoSpaceError.
+    #[staticmethod]
+    #[pyo3(signature = (**options), text_signature = "(*, capacity=None, align=None, timeout=0.0, wait='hybrid', \
+        membarrier=True, lock_memory=False, huge_pages=False, numa_node=None, prefault=False, writable_views=False)")]
+    fn unnamed(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut options = Options::new(py, options)?;
+        let mut builder = ramway::Ring::unnamed();
+        for name in ["discard", "persistent", "mode", "allow_disk"] {
+            options.refuse("Ring.unnamed", name, "a ring with a name")?;
+        }
+        pass!(options => builder: capacity, align, huge_pages, numa_node);
+        // Refused before anything is made.
+        options.check_only(&["timeout", "wait", "membarrier", "lock_memory", "prefault", "writable_views"])?;
+        let fd = py.detach(|| builder.into_fd()).or_raise(py)?;
+        Self::behind(fd, options.rest()?)
+    }
+
+    /// The ring behind a descriptor that this process inherited or was sent. The descriptor stays the caller's, who may
+    /// close it. capacity and align are compared with what is there; the other options are those of sender() and
+    /// receiver(). What the descriptor leads to is looked at there.
+    #[staticmethod]
+    #[pyo3(signature = (fd, **options), text_signature = "(fd, *, capacity=None, align=None, timeout=0.0, wait='hybrid', \
+        membarrier=True, lock_memory=False, prefault=False, writable_views=False)")]
+    fn from_fd(
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::args::fd)] fd: i32,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let options = Options::new(py, options)?;
+        Self::behind(duplicate(py, fd)?, options)
+    }
+
+    /// As it was given; None of a ring without one.
     #[getter]
-    fn name(&self) -> &str {
-        &self.name
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The descriptor of a ring without a name, for subprocess's pass_fds. It belongs to this object. Raises
+    /// UnsupportedError if the ring has a name: pass that.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        match (&self.fd, &self.name) {
+            (Some(fd), _) => Ok(fd.as_raw_fd()),
+            (None, name) => {
+                let name = name.as_deref().unwrap_or_default();
+                let text = format!("the ring '{name}' has no descriptor to hand on: pass its name");
+                Err(error(py, ErrorKind::Unsupported, text))
+            }
+        }
     }
 
     /// The sending end. BusyError if the ring has one, in whichever process.
     fn sender(&self, py: Python<'_>) -> PyResult<Sender> {
         let core = unless_signalled(py, |go_on| self.builder.clone().sender_while(go_on))?;
-        Ok(Sender::wrap(core, Some(self.name.clone()), self.policy))
+        Ok(Sender::wrap(core, self.name.clone(), self.policy))
     }
 
     /// The receiving end; it starts with what is undelivered. BusyError if the ring has one, in whichever process.
     fn receiver(&self, py: Python<'_>) -> PyResult<Receiver> {
         let core = unless_signalled(py, |go_on| self.builder.clone().receiver_while(go_on))?;
-        Ok(Receiver::wrap(core, Some(self.name.clone()), self.policy, self.writable_views))
+        Ok(Receiver::wrap(core, self.name.clone(), self.policy, self.writable_views))
     }
 
-    /// A ring is pickled as what it was made of.
-    #[allow(clippy::type_complexity, reason = "pickle's own pair of a callable and its arguments")]
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str, String, Py<PyDict>))> {
-        let remake = py.import("ramway._ramway")?.getattr("_remake_ring")?;
-        Ok((remake, (self.made_by.0, self.name.clone(), self.made_by.1.clone_ref(py))))
+    /// A ring is pickled as what it was made of; one without a name as a descriptor that multiprocessing hands over.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let module = py.import("ramway._ramway")?;
+        let options = self.made_by.1.clone_ref(py);
+        if let Some(fd) = &self.fd {
+            let handed_on = py.import("multiprocessing.reduction")?.getattr("DupFd")?.call1((fd.as_raw_fd(),))?;
+            return Ok((module.getattr("_remake_unnamed")?, (handed_on, options).into_pyobject(py)?));
+        }
+        Ok((module.getattr("_remake_ring")?, (self.made_by.0, self.name.as_deref(), options).into_pyobject(py)?))
     }
 
     fn __repr__(&self) -> String {
-        format!("<ramway.Ring {:?}>", self.name)
+        match (&self.name, &self.fd) {
+            (None, Some(fd)) => format!("<ramway.Ring without a name, descriptor {}>", fd.as_raw_fd()),
+            (name, _) => format!("<ramway.Ring {:?}>", name.as_deref().unwrap_or_default()),
+        }
     }
+}
+
+/// What a pickled ring without a name is made by, where multiprocessing has brought the descriptor.
+#[pyfunction]
+pub(crate) fn _remake_unnamed(
+    py: Python<'_>,
+    handed_on: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<Ring> {
+    let fd: i32 = handed_on.call_method0("detach")?.extract()?;
+    if fd < 0 {
+        return Err(error(py, ErrorKind::InvalidArgument, format!("multiprocessing has brought the descriptor {fd}")));
+    }
+    // SAFETY: what `detach` gives is the caller's.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // It may be inheritable, as it came here.
+    Ring::behind(duplicate(py, fd.as_raw_fd())?, Options::new(py, Some(options))?)
 }
 
 /// What a pickled ring is made by.

@@ -2,7 +2,7 @@ use crate::args::{Bytes, Policy, Timeout};
 use crate::dlpack::copy_bytes;
 use crate::errors::{self, OrRaise, error, raise};
 use crate::handle::{Gil, Handle, Owner, Using};
-use crate::patience::{round_of, wait};
+use crate::patience::{self, ROUND, round_of, wait};
 use crate::slot::{Slot, SlotState};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
@@ -60,8 +60,9 @@ impl Owner for Sender {
 impl Sender {
     pub(crate) fn wrap(mut core: ramway::Sender, name: Option<String>, policy: WaitPolicy) -> Self {
         core.set_interruptible(true);
+        let waker = core.waker();
         Self {
-            core: Handle::new(core, "sender", name),
+            core: Handle::new(core, waker, "sender", name),
             slot: Gil::default(),
             window: Gil::default(),
             policy: Gil::new(policy),
@@ -202,6 +203,12 @@ impl Sender {
     /// The open slot is committed or aborted. The caller has seen to its views.
     pub(crate) fn slot_done(&self) {
         self.slot.set(None);
+    }
+
+    /// wait_for_peer that does not wait: None if there is no peer.
+    pub(crate) fn peer(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        let found = self.enter(py)?.raw().wait_for_peer(Patience::None);
+        found.map(Some).or_else(|e| if e.kind() == ErrorKind::Empty { Ok(None) } else { Err(raise(py, e)) })
     }
 
     fn shut(&self, py: Python<'_>, ending: Ending) -> PyResult<()> {
@@ -418,6 +425,19 @@ impl Sender {
     /// first call; it belongs to the sender: do not read from it, do not close it.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
         Ok(self.enter(py)?.readiness().or_raise(py)?.as_raw_fd())
+    }
+
+    /// Waits up to `timeout` seconds, without one as long as it takes, until a receiver is attached that has not closed
+    /// and whose process lives; gives its epoch, which is peer_epoch. At once if there is one already.
+    ///
+    /// Raises TimedOutError; ClosedError if the ring's name was removed, so that nobody can come; on a bus and a pair
+    /// ClosedError or PeerDeadError if the receiver is gone, because no other one comes.
+    #[pyo3(signature = (timeout = Timeout::FOREVER), text_signature = "($self, timeout=None)")]
+    fn wait_for_peer(&self, py: Python<'_>, timeout: Timeout) -> PyResult<u32> {
+        let mut core = self.enter(py)?;
+        let attempt = |patience| core.raw().wait_for_peer(patience);
+        patience::wait(py, timeout, ROUND, attempt, |py| self.core.check_open(py))
+            .map_err(|e| self.core.nobody_came(py, e, "receiver"))
     }
 
     /// Whether close or abandon was called.

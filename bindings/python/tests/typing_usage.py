@@ -16,7 +16,13 @@ def rings(path: Path) -> None:
     tx, rx = ramway.Ring.pair(65536)
     assert_type(tx, ramway.Sender)
     assert_type(rx, ramway.Receiver)
-    assert_type(ring.name, str)
+    assert_type(ring.name, str | None)
+    unnamed = ramway.Ring.unnamed(capacity=1 << 16, align=64)
+    ramway.Ring.from_fd(unnamed.fileno(), timeout=1).sender().close()
+    for segment in ramway.ls(path):
+        assert_type(segment.undelivered, int | None)
+    assert_type(ramway.clean(dry_run=True), list[ramway.Cleaned])
+    ramway.unlink("name")
     assert_type(tx.name, str | None)
     tx.wait = "block"
     with ring.sender() as sender, ring.receiver() as receiver:
@@ -28,6 +34,7 @@ def rings(path: Path) -> None:
         assert_type(sender.send_batch([b"a", bytearray(b"b")], 1, 2, timeout=0.5), int)
         sender.send_vectored([b"a", memoryview(b"b")], tag=1, timeout=1)
         assert_type(sender.last_tag, int | None)
+        assert_type(sender.wait_for_peer(timeout=1), int)
         os.set_inheritable(sender.fileno(), False)
         for message in receiver:
             assert_type(message, ramway.Message)

@@ -22,6 +22,7 @@ from ._errors import (
     WaitInterruptedError,
 )
 from ._ramway import Bus, Listener, Message, Receiver, Region, Ring, Sender, Slot, Tensor, __version__
+from ._segments import Cleaned, Segment, clean, ls, unlink
 from ._tensor import TensorSlot
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "AlreadyExistsError",
     "Bus",
     "BusyError",
+    "Cleaned",
     "ClosedError",
     "CorruptError",
     "DetachedError",
@@ -46,6 +48,7 @@ __all__ = [
     "Receiver",
     "Region",
     "Ring",
+    "Segment",
     "Sender",
     "Slot",
     "Tensor",
@@ -55,4 +58,7 @@ __all__ = [
     "UnsupportedError",
     "WaitInterruptedError",
     "__version__",
+    "clean",
+    "ls",
+    "unlink",
 ]

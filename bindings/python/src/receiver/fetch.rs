@@ -204,6 +204,12 @@ impl Receiver {
                 self.settle(&mut core);
             }
             drop(self.core.take());
+        } else if !self.said.get()
+            && let Some(mut core) = self.core.try_enter()
+        {
+            // The memory stays for its views; the sender is not to wait for them.
+            self.said.set(true);
+            core.raw().say_closed();
         }
     }
 }
