@@ -80,6 +80,8 @@ install_missing() {
     if [ -z "${needed:-}" ]; then
         # Any CPython from 3.11 on that can make a whole virtual environment will do.
         if ! sh bindings/python/pythons.sh --with-pip >/dev/null 2>&1; then wanted="$wanted python3 python3-venv"; fi
+        # What C# is tested with is fetched by it where there is no .NET SDK.
+        if ! have dotnet && ! have pip && ! python3 -m pip --version >/dev/null 2>&1; then wanted="$wanted python3-pip"; fi
         if ! sh scripts/jdk.sh >/dev/null 2>&1 || ! have go; then asks=yes; fi
     fi
     [ -n "$wanted$asks" ] || return 0
