@@ -1,0 +1,87 @@
+package ramway
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// block is the first block of a language in a text, after a mark.
+func block(t *testing.T, text, after, language string) string {
+	t.Helper()
+	_, text, found := strings.Cut(text, after)
+	_, text, begins := strings.Cut(text, "```"+language+"\n")
+	text, _, ends := strings.Cut(text, "```\n")
+	if !found || !begins || !ends {
+		t.Fatalf("README.md has no block of %s after %q", language, after)
+	}
+	return text
+}
+
+// TestReadmesProgram does what the README says: a module of its own, the lines for a clone, and the program in both roles.
+func TestReadmesProgram(t *testing.T) {
+	text := string(repositoryFile(t, "bindings/go/README.md"))
+	goCommand := os.Getenv("GO")
+	if goCommand == "" {
+		goCommand = "go"
+	}
+	goCommand, err := exec.LookPath(goCommand)
+	must(err)
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	must(err)
+	lines := block(t, text, "## Install", "sh")
+	if strings.Count(lines, "/path/to/ramway") != 1 || !strings.Contains(lines, "receive &") {
+		t.Fatal(lines)
+	}
+	lines = strings.ReplaceAll(lines, "/path/to/ramway", root)
+
+	folder := t.TempDir()
+	must(os.WriteFile(filepath.Join(folder, "main.go"), []byte(block(t, text, "## Install", "go")), 0o600))
+	rings := newFolder(t)
+	script := exec.Command("sh", "-ec", `go() { "$GO" "$@"; }`+"\n"+lines+"\nwait $!\n")
+	script.Dir = folder
+	// What the module needs is there, because this test was built of it.
+	script.Env = append(os.Environ(), "GO="+goCommand, "RAMWAY_DIR="+rings.path, "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=-mod=mod",
+		"GOWORK=off", helperName+"=")
+	output, err := script.CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "message 0\nmessage 1\nmessage 2\n") {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	rings.expectNames()
+}
+
+// TestAFunctionThatFailsAbandons: the README's pattern, for an error and for a panic.
+func TestAFunctionThatFailsAbandons(t *testing.T) {
+	ring := newFolder(t).at("ring")
+	rx, err := CreateReceiver(ring, Options{Capacity: 4096})
+	expectKind(t, err, 0)
+	for what, fails := range map[string]func(){"an error": func() {}, "a panic": func() { panic("in the middle") }} {
+		func() {
+			defer func() { _ = recover() }()
+			tx, err := OpenSender(ring, Options{})
+			expectKind(t, err, 0)
+			whole := false
+			defer func() {
+				if whole {
+					_ = tx.Close()
+				} else {
+					_ = tx.Abandon()
+				}
+			}()
+			expectKind(t, tx.Send(background, 1, []byte(what)), 0)
+			if fails(); what == "" {
+				whole = true
+			}
+		}()
+		m, err := rx.Recv(background)
+		expectKind(t, err, 0)
+		if string(m.Clone()) != what {
+			t.Fatal(string(m.Clone()))
+		}
+		m.Release()
+		expectKind(t, receiveOnce(rx)(background), PeerDead)
+	}
+	expectKind(t, rx.Close(), 0)
+}
