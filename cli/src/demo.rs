@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use ramway::{Bus, ErrorKind, Listener};
@@ -162,6 +162,20 @@ impl Drop for Scratch {
 /// The other process; killed if the demo ends without it.
 struct Other(Child);
 
+impl Other {
+    /// Waits for its end.
+    fn ended(&mut self, interrupt: &Interrupt) -> Outcome<ExitStatus> {
+        loop {
+            interrupt.check()?;
+            match self.0.try_wait() {
+                Ok(Some(status)) => return Ok(status),
+                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+                Err(error) => return Err(Failure::io(&error, "cannot wait for the second process")),
+            }
+        }
+    }
+}
+
 impl Drop for Other {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
@@ -203,8 +217,7 @@ fn stream(args: &Args, path: &Path, interrupt: &Interrupt) -> Outcome<Report> {
     // The other process ends when it sees this.
     drop(bus);
     let receiver_pid = other.0.id();
-    let ended = other.0.wait().map_err(|error| Failure::io(&error, "cannot wait for the second process"))?;
-    interrupt.check()?;
+    let ended = other.ended(interrupt)?;
     if !ended.success() {
         return Err(Failure::new(PEER_DIED, format!("the second process failed: {ended}")));
     }

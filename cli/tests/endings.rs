@@ -196,6 +196,17 @@ fn the_first_signal_ends_the_wait_for_the_other_end_of_a_fifo() {
 }
 
 #[test]
+fn the_first_signal_ends_a_demo_whose_output_nobody_reads() {
+    let place = Place::new();
+    let (input, fifo) = (place.file("in", &noise(3_000_000, 2)), place.fifo("fifo"));
+    let demo = place.ramway(["demo", "--no-bench", &input, "--output", &fifo]).spawn().unwrap();
+    common::catches_ctrl_c(&demo);
+    signal(&demo, Signal::TERM);
+    assert_failed(&finish(demo), 143, "interrupted");
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
 fn a_fifo_is_a_file_like_any_other() {
     let place = Place::new();
     let (from, to) = (place.fifo("from"), place.fifo("to"));
