@@ -5,7 +5,7 @@
  *
  * - Every call that can fail returns a ramway_status, 0 for success; ramway_last_error() has the story.
  * - A pointer may be null only where a comment says so; elsewhere null is RAMWAY_INVALID_ARGUMENT.
- * - Time-outs are nanoseconds: RAMWAY_FOREVER (below zero) waits as long as it takes, RAMWAY_TRY (0) does not wait.
+ * - Time-outs are nanoseconds: RAMWAY_FOREVER (-1) waits as long as it takes, RAMWAY_TRY (0) does not wait.
  * - A handle may move between threads and is used by one of them at a time, except where its type says otherwise.
  * - In a fork's child every call on a handle of the parent is RAMWAY_DETACHED; closing it there frees memory only.
  *
@@ -27,7 +27,7 @@
 
 
 /**
- * As a time-out: wait as long as it takes.
+ * As a time-out: wait as long as it takes. Any other negative number is `RAMWAY_INVALID_ARGUMENT`.
  */
 #define RAMWAY_FOREVER -1
 
@@ -57,7 +57,8 @@
 #define RAMWAY_WAIT_BLOCK 3
 
 /**
- * Option: start anew even if undelivered messages (or a persistent region's bytes) are there.
+ * Option: start anew even if undelivered messages (or a persistent region's bytes) are there. For the `create` calls
+ * only: the others refuse it.
  */
 #define RAMWAY_DISCARD 1
 
@@ -191,6 +192,52 @@
  * 8 of exponent: a power of two.
  */
 #define RAMWAY_DTYPE_FLOAT8_E8M0FNU 14
+
+/**
+ * What a segment is: an array of bytes with notifications.
+ */
+#define RAMWAY_KIND_REGION 1
+
+/**
+ * What a segment is: a ring.
+ */
+#define RAMWAY_KIND_RING 2
+
+/**
+ * What a segment is: the lock of a listener.
+ */
+#define RAMWAY_KIND_LISTENER 4
+
+/**
+ * `ramway_clean` also removes what nobody uses but somebody could want: undelivered messages, the unseen end of a
+ * stream, persistent segments.
+ */
+#define RAMWAY_CLEAN_UNDELIVERED 1
+
+/**
+ * `ramway_clean` only says what it would do.
+ */
+#define RAMWAY_CLEAN_DRY_RUN 2
+
+/**
+ * What `ramway_clean` did with a file: removed it; with `RAMWAY_CLEAN_DRY_RUN` it would have.
+ */
+#define RAMWAY_CLEAN_REMOVED 1
+
+/**
+ * What `ramway_clean` did with a file: left it, and says why.
+ */
+#define RAMWAY_CLEAN_KEPT 2
+
+/**
+ * What `ramway_clean` did with a file: did not look further, as it is not Ramway's.
+ */
+#define RAMWAY_CLEAN_NOT_RAMWAY 3
+
+/**
+ * What `ramway_clean` did with a file: failed, and says why.
+ */
+#define RAMWAY_CLEAN_FAILED 4
 
 /**
  * The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
@@ -419,7 +466,7 @@ typedef struct ramway_options {
     uint32_t wait_policy;
     /**
      * How long opening waits for a name that is not there yet, and for a role that is still held, in nanoseconds.
-     * Default: not at all. Below zero: for ever.
+     * Default: not at all. `RAMWAY_FOREVER`: as long as it takes.
      */
     int64_t timeout_ns;
     /**
@@ -460,7 +507,7 @@ typedef struct ramway_bus_options {
      */
     uint32_t flags;
     /**
-     * Listeners: the socket's permission bits. Default 0600, or 0666 if `uids` names others.
+     * Listeners: the socket's permission bits. Default 0600, or 0666 if `allow_uids` names others.
      */
     uint32_t mode;
     /**
@@ -470,21 +517,91 @@ typedef struct ramway_bus_options {
     /**
      * Users beside the own one: those that a listener serves, or that a connecting side trusts.
      */
-    const uint32_t *uids;
+    const uint32_t *allow_uids;
     /**
-     * How many `uids` there are.
+     * How many `allow_uids` there are.
      */
-    uint32_t uid_count;
+    uint32_t allow_uid_count;
     /**
      * Listeners: how many may wait to be accepted at a time. Default 128.
      */
     uint32_t backlog;
     /**
      * Listeners: how long a handshake may take, in nanoseconds. Default 1 s. Connecting: how long to try, which
-     * includes waiting for a listener that is not there yet. Default 10 s. Below zero: for ever.
+     * includes waiting for a listener that is not there yet. Default 10 s. `RAMWAY_FOREVER`: as long as it takes.
      */
     int64_t timeout_ns;
 } ramway_bus_options;
+
+/**
+ * A file of the Ramway directory, as `ramway_ls` shows it. All pointers are valid during the callback only.
+ */
+typedef struct ramway_segment {
+    /**
+     * `sizeof(ramway_segment)` of the library: a newer one may know more fields, at the end.
+     */
+    size_t size_of_struct;
+    /**
+     * Its name in the directory.
+     */
+    const char *name;
+    /**
+     * Its path.
+     */
+    const char *path;
+    /**
+     * `RAMWAY_OK`, or why it cannot be read as a segment; then the rest is 0.
+     */
+    enum ramway_status status;
+    /**
+     * The words for `status`; null if that is `RAMWAY_OK`.
+     */
+    const char *error;
+    /**
+     * `RAMWAY_KIND_RING` and so on.
+     */
+    uint32_t kind;
+    /**
+     * Rings: what payloads are aligned to.
+     */
+    uint32_t align;
+    /**
+     * The whole file in bytes.
+     */
+    uint64_t size;
+    /**
+     * Rings and regions: bytes of data.
+     */
+    uint64_t capacity;
+    /**
+     * Rings: bytes that are not released, headers and padding included. Regions: bytes that were asked for.
+     */
+    uint64_t used;
+    /**
+     * Rings: messages that are not released, as far as they could be counted while the ring moved; else 0.
+     */
+    uint64_t undelivered;
+    /**
+     * Somebody uses it.
+     */
+    bool in_use;
+    /**
+     * The name stays when the last user goes.
+     */
+    bool persistent;
+    /**
+     * Nobody uses it: left by processes that died, or waiting for its next user.
+     */
+    bool stale;
+    /**
+     * It has a sender; of a listener: somebody listens.
+     */
+    bool producer_held;
+    /**
+     * It has a receiver.
+     */
+    bool consumer_held;
+} ramway_segment;
 
 #ifdef __cplusplus
 extern "C" {
@@ -543,15 +660,15 @@ enum ramway_status ramway_send(struct ramway_sender *sender,
 /**
  * `ramway_send` of one message that is gathered from `count` pieces.
  */
-enum ramway_status ramway_sendv(struct ramway_sender *sender,
-                                uint32_t type_id,
-                                uint64_t tag,
-                                const struct ramway_bytes *pieces,
-                                size_t count,
-                                int64_t timeout_ns);
+enum ramway_status ramway_send_vectored(struct ramway_sender *sender,
+                                        uint32_t type_id,
+                                        uint64_t tag,
+                                        const struct ramway_bytes *pieces,
+                                        size_t count,
+                                        int64_t timeout_ns);
 
 /**
- * Sends `count` messages and makes them visible together, or earlier where the ring fills up and it has to wait for
+ * Sends `count` messages, all with the same type and tag, and makes them visible together, or earlier where the ring fills up and it has to wait for
  * room. `*sent` (may be null) is how many were sent.
  *
  * Fails only if the first message fails. A later failure ends the batch, and the next call meets the error. The
@@ -559,6 +676,7 @@ enum ramway_status ramway_sendv(struct ramway_sender *sender,
  */
 enum ramway_status ramway_send_batch(struct ramway_sender *sender,
                                      uint32_t type_id,
+                                     uint64_t tag,
                                      const struct ramway_bytes *messages,
                                      size_t count,
                                      int64_t timeout_ns,
@@ -580,18 +698,18 @@ enum ramway_status ramway_reserve(struct ramway_sender *sender, size_t len, int6
  * if any, stays open.
  */
 enum ramway_status ramway_commit(struct ramway_sender *sender,
-                                 size_t len,
                                  uint32_t type_id,
-                                 uint64_t tag);
+                                 uint64_t tag,
+                                 size_t len);
 
 /**
  * `ramway_commit`, but the message becomes visible only with the next `ramway_flush` or flushed message, or when
  * the sender has to wait, finds the ring full, or closes.
  */
 enum ramway_status ramway_commit_unflushed(struct ramway_sender *sender,
-                                           size_t len,
                                            uint32_t type_id,
-                                           uint64_t tag);
+                                           uint64_t tag,
+                                           size_t len);
 
 /**
  * Gives the open slot up; nothing of it remains. Succeeds if none is open.
@@ -681,6 +799,29 @@ int ramway_sender_readiness_fd(struct ramway_sender *sender);
  * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
  */
 enum ramway_status ramway_sender_set_interruptible(struct ramway_sender *sender, bool yes);
+
+/**
+ * Waits until a receiver is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
+ * often one has attached. At once if there is one already; `timeout_ns` of 0 looks once. After `RAMWAY_PEER_DEAD` or
+ * `RAMWAY_CLOSED` on a named ring this waits for the successor.
+ *
+ * `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);
+ * `RAMWAY_CLOSED` if the ring's name was removed; `RAMWAY_INTERRUPTED`, `RAMWAY_DETACHED`.
+ */
+enum ramway_status ramway_sender_wait_for_peer(struct ramway_sender *sender,
+                                               int64_t timeout_ns,
+                                               uint32_t *epoch);
+
+/**
+ * Any thread, while the handle is open: the call that waits in another thread now, or, if none does, the next one that
+ * would, returns `RAMWAY_INTERRUPTED`, unless what it waits for is there or has ended.
+ */
+enum ramway_status ramway_sender_wake(const struct ramway_sender *sender);
+
+/**
+ * The name that the ring or bus was opened by, valid as long as the handle; null for one without a name.
+ */
+const char *ramway_sender_name(const struct ramway_sender *sender);
 
 /**
  * Takes the next message, in place: `out->data` is valid until `ramway_release`, which gives it back. One message or
@@ -783,6 +924,29 @@ int ramway_receiver_readiness_fd(struct ramway_receiver *receiver);
  * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
  */
 enum ramway_status ramway_receiver_set_interruptible(struct ramway_receiver *receiver, bool yes);
+
+/**
+ * Waits until a sender is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
+ * often one has attached. At once if there is one already; `timeout_ns` of 0 looks once. After `RAMWAY_PEER_DEAD` or
+ * `RAMWAY_CLOSED` on a named ring this waits for the successor.
+ *
+ * `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);
+ * `RAMWAY_CLOSED` if the ring's name was removed; `RAMWAY_INTERRUPTED`, `RAMWAY_DETACHED`.
+ */
+enum ramway_status ramway_receiver_wait_for_peer(struct ramway_receiver *receiver,
+                                                 int64_t timeout_ns,
+                                                 uint32_t *epoch);
+
+/**
+ * Any thread, while the handle is open: the call that waits in another thread now, or, if none does, the next one that
+ * would, returns `RAMWAY_INTERRUPTED`, unless what it waits for is there or has ended.
+ */
+enum ramway_status ramway_receiver_wake(const struct ramway_receiver *receiver);
+
+/**
+ * The name that the ring or bus was opened by, valid as long as the handle; null for one without a name.
+ */
+const char *ramway_receiver_name(const struct ramway_receiver *receiver);
 
 /**
  * Sends a tensor: its elements are copied, in C order, behind a header with their type and shape. `shape` has `ndim`
@@ -922,6 +1086,31 @@ enum ramway_status ramway_sender_attach(void *memory, size_t len, struct ramway_
 enum ramway_status ramway_receiver_attach(void *memory, size_t len, struct ramway_receiver **out);
 
 /**
+ * Makes a ring without a name for a child process, takes no role of it, and gives its descriptor, which the caller
+ * closes. It is close-on-exec: clear that in the child. Each process takes its role with `ramway_sender_from_fd` or
+ * `ramway_receiver_from_fd`. Of `options` (may be null) capacity, align, huge pages and NUMA node have a meaning here.
+ * Nothing is left behind when the last process goes. On failure `*fd` is -1.
+ */
+enum ramway_status ramway_ring_unnamed(const struct ramway_options *options,
+                                       int *fd);
+
+/**
+ * Takes the sending end of the ring behind a descriptor (`ramway_ring_unnamed`), which stays the caller's and may be
+ * closed after that. `options` may be null. `RAMWAY_BUSY` if it has a sender; `RAMWAY_INVALID_ARGUMENT`,
+ * `RAMWAY_ABI_MISMATCH` or `RAMWAY_CORRUPT` for what is no such ring.
+ */
+enum ramway_status ramway_sender_from_fd(int fd,
+                                         const struct ramway_options *options,
+                                         struct ramway_sender **out);
+
+/**
+ * Takes the receiving end of the ring behind a descriptor; as `ramway_sender_from_fd`.
+ */
+enum ramway_status ramway_receiver_from_fd(int fd,
+                                           const struct ramway_options *options,
+                                           struct ramway_receiver **out);
+
+/**
  * Begins to listen at `name` (as in `ramway_sender_create`; a path is the socket's). `options` may be null. On failure
  * `*out` is null.
  *
@@ -951,6 +1140,20 @@ int ramway_listener_fd(const struct ramway_listener *listener);
  * The path of the listening socket, valid as long as the listener. Null for a null handle.
  */
 const char *ramway_listener_path(const struct ramway_listener *listener);
+
+/**
+ * How many connectors have been refused or have given up so far.
+ */
+uint64_t ramway_listener_refused(const struct ramway_listener *listener);
+
+/**
+ * Why the last connector was refused, for logs: writes the text to `buffer`, which has room for `size` bytes, cut off
+ * where it is longer and always with a final 0 (unless `size` is 0). Gives the whole text's length without that 0: 0 if
+ * none was refused.
+ */
+size_t ramway_listener_last_refusal(const struct ramway_listener *listener,
+                                    char *buffer,
+                                    size_t size);
 
 /**
  * Stops listening, removes the name and frees the handle. Buses that it accepted live on.
@@ -1124,6 +1327,35 @@ uint32_t ramway_region_notifications(const struct ramway_region *region);
 enum ramway_status ramway_region_wait_since(const struct ramway_region *region,
                                             uint32_t *count,
                                             int64_t timeout_ns);
+
+/**
+ * Calls `each` for everything in `directory` (null: where names stand, `RAMWAY_DIR`) that could be a segment, sorted
+ * by name, with `user` as it is. Takes no lock and disturbs nobody. A directory that does not exist is empty; what is
+ * wrong with one file is said in its record.
+ */
+enum ramway_status ramway_ls(const char *directory,
+                             void (*each)(const struct ramway_segment *segment, void *user),
+                             void *user);
+
+/**
+ * Removes the segment `name` that nobody uses, whatever it holds: persistent or with undelivered messages too. A
+ * listener's socket goes with it.
+ *
+ * `RAMWAY_BUSY` if somebody uses it, `RAMWAY_NOT_FOUND`; `RAMWAY_ABI_MISMATCH`, `RAMWAY_CORRUPT` or
+ * `RAMWAY_INVALID_ARGUMENT` for what is no segment of this version, which stays as it is.
+ */
+enum ramway_status ramway_unlink(const char *name);
+
+/**
+ * Removes the segments of `directory` (null: where names stand) that nobody uses and nobody could want, and calls
+ * `each` (may be null) for each regular file with what became of it: `RAMWAY_CLEAN_REMOVED` and so on, and why (null if
+ * there is nothing to say). `flags` is `RAMWAY_CLEAN_UNDELIVERED` and `RAMWAY_CLEAN_DRY_RUN`, or-ed together. Never
+ * removes what somebody uses, nor what is not Ramway's.
+ */
+enum ramway_status ramway_clean(const char *directory,
+                                uint32_t flags,
+                                void (*each)(const char *name, uint32_t outcome, const char *why, void *user),
+                                void *user);
 
 /**
  * For `ramway_inline.h`: the slow half of a publish whose fast half it did. Looks at what the receiver says of

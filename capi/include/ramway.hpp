@@ -19,6 +19,7 @@
 #include "ramway/receiver.hpp"
 #include "ramway/region.hpp"
 #include "ramway/result.hpp"
+#include "ramway/segments.hpp"
 #include "ramway/sender.hpp"
 #include "ramway/tensor.hpp"
 

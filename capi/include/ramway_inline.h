@@ -301,10 +301,10 @@ static inline int ramway_inline_may_commit(struct ramway_producer *hot, size_t l
 }
 
 /* ramway_commit */
-static inline ramway_status ramway_inline_commit(ramway_sender *sender, size_t len, uint32_t type_id, uint64_t tag) {
+static inline ramway_status ramway_inline_commit(ramway_sender *sender, uint32_t type_id, uint64_t tag, size_t len) {
     struct ramway_producer *hot = ramway_inline_producer(sender);
     if (RAMWAY_UNLIKELY(!ramway_inline_may_commit(hot, len, type_id))) {
-        return ramway_commit(sender, len, type_id, tag);
+        return ramway_commit(sender, type_id, tag, len);
     }
     hot->slot = RAMWAY_NO_SLOT;
     return ramway_inline_frame(sender, hot, hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER, len,
@@ -312,11 +312,11 @@ static inline ramway_status ramway_inline_commit(ramway_sender *sender, size_t l
 }
 
 /* ramway_commit_unflushed */
-static inline ramway_status ramway_inline_commit_unflushed(ramway_sender *sender, size_t len, uint32_t type_id,
-                                                           uint64_t tag) {
+static inline ramway_status ramway_inline_commit_unflushed(ramway_sender *sender, uint32_t type_id, uint64_t tag,
+                                                           size_t len) {
     struct ramway_producer *hot = ramway_inline_producer(sender);
     if (RAMWAY_UNLIKELY(!ramway_inline_may_commit(hot, len, type_id))) {
-        return ramway_commit_unflushed(sender, len, type_id, tag);
+        return ramway_commit_unflushed(sender, type_id, tag, len);
     }
     hot->slot = RAMWAY_NO_SLOT;
     return ramway_inline_frame(sender, hot, hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER, len,

@@ -1,7 +1,7 @@
 //! Two rings between a listener and a connecting process.
 
 use crate::options::{
-    RAMWAY_BUS_RECV_ONLY, RAMWAY_BUS_SEND_ONLY, RAMWAY_NO_MEMBARRIER, RAMWAY_TRY, bus_options, duration, name,
+    RAMWAY_BUS_RECV_ONLY, RAMWAY_BUS_SEND_ONLY, RAMWAY_NO_MEMBARRIER, RAMWAY_TRY, bus_options, duration, limit, name,
     ramway_bus_options, wait_policy,
 };
 use crate::receiver::{ReceiverHandle, ramway_receiver};
@@ -12,7 +12,6 @@ use std::ffi::{CString, c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null_mut;
-use std::time::Duration;
 
 /// A full-duplex connection to one process: a ring each way, and a socket whose hang-up says that the peer is gone.
 #[derive(Debug)]
@@ -101,7 +100,7 @@ unsafe fn listening(path: *const c_char, from: *const ramway_bus_options) -> Out
         builder = builder.backlog(options.backlog);
     }
     if options.timeout_ns != 0 {
-        builder = builder.handshake_timeout(duration(options.timeout_ns));
+        builder = builder.handshake_timeout(duration(options.timeout_ns)?);
     }
     Ok(builder)
 }
@@ -109,15 +108,11 @@ unsafe fn listening(path: *const c_char, from: *const ramway_bus_options) -> Out
 /// # Safety
 /// `uids` points to `uid_count` numbers, if any (`bus_options` has looked for null).
 unsafe fn uids(options: &ramway_bus_options) -> &[u32] {
-    if options.uid_count == 0 {
+    if options.allow_uid_count == 0 {
         return &[];
     }
     // SAFETY: the caller's.
-    unsafe { std::slice::from_raw_parts(options.uids, options.uid_count as usize) }
-}
-
-fn limit(timeout_ns: i64) -> Option<Duration> {
-    (timeout_ns >= 0).then(|| duration(timeout_ns))
+    unsafe { std::slice::from_raw_parts(options.allow_uids, options.allow_uid_count as usize) }
 }
 
 /// Begins to listen at `name` (as in `ramway_sender_create`; a path is the socket's). `options` may be null. On failure
@@ -161,7 +156,7 @@ pub unsafe extern "C" fn ramway_listener_accept(
         let accept = || {
             // SAFETY: the caller's.
             let listener = &unsafe { self::listener(listener) }?.listener;
-            let bus = match limit(timeout_ns) {
+            let bus = match limit(timeout_ns)? {
                 Some(timeout) => listener.accept_timeout(timeout),
                 None => listener.accept(),
             };
@@ -190,6 +185,40 @@ pub unsafe extern "C" fn ramway_listener_path(listener: *const ramway_listener) 
     guard_value(std::ptr::null(), || Ok(unsafe { self::listener(listener) }?.path.as_ptr()))
 }
 
+/// How many connectors have been refused or have given up so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_listener_refused(listener: *const ramway_listener) -> u64 {
+    // SAFETY: the caller's.
+    guard_value(0, || Ok(unsafe { self::listener(listener) }?.listener.refused()))
+}
+
+/// Why the last connector was refused, for logs: writes the text to `buffer`, which has room for `size` bytes, cut off
+/// where it is longer and always with a final 0 (unless `size` is 0). Gives the whole text's length without that 0: 0 if
+/// none was refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_listener_last_refusal(
+    listener: *const ramway_listener,
+    buffer: *mut c_char,
+    size: usize,
+) -> usize {
+    guard_value(0, || {
+        // SAFETY: the caller's.
+        let text = unsafe { self::listener(listener) }?.listener.last_refusal().unwrap_or_default();
+        if size != 0 {
+            if buffer.is_null() {
+                return Err(null("buffer"));
+            }
+            let len = text.len().min(size - 1);
+            // SAFETY: the caller's: room for `size`, and `len < size`.
+            unsafe {
+                buffer.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), len);
+                buffer.add(len).write(0);
+            }
+        }
+        Ok(text.len())
+    })
+}
+
 /// Stops listening, removes the name and frees the handle. Buses that it accepted live on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_listener_close(listener: *mut ramway_listener) -> ramway_status {
@@ -213,7 +242,7 @@ pub unsafe extern "C" fn ramway_bus_listen(
     out: *mut *mut ramway_bus,
 ) -> ramway_status {
     // SAFETY: the caller's.
-    guard(|| unsafe { give(out, || Ok(BusHandle::give(listening(name, options)?.accept_one(limit(timeout_ns))?))) })
+    guard(|| unsafe { give(out, || Ok(BusHandle::give(listening(name, options)?.accept_one(limit(timeout_ns)?)?))) })
 }
 
 /// Connects to the listener at `name`, waiting for one that is not there yet or is busy, for `options->timeout_ns`
@@ -245,7 +274,7 @@ pub unsafe extern "C" fn ramway_bus_connect(
             .membarrier(options.flags & RAMWAY_NO_MEMBARRIER == 0)
             .wait_policy(wait_policy(options.wait_policy)?);
         if options.timeout_ns != 0 {
-            connector = connector.timeout(duration(options.timeout_ns));
+            connector = connector.timeout(duration(options.timeout_ns)?);
         }
         Ok(BusHandle::give(connector.connect()?))
     };

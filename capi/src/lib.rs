@@ -15,6 +15,7 @@ pub mod options;
 pub mod receiver;
 pub mod region;
 pub mod ring;
+pub mod segments;
 pub mod sender;
 pub mod status;
 pub mod tensor;

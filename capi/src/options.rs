@@ -7,7 +7,7 @@ use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-/// As a time-out: wait as long as it takes.
+/// As a time-out: wait as long as it takes. Any other negative number is `RAMWAY_INVALID_ARGUMENT`.
 pub const RAMWAY_FOREVER: i64 = -1;
 /// As a time-out: do not wait.
 pub const RAMWAY_TRY: i64 = 0;
@@ -21,7 +21,8 @@ pub const RAMWAY_WAIT_HYBRID: u32 = 2;
 /// How a handle waits: sleep at once. The least CPU time.
 pub const RAMWAY_WAIT_BLOCK: u32 = 3;
 
-/// Option: start anew even if undelivered messages (or a persistent region's bytes) are there.
+/// Option: start anew even if undelivered messages (or a persistent region's bytes) are there. For the `create` calls
+/// only: the others refuse it.
 pub const RAMWAY_DISCARD: u32 = 1;
 /// Option: the name stays when the last handle is gone.
 pub const RAMWAY_PERSISTENT: u32 = 2;
@@ -64,7 +65,7 @@ pub struct ramway_options {
     /// `RAMWAY_WAIT_SPIN` and so on.
     pub wait_policy: u32,
     /// How long opening waits for a name that is not there yet, and for a role that is still held, in nanoseconds.
-    /// Default: not at all. Below zero: for ever.
+    /// Default: not at all. `RAMWAY_FOREVER`: as long as it takes.
     pub timeout_ns: i64,
     /// Taken if `RAMWAY_NUMA_NODE` is among the flags.
     pub numa_node: u32,
@@ -96,18 +97,18 @@ pub struct ramway_bus_options {
     /// `RAMWAY_NO_MEMBARRIER`; for listeners also `RAMWAY_BUS_SEND_ONLY` or `RAMWAY_BUS_RECV_ONLY`: default is both
     /// directions.
     pub flags: u32,
-    /// Listeners: the socket's permission bits. Default 0600, or 0666 if `uids` names others.
+    /// Listeners: the socket's permission bits. Default 0600, or 0666 if `allow_uids` names others.
     pub mode: u32,
     /// `RAMWAY_WAIT_SPIN` and so on.
     pub wait_policy: u32,
     /// Users beside the own one: those that a listener serves, or that a connecting side trusts.
-    pub uids: *const u32,
-    /// How many `uids` there are.
-    pub uid_count: u32,
+    pub allow_uids: *const u32,
+    /// How many `allow_uids` there are.
+    pub allow_uid_count: u32,
     /// Listeners: how many may wait to be accepted at a time. Default 128.
     pub backlog: u32,
     /// Listeners: how long a handshake may take, in nanoseconds. Default 1 s. Connecting: how long to try, which
-    /// includes waiting for a listener that is not there yet. Default 10 s. Below zero: for ever.
+    /// includes waiting for a listener that is not there yet. Default 10 s. `RAMWAY_FOREVER`: as long as it takes.
     pub timeout_ns: i64,
 }
 
@@ -183,7 +184,7 @@ pub(crate) unsafe fn options(from: *const ramway_options) -> Outcome<ramway_opti
 }
 
 /// # Safety
-/// As for [`read`], and `uids` points to `uid_count` numbers.
+/// As for [`read`], and `allow_uids` points to `allow_uid_count` numbers.
 pub(crate) unsafe fn bus_options(from: *const ramway_bus_options) -> Outcome<ramway_bus_options> {
     // SAFETY: the caller's.
     let options = unsafe { read(from) }?;
@@ -192,8 +193,8 @@ pub(crate) unsafe fn bus_options(from: *const ramway_bus_options) -> Outcome<ram
     if options.flags & NO_DIRECTION == NO_DIRECTION {
         return Err(invalid("a bus that is both send-only and receive-only has no direction left"));
     }
-    if options.uid_count != 0 && options.uids.is_null() {
-        return Err(null("ramway_bus_options.uids"));
+    if options.allow_uid_count != 0 && options.allow_uids.is_null() {
+        return Err(null("ramway_bus_options.allow_uids"));
     }
     wait_policy(options.wait_policy)?;
     Ok(options)
@@ -209,17 +210,32 @@ pub(crate) fn wait_policy(number: u32) -> Outcome<WaitPolicy> {
 }
 
 #[inline]
-pub(crate) fn patience(timeout_ns: i64) -> Patience {
+pub(crate) fn patience(timeout_ns: i64) -> Outcome<Patience> {
     match timeout_ns {
-        RAMWAY_TRY => Patience::None,
-        ..RAMWAY_TRY => Patience::Forever,
-        _ => Patience::For(Duration::from_nanos(timeout_ns as u64)),
+        RAMWAY_TRY => Ok(Patience::None),
+        RAMWAY_FOREVER => Ok(Patience::Forever),
+        ..RAMWAY_TRY => Err(negative(timeout_ns)),
+        _ => Ok(Patience::For(Duration::from_nanos(timeout_ns as u64))),
+    }
+}
+
+#[cold]
+fn negative(timeout_ns: i64) -> Failure {
+    invalid(format!("a time-out of {timeout_ns} ns: RAMWAY_FOREVER is the one that is negative; 0 does not wait"))
+}
+
+/// A time-out of a call that has no other way not to wait: `None` is for ever.
+pub(crate) fn limit(timeout_ns: i64) -> Outcome<Option<Duration>> {
+    match timeout_ns {
+        RAMWAY_FOREVER => Ok(None),
+        ..RAMWAY_TRY => Err(negative(timeout_ns)),
+        _ => Ok(Some(Duration::from_nanos(timeout_ns as u64))),
     }
 }
 
 /// A time-out where "for ever" has to be a duration too.
-pub(crate) fn duration(timeout_ns: i64) -> Duration {
-    if timeout_ns < 0 { Duration::MAX } else { Duration::from_nanos(timeout_ns as u64) }
+pub(crate) fn duration(timeout_ns: i64) -> Outcome<Duration> {
+    Ok(limit(timeout_ns)?.unwrap_or(Duration::MAX))
 }
 
 /// # Safety

@@ -1,12 +1,13 @@
 //! The receiving end of a ring.
 
 use crate::inline::RAMWAY_INLINE_LAYOUT;
-use crate::options::{patience, wait_policy};
+use crate::options::{limit, patience, wait_policy};
 use crate::status::{Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use ramway_core::ring::consumer::{Consumer, Frame};
-use ramway_core::{ErrorKind, Receiver};
-use std::ffi::{c_int, c_void};
+use ramway_core::{ErrorKind, Receiver, Waker};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 
 /// The receiving end of a ring: one per ring, in the whole system.
 #[derive(Debug)]
@@ -22,13 +23,18 @@ pub(crate) struct ReceiverHandle {
     pub(crate) layout: u32,
     /// A bus closes it.
     pub(crate) of_bus: bool,
+    /// For other threads.
+    waker: Waker,
+    name: Option<CString>,
     pub(crate) receiver: Receiver,
 }
 
 impl ReceiverHandle {
     pub(crate) fn give(mut receiver: Receiver) -> *mut ramway_receiver {
         let hot = receiver.raw().hot();
-        Box::into_raw(Box::new(Self { hot, layout: RAMWAY_INLINE_LAYOUT, of_bus: false, receiver })).cast()
+        let (waker, name) = (receiver.waker(), receiver.name().and_then(|name| CString::new(name.as_bytes()).ok()));
+        let layout = RAMWAY_INLINE_LAYOUT;
+        Box::into_raw(Box::new(Self { hot, layout, of_bus: false, waker, name, receiver })).cast()
     }
 
     /// # Safety
@@ -87,7 +93,7 @@ pub unsafe extern "C" fn ramway_recv(
     guard_hot(|| {
         // SAFETY: the caller's.
         let (handle, out) = unsafe { (ReceiverHandle::from(receiver)?, out.as_mut().ok_or_else(|| null("out"))?) };
-        *out = handle.receiver.raw().recv(patience(timeout_ns))?.into();
+        *out = handle.receiver.raw().recv(patience(timeout_ns)?)?.into();
         Ok(())
     })
 }
@@ -115,7 +121,7 @@ pub unsafe extern "C" fn ramway_recv_batch(
             return Err(invalid("a batch of at most 0 messages: ask for at least 1"));
         }
         let mut raw = handle.receiver.raw();
-        let mut next = Some(raw.recv(patience(timeout_ns))?);
+        let mut next = Some(raw.recv(patience(timeout_ns)?)?);
         while let Some(frame) = next {
             // SAFETY: `out` has room for `max`, the caller says, and `*count < max`.
             unsafe { out.add(*count).write(frame.into()) };
@@ -159,7 +165,7 @@ pub unsafe extern "C" fn ramway_recv_into(
         }
         let hot = handle.hot;
         let mut raw = handle.receiver.raw();
-        let frame = raw.recv(patience(timeout_ns))?;
+        let frame = raw.recv(patience(timeout_ns)?)?;
         let fits = frame.len <= size;
         if !out.is_null() {
             let message = ramway_message { data: buffer, ..frame.into() };
@@ -268,5 +274,55 @@ pub unsafe extern "C" fn ramway_receiver_set_interruptible(receiver: *mut ramway
         // SAFETY: the caller's.
         unsafe { ReceiverHandle::from(receiver) }?.receiver.set_interruptible(yes);
         Ok(())
+    })
+}
+
+/// Waits until a sender is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
+/// often one has attached. At once if there is one already; `timeout_ns` of 0 looks once. After `RAMWAY_PEER_DEAD` or
+/// `RAMWAY_CLOSED` on a named ring this waits for the successor.
+///
+/// `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);
+/// `RAMWAY_CLOSED` if the ring's name was removed; `RAMWAY_INTERRUPTED`, `RAMWAY_DETACHED`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_wait_for_peer(
+    receiver: *mut ramway_receiver,
+    timeout_ns: i64,
+    epoch: *mut u32,
+) -> ramway_status {
+    guard(|| {
+        // SAFETY: the caller's.
+        let receiver = &mut unsafe { ReceiverHandle::from(receiver) }?.receiver;
+        let found = match limit(timeout_ns)? {
+            Some(timeout) => receiver.wait_for_peer_timeout(timeout),
+            None => receiver.wait_for_peer(),
+        }?;
+        if !epoch.is_null() {
+            // SAFETY: the caller's.
+            unsafe { *epoch = found };
+        }
+        Ok(())
+    })
+}
+
+/// Any thread, while the handle is open: the call that waits in another thread now, or, if none does, the next one that
+/// would, returns `RAMWAY_INTERRUPTED`, unless what it waits for is there or has ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_wake(receiver: *const ramway_receiver) -> ramway_status {
+    guard_hot(|| {
+        if receiver.is_null() {
+            return Err(null("the receiver"));
+        }
+        // SAFETY: the caller's: open. Only this field is looked at, which nobody changes.
+        unsafe { (*(&raw const (*receiver.cast::<ReceiverHandle>()).waker)).wake() };
+        Ok(())
+    })
+}
+
+/// The name that the ring or bus was opened by, valid as long as the handle; null for one without a name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_name(receiver: *const ramway_receiver) -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        // SAFETY: the caller's.
+        Ok(unsafe { ReceiverHandle::look(receiver) }?.name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr()))
     })
 }

@@ -2,13 +2,12 @@
 
 use crate::options::{
     RAMWAY_ALLOW_DISK, RAMWAY_DISCARD, RAMWAY_HUGE_PAGES, RAMWAY_LOCK_MEMORY, RAMWAY_NUMA_NODE, RAMWAY_PERSISTENT,
-    RAMWAY_PREFAULT, RAMWAY_READ_ONLY, RAMWAY_TRY, duration, name, options, ramway_options, wait_policy,
+    RAMWAY_PREFAULT, RAMWAY_READ_ONLY, RAMWAY_TRY, duration, limit, name, options, ramway_options, wait_policy,
 };
 use crate::status::{Outcome, give, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use ramway_core::{ErrorKind, Region, RegionBuilder};
 use std::ffi::{c_char, c_int, c_void};
 use std::os::fd::AsRawFd;
-use std::time::Duration;
 
 /// Named bytes that any number of processes have mapped, with notify and wait. All calls but closing may be made from
 /// any number of threads at once.
@@ -46,7 +45,7 @@ unsafe fn builder(from: *const ramway_options) -> Outcome<RegionBuilder> {
         builder = builder.mode(options.mode);
     }
     if options.timeout_ns != 0 {
-        builder = builder.timeout(duration(options.timeout_ns));
+        builder = builder.timeout(duration(options.timeout_ns)?);
     }
     if has(RAMWAY_NUMA_NODE) {
         builder = builder.numa_node(options.numa_node);
@@ -222,7 +221,7 @@ pub unsafe extern "C" fn ramway_region_wait(region: *const ramway_region, timeou
     guard_hot(|| {
         // SAFETY: the caller's.
         let region = unsafe { self::region(region) }?;
-        let notified = if timeout_ns == RAMWAY_TRY { region.try_wait() } else { region.wait(limit(timeout_ns)) }?;
+        let notified = if timeout_ns == RAMWAY_TRY { region.try_wait() } else { region.wait(limit(timeout_ns)?) }?;
         if notified { Ok(()) } else { Err(nothing(timeout_ns).into()) }
     })
 }
@@ -253,16 +252,12 @@ pub unsafe extern "C" fn ramway_region_wait_since(
     guard_hot(|| {
         // SAFETY: the caller's.
         let (region, count) = unsafe { (self::region(region)?, count.as_mut().ok_or_else(|| null("count"))?) };
-        match region.wait_since(*count, limit(timeout_ns))? {
+        match region.wait_since(*count, limit(timeout_ns)?)? {
             Some(now) => *count = now,
             None => return Err(nothing(timeout_ns).into()),
         }
         Ok(())
     })
-}
-
-fn limit(timeout_ns: i64) -> Option<Duration> {
-    (timeout_ns >= 0).then(|| duration(timeout_ns))
 }
 
 fn nothing(timeout_ns: i64) -> ErrorKind {

@@ -8,7 +8,8 @@ use crate::receiver::{ReceiverHandle, ramway_receiver};
 use crate::sender::{SenderHandle, ramway_sender};
 use crate::status::{Outcome, give, guard, invalid, null, ramway_status};
 use ramway_core::{Ring, RingBuilder};
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_void};
+use std::os::fd::{BorrowedFd, IntoRawFd};
 
 #[derive(Clone, Copy)]
 enum How {
@@ -21,15 +22,24 @@ enum How {
 /// `path` and `from` as `name` and `options` have it.
 unsafe fn builder(how: How, path: *const c_char, from: *const ramway_options) -> Outcome<RingBuilder> {
     // SAFETY: the caller's.
-    let (name, options) = unsafe { (name(path)?, options(from)?) };
-    if options.flags & RAMWAY_READ_ONLY != 0 {
-        return Err(invalid("RAMWAY_READ_ONLY is for regions: both ends of a ring write"));
-    }
+    let name = unsafe { name(path) }?;
     let builder = match how {
         How::Create => Ring::create(name),
         How::Open => Ring::open(name),
         How::OpenOrCreate => Ring::open_or_create(name),
     };
+    // SAFETY: the caller's.
+    unsafe { with_options(builder, from) }
+}
+
+/// # Safety
+/// `from` as `options` has it.
+unsafe fn with_options(builder: RingBuilder, from: *const ramway_options) -> Outcome<RingBuilder> {
+    // SAFETY: the caller's.
+    let options = unsafe { options(from) }?;
+    if options.flags & RAMWAY_READ_ONLY != 0 {
+        return Err(invalid("RAMWAY_READ_ONLY is for regions: both ends of a ring write"));
+    }
     let has = |flag| options.flags & flag != 0;
     let mut builder = builder
         .discard(has(RAMWAY_DISCARD))
@@ -51,7 +61,7 @@ unsafe fn builder(how: How, path: *const c_char, from: *const ramway_options) ->
         builder = builder.mode(options.mode);
     }
     if options.timeout_ns != 0 {
-        builder = builder.timeout(duration(options.timeout_ns));
+        builder = builder.timeout(duration(options.timeout_ns)?);
     }
     if has(RAMWAY_NUMA_NODE) {
         builder = builder.numa_node(options.numa_node);
@@ -234,4 +244,54 @@ pub unsafe extern "C" fn ramway_receiver_attach(
 ) -> ramway_status {
     // SAFETY: the caller's.
     guard(|| unsafe { give(out, || Ok(ReceiverHandle::give(Ring::attach_receiver(not_null(memory)?, len)?))) })
+}
+
+/// Makes a ring without a name for a child process, takes no role of it, and gives its descriptor, which the caller
+/// closes. It is close-on-exec: clear that in the child. Each process takes its role with `ramway_sender_from_fd` or
+/// `ramway_receiver_from_fd`. Of `options` (may be null) capacity, align, huge pages and NUMA node have a meaning here.
+/// Nothing is left behind when the last process goes. On failure `*fd` is -1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_ring_unnamed(options: *const ramway_options, fd: *mut c_int) -> ramway_status {
+    guard(|| {
+        // SAFETY: the caller's.
+        let fd = unsafe { fd.as_mut() }.ok_or_else(|| null("fd"))?;
+        *fd = -1;
+        // SAFETY: the caller's.
+        *fd = unsafe { with_options(Ring::unnamed(), options) }?.into_fd()?.into_raw_fd();
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `fd` is a descriptor that stays open during the call, `options` as `with_options` has it.
+unsafe fn from_fd(fd: c_int, options: *const ramway_options) -> Outcome<RingBuilder> {
+    if fd < 0 {
+        return Err(invalid(format!("descriptor {fd}: expected one of a ring without a name")));
+    }
+    // SAFETY: the caller's.
+    unsafe { with_options(Ring::from_fd(BorrowedFd::borrow_raw(fd)), options) }
+}
+
+/// Takes the sending end of the ring behind a descriptor (`ramway_ring_unnamed`), which stays the caller's and may be
+/// closed after that. `options` may be null. `RAMWAY_BUSY` if it has a sender; `RAMWAY_INVALID_ARGUMENT`,
+/// `RAMWAY_ABI_MISMATCH` or `RAMWAY_CORRUPT` for what is no such ring.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_sender_from_fd(
+    fd: c_int,
+    options: *const ramway_options,
+    out: *mut *mut ramway_sender,
+) -> ramway_status {
+    // SAFETY: the caller's.
+    guard(|| unsafe { give(out, || Ok(SenderHandle::give(from_fd(fd, options)?.sender()?))) })
+}
+
+/// Takes the receiving end of the ring behind a descriptor; as `ramway_sender_from_fd`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_receiver_from_fd(
+    fd: c_int,
+    options: *const ramway_options,
+    out: *mut *mut ramway_receiver,
+) -> ramway_status {
+    // SAFETY: the caller's.
+    guard(|| unsafe { give(out, || Ok(ReceiverHandle::give(from_fd(fd, options)?.receiver()?))) })
 }

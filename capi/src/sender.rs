@@ -1,16 +1,17 @@
 //! The sending end of a ring.
 
 use crate::inline::RAMWAY_INLINE_LAYOUT;
-use crate::options::{patience, wait_policy};
+use crate::options::{limit, patience, wait_policy};
 use crate::status::{Failure, Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use crate::tensor::OpenTensor;
 use ramway_core::layout::TYPE_ID_RESERVED;
 use ramway_core::ring::producer::Producer;
 use ramway_core::ring::raw::Patience;
-use ramway_core::{ErrorKind, Sender};
-use std::ffi::{c_int, c_void};
+use ramway_core::{ErrorKind, Sender, Waker};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::fd::AsRawFd;
-use std::time::{Duration, Instant};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Instant;
 
 /// The sending end of a ring: one per ring, in the whole system.
 #[derive(Debug)]
@@ -28,13 +29,18 @@ pub(crate) struct SenderHandle {
     pub(crate) of_bus: bool,
     /// Of the slot that was opened for a tensor last.
     pub(crate) tensor: Option<OpenTensor>,
+    /// For other threads.
+    waker: Waker,
+    name: Option<CString>,
     pub(crate) sender: Sender,
 }
 
 impl SenderHandle {
     pub(crate) fn give(mut sender: Sender) -> *mut ramway_sender {
         let hot = sender.raw().hot();
-        Box::into_raw(Box::new(Self { hot, layout: RAMWAY_INLINE_LAYOUT, of_bus: false, tensor: None, sender })).cast()
+        let (waker, name) = (sender.waker(), sender.name().and_then(|name| CString::new(name.as_bytes()).ok()));
+        let layout = RAMWAY_INLINE_LAYOUT;
+        Box::into_raw(Box::new(Self { hot, layout, of_bus: false, tensor: None, waker, name, sender })).cast()
     }
 
     /// # Safety
@@ -143,14 +149,14 @@ pub unsafe extern "C" fn ramway_send(
         // SAFETY: the caller's.
         unsafe {
             let handle = SenderHandle::from(sender)?;
-            put(handle, type_id, tag, &[ramway_bytes { data, len }], patience(timeout_ns), true)
+            put(handle, type_id, tag, &[ramway_bytes { data, len }], patience(timeout_ns)?, true)
         }
     })
 }
 
 /// `ramway_send` of one message that is gathered from `count` pieces.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ramway_sendv(
+pub unsafe extern "C" fn ramway_send_vectored(
     sender: *mut ramway_sender,
     type_id: u32,
     tag: u64,
@@ -162,12 +168,12 @@ pub unsafe extern "C" fn ramway_sendv(
         // SAFETY: the caller's.
         unsafe {
             let handle = SenderHandle::from(sender)?;
-            put(handle, type_id, tag, array(pieces, count, "pieces")?, patience(timeout_ns), true)
+            put(handle, type_id, tag, array(pieces, count, "pieces")?, patience(timeout_ns)?, true)
         }
     })
 }
 
-/// Sends `count` messages and makes them visible together, or earlier where the ring fills up and it has to wait for
+/// Sends `count` messages, all with the same type and tag, and makes them visible together, or earlier where the ring fills up and it has to wait for
 /// room. `*sent` (may be null) is how many were sent.
 ///
 /// Fails only if the first message fails. A later failure ends the batch, and the next call meets the error. The
@@ -176,6 +182,7 @@ pub unsafe extern "C" fn ramway_sendv(
 pub unsafe extern "C" fn ramway_send_batch(
     sender: *mut ramway_sender,
     type_id: u32,
+    tag: u64,
     messages: *const ramway_bytes,
     count: usize,
     timeout_ns: i64,
@@ -185,15 +192,16 @@ pub unsafe extern "C" fn ramway_send_batch(
     let status = guard_hot(|| {
         // SAFETY: the caller's.
         let (handle, messages) = unsafe { (SenderHandle::from(sender)?, array(messages, count, "messages")?) };
+        let patience = patience(timeout_ns)?;
         let mut deadline = None;
         for message in messages {
             let one = std::slice::from_ref(message);
             // SAFETY: the caller's.
-            let mut outcome = unsafe { put(handle, type_id, 0, one, Patience::None, false) };
-            if timeout_ns != 0 && is_full(&outcome) {
-                let patience = left(timeout_ns, &mut deadline);
+            let mut outcome = unsafe { put(handle, type_id, tag, one, Patience::None, false) };
+            if patience != Patience::None && is_full(&outcome) {
+                let patience = left(patience, &mut deadline);
                 // SAFETY: the caller's.
-                outcome = unsafe { put(handle, type_id, 0, one, patience, false) };
+                outcome = unsafe { put(handle, type_id, tag, one, patience, false) };
             }
             match outcome {
                 Ok(()) => done += 1,
@@ -215,12 +223,10 @@ fn is_full(outcome: &Outcome) -> bool {
 }
 
 /// What is left of a time-out that began when this was called first.
-fn left(timeout_ns: i64, deadline: &mut Option<Instant>) -> Patience {
-    if timeout_ns < 0 {
-        return Patience::Forever;
-    }
+fn left(patience: Patience, deadline: &mut Option<Instant>) -> Patience {
+    let Patience::For(timeout) = patience else { return patience };
     let now = Instant::now();
-    let until = *deadline.get_or_insert_with(|| now + Duration::from_nanos(timeout_ns as u64));
+    let until = *deadline.get_or_insert_with(|| now + timeout);
     Patience::For(until.saturating_duration_since(now))
 }
 
@@ -242,7 +248,7 @@ pub unsafe extern "C" fn ramway_reserve(
         *out = std::ptr::null_mut();
         // SAFETY: the caller's.
         let handle = unsafe { SenderHandle::from(sender) }?;
-        *out = handle.sender.raw().reserve(len, patience(timeout_ns))?.cast();
+        *out = handle.sender.raw().reserve(len, patience(timeout_ns)?)?.cast();
         Ok(())
     })
 }
@@ -254,9 +260,9 @@ pub unsafe extern "C" fn ramway_reserve(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_commit(
     sender: *mut ramway_sender,
-    len: usize,
     type_id: u32,
     tag: u64,
+    len: usize,
 ) -> ramway_status {
     guard_hot(|| {
         user_type_id(type_id)?;
@@ -271,9 +277,9 @@ pub unsafe extern "C" fn ramway_commit(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_commit_unflushed(
     sender: *mut ramway_sender,
-    len: usize,
     type_id: u32,
     tag: u64,
+    len: usize,
 ) -> ramway_status {
     guard_hot(|| {
         user_type_id(type_id)?;
@@ -429,5 +435,55 @@ pub unsafe extern "C" fn ramway_sender_set_interruptible(sender: *mut ramway_sen
         // SAFETY: the caller's.
         unsafe { SenderHandle::from(sender) }?.sender.set_interruptible(yes);
         Ok(())
+    })
+}
+
+/// Waits until a receiver is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
+/// often one has attached. At once if there is one already; `timeout_ns` of 0 looks once. After `RAMWAY_PEER_DEAD` or
+/// `RAMWAY_CLOSED` on a named ring this waits for the successor.
+///
+/// `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);
+/// `RAMWAY_CLOSED` if the ring's name was removed; `RAMWAY_INTERRUPTED`, `RAMWAY_DETACHED`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_sender_wait_for_peer(
+    sender: *mut ramway_sender,
+    timeout_ns: i64,
+    epoch: *mut u32,
+) -> ramway_status {
+    guard(|| {
+        // SAFETY: the caller's.
+        let sender = &mut unsafe { SenderHandle::from(sender) }?.sender;
+        let found = match limit(timeout_ns)? {
+            Some(timeout) => sender.wait_for_peer_timeout(timeout),
+            None => sender.wait_for_peer(),
+        }?;
+        if !epoch.is_null() {
+            // SAFETY: the caller's.
+            unsafe { *epoch = found };
+        }
+        Ok(())
+    })
+}
+
+/// Any thread, while the handle is open: the call that waits in another thread now, or, if none does, the next one that
+/// would, returns `RAMWAY_INTERRUPTED`, unless what it waits for is there or has ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_sender_wake(sender: *const ramway_sender) -> ramway_status {
+    guard_hot(|| {
+        if sender.is_null() {
+            return Err(null("the sender"));
+        }
+        // SAFETY: the caller's: open. Only this field is looked at, which nobody changes.
+        unsafe { (*(&raw const (*sender.cast::<SenderHandle>()).waker)).wake() };
+        Ok(())
+    })
+}
+
+/// The name that the ring or bus was opened by, valid as long as the handle; null for one without a name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_sender_name(sender: *const ramway_sender) -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        // SAFETY: the caller's.
+        Ok(unsafe { SenderHandle::look(sender) }?.name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr()))
     })
 }

@@ -54,7 +54,7 @@ for cc in "${c_compilers[@]}"; do
     done
 done
 for cxx in "${cpp_compilers[@]}"; do
-    for header in ramway.h ramway_inline.h ramway.hpp ramway/{bus,options,receiver,region,result,sender,tensor}.hpp; do
+    for header in ramway.h ramway_inline.h ramway.hpp ramway/{bus,options,receiver,region,result,segments,sender,tensor}.hpp; do
         echo "#include \"$header\"" >"$out/alone.cpp"
         for standard in c++20 $([ $header = ramway.hpp ] && echo c++23); do
             try "$header alone, $cxx $standard" "$cxx" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
@@ -88,7 +88,7 @@ for i in "${!c_compilers[@]}"; do
     fi
 done
 [ -n "$san_c" ] || echo 'no compiler has sanitizers here'
-for test in null ring tensor twin wake region_bus; do
+for test in null ring tensor twin wake region_bus peers; do
     for cc in "${c_compilers[@]}"; do
         try "compile $test, $cc" "$cc" "${flags_c[@]}" -O2 c/$test.c -o "$out/$test" "${link[@]}"
         try "$test, $cc" "$out/$test"

@@ -33,9 +33,9 @@ void produce(const char *name, std::uint64_t count) {
     for (std::uint64_t number = 0; number < count; ++number) {
         const auto window = std::span(tone).subspan(number * 7 % (7 * samples), samples);
         energy += static_cast<double>(window[0] * window[0]);
-        tx.send(frame_type, window, number).value();
+        tx.send(frame_type, number, window).value();
     }
-    tx.send(shutdown_type, {}, count).value();
+    tx.send(shutdown_type, count, {}).value();
     tx.close().value();
     const std::chrono::duration<double> took = clock::now() - start;
     std::printf("sent %llu frames in %.2f s: %.2f million a second\n", static_cast<unsigned long long>(count),

@@ -8,6 +8,7 @@
 #include "result.hpp"
 #include "sender.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -93,6 +94,16 @@ class listener {
     result<bus> try_accept() const { return accept(std::chrono::nanoseconds{0}); }
     /// Readable when try_accept may get somewhere; not to be read or closed.
     int fd() const noexcept { return ramway_listener_fd(handle_.get()); }
+    /// How many connectors have been refused or have given up so far.
+    std::uint64_t refused() const noexcept { return ramway_listener_refused(handle_.get()); }
+    /// Why the last one was refused, for logs; empty if none was.
+    std::string last_refusal() const {
+        std::string text(ramway_listener_last_refusal(handle_.get(), nullptr, 0), '\0');
+        // Another one may have been refused in between: then the text is cut off, or shorter.
+        const std::size_t len = ramway_listener_last_refusal(handle_.get(), text.data(), text.size() + 1);
+        text.resize(std::min(text.size(), len));
+        return text;
+    }
     std::string_view path() const noexcept {
         const char *path = ramway_listener_path(handle_.get());
         return path != nullptr ? path : "";

@@ -82,7 +82,7 @@ struct bus_options {
     bool membarrier = true;
     std::uint32_t mode = 0;
     wait_policy wait = wait_policy::automatic;
-    std::span<const std::uint32_t> uids{};
+    std::span<const std::uint32_t> allow_uids{};
     std::uint32_t backlog = 0;
     /// 0: the default, 10 s to connect and 1 s for a listener's handshakes.
     std::chrono::nanoseconds timeout{0};
@@ -96,8 +96,8 @@ struct bus_options {
                   (membarrier ? 0u : RAMWAY_NO_MEMBARRIER);
         o.mode = mode;
         o.wait_policy = static_cast<std::uint32_t>(wait);
-        o.uids = uids.data();
-        o.uid_count = static_cast<std::uint32_t>(uids.size());
+        o.allow_uids = allow_uids.data();
+        o.allow_uid_count = static_cast<std::uint32_t>(allow_uids.size());
         o.backlog = backlog;
         o.timeout_ns = detail::ns(timeout);
         return o;

@@ -129,6 +129,13 @@ class receiver {
     static result<receiver> open_or_create(const std::string &name, const options &o = {}) {
         return make(ramway_receiver_open_or_create, name, o);
     }
+    /// The ring behind a descriptor of unnamed(), which stays the caller's.
+    static result<receiver> from_fd(int fd, const options &o = {}) {
+        ramway_receiver *out = nullptr;
+        const ramway_options c = o.c();
+        auto code = ramway_receiver_from_fd(fd, &c, &out);
+        return code == RAMWAY_OK ? result<receiver>(adopt(out)) : result<receiver>(error(code));
+    }
     /// See ramway_receiver_attach.
     static result<receiver> attach(std::span<std::byte> memory) {
         ramway_receiver *out = nullptr;
@@ -243,6 +250,19 @@ class receiver {
     bool is_peer_alive() const noexcept { return ramway_receiver_is_peer_alive(get()); }
     std::uint32_t peer_epoch() const noexcept { return ramway_receiver_peer_epoch(get()); }
     std::uint32_t epoch() const noexcept { return ramway_receiver_epoch(get()); }
+    /// Waits until a sender is attached that lives and has not closed; gives its epoch. See ramway_receiver_wait_for_peer.
+    result<std::uint32_t> wait_for_peer(std::chrono::nanoseconds timeout = forever) {
+        std::uint32_t epoch = 0;
+        auto code = ramway_receiver_wait_for_peer(get(), detail::ns(timeout), &epoch);
+        return code == RAMWAY_OK ? result<std::uint32_t>(epoch) : result<std::uint32_t>(error(code));
+    }
+    /// Any thread, while the handle is open: ends the wait that is running, or the next one, with status::interrupted.
+    void wake() const noexcept { (void)ramway_receiver_wake(get()); }
+    /// The name it was opened by; empty without one.
+    std::string_view name() const noexcept {
+        const char *name = ramway_receiver_name(get());
+        return name != nullptr ? name : "";
+    }
     result<void> set_wait_policy(wait_policy policy) {
         return detail::outcome(ramway_receiver_set_wait_policy(get(), static_cast<std::uint32_t>(policy)));
     }
@@ -283,6 +303,15 @@ inline result<std::pair<sender, receiver>> pair(std::uint64_t capacity) {
         return error(code);
     }
     return std::pair(sender::adopt(tx), receiver::adopt(rx));
+}
+
+/// A ring without a name, to be handed to a child process: gives a descriptor, which is the caller's to close, and
+/// close-on-exec. Each process takes its role with sender::from_fd or receiver::from_fd. See ramway_ring_unnamed.
+inline result<int> unnamed(const options &o = {}) {
+    int fd = -1;
+    const ramway_options c = o.c();
+    auto code = ramway_ring_unnamed(&c, &fd);
+    return code == RAMWAY_OK ? result<int>(fd) : result<int>(error(code));
 }
 
 }  // namespace ramway

@@ -7,17 +7,21 @@
 #include "result.hpp"
 #include "tensor.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace ramway {
 
@@ -35,14 +39,16 @@ class slot {
 
     std::span<std::byte> data() const noexcept { return data_; }
     std::size_t size() const noexcept { return data_.size(); }
-    /// Sends the first `len` bytes, visible at once.
-    result<void> commit(std::size_t len, std::uint32_t type_id = 0, std::uint64_t tag = 0) && {
-        return done(ramway_inline_commit(sender_, len, type_id, tag));
+    /// Sends the first `len` bytes, visible at once; type id and tag are 0 where they are left out.
+    result<void> commit(std::uint32_t type_id, std::uint64_t tag, std::size_t len) && {
+        return done(ramway_inline_commit(sender_, type_id, tag, len));
     }
+    result<void> commit(std::size_t len) && { return std::move(*this).commit(0, 0, len); }
     /// Visible only with the next flush or flushed message.
-    result<void> commit_unflushed(std::size_t len, std::uint32_t type_id = 0, std::uint64_t tag = 0) && {
-        return done(ramway_inline_commit_unflushed(sender_, len, type_id, tag));
+    result<void> commit_unflushed(std::uint32_t type_id, std::uint64_t tag, std::size_t len) && {
+        return done(ramway_inline_commit_unflushed(sender_, type_id, tag, len));
     }
+    result<void> commit_unflushed(std::size_t len) && { return std::move(*this).commit_unflushed(0, 0, len); }
 
   private:
     friend class sender;
@@ -60,11 +66,19 @@ class slot {
     std::span<std::byte> data_;
 };
 
-/// The sending end of a ring: one per ring, in the whole system. Closes when it goes out of scope. An empty one (moved
-/// from, or a bus's direction that does not exist) answers invalid_argument.
+/// The sending end of a ring: one per ring, in the whole system. Closes when it goes out of scope; if an exception ends
+/// that scope, it abandons, so that half a stream does not pass for a whole one: the receiver gets peer_dead. An empty
+/// one (moved from, or a bus's direction that does not exist) answers invalid_argument.
 class sender {
   public:
     sender() = default;
+    sender(sender &&) = default;
+    sender &operator=(sender &&) = default;
+    ~sender() {
+        if (handle_ != nullptr && std::uncaught_exceptions() > unwinding_) {
+            (void)ramway_sender_abandon(handle_.release());
+        }
+    }
 
     static result<sender> create(const std::string &name, const options &o = {}) {
         return make(ramway_sender_create, name, o);
@@ -74,6 +88,13 @@ class sender {
     }
     static result<sender> open_or_create(const std::string &name, const options &o = {}) {
         return make(ramway_sender_open_or_create, name, o);
+    }
+    /// The ring behind a descriptor of unnamed(), which stays the caller's.
+    static result<sender> from_fd(int fd, const options &o = {}) {
+        ramway_sender *out = nullptr;
+        const ramway_options c = o.c();
+        auto code = ramway_sender_from_fd(fd, &c, &out);
+        return code == RAMWAY_OK ? result<sender>(adopt(out)) : result<sender>(error(code));
     }
     /// See ramway_sender_attach.
     static result<sender> attach(std::span<std::byte> memory) {
@@ -95,36 +116,72 @@ class sender {
     ramway_sender *get() const noexcept { return handle_.get(); }
 
     /// Sends a message, visible at once; waits for room as long as it takes.
-    result<void> send(std::uint32_t type_id, bytes data, std::uint64_t tag = 0) {
+    result<void> send(std::uint32_t type_id, bytes data) { return put(type_id, data, 0, RAMWAY_FOREVER); }
+    result<void> send(std::uint32_t type_id, std::uint64_t tag, bytes data) {
         return put(type_id, data, tag, RAMWAY_FOREVER);
     }
     /// Does not wait: status::full.
-    result<void> try_send(std::uint32_t type_id, bytes data, std::uint64_t tag = 0) {
+    result<void> try_send(std::uint32_t type_id, bytes data) { return put(type_id, data, 0, detail::now); }
+    result<void> try_send(std::uint32_t type_id, std::uint64_t tag, bytes data) {
         return put(type_id, data, tag, detail::now);
     }
-    result<void> send_for(std::chrono::nanoseconds timeout, std::uint32_t type_id, bytes data, std::uint64_t tag = 0) {
+    result<void> send_for(std::chrono::nanoseconds timeout, std::uint32_t type_id, bytes data) {
+        return put(type_id, data, 0, detail::ns(timeout));
+    }
+    result<void> send_for(std::chrono::nanoseconds timeout, std::uint32_t type_id, std::uint64_t tag, bytes data) {
         return put(type_id, data, tag, detail::ns(timeout));
+    }
+    /// Sends one message that is gathered from several pieces.
+    result<void> send_vectored(std::uint32_t type_id, std::uint64_t tag, std::span<const bytes> pieces,
+                               std::chrono::nanoseconds timeout = forever) {
+        std::vector<ramway_bytes> c;
+        c.reserve(pieces.size());
+        for (const bytes &piece : pieces) {
+            c.push_back({piece.data(), piece.size()});
+        }
+        return detail::outcome(ramway_send_vectored(get(), type_id, tag, c.data(), c.size(), detail::ns(timeout)));
     }
     /// Sends a plain value by its bytes; message::as<T>() reads it.
     template <class T>
         requires std::is_trivially_copyable_v<T>
-    result<void> send_value(std::uint32_t type_id, const T &value, std::uint64_t tag = 0) {
-        return send(type_id, bytes(std::as_bytes(std::span<const T, 1>(std::addressof(value), 1))), tag);
+    result<void> send_value(std::uint32_t type_id, const T &value) {
+        return send_value(type_id, 0, value);
     }
-    /// Sends every element of a range of bytes-like things and makes them visible together; gives how many.
+    template <class T>
+        requires std::is_trivially_copyable_v<T>
+    result<void> send_value(std::uint32_t type_id, std::uint64_t tag, const T &value) {
+        return send(type_id, tag, bytes(std::as_bytes(std::span<const T, 1>(std::addressof(value), 1))));
+    }
+    /// Sends every element of a range of bytes-like things and makes them visible together; gives how many. A failure
+    /// or the time-out, which is for all of them, after the first one ends the batch with the number sent so far.
     template <std::ranges::input_range R>
         requires std::constructible_from<bytes, std::ranges::range_reference_t<R>>
     result<std::size_t> send_batch(std::uint32_t type_id, R &&messages) {
+        return send_batch(type_id, 0, std::forward<R>(messages));
+    }
+    template <std::ranges::input_range R>
+        requires std::constructible_from<bytes, std::ranges::range_reference_t<R>>
+    result<std::size_t> send_batch(std::uint32_t type_id, std::uint64_t tag, R &&messages,
+                                   std::chrono::nanoseconds timeout = forever) {
+        std::int64_t left = detail::ns(timeout);
+        const auto until = left > 0 ? std::chrono::steady_clock::now() + timeout : std::chrono::steady_clock::time_point{};
         std::size_t sent = 0;
         for (auto &&one : messages) {
             const bytes data(one);
             void *to = nullptr;
-            auto code = ramway_inline_reserve(get(), data.size(), RAMWAY_FOREVER, &to);
+            auto code = ramway_inline_reserve(get(), data.size(), detail::now, &to);
+            if (code == RAMWAY_FULL && left != detail::now) {
+                if (left > 0) {
+                    left = std::max<std::int64_t>(
+                        std::chrono::duration_cast<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now()).count(), 1);
+                }
+                code = ramway_inline_reserve(get(), data.size(), left, &to);
+            }
             if (code == RAMWAY_OK) {
                 if (data.size() != 0) {
                     std::memcpy(to, data.data(), data.size());
                 }
-                code = ramway_inline_commit_unflushed(get(), data.size(), type_id, 0);
+                code = ramway_inline_commit_unflushed(get(), type_id, tag, data.size());
                 if (code != RAMWAY_OK) {
                     error why(code);
                     (void)ramway_inline_abort(get());
@@ -153,28 +210,32 @@ class sender {
 
     /// Sends a tensor: any contiguous range of elements, in C order, and its shape; waits for room as long as it takes.
     ///
-    ///     tx.send_tensor(std::vector<float>(6), {2, 3});
+    ///     tx.send_tensor({2, 3}, std::vector<float>(6));
     ///
     /// invalid_argument if there are not as many elements as the shape says.
     template <std::ranges::contiguous_range R>
         requires(std::ranges::sized_range<R> && tensor_element<std::ranges::range_value_t<R>>)
-    result<void> send_tensor(const R &elements, shape dims, std::uint64_t tag = 0) {
+    result<void> send_tensor(shape dims, const R &elements) {
+        return put_tensor(type_of<R>, bytes(elements), dims, 0, RAMWAY_FOREVER);
+    }
+    template <std::ranges::contiguous_range R>
+        requires(std::ranges::sized_range<R> && tensor_element<std::ranges::range_value_t<R>>)
+    result<void> send_tensor(shape dims, std::uint64_t tag, const R &elements) {
         return put_tensor(type_of<R>, bytes(elements), dims, tag, RAMWAY_FOREVER);
     }
     /// Does not wait: status::full.
     template <std::ranges::contiguous_range R>
         requires(std::ranges::sized_range<R> && tensor_element<std::ranges::range_value_t<R>>)
-    result<void> try_send_tensor(const R &elements, shape dims, std::uint64_t tag = 0) {
+    result<void> try_send_tensor(shape dims, std::uint64_t tag, const R &elements) {
         return put_tensor(type_of<R>, bytes(elements), dims, tag, detail::now);
     }
     template <std::ranges::contiguous_range R>
         requires(std::ranges::sized_range<R> && tensor_element<std::ranges::range_value_t<R>>)
-    result<void> send_tensor_for(std::chrono::nanoseconds timeout, const R &elements, shape dims,
-                                 std::uint64_t tag = 0) {
+    result<void> send_tensor_for(std::chrono::nanoseconds timeout, shape dims, std::uint64_t tag, const R &elements) {
         return put_tensor(type_of<R>, bytes(elements), dims, tag, detail::ns(timeout));
     }
     /// The same of a type that is known at run time only, by the elements' bytes.
-    result<void> send_tensor(dtype type, bytes elements, shape dims, std::uint64_t tag = 0,
+    result<void> send_tensor(dtype type, shape dims, std::uint64_t tag, bytes elements,
                              std::chrono::nanoseconds timeout = forever) {
         return put_tensor(type, elements, dims, tag, detail::ns(timeout));
     }
@@ -203,6 +264,19 @@ class sender {
     bool is_peer_alive() const noexcept { return ramway_sender_is_peer_alive(get()); }
     std::uint32_t peer_epoch() const noexcept { return ramway_sender_peer_epoch(get()); }
     std::uint32_t epoch() const noexcept { return ramway_sender_epoch(get()); }
+    /// Waits until a receiver is attached that lives and has not closed; gives its epoch. See ramway_sender_wait_for_peer.
+    result<std::uint32_t> wait_for_peer(std::chrono::nanoseconds timeout = forever) {
+        std::uint32_t epoch = 0;
+        auto code = ramway_sender_wait_for_peer(get(), detail::ns(timeout), &epoch);
+        return code == RAMWAY_OK ? result<std::uint32_t>(epoch) : result<std::uint32_t>(error(code));
+    }
+    /// Any thread, while the handle is open: ends the wait that is running, or the next one, with status::interrupted.
+    void wake() const noexcept { (void)ramway_sender_wake(get()); }
+    /// The name it was opened by; empty without one.
+    std::string_view name() const noexcept {
+        const char *name = ramway_sender_name(get());
+        return name != nullptr ? name : "";
+    }
     /// The tag of the last visible message, by whichever sender; result empty (status::empty) before the first.
     result<std::uint64_t> last_tag() const {
         std::uint64_t tag = 0;
@@ -258,6 +332,8 @@ class sender {
     }
 
     detail::handle<ramway_sender, ramway_sender_close> handle_;
+    /// Exceptions that were on their way when this was made: those say nothing about it.
+    int unwinding_ = std::uncaught_exceptions();
 };
 
 }  // namespace ramway

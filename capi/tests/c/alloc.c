@@ -79,16 +79,16 @@ int main(void) {
         for (k = 0; k < 8; k++) {
             CHECK_OK(ramway_inline_reserve(s, 32, RAMWAY_TRY, &slot));
             memcpy(slot, payload, 32);
-            CHECK_OK(ramway_inline_commit_unflushed(s, 32, 0, 0));
+            CHECK_OK(ramway_inline_commit_unflushed(s, 0, 0, 32));
         }
         CHECK_OK(ramway_inline_flush(s));
-        CHECK_OK(ramway_send_batch(s, 0, many, 8, RAMWAY_TRY, &n));
+        CHECK_OK(ramway_send_batch(s, 0, 0, many, 8, RAMWAY_TRY, &n));
         CHECK_OK(ramway_inline_recv_batch(r, RAMWAY_TRY, m, 16, &n));
         CHECK(n == 16);
         CHECK_OK(ramway_inline_release(r));
     }
     for (i = 0; i < MESSAGES; i++) {
-        CHECK_OK(ramway_sendv(s, 0, 0, many, 2, RAMWAY_TRY));
+        CHECK_OK(ramway_send_vectored(s, 0, 0, many, 2, RAMWAY_TRY));
         CHECK_STATUS(ramway_recv_into(r, RAMWAY_TRY, copy, sizeof copy, NULL), RAMWAY_TOO_LARGE);
         CHECK_OK(ramway_recv(r, RAMWAY_TRY, m));
         CHECK_OK(ramway_release(r));
@@ -99,7 +99,7 @@ int main(void) {
         CHECK(ramway_last_error()[0] != 0);
     }
     CHECK_OK(ramway_reserve(s, 4080, RAMWAY_TRY, &slot));
-    CHECK_OK(ramway_commit(s, 4080, 0, 0));
+    CHECK_OK(ramway_commit(s, 0, 0, 4080));
     for (i = 0; i < MESSAGES / 10; i++) {
         CHECK_STATUS(ramway_inline_send(s, 0, 0, payload, 32, RAMWAY_TRY), RAMWAY_FULL);
     }

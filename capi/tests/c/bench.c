@@ -49,7 +49,7 @@ EACH(each_inline, ramway_inline_send, ramway_inline_recv, ramway_inline_release)
             for (k = 0; k < BATCH; k++) {                                            \
                 CHECK_OK(RESERVE(s, 32, RAMWAY_FOREVER, &slot));                     \
                 memset(slot, (int)k, 32);                                            \
-                CHECK_OK(COMMIT(s, 32, 1, 0));                                       \
+                CHECK_OK(COMMIT(s, 1, 0, 32));                                       \
             }                                                                        \
             CHECK_OK(FLUSH(s));                                                      \
             CHECK_OK(RECV(r, RAMWAY_FOREVER, m, BATCH, &n));                         \

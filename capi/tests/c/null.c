@@ -47,6 +47,12 @@ int main(void) {
     NULL_SAFE(ramway_ring_pair(4096, NULL, &r));
     NULL_SAFE(ramway_ring_pair(4096, &s, NULL));
     NULL_SAFE(ramway_ring_format(NULL, 1 << 20, 16, NULL));
+    NULL_SAFE(ramway_ring_unnamed(NULL, NULL));
+    NULL_SAFE(ramway_sender_from_fd(0, NULL, NULL));
+    NULL_SAFE(ramway_receiver_from_fd(0, NULL, NULL));
+    NULL_SAFE(ramway_unlink(NULL));
+    NULL_SAFE(ramway_ls(NULL, NULL, NULL));
+    CHECK_OK(ramway_clean(NULL, RAMWAY_CLEAN_DRY_RUN, NULL, NULL));
     NULL_SAFE(ramway_sender_attach(NULL, 1 << 20, &s));
     NULL_SAFE(ramway_sender_attach(&byte, 1, NULL));
     NULL_SAFE(ramway_receiver_attach(NULL, 1 << 20, &r));
@@ -55,10 +61,10 @@ int main(void) {
 
     /* null handles */
     NULL_SAFE(ramway_send(NULL, 0, 0, &byte, 1, RAMWAY_FOREVER));
-    NULL_SAFE(ramway_sendv(NULL, 0, 0, &piece, 1, RAMWAY_FOREVER));
-    NULL_SAFE(ramway_send_batch(NULL, 0, &piece, 1, RAMWAY_FOREVER, &n));
+    NULL_SAFE(ramway_send_vectored(NULL, 0, 0, &piece, 1, RAMWAY_FOREVER));
+    NULL_SAFE(ramway_send_batch(NULL, 0, 0, &piece, 1, RAMWAY_FOREVER, &n));
     CHECK(n == 0);
-    NULL_SAFE(ramway_send_batch(NULL, 0, &piece, 1, RAMWAY_FOREVER, NULL));
+    NULL_SAFE(ramway_send_batch(NULL, 0, 0, &piece, 1, RAMWAY_FOREVER, NULL));
     NULL_SAFE(ramway_reserve(NULL, 1, RAMWAY_FOREVER, &slot));
     CHECK(slot == NULL);
     NULL_SAFE(ramway_commit(NULL, 0, 0, 0));
@@ -79,6 +85,9 @@ int main(void) {
     NULL_SAFE(ramway_sender_abandon(NULL));
     NULL_SAFE(ramway_sender_set_wait_policy(NULL, RAMWAY_WAIT_SPIN));
     NULL_SAFE(ramway_sender_set_interruptible(NULL, true));
+    NULL_SAFE(ramway_sender_wait_for_peer(NULL, RAMWAY_FOREVER, &u32));
+    NULL_SAFE(ramway_sender_wake(NULL));
+    CHECK(ramway_sender_name(NULL) == NULL && ramway_receiver_name(NULL) == NULL);
     CHECK(ramway_sender_capacity(NULL) == 0 && ramway_sender_align(NULL) == 0);
     CHECK(ramway_sender_max_message_len(NULL) == 0 && ramway_sender_len(NULL) == 0);
     CHECK(ramway_sender_epoch(NULL) == 0 && ramway_sender_peer_epoch(NULL) == 0);
@@ -91,6 +100,8 @@ int main(void) {
     NULL_SAFE(ramway_receiver_close(NULL));
     NULL_SAFE(ramway_receiver_set_wait_policy(NULL, RAMWAY_WAIT_SPIN));
     NULL_SAFE(ramway_receiver_set_interruptible(NULL, true));
+    NULL_SAFE(ramway_receiver_wait_for_peer(NULL, RAMWAY_FOREVER, &u32));
+    NULL_SAFE(ramway_receiver_wake(NULL));
     CHECK(ramway_receiver_capacity(NULL) == 0 && ramway_receiver_align(NULL) == 0 && ramway_receiver_len(NULL) == 0);
     CHECK(ramway_receiver_epoch(NULL) == 0 && ramway_receiver_peer_epoch(NULL) == 0);
     CHECK(!ramway_receiver_is_peer_alive(NULL));
@@ -113,10 +124,10 @@ int main(void) {
     /* null beside a handle that works */
     CHECK_OK(ramway_ring_pair(4096, &s, &r));
     NULL_SAFE(ramway_send(s, 0, 0, NULL, 1, RAMWAY_TRY));
-    NULL_SAFE(ramway_sendv(s, 0, 0, NULL, 1, RAMWAY_TRY));
-    NULL_SAFE(ramway_sendv(s, 0, 0, &piece, 1, RAMWAY_TRY));
-    NULL_SAFE(ramway_send_batch(s, 0, NULL, 1, RAMWAY_TRY, NULL));
-    NULL_SAFE(ramway_send_batch(s, 0, &piece, 1, RAMWAY_TRY, NULL));
+    NULL_SAFE(ramway_send_vectored(s, 0, 0, NULL, 1, RAMWAY_TRY));
+    NULL_SAFE(ramway_send_vectored(s, 0, 0, &piece, 1, RAMWAY_TRY));
+    NULL_SAFE(ramway_send_batch(s, 0, 0, NULL, 1, RAMWAY_TRY, NULL));
+    NULL_SAFE(ramway_send_batch(s, 0, 0, &piece, 1, RAMWAY_TRY, NULL));
     NULL_SAFE(ramway_reserve(s, 1, RAMWAY_TRY, NULL));
     u64 = 1;
     NULL_SAFE(ramway_send_tensor(s, bytes, NULL, 1, 0, &byte, 1, RAMWAY_TRY));
@@ -136,7 +147,7 @@ int main(void) {
     NULL_SAFE(ramway_inline_recv_batch(r, RAMWAY_TRY, &message, 1, NULL));
     CHECK(ramway_sender_len(s) == 0);
     CHECK_OK(ramway_send(s, 0, 0, NULL, 0, RAMWAY_TRY));
-    CHECK_OK(ramway_sendv(s, 0, 0, NULL, 0, RAMWAY_TRY));
+    CHECK_OK(ramway_send_vectored(s, 0, 0, NULL, 0, RAMWAY_TRY));
     CHECK_OK(ramway_inline_send(s, 0, 0, NULL, 0, RAMWAY_TRY));
     CHECK_OK(ramway_recv_into(r, RAMWAY_TRY, NULL, 0, NULL));
     CHECK_OK(ramway_recv(r, RAMWAY_TRY, &message));
@@ -169,10 +180,11 @@ int main(void) {
     /* bus */
     NULL_SAFE(ramway_listener_bind(NULL, NULL, &listener));
     NULL_SAFE(ramway_listener_bind("name", NULL, NULL));
-    bus_options.uid_count = 1;
+    bus_options.allow_uid_count = 1;
     NULL_SAFE(ramway_listener_bind("name", &bus_options, &listener));
     NULL_SAFE(ramway_listener_accept(NULL, RAMWAY_FOREVER, &bus));
     NULL_SAFE(ramway_listener_close(NULL));
+    CHECK(ramway_listener_refused(NULL) == 0 && ramway_listener_last_refusal(NULL, NULL, 0) == 0);
     CHECK(ramway_listener_fd(NULL) == -1 && ramway_listener_path(NULL) == NULL);
     NULL_SAFE(ramway_bus_listen(NULL, NULL, RAMWAY_TRY, &bus));
     NULL_SAFE(ramway_bus_listen("name", NULL, RAMWAY_TRY, NULL));

@@ -69,8 +69,8 @@ static ramway_status send_one(ramway_sender *s, uint64_t i) {
         return status;
     }
     fill((unsigned char *)slot, i);
-    return i % 3 == 1 ? PICK(commit, s, len, (uint32_t)(i % 1000), i + 1)
-                      : PICK(commit_unflushed, s, len, (uint32_t)(i % 1000), i + 1);
+    return i % 3 == 1 ? PICK(commit, s, (uint32_t)(i % 1000), i + 1, len)
+                      : PICK(commit_unflushed, s, (uint32_t)(i % 1000), i + 1, len);
 }
 
 static ramway_status send_all(ramway_sender *s, uint64_t count) {

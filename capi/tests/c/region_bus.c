@@ -217,7 +217,7 @@ static void readiness(void) {
         CHECK_OK(ramway_inline_release(r));
     }
     CHECK_OK(ramway_inline_reserve(s, 4080, RAMWAY_TRY, &slot));
-    CHECK_OK(ramway_inline_commit(s, 4080, 0, 0));
+    CHECK_OK(ramway_inline_commit(s, 0, 0, 4080));
     (void)ramway_sender_readiness_fd(s);
     CHECK_STATUS(ramway_inline_send(s, 0, 0, "x", 1, RAMWAY_TRY), RAMWAY_FULL);
     readable(ramway_sender_readiness_fd(s), 0);

@@ -69,11 +69,11 @@ static void one_message(void) {
     CHECK_STATUS(COMMIT(s, 0, 0, 0), RAMWAY_INVALID_ARGUMENT);
     CHECK_OK(RESERVE(s, 100, RAMWAY_TRY, &slot));
     CHECK_STATUS(SEND(s, 0, 0, "x", 1, RAMWAY_TRY), RAMWAY_BUSY);
-    CHECK_STATUS(COMMIT(s, 101, 0, 0), RAMWAY_INVALID_ARGUMENT);
-    CHECK_STATUS(COMMIT(s, 3, 0xFFFF0000u, 0), RAMWAY_INVALID_ARGUMENT);
+    CHECK_STATUS(COMMIT(s, 0, 0, 101), RAMWAY_INVALID_ARGUMENT);
+    CHECK_STATUS(COMMIT(s, 0xFFFF0000u, 0, 3), RAMWAY_INVALID_ARGUMENT);
     CHECK(strstr(ramway_last_error(), "0xffff0000") != NULL);
     memcpy(slot, "abc", 3);
-    CHECK_OK(COMMIT(s, 3, 0xFFFEFFFFu, UINT64_MAX));
+    CHECK_OK(COMMIT(s, 0xFFFEFFFFu, UINT64_MAX, 3));
     CHECK_OK(RECV(r, RAMWAY_TRY, &m));
     CHECK(m.len == 3 && m.type_id == 0xFFFEFFFFu && m.tag == UINT64_MAX && memcmp(m.data, "abc", 3) == 0);
     CHECK_OK(RELEASE(r));
@@ -86,7 +86,7 @@ static void one_message(void) {
     CHECK_STATUS(ramway_send(s, 0, 0, "x", SIZE_MAX, RAMWAY_TRY), RAMWAY_INVALID_ARGUMENT);
     CHECK_OK(RESERVE(s, 4080, RAMWAY_TRY, &slot));
     memset(slot, 'z', 4080);
-    CHECK_OK(COMMIT(s, 4080, 0, 0));
+    CHECK_OK(COMMIT(s, 0, 0, 4080));
     CHECK_STATUS(RESERVE(s, 0, RAMWAY_TRY, &slot), RAMWAY_FULL);
     CHECK_STATUS(RESERVE(s, 0, 1 * MS, &slot), RAMWAY_TIMED_OUT);
     CHECK_STATUS(SEND(s, 0, 0, NULL, 0, RAMWAY_TRY), RAMWAY_FULL);
@@ -130,7 +130,7 @@ static void batches(void) {
     for (i = 0; i < 5; i++) {
         CHECK_OK(RESERVE(s, 8, RAMWAY_TRY, &slot));
         memcpy(slot, &i, sizeof i);
-        CHECK_OK(UNFLUSHED(s, sizeof i, (uint32_t)i, i));
+        CHECK_OK(UNFLUSHED(s, (uint32_t)i, i, sizeof i));
     }
     CHECK_STATUS(BATCH(r, RAMWAY_TRY, m, 8, &n), RAMWAY_EMPTY);
     CHECK(n == 0);
@@ -147,7 +147,7 @@ static void batches(void) {
 
     /* A slot that is open does not hold up a flush. */
     CHECK_OK(RESERVE(s, 8, RAMWAY_TRY, &slot));
-    CHECK_OK(UNFLUSHED(s, 0, 9, 0));
+    CHECK_OK(UNFLUSHED(s, 9, 0, 0));
     CHECK_OK(RESERVE(s, 8, RAMWAY_TRY, &slot));
     CHECK_OK(FLUSH(s));
     CHECK_OK(RECV(r, RAMWAY_TRY, m));
@@ -155,7 +155,7 @@ static void batches(void) {
     CHECK_OK(RELEASE(r));
     CHECK_OK(ABORT(s));
 
-    CHECK_OK(ramway_sendv(s, 3, 4, pieces, 3, RAMWAY_TRY));
+    CHECK_OK(ramway_send_vectored(s, 3, 4, pieces, 3, RAMWAY_TRY));
     CHECK_OK(RECV(r, RAMWAY_TRY, m));
     CHECK(m[0].len == 11 && memcmp(m[0].data, "one message", 11) == 0 && m[0].type_id == 3 && m[0].tag == 4);
     CHECK_OK(RELEASE(r));
@@ -165,11 +165,11 @@ static void batches(void) {
         many[i].data = "0123456789abcdef";
         many[i].len = 16;
     }
-    CHECK_OK(ramway_send_batch(s, 1, many, 300, RAMWAY_TRY, &n));
+    CHECK_OK(ramway_send_batch(s, 1, 0, many, 300, RAMWAY_TRY, &n));
     CHECK(n == 4096 / 32);
-    CHECK_STATUS(ramway_send_batch(s, 1, many, 300, 1 * MS, &n), RAMWAY_TIMED_OUT);
+    CHECK_STATUS(ramway_send_batch(s, 1, 0, many, 300, 1 * MS, &n), RAMWAY_TIMED_OUT);
     CHECK(n == 0);
-    CHECK_OK(ramway_send_batch(s, 1, many, 0, RAMWAY_TRY, &n));
+    CHECK_OK(ramway_send_batch(s, 1, 0, many, 0, RAMWAY_TRY, &n));
     CHECK_STATUS(ramway_recv_into(r, RAMWAY_TRY, copy, 15, m), RAMWAY_TOO_LARGE);
     CHECK(m[0].len == 16);
     for (i = 0; i < 4096 / 32; i++) {
@@ -177,7 +177,7 @@ static void batches(void) {
         CHECK(m[0].data == copy && m[0].len == 16 && m[0].type_id == 1 && memcmp(copy, many[0].data, 16) == 0);
     }
     CHECK_STATUS(ramway_recv_into(r, RAMWAY_TRY, copy, sizeof copy, m), RAMWAY_EMPTY);
-    CHECK_STATUS(ramway_send_batch(s, 0xFFFF0000u, many, 1, RAMWAY_TRY, &n), RAMWAY_INVALID_ARGUMENT);
+    CHECK_STATUS(ramway_send_batch(s, 0xFFFF0000u, 0, many, 1, RAMWAY_TRY, &n), RAMWAY_INVALID_ARGUMENT);
     CHECK_OK(ramway_sender_close(s));
     CHECK_OK(ramway_receiver_close(r));
 }
@@ -357,7 +357,7 @@ static void interrupted(void) {
     CHECK_OK(ramway_receiver_set_interruptible(r, true));
     CHECK_STATUS(RECV(r, RAMWAY_FOREVER, &m), RAMWAY_INTERRUPTED);
     CHECK_OK(RESERVE(s, 4080, RAMWAY_TRY, &(void *){NULL}));
-    CHECK_OK(COMMIT(s, 4080, 0, 0));
+    CHECK_OK(COMMIT(s, 0, 0, 4080));
     CHECK_OK(ramway_sender_set_interruptible(s, true));
     CHECK_STATUS(SEND(s, 0, 0, "x", 1, RAMWAY_FOREVER), RAMWAY_INTERRUPTED);
     CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
@@ -440,7 +440,7 @@ static void other_layout(void) {
     CHECK_OK(ramway_inline_abort(s));
     CHECK_OK(ramway_inline_reserve(s, 1, RAMWAY_TRY, &slot));
     *(char *)slot = 'b';
-    CHECK_OK(ramway_inline_commit_unflushed(s, 1, 3, 4));
+    CHECK_OK(ramway_inline_commit_unflushed(s, 3, 4, 1));
     CHECK_OK(ramway_inline_flush(s));
     CHECK_OK(ramway_inline_recv(r, RAMWAY_TRY, &m));
     CHECK(m.tag == 2);

@@ -127,7 +127,7 @@ static void refused(void) {
     CHECK_OK(ramway_inline_reserve(s, 8, RAMWAY_TRY, &slot));
     CHECK_STATUS(ramway_commit_tensor(s, 0), RAMWAY_INVALID_ARGUMENT);
     memcpy(slot, bytes, 8);
-    CHECK_OK(ramway_inline_commit(s, 8, 1, 0));
+    CHECK_OK(ramway_inline_commit(s, 1, 0, 8));
     CHECK_OK(ramway_recv(r, RAMWAY_TRY, &m));
     CHECK_STATUS(ramway_message_tensor(&m, &t), RAMWAY_INVALID_ARGUMENT);
     CHECK(strcmp(ramway_last_error(), "not a tensor frame: its type id is 0x1, and a tensor's is 0xffff0001") == 0);

@@ -63,12 +63,12 @@ static void run(uint64_t capacity, uint32_t align, int rounds) {
             }
             break;
         case 4:
-            status[0] = ramway_inline_commit(s[0], len, type_id, tag);
-            status[1] = ramway_commit(s[1], len, type_id, tag);
+            status[0] = ramway_inline_commit(s[0], type_id, tag, len);
+            status[1] = ramway_commit(s[1], type_id, tag, len);
             break;
         case 5:
-            status[0] = ramway_inline_commit_unflushed(s[0], len, type_id, tag);
-            status[1] = ramway_commit_unflushed(s[1], len, type_id, tag);
+            status[0] = ramway_inline_commit_unflushed(s[0], type_id, tag, len);
+            status[1] = ramway_commit_unflushed(s[1], type_id, tag, len);
             break;
         case 6:
             if (random_below(4) != 0) {

@@ -62,15 +62,15 @@ ramway::result<void> send_one(ramway::sender &tx, std::uint64_t i) {
     if (i % 3 == 0) {
         std::array<std::byte, 256> copy;
         fill(copy, i);
-        return tx.send(type_id, std::span<const std::byte>(copy).first(len), i + 1);
+        return tx.send(type_id, i + 1, std::span<const std::byte>(copy).first(len));
     }
     auto slot = tx.reserve(250);
     if (!slot) {
         return slot.error();
     }
     fill(slot->data(), i);
-    return i % 3 == 1 ? std::move(*slot).commit(len, type_id, i + 1)
-                      : std::move(*slot).commit_unflushed(len, type_id, i + 1);
+    return i % 3 == 1 ? std::move(*slot).commit(type_id, i + 1, len)
+                      : std::move(*slot).commit_unflushed(type_id, i + 1, len);
 }
 
 ramway::result<void> send_all(ramway::sender &tx, std::uint64_t count) {

@@ -88,7 +88,7 @@ void show(const struct args *args) {
         attached_sender(ends.sender);
         must(ramway_reserve(ends.sender, SHOWN, limit(args), &slot));
         memset(slot, 0x11, SHOWN);
-        must(ramway_commit(ends.sender, SHOWN, 0, 0));
+        must(ramway_commit(ends.sender, 0, 0, SHOWN));
         obey(slot);
     } else {
         ramway_message m;

@@ -28,7 +28,7 @@ static inline void put(ramway_sender *tx, size_t size, uint64_t seq, bool flush)
     void *slot;
     must(ramway_inline_reserve(tx, size, RAMWAY_FOREVER, &slot));
     fill(slot, size, seq);
-    must(flush ? ramway_inline_commit(tx, size, 0, 0) : ramway_inline_commit_unflushed(tx, size, 0, 0));
+    must(flush ? ramway_inline_commit(tx, 0, 0, size) : ramway_inline_commit_unflushed(tx, 0, 0, size));
 }
 
 void flood(const struct args *args) {

@@ -11,7 +11,7 @@ static ramway_status put(ramway_sender *tx, const struct args *args, struct made
     ramway_status status = ramway_inline_reserve(tx, m.len, timeout, &slot);
     if (status != RAMWAY_OK) return status;
     memcpy(slot, m.data, m.len);
-    return (flush ? ramway_inline_commit : ramway_inline_commit_unflushed)(tx, m.len, m.type_id, m.tag);
+    return (flush ? ramway_inline_commit : ramway_inline_commit_unflushed)(tx, m.type_id, m.tag, m.len);
 }
 
 /* With --poll, whether a call that found nothing is made again: for as long as a wait may last. A time-out of 0 says Full
@@ -188,7 +188,7 @@ void die(const struct args *args) {
         void *slot;
         must(ramway_inline_reserve(ends.sender, m.len, limit(args), &slot));
         memcpy(slot, m.data, m.len / 2);
-        must(ramway_inline_commit_unflushed(ends.sender, m.len / 2, m.type_id, m.tag));
+        must(ramway_inline_commit_unflushed(ends.sender, m.type_id, m.tag, m.len / 2));
         say("dying next=%llu", (unsigned long long)next);
         kill_myself();
     }

@@ -8,7 +8,7 @@ static void answer(ramway_sender *tx, const struct args *args, struct made m) {
     void *slot;
     must(ramway_inline_reserve(tx, m.len, limit(args), &slot));
     memcpy(slot, m.data, m.len);
-    must(ramway_inline_commit(tx, m.len, m.type_id, m.tag));
+    must(ramway_inline_commit(tx, m.type_id, m.tag, m.len));
 }
 
 void echo(const struct args *args) {

@@ -32,7 +32,7 @@ void read_back(const arguments &args) {
         say(tag ? "last tag=" + std::to_string(*tag) : "last none");
         const messages all(args.text("size", "0"), e.tx.max_message_len());
         const auto m = all[0];
-        const auto outcome = e.tx.try_send(m.type_id, m.data, m.tag);
+        const auto outcome = e.tx.try_send(m.type_id, m.tag, m.data);
         if (outcome) say("sent");
         else end(outcome.code());
         e.close();

@@ -8,13 +8,13 @@ static ramway::result<void> put(ramway::sender &tx, const arguments &args, const
     const auto how = args.text("how", "send");
     const auto limit = how == "try" ? std::chrono::nanoseconds(0) : args.call_limit();
     if (how != "reserve" && flush) {
-        return limit == ramway::forever ? tx.send(m.type_id, m.data, m.tag) : tx.send_for(limit, m.type_id, m.data, m.tag);
+        return limit == ramway::forever ? tx.send(m.type_id, m.tag, m.data) : tx.send_for(limit, m.type_id, m.tag, m.data);
     }
     auto slot = limit == ramway::forever ? tx.reserve(m.data.size()) : tx.reserve_for(limit, m.data.size());
     if (!slot) return slot.error();
     std::ranges::copy(m.data, slot->data().begin());
-    return flush ? (*std::move(slot)).commit(m.data.size(), m.type_id, m.tag)
-                 : (*std::move(slot)).commit_unflushed(m.data.size(), m.type_id, m.tag);
+    return flush ? (*std::move(slot)).commit(m.type_id, m.tag, m.data.size())
+                 : (*std::move(slot)).commit_unflushed(m.type_id, m.tag, m.data.size());
 }
 
 // With --poll, whether a call that found nothing is made again: for as long as a wait may last. A time-out of 0 says full
@@ -205,7 +205,7 @@ void die(const arguments &args) {
         const auto half = m.data.size() / 2;
         auto slot = e.tx.reserve(m.data.size()).value();
         std::ranges::copy(m.data.first(half), slot.data().begin());
-        std::move(slot).commit_unflushed(half, m.type_id, m.tag).value();
+        std::move(slot).commit_unflushed(m.type_id, m.tag, half).value();
         say("dying next=" + std::to_string(next));
         kill_myself();
     }

@@ -7,7 +7,7 @@
 static void answer(ramway::sender &tx, std::chrono::nanoseconds limit, const made &m) {
     auto slot = (limit == ramway::forever ? tx.reserve(m.data.size()) : tx.reserve_for(limit, m.data.size())).value();
     std::ranges::copy(m.data, slot.data().begin());
-    std::move(slot).commit(m.data.size(), m.type_id, m.tag).value();
+    std::move(slot).commit(m.type_id, m.tag, m.data.size()).value();
 }
 
 static ramway::result<ramway::message> receive(ramway::receiver &rx, std::chrono::nanoseconds limit) {

@@ -52,14 +52,14 @@ void send(ramway::sender &tx, const arguments &args, const messages &all, std::u
     const auto e = expect(seq);
     if (!e) {
         const auto m = all[seq];
-        tx.send(m.type_id, m.data, m.tag).value();
+        tx.send(m.type_id, m.tag, m.data).value();
     } else if (args.text("how") == "reserve") {
         auto slot = tx.reserve_tensor(e->type, e->shape, args.limit()).value();
         aligned(seq, slot.data());
         std::ranges::copy(e->data, slot.data().begin());
         std::move(slot).commit(e->tag).value();
     } else {
-        tx.send_tensor(e->type, e->data, e->shape, e->tag, args.limit()).value();
+        tx.send_tensor(e->type, e->shape, e->tag, e->data, args.limit()).value();
     }
 }
 
