@@ -1,4 +1,5 @@
 // The CommonJS build under another name: a program that has both has one set of classes, one poller and one clock.
 import ramway from './dist/index.js';
 
-export const { Batch, Bus, Listener, Message, RamwayError, Receiver, Region, Ring, Sender, version } = ramway;
+export const { Batch, Bus, Listener, Message, RamwayError, Receiver, Region, Ring, Sender } = ramway;
+export const { clean, ls, unlink, version } = ramway;

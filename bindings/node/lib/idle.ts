@@ -107,6 +107,10 @@ export class Idle {
     if (this.done !== null) this.keepIf(yes);
   }
 
+  get holds(): boolean {
+    return this.held;
+  }
+
   /** Before the descriptor is closed. */
   forget(): void {
     this.cancel();

@@ -9,17 +9,20 @@ export { Message } from './message.js';
 export type { ReceiverMethods, SenderMethods } from './methods.js';
 export type {
   ConnectOptions,
+  FromFdOptions,
   ListenOptions,
   PairOptions,
   PlacementOptions,
   RegionOpenOptions,
   RegionOptions,
   RingOptions,
+  UnnamedOptions,
   WaitPolicy,
 } from './options.js';
 export { type FrameInfo, Receiver, type ReceiverEvents } from './receiver.js';
 export { Region } from './region.js';
 export { Ring } from './ring.js';
+export { type Cleaned, type CleanOptions, clean, ls, type Segment, type SegmentKind, unlink } from './segments.js';
 export { Sender } from './sender.js';
 export type {
   Filled,

@@ -25,11 +25,11 @@ export interface RingOptions extends PlacementOptions {
   capacity?: number | undefined;
   /** What each payload's address is a multiple of: a power of two from 16 (the default) to 4096. */
   align?: number | undefined;
-  /** With `Ring.create`: throws away undelivered messages that dead processes left. Never those of live ones. */
+  /** `Ring.create` only: throws away undelivered messages that dead processes left. Never those of live ones. */
   discard?: boolean | undefined;
-  /** Keeps the name when the last user goes. */
+  /** Keeps the name when the last user goes. Not with `Ring.open`. */
   persistent?: boolean | undefined;
-  /** Permissions of the new file, whatever the umask. Default 0o600. */
+  /** Permissions of the new file, whatever the umask. Default 0o600. Not with `Ring.open`. */
   mode?: number | undefined;
   /**
    * Milliseconds to wait for a ring that is not there yet (`Ring.open`), or for a role that is taken. Default 0;
@@ -44,7 +44,33 @@ export interface RingOptions extends PlacementOptions {
   membarrier?: boolean | undefined;
 }
 
-/** A ring without a name. */
+/** How a ring without a name is opened by its descriptor. */
+export interface FromFdOptions {
+  /** Milliseconds to wait for a role that is taken. Default 0; `Infinity`: as long as it takes. */
+  timeout?: number | undefined;
+  /** How the ends wait. Default 'hybrid'. */
+  wait?: WaitPolicy | undefined;
+  /** Whether this process may use `membarrier(2)`, which takes a fence off every message. Default true. */
+  membarrier?: boolean | undefined;
+  /** Locks the data into memory (`mlock`). */
+  lockMemory?: boolean | undefined;
+  /** Faults all of the data in now instead of on first use. */
+  prefault?: boolean | undefined;
+}
+
+/** How a ring without a name is made, and opened here. */
+export interface UnnamedOptions extends FromFdOptions {
+  /** Bytes of data, 16 of each message being its header; rounded up to a power of two of at least a page. Default 1 MiB. */
+  capacity?: number | undefined;
+  /** What each payload's address is a multiple of: a power of two from 16 (the default) to 4096. */
+  align?: number | undefined;
+  /** Puts the data into huge pages, or fails with ERR_RAMWAY_UNSUPPORTED naming the setting that stands in the way. */
+  hugePages?: boolean | undefined;
+  /** Has the data's memory on this NUMA node. */
+  numaNode?: number | undefined;
+}
+
+/** Both ends of a ring without a name. */
 export interface PairOptions {
   /** What each payload's address is a multiple of: a power of two from 16 (the default) to 4096. */
   align?: number | undefined;
@@ -104,7 +130,7 @@ export interface RegionOpenOptions {
 export interface RegionOptions extends PlacementOptions {
   /** Leaves the region in place when its last user goes. */
   persistent?: boolean | undefined;
-  /** With `Region.create`: throws away a persistent region that nobody uses. */
+  /** `Region.create` only: throws away a persistent region that nobody uses. */
   discard?: boolean | undefined;
   /** Accepts a file system that is not in memory. */
   allowDisk?: boolean | undefined;
@@ -177,6 +203,21 @@ export const RING = {
   membarrier: flag,
   ...placement,
 };
+export const RING_UNNAMED = {
+  capacity: ringBytes,
+  align: u32,
+  timeout: milliseconds,
+  wait: policy,
+  membarrier: flag,
+  ...placement,
+};
+export const RING_FROM_FD = {
+  timeout: milliseconds,
+  wait: policy,
+  membarrier: flag,
+  lockMemory: flag,
+  prefault: flag,
+};
 export const PAIR = { align: u32, wait: policy };
 export const WAIT = { timeout: milliseconds, signal };
 export const SYNC = { timeout: milliseconds, allowMainThread: flag };
@@ -204,6 +245,9 @@ const oldRegion = { readOnly: flag, wait: policy, lockMemory: flag, prefault: fl
 export const REGION_OPEN = { ...oldRegion, ...WAIT };
 export const REGION_OPEN_SYNC = { ...oldRegion, ...SYNC };
 const count = whole(0x7fff_ffff, '');
+const textExpected = new Expected('a string');
+const text: Reader<string> = (value) => (typeof value === 'string' ? value : textExpected);
+export const SEGMENTS_CLEAN = { directory: text, undelivered: flag, dryRun: flag };
 export const REGION_WAIT = { since: count, ...WAIT };
 export const REGION_WAIT_SYNC = { since: count, ...SYNC };
 
@@ -221,6 +265,22 @@ export function read<S extends Shape>(what: string, shape: S, given: unknown): R
     }
   }
   return found as Read<S>;
+}
+
+/** Throws if an option was given that has no meaning for what `what` opens: `discard` is `create`'s alone. */
+export function refuseIdle(
+  what: string,
+  given: { discard?: boolean; persistent?: boolean; mode?: number },
+  creates: boolean,
+): void {
+  if (given.discard) {
+    throw invalid(`${what}: the option 'discard' applies to create only; what is there is taken as it is`);
+  }
+  for (const name of ['persistent', 'mode'] as const) {
+    if (!creates && given[name] !== undefined && given[name] !== false) {
+      throw invalid(`${what}: the option '${name}' applies to what is made; say it with create or openOrCreate`);
+    }
+  }
 }
 
 /** Throws if the options are no object, or one of them is not in `names`. Cheap: for calls that are made often. */
@@ -250,6 +310,11 @@ export function nameOf(what: string, name: unknown): string {
 /** Bytes of a ring. */
 export function capacityOf(what: string, value: unknown): number {
   return checked(what, 'the capacity', ringBytes, value);
+}
+
+/** The number of an open descriptor. */
+export function fdOf(what: string, value: unknown): number {
+  return checked(what, 'the descriptor', count, value);
 }
 
 /** A number of bytes from 0 on. */

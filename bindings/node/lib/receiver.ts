@@ -239,6 +239,7 @@ export class Receiver extends End<ReceiverEvents> {
     const { consumer } = this;
     call(() => this.native.close(this.header, consumer.data, consumer.positions));
     this.pending?.reject(this.detached());
+    this.endPauses();
     this.announce();
   }
 

@@ -16,6 +16,7 @@ import {
   type RegionOpenOptions,
   type RegionOptions,
   read,
+  refuseIdle,
   type WaitPolicy,
 } from './options.js';
 import { blockUntil, checkWait, limit, roundUntil, type SyncOptions, timedOut, type WaitOptions } from './waiting.js';
@@ -107,6 +108,7 @@ export class Region implements Disposable, AsyncDisposable {
     options?: RegionOptions & { signal?: AbortSignal | undefined },
   ): Promise<Region> {
     const { signal, ...settings } = read('Region.openOrCreate', REGION, options);
+    refuseIdle('Region.openOrCreate', settings, true);
     const bytes = bytesOf('Region.openOrCreate', 'size', size);
     return open(signal, 'openOrCreate', nameOf('Region.openOrCreate', name), bytes, settings);
   }
@@ -128,6 +130,7 @@ export class Region implements Disposable, AsyncDisposable {
   /** {@link Region.openOrCreate}, blocking. */
   static openOrCreateSync(name: string, size: number, options?: RegionOptions): Region {
     const settings = read('Region.openOrCreateSync', REGION_SYNC, options);
+    refuseIdle('Region.openOrCreateSync', settings, true);
     const bytes = bytesOf('Region.openOrCreateSync', 'size', size);
     return openSync('openOrCreate', nameOf('Region.openOrCreateSync', name), bytes, settings);
   }

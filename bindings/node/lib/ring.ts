@@ -1,24 +1,30 @@
 // Named rings: what there is to know before one of its ends is opened.
 import * as native from '../native.cjs';
-import { call } from './errors.js';
+import { call, RamwayError } from './errors.js';
 import { opening } from './opening.js';
 import {
   capacityOf,
+  type FromFdOptions,
+  fdOf,
   nameOf,
   PAIR,
   type PairOptions,
   type Read,
   RING,
+  RING_FROM_FD,
+  RING_UNNAMED,
   type RingOptions,
   read,
+  refuseIdle,
   SYNC,
+  type UnnamedOptions,
   WAIT,
 } from './options.js';
 import { Receiver } from './receiver.js';
 import { Sender } from './sender.js';
 import { blockUntil, type SyncOptions, type WaitOptions } from './waiting.js';
 
-type Intent = 'create' | 'open' | 'openOrCreate';
+type Intent = 'create' | 'open' | 'openOrCreate' | 'fromFd';
 
 /**
  * A named ring: where it is and how it is to be made. Nothing is opened before one of its ends is asked for.
@@ -27,16 +33,22 @@ type Intent = 'create' | 'open' | 'openOrCreate';
  * side comes first makes the ring; it stays while somebody uses it or undelivered messages are in it.
  */
 export class Ring {
-  /** As it was given. */
-  readonly name: string;
+  /** As it was given; undefined of a ring without a name. */
+  readonly name: string | undefined;
+  /** The name, or the descriptor's number. */
+  readonly #key: string;
   readonly #intent: Intent;
   readonly #settings: Read<typeof RING>;
+  #fd: number | undefined;
+  /** The descriptor is this object's to close. */
+  #owns = false;
 
-  private constructor(intent: Intent, name: unknown, options: unknown) {
-    const what = `Ring.${intent}`;
+  private constructor(intent: Intent, key: string, settings: Read<typeof RING>) {
     this.#intent = intent;
-    this.name = nameOf(what, name);
-    this.#settings = read(what, RING, options);
+    this.#key = key;
+    this.#settings = settings;
+    if (intent === 'fromFd') this.#fd = Number(key);
+    else this.name = key;
   }
 
   /**
@@ -44,7 +56,7 @@ export class Ring {
    * (unless `discard` is set), or if something else has it.
    */
   static create(name: string, options?: RingOptions): Ring {
-    return new Ring('create', name, options);
+    return new Ring('create', nameOf('Ring.create', name), read('Ring.create', RING, options));
   }
 
   /**
@@ -52,7 +64,7 @@ export class Ring {
    * is none within `timeout`.
    */
   static open(name: string, options?: RingOptions): Ring {
-    return new Ring('open', name, options);
+    return new Ring('open', nameOf('Ring.open', name), checked('Ring.open', options));
   }
 
   /**
@@ -60,7 +72,49 @@ export class Ring {
    * or alignment than was asked for.
    */
   static openOrCreate(name: string, options?: RingOptions): Ring {
-    return new Ring('openOrCreate', name, options);
+    return new Ring('openOrCreate', nameOf('Ring.openOrCreate', name), checked('Ring.openOrCreate', options));
+  }
+
+  /**
+   * A new ring without a name, for a child process: its descriptor, `fd`, is handed to `spawn` in `stdio`, and the child
+   * calls `Ring.fromFd` with the place that it has there. Either side takes either role; nothing is left behind when
+   * the last of them goes. `close` closes the descriptor, once the children have theirs.
+   */
+  static unnamed(options?: UnnamedOptions): Ring {
+    const { timeout, wait, membarrier, lockMemory, prefault, ...made } = read('Ring.unnamed', RING_UNNAMED, options);
+    const fd = call(() => native.unnamed(made));
+    const ring = new Ring('fromFd', String(fd), {
+      ...(timeout !== undefined && { timeout }),
+      ...(wait !== undefined && { wait }),
+      ...(membarrier !== undefined && { membarrier }),
+      ...(lockMemory !== undefined && { lockMemory }),
+      ...(prefault !== undefined && { prefault }),
+    });
+    ring.#owns = true;
+    return ring;
+  }
+
+  /** The ring behind a descriptor of this process, which stays the caller's: one that a parent made by `Ring.unnamed`. */
+  static fromFd(fd: number, options?: FromFdOptions): Ring {
+    return new Ring('fromFd', String(fdOf('Ring.fromFd', fd)), read('Ring.fromFd', RING_FROM_FD, options));
+  }
+
+  /** The descriptor of a ring without a name, while it is open here; undefined for a named one. */
+  get fd(): number | undefined {
+    return this.#fd;
+  }
+
+  /** Closes the descriptor that `Ring.unnamed` made. Ends that were opened go on, and so do children's. For any other ring,
+   * and again: nothing happens. */
+  close(): void {
+    const fd = this.#fd;
+    if (!this.#owns || fd === undefined) return;
+    this.#fd = undefined;
+    call(() => native.closeDescriptor(fd));
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
   }
 
   /**
@@ -80,7 +134,7 @@ export class Ring {
     const { timeout, signal } = read('Ring.sender', WAIT, options);
     const settings = this.#within(timeout);
     const open = async (attempt: native.Attempt) => {
-      return new Sender(await native.openSender(attempt, this.#intent, this.name, settings), settings.wait);
+      return new Sender(await native.openSender(attempt, this.#intent, this.#where(), settings), settings.wait);
     };
     // An end of the stream that nobody meant is told to no receiver.
     return opening(signal, open, (sender) => sender.abandon());
@@ -94,7 +148,7 @@ export class Ring {
     const { timeout, signal } = read('Ring.receiver', WAIT, options);
     const settings = this.#within(timeout);
     return opening(signal, async (attempt) => {
-      return new Receiver(await native.openReceiver(attempt, this.#intent, this.name, settings), settings.wait);
+      return new Receiver(await native.openReceiver(attempt, this.#intent, this.#where(), settings), settings.wait);
     });
   }
 
@@ -102,7 +156,7 @@ export class Ring {
   senderSync(options?: SyncOptions): Sender {
     const settings = this.#blocking('Ring.senderSync', options);
     return new Sender(
-      call(() => native.openSenderSync(this.#intent, this.name, settings)),
+      call(() => native.openSenderSync(this.#intent, this.#where(), settings)),
       settings.wait,
     );
   }
@@ -111,9 +165,17 @@ export class Ring {
   receiverSync(options?: SyncOptions): Receiver {
     const settings = this.#blocking('Ring.receiverSync', options);
     return new Receiver(
-      call(() => native.openReceiverSync(this.#intent, this.name, settings)),
+      call(() => native.openReceiverSync(this.#intent, this.#where(), settings)),
       settings.wait,
     );
+  }
+
+  /** The name or descriptor to open by. */
+  #where(): string {
+    if (this.#owns && this.#fd === undefined) {
+      throw new RamwayError('Detached', 'the descriptor of this ring without a name is closed');
+    }
+    return this.#key;
   }
 
   #within(timeout: number | undefined): Read<typeof RING> {
@@ -126,4 +188,11 @@ export class Ring {
     if (settings.timeout) blockUntil(what, { allowMainThread });
     return settings;
   }
+}
+
+/** Options of what may be there already. */
+function checked(what: string, options: unknown): Read<typeof RING> {
+  const settings = read(what, RING, options);
+  refuseIdle(what, settings, what === 'Ring.openOrCreate');
+  return settings;
 }

@@ -540,6 +540,7 @@ export abstract class Sending extends End<SenderEvents> {
     this.opened?.fail(this.detached());
     for (const queued of this.queue.splice(0)) queued.fail(this.detached());
     this.finished?.();
+    this.endPauses();
     this.announce();
   }
 }

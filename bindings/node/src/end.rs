@@ -215,6 +215,15 @@ pub(crate) fn waited(outcome: ramway::Result<()>) -> Result<bool> {
     }
 }
 
+/// The epoch of a peer that came, none if the time was up.
+pub(crate) fn peer_within(outcome: ramway::Result<u32>) -> Result<Option<u32>> {
+    match outcome {
+        Ok(epoch) => Ok(Some(epoch)),
+        Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::Empty | ErrorKind::Interrupted) => Ok(None),
+        Err(e) => Err(crate::error::thrown(&e)),
+    }
+}
+
 pub(crate) fn policy(name: &str) -> Result<WaitPolicy> {
     match name {
         "spin" => Ok(WaitPolicy::Spin),

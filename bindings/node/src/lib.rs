@@ -15,6 +15,7 @@ mod options;
 mod receiver;
 mod region;
 mod ring;
+mod segments;
 mod sender;
 mod teardown;
 mod uv;

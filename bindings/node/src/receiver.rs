@@ -1,7 +1,7 @@
 //! The native half of a receiver: everything that is done once, or that waits.
 
 use crate::buffer::Buffer;
-use crate::end::{Memory, Positions, Shared, Start, Views, patience, policy, waited};
+use crate::end::{Memory, Positions, Shared, Start, Views, patience, peer_within, policy, waited};
 use crate::error::{OrThrow, thrown};
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -161,6 +161,12 @@ impl NativeReceiver {
     #[napi(getter)]
     pub fn peer_alive(&self) -> Result<bool> {
         self.core.with(|core| Ok(core.is_peer_alive()))
+    }
+
+    /// Waits up to this long for a sender that lives, and gives its epoch; null: there is none.
+    #[napi]
+    pub fn wait_for_peer(&self, milliseconds: f64) -> Result<Option<u32>> {
+        self.core.with(|core| peer_within(core.raw().wait_for_peer(patience(milliseconds))))
     }
 
     /// How often a sender has attached.

@@ -1,23 +1,57 @@
 //! Named rings, and pairs.
 
-use crate::error::OrThrow;
+use crate::error::{OrThrow, refuse};
 use crate::opening::{Attempt, blocking, promise};
 use crate::options::{PairSettings, RingSettings, policy};
 use crate::receiver::NativeReceiver;
 use crate::sender::NativeSender;
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
-use ramway::RingBuilder;
+use ramway::{ErrorKind, RingBuilder};
+use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
-fn builder(intent: &str, name: &str, settings: &RingSettings) -> RingBuilder {
-    settings.apply(match intent {
+fn builder(intent: &str, name: &str, settings: &RingSettings) -> Result<RingBuilder> {
+    let builder = match intent {
         "create" => ramway::Ring::create(name),
         "open" => ramway::Ring::open(name),
-        _ => ramway::Ring::open_or_create(name),
-    })
+        "openOrCreate" => ramway::Ring::open_or_create(name),
+        _ => {
+            let fd = descriptor(name)?;
+            // SAFETY: it is not -1, and is only copied; one that is not open makes the copy fail.
+            ramway::Ring::from_fd(unsafe { BorrowedFd::borrow_raw(fd) })
+        }
+    };
+    Ok(settings.apply(builder))
 }
 
-/// A ring's sending end. `intent` is "create", "open" or "openOrCreate".
+fn descriptor(number: &str) -> Result<RawFd> {
+    let fd = number.parse().ok().filter(|&fd: &RawFd| fd >= 0);
+    fd.ok_or_else(|| refuse(ErrorKind::InvalidArgument, format_args!("{number} is no descriptor")))
+}
+
+/// The name that errors and users see: a descriptor's ring has none.
+fn named(intent: &str, name: String) -> Option<String> {
+    (intent != "fromFd").then_some(name)
+}
+
+/// Makes a ring without a name; gives its descriptor, which is the caller's.
+#[napi]
+pub fn unnamed(settings: RingSettings) -> Result<i32> {
+    Ok(settings.apply(ramway::Ring::unnamed()).into_fd().or_throw()?.into_raw_fd())
+}
+
+/// Closes a descriptor of [`unnamed`]'s, once.
+#[napi]
+pub fn close_descriptor(fd: i32) -> Result<()> {
+    if fd < 0 {
+        return Err(refuse(ErrorKind::InvalidArgument, format_args!("{fd} is no descriptor")));
+    }
+    // SAFETY: the caller has it from `unnamed`, and gives it up.
+    drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    Ok(())
+}
+
+/// A ring's sending end. `intent` is "create", "open", "openOrCreate", or "fromFd", whose name is a descriptor's number.
 #[napi(ts_return_type = "Promise<NativeSender>")]
 pub fn open_sender<'env>(
     env: &'env Env,
@@ -26,15 +60,20 @@ pub fn open_sender<'env>(
     name: String,
     settings: RingSettings,
 ) -> Result<Object<'env>> {
-    let builder = builder(&intent, &name, &settings);
-    promise(env, attempt, |go_on| builder.sender_while(go_on), move |_, end| NativeSender::wrap(end, Some(name)))
+    let builder = builder(&intent, &name, &settings)?;
+    promise(
+        env,
+        attempt,
+        |go_on| builder.sender_while(go_on),
+        move |_, end| NativeSender::wrap(end, named(&intent, name)),
+    )
 }
 
 #[napi]
 pub fn open_sender_sync(env: Env, intent: String, name: String, settings: RingSettings) -> Result<NativeSender> {
-    let builder = builder(&intent, &name, &settings);
+    let builder = builder(&intent, &name, &settings)?;
     let end = blocking(&env, |go_on| builder.sender_while(go_on))?;
-    NativeSender::wrap(end, Some(name))
+    NativeSender::wrap(end, named(&intent, name))
 }
 
 /// A ring's receiving end.
@@ -46,16 +85,16 @@ pub fn open_receiver<'env>(
     name: String,
     settings: RingSettings,
 ) -> Result<Object<'env>> {
-    let builder = builder(&intent, &name, &settings);
-    let finish = move |_: &Env, end| NativeReceiver::wrap(end, Some(name));
+    let builder = builder(&intent, &name, &settings)?;
+    let finish = move |_: &Env, end| NativeReceiver::wrap(end, named(&intent, name));
     promise(env, attempt, |go_on| builder.receiver_while(go_on), finish)
 }
 
 #[napi]
 pub fn open_receiver_sync(env: Env, intent: String, name: String, settings: RingSettings) -> Result<NativeReceiver> {
-    let builder = builder(&intent, &name, &settings);
+    let builder = builder(&intent, &name, &settings)?;
     let end = blocking(&env, |go_on| builder.receiver_while(go_on))?;
-    NativeReceiver::wrap(end, Some(name))
+    NativeReceiver::wrap(end, named(&intent, name))
 }
 
 /// Both ends of a ring.
