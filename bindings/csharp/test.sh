@@ -67,6 +67,43 @@ lint() {
     fi
 }
 
+# What README.md says under "From a clone", done: its nuget.config and its line for the project, by a program of its own.
+installs() (
+    here=$PWD app=$tmp/app
+    mkdir -p "$app" "$tmp/package" &&
+        sh dotnet.sh pack src/Ramway.csproj -c Release -p:RamwayBuild="$build" -o "$tmp/package" || return 1
+    # No other source: whether a registry answers is not the question.
+    sed -n '/^<configuration>/,/^<\/configuration>/p' README.md |
+        sed -e "s|\.\./ramway/target/csharp/package|$tmp/package|" -e 's|<packageSources>|&<clear />|' >"$app/nuget.config"
+    framework=$(sh dotnet.sh --version | sed -e 's/^3\..*/netcoreapp3.1/' -e 's/^\([0-9]*\)\..*/net\1.0/')
+    {
+        echo '<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</OutputType>'
+        echo "<TargetFramework>$framework</TargetFramework><UseAppHost>false</UseAppHost></PropertyGroup><ItemGroup>"
+        grep '^<PackageReference ' README.md
+        echo '</ItemGroup></Project>'
+    } >"$app/app.csproj"
+    cat >"$app/app.cs" <<'END'
+static class Program
+{
+    static int Main()
+    {
+        var (tx, rx) = Ramway.Ring.Pair();
+        tx.Send(7, 42, new byte[] { 1, 2, 3 });
+        return rx.Recv().Length == 3 ? 0 : 1;
+    }
+}
+END
+    cd "$app" &&
+        NUGET_PACKAGES="$tmp/packages" sh "$here/dotnet.sh" build -c Release -p:RestoreConfigFile="$app/nuget.config" app.csproj &&
+        sh "$here/dotnet.sh" exec "bin/Release/$framework/app.dll"
+)
+
+installation() {
+    lock
+    if step 'the package, installed as README.md says' installs; then passed=$((passed + 1)); fi
+    unlock
+}
+
 pack() {
     build && step 'package' sh dotnet.sh pack src/Ramway.csproj -c Release -p:RamwayBuild="$build" -o "${build}package" &&
         ls "${build}package"
@@ -77,7 +114,10 @@ build) build ;;
 quick) build && tests ;;
 all)
     lint
-    build && tests
+    if build; then
+        tests
+        installation
+    fi
     ;;
 lint) lint ;;
 pack) pack ;;

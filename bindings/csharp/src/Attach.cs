@@ -100,8 +100,9 @@ namespace Ramway
 
         /// <summary>
         /// Makes the segment of a listener (kind 4, byte 1) under its own name or path, removing a dead one with its socket:
-        /// AlreadyExists if somebody listens there. Closing the link removes the segment if it is the last one. Whoever can open the file can lock it and so keep the next listener out: our user only. Nothing but locks is shared
-        /// through it, so that a disk will do.
+        /// AlreadyExists if somebody listens there. Closing the link removes the segment if it is the last one. Whoever
+        /// can open the file can lock it and so keep the next listener out: our user only. Nothing but locks is shared through it,
+        /// so that a disk will do.
         /// </summary>
         internal static NamedLink LockListener(string name)
         {

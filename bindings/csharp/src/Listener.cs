@@ -56,7 +56,8 @@ namespace Ramway
         /// <param name="options">What connectors get; null: the defaults.</param>
         /// <exception cref="RamwayException">
         /// <see cref="ErrorKind.AlreadyExists"/> if a live listener has the name or its socket's path, or another program listens
-        /// there, or something that is no socket is there (it stays as it is); <see cref="ErrorKind.InvalidArgument"/> for a bad name, capacity, alignment or time; <see
+        /// there, or something that is no socket is there (it stays as it is); <see
+        /// cref="ErrorKind.InvalidArgument"/> for a bad name, capacity, alignment or time; <see
         /// cref="ErrorKind.PermissionDenied"/>, <see cref="ErrorKind.NoSpace"/>, <see cref="ErrorKind.Unsupported"/>, <see
         /// cref="ErrorKind.Os"/>.
         /// </exception>
@@ -116,8 +117,8 @@ namespace Ramway
         /// <exception cref="RamwayException">
         /// <see cref="ErrorKind.TimedOut"/>; <see cref="ErrorKind.Detached"/> once the listener is disposed of; <see
         /// cref="ErrorKind.NoSpace"/> if there is no memory for a bus and <see cref="ErrorKind.Os"/> if there are no descriptors
-        /// left (the connectors were told; the listener goes on at the next call, and looks for more after 100 ms). What connectors do wrong is no error here: see
-        /// <see cref="LastRefusal"/>.
+        /// left (the connectors were told; the listener goes on at the next call, and looks for more after 100 ms). What
+        /// connectors do wrong is no error here: see <see cref="LastRefusal"/>.
         /// </exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public Bus Accept(TimeSpan? timeout = null, CancellationToken cancellationToken = default)

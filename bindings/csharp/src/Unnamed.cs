@@ -116,7 +116,8 @@ namespace Ramway
         private static void Wait(UnnamedLink link, RingOptions o, Role role)
         {
             bool forever = o.Timeout == Timeout.InfiniteTimeSpan;
-            long start = Clock.Nanoseconds, limit = forever || o.Timeout.Ticks > long.MaxValue / 200 ? long.MaxValue : o.Timeout.Ticks * 100;
+            long start = Clock.Nanoseconds;
+            long limit = forever || o.Timeout.Ticks > long.MaxValue / 200 ? long.MaxValue : o.Timeout.Ticks * 100;
             for (double pause = 0.1; ; pause = Math.Min(2 * pause, PauseMax))
             {
                 RamwayException? e = link.Take(role, out bool race);

@@ -24,7 +24,8 @@ namespace Ramway.Tests
             return File.ReadAllLines(path).Where(line => line.Trim().Length != 0).ToArray();
         }
 
-        private static Dictionary<string, string> Calls() => Lines("calls.txt").Where(line => !line.StartsWith("#", StringComparison.Ordinal))
+        private static Dictionary<string, string> Calls() => Lines("calls.txt")
+            .Where(line => !line.StartsWith("#", StringComparison.Ordinal))
             .Select(line => line.Split('|', 2)).ToDictionary(parts => parts[0].Trim(), parts => parts[1].Trim());
 
         /// <summary>The lines of csharp.txt: before "Only here", or after it.</summary>

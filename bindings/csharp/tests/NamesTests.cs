@@ -242,7 +242,8 @@ namespace Ramway.Tests
             Birth Build()
             {
                 var birth = new Birth();
-                birth.Build(name, Spec.Ring(4096, 16, Memory.PageSize).Named(false), SegmentKind.Ring, Named.ByteProducer, new RingOptions(), false);
+                birth.Build(name, Spec.Ring(4096, 16, Memory.PageSize).Named(false), SegmentKind.Ring, Named.ByteProducer,
+                    new RingOptions(), false);
                 return birth;
             }
             Birth first = Build();

@@ -6,6 +6,7 @@ using System.Runtime.CompilerServices;
 using System.Text;
 using System.Threading;
 using System.Threading.Tasks;
+using Microsoft.Win32.SafeHandles;
 
 namespace Ramway.Tests
 {
@@ -164,6 +165,66 @@ namespace Ramway.Tests
             Check.That(failure == null, "the other thread: " + failure);
         }
 
+        private static void Follow(Receiver receiver)
+        {
+            for (;;)
+            {
+                try
+                {
+                    using Message message = receiver.Recv(TimeSpan.FromMilliseconds(50));
+                    Show(message.TypeId, message.Data);
+                }
+                catch (RamwayException e) when (e.Kind == ErrorKind.TimedOut)
+                {
+                    // Nothing for 50 ms: time for other work.
+                }
+                catch (RamwayException e) when (e.Kind == ErrorKind.PeerDead)
+                {
+                    receiver.WaitForPeer(TimeSpan.FromSeconds(30));  // its successor
+                }
+                catch (RamwayException e) when (e.Kind == ErrorKind.Closed)
+                {
+                    break;                                   // that was all
+                }
+            }
+        }
+
+        private static void SendAll(Sender sender)
+        {
+            sender.Send(4, Encoding.UTF8.GetBytes("half"));
+            throw new InvalidOperationException("the other half cannot be had");
+        }
+
+        private static void Abandoning()
+        {
+            using var sender = Sender.OpenOrCreate("frames");
+            try
+            {
+                SendAll(sender);
+            }
+            catch
+            {
+                sender.Abandon();                            // the receiver gets PeerDead, after what was committed
+                throw;
+            }
+        }
+
+        private static void StartChild(string number)
+        {
+            Peer child = Peer.Start("inherits", number);
+            child.Expect("sent");
+        }
+
+        private static void ForAChild()
+        {
+            using SafeFileHandle ring = Ring.Unnamed(inheritable: true);
+            using var receiver = Receiver.FromFd((int)ring.DangerousGetHandle());
+            StartChild(ring.DangerousGetHandle().ToString());        // there: Sender.FromFd(int.Parse(args[0]))
+            receiver.WaitForPeer(TimeSpan.FromSeconds(30));
+            using Message message = receiver.Recv(Wait.Long);
+            Show(message.TypeId, message.Data);
+        }
+
         [Test]
         private static void RingOfTwoPrograms()
         {
@@ -212,6 +273,36 @@ namespace Ramway.Tests
             Both(() => WriteState(opened, read), () => ReadState(opened, read));
         }
 
+        [Test]
+        private static void TheProducerDied()
+        {
+            using Receiver rx = Receiver.Create("frames");
+            // One that fails, one that is killed, and one that closes.
+            Check.Throws<InvalidOperationException>(Abandoning);
+            var following = new Beside(() => Follow(rx));
+            using Peer dead = Peer.Start("hold", "producer", "frames");
+            dead.Expect("attached");
+            dead.Tell("send two");
+            dead.Expect("done");
+            dead.Kill();
+            using Peer last = Peer.Start("hold", "producer", "frames");
+            last.Expect("attached");
+            last.Tell("send three");
+            last.Expect("done");
+            last.Tell("close");
+            last.Expect("done");
+            Check.Equal(null, following.End(), "the loop");
+            ExpectShown("4:half", "1:two", "1:three");
+            last.Finish();
+        }
+
+        [Test]
+        private static void ARingForAChild()
+        {
+            ForAChild();
+            ExpectShown("1:from the child");
+        }
+
         /// <summary>Every line of a program there is in this file, in the same order; here there may be more between them.</summary>
         [Test]
         private static void WhatIsShownIsWhatRan()
@@ -241,7 +332,7 @@ namespace Ramway.Tests
                     at = found;
                 }
             }
-            Check.Equal(9, programs, "programs in README.md");
+            Check.Equal(12, programs, "programs in README.md");
         }
 
         private static string ThisFile([CallerFilePath] string path = "") => path;
