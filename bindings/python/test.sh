@@ -65,6 +65,7 @@ lint() {
     else
         missing 'pyright' 'it needs Node.js (node)'
     fi
+    step 'mypy --strict on the programs of README.md' typed_readme
     step 'stubtest' env MYPYPATH= MYPY_CACHE_DIR="$work/mypy-stubtest" "$tools/bin/stubtest" --allowlist tests/stubtest.allow ramway
 }
 
@@ -114,6 +115,19 @@ sdist() {
                 tx, rx = ramway.Ring.pair(4096)
                 tx.send(b"x")
                 assert rx.recv_bytes() == b"x"')
+}
+
+# The first line of README.md that installs, as it stands there, in an environment of its own.
+install_line() {
+    line=$(sed -n 's/^\(make -C bindings\/python build .*[^ ]\)  *#.*/\1/p' README.md)
+    [ -n "$line" ] && "$python" -m venv "$tmp/install" && (cd ../.. && PATH="$tmp/install/bin:$PATH" sh -c "$line") &&
+        "$tmp/install/bin/python" -I -c 'import numpy, ramway'
+}
+
+# The programs of README.md, typed as strictly as their readers' are.
+typed_readme() {
+    mkdir -p "$tmp/readme" && "$tools/bin/python3" -I tests/readme_programs.py "$tmp/readme" &&
+        "$tools/bin/mypy" --strict --config-file= --cache-dir "$work/mypy-readme" --scripts-are-modules "$tmp"/readme/*.py
 }
 
 # What is uploaded: zig's linker knows the older C libraries.
@@ -168,6 +182,7 @@ elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the
         others
         lint
         step 'sdist' sdist
+        step 'the install line' install_line
         finish
         ;;
     quick) newest_environment && newest && finish ;;

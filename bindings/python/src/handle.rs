@@ -114,6 +114,11 @@ impl<T> Handle<T> {
         self.shut.get()
     }
 
+    /// Open, and not the parent's of a fork.
+    pub(crate) fn is_ours(&self) -> bool {
+        !self.shut.get() && !self.is_inherited()
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.get()
     }

@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyList};
 use ramway::ring::consumer::Frame;
 use ramway::ring::raw::Patience;
 use ramway::{ErrorKind, WaitPolicy};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// The receiving end of a ring. One per ring, in the whole system.
 ///
@@ -37,8 +37,8 @@ pub(crate) struct Receiver {
     policy: Gil<WaitPolicy>,
     /// Looks before a receive gives the interpreter lock up: 1 where waiting does not begin with looking.
     looks: Gil<u32>,
-    /// Whether somebody has the descriptor.
-    polled: Gil<bool>,
+    /// The descriptor, once somebody has it.
+    polled: Gil<Option<RawFd>>,
     /// Whether the sender was told of the close.
     said: Gil<bool>,
     /// The task that waits for a message.
@@ -211,8 +211,12 @@ impl Receiver {
     /// It becomes readable when try_recv would give a message, or raise because the sender is gone. Made at the first
     /// call; it belongs to the receiver: do not read from it, do not close it.
     pub(crate) fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        // Also after the end of the stream: who looks for it wants to leave its loop.
+        if let Some(fd) = self.polled.get().filter(|_| self.core.is_ours()) {
+            return Ok(fd);
+        }
         let fd = self.enter(py)?.readiness().or_raise(py)?.as_raw_fd();
-        self.polled.set(true);
+        self.polled.set(Some(fd));
         Ok(fd)
     }
 

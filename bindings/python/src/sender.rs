@@ -12,7 +12,7 @@ use ramway::layout::TYPE_ID_RESERVED;
 use ramway::ring::raw::Patience;
 use ramway::ring::window::Window;
 use ramway::{ErrorKind, WaitPolicy};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 /// The sending end of a ring. One per ring, in the whole system.
@@ -29,6 +29,8 @@ pub(crate) struct Sender {
     pub(crate) policy: Gil<WaitPolicy>,
     /// The task that waits for room.
     pub(crate) waits: Waits,
+    /// The descriptor, once somebody has it.
+    polled: Gil<Option<RawFd>>,
     /// How it ends, once it is shut.
     ending: Gil<Ending>,
 }
@@ -67,6 +69,7 @@ impl Sender {
             window: Gil::default(),
             policy: Gil::new(policy),
             waits: Waits::default(),
+            polled: Gil::default(),
             ending: Gil::default(),
         }
     }
@@ -424,7 +427,13 @@ impl Sender {
     /// to say. It stays readable until a try_send raises FullError again, so try_send in a loop until then. Made at the
     /// first call; it belongs to the sender: do not read from it, do not close it.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
-        Ok(self.enter(py)?.readiness().or_raise(py)?.as_raw_fd())
+        // As the receiver's.
+        if let Some(fd) = self.polled.get().filter(|_| self.core.is_ours()) {
+            return Ok(fd);
+        }
+        let fd = self.enter(py)?.readiness().or_raise(py)?.as_raw_fd();
+        self.polled.set(Some(fd));
+        Ok(fd)
     }
 
     /// Waits up to `timeout` seconds, without one as long as it takes, until a receiver is attached that has not closed

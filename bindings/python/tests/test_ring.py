@@ -1,6 +1,7 @@
 """Rings: sending, receiving, and how long a message lives."""
 
 import gc
+import selectors
 import struct
 import threading
 import time
@@ -313,6 +314,25 @@ def test_one_sender_and_one_receiver() -> None:
     rx.close()
     with pytest.raises(FileNotFoundError):
         ramway.Ring.open("ring").sender()
+
+
+def test_the_descriptor_stays_known_after_the_end_of_the_stream() -> None:
+    """For those who take it out of their loop then."""
+    for ending in ("close", "abandon"):
+        with ramway.Ring.create("ring", capacity=4096).receiver() as rx:
+            tx = ramway.Ring.open("ring").sender()
+            ends, fds = (tx, rx), (tx.fileno(), rx.fileno())
+            with selectors.DefaultSelector() as selector:
+                selector.register(rx, selectors.EVENT_READ)
+                getattr(tx, ending)()
+                assert selector.select(LONG)
+                with pytest.raises((ramway.ClosedError, ramway.PeerDeadError)):
+                    rx.try_recv()
+                assert rx.fileno() == fds[1]
+                selector.unregister(rx)
+        for end in ends:
+            with pytest.raises(ramway.DetachedError):
+                end.fileno()
 
 
 def test_a_handle_serves_one_thread_at_a_time() -> None:

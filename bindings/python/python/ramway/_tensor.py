@@ -21,7 +21,9 @@ class TensorSlot:
     NumPy writes into it in place, without a copy on this side::
 
         with tx.reserve_tensor((1080, 1920, 3), "uint8") as slot:
-            np.multiply(frame, 2, out=slot)  # or: slot[...] = frame, frame.astype("uint8").take(rows, out=slot.numpy())
+            np.multiply(frame, 2, out=slot.numpy())  # or: slot[...] = frame
+
+    A slot itself may stand where a ufunc writes (``out=slot``) too, which type checkers do not know.
 
     Without a commit the end of the block commits; an exception inside aborts. Until then the memory holds whatever an
     earlier message left there. A view that is still alive at the commit keeps a private copy of the elements, which

@@ -94,7 +94,7 @@ impl Receiver {
         let half = core.capacity() as u64 / 2;
         let mut raw = core.raw();
         // Who is told by a descriptor does not look again before there is something.
-        if raw.lent() > half || raw.sender_waits() || self.polled.get() {
+        if raw.lent() > half || raw.sender_waits() || self.polled.get().is_some() {
             self.make_room(core);
         }
     }
