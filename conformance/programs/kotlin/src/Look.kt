@@ -30,7 +30,7 @@ suspend fun read(args: Args) {
 private fun readAsProducer(args: Args, place: Place) {
     say(place.tx.lastTag?.let { "last tag=${it.toULong()}" } ?: "last none")
     val m = Messages("${args.size}", place.tx.maxMessageLength.toLong()).make(0)
-    if (!place.tx.trySend(TypeId(m.typeId), m.segment, m.tag)) throw Ending(ErrorKind.FULL)
+    if (!place.tx.trySend(TypeId(m.typeId), m.tag, m.segment)) throw Ending(ErrorKind.FULL)
     say("sent")
 }
 

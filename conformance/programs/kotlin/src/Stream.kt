@@ -13,17 +13,17 @@ import java.nio.ByteBuffer
 suspend fun put(args: Args, tx: Sender, m: Made, flush: Boolean) {
     val type = TypeId(m.typeId)
     when {
-        args.how == "try" -> if (!tx.trySend(type, m.segment, m.tag)) throw Ending(ErrorKind.FULL)
+        args.how == "try" -> if (!tx.trySend(type, m.tag, m.segment)) throw Ending(ErrorKind.FULL)
         !flush -> putUnflushed(args, tx, m)
         args.how == "reserve" -> args.limited({ tx.blocking.send(m.typeId, m.tag, m.segment, it) }) {
-            tx.send(type, m.length, m.tag) { it.data().copyFrom(m.segment) }
+            tx.send(type, m.tag, m.length) { it.data().copyFrom(m.segment) }
         }
         // By turns what a payload may be.
         else -> args.limited({ tx.blocking.send(m.typeId, m.tag, m.segment, it) }) {
             when (seqOf(m.tag) % 3) {
-                0L -> tx.send(type, m.array, m.tag)
-                1L -> tx.send(type, ByteBuffer.wrap(m.array), m.tag)
-                else -> tx.send(type, m.segment, m.tag)
+                0L -> tx.send(type, m.tag, m.array)
+                1L -> tx.send(type, m.tag, ByteBuffer.wrap(m.array))
+                else -> tx.send(type, m.tag, m.segment)
             }
         }
     }

@@ -23,7 +23,7 @@ suspend fun echo(args: Args) {
                 if (received++ == 0L) first = last
                 bytes += m.length()
                 args.limited {
-                    place.tx.send(m.type, m.length(), m.tag()) { slot -> copy(m, slot) }
+                    place.tx.send(m.type, m.tag(), m.length()) { slot -> copy(m, slot) }
                 }
             }
         }

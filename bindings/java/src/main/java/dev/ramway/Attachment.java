@@ -4,6 +4,7 @@ import dev.ramway.sys.Files;
 import dev.ramway.sys.Mapping;
 import dev.ramway.sys.SysException;
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 
 /**
  * All that a Sender or a Receiver stands on: mapped memory whose geometry was checked, and the role, held until release. Its
@@ -42,10 +43,12 @@ final class Attachment {
      * races with others.
      */
     static Attachment named(String name, How how, Options options, Role role) {
+        Objects.requireNonNull(name, "name");
         String tried = how.verb() + " the ring";
         Errors.checkPlatform();
         Spec spec;
         try {
+            options.check(how);
             long capacity = options.capacity() == 0 ? Layout.DEFAULT_CAPACITY : options.capacity();
             // Checked here although an existing ring may need none of it: a mistake shows on the first run.
             spec = Spec.ring(capacity, options.align(), Memory.granule(options)).named(options.persistent());
@@ -87,11 +90,12 @@ final class Attachment {
      * Maps a ring of a segment in memory without a name, which was checked. The file stays the caller's, and on an error the
      * link too; else release closes it.
      *
+     * @param name for messages
      * @param block {@link Layout#BLOCK0} or {@link Layout#BLOCK1}
      * @param g what {@link Header#check} said of it
      */
-    static Attachment memory(int fd, int block, Geometry g, Link link, Role role, Options options) {
-        return map(fd, block, g, link, role, options, "");
+    static Attachment memory(String name, int fd, int block, Geometry g, Link link, Role role, Options options) {
+        return map(fd, block, g, link, role, options, name);
     }
 
     private static Attachment map(int fd, int block, Geometry g, Link link, Role role, Options options, String name) {

@@ -227,7 +227,7 @@ final class Birth {
             if (request.roleByte != NamedLink.NO_ROLE) {
                 link.takeRole(request.roleByte, request.kind);
             }
-            header = write(file, request.spec, request.options.mode());
+            header = write(file, request.spec, request.options);
             whole = true;
         } catch (SysException e) {
             throw Errors.os(e, "looking at and locking the new file");
@@ -245,9 +245,9 @@ final class Birth {
     }
 
     /** Gives a new file its permissions, its space and its header page. */
-    private static Header write(int file, Spec spec, int mode) {
-        Errors.checked(Files.chmod(file, mode), "setting the file's mode");
-        Memory.allocate(file, spec);
+    private static Header write(int file, Spec spec, Options options) {
+        Errors.checked(Files.chmod(file, options.mode()), "setting the file's mode");
+        Memory.allocate(file, spec, options.numaNode());
         Errors.checked(Files.truncate(file, spec.size()), "sizing the file");
         byte[] page = Header.format(spec);
         try {

@@ -62,7 +62,7 @@ public final class Bus implements AutoCloseable {
      * @throws RamwayException as of {@link Listener#bind(String, ListenOptions)} and {@link Listener#accept()}
      */
     public static Bus listen(String name, ListenOptions options) throws InterruptedException {
-        return listen(name, options, null);
+        return listen(name, options, RingEnd.FOREVER);
     }
 
     /**
@@ -70,15 +70,19 @@ public final class Bus implements AutoCloseable {
      *
      * @param name a name in RAMWAY_DIR, or a path with a '/'
      * @param options as for a {@link Listener}
-     * @param timeout the longest wait; null is none
+     * @param timeout the longest wait
      * @return the connection
      * @throws InterruptedException if the thread is interrupted while it waits
      * @throws TimedOutException if no peer came
      */
     public static Bus listen(String name, ListenOptions options, Duration timeout) throws InterruptedException {
+        return listen(name, options, RingEnd.nanos(timeout));
+    }
+
+    private static Bus listen(String name, ListenOptions options, long nanos) throws InterruptedException {
         Bus bus = null;
         try (Listener listener = Listener.bindOne(name, options)) {
-            bus = timeout == null ? listener.accept() : listener.accept(timeout);
+            bus = listener.acceptWithin(nanos);
         } catch (Throwable t) {
             // What a listener says that could not be closed.
             if (bus != null) {
@@ -133,6 +137,17 @@ public final class Bus implements AutoCloseable {
     /** {@return whether the peer still holds its end; false once this end is closed} One system call; any thread may ask. */
     public boolean peerAlive() {
         return !end.hungUp();
+    }
+
+    /**
+     * Gives the connection up without saying that this was all: after what was sent the peer's receiver gets PEER_DEAD, as if this
+     * process had been killed, so that half a stream does not pass for a whole one.
+     */
+    public void abandon() {
+        if (halves.sender() != null) {
+            halves.sender().abandon();
+        }
+        close();
     }
 
     /**

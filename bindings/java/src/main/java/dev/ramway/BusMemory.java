@@ -45,7 +45,7 @@ final class BusMemory {
         byte[] header = Header.format(spec);
         MemorySegment.copy(MemorySegment.ofArray(header), 0, page, 0, header.length);
         Mapping.unmap(page);
-        return attach(end, spec.blocks(), options, true);
+        return attach(name, end, spec.blocks(), options, true);
     }
 
     /**
@@ -53,9 +53,9 @@ final class BusMemory {
      * is believed before it is checked; whatever the listener writes into it later is the rings' to check. The end keeps
      * the memory, whatever comes of it.
      */
-    static Halves open(int memory, long size, BusEnd end, Options options) {
+    static Halves open(String name, int memory, long size, BusEnd end, Options options) {
         end.keepMemory(memory);
-        return attach(end, check(memory, size).blocks(), options, false);
+        return attach(name, end, check(memory, size).blocks(), options, false);
     }
 
     private static Header check(int memory, long size) {
@@ -88,18 +88,18 @@ final class BusMemory {
      * Attaches one side to its roles: the listener sends into block 0, the connector into block 1. After an error nothing is
      * attached.
      */
-    private static Halves attach(BusEnd end, Geometry[] blocks, Options options, boolean listener) {
+    private static Halves attach(String name, BusEnd end, Geometry[] blocks, Options options, boolean listener) {
         int out = listener ? 0 : 1;
         int in = 1 - out;
         Sender sender = null;
         try {
             if (blocks[out].capacity() != 0) {
-                Attachment attachment = attachment(end, out, blocks[out], Role.PRODUCER, options);
+                Attachment attachment = attachment(name, end, out, blocks[out], Role.PRODUCER, options);
                 sender = kept(attachment, () -> Sender.attach(attachment, options));
             }
             Receiver receiver = null;
             if (blocks[in].capacity() != 0) {
-                Attachment attachment = attachment(end, in, blocks[in], Role.CONSUMER, options);
+                Attachment attachment = attachment(name, end, in, blocks[in], Role.CONSUMER, options);
                 receiver = kept(attachment, () -> Receiver.attach(attachment, options));
             }
             Halves halves = new Halves(sender, receiver);
@@ -114,10 +114,10 @@ final class BusMemory {
         }
     }
 
-    private static Attachment attachment(BusEnd end, int block, Geometry geometry, Role role, Options options) {
+    private static Attachment attachment(String name, BusEnd end, int block, Geometry geometry, Role role, Options options) {
         Link link = end.link();
         try {
-            return Attachment.memory(end.memory(), Layout.block(block), geometry, link, role, options);
+            return Attachment.memory(name, end.memory(), Layout.block(block), geometry, link, role, options);
         } catch (Throwable t) {
             link.close();
             throw t;

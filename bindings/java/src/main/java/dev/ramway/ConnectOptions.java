@@ -8,11 +8,11 @@ import java.util.Set;
  * How to connect to a {@link Listener}. Immutable: start from {@link #DEFAULT}.
  *
  * @param timeout how long to wait for a listener that is not there yet, does not accept, or is flooded
- * @param trustedUids other users whose listeners will do; only those of our own effective user by default
+ * @param allowUids other users whose listeners will do; only those of our own effective user by default
  * @param waitMode how both halves wait
  * @param membarrier as in {@link Options}
  */
-public record ConnectOptions(Duration timeout, Set<Integer> trustedUids, WaitMode waitMode, boolean membarrier) {
+public record ConnectOptions(Duration timeout, Set<Integer> allowUids, WaitMode waitMode, boolean membarrier) {
     /** 10 s, our own user, hybrid waiting. */
     public static final ConnectOptions DEFAULT =
             new ConnectOptions(Duration.ofSeconds(10), Set.of(), WaitMode.HYBRID, true);
@@ -21,7 +21,7 @@ public record ConnectOptions(Duration timeout, Set<Integer> trustedUids, WaitMod
     public ConnectOptions {
         Objects.requireNonNull(timeout, "timeout");
         Objects.requireNonNull(waitMode, "waitMode");
-        trustedUids = Set.copyOf(trustedUids);
+        allowUids = Set.copyOf(allowUids);
     }
 
     /**
@@ -30,16 +30,16 @@ public record ConnectOptions(Duration timeout, Set<Integer> trustedUids, WaitMod
      * @param timeout how long to wait
      */
     public ConnectOptions withTimeout(Duration timeout) {
-        return new ConnectOptions(timeout, trustedUids, waitMode, membarrier);
+        return new ConnectOptions(timeout, allowUids, waitMode, membarrier);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param trustedUids other users whose listeners will do
+     * @param allowUids other users whose listeners will do
      */
-    public ConnectOptions withTrustedUids(Set<Integer> trustedUids) {
-        return new ConnectOptions(timeout, trustedUids, waitMode, membarrier);
+    public ConnectOptions withAllowUids(Set<Integer> allowUids) {
+        return new ConnectOptions(timeout, allowUids, waitMode, membarrier);
     }
 
     /**
@@ -48,7 +48,7 @@ public record ConnectOptions(Duration timeout, Set<Integer> trustedUids, WaitMod
      * @param waitMode how both halves wait
      */
     public ConnectOptions withWaitMode(WaitMode waitMode) {
-        return new ConnectOptions(timeout, trustedUids, waitMode, membarrier);
+        return new ConnectOptions(timeout, allowUids, waitMode, membarrier);
     }
 
     /**
@@ -57,6 +57,6 @@ public record ConnectOptions(Duration timeout, Set<Integer> trustedUids, WaitMod
      * @param membarrier as in {@link Options}
      */
     public ConnectOptions withMembarrier(boolean membarrier) {
-        return new ConnectOptions(timeout, trustedUids, waitMode, membarrier);
+        return new ConnectOptions(timeout, allowUids, waitMode, membarrier);
     }
 }

@@ -4,6 +4,7 @@ import dev.ramway.sys.Errno;
 import dev.ramway.sys.Files;
 import dev.ramway.sys.Libc;
 import dev.ramway.sys.Sockets;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 
 /** One call of {@link Bus#connect}. Its waits are sleeps: they hold no carrier of a virtual thread, and an interrupt ends them. */
@@ -26,9 +27,9 @@ final class Connector {
     private RamwayException miss;
 
     Connector(String name, ConnectOptions options) {
-        this.name = name;
-        this.options = options;
-        limit = Math.max(TimeUnit.NANOSECONDS.convert(options.timeout()), 0);
+        this.name = Objects.requireNonNull(name, "name");
+        this.options = Objects.requireNonNull(options, "options");
+        limit = RingEnd.nanos(options.timeout());
         halves = Options.DEFAULT.withWaitMode(options.waitMode()).withMembarrier(options.membarrier());
     }
 
@@ -76,7 +77,7 @@ final class Connector {
         }
         // Once the halves have the socket, this is only one user less.
         try {
-            Handshake.checkPeer(end.peer, Libc.geteuid(), options.trustedUids(), "trustedUids");
+            Handshake.checkPeer(end.peer, Libc.geteuid(), options.allowUids(), "allowUids");
             return greet(end);
         } finally {
             end.release();
@@ -176,7 +177,7 @@ final class Connector {
     private Bus join(BusEnd end, int memory, long size) {
         BusMemory.Halves attached;
         try {
-            attached = BusMemory.open(memory, size, end, halves);
+            attached = BusMemory.open(name, memory, size, end, halves);
         } catch (RamwayException e) {
             try {
                 end.send(Handshake.Type.ACK, e.kind(), 0, -1);

@@ -501,6 +501,12 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         }
     }
 
+    /** A sender that would wait for room waits for nothing; what is out stays unreleased, and the role taken, until its end. */
+    @Override
+    final void closing() {
+        announceClose();
+    }
+
     @Override
     final void lastWords() {
         announceClose();

@@ -90,6 +90,9 @@ abstract class Gate {
     /** It has another owner. With the lock. */
     abstract void owned(Holder h);
 
+    /** Close was called while something is out: tells the peer what it can be told. With the lock. */
+    void closing() {}
+
     /** Says goodbye to the peer and lets everything go. With the lock, and nobody inside. */
     abstract void finish();
 
@@ -301,6 +304,9 @@ abstract class Gate {
                 h.inside = 0;
             }
             settle();
+            if (!finished && isOut()) {
+                closing();
+            }
             if (finished || h.thread == Thread.currentThread()) {
                 return;
             }

@@ -195,8 +195,7 @@ abstract class Half extends Gate {
         Link link = at.link;
         if (link.vanished()) {
             // No successor can ever attach.
-            return fail(ErrorKind.CLOSED, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no "
-                    + "peer can find it any more. Create it again");
+            return vanished();
         }
         if (absent || link.peerAlive(role)) {
             return null;
@@ -299,6 +298,47 @@ abstract class Half extends Gate {
                 at.release();
             }
         }
+    }
+
+    /** The epoch of a peer that is attached, has not closed and lives; 0: none is. One system call. */
+    private int livingPeer() {
+        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
+        boolean there = epoch != 0 && (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) == 0
+                && at.link.peerAlive(role);
+        return there ? Words.getIntAcquire(peer + Layout.ROLE_EPOCH) : 0;
+    }
+
+    /** {@link #livingPeer}, or why there will be none. */
+    final int peerOrEnd() {
+        int epoch = livingPeer();
+        if (epoch != 0) {
+            return epoch;
+        }
+        if (isFinal && (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0) {
+            throw fail(ErrorKind.CLOSED);
+        }
+        if (isFinal && !at.link.peerAlive(role)) {
+            throw fail(ErrorKind.PEER_DEAD);
+        }
+        if (at.link.vanished()) {
+            throw vanished();
+        }
+        return 0;
+    }
+
+    /** Waits up to so long for a living peer. */
+    final int peerWithin(long nanos) throws InterruptedException {
+        Holder h = enter();
+        try {
+            return waiter.peer(nanos);
+        } finally {
+            leave(h);
+        }
+    }
+
+    private RamwayException vanished() {
+        return fail(ErrorKind.CLOSED, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no "
+                + "peer can find it any more. Create it again");
     }
 
     /** A question about the peer that any thread may ask. */

@@ -11,8 +11,8 @@ import java.util.Set;
  *     0 leaves this direction out
  * @param fromPeer the same for the ring that it receives from
  * @param align what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096
- * @param mode the permission bits of the socket, exactly, whatever the umask; 0 is 0600, or 0666 with allowedUids
- * @param allowedUids other users who may connect; only our own effective user by default. They need a path that they can
+ * @param mode the permission bits of the socket, exactly, whatever the umask; 0 is 0600, or 0666 with allowUids
+ * @param allowUids other users who may connect; only our own effective user by default. They need a path that they can
  *     search: give the listener a path, or RAMWAY_DIR such a directory. A user without a number in our user namespace is
  *     refused even if its stand-in (usually 65534) is named
  * @param handshakeTimeout how long a connector may take for each message of the handshake before it is refused; above 0
@@ -23,7 +23,7 @@ import java.util.Set;
  * @param waitMode how both halves of every bus wait
  * @param membarrier as in {@link Options}
  */
-public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set<Integer> allowedUids, Duration handshakeTimeout,
+public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set<Integer> allowUids, Duration handshakeTimeout,
         int backlog, boolean lockMemory, boolean prefault, WaitMode waitMode, boolean membarrier) {
     /** 1 MiB in each direction, payloads aligned to 16 bytes, our own user, 1 s for a handshake, hybrid waiting. */
     public static final ListenOptions DEFAULT = new ListenOptions(1 << 20, 1 << 20, 16, 0, Set.of(), Duration.ofSeconds(1), 128,
@@ -33,7 +33,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
     public ListenOptions {
         Objects.requireNonNull(handshakeTimeout, "handshakeTimeout");
         Objects.requireNonNull(waitMode, "waitMode");
-        allowedUids = Set.copyOf(allowedUids);
+        allowUids = Set.copyOf(allowUids);
     }
 
     /**
@@ -52,7 +52,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
      * @param fromPeer capacity in bytes of the ring that it receives from; 0 leaves it out
      */
     public ListenOptions withCapacities(long toPeer, long fromPeer) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
@@ -62,27 +62,27 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
      * @param align what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096
      */
     public ListenOptions withAlign(int align) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param mode the permission bits of the socket; 0 is 0600, or 0666 with allowedUids
+     * @param mode the permission bits of the socket; 0 is 0600, or 0666 with allowUids
      */
     public ListenOptions withMode(int mode) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param allowedUids other users who may connect
+     * @param allowUids other users who may connect
      */
-    public ListenOptions withAllowedUids(Set<Integer> allowedUids) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+    public ListenOptions withAllowUids(Set<Integer> allowUids) {
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
@@ -92,7 +92,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
      * @param handshakeTimeout how long a connector may take for each message of the handshake; above 0
      */
     public ListenOptions withHandshakeTimeout(Duration handshakeTimeout) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
@@ -102,7 +102,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
      * @param backlog how many connectors may wait for an accept at a time; at least 1
      */
     public ListenOptions withBacklog(int backlog) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
@@ -112,7 +112,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
      * @param lockMemory as in {@link Options}
      */
     public ListenOptions withLockMemory(boolean lockMemory) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
@@ -122,7 +122,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
      * @param prefault as in {@link Options}
      */
     public ListenOptions withPrefault(boolean prefault) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
@@ -132,7 +132,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
      * @param waitMode how both halves of every bus wait
      */
     public ListenOptions withWaitMode(WaitMode waitMode) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
@@ -142,7 +142,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
      * @param membarrier as in {@link Options}
      */
     public ListenOptions withMembarrier(boolean membarrier) {
-        return new ListenOptions(toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout, backlog, lockMemory, prefault,
+        return new ListenOptions(toPeer, fromPeer, align, mode, allowUids, handshakeTimeout, backlog, lockMemory, prefault,
                 waitMode, membarrier);
     }
 
@@ -169,6 +169,6 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
         if (mode != 0) {
             return mode;
         }
-        return allowedUids.isEmpty() ? 0600 : 0666;
+        return allowUids.isEmpty() ? 0600 : 0666;
     }
 }

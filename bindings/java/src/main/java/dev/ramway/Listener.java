@@ -5,8 +5,8 @@ import dev.ramway.sys.Poll;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -94,6 +94,8 @@ public final class Listener implements AutoCloseable {
     }
 
     private static Listener bind(String name, ListenOptions options, boolean onlyOne) {
+        Objects.requireNonNull(name, "name");
+        Objects.requireNonNull(options, "options");
         try {
             Errors.checkPlatform();
             return Forgotten.freeingSpace(() -> new Listener(name, options, onlyOne));
@@ -118,14 +120,19 @@ public final class Listener implements AutoCloseable {
     /**
      * The next connection. Waits for it, but not for ever.
      *
-     * @param timeout the longest wait; not above 0: none at all
+     * @param timeout the longest wait; zero looks once
      * @return the bus
      * @throws InterruptedException if the thread is interrupted while it waits; it ends at once
      * @throws TimedOutException if nobody came
      * @throws RamwayException as of {@link #accept()}
      */
     public Bus accept(Duration timeout) throws InterruptedException {
-        AcceptQueue.Result result = take(Math.max(TimeUnit.NANOSECONDS.convert(timeout), 0));
+        return acceptWithin(RingEnd.nanos(timeout));
+    }
+
+    /** In nanoseconds, or {@link RingEnd#FOREVER}. */
+    Bus acceptWithin(long nanos) throws InterruptedException {
+        AcceptQueue.Result result = take(nanos == RingEnd.FOREVER ? -1 : nanos);
         if (result == null) {
             throw about(Errors.of(ErrorKind.TIMED_OUT, "no connector came before the deadline"));
         }

@@ -1,6 +1,7 @@
 package dev.ramway;
 
 import dev.ramway.sys.Mapping;
+import dev.ramway.sys.Numa;
 import dev.ramway.sys.Placement;
 import dev.ramway.sys.Space;
 import dev.ramway.sys.SysException;
@@ -21,10 +22,13 @@ final class Memory {
     /**
      * Takes the space of the header page and of the data. What lies between them, where pages are huge, stays a hole.
      */
-    static void allocate(int fd, Spec spec) {
+    static void allocate(int fd, Spec spec, int numaNode) {
         try {
             Space.allocate(fd, 0, Layout.HEADER_SIZE);
             for (Geometry g : spec.blocks()) {
+                if (numaNode != -1 && g.capacity() != 0) {
+                    Numa.prefer(fd, g.dataOffset(), g.capacity(), numaNode);
+                }
                 Space.allocate(fd, g.dataOffset(), g.capacity());
             }
         } catch (SysException e) {
@@ -54,10 +58,22 @@ final class Memory {
 
     private static final java.lang.invoke.VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
 
+    /** Refuses a node that this machine does not have. */
+    static void checkNode(int node) {
+        if (!Numa.exists(node)) {
+            String nodes = Numa.nodes();
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "NUMA node %d does not exist; this machine has node%s %s", node,
+                    nodes.matches("[0-9]+") ? "" : "s", nodes);
+        }
+    }
+
     /** Does to mapped data what the options ask of it. */
     static void place(MemorySegment data, int copies, Options options, String what) {
         try {
             new Placement(options.hugePages(), options.lockMemory(), options.prefault()).apply(data, copies);
+            if (options.numaNode() != -1) {
+                Numa.verify(data.asSlice(0, data.byteSize() / copies), options.numaNode());
+            }
         } catch (SysException e) {
             throw Errors.os(e, what);
         }

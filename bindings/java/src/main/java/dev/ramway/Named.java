@@ -49,7 +49,7 @@ final class Named {
     Segment open() {
         String tried = how.verb() + " the " + Layout.kindName(kind);
         long start = System.nanoTime();
-        long timeout = nanos(options.timeout());
+        long timeout = RingEnd.nanos(options.timeout());
         long pause = PAUSE_MIN;
         Birth birth = new Birth(this);
         try {
@@ -72,14 +72,6 @@ final class Named {
             birth.drop();
             stopWaiting();
         }
-    }
-
-    /** A time-out in nanoseconds; one that is too long for that is as good as for ever. */
-    static long nanos(Duration timeout) {
-        if (timeout.isNegative()) {
-            return 0;
-        }
-        return timeout.getSeconds() >= Long.MAX_VALUE / 1_000_000_000L ? Long.MAX_VALUE : timeout.toNanos();
     }
 
     private static void sleep(long nanos) {

@@ -15,7 +15,7 @@ import java.util.Objects;
  *        of at least a page; 0, the default, is 1 MiB for a new ring and whatever an existing one has
  * @param align what each payload's address is a multiple of, in bytes: a power of two from 16 to 4096; 0, the default,
  *        is 16 for a new ring and whatever an existing one has
- * @param discard lets create throw away undelivered messages that dead processes left; never those of live ones
+ * @param discard lets create, and only that, throw away undelivered messages that dead processes left; never those of live ones
  * @param persistent makes a new segment keep its name when its last handle goes
  * @param allowDisk accepts a file system that is not in memory
  * @param lockMemory locks the data in memory; an error names RLIMIT_MEMLOCK if that is in the way
@@ -27,13 +27,14 @@ import java.util.Objects;
  * @param waitMode how blocking calls of the handle wait; {@link WaitMode#HYBRID} by default
  * @param membarrier whether this process may use membarrier, which takes a fence off each message and costs up to 12
  *        ms once; true by default, false too with RAMWAY_MEMBARRIER=0 in the environment
+ * @param numaNode the NUMA node that a new segment's data is put on, and where an existing one's has to be; -1, the default, is any
  */
 public record Options(long capacity, int align, boolean discard, boolean persistent, boolean allowDisk,
             boolean lockMemory, boolean hugePages, boolean prefault, int mode, Duration timeout, WaitMode waitMode,
-            boolean membarrier) {
+            boolean membarrier, int numaNode) {
     /** 1 MiB, payloads aligned to 16 bytes, hybrid waiting, no waiting for names. */
     public static final Options DEFAULT = new Options(0, 0, false, false, false, false, false, false, 0600,
-            Duration.ZERO, WaitMode.HYBRID, true);
+            Duration.ZERO, WaitMode.HYBRID, true, -1);
 
     /** What is no value at all is refused here; what cannot be right, where it is used, with the name it was for. */
     public Options {
@@ -49,7 +50,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withCapacity(long capacity) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -60,17 +61,17 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withAlign(int align) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
      * {@return the same, but for this}
      *
-     * @param discard lets create throw away undelivered messages that dead processes left; never those of live ones
+     * @param discard lets create, and only that, throw away undelivered messages that dead processes left; never those of live ones
      */
     public Options withDiscard(boolean discard) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -80,7 +81,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withPersistent(boolean persistent) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -90,7 +91,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withAllowDisk(boolean allowDisk) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -100,7 +101,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withLockMemory(boolean lockMemory) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -110,7 +111,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withHugePages(boolean hugePages) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -120,7 +121,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withPrefault(boolean prefault) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -130,7 +131,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withMode(int mode) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -141,7 +142,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withTimeout(Duration timeout) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -151,7 +152,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withWaitMode(WaitMode waitMode) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
     }
 
     /**
@@ -162,6 +163,31 @@ public record Options(long capacity, int align, boolean discard, boolean persist
      */
     public Options withMembarrier(boolean membarrier) {
         return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
-            timeout, waitMode, membarrier);
+            timeout, waitMode, membarrier, numaNode);
+    }
+
+    /**
+     * {@return the same, but for this}
+     *
+     * @param numaNode the NUMA node that a new segment's data is put on, and where an existing one's has to be; -1, the
+     *        default, is any
+     */
+    public Options withNumaNode(int numaNode) {
+        return new Options(capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode,
+            timeout, waitMode, membarrier, numaNode);
+    }
+
+    /** Refuses what would be ignored by an opening of this kind. */
+    void check(How how) {
+        if (how != How.CREATE && discard) {
+            throw Errors.of(ErrorKind.INVALID_ARGUMENT, "discard applies to create only; open and openOrCreate throw nothing away");
+        }
+        if (how == How.OPEN && (persistent || mode != DEFAULT.mode)) {
+            throw Errors.of(ErrorKind.INVALID_ARGUMENT, (persistent ? "persistent" : "mode")
+                    + " applies where a segment is made; open takes what is there");
+        }
+        if (numaNode != -1) {
+            Memory.checkNode(numaNode);
+        }
     }
 }

@@ -2,6 +2,7 @@ package dev.ramway;
 
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalLong;
 
 /** The producer's part of the ring's protocol (ABI.md, section 5): what a {@link Sender} does. */
@@ -358,23 +359,42 @@ abstract sealed class Producer extends RingEnd permits Sender {
         leave(h);
     }
 
-    final void putAll(int typeId, List<byte[]> messages) throws InterruptedException {
+    /** How many were sent: fewer where one could not be, unless it is the first. */
+    final int putAll(int typeId, long tag, List<byte[]> messages, long nanos) throws InterruptedException {
         // A copy: the list's own code must not run inside the gate, where it could send.
         byte[][] all = messages.toArray(new byte[0][]);
+        for (int i = 0; i < all.length; i++) {
+            Objects.requireNonNull(all[i], "an element of messages");
+        }
+        long start = System.nanoTime();
+        int sent = 0;
         Holder h = enter();
         boolean entered = true;
         try {
             for (byte[] message : all) {
                 int length = message.length;
                 if (!fits(typeId, length)) {
+                    // What is before it is sent, whatever becomes of this one.
+                    flushNow();
                     // Where it throws, it has left.
                     entered = false;
-                    makeRoom(h, typeId, length, FOREVER);
+                    makeRoom(h, typeId, length, nanos == FOREVER ? FOREVER : Math.max(0, nanos - (System.nanoTime() - start)));
                     entered = true;
                 }
                 Words.copyIn(message, 0, payload(), length);
-                commit(length, typeId, 0);
+                commit(length, typeId, tag);
+                sent++;
             }
+        } catch (RamwayException e) {
+            if (sent == 0) {
+                throw e;
+            }
+            // The next call meets it.
+        } catch (InterruptedException e) {
+            if (sent == 0) {
+                throw e;
+            }
+            Thread.currentThread().interrupt();
         } finally {
             if (entered) {
                 if (dead == null) {
@@ -383,6 +403,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
                 leave(h);
             }
         }
+        return sent;
     }
 
     final void gather(int typeId, long tag, MemorySegment... parts) throws InterruptedException {

@@ -36,6 +36,9 @@ import java.util.stream.StreamSupport;
  * again is meaningful; a sender that never attached is waited for. TIMED_OUT; BUSY; CORRUPT; DETACHED after close.
  */
 public final class Receiver extends Consumer {
+    /** How many messages a batch has at most where nothing else is asked for. */
+    public static final int BATCH = 1024;
+
     private Receiver(Attachment a, Options options) {
         super(a, options);
     }
@@ -154,6 +157,16 @@ public final class Receiver extends Consumer {
     /** {@return the next message, or null if there is none now} */
     public Message tryRecv() {
         return takeNow();
+    }
+
+    /**
+     * Up to {@link #BATCH} messages, those that are there, released together. Waits for the first.
+     *
+     * @return the batch
+     * @throws InterruptedException if the thread is interrupted while it waits; nothing was received
+     */
+    public Batch recvBatch() throws InterruptedException {
+        return takeMany(BATCH, FOREVER);
     }
 
     /**

@@ -278,14 +278,14 @@ public final class Region implements AutoCloseable {
      * Waits until the count differs.
      *
      * @param seen what {@link #notifications} or the last await said before the data was looked at
-     * @param timeout the longest wait; zero or less looks once
+     * @param timeout the longest wait; zero looks once
      * @return the count
      * @throws InterruptedException if the thread is interrupted while it waits
      * @throws TimedOutException if the time-out passed
      * @throws RamwayException as {@link #await(int)}
      */
     public int await(int seen, Duration timeout) throws InterruptedException {
-        return await(seen, Named.nanos(timeout));
+        return await(seen, RingEnd.nanos(timeout));
     }
 
     private int await(int seen, long nanos) throws InterruptedException {

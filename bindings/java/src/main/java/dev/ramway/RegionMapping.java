@@ -4,6 +4,7 @@ import dev.ramway.sys.Files;
 import dev.ramway.sys.Mapping;
 import dev.ramway.sys.SysException;
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 
 /**
  * A named region that this process uses. The segments are of global scope: right until {@link #release}, deadly after it.
@@ -22,11 +23,17 @@ record RegionMapping(MemorySegment header, MemorySegment data, long length, bool
      * @param readOnly such a handle can only be opened
      */
     static RegionMapping open(String name, How how, long length, Options options, boolean readOnly) {
+        Objects.requireNonNull(name, "name");
         String tried = how.verb() + " the region";
         Errors.checkPlatform();
         RegionMapping mapping = null;
         Segment opened = null;
         try {
+            options.check(how);
+            if (options.capacity() != 0 || options.align() != 0) {
+                throw Errors.of(ErrorKind.INVALID_ARGUMENT, (options.capacity() != 0 ? "capacity" : "align")
+                        + " is for rings; a region has a length");
+            }
             Spec spec = how == How.OPEN ? null : Spec.region(length, Memory.granule(options)).named(options.persistent());
             opened = new Named(name, how, Layout.KIND_REGION, spec, NamedLink.NO_ROLE, readOnly, options, found -> {
                 long there = found.blocks()[0].length();

@@ -44,6 +44,7 @@ public final class Ring {
     public static Pair pair(Options options) {
         Errors.checkPlatform();
         try {
+            options.check(How.CREATE);
             return Forgotten.freeingSpace(() -> make(options));
         } catch (RamwayException e) {
             throw Errors.about(e, "making a ring for two threads", "");
@@ -58,7 +59,7 @@ public final class Ring {
         Spec spec = Spec.ring(capacity, options.align(), Mapping.pageSize());
         int fd = Errors.checked(Memfd.create("ramway-pair"), "making memory");
         try {
-            Memory.allocate(fd, spec);
+            Memory.allocate(fd, spec, options.numaNode());
             Files.writeAt(fd, Header.format(spec), 0);
             return attach(fd, spec.blocks()[0], options);
         } catch (SysException e) {
@@ -70,12 +71,12 @@ public final class Ring {
     }
 
     private static Pair attach(int fd, Geometry g, Options options) {
-        Attachment out = Attachment.memory(fd, Layout.BLOCK0, g, Link.NONE, Role.PRODUCER, options);
+        Attachment out = Attachment.memory("", fd, Layout.BLOCK0, g, Link.NONE, Role.PRODUCER, options);
         Attachment in = null;
         Sender tx = null;
         Receiver rx = null;
         try {
-            in = Attachment.memory(fd, Layout.BLOCK0, g, Link.NONE, Role.CONSUMER, options);
+            in = Attachment.memory("", fd, Layout.BLOCK0, g, Link.NONE, Role.CONSUMER, options);
             tx = Sender.attach(out, options);
             rx = Receiver.attach(in, options);
             return new Pair(tx, rx);

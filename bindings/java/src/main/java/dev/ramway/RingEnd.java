@@ -14,10 +14,12 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
         super(a, options);
     }
 
-    /** A time-out in nanoseconds: none below 0, and what is too long to be counted is for ever. */
+    /** A time-out in nanoseconds; what is too long to be counted is for ever. */
     static long nanos(Duration timeout) {
+        Objects.requireNonNull(timeout, "timeout");
         if (timeout.isNegative()) {
-            return 0;
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a timeout of %s is below zero: leave it out to wait for as long as it takes",
+                    timeout);
         }
         return timeout.getSeconds() >= FOREVER / 1_000_000_000L ? FOREVER : timeout.toNanos();
     }
@@ -59,6 +61,37 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
     }
 
     /**
+     * Waits until a living peer is attached that has not closed, for as long as it takes; at once if one is. After a receive or
+     * send that ended with PEER_DEAD or CLOSED on a named ring, this waits for the successor.
+     *
+     * @return the peer's epoch, an unsigned number
+     * @throws InterruptedException if the thread is interrupted while it waits
+     * @throws RamwayException CLOSED if the ring's name was removed, or on a bus or pair whose peer has closed; PEER_DEAD on a bus
+     *     whose peer died; BUSY while a message, batch or slot is out; DETACHED after close
+     */
+    public final int waitForPeer() throws InterruptedException {
+        return peerWithin(FOREVER);
+    }
+
+    /**
+     * {@link #waitForPeer()} with a limit.
+     *
+     * @param timeout the longest wait; zero looks once
+     * @return the peer's epoch, an unsigned number
+     * @throws InterruptedException if the thread is interrupted while it waits
+     * @throws TimedOutException if no peer came
+     * @throws RamwayException as of {@link #waitForPeer()}
+     */
+    public final int waitForPeer(Duration timeout) throws InterruptedException {
+        return peerWithin(nanos(timeout));
+    }
+
+    /** {@return the name that this end was opened by; that of the listener on a bus, empty on a pair} */
+    public final String name() {
+        return name;
+    }
+
+    /**
      * Says how blocking calls of this handle wait from now on. Any thread may.
      *
      * @param mode how
@@ -83,8 +116,8 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
 
     /**
      * Closes the handle. Any thread may at any time: a call of another one that waits ends with the kind
-     * {@link ErrorKind#DETACHED}. While a message, batch or slot is out, the end of that finishes the close. Closing twice is
-     * fine.
+     * {@link ErrorKind#DETACHED}. While a message, batch or slot is out, the end of that finishes the close; a sender is told at
+     * once that its receiver closed. Closing twice is fine.
      */
     @Override
     public abstract void close();

@@ -335,15 +335,45 @@ public final class Sender extends Producer {
     }
 
     /**
-     * Sends messages and publishes them together, or earlier where the ring fills up: then it waits for room. If it throws,
-     * those before the one that it failed at have been sent.
+     * {@link #sendBatch(int, long, List)} with tag 0.
      *
      * @param typeId the application's
      * @param messages what to send
-     * @throws InterruptedException if the thread is interrupted while it waits
+     * @return how many were sent
+     * @throws InterruptedException if the thread is interrupted while it waits for room for the first one
      */
-    public void sendBatch(int typeId, List<byte[]> messages) throws InterruptedException {
-        putAll(typeId, messages);
+    public int sendBatch(int typeId, List<byte[]> messages) throws InterruptedException {
+        return putAll(typeId, 0, messages, FOREVER);
+    }
+
+    /**
+     * Sends messages and publishes them together, or earlier where the ring fills up: then it waits for room. Where one cannot be
+     * sent this ends with how many were, and the next call meets the error (or, where it was an interrupt, the thread is still
+     * interrupted); it throws only if none was sent.
+     *
+     * @param typeId the application's
+     * @param tag the application's, the same for all
+     * @param messages what to send
+     * @return how many were sent
+     * @throws InterruptedException if the thread is interrupted while it waits for room for the first one
+     */
+    public int sendBatch(int typeId, long tag, List<byte[]> messages) throws InterruptedException {
+        return putAll(typeId, tag, messages, FOREVER);
+    }
+
+    /**
+     * {@link #sendBatch(int, long, List)} with a limit for all of it.
+     *
+     * @param typeId the application's
+     * @param tag the application's, the same for all
+     * @param messages what to send
+     * @param timeout the longest wait
+     * @return how many were sent
+     * @throws InterruptedException if the thread is interrupted while it waits for room for the first one
+     * @throws TimedOutException if none was sent
+     */
+    public int sendBatch(int typeId, long tag, List<byte[]> messages, Duration timeout) throws InterruptedException {
+        return putAll(typeId, tag, messages, nanos(timeout));
     }
 
     /**
@@ -354,7 +384,7 @@ public final class Sender extends Producer {
      * @param parts the pieces
      * @throws InterruptedException if the thread is interrupted while it waits
      */
-    public void sendGathered(int typeId, long tag, MemorySegment... parts) throws InterruptedException {
+    public void sendVectored(int typeId, long tag, MemorySegment... parts) throws InterruptedException {
         gather(typeId, tag, parts);
     }
 

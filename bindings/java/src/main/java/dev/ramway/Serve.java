@@ -7,7 +7,6 @@ import dev.ramway.sys.Sockets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 
 /**
  * The listener's half of the handshakes: one thread for all of them, which waits for whichever socket has something to
@@ -46,7 +45,7 @@ final class Serve implements Runnable {
         this.socket = socket;
         this.alarm = alarm;
         this.queue = queue;
-        patience = TimeUnit.NANOSECONDS.convert(options.handshakeTimeout());
+        patience = RingEnd.nanos(options.handshakeTimeout());
     }
 
     /** One connector. */
@@ -164,7 +163,7 @@ final class Serve implements Runnable {
         Handshaking h = new Handshaking(end);
         underWay.add(h);
         try {
-            Handshake.checkPeer(end.peer, own, options.allowedUids(), "allowedUids");
+            Handshake.checkPeer(end.peer, own, options.allowUids(), "allowUids");
         } catch (RamwayException e) {
             refuse(h, e);
             queue.refuse(e);

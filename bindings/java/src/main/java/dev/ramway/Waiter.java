@@ -165,6 +165,18 @@ final class Waiter {
 
     /** The rest of the wait. */
     private void sleep(boolean limited, long deadline, long start) throws InterruptedException {
+        asleep(virtual -> {
+            rounds(limited, deadline, virtual);
+            budget = System.nanoTime() - start < SHORT_WAIT ? Math.min(2 * budget, SPIN_MAX) : Math.max(budget / 2, SPIN_MIN);
+        });
+    }
+
+    /** What sleeps by the wait word. */
+    private interface Sleeping {
+        void run(boolean virtual) throws InterruptedException;
+    }
+
+    private void asleep(Sleeping sleeping) throws InterruptedException {
         Poller.Entry e = callback;
         if (e != null) {
             // One waiter per word. "There may be a message" is true soon enough.
@@ -177,8 +189,7 @@ final class Waiter {
             interrupts.enter();
         }
         try {
-            rounds(limited, deadline, virtual);
-            budget = System.nanoTime() - start < SHORT_WAIT ? Math.min(2 * budget, SPIN_MAX) : Math.max(budget / 2, SPIN_MIN);
+            sleeping.run(virtual);
         } finally {
             if (interrupts != null) {
                 interrupts.leave();
@@ -200,13 +211,51 @@ final class Waiter {
                 longest = Math.max(1, Math.min(longest, deadline - System.nanoTime()));
             }
             // What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a membarrier.
-            if (virtual ? Poller.park(half.mine + Layout.ROLE_WAIT, 1, longest)
-                    : Futex.waitShared(half.mine + Layout.ROLE_WAIT, 1, longest)) {
-                if (half.ready()) {
-                    return;
-                }
+            if (round(virtual, longest) && half.ready()) {
+                return;
             }
         }
+    }
+
+    /** One sleep; true: woken. */
+    private boolean round(boolean virtual, long longest) {
+        long word = half.mine + Layout.ROLE_WAIT;
+        return virtual ? Poller.park(word, 1, longest) : Futex.waitShared(word, 1, longest);
+    }
+
+    /** Sleeps until a living peer is attached: an attach wakes this side whether it waits or not. Its epoch. */
+    int peer(long nanos) throws InterruptedException {
+        long start = System.nanoTime();
+        int[] epoch = new int[1];
+        waiting = true;
+        try {
+            asleep(virtual -> {
+                while (true) {
+                    long longest = arm();
+                    epoch[0] = half.peerOrEnd();
+                    if (epoch[0] != 0) {
+                        return;
+                    }
+                    if (half.isClosed()) {
+                        throw half.fail(ErrorKind.DETACHED);
+                    }
+                    if (Thread.interrupted()) {
+                        throw new InterruptedException();
+                    }
+                    if (nanos != RingEnd.FOREVER) {
+                        long left = nanos - (System.nanoTime() - start);
+                        if (left <= 0) {
+                            throw half.fail(ErrorKind.TIMED_OUT);
+                        }
+                        longest = Math.min(longest, left);
+                    }
+                    round(virtual, longest);
+                }
+            });
+        } finally {
+            waiting = false;
+        }
+        return epoch[0];
     }
 
     /** One look: true for ready, or how it ended. What was committed before the end is delivered before the end is. */
@@ -249,7 +298,7 @@ final class Waiter {
     Registration whenReady(Runnable callback) {
         Poller.Entry e = this.callback;
         if (e != null && e.isPending()) {
-            throw half.fail(ErrorKind.BUSY, "a callback of this handle is to come already: one waiter at a time");
+            throw half.fail(ErrorKind.BUSY, "somebody waits by this handle already: one wait or callback at a time");
         }
         long longest = arm();
         boolean over;

@@ -73,7 +73,7 @@ class BusTest {
         if (Libc.syscall(setuid, OTHER_UID, 0, 0, 0, 0, 0) != 0) {
             throw new IllegalStateException("not permitted to be another user");
         }
-        try (Bus bus = Bus.connect(args[0], PATIENT.withTrustedUids(Set.of(0)))) {
+        try (Bus bus = Bus.connect(args[0], PATIENT.withAllowUids(Set.of(0)))) {
             me.say("served by " + bus.peerUid());
         } catch (RamwayException e) {
             me.say(e.kind().name() + (e.kind() == ErrorKind.PERMISSION_DENIED ? "" : ": " + e.getMessage()));
@@ -311,7 +311,7 @@ class BusTest {
         Path directory = Scratch.directory("modes");
         try (Listener own = Listener.bind(directory.resolve("own").toString());
                 Listener named = Listener.bind(directory.resolve("named").toString(),
-                        ListenOptions.DEFAULT.withAllowedUids(Set.of(OTHER_UID)));
+                        ListenOptions.DEFAULT.withAllowUids(Set.of(OTHER_UID)));
                 Listener told = Listener.bind(directory.resolve("told").toString(), ListenOptions.DEFAULT.withMode(0620))) {
             assertEquals("rw-------", mode(own));
             assertEquals("rw-rw-rw-", mode(named));
@@ -331,7 +331,7 @@ class BusTest {
         Files.setPosixFilePermissions(Scratch.DIR, PosixFilePermissions.fromString("rwx--x--x"));
         Files.setPosixFilePermissions(directory, PosixFilePermissions.fromString("rwxr-xr-x"));
         ListenOptions open = ListenOptions.DEFAULT.withMode(0666);
-        strangerAt(directory, open.withAllowedUids(Set.of(OTHER_UID)), "served by 0");
+        strangerAt(directory, open.withAllowUids(Set.of(OTHER_UID)), "served by 0");
         strangerAt(directory, open, "PERMISSION_DENIED");
         strangerAt(directory, ListenOptions.DEFAULT, "PERMISSION_DENIED");
     }

@@ -142,7 +142,7 @@ class HandshakeTest {
     }
 
     private static void check(int uid, Set<Integer> others) {
-        Handshake.checkPeer(new Sockets.Credentials(1, uid), Libc.geteuid(), others, "allowedUids");
+        Handshake.checkPeer(new Sockets.Credentials(1, uid), Libc.geteuid(), others, "allowUids");
     }
 
     @Test

@@ -101,7 +101,7 @@ class LifeTest {
             new Call("create, discarding", How.CREATE, true, "makes", "ALREADY_EXISTS", "makes", "makes", "makes", "makes", "makes"),
             new Call("open", How.OPEN, false, "NOT_FOUND", "attaches", "attaches", "attaches", "attaches", "attaches", "NOT_FOUND"),
             // Discarding is create's alone.
-            new Call("openOrCreate", How.OPEN_OR_CREATE, true, "makes", "attaches", "attaches", "attaches", "attaches", "attaches",
+            new Call("openOrCreate", How.OPEN_OR_CREATE, false, "makes", "attaches", "attaches", "attaches", "attaches", "attaches",
                     "makes"));
 
     @TestFactory

@@ -234,16 +234,15 @@ class MisuseTest {
             assertThrows(NullPointerException.class, () -> pair.receiver().waitMode(null));
             MemorySegment everything = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
             RamwayException e = assertThrows(RamwayException.class,
-                    () -> pair.sender().sendGathered(1, 0, everything, everything, MemorySegment.ofArray(new byte[10])));
+                    () -> pair.sender().sendVectored(1, 0, everything, everything, MemorySegment.ofArray(new byte[10])));
             assertEquals(ErrorKind.TOO_LARGE, e.kind());
         }
     }
 
     @Test
-    void theLongestNegativeTimeOutIsOver(@TempDir Path dir) {
+    void theLongestNegativeTimeOutIsRefused(@TempDir Path dir) {
         ConnectOptions options = ConnectOptions.DEFAULT.withTimeout(Duration.ofSeconds(Long.MIN_VALUE));
-        RamwayException e = assertTimeout(Duration.ofSeconds(20),
-                () -> assertThrows(RamwayException.class, () -> Bus.connect(dir.resolve("none").toString(), options)));
-        assertEquals(ErrorKind.NOT_FOUND, e.kind());
+        RamwayException e = assertThrows(RamwayException.class, () -> Bus.connect(dir.resolve("none").toString(), options));
+        assertEquals(ErrorKind.INVALID_ARGUMENT, e.kind());
     }
 }

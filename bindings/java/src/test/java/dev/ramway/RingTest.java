@@ -137,7 +137,7 @@ class RingTest {
             tx.send(1, 5, buffer.asReadOnlyBuffer(), SHORT);
             assertEquals(1, buffer.position());
             assertTrue(tx.trySend(1, memory) && tx.trySend(1, 5, memory) && tx.trySend(1, buffer) && tx.trySend(1, 5, hello));
-            tx.sendGathered(1, 5, MemorySegment.ofArray("he".getBytes()), memory.asSlice(2, 0), memory.asSlice(2));
+            tx.sendVectored(1, 5, MemorySegment.ofArray("he".getBytes()), memory.asSlice(2, 0), memory.asSlice(2));
             tx.sendBatch(1, List.of(hello, hello));
             for (int i = 0; i < 14; i++) {
                 Received received;
@@ -170,7 +170,7 @@ class RingTest {
                 dead = gone.allocate(5);
             }
             assertThrows(IllegalStateException.class, () -> tx.send(1, dead));
-            assertThrows(IllegalStateException.class, () -> tx.sendGathered(1, 0, memory, dead));
+            assertThrows(IllegalStateException.class, () -> tx.sendVectored(1, 0, memory, dead));
             assertThrows(NullPointerException.class, () -> tx.send(1, (byte[]) null));
             assertNull(rx.tryRecv());
             tx.send(1, hello);

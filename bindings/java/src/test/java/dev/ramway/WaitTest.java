@@ -120,7 +120,7 @@ class WaitTest {
                     assertTrue(took >= ms * 1_000_000L, ms + " ms took " + took + " ns");
                     Pace.below(ms * 1_000_000L + 1_000_000_000L, took, "ns for " + ms + " ms");
                 }
-                refused(ErrorKind.TIMED_OUT, () -> pair.sender().reserve(1000, Duration.ofSeconds(-5)));
+                refused(ErrorKind.INVALID_ARGUMENT, () -> pair.sender().reserve(1000, Duration.ofSeconds(-5)));
                 Waiting far = new Waiting(virtual, () -> pair.sender().send(1, 0, new byte[1000], Duration.ofSeconds(Long.MAX_VALUE)));
                 pair.receiver().recv().close();
                 pair.receiver().recv().close();

@@ -34,7 +34,10 @@ public class Bus internal constructor(
     public val peerAlive: Boolean get() = blocking.peerAlive()
 
     /** [Sender.send] of [sender]. */
-    public suspend fun send(type: TypeId, data: ByteArray, tag: Long = 0): Unit = sender.send(type, data, tag)
+    public suspend fun send(type: TypeId, data: ByteArray): Unit = sender.send(type, data)
+
+    /** [Sender.send] of [sender]. */
+    public suspend fun send(type: TypeId, tag: Long, data: ByteArray): Unit = sender.send(type, tag, data)
 
     /** [Receiver.recv] of [receiver]. */
     public suspend fun recv(): Message = receiver.recv()
@@ -42,10 +45,19 @@ public class Bus internal constructor(
     /** [Receiver.messages] of [receiver]. */
     public fun messages(): Flow<Message> = receiver.messages()
 
+    /** Gives the connection up without saying that this was all: the peer's receiver gets PeerDead. */
+    public fun abandon(): Unit = blocking.abandon()
+
     /** Closes both halves; what was sent before is delivered. */
     override fun close(): Unit = blocking.close()
 
     public companion object {
+        /** Listens, takes one peer, and removes the name again. */
+        public suspend fun listen(name: String, block: ListenOptionsBuilder.() -> Unit = {}): Bus {
+            val options = ListenOptionsBuilder().apply(block).build()
+            return opening { Bus(dev.ramway.Bus.listen(name, options)) }
+        }
+
         /** Connects to a listener, and waits for one that is not there yet as long as the options say. */
         public suspend fun connect(name: String, block: ConnectOptionsBuilder.() -> Unit = {}): Bus {
             val options = ConnectOptionsBuilder().apply(block).build()
@@ -74,6 +86,15 @@ public class Listener internal constructor(
 
     /** The next connection, to be closed; waits for it on a thread of [kotlinx.coroutines.Dispatchers.IO]. */
     public suspend fun accept(): Bus = opening { Bus(blocking.accept()) }
+
+    /** The next connection if there is one now, else null; after a call that found none, one is wanted. */
+    public fun tryAccept(): Bus? = blocking.tryAccept()?.let { Bus(it) }
+
+    /** How many connectors were refused. */
+    public val refused: Long get() = blocking.refused()
+
+    /** Why the last one was. */
+    public val lastRefusal: dev.ramway.RamwayException? get() = blocking.lastRefusal().orElse(null)
 
     /** The connections, each the collector's to close. */
     public fun connections(): Flow<Bus> = flow {

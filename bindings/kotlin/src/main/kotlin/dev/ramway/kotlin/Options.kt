@@ -47,9 +47,12 @@ public class OptionsBuilder internal constructor() {
     public var waitMode: WaitMode = Options.DEFAULT.waitMode()
     public var membarrier: Boolean = true
 
+    /** -1: any. */
+    public var numaNode: Int = Options.DEFAULT.numaNode()
+
     internal fun build() = Options(
         capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout.java(), waitMode,
-        membarrier,
+        membarrier, numaNode,
     )
 }
 
@@ -60,11 +63,11 @@ public fun options(block: OptionsBuilder.() -> Unit): Options = OptionsBuilder()
 @RamwayDsl
 public class ConnectOptionsBuilder internal constructor() {
     public var timeout: Duration = ConnectOptions.DEFAULT.timeout().toKotlinDuration()
-    public var trustedUids: Set<Int> = emptySet()
+    public var allowUids: Set<Int> = emptySet()
     public var waitMode: WaitMode = ConnectOptions.DEFAULT.waitMode()
     public var membarrier: Boolean = true
 
-    internal fun build() = ConnectOptions(timeout.java(), trustedUids, waitMode, membarrier)
+    internal fun build() = ConnectOptions(timeout.java(), allowUids, waitMode, membarrier)
 }
 
 /** How to listen: the block of [Listener.bind]. What each property means: [ListenOptions]. */
@@ -79,9 +82,9 @@ public class ListenOptionsBuilder internal constructor() {
     /** In bytes. */
     public var align: Int = ListenOptions.DEFAULT.align()
 
-    /** Permission bits of the socket; 0 is 0600, or 0666 with [allowedUids]. */
+    /** Permission bits of the socket; 0 is 0600, or 0666 with [allowUids]. */
     public var mode: Int = ListenOptions.DEFAULT.mode()
-    public var allowedUids: Set<Int> = emptySet()
+    public var allowUids: Set<Int> = emptySet()
 
     /** How long a connector may take for each message of the handshake. */
     public var handshakeTimeout: Duration = ListenOptions.DEFAULT.handshakeTimeout().toKotlinDuration()
@@ -92,7 +95,7 @@ public class ListenOptionsBuilder internal constructor() {
     public var membarrier: Boolean = true
 
     internal fun build() = ListenOptions(
-        toPeer, fromPeer, align, mode, allowedUids, handshakeTimeout.java(), backlog, lockMemory, prefault, waitMode,
+        toPeer, fromPeer, align, mode, allowUids, handshakeTimeout.java(), backlog, lockMemory, prefault, waitMode,
         membarrier,
     )
 }

@@ -7,6 +7,7 @@ import dev.ramway.MessageCopy
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.map
+import kotlin.time.Duration
 
 /**
  * The receiving end of a ring; one per ring, in the whole system.
@@ -71,7 +72,7 @@ public class Receiver internal constructor(
     public fun tryRecv(): Message? = blocking.tryRecv()
 
     /** Up to [max] messages, those that are there, to be closed together; suspends while there is none. */
-    public suspend fun recvBatch(max: Int = 64): Batch = glance { blocking.tryRecvBatch(max) } ?: recvBatchLater(max)
+    public suspend fun recvBatch(max: Int = dev.ramway.Receiver.BATCH): Batch = glance { blocking.tryRecvBatch(max) } ?: recvBatchLater(max)
 
     private suspend fun recvBatchLater(max: Int): Batch {
         while (true) {
@@ -79,6 +80,12 @@ public class Receiver internal constructor(
             glance { blocking.tryRecvBatch(max) }?.let { return it }
         }
     }
+
+    /** Up to [max] messages if there are any now, else null. */
+    public fun tryRecvBatch(max: Int = dev.ramway.Receiver.BATCH): Batch? = blocking.tryRecvBatch(max)
+
+    /** Suspends until a living sender is attached; its epoch. TimedOut after [timeout]. */
+    public suspend fun waitForPeer(timeout: Duration = Duration.INFINITE): Int = peer(blocking, timeout)
 
     /** Suspends until there may be a message, or the sender is gone. */
     public suspend fun awaitMessage(): Unit = awaitCallback { blocking.whenReadable(it) }
@@ -100,7 +107,7 @@ public class Receiver internal constructor(
     }
 
     /** As [messages], up to [max] at a time, those that are there: one release and one emission for all of them. */
-    public fun batches(max: Int = 64): Flow<Batch> = flow {
+    public fun batches(max: Int = dev.ramway.Receiver.BATCH): Flow<Batch> = flow {
         while (true) {
             val batch = orEnd { blocking.tryRecvBatch(max) ?: recvBatch(max) } ?: break
             batch.use { emit(it) }

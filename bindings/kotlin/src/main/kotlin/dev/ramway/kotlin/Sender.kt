@@ -4,6 +4,7 @@ import dev.ramway.Slot
 import java.lang.foreign.MemorySegment
 import java.nio.ByteBuffer
 import java.util.OptionalLong
+import kotlin.time.Duration
 
 /**
  * The sending end of a ring; one per ring, in the whole system.
@@ -47,27 +48,39 @@ public class Sender internal constructor(
     /** The tag of the last message that is visible to receivers, by whichever sender; null before the first. */
     public val lastTag: Long? get() = blocking.lastTag().orNull()
 
+    /** [send] with tag 0. */
+    public suspend fun send(type: TypeId, data: ByteArray): Unit = send(type, 0, data)
+
     /** Sends a message; suspends while there is no room for it. */
-    public suspend fun send(type: TypeId, data: ByteArray, tag: Long = 0) {
-        while (!trySend(type, data, tag)) awaitRoom(data.size)
+    public suspend fun send(type: TypeId, tag: Long, data: ByteArray) {
+        while (!trySend(type, tag, data)) awaitRoom(data.size)
     }
+
+    /** [send] with tag 0. */
+    public suspend fun send(type: TypeId, data: ByteBuffer): Unit = send(type, 0, data)
 
     /** Sends what is between a buffer's position and limit, neither of which is changed; suspends while there is no room. */
-    public suspend fun send(type: TypeId, data: ByteBuffer, tag: Long = 0) {
-        while (!trySend(type, data, tag)) awaitRoom(data.remaining())
+    public suspend fun send(type: TypeId, tag: Long, data: ByteBuffer) {
+        while (!trySend(type, tag, data)) awaitRoom(data.remaining())
     }
 
+    /** [send] with tag 0. */
+    public suspend fun send(type: TypeId, data: MemorySegment): Unit = send(type, 0, data)
+
     /** Sends a message; suspends while there is no room for it. */
-    public suspend fun send(type: TypeId, data: MemorySegment, tag: Long = 0) {
+    public suspend fun send(type: TypeId, tag: Long, data: MemorySegment) {
         // Of one that is too long, the attempt says so.
-        while (!trySend(type, data, tag)) awaitRoom(data.byteSize().toInt())
+        while (!trySend(type, tag, data)) awaitRoom(data.byteSize().toInt())
     }
+
+    /** [send] with tag 0. */
+    public suspend fun send(type: TypeId, length: Int, fill: (Slot) -> Unit): Unit = send(type, 0, length, fill)
 
     /**
      * Sends a message of [length] bytes that [fill] writes where it lies in the ring; suspends while there is no room. What
      * [fill] throws is thrown, and nothing was sent.
      */
-    public suspend fun send(type: TypeId, length: Int, tag: Long = 0, fill: (Slot) -> Unit) {
+    public suspend fun send(type: TypeId, tag: Long, length: Int, fill: (Slot) -> Unit) {
         var slot = blocking.tryReserve(length)
         while (slot == null) {
             awaitRoom(length)
@@ -81,13 +94,25 @@ public class Sender internal constructor(
     }
 
     /** Sends a message if there is room now; false if the ring is full. */
-    public fun trySend(type: TypeId, data: ByteArray, tag: Long = 0): Boolean = blocking.trySend(type.value, tag, data)
+    public fun trySend(type: TypeId, data: ByteArray): Boolean = trySend(type, 0, data)
 
     /** Sends a message if there is room now; false if the ring is full. */
-    public fun trySend(type: TypeId, data: ByteBuffer, tag: Long = 0): Boolean = blocking.trySend(type.value, tag, data)
+    public fun trySend(type: TypeId, tag: Long, data: ByteArray): Boolean = blocking.trySend(type.value, tag, data)
 
     /** Sends a message if there is room now; false if the ring is full. */
-    public fun trySend(type: TypeId, data: MemorySegment, tag: Long = 0): Boolean = blocking.trySend(type.value, tag, data)
+    public fun trySend(type: TypeId, data: ByteBuffer): Boolean = trySend(type, 0, data)
+
+    /** Sends a message if there is room now; false if the ring is full. */
+    public fun trySend(type: TypeId, tag: Long, data: ByteBuffer): Boolean = blocking.trySend(type.value, tag, data)
+
+    /** Sends a message if there is room now; false if the ring is full. */
+    public fun trySend(type: TypeId, data: MemorySegment): Boolean = trySend(type, 0, data)
+
+    /** Sends a message if there is room now; false if the ring is full. */
+    public fun trySend(type: TypeId, tag: Long, data: MemorySegment): Boolean = blocking.trySend(type.value, tag, data)
+
+    /** Suspends until a living receiver is attached; its epoch. TimedOut after [timeout]. */
+    public suspend fun waitForPeer(timeout: Duration = Duration.INFINITE): Int = peer(blocking, timeout)
 
     /** Suspends until there may be room for a payload of this length, or the receiver is gone. */
     public suspend fun awaitRoom(length: Int): Unit = awaitCallback { blocking.whenWritable(length, it) }
@@ -123,3 +148,19 @@ public class Sender internal constructor(
 }
 
 private fun OptionalLong.orNull(): Long? = if (isPresent) asLong else null
+
+/**
+ * [use] for a stream that has to be whole: if [block] fails the role is given up by [Sender.abandon], and the receiver gets
+ * [dev.ramway.PeerDeadException] instead of an orderly end.
+ */
+public inline fun <R> Sender.useOrAbandon(block: (Sender) -> R): R {
+    try {
+        return block(this)
+    } catch (failure: Throwable) {
+        abandon()
+        throw failure
+    } finally {
+        // After an abandon this does nothing.
+        close()
+    }
+}

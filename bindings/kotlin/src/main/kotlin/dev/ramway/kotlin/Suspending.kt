@@ -8,6 +8,8 @@ import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.runInterruptible
 import kotlinx.coroutines.suspendCancellableCoroutine
 import kotlin.coroutines.resume
+import kotlin.time.Duration
+import kotlin.time.toJavaDuration
 
 /**
  * How often a call looks again before it suspends. A suspension costs a thread of the port's its sleep, and this
@@ -57,3 +59,7 @@ private inline fun <T> interruptible(block: () -> T): T =
         if (failure.kind() != ErrorKind.INTERRUPTED) throw failure
         throw InterruptedException(failure.message)
     }
+
+/** The wait for a peer, which is one of the kernel's. */
+internal suspend fun peer(end: dev.ramway.RingEnd, timeout: Duration): Int =
+    runInterruptible(Dispatchers.IO) { if (timeout.isInfinite()) end.waitForPeer() else end.waitForPeer(timeout.toJavaDuration()) }

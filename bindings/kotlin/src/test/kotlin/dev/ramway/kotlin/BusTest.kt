@@ -32,7 +32,7 @@ class BusTest {
                     peer.expect("ready")
                     for (length in 0..300) {
                         val bytes = ByteArray(length) { (it + length).toByte() }
-                        bus.send(type, bytes, tag = length.toLong())
+                        bus.send(type, length.toLong(), bytes)
                         withTimeout(20.seconds) { bus.recv() }.use {
                             assertEquals(type, it.type)
                             assertContentEquals(bytes, it.toByteArray())
@@ -51,13 +51,13 @@ class BusTest {
         Listener.bind(name).use { listener ->
             val server = launch(Dispatchers.Default) {
                 listener.connections().take(8).collect { bus ->
-                    launch { bus.use { it.messages().collect { m -> bus.send(m.type, m.toByteArray(), m.tag() + 1) } } }
+                    launch { bus.use { it.messages().collect { m -> bus.send(m.type, m.tag() + 1, m.toByteArray()) } } }
                 }
             }
             val answers = (0L until 8).map { i ->
                 async(Dispatchers.Default) {
                     Bus.connect(name) { timeout = 20.seconds }.use { bus ->
-                        bus.send(type, ByteArray(4), tag = i)
+                        bus.send(type, i, ByteArray(4))
                         bus.recv().use { it.tag() }
                     }
                 }

@@ -31,7 +31,7 @@ class FlowTest {
     private val type = TypeId(7)
 
     private fun RingPair.fill(count: Long) {
-        for (i in 0 until count) check(sender.trySend(type, ByteArray(8) { i.toByte() }, tag = i))
+        for (i in 0 until count) check(sender.trySend(type, i, ByteArray(8) { i.toByte() }))
     }
 
     @Test

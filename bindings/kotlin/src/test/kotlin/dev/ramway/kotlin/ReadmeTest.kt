@@ -26,7 +26,7 @@ import kotlin.time.Duration.Companion.seconds
 
 suspend fun produce() {
     Sender.openOrCreate("ticks") { capacity = 1.MiB }.use { tx ->
-        tx.send(TypeId(1), "any bytes".toByteArray(), tag = 7)
+        tx.send(TypeId(1), 7, "any bytes".toByteArray())
         // Written where the receiver reads it.
         tx.send(TypeId(2), length = 16) { slot ->
             slot.putLong(0, System.nanoTime())
@@ -64,14 +64,14 @@ suspend fun serve() {
 
 suspend fun ask(): Double =
     Bus.connect("prices") { timeout = 5.seconds }.use { bus ->
-        bus.send(TypeId(1), "EURUSD".toByteArray(), tag = 42)
+        bus.send(TypeId(1), 42, "EURUSD".toByteArray())
         bus.recv().use { it.getDouble(0) }
     }
 
 private suspend fun answer(bus: Bus, question: Message) {
     check(question.toByteArray().decodeToString() == "EURUSD")
     val price = ByteBuffer.allocate(8).order(ByteOrder.nativeOrder()).putDouble(0, 1.16)
-    bus.sender.send(question.type, price, question.tag())
+    bus.sender.send(question.type, question.tag(), price)
 }
 
 /** The README's programs are these, to the letter, and they run. */

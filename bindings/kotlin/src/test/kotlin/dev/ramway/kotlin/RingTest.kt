@@ -32,10 +32,10 @@ class RingTest {
     fun `what is sent is received, however it was given`() = runTest {
         ringPair().use { (tx, rx) ->
             val bytes = "hello".toByteArray()
-            tx.send(type, bytes, tag = 1)
-            tx.send(type, ByteBuffer.wrap(bytes), tag = 2)
-            tx.send(type, MemorySegment.ofArray(bytes), tag = 3)
-            tx.send(type, bytes.size, tag = 4) { slot -> slot.put(0, bytes) }
+            tx.send(type, 1, bytes)
+            tx.send(type, 2, ByteBuffer.wrap(bytes))
+            tx.send(type, 3, MemorySegment.ofArray(bytes))
+            tx.send(type, 4, bytes.size) { slot -> slot.put(0, bytes) }
             for (tag in 1L..4) {
                 rx.recv().use {
                     assertEquals(type, it.type)
@@ -53,7 +53,7 @@ class RingTest {
         ringPair().use { (tx, rx) ->
             assertFailsWith<IllegalStateException> { tx.send(type, 100) { error("no") } }
             assertNull(rx.tryRecv())
-            tx.send(type, ByteArray(0), tag = 9)
+            tx.send(type, 9, ByteArray(0))
             rx.recv().use { assertEquals(9, it.tag()) }
         }
     }
@@ -63,8 +63,8 @@ class RingTest {
         ringPair { capacity = 4.KiB }.use { (tx, rx) ->
             val payload = ByteArray(1000)
             var sent = 0
-            while (tx.trySend(type, payload, tag = sent.toLong())) sent++
-            val waiting = launch { tx.send(type, payload, tag = sent.toLong()) }
+            while (tx.trySend(type, sent.toLong(), payload)) sent++
+            val waiting = launch { tx.send(type, sent.toLong(), payload) }
             // The test's one thread is free: else this would never run.
             withContext(Dispatchers.Default) { Thread.sleep(50) }
             assertFalse(waiting.isCompleted)
@@ -78,7 +78,7 @@ class RingTest {
         ringPair { capacity = 16.KiB }.use { (tx, rx) ->
             val count = 100_000L
             val sender = launch(Dispatchers.Default) {
-                for (i in 0 until count) tx.send(type, 8, tag = i) { it.putLong(0, i * i) }
+                for (i in 0 until count) tx.send(type, i, 8) { it.putLong(0, i * i) }
                 tx.close()
             }
             val received = async(Dispatchers.Default) {
@@ -163,5 +163,39 @@ class RingTest {
             }
         }
         assertTrue(took < 5.seconds, "cancelled after $took")
+    }
+
+    @Test
+    fun `a scope that fails is no orderly end`() = runBlocking {
+        val name = "abandoned-${System.nanoTime()}"
+        Receiver.create(name).use { rx ->
+            assertFailsWith<IllegalStateException> {
+                Sender.open(name).useOrAbandon { tx ->
+                    tx.send(type, 1, ByteArray(3))
+                    error("in the middle of it")
+                }
+            }
+            rx.recv().use { assertEquals(1, it.tag()) }
+            assertFailsWith<dev.ramway.PeerDeadException> { rx.recv() }
+            assertEquals(3, Sender.open(name).useOrAbandon { it.send(type, ByteArray(3)); 3 })
+            rx.recvBatch().use { assertEquals(1, it.size()) }
+            assertFailsWith<ClosedException> { rx.recv() }
+        }
+    }
+
+    @Test
+    fun `a peer is waited for`() = runBlocking {
+        val name = "waited-${System.nanoTime()}"
+        Receiver.create(name).use { rx ->
+            assertFailsWith<dev.ramway.TimedOutException> { rx.waitForPeer(1.milliseconds) }
+            val waiting = async(Dispatchers.Default) { rx.waitForPeer() }
+            Sender.open(name).use { tx ->
+                assertEquals(1, waiting.await())
+                assertEquals(1, tx.waitForPeer(kotlin.time.Duration.ZERO))
+            }
+            // Cancelling ends it, and loses nothing.
+            assertFailsWith<TimeoutCancellationException> { withTimeout(20.milliseconds) { rx.waitForPeer() } }
+            assertEquals(null, runCatching { rx.tryRecv() }.getOrNull())
+        }
     }
 }
