@@ -91,11 +91,11 @@ final class AcceptQueue {
         }
     }
 
-    /** Whether to begin another handshake, with so many under way. A failure is told to somebody first, so none spins. */
-    boolean wants(int underWay, int most) {
+    /** Whether to take another connector. A failure is told to somebody first, so none spins. */
+    boolean wants(int most) {
         lock.lock();
         try {
-            return (asking > 0 || tried) && underWay + results.size() < most
+            return (asking > 0 || tried) && results.size() < most
                     && results.stream().noneMatch(result -> result.failure() != null);
         } finally {
             lock.unlock();

@@ -46,6 +46,8 @@ abstract class Half extends Gate {
     boolean sharedViews;
     /** When this handle last asked the system whether the peer lives, in whichever call. */
     private long looked = System.nanoTime();
+    /** The epoch of a peer that was seen to be gone, or 0: nobody attaches by it again. */
+    private volatile int gone;
     /** The peer was gone when somebody looked last, also from another thread: look again at once. */
     private volatile boolean suspect;
 
@@ -205,7 +207,11 @@ abstract class Half extends Gate {
             return fail(ErrorKind.CLOSED);
         }
         // And a successor takes the lock before it clears the flag of that close.
-        return link.peerAlive(role) ? null : fail(ErrorKind.PEER_DEAD);
+        if (link.peerAlive(role)) {
+            return null;
+        }
+        gone = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
+        return fail(ErrorKind.PEER_DEAD);
     }
 
     /** Whether the peer has closed in an orderly way, and that is news. */
@@ -303,9 +309,16 @@ abstract class Half extends Gate {
     /** The epoch of a peer that is attached, has not closed and lives; 0: none is. One system call. */
     private int livingPeer() {
         int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
-        boolean there = epoch != 0 && (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) == 0
-                && at.link.peerAlive(role);
-        return there ? Words.getIntAcquire(peer + Layout.ROLE_EPOCH) : 0;
+        if (epoch == 0) {
+            return 0;
+        }
+        if ((Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0 || !at.link.peerAlive(role)) {
+            gone = epoch;
+            return 0;
+        }
+        // A successor has its lock before it says so, and until then the words are those of the one before it.
+        epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
+        return epoch != gone ? epoch : 0;
     }
 
     /** {@link #livingPeer}, or why there will be none. */

@@ -64,6 +64,9 @@ final class Handshake {
         int type = b.getInt(0x10);
         int status = b.getInt(0x14);
         if (type == Type.REFUSE.number() && expected == Type.WELCOME) {
+            if (status == ErrorKind.NO_SPACE.number()) {
+                throw Errors.of(ErrorKind.NO_SPACE, "the listener refused: it has no memory or descriptors left (NoSpace)");
+            }
             throw statusError(status, "the listener refused");
         }
         int major = Short.toUnsignedInt(b.getShort(0x0C));

@@ -13,7 +13,8 @@ import java.util.concurrent.locks.ReentrantLock;
  * Accepts connectors, each with a {@link Bus} of its own memory. Safe for any number of threads.
  *
  * <p>A connector that is silent, breaks the handshake or is another user's is refused and does not disturb the others: up
- * to 64 handshakes run side by side, on one daemon thread of the listener's. They begin when somebody asks for a bus;
+ * to 64 handshakes run side by side, on one daemon thread of the listener's; for one more, the connector that has been silent the
+ * longest is refused. They begin when somebody asks for a bus;
  * until then connectors wait. It listens until {@link #close}, or until it is forgotten and collected.
  */
 public final class Listener implements AutoCloseable {
@@ -53,7 +54,7 @@ public final class Listener implements AutoCloseable {
             int alarm = Errors.checked(Poll.alarm(), "making an eventfd");
             undo.add(() -> Files.close(alarm));
             queue = new AcceptQueue(alarm);
-            Serve serve = new Serve(name, spec, options, onlyOne, socket, alarm, queue);
+            Serve serve = new Serve(name, spec, options, onlyOne, socket, alarm, queue, place);
             Thread.ofPlatform().daemon().name("ramway-listener " + name).start(serve);
             rest = new Rest(place, link, socket, alarm, queue, serve);
             cleanable = Forgotten.watch(this, rest);
@@ -215,7 +216,7 @@ public final class Listener implements AutoCloseable {
 
     private static void leave(Place place, int socket) {
         try {
-            place.clear();
+            place.leave();
         } finally {
             Files.close(socket);
         }

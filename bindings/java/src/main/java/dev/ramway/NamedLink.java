@@ -185,7 +185,8 @@ final class NamedLink implements Link {
             SegmentFile.Page page = SegmentFile.readPage(lock);
             Header header = Header.check(page.bytes(), page.fileSize());
             if (!Undelivered.mustStay(page.bytes(), header)) {
-                removeSegment(dir, file, header.kind());
+                // A listener has taken its socket away itself, and only its own.
+                removeName(dir, file);
             }
         } catch (RamwayException e) {
             // What cannot be judged stays.
@@ -193,29 +194,26 @@ final class NamedLink implements Link {
         }
     }
 
-    /** Unlinks a segment's name, and a dead listener's socket with it. The caller holds byte 0 exclusively. */
+    /**
+     * Unlinks a dead segment's name, and with a listener's a socket that nobody listens at. The caller holds byte 0 exclusively.
+     */
     static void removeSegment(int dir, String file, int kind) {
         if (kind == Layout.KIND_LISTENER) {
-            removeSocket(dir, SegmentName.socketOf(file));
+            try {
+                DeadSocket.remove(dir, SegmentName.socketOf(file));
+            } catch (SysException e) {
+                // The segment goes without it.
+                removeName(dir, file);
+                return;
+            }
         }
+        removeName(dir, file);
+    }
+
+    private static void removeName(int dir, String file) {
         int result = Files.unlink(dir, file);
         if (result != 0 && result != -Errno.ENOENT) {
             throw Errors.os(-result, "removing the dead segment");
-        }
-    }
-
-    private static void removeSocket(int dir, String socket) {
-        try {
-            Stat stat = Files.statAt(dir, socket);
-            if (stat == null || !stat.isSocket()) {
-                return;
-            }
-        } catch (SysException e) {
-            return;
-        }
-        int result = Files.unlink(dir, socket);
-        if (result != 0 && result != -Errno.ENOENT) {
-            throw Errors.os(-result, "removing the dead socket");
         }
     }
 }

@@ -1,6 +1,7 @@
 package dev.ramway;
 
 import dev.ramway.sys.Errno;
+import dev.ramway.sys.FileId;
 import dev.ramway.sys.Files;
 import dev.ramway.sys.Sockets;
 import dev.ramway.sys.Stat;
@@ -8,15 +9,20 @@ import dev.ramway.sys.SysException;
 
 /**
  * Where a listener is: its socket, and the segment whose lock says that it lives, in a directory that is held open. For a
- * plain name that is the segment's, the socket is NAME.sock beside it; a path is the socket's, and the segment is PATH.lock.
+ * plain name that is the segment's, the socket is NAME.sock beside it; a path is the socket's, and the segment is PATH.lock, or
+ * NAME where the path is that of a named listener's socket.
  */
 final class Place implements AutoCloseable {
+    private static final String SOCKET = ".sock";
+
     private final SegmentName directory;
     /** The segment as a name or path to be created. */
     final String segment;
     /** The names in the directory. */
     private final String segmentFile;
     private final String socketFile;
+    /** Which file {@link #listen} made. */
+    private FileId bound;
 
     private Place(SegmentName directory, String segment, String segmentFile, String socketFile) {
         this.directory = directory;
@@ -32,8 +38,30 @@ final class Place implements AutoCloseable {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a listener's name must not end in .lock");
         }
         SegmentName at = SegmentName.resolve(text, create);
-        return isPath ? new Place(at, text + ".lock", at.file + ".lock", at.file)
-                : new Place(at, text, at.file, at.file + ".sock");
+        if (!isPath) {
+            return new Place(at, text, at.file, at.file + SOCKET);
+        }
+        String name = at.file.endsWith(SOCKET) ? at.file.substring(0, at.file.length() - SOCKET.length()) : "";
+        if (SegmentName.isValid(name) && !name.endsWith(".lock") && isRamwayDirectory(at.dir)) {
+            // The path of a named listener's socket: it meets that name at the same lock.
+            return new Place(at, text.substring(0, text.length() - SOCKET.length()), name, at.file);
+        }
+        return new Place(at, text + ".lock", at.file + ".lock", at.file);
+    }
+
+    /** Whether this is the directory that plain names stand in, however it was written. */
+    private static boolean isRamwayDirectory(int dir) {
+        int root = Files.openDir(SegmentName.directory(), true);
+        if (root < 0) {
+            return false;
+        }
+        try {
+            return Files.stat(dir).id().equals(Files.stat(root).id());
+        } catch (SysException e) {
+            return false;
+        } finally {
+            Files.close(root);
+        }
     }
 
     @Override
@@ -64,27 +92,55 @@ final class Place implements AutoCloseable {
     }
 
     /**
-     * Removes a dead listener's socket. The caller holds the listener's lock. Anything that is not a socket stays and is an
-     * error.
+     * Removes a dead listener's socket. The caller holds the listener's lock. Anything else stays and is an error: what is no
+     * socket, and one that a program listens at which does not hold that lock.
      */
     void clear() {
-        Stat stat;
+        DeadSocket.Found found;
         try {
-            stat = Files.statAt(directory.dir, socketFile);
+            found = DeadSocket.remove(directory.dir, socketFile);
         } catch (SysException e) {
             throw Errors.os(e, "looking at " + socketPath());
         }
-        if (stat == null) {
+        switch (found) {
+            case NOT_A_SOCKET -> throw Errors.fail(ErrorKind.ALREADY_EXISTS,
+                    "%s is %s, not a socket; it is left as it is: move it or pick another name", socketPath(), described());
+            case ALIVE -> throw taken();
+            case FORBIDDEN -> throw Errors.fail(ErrorKind.PERMISSION_DENIED,
+                    "%s is another user's socket; it is left as it is: remove it, or pick another name", socketPath());
+            default -> { }
+        }
+    }
+
+    private String described() {
+        try {
+            Stat stat = Files.statAt(directory.dir, socketFile);
+            return stat == null ? "gone" : stat.describe();
+        } catch (SysException e) {
+            return "something";
+        }
+    }
+
+    private RamwayException taken() {
+        return Errors.fail(ErrorKind.ALREADY_EXISTS,
+                "%s: a program that does not hold Ramway's lock is listening there; stop it, or pick another name", socketPath());
+    }
+
+    /** Removes the socket of {@link #listen}, if the name still leads to it. While it is open: its number is its own. */
+    void leave() {
+        if (bound == null) {
             return;
         }
-        if (!stat.isSocket()) {
-            throw Errors.fail(ErrorKind.ALREADY_EXISTS,
-                    "%s is %s, not a socket; it is left as it is: move it or pick another name", socketPath(), stat.describe());
+        try {
+            DeadSocket.unlink(directory.dir, socketFile, bound);
+        } catch (SysException e) {
+            throw Errors.os(e, "removing " + socketPath());
         }
-        int error = -Files.unlink(directory.dir, socketFile);
-        if (error != 0 && error != Errno.ENOENT) {
-            throw Errors.os(error, "removing the dead socket " + socketPath());
-        }
+    }
+
+    /** A descriptor that can be let go where there is no other. */
+    int reserve() {
+        return Files.dup(directory.dir);
     }
 
     /** A listening socket, at a name that is absent, with exactly these permission bits. */
@@ -93,7 +149,11 @@ final class Place implements AutoCloseable {
         int fd = Errors.checked(Sockets.stream(), "making a socket");
         try {
             Errors.checked(Sockets.modeBeforeBind(fd, mode), "setting the mode of a socket");
-            Errors.checked(Sockets.bind(fd, path), "binding " + socketPath());
+            int result = Sockets.bind(fd, path);
+            if (result == -Errno.EADDRINUSE) {
+                throw taken();
+            }
+            Errors.checked(result, "binding " + socketPath());
             bound(fd, mode, backlog);
             return fd;
         } catch (Throwable t) {
@@ -107,11 +167,17 @@ final class Place implements AutoCloseable {
         if (result == -Errno.ENOTSOCK) {
             throw Errors.fail(ErrorKind.ALREADY_EXISTS, "somebody replaced the socket %s, which was just bound", socketPath());
         }
+        try {
+            Stat stat = Files.statAt(directory.dir, socketFile);
+            bound = stat == null ? null : stat.id();
+        } catch (SysException e) {
+            result = -e.errno();
+        }
         if (result == 0) {
             result = Sockets.listen(fd, backlog);
         }
         if (result < 0) {
-            Files.unlink(directory.dir, socketFile);
+            leave();
             throw Errors.os(-result, "listening at " + socketPath());
         }
     }

@@ -1,6 +1,7 @@
 package dev.ramway;
 
 import dev.ramway.sys.Errno;
+import dev.ramway.sys.Files;
 import dev.ramway.sys.Libc;
 import dev.ramway.sys.Poll;
 import dev.ramway.sys.Sockets;
@@ -17,6 +18,8 @@ final class Serve implements Runnable {
     static final int HANDSHAKES_MAX = 64;
 
     private static final int ECONNABORTED = 103;
+    /** After a failure for want of descriptors, in ns. */
+    private static final long PAUSE = 100_000_000;
 
     private final String name;
     private final Spec spec;
@@ -34,9 +37,16 @@ final class Serve implements Runnable {
     private final CountDownLatch ended = new CountDownLatch(1);
     /** Somebody was told to be welcome, and has not failed. Counts where only one is to be. */
     private boolean welcomed;
+    private final Place place;
+    /** A descriptor of nothing that matters, to be let go where there is no other. */
+    private int reserve;
+    /** Accepting has failed, at that time. */
+    private boolean pausing;
+    private long failed;
 
     /** The caller keeps the descriptors, and closes them after {@link #awaitEnd}. */
-    Serve(String name, Spec spec, ListenOptions options, boolean onlyOne, int socket, int alarm, AcceptQueue queue) {
+    Serve(String name, Spec spec, ListenOptions options, boolean onlyOne, int socket, int alarm, AcceptQueue queue,
+            Place place) {
         this.name = name;
         this.spec = spec;
         this.options = options;
@@ -45,6 +55,8 @@ final class Serve implements Runnable {
         this.socket = socket;
         this.alarm = alarm;
         this.queue = queue;
+        this.place = place;
+        reserve = place.reserve();
         patience = RingEnd.nanos(options.handshakeTimeout());
     }
 
@@ -99,6 +111,9 @@ final class Serve implements Runnable {
             for (Handshaking h : underWay) {
                 close(h);
             }
+            if (reserve >= 0) {
+                Files.close(reserve);
+            }
             ended.countDown();
         }
     }
@@ -106,8 +121,13 @@ final class Serve implements Runnable {
     private void round() {
         poll.clear();
         int woken = poll.add(alarm);
-        int connected = queue.wants(underWay.size(), HANDSHAKES_MAX) ? poll.add(socket) : -1;
         long limit = Long.MAX_VALUE;
+        if (pausing) {
+            long left = PAUSE - (System.nanoTime() - failed);
+            pausing = left > 0;
+            limit = pausing ? left : limit;
+        }
+        int connected = !pausing && queue.wants(HANDSHAKES_MAX) && hasRoom() ? poll.add(socket) : -1;
         for (Handshaking h : underWay) {
             // A peer in line that hangs up is found out when its turn comes.
             h.index = h.inLine ? -1 : poll.add(h.end.socket());
@@ -139,7 +159,8 @@ final class Serve implements Runnable {
     }
 
     private void acceptAll() {
-        while (queue.wants(underWay.size(), HANDSHAKES_MAX)) {
+        // Those that are under way have their turn as well.
+        for (int taken = 0; taken < HANDSHAKES_MAX && queue.wants(HANDSHAKES_MAX) && hasRoom(); taken++) {
             int fd = Sockets.accept(socket);
             if (fd == -Errno.EAGAIN) {
                 return;
@@ -147,6 +168,10 @@ final class Serve implements Runnable {
             // A connector that is gone already is not the listener's failure.
             if (fd == -Errno.EINTR || fd == -ECONNABORTED) {
                 continue;
+            }
+            if (fd == -Errno.EMFILE || fd == -Errno.ENFILE) {
+                refuseAll(-fd);
+                return;
             }
             try {
                 if (fd < 0) {
@@ -159,7 +184,13 @@ final class Serve implements Runnable {
         }
     }
 
+    /** Whether another connector can be taken: not where all that are under way wait for their turn. */
+    private boolean hasRoom() {
+        return underWay.size() < HANDSHAKES_MAX || underWay.stream().anyMatch(h -> !h.inLine);
+    }
+
     private void begin(BusEnd end) {
+        makeRoom();
         Handshaking h = new Handshaking(end);
         underWay.add(h);
         try {
@@ -167,7 +198,69 @@ final class Serve implements Runnable {
         } catch (RamwayException e) {
             refuse(h, e);
             queue.refuse(e);
+            return;
         }
+        // What it has said already is no reason to take it for a silent one.
+        step(h);
+    }
+
+    /** Ends the handshake of the connector that has been silent the longest, where there are as many as there may be. */
+    private void makeRoom() {
+        while (underWay.size() >= HANDSHAKES_MAX) {
+            Handshaking oldest = oldest(Handshake.Type.HELLO);
+            if (oldest != null) {
+                // A last look at what has come.
+                step(oldest);
+                if (!underWay.contains(oldest) || oldest.expected != Handshake.Type.HELLO || oldest.inLine) {
+                    continue;
+                }
+            } else {
+                oldest = oldest(Handshake.Type.ACK);
+            }
+            if (oldest == null) {
+                return;
+            }
+            fail(oldest, Errors.fail(ErrorKind.TIMED_OUT, "%d handshakes were under way, and this connector was silent the longest",
+                    HANDSHAKES_MAX));
+        }
+    }
+
+    private Handshaking oldest(Handshake.Type expected) {
+        Handshaking oldest = null;
+        for (Handshaking h : underWay) {
+            if (h.expected == expected && !h.inLine && (oldest == null || h.since - oldest.since < 0)) {
+                oldest = h;
+            }
+        }
+        return oldest;
+    }
+
+    /** Tells everybody in the backlog that there is no descriptor for them, one after the other by the one in reserve. */
+    private void refuseAll(int errno) {
+        while (reserve >= 0) {
+            Files.close(reserve);
+            int fd = Sockets.accept(socket);
+            if (fd >= 0) {
+                try {
+                    Handshake.send(fd, Handshake.Type.REFUSE, ErrorKind.NO_SPACE, 0, -1);
+                } catch (RamwayException gone) {
+                    queue.refuse(gone);
+                } finally {
+                    Files.close(fd);
+                }
+            }
+            reserve = place.reserve();
+            if (fd < 0 && fd != -Errno.EINTR && fd != -ECONNABORTED) {
+                break;
+            }
+        }
+        if (reserve < 0) {
+            reserve = place.reserve();
+        }
+        pausing = true;
+        failed = System.nanoTime();
+        queue.offer(null, Errors.os(errno, "accepting a connection; those that waited were told. Raise the limit of descriptors "
+                + "(ulimit -n, RLIMIT_NOFILE), or close what is not needed"));
     }
 
     /** Takes what a connector said, or what it did not say in time. */
@@ -217,7 +310,8 @@ final class Serve implements Runnable {
         } catch (RamwayException e) {
             // This side's: whoever calls accept is to know.
             welcomed = false;
-            refuse(h, e);
+            int errno = e.errno().orElse(0);
+            refuse(h, errno == Errno.EMFILE || errno == Errno.ENFILE ? Errors.of(ErrorKind.NO_SPACE, e.detail()) : e);
             queue.offer(null, e);
             return;
         }
