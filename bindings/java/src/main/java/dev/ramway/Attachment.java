@@ -2,6 +2,7 @@ package dev.ramway;
 
 import dev.ramway.sys.Files;
 import dev.ramway.sys.Mapping;
+import dev.ramway.sys.Stat;
 import dev.ramway.sys.SysException;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
@@ -79,6 +80,78 @@ final class Attachment {
                 Files.close(opened.fd());
             }
         }
+    }
+
+    /** Takes a role of the ring behind a descriptor, which stays the caller's. */
+    static Attachment descriptor(int fd, Options options, Role role) {
+        String name = "descriptor " + fd;
+        try {
+            Errors.checkPlatform();
+            options.check(How.OPEN);
+            return taken(fd, options, role, name);
+        } catch (RamwayException e) {
+            throw Errors.about(e, "attaching to the ring of", name);
+        }
+    }
+
+    private static Attachment taken(int fd, Options options, Role role, String name) {
+        Geometry g = unnamed(fd, options);
+        // A description of its own, for the locks: a duplicate would share those of everybody who inherited it.
+        int lock = reopened(fd);
+        NamedLink link = NamedLink.unnamed(lock);
+        Attachment made = null;
+        int file = -1;
+        try {
+            link.take(role, options);
+            // And one for the mapping, which would keep the locks alive.
+            file = reopened(fd);
+            made = map(file, Layout.BLOCK0, g, link, role, options, name);
+            return made;
+        } finally {
+            if (file >= 0) {
+                Files.close(file);
+            }
+            if (made == null) {
+                link.close();
+            }
+        }
+    }
+
+    private static int reopened(int fd) {
+        return Errors.checked(Files.reopen(fd), "opening " + Files.procPath(fd) + " once more (is /proc mounted?)");
+    }
+
+    /** Checks what a descriptor leads to, as of any segment. */
+    private static Geometry unnamed(int fd, Options options) {
+        try {
+            Stat stat = Files.stat(fd);
+            if (!stat.isRegular()) {
+                throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "this is %s, not the memory of a ring", stat.describe());
+            }
+            if (stat.links() != 0) {
+                throw Errors.of(ErrorKind.INVALID_ARGUMENT, "this descriptor leads to a file that has a name: open the ring by its name");
+            }
+        } catch (SysException e) {
+            throw Errors.os(e, "looking at the descriptor");
+        }
+        SegmentFile.checkFileSystem(fd, false);
+        SegmentFile.Page page = SegmentFile.readPage(fd);
+        Header header = Header.check(page.bytes(), page.fileSize());
+        if (header.kind() != Layout.KIND_RING) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "this is a %s, not a ring", Layout.kindName(header.kind()));
+        }
+        Geometry g = header.blocks()[0];
+        if (options.capacity() != 0 || options.align() != 0) {
+            Geometry wanted = Spec.ring(options.capacity() == 0 ? g.capacity() : options.capacity(), options.align(),
+                    Memory.granule(options)).blocks()[0];
+            if (g.capacity() != wanted.capacity()) {
+                throw differs("capacity", wanted.capacity(), g.capacity());
+            }
+            if (options.align() != 0 && g.align() != wanted.align()) {
+                throw differs("alignment", wanted.align(), g.align());
+            }
+        }
+        return g;
     }
 
     private static RamwayException differs(String what, long wanted, long found) {

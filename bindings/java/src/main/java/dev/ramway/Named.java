@@ -48,29 +48,36 @@ final class Named {
      */
     Segment open() {
         String tried = how.verb() + " the " + Layout.kindName(kind);
-        long start = System.nanoTime();
-        long timeout = RingEnd.nanos(options.timeout());
-        long pause = PAUSE_MIN;
         Birth birth = new Birth(this);
         try {
-            while (true) {
-                try {
-                    return attempt(birth);
-                } catch (Later again) {
-                    long limit = again.race ? Math.max(timeout, RACE_NANOS) : timeout;
-                    long left = limit - (System.nanoTime() - start);
-                    if (left <= 0) {
-                        throw again.error;
-                    }
-                    sleep(Math.min(pause, left));
-                    pause = Math.min(2 * pause, PAUSE_MAX);
-                }
-            }
+            return retry(RingEnd.nanos(options.timeout()), () -> attempt(birth));
         } catch (RamwayException e) {
             throw Errors.about(e, tried, name);
         } finally {
             birth.drop();
             stopWaiting();
+        }
+    }
+
+    /** Something that may have to be tried again. */
+    interface Attempt<T> {
+        T make() throws Later;
+    }
+
+    /** What the first attempt gives that is not to be made again, within so many nanoseconds. */
+    static <T> T retry(long timeout, Attempt<T> attempt) {
+        long start = System.nanoTime();
+        for (long pause = PAUSE_MIN;; pause = Math.min(2 * pause, PAUSE_MAX)) {
+            try {
+                return attempt.make();
+            } catch (Later again) {
+                long limit = again.race ? Math.max(timeout, RACE_NANOS) : timeout;
+                long left = limit - (System.nanoTime() - start);
+                if (left <= 0) {
+                    throw again.error;
+                }
+                sleep(Math.min(pause, left));
+            }
         }
     }
 

@@ -36,6 +36,11 @@ final class NamedLink implements Link {
     /** Byte 0 was never taken, so that there is nothing to let go. */
     private boolean idle;
 
+    /** Of a segment that never had a name: nobody removes it, the kernel takes it with its last descriptor. */
+    static NamedLink unnamed(int lock) {
+        return new NamedLink(lock, -1, "", null);
+    }
+
     NamedLink(int lock, int dir, String file, FileId id) {
         this.lock = lock;
         this.dir = dir;
@@ -109,9 +114,19 @@ final class NamedLink implements Link {
             idle = true;
             throw Later.raced("somebody was removing the segment");
         }
-        if (!SegmentFile.leadsTo(name.dir, name.file, id)) {
+        if (name != null && !SegmentFile.leadsTo(name.dir, name.file, id)) {
             throw Later.raced("the name changed hands while it was opened");
         }
+    }
+
+    /** Locks byte 0 and a role of a ring without a name, waiting for it as the options say. */
+    void take(Role role, Options options) {
+        Named.retry(RingEnd.nanos(options.timeout()), () -> {
+            idle = false;
+            use(null);
+            takeRole(role.lockByte(), Layout.KIND_RING);
+            return this;
+        });
     }
 
     @Override
@@ -126,7 +141,7 @@ final class NamedLink implements Link {
     @Override
     public boolean vanished() {
         try {
-            return Files.stat(lock).links() == 0;
+            return id != null && Files.stat(lock).links() == 0;
         } catch (SysException e) {
             return false;
         }
@@ -150,7 +165,7 @@ final class NamedLink implements Link {
             // Released first and then tried: if two that leave at once both tried to turn their shared lock into an
             // exclusive one, both would fail and the name would stay.
             Lock.unlock(lock, BYTE_IN_USE);
-            if (tryAlone()) {
+            if (id != null && tryAlone()) {
                 removeIfDone();
             }
         }
@@ -173,7 +188,9 @@ final class NamedLink implements Link {
     void letGo() {
         Lock.unlock(lock, BYTE_IN_USE);
         Files.close(lock);
-        Files.close(dir);
+        if (dir >= 0) {
+            Files.close(dir);
+        }
     }
 
     /** Only while alone (byte 0 held exclusively): removes the name if nothing needs it any more. */

@@ -53,7 +53,10 @@ public final class Receiver extends Consumer {
     }
 
     private static Receiver attach(String name, How how, Options options) {
-        Attachment a = Attachment.named(name, how, options, Role.CONSUMER);
+        return made(Attachment.named(name, how, options, Role.CONSUMER), options);
+    }
+
+    private static Receiver made(Attachment a, Options options) {
         Receiver made = null;
         try {
             made = new Receiver(a, options);
@@ -107,6 +110,29 @@ public final class Receiver extends Consumer {
      */
     public static Receiver open(String name, Options options) {
         return named(name, How.OPEN, options);
+    }
+
+    /**
+     * The receiver of the ring behind a descriptor that this process made by {@link Ring#unnamed(Options)} or has inherited; it stays the
+     * caller's, and is needed no more after this.
+     *
+     * @param fd the descriptor
+     * @return the end
+     */
+    public static Receiver fromFd(int fd) {
+        return fromFd(fd, Options.DEFAULT);
+    }
+
+    /**
+     * {@link #fromFd(int)} with options.
+     *
+     * @param fd the descriptor
+     * @param options how
+     * @return the end
+     * @throws RamwayException INVALID_ARGUMENT if it leads to something else; BUSY if the role is taken; ABI_MISMATCH, CORRUPT
+     */
+    public static Receiver fromFd(int fd, Options options) {
+        return Forgotten.freeingSpace(() -> made(Attachment.descriptor(fd, options, Role.CONSUMER), options));
     }
 
     /**

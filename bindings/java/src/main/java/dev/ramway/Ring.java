@@ -51,6 +51,73 @@ public final class Ring {
         }
     }
 
+    /**
+     * A ring without a name, for a child process. Its memory goes with the last descriptor and the last end.
+     *
+     * <p>A child that Java starts inherits no descriptors but three, so its standard input carries it:
+     * {@code new ProcessBuilder(...).redirectInput(ring.file())}, and in the child {@code Receiver.fromFd(0)}.
+     */
+    public static final class Unnamed implements AutoCloseable {
+        private final int fd;
+        private final java.lang.ref.Cleaner.Cleanable rest;
+
+        private Unnamed(int fd) {
+            this.fd = fd;
+            rest = Forgotten.watch(this, () -> Files.close(fd));
+        }
+
+        /** {@return the descriptor, close-on-exec, good until {@link #close}} */
+        public int fd() {
+            return fd;
+        }
+
+        /** {@return a path to it, good in this process until {@link #close}: to be read only, because a program that writes to it truncates it} */
+        public java.io.File file() {
+            return new java.io.File(Files.procPath(fd));
+        }
+
+        /** Closes the descriptor. Ends that were made of it live on. */
+        @Override
+        public void close() {
+            rest.clean();
+        }
+    }
+
+    /**
+     * {@return a ring without a name, whose descriptor can be handed to a child: {@link Unnamed}} No role is taken.
+     *
+     * @param options of it: capacity, align, numaNode
+     */
+    public static Unnamed unnamed(Options options) {
+        Errors.checkPlatform();
+        try {
+            options.check(How.CREATE);
+            return Forgotten.freeingSpace(() -> new Unnamed(memory(options)));
+        } catch (RamwayException e) {
+            throw Errors.about(e, "making a ring without a name", "");
+        }
+    }
+
+    private static int memory(Options options) {
+        long capacity = options.capacity() == 0 ? Layout.DEFAULT_CAPACITY : options.capacity();
+        Spec spec = Spec.ring(capacity, options.align(), Memory.granule(options)).named(false);
+        int fd = Errors.checked(Memfd.unsealed("ramway-ring"), "making memory");
+        boolean done = false;
+        try {
+            Memory.allocate(fd, spec, options.numaNode());
+            Errors.checked(Files.truncate(fd, spec.size()), "sizing the memory");
+            Files.writeAt(fd, Header.format(spec), 0);
+            done = true;
+            return fd;
+        } catch (SysException e) {
+            throw Errors.os(e, "writing the header page");
+        } finally {
+            if (!done) {
+                Files.close(fd);
+            }
+        }
+    }
+
     private static Pair make(Options options) {
         if (options.hugePages()) {
             throw Errors.fail(ErrorKind.UNSUPPORTED, "hugePages is for named rings");

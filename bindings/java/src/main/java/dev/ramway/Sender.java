@@ -43,7 +43,10 @@ public final class Sender extends Producer {
     }
 
     private static Sender attach(String name, How how, Options options) {
-        Attachment a = Attachment.named(name, how, options, Role.PRODUCER);
+        return made(Attachment.named(name, how, options, Role.PRODUCER), options);
+    }
+
+    private static Sender made(Attachment a, Options options) {
         Sender made = null;
         try {
             made = new Sender(a, options);
@@ -101,6 +104,29 @@ public final class Sender extends Producer {
      */
     public static Sender open(String name, Options options) {
         return named(name, How.OPEN, options);
+    }
+
+    /**
+     * The sender of the ring behind a descriptor that this process made by {@link Ring#unnamed(Options)} or has inherited; it stays the
+     * caller's, and is needed no more after this.
+     *
+     * @param fd the descriptor
+     * @return the end
+     */
+    public static Sender fromFd(int fd) {
+        return fromFd(fd, Options.DEFAULT);
+    }
+
+    /**
+     * {@link #fromFd(int)} with options.
+     *
+     * @param fd the descriptor
+     * @param options how
+     * @return the end
+     * @throws RamwayException INVALID_ARGUMENT if it leads to something else; BUSY if the role is taken; ABI_MISMATCH, CORRUPT
+     */
+    public static Sender fromFd(int fd, Options options) {
+        return Forgotten.freeingSpace(() -> made(Attachment.descriptor(fd, options, Role.PRODUCER), options));
     }
 
     /**

@@ -60,7 +60,9 @@ final class Undelivered {
             }
             Words words = Words.of(page, i);
             if (words.hasMessages(header.blocks()[i])) {
-                return count(fd, header.blocks()[i], words.tail(), words.head());
+                Count counted = count(fd, header.blocks()[i], words.tail(), words.head());
+                return counted.damage() != null ? counted.damage()
+                        : String.format("it holds %d undelivered messages (%d bytes)", counted.messages(), counted.bytes());
             }
             if (words.unseenClose()) {
                 return "it holds the end of a stream that no receiver has seen";
@@ -70,13 +72,24 @@ final class Undelivered {
     }
 
     /**
+     * What was counted.
+     *
+     * @param damage what contradicts itself, in words; null if nothing does
+     */
+    record Count(long messages, long bytes, String damage) {
+        private static Count damaged(String damage) {
+            return new Count(0, 0, "it is damaged: " + damage);
+        }
+    }
+
+    /**
      * Walks the frames from head to tail, believing no length, and says how many there are. It reads the file in pieces of
      * at most a MiB: no mapping, so a truncated file is an error and not a signal.
      */
-    private static String count(int fd, Geometry g, long tail, long head) {
+    static Count count(int fd, Geometry g, long tail, long head) {
         if (!Layout.positionsAgree(tail, head, g.capacity(), g.align())) {
-            return String.format("it is damaged: the positions %s and %s contradict each other", Long.toUnsignedString(head),
-                    Long.toUnsignedString(tail));
+            return Count.damaged(String.format("the positions %s and %s contradict each other", Long.toUnsignedString(head),
+                    Long.toUnsignedString(tail)));
         }
         byte[] window = new byte[(int) Math.min(1 << 20, g.capacity())];
         ByteBuffer frames = ByteBuffer.wrap(window).order(ByteOrder.LITTLE_ENDIAN);
@@ -96,19 +109,19 @@ final class Undelivered {
                     throw Errors.os(e, "reading the ring");
                 }
                 if (filled < Layout.FRAME_HEADER) {
-                    return "it is damaged: the file ends before the frame at " + at;
+                    return Count.damaged("the file ends before the frame at " + at);
                 }
                 base = at;
             }
             long length = Integer.toUnsignedLong(frames.getInt((int) (at - base)));
             long size = Layout.frameSize(length, g.align());
             if (length > Layout.MESSAGE_MAX || size > pending - done) {
-                return String.format("it is damaged: the frame at %d claims %d bytes, %d are published", at, length, pending - done);
+                return Count.damaged(String.format("the frame at %d claims %d bytes, %d are published", at, length, pending - done));
             }
             messages++;
             bytes += length;
             done += size;
         }
-        return String.format("it holds %d undelivered messages (%d bytes)", messages, bytes);
+        return new Count(messages, bytes, null);
     }
 }

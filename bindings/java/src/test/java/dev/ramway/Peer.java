@@ -83,12 +83,7 @@ final class Peer implements AutoCloseable {
 
     private static Peer start(List<String> before, String compilers, String program, Map<String, String> environment,
             String... args) {
-        List<String> command = new ArrayList<>(before);
-        command.addAll(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), compilers,
-                "-XX:+UseSerialGC", "-Xmx64m", "-Xshare:auto", environment.getOrDefault(ACCESS, "--enable-native-access=ALL-UNNAMED"),
-                "-cp", classPath(),
-                Peer.class.getName(), program));
-        command.addAll(List.of(args));
+        List<String> command = command(before, compilers, program, environment, args);
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
         builder.environment().put("RAMWAY_DIR", Scratch.DIR.toString());
         builder.environment().putAll(environment);
@@ -97,6 +92,22 @@ final class Peer implements AutoCloseable {
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
+    }
+
+    /** What runs a program, for tests that start it themselves. */
+    static List<String> command(String program, String... args) {
+        return command(List.of(), "-XX:TieredStopAtLevel=1", program, Map.of(), args);
+    }
+
+    private static List<String> command(List<String> before, String compilers, String program, Map<String, String> environment,
+            String... args) {
+        List<String> command = new ArrayList<>(before);
+        command.addAll(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), compilers,
+                "-XX:+UseSerialGC", "-Xmx64m", "-Xshare:auto", environment.getOrDefault(ACCESS, "--enable-native-access=ALL-UNNAMED"),
+                "-cp", classPath(),
+                Peer.class.getName(), program));
+        command.addAll(List.of(args));
+        return command;
     }
 
     /** Where the classes, the tests' classes and the tests' tools are, whether or not this runs as a module. */

@@ -46,9 +46,23 @@ public final class Memfd {
      * @return the descriptor, or the error with a minus sign
      */
     public static int create(String name) {
+        return create(name, MFD_ALLOW_SEALING);
+    }
+
+    /**
+     * The same, of a size that nobody can fix: what is handed to a child.
+     *
+     * @param name shows in /proc only; what does not fit is cut off
+     * @return the descriptor, or the error with a minus sign
+     */
+    public static int unsealed(String name) {
+        return create(name, 0);
+    }
+
+    private static int create(String name, int more) {
         try (Arena arena = Arena.ofConfined()) {
             long text = Libc.string(arena, clean(name)).address();
-            int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+            int flags = MFD_CLOEXEC | more;
             // Kernels from 6.3 on can be told to accept only memory that cannot be executed; older ones do not know the flag.
             long fd = Libc.syscallAgain(MEMFD_CREATE, text, flags | MFD_NOEXEC_SEAL, 0, 0, 0, 0);
             if (fd == -Errno.EINVAL) {

@@ -1,0 +1,326 @@
+package dev.ramway;
+
+import dev.ramway.sys.Errno;
+import dev.ramway.sys.Lock;
+import dev.ramway.sys.SysException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.NotDirectoryException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.OptionalLong;
+
+/**
+ * What is there: the named segments of a directory, and how to remove what nobody uses.
+ *
+ * {@snippet :
+ * for (Segments.Found each : Segments.ls()) {
+ *     System.out.println(each.name() + (each.inUse() ? " is in use" : " is not in use"));
+ * }
+ * }
+ */
+public final class Segments {
+    private static final String DOT_NAME = "\\.ramway-[0-9a-f]{16}\\.new";
+
+    private Segments() {}
+
+    /** What a segment holds. */
+    public enum Kind {
+        /** Shared bytes. */
+        REGION,
+        /** A ring. */
+        RING,
+        /** A bus, which has a name only where somebody gave it one. */
+        BUS,
+        /** The lock of a listener. */
+        LISTENER
+    }
+
+    /**
+     * A file at one moment. Of a segment in use everything may have changed since.
+     *
+     * @param name in its directory
+     * @param path where it is
+     * @param kind what it holds; null if {@code error} says why that is not known
+     * @param inUse somebody uses it
+     * @param persistent its name stays when its last user goes
+     * @param stale nobody uses it, or it was left by another boot
+     * @param size of the whole file, in bytes
+     * @param capacity of a ring, or the length of a region, in bytes; else 0
+     * @param align of a ring's payloads; else 0
+     * @param used bytes of a ring that are not released
+     * @param undelivered messages of a ring; empty where the ring moves too fast to count, is damaged, or is no ring
+     * @param producerHeld somebody is its sender; of a listener: somebody listens
+     * @param consumerHeld somebody is its receiver
+     * @param error why this cannot be read as a segment: ABI_MISMATCH for what is not Ramway's or of another version, CORRUPT,
+     *     PERMISSION_DENIED; null if it can
+     */
+    public record Found(String name, Path path, Kind kind, boolean inUse, boolean persistent, boolean stale, long size, long capacity,
+            int align, long used, OptionalLong undelivered, boolean producerHeld, boolean consumerHeld, RamwayException error) {}
+
+    /** What became of a file. */
+    public enum Outcome {
+        /** It is gone; with dryRun it would be. */
+        REMOVED,
+        /** It stays, for the reason that is given. */
+        KEPT,
+        /** It is not Ramway's, and was not looked at any further. */
+        NOT_RAMWAY,
+        /** It could not be judged or removed. */
+        FAILED
+    }
+
+    /**
+     * One file's outcome.
+     *
+     * @param name in its directory
+     * @param outcome what became of it
+     * @param reason why it stays; empty if it was removed
+     */
+    public record Cleaned(String name, Outcome outcome, String reason) {}
+
+    /** {@return the segments of the Ramway directory: {@link #ls(Path)}} */
+    public static List<Found> ls() {
+        return ls(Path.of(SegmentName.directory()));
+    }
+
+    /**
+     * Every regular file of a directory whose name does not begin with a dot, sorted; what cannot be read as a segment is there with
+     * an error. Files are read and locks asked for: nothing is mapped, locked or written. A directory that is not there is empty.
+     *
+     * @param directory where to look
+     * @return what is there
+     * @throws RamwayException if the directory cannot be read
+     */
+    public static List<Found> ls(Path directory) {
+        List<Found> all = new ArrayList<>();
+        for (String name : names(directory)) {
+            if (name.startsWith(".")) {
+                continue;
+            }
+            Path path = directory.resolve(name);
+            try (SegmentName place = SegmentName.resolve(text(path), false)) {
+                Found found = look(name, path, place);
+                if (found != null) {
+                    all.add(found);
+                }
+            } catch (RamwayException e) {
+                // Gone since, or never a file that could be one.
+                if (e.kind() != ErrorKind.NOT_FOUND && e.kind() != ErrorKind.INVALID_ARGUMENT) {
+                    all.add(new Found(name, path, null, false, false, false, 0, 0, 0, 0, OptionalLong.empty(), false, false,
+                            Errors.about(e, "inspecting", path.toString())));
+                }
+            }
+        }
+        return all;
+    }
+
+    private static String text(Path path) {
+        String text = path.toString();
+        return text.indexOf('/') >= 0 ? text : "./" + text;
+    }
+
+    private static List<String> names(Path directory) {
+        Objects.requireNonNull(directory, "directory");
+        List<String> names = new ArrayList<>();
+        try (var entries = Files.newDirectoryStream(directory)) {
+            entries.forEach(path -> names.add(path.getFileName().toString()));
+        } catch (NoSuchFileException e) {
+            return List.of();
+        } catch (NotDirectoryException e) {
+            throw Errors.os(Errno.ENOTDIR, "reading the directory " + directory);
+        } catch (DirectoryIteratorException | UncheckedIOException | IOException e) {
+            throw Errors.fail(ErrorKind.OS, "reading the directory %s: %s", directory, e);
+        }
+        names.sort(null);
+        return names;
+    }
+
+    private static Found look(String name, Path path, SegmentName place) {
+        SegmentFile file = SegmentFile.open(place, false);
+        if (file == null) {
+            return null;
+        }
+        int fd = file.fd();
+        try {
+            SegmentFile.Page page = SegmentFile.readPage(fd);
+            Header header = Header.check(page.bytes(), page.fileSize());
+            Geometry g = header.blocks()[0];
+            boolean inUse = Lock.heldByAnother(fd, NamedLink.BYTE_IN_USE) != Lock.Mode.UNLOCKED;
+            boolean isRing = header.kind() == Layout.KIND_RING;
+            long used = 0;
+            OptionalLong undelivered = OptionalLong.empty();
+            if (isRing) {
+                long[] found = count(fd, g, page.bytes(), inUse);
+                used = found[0];
+                undelivered = found[1] < 0 ? OptionalLong.empty() : OptionalLong.of(found[1]);
+            }
+            return new Found(name, path, Kind.values()[header.kind() - 1], inUse, header.persistent(), !inUse || header.ofAnotherBoot(),
+                    page.fileSize(), header.kind() == Layout.KIND_REGION ? g.length() : g.capacity(), isRing ? g.align() : 0, used,
+                    undelivered, Lock.heldByAnother(fd, NamedLink.BYTE_PRODUCER) != Lock.Mode.UNLOCKED,
+                    Lock.heldByAnother(fd, NamedLink.BYTE_CONSUMER) != Lock.Mode.UNLOCKED, null);
+        } catch (SysException e) {
+            throw Errors.os(e, "asking for the locks");
+        } finally {
+            dev.ramway.sys.Files.close(fd);
+        }
+    }
+
+    /** Bytes and messages; below 0: not known. What was counted while the receiver went on may have been overwritten. */
+    private static long[] count(int fd, Geometry g, byte[] page, boolean moves) {
+        byte[] now = page;
+        for (int attempt = 0; attempt < 4; attempt++) {
+            ByteBuffer words = ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN);
+            long tail = words.getLong(Layout.BLOCK0 + Layout.OFF_TAIL);
+            long head = words.getLong(Layout.BLOCK0 + Layout.OFF_HEAD);
+            Undelivered.Count counted = Undelivered.count(fd, g, tail, head);
+            now = SegmentFile.readPage(fd).bytes();
+            long used = Long.compareUnsigned(tail - head, g.capacity()) > 0 ? g.capacity() : tail - head;
+            if (!moves || ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN).getLong(Layout.BLOCK0 + Layout.OFF_HEAD) == head) {
+                return new long[] {used, counted.damage() == null ? counted.messages() : -1};
+            }
+        }
+        return new long[] {0, -1};
+    }
+
+    /**
+     * Removes a segment that nobody uses, whatever it holds: also a persistent one, also one with undelivered messages. A dead
+     * listener's socket goes with it.
+     *
+     * @param name a name in the Ramway directory, or a path with a '/'
+     * @throws RamwayException NOT_FOUND; BUSY if somebody uses it; ABI_MISMATCH, CORRUPT or INVALID_ARGUMENT for what is no segment
+     *     of this version, which stays as it is; PERMISSION_DENIED
+     */
+    public static void unlink(String name) {
+        Objects.requireNonNull(name, "name");
+        try (SegmentName place = SegmentName.resolve(name, false)) {
+            SegmentFile file = SegmentFile.open(place, true);
+            if (file == null) {
+                throw nothing();
+            }
+            try {
+                SegmentFile.Page page = SegmentFile.readPage(file.fd());
+                remove(place, file, Header.check(page.bytes(), page.fileSize()).kind(), () -> null);
+            } finally {
+                dev.ramway.sys.Files.close(file.fd());
+            }
+        } catch (RamwayException e) {
+            throw Errors.about(e, "unlinking", name);
+        }
+    }
+
+    private static RamwayException nothing() {
+        return Errors.of(ErrorKind.NOT_FOUND, "no segment has this name");
+    }
+
+    /** Why something is to stay; null: it is not. */
+    private interface Judge {
+        String reason();
+    }
+
+    /** Removes it under the lock of the last one out, unless there is a reason not to, which is given. */
+    private static String remove(SegmentName place, SegmentFile file, int kind, Judge judge) {
+        NamedLink link = NamedLink.open(place, file.stat(), false);
+        if (link == null) {
+            throw nothing();
+        }
+        try {
+            if (!Lock.tryLock(link.lock, NamedLink.BYTE_IN_USE, Lock.Mode.EXCLUSIVE)) {
+                throw Errors.fail(ErrorKind.BUSY, "the %s is in use: close it in every process first (ramway ls shows which)",
+                        Layout.kindName(kind));
+            }
+            if (!SegmentFile.leadsTo(place.dir, place.file, link.id)) {
+                throw nothing();
+            }
+            String reason = judge.reason();
+            if (reason == null) {
+                NamedLink.removeSegment(place.dir, place.file, kind);
+            }
+            return reason;
+        } catch (SysException e) {
+            throw Errors.os(e, "locking byte 0 of the segment");
+        } finally {
+            link.letGo();
+        }
+    }
+
+    /** {@return what became of the stale segments of the Ramway directory: {@link #clean(Path, boolean, boolean)}, which keeps what is undelivered} */
+    public static List<Cleaned> clean() {
+        return clean(Path.of(SegmentName.directory()), false, false);
+    }
+
+    /**
+     * Removes the segments of a directory that nobody uses. Never one that somebody uses, and never what is not Ramway's.
+     *
+     * @param directory where to look
+     * @param undelivered also what somebody could want: undelivered messages, the end of a stream that nobody has seen, and
+     *     persistent segments
+     * @param dryRun only say what would be done; takes no lock
+     * @return each regular file, and what became of it
+     * @throws RamwayException if the directory cannot be read
+     */
+    public static List<Cleaned> clean(Path directory, boolean undelivered, boolean dryRun) {
+        List<Cleaned> all = new ArrayList<>();
+        for (String name : names(directory)) {
+            if (name.startsWith(".") && !name.matches(DOT_NAME)) {
+                continue;
+            }
+            try (SegmentName place = SegmentName.resolve(text(directory.resolve(name)), false)) {
+                Cleaned outcome = cleanOne(name, place, undelivered, dryRun);
+                if (outcome != null) {
+                    all.add(outcome);
+                }
+            } catch (RamwayException e) {
+                switch (e.kind()) {
+                    // Gone since, a socket, a directory, or whatever else cannot be a segment.
+                    case NOT_FOUND, INVALID_ARGUMENT -> { }
+                    case BUSY -> all.add(new Cleaned(name, Outcome.KEPT, "in use"));
+                    default -> all.add(new Cleaned(name, Outcome.FAILED, e.getMessage()));
+                }
+            }
+        }
+        return all;
+    }
+
+    private static Cleaned cleanOne(String name, SegmentName place, boolean undelivered, boolean dryRun) {
+        SegmentFile file = SegmentFile.open(place, !dryRun);
+        if (file == null) {
+            return null;
+        }
+        try {
+            SegmentFile.Page page = SegmentFile.readPage(file.fd());
+            boolean isRamway = ByteBuffer.wrap(page.bytes()).order(ByteOrder.LITTLE_ENDIAN).getLong(0) == Layout.MAGIC;
+            boolean unborn = name.matches(DOT_NAME);
+            Header header;
+            try {
+                header = Header.check(page.bytes(), page.fileSize());
+            } catch (RamwayException e) {
+                // A creator that was killed before it had written the header.
+                boolean empty = ByteBuffer.wrap(page.bytes()).getLong(0) == 0;
+                if (!unborn || !empty && !isRamway) {
+                    return isRamway ? new Cleaned(name, Outcome.KEPT, e.getMessage()) : new Cleaned(name, Outcome.NOT_RAMWAY, "not Ramway's");
+                }
+                header = null;
+            }
+            Header checked = header;
+            Judge judge = () -> checked == null || unborn || undelivered || checked.ofAnotherBoot() ? null
+                    : Undelivered.reasonToKeep(file.fd(), checked);
+            if (dryRun && Lock.heldByAnother(file.fd(), NamedLink.BYTE_IN_USE) != Lock.Mode.UNLOCKED) {
+                return new Cleaned(name, Outcome.KEPT, "in use");
+            }
+            String reason = dryRun ? judge.reason() : remove(place, file, checked == null ? Layout.KIND_RING : checked.kind(), judge);
+            return reason == null ? new Cleaned(name, Outcome.REMOVED, "") : new Cleaned(name, Outcome.KEPT, reason);
+        } catch (SysException e) {
+            throw Errors.os(e, "asking for the locks");
+        } finally {
+            dev.ramway.sys.Files.close(file.fd());
+        }
+    }
+}
