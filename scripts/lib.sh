@@ -1,4 +1,7 @@
 # Shared by the scripts beside it: output, logs, and installing what is missing. Sourced from the repository root.
+# shellcheck shell=sh
+# Whoever sources this uses what is set here.
+# shellcheck disable=SC2034
 
 target=${CARGO_TARGET_DIR:-target}
 logs=$target/test-logs

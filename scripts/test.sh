@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 passed=0 failed=0 skipped=0
 # Which suite of how many; before they run they are counted, with the seconds that they took the last time.
-number=0 total=0 counting= expected=0 unknown=0
+number=0 total=0 counting='' expected=0 unknown=0
 record=$logs/seconds
 
 # Tests that name no directory of their own get one that nobody else uses.

@@ -20,7 +20,8 @@ mkdir -p "$target"
 # sanitizer. Neither is on the stack while a test runs, so nothing of ours is excused.
 printf '%s\n' 'race:std::sync::mpmc' 'race:sync::Arc<*Mutex<*Option<test::run_test*as core::ops::drop::Drop' >"$target/tsan-suppressions"
 export RUSTFLAGS="${RUSTFLAGS:-} -Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"
-export TSAN_OPTIONS="suppressions=$(cd "$target" && pwd)/tsan-suppressions halt_on_error=1"
+suppressions=$(cd "$target" && pwd)
+export TSAN_OPTIONS="suppressions=$suppressions/tsan-suppressions halt_on_error=1"
 export CARGO_TARGET_DIR="$target/tsan"
 failures=0
 # shellcheck disable=SC2086
