@@ -112,7 +112,12 @@ fn log_tail_loses_and_doubles_no_line_when_the_follower_is_killed() {
     place.start(LOG_TAIL, &["follow", "log", log_path, "--once"]).text();
     printer.text();
     assert!(fs::read_to_string(&printed).unwrap() == expected, "the printed lines differ from the log");
-    assert_eq!(place.names(), ["app.log", "printed"]);
+    // The ring is persistent: who follows or prints next goes on.
+    let again = append(&log, 20_000..20_100);
+    let printer = place.start(LOG_TAIL, &["print", "log"]);
+    place.start(LOG_TAIL, &["follow", "log", log_path, "--once"]).text();
+    assert!(printer.text() == again, "lines were printed again");
+    assert_eq!(place.names(), ["app.log", "log", "printed"]);
 }
 
 const FRAMES: &str = env!("CARGO_BIN_EXE_frames");
@@ -222,7 +227,7 @@ fn market_ticks_arrive_whole_and_once() {
 #[test]
 fn wrong_arguments_are_answered_with_the_usage() {
     let place = Place::new("usage");
-    for program in [LOG_TAIL, FRAMES, KEY_VALUE, CONFIG, SUPERVISE, MARKET, WAVES] {
+    for program in [LOG_TAIL, FRAMES, KEY_VALUE, CONFIG, SUPERVISE, MARKET, WAVES, ORDERS] {
         let output = place.start(program, &["no-such-thing"]).output();
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8(output.stderr).unwrap().contains("usage: "));
@@ -243,4 +248,92 @@ fn ticks_are_numbered_on_by_a_restarted_producer() {
     place.start(TICKS, &["send", "ticks", "0", "1"]).text();
     let rest = place.start(TICKS, &["show", "ticks", "366"]).text();
     assert!(rest.lines().last().unwrap().starts_with("1366:"), "{rest}");
+}
+
+const ORDERS: &str = env!("CARGO_BIN_EXE_orders");
+
+/// The tags that `book` has written down, in their order.
+fn booked(file: &Path) -> Vec<u64> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
+}
+
+/// Keeps a service running, as `Restart=always` does, until it is told to stop; kills it `kills` times at whatever
+/// instruction it is at.
+fn always(place: &Place, arguments: &[&str], mut kills: u32, stop: &std::sync::atomic::AtomicBool) {
+    use std::sync::atomic::Ordering;
+    while !stop.load(Ordering::Relaxed) {
+        let mut service = place.start(ORDERS, arguments);
+        let end = Instant::now() + Duration::from_millis(7 + u64::from(kills % 5) * 6);
+        loop {
+            let child = service.0.as_mut().unwrap();
+            if child.try_wait().unwrap().is_some() {
+                break;
+            }
+            if stop.load(Ordering::Relaxed) || (kills > 0 && Instant::now() > end) {
+                kills = kills.saturating_sub(1);
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn the_guide_s_feed_sends_nothing_twice_whatever_is_restarted() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    const COUNT: usize = 150_000;
+    let count = COUNT.to_string();
+    // An orderly restart of both, after all was delivered: nobody uses the ring then, and nothing is in it.
+    let place = Place::new("orders");
+    let file = place.0.join("book");
+    let book = ["book", file.to_str().unwrap()];
+    for upto in ["100", "100", "250", "250"] {
+        let receiver = place.start(ORDERS, &book);
+        place.start(ORDERS, &["feed", upto]).text();
+        receiver.text();
+    }
+    assert_eq!(booked(&file), (1..=250).collect::<Vec<_>>(), "an orderly restart of both");
+    drop(place);
+
+    // The feed is killed again and again; the book ends with each of them, and is started again.
+    // Then the book is killed too: what it had not given back comes again, so it is told by its tag.
+    for book_kills in [0, 10] {
+        let place = Place::new("orders-killed");
+        let file = place.0.join("book");
+        let book = ["book", file.to_str().unwrap()];
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (place, stop) = (&place, &stop);
+            scope.spawn(|| always(place, &["feed", &count], 10, stop));
+            scope.spawn(|| always(place, &book, book_kills, stop));
+            let deadline = Instant::now() + Duration::from_secs(120);
+            while booked(&file).last() != Some(&(COUNT as u64)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            // More restarts of a feed that has nothing left to send.
+            std::thread::sleep(Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+        });
+        let mut numbers = booked(&file);
+        if book_kills == 0 {
+            assert_eq!(numbers.len(), COUNT, "sent twice, or lost");
+        }
+        numbers.dedup();
+        assert!(numbers == (1..=COUNT as u64).collect::<Vec<_>>(), "out of order, lost, or sent again");
+        assert_eq!(place.names(), ["book", "orders"], "the ring is persistent");
+    }
+}
+
+#[test]
+fn the_guide_shows_the_programs_that_are_tested() {
+    let guide = include_str!("../../docs/INTEGRATION.md");
+    let source = include_str!("../src/bin/orders.rs");
+    for name in ["feed", "book"] {
+        let begin = format!("// guide: {name}\n");
+        let block = source.split(&begin).nth(1).unwrap().split("// guide: end").next().unwrap();
+        assert!(guide.contains(block), "{name} of examples/src/bin/orders.rs is not what docs/INTEGRATION.md shows");
+    }
 }

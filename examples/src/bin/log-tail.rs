@@ -1,7 +1,8 @@
 //! Follows a log file into a ring; another process prints it.
 //!
 //! Each line is one message whose tag is the offset in the file where the line ends. A follower that is killed and
-//! started again asks the ring for the last tag and goes on there: no line is lost and none comes twice.
+//! started again asks the ring for the last tag and goes on there: no line is lost and none is sent twice. The ring is
+//! persistent: the tag is kept also when both have gone.
 
 use ramway::{ErrorKind, Receiver, Ring, Sender};
 use std::error::Error;
@@ -15,11 +16,15 @@ const USAGE: &str = "usage: log-tail follow RING FILE [--once] | log-tail print 
 
 fn main() -> ExitCode {
     ramway_examples::run("log-tail", |arguments| match arguments {
-        ["follow", ring, file] => follow(Ring::open_or_create(ring).sender()?, File::open(file)?, false),
-        ["follow", ring, file, "--once"] => follow(Ring::open_or_create(ring).sender()?, File::open(file)?, true),
-        ["print", ring] => print(Ring::open_or_create(ring).receiver()?),
+        ["follow", ring, file] => follow(open(ring).sender()?, File::open(file)?, false),
+        ["follow", ring, file, "--once"] => follow(open(ring).sender()?, File::open(file)?, true),
+        ["print", ring] => print(open(ring).receiver()?),
         _ => Err(USAGE.into()),
     })
+}
+
+fn open(ring: &str) -> ramway::RingBuilder {
+    Ring::open_or_create(ring).persistent(true)
 }
 
 fn follow(mut sender: Sender, file: File, once: bool) -> Result<(), Box<dyn Error>> {

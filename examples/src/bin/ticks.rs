@@ -2,7 +2,7 @@
 //!
 //! `bindings/go/examples/sse` shows them to browsers. A tick is worth nothing once there is a newer one, so a full ring
 //! makes the producer leave ticks out and never wait. Their number is the tag: a restarted producer asks the ring for the
-//! last one and counts on from there.
+//! last one and counts on from there. That lasts as long as somebody uses the ring or ticks are left in it.
 
 use ramway::{ErrorKind, Ring};
 use std::error::Error;

@@ -1,0 +1,63 @@
+//! Two services that a supervisor restarts whenever they end, killed or not: `feed` sends a journal of orders into a
+//! persistent ring, `book` writes down what it receives. The guide (docs/INTEGRATION.md, "Supervision and restart")
+//! shows `feed` and `book` as they are here.
+
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: orders feed COUNT | orders book FILE   (the ring is 'orders' in RAMWAY_DIR)";
+
+fn main() -> ExitCode {
+    ramway_examples::run("orders", |arguments| match arguments {
+        ["feed", count] => {
+            let journal: Vec<_> =
+                (1..=count.parse()?).map(|number| (number, format!("order {number}").into())).collect();
+            Ok(feed(&journal)?)
+        }
+        ["book", file] => {
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
+            Ok::<_, Box<dyn Error>>(book(|number, order| {
+                // One write: a killed process leaves the line whole or leaves nothing.
+                let _ = file.write_all(format!("{number} {}\n", String::from_utf8_lossy(order)).as_bytes());
+            })?)
+        }
+        _ => Err(USAGE.into()),
+    })
+}
+
+// guide: feed
+const ORDER: u32 = 1;
+
+/// Both sides open the ring with this: whoever is first makes it, so both say `persistent`.
+fn ring() -> ramway::RingBuilder {
+    // A supervisor can be faster than the kernel is with a killed predecessor, which holds the role until then.
+    let patience = std::time::Duration::from_secs(10);
+    ramway::Ring::open_or_create("orders").persistent(true).capacity(1 << 20).timeout(patience)
+}
+
+/// `journal` is numbered from 1: a tag of 0 is what a message has that was given none.
+fn feed(journal: &[(u64, Vec<u8>)]) -> ramway::Result<()> {
+    let mut sender = ring().sender()?;
+    let last = sender.last_tag().unwrap_or(0);
+    for (number, bytes) in journal.iter().filter(|(number, _)| *number > last) {
+        sender.send_tagged(ORDER, *number, bytes)?;
+    }
+    sender.close()
+}
+// guide: end
+
+// guide: book
+/// Returns when the sender closed or died: whoever supervises starts it again.
+fn book(mut write_down: impl FnMut(u64, &[u8])) -> ramway::Result<()> {
+    let mut receiver = ring().receiver()?;
+    loop {
+        match receiver.recv() {
+            // Given back when it is dropped, so after it was written down.
+            Ok(order) => write_down(order.tag(), &order),
+            Err(e) if matches!(e.kind(), ramway::ErrorKind::Closed | ramway::ErrorKind::PeerDead) => return Ok(()),
+            Err(e) => return Err(e),
+        }
+    }
+}
+// guide: end
