@@ -312,7 +312,7 @@ func TestNUMANode(t *testing.T) {
 	absent := 1000
 	_, err := CreateSender(dir.at("ring"), Options{NUMANode: &absent})
 	expectKind(t, err, InvalidArgument)
-	expectText(t, err, "NUMA node 1000 does not exist; this machine has node", dir.at("ring"))
+	expectText(t, err, "NUMA node 1000 does not exist; this machine has no", dir.at("ring"))
 	dir.expectNames()
 	first := 0
 	tx, err := CreateSender(dir.at("ring"), Options{NUMANode: &first, Capacity: 1 << 16})

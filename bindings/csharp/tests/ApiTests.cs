@@ -42,7 +42,7 @@ namespace Ramway.Tests
             foreach (int node in new[] { 77, -1, 5000 })
             {
                 Check.Fails(ErrorKind.InvalidArgument, () => Sender.Create(dir.At("ring"), new RingOptions { NumaNode = node }),
-                    "NUMA node " + node + " does not exist; this machine has node", dir.At("ring"));
+                    "NUMA node " + node + " does not exist; this machine has no", dir.At("ring"));
             }
             dir.Holds();
             foreach ((string list, int node, bool has) in new[]
