@@ -90,8 +90,7 @@ func (s *Sender) SendTagged(ctx context.Context, typeID uint32, tag uint64, data
 	return s.put(ctx, true, typeID, tag, data)
 }
 
-// TrySend is [Sender.Send] that does not wait: ErrFull if there is no room now, also where nobody is left to make any,
-// which Send with a context that is over would tell.
+// TrySend is [Sender.Send] that does not wait: ErrFull if there is no room now and somebody may make some.
 func (s *Sender) TrySend(typeID uint32, data []byte) error {
 	return s.put(context.Background(), false, typeID, 0, data)
 }
@@ -147,10 +146,15 @@ func (s *Sender) makeRoom(ctx context.Context, patient bool, typeID uint32, n in
 		return err
 	}
 	s.flush()
-	if !patient {
+	var err error
+	if patient {
+		err = s.until(ctx, s)
+	} else if over, end := s.decide(s, s.moment()); end != nil {
+		// The closed flag every time, system calls for the receiver's life every 100 ms.
+		err = end
+	} else if !over {
 		return ErrFull
 	}
-	err := s.until(ctx, s)
 	if kind := kindOf(err); s.final && (kind == Closed || kind == PeerDead) {
 		s.die(kind)
 	}

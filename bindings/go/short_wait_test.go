@@ -164,19 +164,33 @@ func TestShortWaitsLearnTheEndOfABus(t *testing.T) {
 	}
 }
 
-// TestTryRecvLearnsOfADeath: a call that does not wait at all.
-func TestTryRecvLearnsOfADeath(t *testing.T) {
+// TestTriesLearnOfADeath: calls that do not wait at all.
+func TestTriesLearnOfADeath(t *testing.T) {
 	dir := newFolder(t)
 	rx, err := CreateReceiver(dir.at("in"), Options{Capacity: 4096})
 	expectKind(t, err, 0)
 	defer rx.Close()
-	in := startPeer(t, "short-sender", dir.at("in"))
+	tx, err := CreateSender(dir.at("out"), Options{Capacity: 4096})
+	expectKind(t, err, 0)
+	defer tx.Close()
+	in, out := startPeer(t, "short-sender", dir.at("in")), startPeer(t, "short-receiver", dir.at("out"))
 	in.expect("attached")
+	out.expect("attached")
+	fillUp(t, tx)
 	in.kill()
+	out.kill()
 	eventually(t, "TryRecv says that the sender died", func() bool {
 		_, err := rx.TryRecv()
 		return KindOf(err) == PeerDead
 	})
+	eventually(t, "TrySend says that the receiver died", func() bool {
+		return KindOf(tx.TrySend(1, make([]byte, 1000))) == PeerDead
+	})
+	rx2, err := OpenReceiver(dir.at("out"), Options{Timeout: long})
+	expectKind(t, err, 0)
+	expectKind(t, tx.TrySend(1, make([]byte, 1000)), Full)
+	expectKind(t, rx2.Close(), 0)
+	expectKind(t, tx.TrySend(1, make([]byte, 1000)), Closed)
 }
 
 // TestOrderOfWhatIsTold: a message, then the end, then the context, also where that is over before the call.
