@@ -3,6 +3,7 @@ package ramway
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -125,7 +126,11 @@ func (r *request) makeWay(p *segmentName) error {
 			return err
 		}
 		if reason != "" {
-			return failf(AlreadyExists, "%s; open or create resumes it, Discard starts anew", reason)
+			advice := "an OpenOrCreate resumes it"
+			if strings.HasPrefix(reason, damaged) {
+				advice = "nobody can resume it"
+			}
+			return failf(AlreadyExists, "%s; %s, Discard starts anew", reason, advice)
 		}
 	}
 	if err := removeSegment(p.dir, p.file, h.kind); err != nil {

@@ -209,8 +209,12 @@ func sendHandshake(socket int, t handshakeType, status Kind, size uint64, descri
 func checkPeer(peer sys.Credentials, others []uint32, option string) error {
 	own := sys.EffectiveUID()
 	if peer.UID == sys.OverflowUID() || peer.UID == ^uint32(0) {
-		return failf(PermissionDenied,
-			"the other side's user has no number here (it shows as %d), so nothing says who it is", peer.UID)
+		who := "it"
+		if peer.UID == own {
+			who = "both sides"
+		}
+		return failf(PermissionDenied, "the other side is user %d, which stands for every user without a number in this user "+
+			"namespace and so proves nothing; run %s as another user", peer.UID, who)
 	}
 	if peer.UID == own {
 		return nil

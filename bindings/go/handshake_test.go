@@ -202,6 +202,9 @@ func TestCheckPeer(t *testing.T) {
 			t.Errorf("user %d among %v: %v", c.uid, c.others, err)
 		} else if err != nil {
 			expectKind(t, err, PermissionDenied)
+			if c.uid == sys.OverflowUID() {
+				expectText(t, err, "as another user")
+			}
 		}
 	}
 }

@@ -20,9 +20,9 @@ func block(t *testing.T, text, after, language string) string {
 	return text
 }
 
-// TestReadmesProgram does what the README says: a module of its own, the lines for a clone, and the program in both roles.
-func TestReadmesProgram(t *testing.T) {
-	text := string(repositoryFile(t, "bindings/go/README.md"))
+// clone runs the lines of a README for a clone, and what belongs to them, in a module with this program.
+func clone(t *testing.T, rings *folder, program, before, lines, after string) string {
+	t.Helper()
 	goCommand := os.Getenv("GO")
 	if goCommand == "" {
 		goCommand = "go"
@@ -31,23 +31,46 @@ func TestReadmesProgram(t *testing.T) {
 	must(err)
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	must(err)
-	lines := block(t, text, "## Install", "sh")
-	if strings.Count(lines, "/path/to/ramway") != 1 || !strings.Contains(lines, "receive &") {
+	if strings.Count(lines, "/path/to/ramway") != 1 {
 		t.Fatal(lines)
 	}
 	lines = strings.ReplaceAll(lines, "/path/to/ramway", root)
-
-	folder := t.TempDir()
-	must(os.WriteFile(filepath.Join(folder, "main.go"), []byte(block(t, text, "## Install", "go")), 0o600))
-	rings := newFolder(t)
-	script := exec.Command("sh", "-ec", `go() { "$GO" "$@"; }`+"\n"+lines+"\nwait $!\n")
-	script.Dir = folder
+	module := t.TempDir()
+	must(os.WriteFile(filepath.Join(module, "main.go"), []byte(program), 0o600))
+	script := exec.Command("sh", "-ec", strings.Join([]string{`go() { "$GO" "$@"; }`, before, lines, after}, "\n"))
+	script.Dir = module
 	// What the module needs is there, because this test was built of it.
 	script.Env = append(os.Environ(), "GO="+goCommand, "RAMWAY_DIR="+rings.path, "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=-mod=mod",
 		"GOWORK=off", helperName+"=")
-	output, err := script.CombinedOutput()
-	if err != nil || !strings.Contains(string(output), "message 0\nmessage 1\nmessage 2\n") {
-		t.Fatalf("%v\n%s", err, output)
+	said, err := script.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	return string(said)
+}
+
+// TestReadmesProgram does what the README says: a module of its own, the lines for a clone, and the program in both roles.
+func TestReadmesProgram(t *testing.T) {
+	text := string(repositoryFile(t, "bindings/go/README.md"))
+	rings := newFolder(t)
+	output := clone(t, rings, block(t, text, "## Install", "go"), "", block(t, text, "## Install", "sh"), "wait $!")
+	if !strings.HasSuffix(output, "message 0\nmessage 1\nmessage 2\n") {
+		t.Fatal(output)
+	}
+	rings.expectNames()
+}
+
+// TestFrontPagesProgram: the same for the repository's README, whose program receives.
+func TestFrontPagesProgram(t *testing.T) {
+	text := string(repositoryFile(t, "README.md"))
+	rings := newFolder(t)
+	tx, err := CreateSender(rings.at("hello"), Options{})
+	expectKind(t, err, 0)
+	expectKind(t, tx.Send(background, 5, []byte("sent")), 0)
+	expectKind(t, tx.Close(), 0)
+	output := clone(t, rings, block(t, text, "## In Go", "go"), "go mod init hello", block(t, text, "## In Go", "sh"), "go run .")
+	if !strings.HasSuffix(output, "sent (type 5)\n") {
+		t.Fatal(output)
 	}
 	rings.expectNames()
 }

@@ -327,3 +327,26 @@ func TestNUMANode(t *testing.T) {
 	expectKind(t, rx.Close(), 0)
 	expectKind(t, tx.Close(), 0)
 }
+
+// TestWhatNobodyCanResume: the advice of a Create over what is there is one that works.
+func TestWhatNobodyCanResume(t *testing.T) {
+	name := newFolder(t).at("ring")
+	p := startPeer(t, "holder", name, "producer")
+	p.expect("ready")
+	p.tell("put")
+	p.expect("done")
+	p.kill()
+	_, err := CreateSender(name, Options{})
+	expectKind(t, err, AlreadyExists)
+	expectText(t, err, "1 undelivered message", "an OpenOrCreate resumes it", "Discard starts anew")
+	// A head that is no multiple of the alignment.
+	poke(t, name, block0+offHead, []byte{7})
+	_, err = CreateSender(name, Options{})
+	expectKind(t, err, AlreadyExists)
+	expectText(t, err, "it is damaged", "nobody can resume it", "Discard starts anew")
+	_, err = OpenOrCreateSender(name, Options{})
+	expectKind(t, err, Corrupt)
+	tx, err := CreateSender(name, Options{Discard: true})
+	expectKind(t, err, 0)
+	expectKind(t, tx.Close(), 0)
+}

@@ -104,8 +104,12 @@ func (t TensorSlot) commit(tag uint64, flush bool) error {
 func (m Message) Tensor() (Tensor, error) {
 	m.check()
 	if m.typeID != TensorTypeID {
-		return Tensor{}, failf(InvalidArgument, "not a tensor frame: its type id is %#x, and a tensor's is %#x", m.typeID,
+		return Tensor{}, m.r.failf(InvalidArgument, "not a tensor frame: its type id is %#x, and a tensor's is %#x", m.typeID,
 			uint32(TensorTypeID))
 	}
-	return ParseTensor(m.view())
+	tensor, err := ParseTensor(m.view())
+	if err != nil {
+		return Tensor{}, about(err, m.r.doing(), m.r.name)
+	}
+	return tensor, nil
 }

@@ -50,6 +50,9 @@ func mustStay(page []byte, h *header) bool {
 	return false
 }
 
+// damaged begins the reason to keep what nobody can resume.
+const damaged = "it is damaged: "
+
 // reasonToKeep is why a segment that nobody uses is nevertheless not to be thrown away; empty if it may be.
 func reasonToKeep(file int, h *header) (string, error) {
 	page, _, err := readPage(file)
@@ -64,7 +67,7 @@ func reasonToKeep(file int, h *header) (string, error) {
 		if w.tail != w.head || !positionsAgree(w.tail, w.head, g.capacity, g.align) {
 			messages, bytes, err := countUndelivered(file, g, w.tail, w.head)
 			if KindOf(err) == Corrupt {
-				return "it is damaged: " + err.(*Error).Text, nil
+				return damaged + err.(*Error).Text, nil
 			}
 			return fmt.Sprintf("it holds %d undelivered messages (%d bytes)", messages, bytes), err
 		}
