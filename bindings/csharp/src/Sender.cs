@@ -115,7 +115,9 @@ namespace Ramway
             Put(typeId, data, tag);
         }
 
-        /// <summary>Sends without waiting; false if there is no room now.</summary>
+        /// <summary>
+        /// Sends without waiting; false if there is no room now. Closed and PeerDead where there never will be any, as for Send.
+        /// </summary>
         /// <exception cref="RamwayException">As for Send.</exception>
         public bool TrySend(uint typeId, ReadOnlySpan<byte> data) => TrySend(typeId, 0, data);
 
@@ -223,7 +225,12 @@ namespace Ramway
                 return e;
             }
             FlushCommitted();
-            return patient ? Ending(Until(patience)) : NotNow;
+            if (patient)
+            {
+                return Ending(Until(patience));
+            }
+            // The closed flag every time, system calls for the receiver's life every 100 ms.
+            return Decide(Moment(), out e) ? null : Ending(e) ?? NotNow;
         }
 
         /// <summary>Records an end that is about to be returned.</summary>
