@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the Makefile runs: `sh test.sh build|native|all|quick|lint|dist|clean`.
+# What the Makefile runs: `sh test.sh build|native|all|quick|lint|pack|dist|clean`.
 #
 #   CI=true    what cannot be run here (no Bun for this machine, no browser) is a failure
 #   RUNTIMES   of node, bun and deno, those to use
@@ -149,10 +149,11 @@ all)
     ;;
 quick) build && run_tests ;;
 lint) build && lint ;;
+pack) build && node test/package.mjs dist || failed=1 ;;
 dist) build && dist || failed=1 ;;
 clean) rm -rf dist dist-npm npm node_modules native.d.cts ./*.node ;;
 *)
-    echo 'sh test.sh [all|build|native|quick|lint|dist|clean]' >&2
+    echo 'sh test.sh [all|build|native|quick|lint|pack|dist|clean]' >&2
     exit 2
     ;;
 esac

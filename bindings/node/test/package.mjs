@@ -2,7 +2,8 @@
 //
 //   node test/package.mjs lint         publint and attw on the package
 //   node test/package.mjs test         packs, installs in an empty directory without a network, and runs README.md there
-//   node test/package.mjs dist [DIR]   the tarballs, into dist-npm; DIR has the native modules instead of this directory
+//   node test/package.mjs dist [DIR]   the tarballs, into dist-npm (DIST_NPM); DIR has the native modules instead of this
+//                                      directory. Those of other platforms go into others/ there.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -17,7 +18,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { argv, env, exit } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { find, ringDirectory } from './runtimes.mjs';
@@ -48,10 +49,10 @@ function pack(directory) {
 
 /**
  * The tarballs: of the package, and of the platforms whose native module is in `binaries`.
- * @returns {{ main: string, platforms: string[] }}
+ * @returns {{ main: string, platforms: { tarball: string, here: boolean }[] }}
  */
 function build(binaries) {
-  const main = join(work, 'main');
+  const main = join(mkdtempSync(join(work, 'build-')), 'main');
   mkdirSync(main);
   const files = [...manifest.files, 'README.md'];
   for (const file of files) cpSync(join(root, file), join(main, file), { recursive: true, dereference: true });
@@ -59,7 +60,7 @@ function build(binaries) {
 
   // napi-rs names the packages of the platforms, and says for which system, processor and C library each is.
   execFileSync(tool('napi'), ['create-npm-dirs'], { cwd: main, stdio: 'pipe' });
-  const npmDirectory = join(work, 'npm');
+  const npmDirectory = join(main, '..', 'npm');
   renameSync(join(main, 'npm'), npmDirectory);
   const platforms = [];
   /** @type {Record<string, string>} */
@@ -75,7 +76,8 @@ function build(binaries) {
       join(directory, 'package.json'),
       JSON.stringify({ ...platform, files: [...platform.files, ...LICENSES] }, null, 2),
     );
-    platforms.push(pack(directory));
+    const here = platform.os.includes(process.platform) && platform.cpu.includes(process.arch);
+    platforms.push({ tarball: pack(directory), here });
   }
 
   // They are named where they matter, not in the repository, whose lock file would want them from the registry.
@@ -161,6 +163,41 @@ for (const name of Object.keys(required)) assert.equal(ramway[name], required[na
 assert.equal(ramway.version, createRequire(import.meta.url)('ramway/package.json').version);
 `;
 
+/** The first commands of README.md, with the tarballs in a directory of their own. */
+async function fromAClone() {
+  const [, text] = /^```sh\n([\s\S]*?)^```$/m.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
+  const lines = (text ?? '').split('\n').map((line) => line.replace(/ *#.*/, '').trim());
+  const commands = lines.filter((line) => line !== '');
+  if (commands.length !== 2) throw new Error(`README.md begins with ${commands.length} commands`);
+  const out = join(work, 'dist-npm');
+  const place = '/path/to/ramway/bindings/node/dist-npm';
+  if (!commands[1].includes(place)) throw new Error(`${commands[1]} does not name ${place}`);
+  const project = join(work, 'project');
+  mkdirSync(project);
+  writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }\n');
+  const offline = { npm_config_offline: 'true', npm_config_cache: join(work, 'cache'), npm_config_audit: 'false' };
+  const shell = (/** @type {string} */ command, /** @type {string} */ cwd) =>
+    run('sh', ['-c', command], { cwd, timeout: 10 * PATIENCE, env: { ...env, ...offline, DIST_NPM: out } });
+  await shell(commands[0], join(root, '..', '..'));
+  await shell(commands[1].replace(place, out), project);
+  await run(process.execPath, ['-e', "require('ramway').Ring.pair(4096)[0].close()"], { cwd: project });
+}
+
+/** `npm install dist-npm/*.tgz` after a `make dist`. @param {(directory: string, ...tarballs: string[]) => void} fresh */
+function otherPlatforms(fresh) {
+  const binaries = mkdtempSync(join(work, 'binaries-'));
+  const [own] = readdirSync(root).filter((name) => name.endsWith('.node'));
+  for (const platform of ['linux-x64-gnu', 'linux-arm64-gnu']) {
+    copyFileSync(join(root, own), join(binaries, `ramway.${platform}.node`));
+  }
+  const out = join(work, 'dist-of-all');
+  dist(binaries, out);
+  const here = readdirSync(out).filter((name) => name.endsWith('.tgz'));
+  const others = readdirSync(join(out, 'others'));
+  if (here.length !== 2 || others.length !== 1) throw new Error(`here ${here}, others ${others}`);
+  fresh(join(work, 'of-all'), ...here.map((name) => join(out, name)));
+}
+
 async function testInstalled() {
   const { main, platforms } = build(root);
   const site = join(work, 'site');
@@ -178,7 +215,10 @@ async function testInstalled() {
       ...tarballs,
     );
   };
-  await test('install', () => fresh(site, main, ...platforms));
+  const tarballs = platforms.filter(({ here }) => here).map(({ tarball }) => tarball);
+  await test('install', () => fresh(site, main, ...tarballs));
+  await test("README.md's lines for a clone", fromAClone);
+  await test('what is there for other platforms does not disturb', () => otherPlatforms(fresh));
   const lonely = join(work, 'lonely');
   await test('install without the package of the platform', () => fresh(lonely, main));
 
@@ -243,19 +283,20 @@ async function testInstalled() {
   return failed === 0;
 }
 
-function dist(binaries) {
-  const out = join(root, 'dist-npm');
+/** What `npm install OUT/*.tgz` is to find lies in `out` itself: npm refuses a package of another platform. */
+function dist(binaries, out) {
   rmSync(out, { recursive: true, force: true });
   const { main, platforms } = build(binaries);
-  mkdirSync(out);
-  for (const tarball of [main, ...platforms]) {
-    copyFileSync(tarball, join(out, tarball.slice(work.length + 1)));
-    console.log(join(out, tarball.slice(work.length + 1)));
+  for (const { tarball, here } of [{ tarball: main, here: true }, ...platforms]) {
+    const directory = here ? out : join(out, 'others');
+    mkdirSync(directory, { recursive: true });
+    copyFileSync(tarball, join(directory, basename(tarball)));
   }
   return platforms.length > 0;
 }
 
-const commands = { lint, test: testInstalled, dist: () => dist(argv[3] ?? root) };
+const out = env.DIST_NPM ?? join(root, 'dist-npm');
+const commands = { lint, test: testInstalled, dist: () => dist(argv[3] ?? root, out) };
 const command = commands[/** @type {keyof typeof commands} */ (argv[2])];
 if (!command) {
   console.error('node test/package.mjs lint|test|dist');
