@@ -161,6 +161,36 @@ impl Receiver {
         self.copy(buffer, Patience::For(timeout))
     }
 
+    /// [`recv_into`](Self::recv_into) a buffer of a fixed size: the message is its first [`len`](Meta::len) bytes.
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// let (mut tx, mut rx) = ramway::Ring::pair(4096)?;
+    /// tx.send(7, b"hello")?;
+    /// let mut buffer = [0; 16];
+    /// assert_eq!(rx.recv_into_slice(&mut [0; 4]).unwrap_err().kind(), ramway::ErrorKind::TooLarge);
+    /// let meta = rx.recv_into_slice(&mut buffer)?;
+    /// assert_eq!((meta.type_id, &buffer[..meta.len]), (7, &b"hello"[..]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `TooLarge` if it is longer than the buffer, with both lengths: it stays the next message. As for
+    /// [`recv`](Self::recv).
+    pub fn recv_into_slice(&mut self, buffer: &mut [u8]) -> Result<Meta> {
+        self.copy_to(buffer, Patience::Forever)
+    }
+
+    /// [`recv_into_slice`](Self::recv_into_slice) that does not wait.
+    pub fn try_recv_into_slice(&mut self, buffer: &mut [u8]) -> Result<Meta> {
+        self.copy_to(buffer, Patience::None)
+    }
+
+    /// [`recv_into_slice`](Self::recv_into_slice) that waits for at most `timeout`.
+    pub fn recv_into_slice_timeout(&mut self, buffer: &mut [u8], timeout: Duration) -> Result<Meta> {
+        self.copy_to(buffer, Patience::For(timeout))
+    }
+
     /// Copies of the messages, one after another, until the sender closes. An error, `PeerDead` too, is the last item.
     ///
     /// ```
@@ -299,6 +329,22 @@ impl Receiver {
             buffer.as_mut_ptr().copy_from_nonoverlapping(frame.data, frame.len);
             buffer.set_len(frame.len);
         }
+        inner.hot.release();
+        Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
+    }
+
+    fn copy_to(&mut self, buffer: &mut [u8], patience: Patience) -> Result<Meta> {
+        let inner = &mut *self.inner;
+        inner.hot.release();
+        let frame = inner.recv(patience)?;
+        if frame.len > buffer.len() {
+            // Nothing else is lent out: back to `released` is back by this one.
+            inner.hot.head = inner.hot.released;
+            let text = format!("a message of {} bytes into a buffer of {}", frame.len, buffer.len());
+            return Err(inner.says(Error::new(ErrorKind::TooLarge, text)));
+        }
+        // SAFETY: as in `copy`; the buffer has room.
+        unsafe { buffer.as_mut_ptr().copy_from_nonoverlapping(frame.data, frame.len) };
         inner.hot.release();
         Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
     }
