@@ -8,8 +8,18 @@ const CALLS: &str = include_str!("../../docs/api/calls.txt");
 const RUST: &str = include_str!("../../docs/api/rust.txt");
 
 /// Types that are not the API's main ones: errors, element types, what only describes, and what `tokio` adds.
-const APART: [&str; 10] =
-    ["Error", "ErrorKind", "Dtype", "Tensor", "Kind", "AsyncReceiver", "AsyncSender", "AsyncRegion", "Segment"];
+const APART: &[&str] = &[
+    "Error",
+    "ErrorKind",
+    "Dtype",
+    "Tensor",
+    "Kind",
+    "AsyncReceiver",
+    "AsyncSender",
+    "AsyncRegion",
+    "Segment",
+    "Plan",
+];
 
 fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap() {
