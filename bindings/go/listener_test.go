@@ -223,7 +223,7 @@ func TestConnectorsQueueUpBeyondTheBacklog(t *testing.T) {
 	}
 }
 
-func TestOnlyOneIsWelcomedByListenOnce(t *testing.T) {
+func TestOnlyOneIsWelcomedByListen(t *testing.T) {
 	at := newFolder(t)
 	const connectors = 5
 	outcomes := make(chan error, connectors)
