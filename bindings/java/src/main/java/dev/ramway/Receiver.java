@@ -219,6 +219,11 @@ public final class Receiver extends Consumer {
         return takeMany(max, nanos(timeout));
     }
 
+    /** {@return up to {@link #BATCH} messages, those that are there now, or null if there is none} */
+    public Batch tryRecvBatch() {
+        return takeManyNow(BATCH);
+    }
+
     /**
      * {@return up to max messages, those that are there, or null if there is none now}
      *

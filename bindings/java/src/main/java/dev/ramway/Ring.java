@@ -71,7 +71,7 @@ public final class Ring {
             return fd;
         }
 
-        /** {@return a path to it, good in this process until {@link #close}: to be read only, because a program that writes to it truncates it} */
+        /** {@return a path to it, good in this process until {@link #close}; to be opened for reading, because writing truncates it} */
         public java.io.File file() {
             return new java.io.File(Files.procPath(fd));
         }

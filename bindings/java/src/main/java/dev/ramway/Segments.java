@@ -251,7 +251,7 @@ public final class Segments {
         }
     }
 
-    /** {@return what became of the stale segments of the Ramway directory: {@link #clean(Path, boolean, boolean)}, which keeps what is undelivered} */
+    /** {@return what became of the Ramway directory's segments; what is undelivered stays: {@link #clean(Path, boolean, boolean)}} */
     public static List<Cleaned> clean() {
         return clean(Path.of(SegmentName.directory()), false, false);
     }
@@ -305,7 +305,8 @@ public final class Segments {
                 // A creator that was killed before it had written the header.
                 boolean empty = ByteBuffer.wrap(page.bytes()).getLong(0) == 0;
                 if (!unborn || !empty && !isRamway) {
-                    return isRamway ? new Cleaned(name, Outcome.KEPT, e.getMessage()) : new Cleaned(name, Outcome.NOT_RAMWAY, "not Ramway's");
+                    return isRamway ? new Cleaned(name, Outcome.KEPT, e.getMessage())
+                            : new Cleaned(name, Outcome.NOT_RAMWAY, "not Ramway's");
                 }
                 header = null;
             }

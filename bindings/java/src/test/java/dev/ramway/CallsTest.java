@@ -112,7 +112,8 @@ class CallsTest {
             // A container's filter of system calls may refuse it, and then it says so.
             assertTrue(e.getMessage().contains("numaNode"), e.getMessage());
         }
-        try (Region region = Region.create(name(), 100, Options.DEFAULT.withNumaNode(0)); Ring.Pair pair = Ring.pair(PAGE.withNumaNode(0))) {
+        try (Region region = Region.create(name(), 100, Options.DEFAULT.withNumaNode(0));
+                Ring.Pair pair = Ring.pair(PAGE.withNumaNode(0))) {
             assertEquals(100, region.length());
             assertTrue(pair.sender().trySend(1, new byte[1]));
         } catch (RamwayException e) {
