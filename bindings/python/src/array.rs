@@ -217,6 +217,7 @@ fn send(
             let rest = &mut rest;
             let all = |patience| rest.send(end, patience);
             wait(py, timeout, round_of(sender.policy.get()), all, |py| sender.core.check_open(py))
+                .map_err(|e| sender.core.missing(py, e, "no room"))
         }
         (outcome, _) => outcome.or_raise(py),
     };

@@ -151,14 +151,14 @@ impl<T> Handle<T> {
         unsafe { &mut *self.end.get() }.take()
     }
 
-    /// The error of a wait for a peer, with what was waited for.
+    /// The error of a wait; a time-out says what did not come, and where.
     #[cold]
-    pub(crate) fn nobody_came(&self, py: Python<'_>, cause: PyErr, peer: &str) -> PyErr {
+    pub(crate) fn missing(&self, py: Python<'_>, cause: PyErr, what: &str) -> PyErr {
         if !is(py, &cause, ErrorKind::TimedOut) {
             return cause;
         }
         let whose = self.name.as_ref().map_or_else(String::new, |name| format!(" of '{name}'"));
-        error(py, ErrorKind::TimedOut, format!("no living {peer}{whose} was attached within the time"))
+        error(py, ErrorKind::TimedOut, format!("this {}{whose} had {what} within the time", self.what))
     }
 
     fn is_inherited(&self) -> bool {

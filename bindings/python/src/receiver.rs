@@ -91,7 +91,8 @@ impl Receiver {
 
 #[pymethods]
 impl Receiver {
-    /// The next message, waiting up to `timeout` seconds for it, without one as long as it takes.
+    /// The next message, also while others are held, which keep their places in the ring; waits up to `timeout` seconds for
+    /// it, without one as long as it takes.
     ///
     /// Raises TimedOutError, ClosedError after the last message of a sender that closed, PeerDeadError of one that
     /// died, BusyError if messages that are still held fill the ring.
@@ -231,7 +232,7 @@ impl Receiver {
         let mut core = self.enter(py)?;
         let attempt = |patience| core.raw().wait_for_peer(patience);
         patience::wait(py, timeout, ROUND, attempt, |py| self.core.check_open(py))
-            .map_err(|e| self.core.nobody_came(py, e, "sender"))
+            .map_err(|e| self.core.missing(py, e, "no living sender"))
     }
 
     /// Whether close was called.

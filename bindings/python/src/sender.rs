@@ -115,7 +115,9 @@ impl Sender {
     fn wait(&self, py: Python<'_>, core: &mut ramway::Sender, len: usize, timeout: Timeout) -> PyResult<*mut u8> {
         let attempt = |patience| core.raw().reserve(len, patience).map(|to| to.expose_provenance());
         let between = |py: Python<'_>| self.core.check_open(py);
-        wait(py, timeout, round_of(self.policy.get()), attempt, between).map(std::ptr::with_exposed_provenance_mut)
+        wait(py, timeout, round_of(self.policy.get()), attempt, between)
+            .map(std::ptr::with_exposed_provenance_mut)
+            .map_err(|e| self.core.missing(py, e, "no room"))
     }
 
     /// Sends a copy of the bytes.
@@ -446,7 +448,7 @@ impl Sender {
         let mut core = self.enter(py)?;
         let attempt = |patience| core.raw().wait_for_peer(patience);
         patience::wait(py, timeout, ROUND, attempt, |py| self.core.check_open(py))
-            .map_err(|e| self.core.nobody_came(py, e, "receiver"))
+            .map_err(|e| self.core.missing(py, e, "no living receiver"))
     }
 
     /// Whether close or abandon was called.

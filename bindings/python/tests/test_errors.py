@@ -249,6 +249,15 @@ def test_a_traceback_says_what_a_program_catches() -> None:
         assert error.__module__ == "ramway"
 
 
+def test_a_time_out_says_what_did_not_come() -> None:
+    with Ring.create("r", capacity=4096).sender() as tx, Ring.open("r").receiver() as rx:
+        with pytest.raises(ramway.TimedOutError, match="receiver of 'r' had no message within the time"):
+            rx.recv(0)
+        tx.send(bytes(4000))
+        with pytest.raises(ramway.TimedOutError, match="sender of 'r' had no room within the time"):
+            tx.send(bytes(4000), timeout=0.01)
+
+
 def test_no_more_descriptors_says_what_to_do() -> None:
     printed = run("""
         import asyncio, resource, ramway

@@ -139,8 +139,8 @@ impl Receiver {
                 self.core.check_open(py)?;
                 self.check_stuck(py, &mut end.borrow_mut())
             },
-        )?;
-        Ok(received.0)
+        );
+        received.map(|lending| lending.0).map_err(|e| self.core.missing(py, e, "no message"))
     }
 
     /// BusyError if the sender waits for room that only messages held here could give it: for who waits without looking.
