@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -350,4 +352,9 @@ func TestTryAccept(t *testing.T) {
 	expectKind(t, l.Close(), 0)
 	_, err = l.TryAccept()
 	expectKind(t, err, Detached)
+}
+
+// containsAll says whether a text holds all of these.
+func containsAll(text string, parts ...string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }

@@ -245,8 +245,3 @@ func repositoryFile(t testing.TB, path string) []byte {
 	}
 	return content
 }
-
-// containsAll says whether a text holds all of these.
-func containsAll(text string, parts ...string) bool {
-	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
-}
