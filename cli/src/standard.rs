@@ -3,6 +3,7 @@
 //! Rust's start-up puts `/dev/null` in the place of each that is closed, and takes a write to one that is only readable
 //! for done. A stream that went nowhere would then pass for one that arrived, so this looks first.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::failure::{Failure, Outcome};
@@ -32,6 +33,23 @@ extern "C" fn look() {
 
 fn is_usable(descriptor: i32) -> bool {
     UNUSABLE.load(Ordering::Relaxed) & 1 << descriptor == 0
+}
+
+/// Whether the path leads to this descriptor, by one of the names that it has.
+fn is_at(path: &Path, descriptor: i32) -> bool {
+    let name = if descriptor == INPUT { "/dev/stdin" } else { "/dev/stdout" };
+    let numbered = ["/dev/fd", "/proc/self/fd"].iter().any(|dir| path == Path::new(dir).join(descriptor.to_string()));
+    path == Path::new(name) || numbered
+}
+
+/// [`input`], if that is what the path leads to.
+pub fn input_at(path: &Path) -> Outcome {
+    if is_at(path, INPUT) { input() } else { Ok(()) }
+}
+
+/// [`output`], if that is what the path leads to.
+pub fn output_at(path: &Path) -> Outcome {
+    if is_at(path, OUTPUT) { output() } else { Ok(()) }
 }
 
 /// Fails unless standard input can be read.

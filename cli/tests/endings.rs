@@ -250,6 +250,8 @@ fn closed_standard_descriptors_are_found_before_anything_is_done() {
     for redirections in [">&-", "1</dev/null"] {
         for args in [
             &["recv", "box"][..],
+            &["recv", "box", "/dev/stdout"],
+            &["recv", "box", "/dev/fd/1"],
             &["ls"],
             &["inspect", "box"],
             &["clean", "--undelivered"],
@@ -268,6 +270,7 @@ fn closed_standard_descriptors_are_found_before_anything_is_done() {
     for redirections in ["<&-", "0>/dev/null"] {
         assert_failed(&place.redirected(&["send", "box"], redirections), 1, "standard input is closed");
         assert_failed(&place.redirected(&["send", "other"], redirections), 1, "standard input is closed");
+        assert_failed(&place.redirected(&["send", "box", "/dev/stdin"], redirections), 1, "standard input is closed");
     }
     assert_eq!(place.names(), ["box"], "no ring was made, none was removed");
     // What does not use them does not need them; and nobody is told where there is nobody.

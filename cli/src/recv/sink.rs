@@ -40,6 +40,7 @@ impl Sink {
             let file = without_blocking(file);
             return Ok(Self { file, name: "standard output".into(), replaces: None, may_block });
         }
+        standard::output_at(path)?;
         let name = path.display().to_string();
         let cannot = |error: io::Error| Failure::io(&error, format!("cannot write {name}"));
         // A link is followed: what it leads to is replaced, not the link.

@@ -37,6 +37,7 @@ impl Input {
             let terminal = file.is_terminal();
             return Ok(Self { length: regular(&file), file, name: "standard input".into(), terminal });
         }
+        standard::input_at(path)?;
         let name = path.display().to_string();
         // A FIFO that nobody writes yet is open at once like this: it is waited for where bytes are, with an eye on
         // signals.

@@ -74,7 +74,10 @@ fn make_way(name: &Name, options: &NamedOptions<'_>) -> Result<Option<Step>> {
         return match lock::held_by_another(entry.fd(0), BYTE_IN_USE)? {
             Some(Mode::Shared) => Err(Error::new(
                 ErrorKind::AlreadyExists,
-                format!("a live {} has this name; open it, or pick another name", valid.header.kind.name()),
+                match valid.header.kind {
+                    Kind::Listener => "a live listener has this name; connect to it, or pick another name".into(),
+                    kind => format!("a live {} has this name; open it, or pick another name", kind.name()),
+                },
             )),
             _ => Ok(Some(retry("somebody was removing the segment"))),
         };
