@@ -299,11 +299,9 @@ pub fn page(sections: &[Section], all: &[Spelled], errors: &[(String, String)]) 
         let _ = write!(page, "\n### {name}\n\n");
         // Names in a row that are there for one reason share a line.
         for (at, (what, why)) in language.only_here.iter().enumerate() {
-            let _ = write!(
-                page,
-                "{}`{what}`",
-                if at > 0 && same(why, &language.only_here[at - 1].1) { ", " } else { "- " }
-            );
+            let goes_on = at > 0 && same(why, &language.only_here[at - 1].1);
+            let what: Vec<_> = names(what).iter().map(|name| format!("`{name}`")).collect();
+            let _ = write!(page, "{}{}", if goes_on { ", " } else { "- " }, what.join(", "));
             if language.only_here.get(at + 1).is_none_or(|(_, next)| !same(next, why)) {
                 let first = language.only_here[..=at].iter().rev().find(|(_, why)| why != LIKEWISE);
                 let _ = writeln!(page, ": {}", first.map_or(why, |(_, why)| why));
@@ -377,7 +375,7 @@ mod tests {
             .iter()
             .map(|(name, _)| {
                 let last = if *name == "go" { "-- there | is none" } else { "c" };
-                spelled("x", &format!("send = {name}_send, a\nsend.try = b\nrecv = {last}\n## Only here\nO = o\nP = likewise\nQ = q\nR = q\nS = s\n"))
+                spelled("x", &format!("send = {name}_send, a\nsend.try = b\nrecv = {last}\n## Only here\nO, N(a, b) = o\nP = likewise\nQ = q\nR = q\nS = s\n"))
                     .expect("good")
             })
             .collect();
@@ -388,6 +386,6 @@ mod tests {
             page.contains("| 1 | it died | `ErrorKind::PeerDead` | `RAMWAY_PEER_DEAD` | `status::peer_dead` |"),
             "{page}"
         );
-        assert!(page.contains("### C#\n\n- `O`, `P`: o\n- `Q`, `R`: q\n- `S`: s\n"), "{page}");
+        assert!(page.contains("### C#\n\n- `O`, `N(a, b)`, `P`: o\n- `Q`, `R`: q\n- `S`: s\n"), "{page}");
     }
 }
