@@ -154,7 +154,7 @@ namespace Ramway
             if (peer.Uid == Sockets.OverflowUid() || peer.Uid == uint.MaxValue)
             {
                 return Errors.Fail(ErrorKind.PermissionDenied,
-                    $"the other side's user has no number here (it shows as {peer.Uid}), so nothing says who it is");
+                    $"the other side's user has no number here (shown as {peer.Uid}), so nothing says who it is: run it as another user");
             }
             if (peer.Uid == own)
             {

@@ -98,10 +98,11 @@ namespace Ramway
                 }
                 if (!h.OfAnotherBoot && !(_how == How.Create && _options.Discard))
                 {
-                    string? reason = Undelivered.ReasonToKeep(file, h);
+                    string? reason = Undelivered.ReasonToKeep(file, h, out bool damaged);
                     if (reason != null)
                     {
-                        throw Errors.Fail(ErrorKind.AlreadyExists, reason + "; OpenOrCreate resumes it, Discard starts anew");
+                        throw Errors.Fail(ErrorKind.AlreadyExists, reason + "; " +
+                            (damaged ? "nobody can resume it" : "OpenOrCreate resumes it") + ", Discard starts anew");
                     }
                 }
                 int removed = Remove(name.Dir, name.File, name.Path, h.Kind);

@@ -165,7 +165,7 @@ namespace Ramway
             {
                 if (h != null && !h.OfAnotherBoot && !undelivered && !unborn)
                 {
-                    reason = Undelivered.ReasonToKeep(fd, h);
+                    reason = Undelivered.ReasonToKeep(fd, h, out _);
                 }
             }
             bool free;

@@ -61,10 +61,11 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Why a segment that nobody uses is nevertheless not to be thrown away; null if it may be.
+        /// Why a segment that nobody uses is nevertheless not to be thrown away; null if it may be. damaged: nobody can resume it.
         /// </summary>
-        internal static string? ReasonToKeep(int file, Header h)
+        internal static string? ReasonToKeep(int file, Header h, out bool damaged)
         {
+            damaged = false;
             byte[] page = Named.ReadPage(file, out _);
             for (int i = 0; i < h.Blocks.Length; i++)
             {
@@ -82,6 +83,7 @@ namespace Ramway
                     }
                     catch (RamwayException e) when (e.Kind == ErrorKind.Corrupt)
                     {
+                        damaged = true;
                         return "it is damaged: " + e.Text;
                     }
                 }

@@ -113,6 +113,24 @@ namespace Ramway.Tests
             Check.That(live.TrySend(1, default), "the live one goes on");
         }
 
+        [Test]
+        private static void NobodyIsToldToResumeWhatNobodyCan()
+        {
+            using var dir = new Folder();
+            using (Sender tx = Sender.Create(dir.At("ring"), new RingOptions { Capacity = 4096 }))
+            {
+                tx.Send(1, new byte[10]);
+            }
+            Check.Fails(ErrorKind.AlreadyExists, () => Sender.Create(dir.At("ring")), "OpenOrCreate resumes it, Discard starts anew");
+            // Positions that contradict each other.
+            Rings.Poke(dir.At("ring"), Layout.Block0 + Layout.OffHead, BitConverter.GetBytes(7L));
+            Check.Fails(ErrorKind.AlreadyExists, () => Sender.Create(dir.At("ring")), "it is damaged",
+                "nobody can resume it, Discard starts anew");
+            Check.Fails(ErrorKind.Corrupt, () => Sender.OpenOrCreate(dir.At("ring")), dir.At("ring"));
+            Check.Equal(CleanOutcome.Kept, Segments.Clean(dir.Path).Single().Outcome, "what is damaged");
+            Sender.Create(dir.At("ring"), new RingOptions { Discard = true }).Dispose();
+        }
+
         private static int Number(SafeFileHandle ring) => (int)ring.DangerousGetHandle();
 
         [Test]
