@@ -48,7 +48,7 @@ show_log() {
 
 # Stops a suite that hangs, where the system has `timeout`.
 limited() {
-    if have timeout; then timeout -k 20 "${TEST_TIMEOUT:-1500}" "$@"; else "$@"; fi
+    if have timeout; then timeout -k 20 "${TEST_TIMEOUT:-3000}" "$@"; else "$@"; fi
 }
 
 need_cargo() {

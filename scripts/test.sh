@@ -4,7 +4,7 @@
 #   CI=true        a missing toolchain is a failure instead of a skipped suite
 #   SKIP_LINT=1    leaves out rustfmt and clippy (`make lint` runs them alone)
 #   VERBOSE=1      prints each test binary's own summary line (on with CI=true)
-#   TEST_TIMEOUT   seconds after which one suite is stopped and counted as failed (default 1500)
+#   TEST_TIMEOUT   seconds after which one suite is stopped and counted as failed (default 3000)
 #
 # Each suite's whole output goes to a log under the target directory; what is printed is one line a suite, and the
 # log of a suite that failed. How long each one took is kept there too, for the first line of the next run.

@@ -96,7 +96,7 @@ const SCENARIOS: &[Scenario] = &[
     scenario("sleepers-learn", BOTH, Load::Idle, crash::sleepers_learn),
     scenario("killed-at-random", RING, Load::Busy, crash::killed_at_random),
     scenario("cut-off", BUS, Load::Busy, crash::cut_off),
-    scenario("short-waits", BOTH, Load::Busy, polls::short_waits),
+    scenario("short-waits", BOTH, Load::Idle, polls::short_waits),
 ];
 
 /// What is to be played.
