@@ -119,6 +119,21 @@ impl Bus {
         Self::wrap(py, core, &shown, how.wait, how.writable_views)
     }
 
+    /// `listen` for asyncio: a coroutine that gives the bus. It listens from when it is awaited.
+    #[staticmethod]
+    #[pyo3(signature = (name, capacity=1 << 20, **options), text_signature = "(name, capacity=1048576, *, to_peer=None, \
+        from_peer=None, align=16, mode=None, allow_uids=(), handshake_timeout=1.0, backlog=128, wait='hybrid', \
+        membarrier=True, writable_views=False)")]
+    fn listen_async<'py>(
+        py: Python<'py>,
+        name: Bound<'py, PyAny>,
+        #[pyo3(from_py_with = crate::args::capacity)] capacity: u64,
+        options: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = options.unwrap_or_else(|| PyDict::new(py));
+        py.import("ramway._aio")?.getattr("listen")?.call1((name, capacity, options))
+    }
+
     /// Connects to the listener at `name` (or at the path of its socket), waiting at most `timeout` seconds (`None`: as
     /// long as it takes) for one that is not there yet, does not accept, or is flooded. `allow_uids` are other users
     /// whose listeners will do.

@@ -90,6 +90,28 @@ impl Listener {
     fn check_open(&self, py: Python<'_>) -> PyResult<()> {
         self.core(py).map(drop)
     }
+
+    fn make(
+        py: Python<'_>,
+        name: &Name,
+        capacity: u64,
+        options: Option<&Bound<'_, PyDict>>,
+        bind: fn(&ramway::ListenerBuilder) -> ramway::Result<ramway::Listener>,
+    ) -> PyResult<Self> {
+        let mut options = Options::new(py, options)?;
+        let how = How::new(name, capacity, &mut options)?;
+        options.finish()?;
+        let core = py.detach(|| bind(&how.builder)).or_raise(py)?;
+        let path = core.path().to_owned();
+        Ok(Self {
+            core: Gil::new(Some(Arc::new(core))),
+            name: name.shown(),
+            path,
+            wait: how.wait,
+            writable_views: how.writable_views,
+            waits: Waits::default(),
+        })
+    }
 }
 
 #[pymethods]
@@ -105,19 +127,19 @@ impl Listener {
         #[pyo3(from_py_with = crate::args::capacity)] capacity: u64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut options = Options::new(py, options)?;
-        let how = How::new(&name, capacity, &mut options)?;
-        options.finish()?;
-        let core = py.detach(|| how.builder.bind()).or_raise(py)?;
-        let path = core.path().to_owned();
-        Ok(Self {
-            core: Gil::new(Some(Arc::new(core))),
-            name: name.shown(),
-            path,
-            wait: how.wait,
-            writable_views: how.writable_views,
-            waits: Waits::default(),
-        })
+        Self::make(py, &name, capacity, options, ramway::ListenerBuilder::bind)
+    }
+
+    /// For one connection alone, for `ramway._aio`.
+    #[staticmethod]
+    #[pyo3(signature = (name, capacity, **options))]
+    fn _bind_one(
+        py: Python<'_>,
+        name: Name,
+        #[pyo3(from_py_with = crate::args::capacity)] capacity: u64,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Self::make(py, &name, capacity, options, ramway::ListenerBuilder::bind_one)
     }
 
     /// The next bus, waiting for it at most `timeout` seconds (`None`: for ever).

@@ -156,6 +156,9 @@ def test_what_is_never_awaited_takes_nothing_and_warns(kind: str, ring: tuple[Se
                 region.wait_async,
                 listener.accept_async,
                 lambda: ramway.Bus.connect_async("l"),
+                lambda: ramway.Bus.listen_async("x"),
+                tx.wait_for_peer_async,
+                rx.wait_for_peer_async,
             ]
             for make in makes:
                 with pytest.warns(RuntimeWarning, match="was never awaited"):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,6 +151,23 @@ def test_an_awaited_batch_ends_as_one_that_waits() -> None:
             await tx.send_batch_async([bytes(3000)] * 3)
 
     asyncio.run(main())
+
+
+def test_a_task_listens_for_one_peer(directory: Path) -> None:
+    async def main() -> None:
+        listening = asyncio.create_task(Bus.listen_async("b", 4096, to_peer=8192, wait="block"))
+        with await Bus.connect_async("b", timeout=LONG) as other, await asyncio.wait_for(listening, LONG) as bus:
+            assert (bus.sender.capacity, bus.receiver.capacity, bus.sender.wait) == (8192, 4096, "block")
+            await other.send_async(b"x")
+            assert await bus.recv_bytes_async() == b"x"
+        with pytest.raises(asyncio.TimeoutError):
+            async with asyncio.timeout(0.05):
+                await Bus.listen_async("nobody")
+        with pytest.raises(TypeError, match="nonsense"):
+            await Bus.listen_async("b", nonsense=1)  # type: ignore[call-arg]
+
+    asyncio.run(main())
+    assert list(directory.iterdir()) == []
 
 
 def test_a_listener_is_asked_without_waiting() -> None:

@@ -1,12 +1,13 @@
 """The part of asyncio support that is not native."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ._errors import Error, FullError
-from ._ramway import Message
+from ._ramway import Listener, Message
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,6 +75,12 @@ async def send_array(sender: "Sender", array: "NDArray[Any]", type_id: int, tag:
         if sent == 0:
             raise
     return sent
+
+
+async def listen(name: "str | os.PathLike[str]", capacity: int, options: dict[str, Any]) -> "Bus":
+    """`Bus.listen_async`."""
+    with Listener._bind_one(name, capacity, **options) as listener:
+        return await listener.accept_async()
 
 
 class _Attempt(Protocol):

@@ -467,6 +467,22 @@ class Bus:
         timeout: float | None = None,
     ) -> Bus: ...
     @staticmethod
+    def listen_async(
+        name: _Name,
+        capacity: int = ...,
+        *,
+        to_peer: int | None = None,
+        from_peer: int | None = None,
+        align: int = 16,
+        mode: int | None = None,
+        allow_uids: Sequence[int] = (),
+        handshake_timeout: float | None = 1.0,
+        backlog: int = 128,
+        wait: _Wait = "hybrid",
+        membarrier: bool = True,
+        writable_views: bool = False,
+    ) -> _Async[Bus]: ...
+    @staticmethod
     def connect(
         name: _Name,
         *,
@@ -581,6 +597,8 @@ class Listener:
         membarrier: bool = True,
         writable_views: bool = False,
     ) -> Listener: ...
+    @staticmethod
+    def _bind_one(name: _Name, capacity: int, **options: Any) -> Listener: ...
     def accept(self, timeout: float | None = None) -> Bus: ...
     def try_accept(self) -> Bus | None: ...
     def accept_async(self) -> _Async[Bus]: ...
