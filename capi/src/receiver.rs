@@ -313,7 +313,8 @@ pub unsafe extern "C" fn ramway_receiver_wake(receiver: *const ramway_receiver) 
             return Err(null("the receiver"));
         }
         // SAFETY: the caller's: open. Only this field is looked at, which nobody changes.
-        unsafe { (*(&raw const (*receiver.cast::<ReceiverHandle>()).waker)).wake() };
+        let waker = unsafe { &(*receiver.cast::<ReceiverHandle>()).waker };
+        waker.wake();
         Ok(())
     })
 }

@@ -474,7 +474,8 @@ pub unsafe extern "C" fn ramway_sender_wake(sender: *const ramway_sender) -> ram
             return Err(null("the sender"));
         }
         // SAFETY: the caller's: open. Only this field is looked at, which nobody changes.
-        unsafe { (*(&raw const (*sender.cast::<SenderHandle>()).waker)).wake() };
+        let waker = unsafe { &(*sender.cast::<SenderHandle>()).waker };
+        waker.wake();
         Ok(())
     })
 }

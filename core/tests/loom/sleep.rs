@@ -311,3 +311,55 @@ fn a_wake_up_for_nothing_changes_nothing() {
     holds(Some(3), move || spurious(FENCES));
     holds(Some(2), move || spurious(PLAIN));
 }
+
+/// A receiver that blocks for a message that never comes, and a waker in another thread of its process.
+fn a_waker_ends_a_wait(can: Can) {
+    let ring = Watched::new(2, true);
+    let (tx, mut rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+    let waker = rx.rx.waker();
+    two(
+        move || {
+            interrupt_point();
+            waker.wake();
+            std::mem::forget(tx);
+        },
+        move || {
+            assert_eq!(rx.recv(), Err(ramway::ErrorKind::Interrupted));
+            std::mem::forget(rx);
+        },
+    );
+}
+
+/// The same for a sender in a full ring.
+fn a_waker_ends_a_sender_s_wait(can: Can) {
+    let ring = Watched::new(2, true);
+    let (mut tx, rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+    assert!(tx.try_send(1) && tx.try_send(2));
+    let waker = tx.tx.waker();
+    two(
+        move || {
+            assert_eq!(tx.put(3, true, true).unwrap_err().kind(), ramway::ErrorKind::Interrupted);
+            std::mem::forget(tx);
+        },
+        move || {
+            waker.wake();
+            std::mem::forget(rx);
+        },
+    );
+}
+
+#[test]
+fn a_waker_is_not_slept_through() {
+    holds(Some(3), || a_waker_ends_a_wait(FENCES));
+    holds(Some(3), || a_waker_ends_a_wait(PLAIN));
+    holds(Some(3), || a_waker_ends_a_sender_s_wait(FENCES));
+    holds(Some(3), || a_waker_ends_a_sender_s_wait(PLAIN));
+}
+
+#[test]
+fn without_its_fence_or_the_sleeper_s_a_waker_is_slept_through() {
+    fails_without(&[Step::WakerFence], LOST, Some(3), || a_waker_ends_a_wait(FENCES));
+    fails_without(&[Step::SleeperFence], LOST, Some(3), || a_waker_ends_a_wait(FENCES));
+    fails_without(&[Step::WakerFence], LOST, Some(3), || a_waker_ends_a_sender_s_wait(FENCES));
+    fails_without(&[Step::SleeperFence], LOST, Some(3), || a_waker_ends_a_sender_s_wait(FENCES));
+}
