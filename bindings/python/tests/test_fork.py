@@ -150,19 +150,24 @@ def test_regions_listeners_and_buses_are_detached_too() -> None:
             detached(call)
         assert bytes(shared[:4]) == b"here"
         # What the parent writes later is seen too: it is the same memory.
+        os.write(looked, b"x")
         deadline = time.monotonic() + LONG
         while shared[0] != ord("t"):
             assert time.monotonic() < deadline
             time.sleep(0.001)
         assert not bus.peer_alive and not peer.peer_alive
 
+    until_looked, looked = os.pipe()
+
     def write() -> None:
-        time.sleep(0.05)
+        os.read(until_looked, 1)
         region[:5] = b"there"
 
     writing = Thread(write)
     in_child(body)
     writing.result()
+    os.close(until_looked)
+    os.close(looked)
     assert bus.peer_alive and peer.peer_alive
     for handle in (region, listener, bus, peer):
         handle.close()

@@ -31,6 +31,7 @@ def die(ring: Ring) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's, where another test has imported it
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
 def test_a_multiprocessing_child_has_it_as_an_argument(method: str, directory: Path) -> None:
     ring = Ring.unnamed(capacity=4096)
