@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the Makefile runs: `sh test.sh build|all|quick|lint|javadoc|dist|clean`.
+# What the Makefile runs: `sh test.sh build|install|all|quick|lint|javadoc|dist|clean`.
 #
 #   CI=true    what cannot be run here (no JDK, no Maven) is a failure
 #   ARGS       more for Maven, such as -Dtest=BusTest
@@ -36,6 +36,29 @@ fetch() {
 mkdir -p "$target" || exit 1
 lock() { if command -v flock >/dev/null; then exec 9>"$target/java-package.lock" && flock 9; fi; }
 unlock() { if command -v flock >/dev/null; then exec 9>&-; fi; }
+
+install_jar() {
+    lock
+    step 'the jar in the local repository' fetch maven -Dmaven.test.skip=true install
+    installed=$?
+    unlock
+    return $installed
+}
+
+# The dependency of README.md, in a project of a user's.
+maven_project() {
+    mkdir -p "$tmp/project/src/main/java" || return 1
+    cp "$tmp/src/Producer.java" "$tmp/project/src/main/java/"
+    {
+        echo '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>user</groupId>'
+        echo '<artifactId>user</artifactId><version>1</version><properties><maven.compiler.release>22</maven.compiler.release>'
+        echo '<project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties><dependencies>'
+        awk '/^```/ { inside = 0 } inside; /^```xml/ { inside = 1 }' README.md
+        echo '</dependencies><build><plugins><plugin><groupId>org.apache.maven.plugins</groupId>'
+        echo '<artifactId>maven-compiler-plugin</artifactId><version>3.14.0</version></plugin></plugins></build></project>'
+    } >"$tmp/project/pom.xml"
+    install_jar && fetch mvn -q -B -f "$tmp/project/pom.xml" compile && [ -f "$tmp/project/target/classes/Producer.class" ]
+}
 
 jar() {
     for file in "$build"/ramway-*.jar; do
@@ -107,6 +130,7 @@ user() {
     check 'a program on the class path' on_the_class_path
     check 'a module that requires dev.ramway' on_the_module_path
     check 'what a program is told that may not call libc' refused
+    check 'a Maven project with the dependency of the page' maven_project
     check 'nothing is left behind' rmdir "$memory"
     unset RAMWAY_DIR
 }
@@ -159,6 +183,7 @@ else
     export JAVA_HOME
     case "${1:-all}" in
     build) package && jar ;;
+    install) install_jar || failed=1 ;;
     all)
         if package; then
             lint
@@ -173,7 +198,7 @@ else
     javadoc) javadoc ;;
     dist) dist || failed=1 ;;
     *)
-        echo 'sh test.sh [build|all|quick|lint|javadoc|dist|clean]' >&2
+        echo 'sh test.sh [build|install|all|quick|lint|javadoc|dist|clean]' >&2
         exit 2
         ;;
     esac

@@ -81,6 +81,19 @@ class ReadmeTest {
         }
     }
 
+    /** Maven's and Gradle's lines are of what pom.xml makes. */
+    @Test
+    void theDependencyIsTheOneThatIsMade() throws IOException {
+        String pom = Files.readString(Path.of("pom.xml"));
+        Matcher made = Pattern.compile("<groupId>(.*?)</groupId>\\s*<artifactId>(.*?)</artifactId>\\s*<version>(.*?)</version>").matcher(pom);
+        assertTrue(made.find());
+        String page = Files.readString(Path.of("README.md"));
+        Matcher said = made.pattern().matcher(page);
+        assertTrue(said.find());
+        assertEquals(made.group(), said.group());
+        assertTrue(page.contains("implementation(\"" + made.group(1) + ":" + made.group(2) + ":" + made.group(3) + "\")"));
+    }
+
     private void run(String program, String other, String expected) throws Exception {
         Path directory = Scratch.directory("readme");
         Process second = other == null ? null : start(other, directory);

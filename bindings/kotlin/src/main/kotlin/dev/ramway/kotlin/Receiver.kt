@@ -121,6 +121,9 @@ public class Receiver internal constructor(
     override fun close(): Unit = blocking.close()
 
     public companion object {
+        /** A handle of the Java library's, such as `dev.ramway.Receiver.fromFd(0)`, for coroutines; it is closed with this one. */
+        public fun of(blocking: dev.ramway.Receiver): Receiver = Receiver(blocking)
+
         /** Creates a ring. The options' timeout is waited for on a thread of [kotlinx.coroutines.Dispatchers.IO]. */
         public suspend fun create(name: String, block: OptionsBuilder.() -> Unit = {}): Receiver {
             val options = options(block)

@@ -127,6 +127,9 @@ public class Sender internal constructor(
     override fun close(): Unit = blocking.close()
 
     public companion object {
+        /** A handle of the Java library's, such as `dev.ramway.Sender.fromFd(0)`, for coroutines; it is closed with this one. */
+        public fun of(blocking: dev.ramway.Sender): Sender = Sender(blocking)
+
         /** Creates a ring. The options' timeout is waited for on a thread of [kotlinx.coroutines.Dispatchers.IO]. */
         public suspend fun create(name: String, block: OptionsBuilder.() -> Unit = {}): Sender {
             val options = options(block)

@@ -111,7 +111,7 @@ class FlowTest {
                     }
                 }
             }
-            assertTrue(began.elapsedNow() < 3.seconds)
+            assertTrue(began.elapsedNow() < 25.seconds)
             // What comes later is received by the next collector.
             ring.fill(1)
             ring.sender.close()
@@ -134,7 +134,7 @@ class FlowTest {
                 val failure = withTimeout(20.seconds) { collector.await() }.exceptionOrNull()
                 assertIs<PeerDeadException>(failure)
                 // 200 ms by the design; the machine of the tests may have much else to do.
-                assertTrue(killed.elapsedNow() < 5.seconds, "learned after ${killed.elapsedNow()}")
+                assertTrue(killed.elapsedNow() < 25.seconds, "learned after ${killed.elapsedNow()}")
                 assertEquals((0L until 1000).toList(), tags)
             }
             // A successor: the flow is collected again.

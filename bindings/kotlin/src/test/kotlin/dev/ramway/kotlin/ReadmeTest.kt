@@ -7,6 +7,7 @@ import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.flow.fold
 import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.flow.onEach
+import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.supervisorScope
@@ -19,6 +20,7 @@ import kotlin.io.path.readText
 import kotlin.test.Test
 import kotlin.test.assertContains
 import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
 import kotlin.test.assertNull
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
@@ -40,6 +42,12 @@ suspend fun consume() {
         rx.messages().collect { message ->
             println("${message.type}: ${message.length()} bytes, tag ${message.tag()}")
         }
+    }
+}
+
+suspend fun feed(lines: Sequence<String>) {
+    Sender.openOrCreate("feed").useOrAbandon { tx ->
+        for (line in lines) tx.send(TypeId(1), line.toByteArray())
     }
 }
 
@@ -80,8 +88,17 @@ class ReadmeTest {
     fun `the README's programs are in this file`() {
         val here = Path("src/test/kotlin/dev/ramway/kotlin/ReadmeTest.kt").readText()
         val blocks = Regex("```kotlin\n(.*?)```", RegexOption.DOT_MATCHES_ALL).findAll(Path("README.md").readText()).toList()
-        assertEquals(6, blocks.size)
+        assertEquals(7, blocks.size)
         for (block in blocks) assertContains(here, block.groupValues[1])
+    }
+
+    @Test
+    fun `the dependency is the one that is made`() {
+        val coordinates = Regex("<groupId>(.*?)</groupId>\\s*<artifactId>(.*?)</artifactId>\\s*<version>(.*?)</version>")
+        val page = Path("README.md").readText()
+        val (group, artifact, version) = coordinates.find(Path("pom.xml").readText())!!.destructured
+        assertEquals("$group:$artifact:$version", coordinates.find(page)!!.destructured.toList().joinToString(":"))
+        assertContains(page, "implementation(\"$group:$artifact:$version\")")
     }
 
     @Test
@@ -91,6 +108,14 @@ class ReadmeTest {
             val consumer = launch(Dispatchers.Default) { consume() }
             produce()
             consumer.join()
+
+            Receiver.openOrCreate("feed").use { rx ->
+                assertFailsWith<IllegalStateException> { feed(sequence { yield("one"); error("no more") }) }
+                assertEquals(3, rx.recv().use { it.length() })
+                assertFailsWith<dev.ramway.PeerDeadException> { rx.recv() }
+                feed(sequenceOf("two"))
+                assertEquals(1, rx.copies().toList().size)
+            }
 
             val server = launch(Dispatchers.Default) { serve() }
             assertEquals(1.16, ask())
