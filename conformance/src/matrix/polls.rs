@@ -91,9 +91,14 @@ fn receiver(pair: &mut Pair<'_>, scene: &Scene, plan: &Plan, time: u64, end: End
 }
 
 fn sender(pair: &mut Pair<'_>, scene: &Scene, plan: &Plan, time: u64, end: End) -> Result<()> {
-    let produce = format!("produce --count 100000000 --sizes 1000 --poll {time} --timeout {LOOP_MS}");
+    let produce = format!("produce --count 100000000 --sizes 1000 --progress yes --poll {time} --timeout {LOOP_MS}");
     let (mut producer, mut consumer) = pair.both(scene, plan, &produce, "consume --count 0 --linger 60000")?;
     consumer.expect("end")?;
+    // The consumer goes once the ring is full: a bus that is closed before takes no more messages.
+    let fill = super::limits::fill_count(plan, 1000);
+    for seq in 0..fill {
+        producer.expect("at")?.expect(&format!("seq={seq}"))?;
+    }
     a_while(pair);
     let since = match end {
         End::Dies => consumer.kill()?.1,
@@ -106,7 +111,7 @@ fn sender(pair: &mut Pair<'_>, scene: &Scene, plan: &Plan, time: u64, end: End) 
     };
     let event = producer.expect("end")?;
     // A full ring of them was sent, whichever call it was that learned of the end.
-    event.expect(&format!("sent={}", super::limits::fill_count(plan, 1000)))?;
+    event.expect(&format!("sent={fill}"))?;
     event.expect(match end {
         End::Dies => "name=PeerDead number=11",
         End::Closes => "name=Closed number=9",
