@@ -63,25 +63,28 @@ scene('a sender is woken once for each change from full to room', async (here) =
   assert.ok(count >= 1 && count <= ROUNDS * 5, `${count} wake-ups for ${ROUNDS * COUNT} messages`);
 });
 
-/** How late each of `count` timers is, in milliseconds, sorted. */
-async function drifts(count = 60, delay = 5) {
-  const late = [];
+/** How much processor time, in milliseconds and all threads together, passes until each of `count` timers fires; sorted. */
+async function untilTimers(count = 60, delay = 5) {
+  const used = [];
   for (let i = 0; i < count; i++) {
-    const due = performance.now() + delay;
+    const before = process.cpuUsage();
     await sleep(delay);
-    late.push(performance.now() - due);
+    const { user, system } = process.cpuUsage(before);
+    used.push((user + system) / 1000);
   }
-  return late.sort((a, b) => a - b);
+  return used.sort((a, b) => a - b);
 }
 
-/** Compares with an idle loop of the same moment: a slow machine is slow for both. @param {() => boolean} busy */
+/**
+ * A load that keeps the loop from its timers uses the processor until they fire. Processor time, because on a busy machine a
+ * timer is late whatever the loop does. @param {() => boolean} busy
+ */
 async function timersGoOn(busy, /** @type {() => Promise<unknown>} */ begin) {
-  const idle = await drifts();
   await begin();
-  const loaded = await drifts();
+  const used = await untilTimers();
   assert.ok(busy(), 'the load ended before the timers did');
-  const [median, worst] = [loaded[30], idle[57]];
-  assert.ok(median < 5 + 2 * worst, `timers are ${median} ms late, ${idle[30]} to ${worst} ms without load`);
+  // 5 ms until a timer is due, a turn of the loop until it fires, and as much again for the runtime's own threads.
+  assert.ok(used[30] < 30, `the loop works for ${used[30]} ms until a timer of 5 ms fires`);
 }
 
 for (const by of /** @type {const} */ (['messages', 'batches', 'recv', 'event'])) {

@@ -112,11 +112,10 @@ fn endings(list: &mut List) {
     ] {
         let (mut image, ring) = ring_with(16, &[100]);
         ring.role(&mut image, CONSUMER, flags, epoch);
-        let mut readers = vec![producer(&ring, &image, Some(100), 10, "sent")];
-        // Where it does not fit, the closed flag is the answer, and a death only 100 ms after the producer attached.
-        if flags & CLOSED == 0 {
-            readers.push(producer(&ring, &image, Some(100), 4080, "Full"));
-        }
+        // Where it does not fit, the closed flag is the answer; a death is one only 100 ms after the producer attached.
+        let no_room = if flags & CLOSED == 0 { "Full" } else { "Closed" };
+        let readers =
+            vec![producer(&ring, &image, Some(100), 10, "sent"), producer(&ring, &image, Some(100), 4080, no_room)];
         list.good(Kind::Ring, &format!("ring-{name}"), about, &image, readers);
     }
 }
