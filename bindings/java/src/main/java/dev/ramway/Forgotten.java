@@ -17,7 +17,9 @@ import java.util.function.Supplier;
 final class Forgotten {
     /** A process may have 65,530 mappings, of which a ring's end takes three. */
     private static final int STEP = 4096;
-    private static final long PATIENCE = 200_000_000;
+    /** How long the first of what was found may take to go, where many handles are open and where an opening has failed. */
+    private static final long SHORT = 100_000_000;
+    private static final long LONG = 1_000_000_000;
 
     private static final Cleaner CLEANER = Cleaner.create();
     private static final AtomicInteger HELD = new AtomicInteger();
@@ -33,7 +35,7 @@ final class Forgotten {
     static Cleaner.Cleanable watch(Object handle, Runnable end) {
         if (HELD.incrementAndGet() > next && COLLECTING.tryLock()) {
             try {
-                collect();
+                collect(SHORT);
                 next = HELD.get() + STEP;
             } finally {
                 COLLECTING.unlock();
@@ -64,28 +66,26 @@ final class Forgotten {
     private static boolean collectOnce() {
         COLLECTING.lock();
         try {
-            return collect();
+            return collect(LONG);
         } finally {
             COLLECTING.unlock();
         }
     }
 
     /** Asks the collector, and waits until no more of what it found goes; whether anything went. */
-    private static boolean collect() {
+    private static boolean collect(long patience) {
         int before = HELD.get();
         if (before == 0) {
             return false;
         }
         System.gc();
         int held = before;
-        for (long since = System.nanoTime(); System.nanoTime() - since < PATIENCE;) {
+        for (long since = System.nanoTime(); System.nanoTime() - since < (held == before ? patience : SHORT);) {
             LockSupport.parkNanos(5_000_000);
             int now = HELD.get();
             if (now != held) {
                 held = now;
                 since = System.nanoTime();
-            } else if (held != before && System.nanoTime() - since > PATIENCE / 4) {
-                break;
             }
         }
         return held < before;

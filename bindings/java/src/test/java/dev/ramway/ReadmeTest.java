@@ -85,12 +85,14 @@ class ReadmeTest {
     @Test
     void theDependencyIsTheOneThatIsMade() throws IOException {
         String pom = Files.readString(Path.of("pom.xml"));
-        Matcher made = Pattern.compile("<groupId>(.*?)</groupId>\\s*<artifactId>(.*?)</artifactId>\\s*<version>(.*?)</version>").matcher(pom);
+        String element = "<%s>(.*?)</%1$s>\\s*";
+        Matcher made = Pattern.compile(element.formatted("groupId") + element.formatted("artifactId") + element.formatted("version"))
+                .matcher(pom);
         assertTrue(made.find());
         String page = Files.readString(Path.of("README.md"));
         Matcher said = made.pattern().matcher(page);
         assertTrue(said.find());
-        assertEquals(made.group(), said.group());
+        assertEquals(made.group().strip(), said.group().strip());
         assertTrue(page.contains("implementation(\"" + made.group(1) + ":" + made.group(2) + ":" + made.group(3) + "\")"));
     }
 
