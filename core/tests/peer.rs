@@ -405,3 +405,27 @@ fn a_batch_has_a_tag_and_a_time() {
     assert_eq!(sent, 1);
     assert_eq!(tx.send_batch(0, [vec![0; 10_000]]).unwrap_err().kind(), ErrorKind::TooLarge);
 }
+
+#[test]
+fn a_sender_that_comes_and_goes_ends_the_wait() {
+    let dir = Dir::new();
+    let name = dir.at("ring");
+    let mut rx = Ring::create(&name).receiver().unwrap();
+    let waiting = std::thread::spawn(move || {
+        let epoch = rx.wait_for_peer_timeout(LONG).unwrap();
+        let first = rx.recv().map(|m| m.to_vec()).unwrap();
+        (epoch, first)
+    });
+    // Each is gone before the next one comes, and one of them comes while the other thread waits.
+    let mut sent = 0;
+    while !waiting.is_finished() {
+        let mut tx = Ring::open(&name).timeout(LONG).sender().unwrap();
+        tx.try_send(0, b"gone again").ok();
+        sent = tx.epoch();
+        tx.close().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (epoch, first) = waiting.join().unwrap();
+    assert!((1..=sent).contains(&epoch), "epoch {epoch} of {sent}");
+    assert_eq!(first, b"gone again");
+}

@@ -33,6 +33,7 @@ fn helper() {
             let mut rx = Ring::from_fd(ring).receiver().unwrap();
             say("ready");
             assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"to the child");
+            say("received");
             listen();
         }
         role => panic!("{role}"),
@@ -87,6 +88,7 @@ fn a_child_receives_and_its_role_comes_free_with_its_death() {
     let mut peer = child("receives", &ring);
     peer.expect("ready");
     tx.send(0, b"to the child").unwrap();
+    peer.expect("received");
     while tx.try_send(0, &[0; 1000]).is_ok() {}
     peer.kill();
     assert_eq!(tx.send_timeout(0, &[0; 1000], LONG).unwrap_err().kind(), ErrorKind::PeerDead);

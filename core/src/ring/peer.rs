@@ -71,7 +71,8 @@ impl Waker {
 
 impl Sender {
     /// Waits until a receiver is attached that has not closed and whose process lives, as long as it takes; gives its
-    /// [epoch](Self::peer_epoch). At once if there is one already.
+    /// [epoch](Self::peer_epoch). At once if there is one already. One that attaches during the call ends it, also if it is
+    /// gone again.
     ///
     /// # Errors
     /// Where an end is final (a bus, a pair): `Closed` or `PeerDead` at once if the receiver is gone. `Closed` if the
@@ -105,7 +106,8 @@ impl Sender {
 
 impl Receiver {
     /// Waits until a sender is attached that has not closed and whose process lives, as long as it takes; gives its
-    /// [epoch](Self::peer_epoch). At once if there is one already. Messages stay where they are.
+    /// [epoch](Self::peer_epoch). At once if there is one already. One that attaches during the call ends it, also if it is
+    /// gone again: its messages may be there. Messages stay where they are.
     ///
     /// After `PeerDead` or `Closed` on a named ring this waits for the successor:
     ///
@@ -147,8 +149,8 @@ impl Receiver {
     }
 }
 
-/// The epoch of the living peer of `me`. Without patience it arms the readiness descriptor, where there is one, and is
-/// `Empty` if nobody is there.
+/// The epoch of the living peer of `me`, or of one that attached during the call: it may have sent and gone again. Without
+/// patience it arms the readiness descriptor, where there is one, and is `Empty` if nobody is there.
 fn attached(
     mine: &RoleLine,
     peer: &RoleLine,
@@ -159,9 +161,14 @@ fn attached(
 ) -> Result<u32> {
     let link = &attachment.link;
     // Acquire, here and below: pairs with the peer's attach and close.
-    let came = || peer.epoch.load(Ordering::Acquire) != 0;
+    let epoch = || peer.epoch.load(Ordering::Acquire);
+    let came = || epoch() != 0;
     let closed = || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0;
-    let ready = || Ok(came() && !closed() && link.peer_alive(me));
+    let before = epoch();
+    // Whoever closed or died stays so under this epoch: its successor holds the lock before it raises the epoch, and the
+    // lock alone would pass for the life of the predecessor.
+    let alive = before != 0 && !closed() && link.peer_alive(me);
+    let ready = || Ok(alive || epoch() != before);
     let ended = |_: bool| {
         if !link.endings_are_final() {
             return if link.name_vanished() { Err(name_vanished()) } else { Ok(()) };
@@ -187,5 +194,5 @@ fn attached(
         // It was armed for the peer; what it is for (messages, room) was not looked at.
         readiness.signal();
     }
-    outcome.map(|()| peer.epoch.load(Ordering::Acquire))
+    outcome.map(|()| epoch())
 }
