@@ -28,6 +28,7 @@ use futures_core::Stream;
 use futures_sink::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::ring::raw::Patience;
 use crate::tensor::{Dtype, Plan};
 use crate::{Batch, Message, Meta, OwnedMessage, Readiness, Receiver, Region, Sender, Slot, TensorSlot};
 
@@ -67,6 +68,14 @@ fn poll_until<T>(
             Ok(mut event) => event.clear_ready(),
             Err(error) => return Poll::Ready(Err(failed(error))),
         }
+    }
+}
+
+/// A peer that attached between two attempts of one wait ends it, also if it is gone again.
+fn came_meanwhile(outcome: Result<u32>, before: u32, now: u32) -> Result<u32> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::Empty && now != before => Ok(now),
+        outcome => outcome,
     }
 }
 
@@ -126,6 +135,22 @@ impl AsyncReceiver {
     /// As for [`Receiver::recv`].
     pub async fn readable(&mut self) -> Result<()> {
         poll_fn(|cx| self.poll_readable(cx)).await
+    }
+
+    /// Waits until a living sender is attached, as [`Receiver::wait_for_peer`]; gives its epoch.
+    ///
+    /// # Errors
+    /// As for [`Receiver::wait_for_peer`].
+    pub async fn wait_for_peer(&mut self) -> Result<u32> {
+        let Self { fd, receiver, .. } = self;
+        let before = receiver.peer_epoch();
+        poll_fn(|cx| {
+            poll_until(fd, cx, ErrorKind::Empty, || {
+                let now = receiver.raw().wait_for_peer(Patience::None);
+                came_meanwhile(now, before, receiver.peer_epoch())
+            })
+        })
+        .await
     }
 
     /// [`readable`](Self::readable) for futures made by hand.
@@ -217,6 +242,22 @@ impl AsyncSender {
     pub async fn send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
         poll_fn(|cx| self.poll_pending(cx)).await?;
         poll_fn(|cx| self.open()?.poll_send(cx, type_id, tag, payload)).await
+    }
+
+    /// Waits until a living receiver is attached, as [`Sender::wait_for_peer`]; gives its epoch.
+    ///
+    /// # Errors
+    /// As for [`Sender::wait_for_peer`].
+    pub async fn wait_for_peer(&mut self) -> Result<u32> {
+        let Open { fd, sender } = self.open()?;
+        let before = sender.peer_epoch();
+        poll_fn(|cx| {
+            poll_until(fd, cx, ErrorKind::Empty, || {
+                let now = sender.raw().wait_for_peer(Patience::None);
+                came_meanwhile(now, before, sender.peer_epoch())
+            })
+        })
+        .await
     }
 
     /// Reserves room for a message to be written in place, as [`Sender::reserve`].

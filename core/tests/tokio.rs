@@ -288,3 +288,29 @@ async fn a_tensor_waits_for_room_too() {
     slot.commit().unwrap();
     assert_eq!(consumer.await.unwrap(), 7000);
 }
+
+#[tokio::test]
+async fn a_wait_for_the_peer_ends_when_it_comes() {
+    let name = name("peer");
+    let mut rx = AsyncReceiver::new(Ring::create(&name).capacity(4096).receiver().unwrap()).unwrap();
+    assert!(timeout(Duration::from_millis(50), rx.wait_for_peer()).await.is_err());
+    let (epoch, tx) = tokio::join!(rx.wait_for_peer(), async {
+        tokio::task::yield_now().await;
+        Ring::open(&name).sender().unwrap()
+    });
+    assert_eq!(epoch.unwrap(), 1);
+    drop(tx);
+    // The wait before left the descriptor armed for a peer: messages and endings are seen all the same.
+    assert_eq!(timeout(LONG, rx.recv()).await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
+    // This one is gone again before the receiver looks.
+    let (epoch, ()) = tokio::join!(rx.wait_for_peer(), async {
+        tokio::task::yield_now().await;
+        let mut tx = Ring::open(&name).sender().unwrap();
+        tx.send(1, b"gone again").unwrap();
+    });
+    assert_eq!(epoch.unwrap(), 2);
+    assert_eq!(&*timeout(LONG, rx.recv()).await.unwrap().unwrap(), b"gone again");
+
+    let mut tx = AsyncSender::new(Ring::open(&name).sender().unwrap()).unwrap();
+    assert_eq!(timeout(LONG, tx.wait_for_peer()).await.unwrap().unwrap(), 1);
+}
