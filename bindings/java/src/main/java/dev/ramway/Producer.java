@@ -173,9 +173,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         }
         flushNow();
         if (nanos == NOW) {
-            // Without a callback a full ring is full, and who wants to know more asks peerAlive. One that came because the receiver
-            // is gone would come again for ever if the call after it did not say so.
-            return waiter.isAsked() && glance();
+            return glance();
         }
         try {
             waiter.until(nanos);

@@ -289,11 +289,6 @@ final class Waiter {
         return (Words.getIntAcquire(half.peer + Layout.ROLE_FLAGS) & Layout.ROLE_PLAIN) != 0 ? UNORDERED_ROUND : ROUND;
     }
 
-    /** Whether a callback was ever asked for. */
-    boolean isAsked() {
-        return callback != null;
-    }
-
     /** Asks for one callback when the half may be ready or at its end. Inside the gate. */
     Registration whenReady(Runnable callback) {
         Poller.Entry e = this.callback;

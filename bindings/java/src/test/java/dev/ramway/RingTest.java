@@ -369,9 +369,11 @@ class RingTest {
             }
             assertFalse(tx.peerAlive());
             // For its next receiver: what fits is taken, what would wait is not.
-            while (tx.trySend(1, new byte[1000])) {
-                assertTrue(tx.pendingBytes() <= 4096);
-            }
+            refused(ErrorKind.CLOSED, () -> {
+                while (tx.trySend(1, new byte[1000])) {
+                    assertTrue(tx.pendingBytes() <= 4096);
+                }
+            });
             refused(ErrorKind.CLOSED, () -> tx.send(1, new byte[1000]));
             refused(ErrorKind.CLOSED, () -> tx.reserve(1000, SHORT));
             try (Receiver rx = Receiver.open(name)) {
