@@ -59,8 +59,8 @@ struct Api {
     connect: unsafe extern "C" fn(*const c_char, *const Options, *mut Handle) -> c_int,
     split: unsafe extern "C" fn(Handle, *mut Handle, *mut Handle) -> c_int,
     reserve: unsafe extern "C" fn(Handle, usize, i64, *mut *mut c_void) -> c_int,
-    commit: unsafe extern "C" fn(Handle, usize, u32, u64) -> c_int,
-    commit_unflushed: unsafe extern "C" fn(Handle, usize, u32, u64) -> c_int,
+    commit: unsafe extern "C" fn(Handle, u32, u64, usize) -> c_int,
+    commit_unflushed: unsafe extern "C" fn(Handle, u32, u64, usize) -> c_int,
     recv: unsafe extern "C" fn(Handle, i64, *mut Message) -> c_int,
     recv_batch: unsafe extern "C" fn(Handle, i64, *mut Message, usize, *mut usize) -> c_int,
     release: unsafe extern "C" fn(Handle) -> c_int,
@@ -260,7 +260,7 @@ impl Channel for Halves {
             api.check((api.reserve)(sender, size, FOREVER, &mut room))?;
             fill(std::slice::from_raw_parts_mut(room.cast(), size));
             let commit = if flush { api.commit } else { api.commit_unflushed };
-            api.check(commit(sender, size, 0, 0))
+            api.check(commit(sender, 0, 0, size))
         }
     }
 
