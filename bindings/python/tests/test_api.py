@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,9 @@ def resolve(spelling: str) -> tuple[object, str | None]:
     path, _, argument = spelling.rstrip(")").partition("(")
     found: object = ramway
     for part in path.split("."):
+        # Before 3.12 the buffer protocol cannot be seen from Python (PEP 688).
+        if part == "__buffer__" and sys.version_info < (3, 12):
+            continue
         found = getattr(found, part)
     return found, argument or None
 
