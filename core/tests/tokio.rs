@@ -313,4 +313,7 @@ async fn a_wait_for_the_peer_ends_when_it_comes() {
 
     let mut tx = AsyncSender::new(Ring::open(&name).sender().unwrap()).unwrap();
     assert_eq!(timeout(LONG, tx.wait_for_peer()).await.unwrap().unwrap(), 1);
+    // Its close would keep the name, because the receiver goes without having seen it.
+    drop((tx, rx));
+    ramway::survey::unlink(&name).unwrap();
 }

@@ -118,6 +118,8 @@ impl Receiver {
     /// # let next = ramway::Ring::open(&name).sender()?;
     /// let epoch = rx.wait_for_peer()?;
     /// assert_eq!(epoch, rx.peer_epoch());
+    /// # drop(next);
+    /// # assert!(rx.recv().is_err()); // a close that nobody saw would keep the name
     /// # Ok(()) }
     /// ```
     ///
