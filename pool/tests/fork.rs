@@ -44,6 +44,27 @@ fn in_child(child: impl FnOnce() -> i32) -> Option<i32> {
     }
 }
 
+/// Runs `work` in a thread that the standard library knows nothing of: its own threads take a lock when they start and end, which a
+/// thread of the parent may have held at the fork.
+fn in_bare_thread<F: FnOnce() -> bool + Send>(work: F) -> bool {
+    extern "C" fn start<F: FnOnce() -> bool + Send>(task: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: `task` is the one below, which outlives the thread and which nobody else touches until it is joined.
+        let (work, fine) = unsafe { &mut *task.cast::<(Option<F>, bool)>() };
+        *fine = work.take().is_some_and(|work| work());
+        std::ptr::null_mut()
+    }
+    let mut task = (Some(work), false);
+    let mut thread = std::mem::MaybeUninit::uninit();
+    // SAFETY: `start` fits the task, and the thread has ended before the task goes.
+    unsafe {
+        let none = std::ptr::null();
+        if libc::pthread_create(thread.as_mut_ptr(), none, start::<F>, (&raw mut task).cast()) != 0 {
+            return false;
+        }
+        libc::pthread_join(thread.assume_init(), std::ptr::null_mut()) == 0 && task.1
+    }
+}
+
 struct Pools {
     /// For everything.
     pool: BufferPool,
@@ -90,7 +111,7 @@ fn use_everything(pools: &Pools, inherited: Buffer, forks: usize) -> i32 {
         // A thread of the child's own has its own cache, and the child can take it away.
         {
             let theirs = pool.clone();
-            thread::spawn(move || is_marked(&marked(&theirs, 5000, 6), 6)).join().is_ok_and(|fine| fine)
+            in_bare_thread(move || is_marked(&marked(&theirs, 5000, 6), 6))
         },
         pool.len() == 1,
         // What stood in the caches of threads that are not here is idle here: no more is lost than they had in hand.
