@@ -38,6 +38,14 @@ func readPage(fd int) ([]byte, uint64, error) {
 	return page, uint64(stat.Size), nil
 }
 
+// readHeader is readPage and what checkHeader makes of the page.
+func readHeader(fd int) (page []byte, size uint64, h *header, err error) {
+	if page, size, err = readPage(fd); err == nil {
+		h, err = checkHeader(page, size)
+	}
+	return page, size, h, err
+}
+
 // openRegular opens a regular file without side effects on anything else. A nil stat: nothing has this name.
 func openRegular(p *segmentName, writable bool) (int, *unix.Stat_t, error) {
 	notRegular := func(stat *unix.Stat_t) error {

@@ -187,11 +187,7 @@ func (r *request) lockExisting(p *segmentName, file int, stat *unix.Stat_t) (*se
 		return nil, err
 	}
 	// The header is written before the name exists and never after, so it can be judged without a lock.
-	page, size, err := readPage(file)
-	if err != nil {
-		return nil, err
-	}
-	h, err := checkHeader(page, size)
+	_, _, h, err := readHeader(file)
 	if err != nil {
 		return nil, err
 	}

@@ -104,11 +104,7 @@ func inspect(p *segmentName) (Segment, error) {
 		return Segment{}, failf(NotFound, "no segment has this name")
 	}
 	defer sys.Close(file)
-	page, size, err := readPage(file)
-	if err != nil {
-		return Segment{}, err
-	}
-	h, err := checkHeader(page, size)
+	page, size, h, err := readHeader(file)
 	if err != nil {
 		return Segment{}, err
 	}
@@ -195,11 +191,7 @@ func unlinkOnce(p *segmentName) error {
 		return failf(NotFound, "no segment has this name")
 	}
 	defer sys.Close(file)
-	page, size, err := readPage(file)
-	if err != nil {
-		return err
-	}
-	h, err := checkHeader(page, size)
+	_, _, h, err := readHeader(file)
 	if err != nil {
 		return err
 	}

@@ -112,11 +112,7 @@ func attachDescriptor(fd int, s *spec, o *Options, r role) (*attachment, error) 
 	if err := checkFileSystem(fd, false); err != nil {
 		return nil, err
 	}
-	page, size, err := readPage(fd)
-	if err != nil {
-		return nil, err
-	}
-	h, err := checkHeader(page, size)
+	_, _, h, err := readHeader(fd)
 	if err != nil {
 		return nil, err
 	}
