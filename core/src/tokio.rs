@@ -71,12 +71,16 @@ fn poll_until<T>(
     }
 }
 
-/// A peer that attached between two attempts of one wait ends it, also if it is gone again.
-fn came_meanwhile(outcome: Result<u32>, before: u32, now: u32) -> Result<u32> {
-    match outcome {
-        Err(error) if error.kind() == ErrorKind::Empty && now != before => Ok(now),
-        outcome => outcome,
-    }
+/// Waits for a living peer: `attempt` gives what one look says, and the peer's epoch after it. A peer that attached between two
+/// attempts ends the wait, also if it is gone again.
+async fn until_peer(fd: &AsyncFd<Fd>, before: u32, mut attempt: impl FnMut() -> (Result<u32>, u32)) -> Result<u32> {
+    poll_fn(|cx| {
+        poll_until(fd, cx, ErrorKind::Empty, || match attempt() {
+            (Err(error), now) if error.kind() == ErrorKind::Empty && now != before => Ok(now),
+            (outcome, _) => outcome,
+        })
+    })
+    .await
 }
 
 /// A [`Receiver`] for tasks. As a [`Stream`] it gives copies of the messages and ends when the sender closes, or after
@@ -144,13 +148,7 @@ impl AsyncReceiver {
     pub async fn wait_for_peer(&mut self) -> Result<u32> {
         let Self { fd, receiver, .. } = self;
         let before = receiver.peer_epoch();
-        poll_fn(|cx| {
-            poll_until(fd, cx, ErrorKind::Empty, || {
-                let now = receiver.raw().wait_for_peer(Patience::None);
-                came_meanwhile(now, before, receiver.peer_epoch())
-            })
-        })
-        .await
+        until_peer(fd, before, || (receiver.raw().wait_for_peer(Patience::None), receiver.peer_epoch())).await
     }
 
     /// [`readable`](Self::readable) for futures made by hand.
@@ -251,13 +249,7 @@ impl AsyncSender {
     pub async fn wait_for_peer(&mut self) -> Result<u32> {
         let Open { fd, sender } = self.open()?;
         let before = sender.peer_epoch();
-        poll_fn(|cx| {
-            poll_until(fd, cx, ErrorKind::Empty, || {
-                let now = sender.raw().wait_for_peer(Patience::None);
-                came_meanwhile(now, before, sender.peer_epoch())
-            })
-        })
-        .await
+        until_peer(fd, before, || (sender.raw().wait_for_peer(Patience::None), sender.peer_epoch())).await
     }
 
     /// Reserves room for a message to be written in place, as [`Sender::reserve`].
