@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ramway::survey::{self, CleanOptions, Outcome};
 use ramway::{ErrorKind, Ring};
-use support::{Dir, LONG, Peer, eventually, helper_role, listen, say};
+use support::{Dir, LONG, Peer, eventually, helper_role, listen, lock_byte, say};
 
 /// The other process in the tests below.
 #[test]
@@ -309,16 +309,6 @@ fn a_segment_of_another_boot_is_never_resumed() {
     drop(rx);
     old_boot();
     assert_eq!(survey::clean_one(&name, &CleanOptions::default()).unwrap(), Outcome::Removed);
-}
-
-/// Locks or unlocks one byte of the file as a handle would.
-fn lock_byte(file: &std::fs::File, byte: i64, kind: i32) {
-    // SAFETY: plain old data, and one `fcntl` on it.
-    unsafe {
-        let mut lock: libc::flock = std::mem::zeroed();
-        (lock.l_type, lock.l_start, lock.l_len) = (kind as i16, byte, 1);
-        assert_eq!(libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(file), libc::F_OFD_SETLK, &lock), 0);
-    }
 }
 
 /// It would be the last one out itself, in the moment in which the role's holder dies.

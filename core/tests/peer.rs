@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use ramway::ring::raw::Patience;
@@ -114,9 +115,42 @@ fn a_dead_peer_is_not_there_and_an_attach_wakes() {
     std::thread::sleep(Duration::from_millis(30));
     let rx = Ring::open(&name).receiver().unwrap();
     let (epoch, tx) = waiting.join().unwrap();
-    // The one before, if it was asked between the new one's lock and its epoch.
-    assert!(epoch == 1 || epoch == 2, "{epoch}");
-    assert_eq!((tx.peer_epoch(), rx.epoch()), (2, 2));
+    assert_eq!((epoch, tx.peer_epoch(), rx.epoch()), (2, 2, 2));
+}
+
+/// A successor has the role's lock before it raises the epoch. A handle that has seen the end of the one before it does
+/// not take the lock for that one's life.
+#[test]
+fn a_successors_lock_is_not_the_life_of_its_predecessor() {
+    /// The producer's flags: block 0 and its role line (docs/ABI.md, sections 3 and 6).
+    const FLAGS: u64 = 0x400 + 0x180 + 4;
+    let short = Duration::from_millis(20);
+    for end in ["killed", "closed"] {
+        for seen_by in ["receiving", "waiting for a peer"] {
+            let dir = Dir::new();
+            let name = dir.at("ring");
+            let mut rx = Ring::create(&name).receiver().unwrap();
+            let mut peer = Peer::start(&["sender", &name]);
+            peer.expect("ready");
+            assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"last words");
+            if end == "killed" { peer.kill() } else { peer.finish() };
+            if seen_by == "receiving" {
+                rx.recv_timeout(LONG).unwrap_err();
+            } else {
+                assert_eq!(rx.wait_for_peer_timeout(short).unwrap_err().kind(), ErrorKind::TimedOut);
+            }
+            // A successor that is stopped after its first two steps: it has the lock, and the flags say "closed" no longer.
+            let file = std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
+            support::lock_byte(&file, 1, libc::F_WRLCK);
+            file.write_all_at(&0u32.to_le_bytes(), FLAGS).unwrap();
+            let early = rx.wait_for_peer_timeout(short);
+            assert!(early.as_ref().is_err_and(|e| e.kind() == ErrorKind::TimedOut), "{end}, {seen_by}: {early:?}");
+            support::lock_byte(&file, 1, libc::F_UNLCK);
+            let next = Peer::start(&["sender", &name]);
+            assert_eq!(rx.wait_for_peer_timeout(LONG).unwrap(), 2, "{end}, {seen_by}");
+            next.finish();
+        }
+    }
 }
 
 #[test]

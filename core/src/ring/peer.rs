@@ -167,9 +167,12 @@ fn attached(
     let came = || epoch() != 0;
     let closed = || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0;
     let before = epoch();
-    // Whoever closed or died stays so under this epoch: its successor holds the lock before it raises the epoch, and the
-    // lock alone would pass for the life of the predecessor.
-    let alive = before != 0 && !closed() && link.peer_alive(me);
+    // A peer that closed or died stays so under this epoch: its successor holds the lock before it raises the epoch, and
+    // the lock alone would pass for the life of the predecessor.
+    let alive = before != 0 && !waiting.knows_gone(before) && !closed() && link.peer_alive(me);
+    if !alive {
+        waiting.peer_is_gone(before);
+    }
     let ready = || Ok(alive || epoch() != before);
     let ended = |_: bool| {
         if !link.endings_are_final() {

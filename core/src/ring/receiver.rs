@@ -358,8 +358,10 @@ impl Receiver {
         if inner.has_frame()? {
             return Ok(());
         }
+        // Acquire: as in `recv_slow`.
+        let epoch = inner.hot.peer().epoch.load(Ordering::Acquire);
         if let Err(end) = inner.look_for_end() {
-            return Err(inner.ended(end));
+            return Err(inner.ended(end, epoch));
         }
         if inner.has_frame()? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
     }
@@ -435,12 +437,14 @@ impl Inner {
     #[inline(never)]
     fn recv_slow(&mut self, patience: Patience) -> Result<()> {
         self.check()?;
+        // Acquire: an end that is found below is this peer's, or a later one's, and then this one is gone as well.
+        let epoch = self.hot.peer().epoch.load(Ordering::Acquire);
         let outcome = match patience.deadline() {
             Some(deadline) => self.wait_for_frame(deadline),
             None => self.look_for_end(),
         };
         if let Err(end) = outcome {
-            return Err(self.ended(end));
+            return Err(self.ended(end, epoch));
         }
         if !keep(Step::LastLook) && patience == Patience::None {
             return Err(ErrorKind::Empty.into());
@@ -475,9 +479,12 @@ impl Inner {
         end
     }
 
-    /// Records an end that is about to be returned.
-    fn ended(&mut self, end: Error) -> Error {
+    /// Records an end that is about to be returned; `epoch` is the sender's, read before the end was looked for.
+    fn ended(&mut self, end: Error, epoch: u32) -> Error {
         let kind = end.kind();
+        if matches!(kind, ErrorKind::Closed | ErrorKind::PeerDead) {
+            self.waiting.peer_is_gone(epoch);
+        }
         // A dead peer is still dead at the next call, and a vanished name still gone.
         self.waiting.look_again();
         if kind == ErrorKind::Closed

@@ -494,6 +494,8 @@ impl Inner {
         let size = frame_size(len, hot.align);
         let link = &attachment.link;
         let is_final = link.endings_are_final();
+        // Acquire: as in `Inner::recv_slow` of the receiver.
+        let epoch = peer.epoch.load(Ordering::Acquire);
         // Acquire loads of the peer's words: pair with its attach and close.
         let closed =
             || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0 && peer.epoch.load(Ordering::Acquire) != 0;
@@ -528,10 +530,12 @@ impl Inner {
             }
         };
         if let Err(end) = &outcome
-            && is_final
             && matches!(end.kind(), ErrorKind::Closed | ErrorKind::PeerDead)
         {
-            hot.die(end.kind());
+            waiting.peer_is_gone(epoch);
+            if is_final {
+                hot.die(end.kind());
+            }
         }
         outcome
     }

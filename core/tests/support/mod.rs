@@ -310,3 +310,13 @@ pub fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Sen
         },
     }
 }
+
+/// Locks or unlocks one byte of the file as a handle would.
+pub fn lock_byte(file: &std::fs::File, byte: i64, kind: i32) {
+    // SAFETY: plain old data, and one `fcntl` on it.
+    unsafe {
+        let mut lock: libc::flock = std::mem::zeroed();
+        (lock.l_type, lock.l_start, lock.l_len) = (kind as i16, byte, 1);
+        assert_eq!(libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(file), libc::F_OFD_SETLK, &lock), 0);
+    }
+}
