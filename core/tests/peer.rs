@@ -133,7 +133,11 @@ fn a_successors_lock_is_not_the_life_of_its_predecessor() {
             let mut peer = Peer::start(&["sender", &name]);
             peer.expect("ready");
             assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"last words");
-            if end == "killed" { peer.kill() } else { peer.finish() };
+            if end == "killed" {
+                peer.kill()
+            } else {
+                peer.finish()
+            };
             if seen_by == "receiving" {
                 rx.recv_timeout(LONG).unwrap_err();
             } else {
