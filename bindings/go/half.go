@@ -34,6 +34,8 @@ type half struct {
 	data       unsafe.Pointer
 	capacity   uint64
 
+	// gone is the last epoch of the peer that was found closed or dead, or 0.
+	gone uint32
 	// looked is when this handle last asked the system whether the peer lives.
 	looked time.Time
 	wait   waiter

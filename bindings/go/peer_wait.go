@@ -61,14 +61,18 @@ func (w *peerWait) position() (*uint64, uint64) { return &w.h.ring.tail, 0 }
 
 // ready says whether a peer is there. It costs a system call.
 func (w *peerWait) ready() (bool, error) {
-	peer := w.h.peer
-	if atomic.LoadUint32(&peer.epoch) == 0 || atomic.LoadUint32(&peer.flags)&roleClosed != 0 ||
-		!w.h.at.link.peerAlive(w.h.role) {
+	h, peer := w.h, w.h.peer
+	epoch := atomic.LoadUint32(&peer.epoch)
+	if epoch == 0 {
 		return false, nil
 	}
-	// After the lock was seen held: a successor counts its epoch after it has taken it.
+	if atomic.LoadUint32(&peer.flags)&roleClosed != 0 || !h.at.link.peerAlive(h.role) {
+		h.gone = epoch
+		return false, nil
+	}
+	// A successor takes the lock before it raises the epoch: until then the words are those of the one before it.
 	w.epoch = atomic.LoadUint32(&peer.epoch)
-	return true, nil
+	return w.epoch != h.gone, nil
 }
 
 // ended says that none can come any more.

@@ -5,6 +5,9 @@ import (
 	"os"
 	"testing"
 	"time"
+	"unsafe"
+
+	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
 // awaiting is what both ends have of WaitForPeer.
@@ -83,6 +86,60 @@ func TestWaitForPeer(t *testing.T) {
 			_, err = h.WaitForPeer(background)
 			expectKind(t, err, Detached)
 		})
+	}
+}
+
+// A successor has the role's lock before it raises the epoch. A handle that has seen the end of the one before it does not
+// take the lock for that one's life.
+func TestSuccessorsLockIsNotItsPredecessorsLife(t *testing.T) {
+	for _, r := range []role{producer, consumer} {
+		for _, end := range []string{"killed", "closed"} {
+			t.Run(r.String()+" "+end, func(t *testing.T) {
+				t.Parallel()
+				dir := newFolder(t)
+				h, helper := makeEnd(t, dir.at("ring"), r)
+				defer h.Close()
+				p := startPeer(t, helper, dir.at("ring"))
+				p.expect("attached")
+				if end == "killed" {
+					p.kill()
+				} else {
+					p.tell("close")
+					p.expect("closed")
+					p.finish()
+				}
+				_, err := h.WaitForPeer(expired())
+				expectKind(t, err, TimedOut)
+
+				// A successor that is stopped after its first two steps: it has the lock, and its flags do not say "closed".
+				file, err := os.OpenFile(dir.at("ring"), os.O_RDWR, 0)
+				must(err)
+				defer file.Close()
+				other := r.other()
+				locked, err := sys.TryLock(int(file.Fd()), int64(other.lockByte()), sys.Exclusive)
+				if !locked || err != nil {
+					t.Fatal(locked, err)
+				}
+				var line uintptr
+				if other == producer {
+					line = unsafe.Offsetof(ringBlock{}.producer)
+				} else {
+					line = unsafe.Offsetof(ringBlock{}.consumer)
+				}
+				_, err = file.WriteAt(make([]byte, 4), int64(block0+line+unsafe.Offsetof(roleLine{}.flags)))
+				must(err)
+				if epoch, err := h.WaitForPeer(expired()); epoch != 0 {
+					t.Fatal(epoch, err)
+				}
+				sys.Unlock(int(file.Fd()), int64(other.lockByte()))
+				p = startPeer(t, helper, dir.at("ring"))
+				p.expect("attached")
+				if epoch, err := h.WaitForPeer(background); epoch != 2 || err != nil {
+					t.Fatal(epoch, err)
+				}
+				p.finish()
+			})
+		}
 	}
 }
 

@@ -13,8 +13,8 @@ namespace Ramway
         /// <summary>The epoch of the peer that was found last.</summary>
         private uint found;
         /// <summary>
-        /// The last epoch of the peer's that is known to be over, without a close. Its successor takes the role's lock first and an
-        /// epoch of its own next: in between it must not pass for the one that died.
+        /// The last epoch of the peer's that is known to be over. Its successor takes the role's lock first and an epoch of its own
+        /// next: in between it must not pass for the one that closed or died.
         /// </summary>
         private uint ended;
 
@@ -68,7 +68,11 @@ namespace Ramway
             ILink link = at!.Link;
             uint epoch = Volatile.Read(ref peer->Epoch);
             bool closed = (Volatile.Read(ref peer->Flags) & Layout.RoleClosed) != 0;
-            if (epoch != 0 && !closed && epoch != ended)
+            if (closed)
+            {
+                ended = epoch;
+            }
+            else if (epoch != 0 && epoch != ended)
             {
                 if (link.PeerAlive(role))
                 {
