@@ -65,6 +65,44 @@ namespace Ramway.Tests
             Check.Equal("again", RingHelpers.Receive(rx), "of the successor");
         }
 
+        /// <summary>
+        /// A successor has the role's lock before it raises the epoch. A handle that has seen the end of the one before it does not
+        /// take the lock for that one's life.
+        /// </summary>
+        [Test]
+        private static void ASuccessorsLockIsNotItsPredecessorsLife()
+        {
+            const long flags = 0x400 + 0x180 + 4;
+            foreach (bool killed in new[] { true, false })
+            {
+                using var dir = new Folder();
+                using Receiver rx = Receiver.Create(dir.At("ring"));
+                using Peer first = Peer.Start("hold", "producer", dir.At("ring"));
+                first.Expect("attached");
+                if (killed)
+                {
+                    first.Kill();
+                }
+                else
+                {
+                    first.Tell("close");
+                    first.Expect("done");
+                }
+                Check.Fails(ErrorKind.TimedOut, () => rx.WaitForPeer(TimeSpan.Zero));
+                // A successor that is stopped after its first two steps: it has the lock, and its flags do not say "closed".
+                using var file = new FileStream(dir.At("ring"), FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+                int fd = (int)file.SafeFileHandle.DangerousGetHandle();
+                Check.Equal(1, Sys.Lock.Try(fd, 1, Sys.LockMode.Exclusive), "the producer's lock");
+                file.Position = flags;
+                file.Write(new byte[4], 0, 4);
+                file.Flush();
+                Check.Fails(ErrorKind.TimedOut, () => rx.WaitForPeer(TimeSpan.Zero));
+                Sys.Lock.Unlock(fd, 1);
+                using Peer second = Peer.Start("hold", "producer", dir.At("ring"));
+                Check.Equal(2u, rx.WaitForPeer(Wait.Long), "the successor's epoch");
+            }
+        }
+
         [Test]
         private static void HowItEnds()
         {
