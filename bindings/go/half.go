@@ -200,7 +200,7 @@ func (h *half) nameVanished() error {
 
 // life is the part of ended that costs system calls (ABI.md, section 8, steps 2 to 5). absent says that no peer has to
 // be there, closed asks for its orderly close.
-func (h *half) life(absent bool, closed func() bool) error {
+func (h *half) life(epoch uint32, absent bool, closed func() bool) error {
 	link := h.at.link
 	switch {
 	case link.vanished():
@@ -209,12 +209,19 @@ func (h *half) life(absent bool, closed func() bool) error {
 		return nil
 	// A close comes before the lock or socket goes: so look for it once more after that was seen gone.
 	case closed():
-		return h.fail(Closed)
+		return h.over(Closed, epoch)
 	// And a successor takes the lock before it clears the flag of that close.
 	case link.peerAlive(h.role):
 		return nil
 	}
-	return h.fail(PeerDead)
+	return h.over(PeerDead, epoch)
+}
+
+// over says that the peer has ended. Its epoch was read before that was found out: if it is not the one that ended, its
+// successor is, and then it is over as well.
+func (h *half) over(kind Kind, epoch uint32) error {
+	h.gone = epoch
+	return h.fail(kind)
 }
 
 // Capacity is the number of bytes of the data area. A frame takes 16 bytes more than its payload, rounded up to Align.

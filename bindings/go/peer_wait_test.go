@@ -93,54 +93,78 @@ func TestWaitForPeer(t *testing.T) {
 // take the lock for that one's life.
 func TestSuccessorsLockIsNotItsPredecessorsLife(t *testing.T) {
 	for _, r := range []role{producer, consumer} {
-		for _, end := range []string{"killed", "closed"} {
-			t.Run(r.String()+" "+end, func(t *testing.T) {
-				t.Parallel()
-				dir := newFolder(t)
-				h, helper := makeEnd(t, dir.at("ring"), r)
-				defer h.Close()
-				p := startPeer(t, helper, dir.at("ring"))
-				p.expect("attached")
-				if end == "killed" {
-					p.kill()
-				} else {
-					p.tell("close")
-					p.expect("closed")
-					p.finish()
-				}
-				_, err := h.WaitForPeer(expired())
-				expectKind(t, err, TimedOut)
-
-				// A successor that is stopped after its first two steps: it has the lock, and its flags do not say "closed".
-				file, err := os.OpenFile(dir.at("ring"), os.O_RDWR, 0)
-				must(err)
-				defer file.Close()
-				other := r.other()
-				locked, err := sys.TryLock(int(file.Fd()), int64(other.lockByte()), sys.Exclusive)
-				if !locked || err != nil {
-					t.Fatal(locked, err)
-				}
-				var line uintptr
-				if other == producer {
-					line = unsafe.Offsetof(ringBlock{}.producer)
-				} else {
-					line = unsafe.Offsetof(ringBlock{}.consumer)
-				}
-				_, err = file.WriteAt(make([]byte, 4), int64(block0+line+unsafe.Offsetof(roleLine{}.flags)))
-				must(err)
-				if epoch, err := h.WaitForPeer(expired()); epoch != 0 {
-					t.Fatal(epoch, err)
-				}
-				sys.Unlock(int(file.Fd()), int64(other.lockByte()))
-				p = startPeer(t, helper, dir.at("ring"))
-				p.expect("attached")
-				if epoch, err := h.WaitForPeer(background); epoch != 2 || err != nil {
-					t.Fatal(epoch, err)
-				}
-				p.finish()
-			})
+		for _, seenBy := range []string{"waiting for a peer", "sending or receiving"} {
+			for _, end := range []string{"killed", "closed"} {
+				testSuccessorsLock(t, r, end, seenBy)
+			}
 		}
 	}
+}
+
+func testSuccessorsLock(t *testing.T, r role, end, seenBy string) {
+	t.Run(r.String()+" "+end+" "+seenBy, func(t *testing.T) {
+		t.Parallel()
+		dir := newFolder(t)
+		h, helper := makeEnd(t, dir.at("ring"), r)
+		defer h.Close()
+		p := startPeer(t, helper, dir.at("ring"))
+		p.expect("attached")
+		if end == "killed" {
+			p.kill()
+		} else {
+			p.tell("close")
+			p.expect("closed")
+			p.finish()
+		}
+		var err error
+		switch end := h.(type) {
+		case *Sender:
+			for seenBy == "sending or receiving" && err == nil {
+				err = end.Send(background, 1, make([]byte, 1000))
+			}
+		case *Receiver:
+			if seenBy == "sending or receiving" {
+				_, err = end.Recv(background)
+			}
+		}
+		switch {
+		case seenBy != "sending or receiving":
+			_, err = h.WaitForPeer(expired())
+			expectKind(t, err, TimedOut)
+		case end == "killed":
+			expectKind(t, err, PeerDead)
+		default:
+			expectKind(t, err, Closed)
+		}
+
+		// A successor that is stopped after its first two steps: it has the lock, and its flags do not say "closed".
+		file, err := os.OpenFile(dir.at("ring"), os.O_RDWR, 0)
+		must(err)
+		defer file.Close()
+		other := r.other()
+		locked, err := sys.TryLock(int(file.Fd()), int64(other.lockByte()), sys.Exclusive)
+		if !locked || err != nil {
+			t.Fatal(locked, err)
+		}
+		var line uintptr
+		if other == producer {
+			line = unsafe.Offsetof(ringBlock{}.producer)
+		} else {
+			line = unsafe.Offsetof(ringBlock{}.consumer)
+		}
+		_, err = file.WriteAt(make([]byte, 4), int64(block0+line+unsafe.Offsetof(roleLine{}.flags)))
+		must(err)
+		if epoch, err := h.WaitForPeer(expired()); epoch != 0 {
+			t.Fatal(epoch, err)
+		}
+		sys.Unlock(int(file.Fd()), int64(other.lockByte()))
+		p = startPeer(t, helper, dir.at("ring"))
+		p.expect("attached")
+		if epoch, err := h.WaitForPeer(background); epoch != 2 || err != nil {
+			t.Fatal(epoch, err)
+		}
+		p.finish()
+	})
 }
 
 func TestWaitForPeerEndsByClose(t *testing.T) {

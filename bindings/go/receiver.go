@@ -265,9 +265,9 @@ func (r *Receiver) ended(look bool) error {
 	}
 	switch {
 	case closed():
-		return r.fail(Closed)
+		return r.over(Closed, epoch)
 	case look:
-		return r.life(absent, closed)
+		return r.life(epoch, absent, closed)
 	}
 	return nil
 }

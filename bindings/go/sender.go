@@ -233,9 +233,9 @@ func (s *Sender) ended(look bool) error {
 	}
 	switch {
 	case closed():
-		return s.fail(Closed)
+		return s.over(Closed, epoch)
 	case look:
-		return s.life(!s.final && epoch == 0, closed)
+		return s.life(epoch, !s.final && epoch == 0, closed)
 	}
 	return nil
 }

@@ -104,9 +104,6 @@ pub(crate) struct Waiting {
     pub(crate) interruptible: bool,
     /// The peer was dead at the last look: look again at once rather than after a round.
     suspect: bool,
-    /// The last epoch of the peer that was found closed or dead, or 0. A successor takes the role's lock first and raises
-    /// the epoch after that: between the two it must not pass for the one that is gone.
-    gone_epoch: u32,
     /// When a system call was last spent on whether the peer lives, in coarse nanoseconds. Of the handle, not of the
     /// call: a loop of short waits learns of a death as one long wait does.
     looked: u64,
@@ -124,7 +121,6 @@ impl Waiting {
             can,
             interruptible: false,
             suspect: false,
-            gone_epoch: 0,
             looked: clock::coarse_ns(),
             woken: Arc::new(AtomicU32::new(0)),
             readiness: None,
@@ -166,16 +162,6 @@ impl Waiting {
     /// The peer was asked after outside of a wait, and lives.
     pub(crate) fn saw_peer(&mut self, alive: bool) {
         self.suspect &= !alive;
-    }
-
-    /// The peer of this epoch has closed or died. The epoch was read before that was found out, so it is over in any case.
-    pub(crate) fn peer_is_gone(&mut self, epoch: u32) {
-        self.gone_epoch = epoch;
-    }
-
-    /// Whether the peer of this epoch is known to be gone.
-    pub(crate) fn knows_gone(&self, epoch: u32) -> bool {
-        epoch == self.gone_epoch
     }
 
     /// A death was found: it is looked for again at the next call.

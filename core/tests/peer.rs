@@ -23,6 +23,11 @@ fn helper() {
             say("ready");
             listen();
         }
+        ["silent-sender", name] => {
+            let _tx = Ring::open(name).sender().unwrap();
+            say("ready");
+            listen();
+        }
         ["receiver", name] => {
             let _rx = Ring::open(name).receiver().unwrap();
             say("ready");
@@ -126,22 +131,34 @@ fn a_successors_lock_is_not_the_life_of_its_predecessor() {
     const FLAGS: u64 = 0x400 + 0x180 + 4;
     let short = Duration::from_millis(20);
     for end in ["killed", "closed"] {
-        for seen_by in ["receiving", "waiting for a peer"] {
+        for seen_by in ["receiving", "one long receive", "waiting for a peer"] {
             let dir = Dir::new();
             let name = dir.at("ring");
             let mut rx = Ring::create(&name).receiver().unwrap();
-            let mut peer = Peer::start(&["sender", &name]);
-            peer.expect("ready");
-            assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"last words");
-            if end == "killed" {
-                peer.kill()
-            } else {
-                peer.finish()
+            let attach_and_end = || {
+                let mut peer = Peer::start(&["silent-sender", &name]);
+                peer.expect("ready");
+                if end == "killed" { peer.kill() } else { peer.finish() }
             };
-            if seen_by == "receiving" {
-                rx.recv_timeout(LONG).unwrap_err();
-            } else {
-                assert_eq!(rx.wait_for_peer_timeout(short).unwrap_err().kind(), ErrorKind::TimedOut);
+            match seen_by {
+                // It begins before anybody is there.
+                "one long receive" => {
+                    let receiving = std::thread::spawn(move || {
+                        rx.recv_timeout(LONG).unwrap_err();
+                        rx
+                    });
+                    std::thread::sleep(short);
+                    attach_and_end();
+                    rx = receiving.join().unwrap();
+                }
+                "receiving" => {
+                    attach_and_end();
+                    rx.recv_timeout(LONG).unwrap_err();
+                }
+                _ => {
+                    attach_and_end();
+                    assert_eq!(rx.wait_for_peer_timeout(short).unwrap_err().kind(), ErrorKind::TimedOut);
+                }
             }
             // A successor that is stopped after its first two steps: it has the lock, and the flags say "closed" no longer.
             let file = std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();

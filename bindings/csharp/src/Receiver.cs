@@ -369,9 +369,9 @@ namespace Ramway
             uint epoch = Volatile.Read(ref peer->Epoch);
             if (PeerClosed())
             {
-                return Fail(ErrorKind.Closed);
+                return Over(ErrorKind.Closed, epoch);
             }
-            return look ? Life(!final && (epoch == 0 || epoch == oldClose)) : null;
+            return look ? Life(epoch, !final && (epoch == 0 || epoch == oldClose)) : null;
         }
 
         private protected override bool PeerClosed()

@@ -196,10 +196,9 @@ namespace Ramway
         /// The part of <see cref="Ended"/> that costs system calls (ABI.md, section 8, steps 2 to 5). absent: no peer has to be
         /// there. null: the ring has not ended.
         /// </summary>
-        private protected RamwayException? Life(bool absent)
+        private protected RamwayException? Life(uint epoch, bool absent)
         {
             ILink link = at!.Link;
-            uint now = Volatile.Read(ref peer->Epoch);
             if (link.Vanished())
             {
                 return NameGone();
@@ -211,15 +210,24 @@ namespace Ramway
             // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
             if (PeerClosed())
             {
-                return Fail(ErrorKind.Closed);
+                return Over(ErrorKind.Closed, epoch);
             }
             // And a successor takes the lock before it clears the flag of that close.
             if (link.PeerAlive(role))
             {
                 return null;
             }
-            ended = now;
-            return Fail(ErrorKind.PeerDead);
+            return Over(ErrorKind.PeerDead, epoch);
+        }
+
+        /// <summary>
+        /// The peer has ended. Its epoch was read before that was found out: if it is not the one that ended, its successor is, and
+        /// then it is over as well.
+        /// </summary>
+        private protected RamwayException Over(ErrorKind kind, uint epoch)
+        {
+            ended = epoch;
+            return Fail(kind);
         }
 
         private RamwayException NameGone() => Fail(ErrorKind.Closed, "the segment's name was removed while it was in use " +

@@ -336,9 +336,9 @@ namespace Ramway
             uint epoch = Volatile.Read(ref peer->Epoch);
             if (PeerClosed())
             {
-                return Fail(ErrorKind.Closed);
+                return Over(ErrorKind.Closed, epoch);
             }
-            return look ? Life(!final && epoch == 0) : null;
+            return look ? Life(epoch, !final && epoch == 0) : null;
         }
 
         private protected override void BeforeSeeking() => FlushCommitted();

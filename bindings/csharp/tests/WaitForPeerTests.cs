@@ -73,7 +73,7 @@ namespace Ramway.Tests
         private static void ASuccessorsLockIsNotItsPredecessorsLife()
         {
             const long flags = 0x400 + 0x180 + 4;
-            foreach (bool killed in new[] { true, false })
+            foreach ((bool killed, bool receives) in new[] { (true, true), (true, false), (false, true), (false, false) })
             {
                 using var dir = new Folder();
                 using Receiver rx = Receiver.Create(dir.At("ring"));
@@ -88,7 +88,14 @@ namespace Ramway.Tests
                     first.Tell("close");
                     first.Expect("done");
                 }
-                Check.Fails(ErrorKind.TimedOut, () => rx.WaitForPeer(TimeSpan.Zero));
+                if (receives)
+                {
+                    Check.Fails(killed ? ErrorKind.PeerDead : ErrorKind.Closed, () => rx.Recv(Wait.Long).Dispose());
+                }
+                else
+                {
+                    Check.Fails(ErrorKind.TimedOut, () => rx.WaitForPeer(TimeSpan.Zero));
+                }
                 // A successor that is stopped after its first two steps: it has the lock, and its flags do not say "closed".
                 using var file = new FileStream(dir.At("ring"), FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
                 int fd = (int)file.SafeFileHandle.DangerousGetHandle();

@@ -6,6 +6,7 @@ use crate::segment::{Attachment, Header, Role};
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
 use crate::wait::{self, Patience, Waiting};
 use crate::{ErrorKind, Result};
+use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +98,9 @@ impl Sender {
         let inner = self.inner();
         let (mine, peer) = (inner.hot.mine(), inner.hot.peer());
         let outcome = match inner.hot.check() {
-            Ok(()) => attached(mine, peer, &mut inner.waiting, &inner.attachment, Role::Producer, patience),
+            Ok(()) => {
+                attached(mine, peer, &mut inner.waiting, &inner.attachment, &inner.gone, Role::Producer, patience)
+            }
             Err(kind) => Err(fail(kind)),
         };
         outcome.map_err(|e| inner.says(e))
@@ -144,7 +147,9 @@ impl Receiver {
         let inner = self.inner();
         let (mine, peer) = (inner.hot.mine(), inner.hot.peer());
         let outcome = match inner.hot.check() {
-            Ok(()) => attached(mine, peer, &mut inner.waiting, &inner.attachment, Role::Consumer, patience),
+            Ok(()) => {
+                attached(mine, peer, &mut inner.waiting, &inner.attachment, &inner.gone, Role::Consumer, patience)
+            }
             Err(kind) => Err(fail(kind)),
         };
         outcome.map_err(|e| inner.says(e))
@@ -158,6 +163,7 @@ fn attached(
     peer: &RoleLine,
     waiting: &mut Waiting,
     attachment: &Attachment,
+    gone: &Cell<u32>,
     me: Role,
     patience: Patience,
 ) -> Result<u32> {
@@ -169,9 +175,9 @@ fn attached(
     let before = epoch();
     // A peer that closed or died stays so under this epoch: its successor holds the lock before it raises the epoch, and
     // the lock alone would pass for the life of the predecessor.
-    let alive = before != 0 && !waiting.knows_gone(before) && !closed() && link.peer_alive(me);
+    let alive = before != 0 && before != gone.get() && !closed() && link.peer_alive(me);
     if !alive {
-        waiting.peer_is_gone(before);
+        gone.set(before);
     }
     let ready = || Ok(alive || epoch() != before);
     let ended = |_: bool| {

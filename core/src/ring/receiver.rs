@@ -6,6 +6,7 @@ use crate::sync::{Ordering, Step, keep, spin_hint};
 use crate::sys::{fork, membarrier};
 use crate::wait::{self, Deadline, NEAR_LOOKS, Patience, WaitPolicy, Waiting};
 use crate::{Error, ErrorKind, Result};
+use std::cell::Cell;
 use std::time::Duration;
 
 /// The receiving end of a ring. One per ring, in the whole system; may move between threads, not be shared by them.
@@ -36,6 +37,9 @@ pub(crate) struct Inner {
     epoch: u32,
     /// The sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again.
     old_close: u32,
+    /// The last epoch of the sender that was found closed or dead, or 0. A successor takes the role's lock first and raises the
+    /// epoch after that: between the two it must not pass for the one that is gone.
+    pub(super) gone: Cell<u32>,
     /// Unregisters `hot.state`; so it goes before the box does.
     _watch: Option<fork::Watch>,
     /// Last: its locks tell the peer that everything above is done.
@@ -77,6 +81,7 @@ impl Receiver {
             waiting: Waiting::new(policy, can),
             epoch: 0,
             old_close: 0,
+            gone: Cell::new(0),
             _watch: None,
             attachment,
         });
@@ -358,10 +363,8 @@ impl Receiver {
         if inner.has_frame()? {
             return Ok(());
         }
-        // Acquire: as in `recv_slow`.
-        let epoch = inner.hot.peer().epoch.load(Ordering::Acquire);
         if let Err(end) = inner.look_for_end() {
-            return Err(inner.ended(end, epoch));
+            return Err(inner.ended(end));
         }
         if inner.has_frame()? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
     }
@@ -437,14 +440,12 @@ impl Inner {
     #[inline(never)]
     fn recv_slow(&mut self, patience: Patience) -> Result<()> {
         self.check()?;
-        // Acquire: an end that is found below is this peer's, or a later one's, and then this one is gone as well.
-        let epoch = self.hot.peer().epoch.load(Ordering::Acquire);
         let outcome = match patience.deadline() {
             Some(deadline) => self.wait_for_frame(deadline),
             None => self.look_for_end(),
         };
         if let Err(end) = outcome {
-            return Err(self.ended(end, epoch));
+            return Err(self.ended(end));
         }
         if !keep(Step::LastLook) && patience == Patience::None {
             return Err(ErrorKind::Empty.into());
@@ -454,22 +455,22 @@ impl Inner {
 
     /// Blocks until a frame is there.
     fn wait_for_frame(&mut self, deadline: Deadline) -> Result<()> {
-        let Self { hot, waiting, attachment, old_close, .. } = self;
+        let Self { hot, waiting, attachment, old_close, gone, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
-        let end = |look| end_of_stream(peer, attachment, *old_close, look);
+        let end = |look| end_of_stream(peer, attachment, *old_close, gone, look);
         waiting.until(mine, peer, deadline, || hot.has_frame().map_err(fail), end)
     }
 
     /// What an empty `try_recv` does: the closed flag every time, a system call for the peer's life every 100 ms.
     fn look_for_end(&mut self) -> Result<()> {
         let look = self.waiting.is_time_to_look();
-        let Self { hot, waiting, attachment, old_close, .. } = self;
+        let Self { hot, waiting, attachment, old_close, gone, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
         let end = if waiting.readiness.is_some() {
-            let end = |look| end_of_stream(peer, attachment, *old_close, look);
+            let end = |look| end_of_stream(peer, attachment, *old_close, gone, look);
             waiting.rearm(mine, peer, || hot.has_frame().map_err(fail), end, look).map(|_| ())
         } else {
-            end_of_stream(peer, attachment, *old_close, look)
+            end_of_stream(peer, attachment, *old_close, gone, look)
         };
         self.waiting.saw_peer(look && end.is_ok());
         // The second look, after the flag or the free lock was seen.
@@ -479,12 +480,9 @@ impl Inner {
         end
     }
 
-    /// Records an end that is about to be returned; `epoch` is the sender's, read before the end was looked for.
-    fn ended(&mut self, end: Error, epoch: u32) -> Error {
+    /// Records an end that is about to be returned.
+    fn ended(&mut self, end: Error) -> Error {
         let kind = end.kind();
-        if matches!(kind, ErrorKind::Closed | ErrorKind::PeerDead) {
-            self.waiting.peer_is_gone(epoch);
-        }
         // A dead peer is still dead at the next call, and a vanished name still gone.
         self.waiting.look_again();
         if kind == ErrorKind::Closed
@@ -500,15 +498,27 @@ impl Inner {
     }
 }
 
-/// Whether the producer has closed or, if a system call may be spent on it, died or lost its name.
-fn end_of_stream(peer: &RoleLine, attachment: &Attachment, old_close: u32, look_at_peer: bool) -> Result<()> {
+/// Whether the producer has closed or, if a system call may be spent on it, died or lost its name. The epoch of one that
+/// is gone is kept in `gone`.
+fn end_of_stream(
+    peer: &RoleLine,
+    attachment: &Attachment,
+    old_close: u32,
+    gone: &Cell<u32>,
+    look_at_peer: bool,
+) -> Result<()> {
     // Acquire, here and below: pairs with the producer's attach and close.
     let epoch = peer.epoch.load(Ordering::Acquire);
     let link = &attachment.link;
     let never_came = !link.endings_are_final() && (epoch == 0 || epoch == old_close);
     let closed = || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0 && epoch != 0 && !never_came;
+    // The epoch was read first: if it is not the one that ended, its successor is, and then it is over as well.
+    let over = |kind: ErrorKind| {
+        gone.set(epoch);
+        Err(kind.into())
+    };
     if closed() {
-        return Err(ErrorKind::Closed.into());
+        return over(ErrorKind::Closed);
     }
     if !look_at_peer {
         return Ok(());
@@ -521,14 +531,10 @@ fn end_of_stream(peer: &RoleLine, attachment: &Attachment, old_close: u32, look_
     }
     // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
     if keep(Step::CloseBeforeDeath) && closed() {
-        return Err(ErrorKind::Closed.into());
+        return over(ErrorKind::Closed);
     }
     // And a successor takes the lock before it clears the flag of that close.
-    if keep(Step::SuccessorBeforeDeath) && link.peer_alive(Role::Consumer) {
-        Ok(())
-    } else {
-        Err(ErrorKind::PeerDead.into())
-    }
+    if keep(Step::SuccessorBeforeDeath) && link.peer_alive(Role::Consumer) { Ok(()) } else { over(ErrorKind::PeerDead) }
 }
 
 impl Drop for Receiver {

@@ -6,6 +6,7 @@ use crate::sync::Ordering;
 use crate::sys::{fork, membarrier};
 use crate::wait::{Deadline, Patience, WaitPolicy, Waiting};
 use crate::{Error, ErrorKind, Result};
+use std::cell::Cell;
 use std::io::IoSlice;
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ pub(crate) struct Inner {
     pub(crate) hot: Producer,
     pub(crate) waiting: Waiting,
     epoch: u32,
+    /// The last epoch of the receiver that was found closed or dead, or 0. A successor takes the role's lock first and raises the
+    /// epoch after that: between the two it must not pass for the one that is gone.
+    pub(super) gone: Cell<u32>,
     /// Unregisters `hot.state`; so it goes before the box does.
     _watch: Option<fork::Watch>,
     /// Last: its locks tell the peer that everything above is done.
@@ -73,7 +77,14 @@ impl Sender {
             )
         }
         .map_err(fail)?;
-        let mut inner = Box::new(Inner { hot, waiting: Waiting::new(policy, can), epoch: 0, _watch: None, attachment });
+        let mut inner = Box::new(Inner {
+            hot,
+            waiting: Waiting::new(policy, can),
+            epoch: 0,
+            gone: Cell::new(0),
+            _watch: None,
+            attachment,
+        });
         // SAFETY: `hot.state` lives in the box, which outlives the watch beside it.
         inner._watch = Some(unsafe { inner.attachment.fork.watch(&inner.hot.state) });
         inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), can);
@@ -489,19 +500,23 @@ impl Inner {
     /// Blocks until a payload of `len` bytes fits. Without a deadline it only looks whether the receiver is gone (the
     /// closed flag every time, a system call for its life every 100 ms) and arms the readiness descriptor.
     fn wait_for_room(&mut self, len: u64, deadline: Option<Deadline>) -> Result<()> {
-        let Self { hot, waiting, attachment, .. } = self;
+        let Self { hot, waiting, attachment, gone, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
         let size = frame_size(len, hot.align);
         let link = &attachment.link;
         let is_final = link.endings_are_final();
-        // Acquire: as in `Inner::recv_slow` of the receiver.
-        let epoch = peer.epoch.load(Ordering::Acquire);
         // Acquire loads of the peer's words: pair with its attach and close.
         let closed =
             || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0 && peer.epoch.load(Ordering::Acquire) != 0;
         let ended = |look_at_peer: bool| {
+            // Read first: as in the receiver's `end_of_stream`.
+            let epoch = peer.epoch.load(Ordering::Acquire);
+            let over = |kind: ErrorKind| {
+                gone.set(epoch);
+                Err(kind.into())
+            };
             if closed() {
-                return Err(ErrorKind::Closed.into());
+                return over(ErrorKind::Closed);
             }
             if !look_at_peer {
                 return Ok(());
@@ -514,10 +529,10 @@ impl Inner {
             }
             // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
             if closed() {
-                return Err(ErrorKind::Closed.into());
+                return over(ErrorKind::Closed);
             }
             // And a successor takes the lock before it clears the flag of that close.
-            if link.peer_alive(Role::Producer) { Ok(()) } else { Err(ErrorKind::PeerDead.into()) }
+            if link.peer_alive(Role::Producer) { Ok(()) } else { over(ErrorKind::PeerDead) }
         };
         let ready = || hot.fits_after_refresh(size).map_err(fail);
         let outcome = match deadline {
@@ -530,12 +545,10 @@ impl Inner {
             }
         };
         if let Err(end) = &outcome
+            && is_final
             && matches!(end.kind(), ErrorKind::Closed | ErrorKind::PeerDead)
         {
-            waiting.peer_is_gone(epoch);
-            if is_final {
-                hot.die(end.kind());
-            }
+            hot.die(end.kind());
         }
         outcome
     }
