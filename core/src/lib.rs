@@ -62,6 +62,7 @@
 
 #[cfg(not(loom))]
 mod bus;
+mod endpoint;
 mod error;
 pub mod layout;
 mod origin;

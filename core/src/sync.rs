@@ -33,6 +33,8 @@ pub enum Step {
     Rearm,
     /// The look at the position after the end was seen.
     SecondLook,
+    /// Loading the peer's epoch again after the lock or the socket was seen gone.
+    EpochAfterDeath,
     /// The look for a close after the lock was seen free.
     CloseBeforeDeath,
     /// The look for a successor after that.

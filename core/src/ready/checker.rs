@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::helper::spawn;
 use super::word::Word;
+use crate::endpoint::end::{End, Peer};
 use crate::error::Result;
-use crate::layout::ROLE_CLOSED;
 use crate::segment::Probe;
 use crate::sync::fence;
 use crate::sys::{fork, futex};
@@ -20,8 +20,8 @@ const PERIOD: Duration = Duration::from_millis(125);
 /// A vanished name is rarer and less urgent than a death: looked for in every eighth round.
 const NAME_ROUNDS: u32 = 8;
 
-/// The words of a ring's other side.
-pub(crate) struct Peer {
+/// The shared words of a ring's other role.
+pub(crate) struct PeerWords {
     pub(crate) epoch: Word,
     pub(crate) flags: Word,
 }
@@ -31,32 +31,28 @@ pub(crate) struct Entry {
     /// The word that the descriptor waits on.
     word: Word,
     /// `None`: a region, of which only the name can go.
-    peer: Option<Peer>,
+    peer: Option<PeerWords>,
     probe: Probe,
     died: Arc<AtomicBool>,
-    /// The epoch of the peer whose death has been told, or 0.
-    told: u32,
+    /// The epoch of the peer whose death has been told: 0 for one that hung up before it attached.
+    told: Option<u32>,
     told_name: bool,
 }
 
 impl Entry {
-    pub(crate) fn new(word: Word, peer: Option<Peer>, probe: Probe) -> Self {
-        Self { word, peer, probe, died: Arc::new(AtomicBool::new(false)), told: 0, told_name: false }
+    pub(crate) fn new(word: Word, peer: Option<PeerWords>, probe: Probe) -> Self {
+        Self { word, peer, probe, died: Arc::new(AtomicBool::new(false)), told: None, told_name: false }
     }
 
     fn check(&mut self, round: u32) {
         let mut news = false;
         if let Some(peer) = &self.peer {
-            // Acquire: pairs with the peer's attach and close.
-            let epoch = peer.epoch.load(Ordering::Acquire);
-            if epoch != 0
-                && epoch != self.told
-                && peer.flags.load(Ordering::Acquire) & ROLE_CLOSED == 0
-                && !self.probe.peer_alive()
-                // The same peer as before the question, not one that attached meanwhile.
-                && peer.epoch.load(Ordering::Acquire) == epoch
+            // A peer that closes wakes this end itself. The name is asked for below, less often.
+            let peer = Peer { epoch: &peer.epoch, flags: &peer.flags, is_final: self.probe.is_socket(), delivered: 0 };
+            if let Some(End::Dead(epoch)) = peer.end(true, || false, || self.probe.peer_alive())
+                && self.told != Some(epoch)
             {
-                self.told = epoch;
+                self.told = Some(epoch);
                 news = true;
             }
         }

@@ -26,7 +26,7 @@ impl Readiness {
     pub(crate) fn for_role(attachment: &Attachment, me: Role, mine: &RoleLine, peer: &RoleLine) -> Result<Self> {
         // SAFETY: both lines lie in the block, which lies in the attachment's header page.
         let word = |word: &AtomicU32| unsafe { Word::new(word, attachment.header.clone()) };
-        let peer = checker::Peer { epoch: word(&peer.epoch), flags: word(&peer.flags) };
+        let peer = checker::PeerWords { epoch: word(&peer.epoch), flags: word(&peer.flags) };
         Self::make(word(&mine.wait), &attachment.link, Some((me, peer)))
     }
 
@@ -35,7 +35,7 @@ impl Readiness {
         Self::make(word, link, None)
     }
 
-    fn make(word: Word, link: &Link, peer: Option<(Role, checker::Peer)>) -> Result<Self> {
+    fn make(word: Word, link: &Link, peer: Option<(Role, checker::PeerWords)>) -> Result<Self> {
         let chosen = match std::env::var("RAMWAY_READINESS").as_deref() {
             Ok("uring") => Some(Method::Uring),
             Ok("thread") => Some(Method::Thread),

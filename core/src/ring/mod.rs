@@ -75,14 +75,6 @@ fn corrupt() -> Error {
     )
 }
 
-fn name_vanished() -> Error {
-    Error::new(
-        ErrorKind::Closed,
-        "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no peer can find it any \
-         more. Create it again",
-    )
-}
-
 /// The error for a kind that the hot path met.
 #[cold]
 fn fail(kind: ErrorKind) -> Error {

@@ -1,6 +1,7 @@
 //! Waiting for the other side to attach, and ending a wait from another thread.
 
-use super::{Receiver, Sender, fail, name_vanished};
+use super::{Receiver, Sender, fail};
+use crate::endpoint::end;
 use crate::layout::{ROLE_CLOSED, RoleLine};
 use crate::segment::{Attachment, Header, Role};
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
@@ -170,7 +171,6 @@ fn attached(
     let link = &attachment.link;
     // Acquire, here and below: pairs with the peer's attach and close.
     let epoch = || peer.epoch.load(Ordering::Acquire);
-    let came = || epoch() != 0;
     let closed = || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0;
     let before = epoch();
     // A peer that closed or died stays so under this epoch: its successor holds the lock before it raises the epoch, and
@@ -182,14 +182,9 @@ fn attached(
     let ready = || Ok(alive || epoch() != before);
     let ended = |_: bool| {
         if !link.endings_are_final() {
-            return if link.name_vanished() { Err(name_vanished()) } else { Ok(()) };
+            return if link.name_vanished() { Err(end::name_vanished()) } else { Ok(()) };
         }
-        let alive = link.peer_alive(me);
-        // After the look for its life: a close comes before the socket goes.
-        if came() && closed() {
-            return Err(ErrorKind::Closed.into());
-        }
-        if alive { Ok(()) } else { Err(ErrorKind::PeerDead.into()) }
+        end::check(peer, link, me, 0, gone, true)
     };
     let outcome = waiting.without_polling(|waiting| match patience.deadline() {
         Some(deadline) => waiting.until(mine, peer, deadline, ready, ended),

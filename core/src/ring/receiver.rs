@@ -1,6 +1,7 @@
 use super::consumer::{Consumer, Frame};
-use super::{Batch, Iter, Message, Meta, announce, announce_close, fail, name_vanished};
-use crate::layout::{ROLE_CLOSED, RoleLine};
+use super::{Batch, Iter, Message, Meta, announce, announce_close, fail};
+use crate::endpoint::end;
+use crate::layout::ROLE_CLOSED;
 use crate::segment::{Attachment, Role};
 use crate::sync::{Ordering, Step, keep, spin_hint};
 use crate::sys::{fork, membarrier};
@@ -457,7 +458,7 @@ impl Inner {
     fn wait_for_frame(&mut self, deadline: Deadline) -> Result<()> {
         let Self { hot, waiting, attachment, old_close, gone, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
-        let end = |look| end_of_stream(peer, attachment, *old_close, gone, look);
+        let end = |look| end::check(peer, &attachment.link, Role::Consumer, *old_close, gone, look);
         waiting.until(mine, peer, deadline, || hot.has_frame().map_err(fail), end)
     }
 
@@ -466,11 +467,11 @@ impl Inner {
         let look = self.waiting.is_time_to_look();
         let Self { hot, waiting, attachment, old_close, gone, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
+        let end = |look| end::check(peer, &attachment.link, Role::Consumer, *old_close, gone, look);
         let end = if waiting.readiness.is_some() {
-            let end = |look| end_of_stream(peer, attachment, *old_close, gone, look);
             waiting.rearm(mine, peer, || hot.has_frame().map_err(fail), end, look).map(|_| ())
         } else {
-            end_of_stream(peer, attachment, *old_close, gone, look)
+            end(look)
         };
         self.waiting.saw_peer(look && end.is_ok());
         // The second look, after the flag or the free lock was seen.
@@ -496,45 +497,6 @@ impl Inner {
         }
         self.says(end)
     }
-}
-
-/// Whether the producer has closed or, if a system call may be spent on it, died or lost its name. The epoch of one that
-/// is gone is kept in `gone`.
-fn end_of_stream(
-    peer: &RoleLine,
-    attachment: &Attachment,
-    old_close: u32,
-    gone: &Cell<u32>,
-    look_at_peer: bool,
-) -> Result<()> {
-    // Acquire, here and below: pairs with the producer's attach and close.
-    let epoch = peer.epoch.load(Ordering::Acquire);
-    let link = &attachment.link;
-    let never_came = !link.endings_are_final() && (epoch == 0 || epoch == old_close);
-    let closed = || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0 && epoch != 0 && !never_came;
-    // The epoch was read first: if it is not the one that ended, its successor is, and then it is over as well.
-    let over = |kind: ErrorKind| {
-        gone.set(epoch);
-        Err(kind.into())
-    };
-    if closed() {
-        return over(ErrorKind::Closed);
-    }
-    if !look_at_peer {
-        return Ok(());
-    }
-    if link.name_vanished() {
-        return Err(name_vanished());
-    }
-    if never_came || link.peer_alive(Role::Consumer) {
-        return Ok(());
-    }
-    // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
-    if keep(Step::CloseBeforeDeath) && closed() {
-        return over(ErrorKind::Closed);
-    }
-    // And a successor takes the lock before it clears the flag of that close.
-    if keep(Step::SuccessorBeforeDeath) && link.peer_alive(Role::Consumer) { Ok(()) } else { over(ErrorKind::PeerDead) }
 }
 
 impl Drop for Receiver {

@@ -1,5 +1,6 @@
 use super::producer::{NO_SLOT, Producer};
-use super::{Slot, announce, announce_close, fail, name_vanished};
+use super::{Slot, announce, announce_close, fail};
+use crate::endpoint::end;
 use crate::layout::{ROLE_CLOSED, TYPE_ID_RESERVED, frame_size};
 use crate::segment::{Attachment, Link, Role};
 use crate::sync::Ordering;
@@ -504,36 +505,7 @@ impl Inner {
         let (mine, peer) = (hot.mine(), hot.peer());
         let size = frame_size(len, hot.align);
         let link = &attachment.link;
-        let is_final = link.endings_are_final();
-        // Acquire loads of the peer's words: pair with its attach and close.
-        let closed =
-            || peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0 && peer.epoch.load(Ordering::Acquire) != 0;
-        let ended = |look_at_peer: bool| {
-            // Read first: as in the receiver's `end_of_stream`.
-            let epoch = peer.epoch.load(Ordering::Acquire);
-            let over = |kind: ErrorKind| {
-                gone.set(epoch);
-                Err(kind.into())
-            };
-            if closed() {
-                return over(ErrorKind::Closed);
-            }
-            if !look_at_peer {
-                return Ok(());
-            }
-            if link.name_vanished() {
-                return Err(name_vanished());
-            }
-            if link.peer_alive(Role::Producer) || (!is_final && peer.epoch.load(Ordering::Acquire) == 0) {
-                return Ok(());
-            }
-            // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
-            if closed() {
-                return over(ErrorKind::Closed);
-            }
-            // And a successor takes the lock before it clears the flag of that close.
-            if link.peer_alive(Role::Producer) { Ok(()) } else { over(ErrorKind::PeerDead) }
-        };
+        let ended = |ask_kernel| end::check(peer, link, Role::Producer, 0, gone, ask_kernel);
         let ready = || hot.fits_after_refresh(size).map_err(fail);
         let outcome = match deadline {
             Some(deadline) => waiting.until(mine, peer, deadline, ready, ended),
@@ -545,7 +517,7 @@ impl Inner {
             }
         };
         if let Err(end) = &outcome
-            && is_final
+            && link.endings_are_final()
             && matches!(end.kind(), ErrorKind::Closed | ErrorKind::PeerDead)
         {
             hot.die(end.kind());

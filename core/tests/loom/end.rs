@@ -74,6 +74,19 @@ fn close_during_a_look() {
     );
 }
 
+/// A bus's peer attaches and closes while the receiver happens to ask the kernel about it.
+fn attach_and_close_during_a_look() {
+    let ring = Watched::new(2, false);
+    let mut rx = ring.receiver(false);
+    two(
+        move || {
+            time_passes();
+            drop(ring.sender(false));
+        },
+        move || assert_eq!(rx.recv(), Err(ErrorKind::Closed), "a close was taken for a death"),
+    );
+}
+
 #[test]
 fn what_was_sent_before_a_close_is_delivered_before_it() {
     holds(Some(4), || close(false));
@@ -90,6 +103,12 @@ fn what_was_sent_before_a_death_is_delivered_before_it() {
 #[test]
 fn a_close_is_not_taken_for_a_death() {
     holds(Some(3), close_during_a_look);
+    holds(Some(3), attach_and_close_during_a_look);
+}
+
+#[test]
+fn without_the_epoch_after_the_socket_a_close_is_taken_for_a_death() {
+    fails_without(&[Step::EpochAfterDeath], "taken for a death", Some(3), attach_and_close_during_a_look);
 }
 
 #[test]

@@ -141,7 +141,8 @@ impl Ring {
             },
             data: (0..capacity / 8).map(|_| UnsafeCell::new(0)).collect(),
             named,
-            held: Mutex::new([false; 2]),
+            // The socket of a ring without a name is open before either role attaches.
+            held: Mutex::new([!named; 2]),
         }))
     }
 

@@ -1,0 +1,3 @@
+//! What both ends of a ring have in common, whichever role they hold.
+
+pub(crate) mod end;
