@@ -88,7 +88,7 @@ func owners(decl *ast.FuncDecl) []string {
 		of = star.X
 	}
 	switch name := of.(*ast.Ident).Name; {
-	case name == "half":
+	case name == "endpoint":
 		return []string{"Sender.", "Receiver."}
 	case ast.IsExported(name):
 		return []string{name + "."}

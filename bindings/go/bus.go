@@ -28,11 +28,11 @@ func newBus(end *busEnd, name string, h halves) *Bus {
 // Name is what the bus was listened or connected at by.
 func (b *Bus) Name() string { return b.name }
 
-// Sender is the sending half, with all of its calls; nil if the listener gave this direction no capacity. The peer
+// Sender is the sending endpoint, with all of its calls; nil if the listener gave this direction no capacity. The peer
 // sees a hang-up when both halves are closed.
 func (b *Bus) Sender() *Sender { return b.sender }
 
-// Receiver is the receiving half, with all of its calls; nil if the listener gave this direction no capacity.
+// Receiver is the receiving endpoint, with all of its calls; nil if the listener gave this direction no capacity.
 func (b *Bus) Receiver() *Receiver { return b.receiver }
 
 // Send is [Sender.Send]. ErrUnsupported if this direction has no capacity.

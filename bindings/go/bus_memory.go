@@ -105,7 +105,7 @@ func attachBus(end *busEnd, name string, blocks [2]geometry, o Options, listener
 	}
 	attach := func(block int) (*attachment, error) {
 		end.users.Add(1)
-		a, err := attachMemory(end.memory, blockOffsets[block], blocks[block], halfLink{end}, &o)
+		a, err := attachMemory(end.memory, blockOffsets[block], blocks[block], endpointLink{end}, &o)
 		if err != nil {
 			_ = end.release()
 			return nil, err

@@ -160,7 +160,7 @@ func TestAKilledPeerIsNoticedAfterItsLastMessage(t *testing.T) {
 		if took := time.Since(killed); took > 5*time.Second {
 			t.Fatalf("noticed after %v", took)
 		}
-		// The sending half learns it when it has to wait.
+		// The sending endpoint learns it when it has to wait.
 		for err = nil; err == nil; {
 			err = bus.Send(within(t), 1, make([]byte, 1000))
 		}

@@ -3,7 +3,7 @@
 // has.
 //
 // A ring goes one way between two processes: [CreateSender], [OpenReceiver] and the like. A [Bus] is a connection, with
-// a ring each way: [Bind], [Listen], [Connect]. A [Region] is shared bytes with a bell. [Pair] is a ring for two goroutines.
+// a ring each way: [Bind], [Listen], [Connect]. A [Region] is shared bytes with notifications. [Pair] is a ring for two goroutines.
 //
 //	tx, err := ramway.CreateSender("ticks", ramway.Options{})
 //	...

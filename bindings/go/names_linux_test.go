@@ -93,9 +93,9 @@ func TestBornUnderADotName(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &request{name: dir.at("ring"), kind: kindRing, spec: s.named(false), roleByte: byteProducer, o: &Options{}}
-	build := func() *birth {
+	build := func() *staged {
 		t.Helper()
-		b := new(birth)
+		b := new(staged)
 		if err := b.build(p, r, false); err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func newRegion(name string, h how, size int64, o Options, readOnly bool) (*Regio
 		return nil, err
 	}
 	r := &Region{m: m, name: name, mode: o.Wait, closing: make(chan struct{}), closed: make(chan struct{})}
-	r.watch.changed, r.watch.looked = make(chan struct{}), time.Now()
+	r.watch.changed, r.watch.checkedAt = make(chan struct{}), time.Now()
 	// What was notified before now is not news to this handle.
 	r.seen.Store(r.count())
 	return r, nil

@@ -14,8 +14,8 @@ import (
 // hold no thread, leave as soon as their context ends, and cost one wake-up.
 
 const (
-	// regionRound is how long the watcher sleeps at most before it looks whether the name is still there.
-	regionRound = 100 * time.Millisecond
+	// regionPollInterval is how long the watcher sleeps at most before it looks whether the name is still there.
+	regionPollInterval = 100 * time.Millisecond
 	// regionPoll: a handle without write permission cannot say that it waits, so it looks this often.
 	regionPoll = time.Millisecond
 	// regionSpin is how long a Hybrid wait looks before it sleeps: about what a wake-up costs.
@@ -30,8 +30,8 @@ type regionWatch struct {
 	running bool
 	// count is what the watcher knows of; when it changes, or the name is gone, changed is closed and made anew.
 	count uint32
-	// looked is when this handle last asked whether the name is still there.
-	looked time.Time
+	// checkedAt is when this handle last asked whether the name is still there.
+	checkedAt time.Time
 	// gone is for ever: a file that lost its name gets none again.
 	gone    bool
 	changed chan struct{}
@@ -118,14 +118,14 @@ func (r *Region) WaitSince(ctx context.Context, count uint32) (uint32, error) {
 	}
 }
 
-// nameGone asks whether the name is still there, if that is a round ago: the clock is the handle's, so that waits shorter
-// than a round learn of it too.
+// nameGone asks whether the name is still there, if that is a poll interval ago: the clock is the handle's, so that waits shorter
+// than a poll interval learn of it too.
 func (r *Region) nameGone() bool {
 	w := &r.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now := time.Now(); !w.gone && now.Sub(w.looked) >= regionRound {
-		w.looked = now
+	if now := time.Now(); !w.gone && now.Sub(w.checkedAt) >= regionPollInterval {
+		w.checkedAt = now
 		w.gone = r.m.link.vanished()
 	}
 	return w.gone
@@ -153,7 +153,7 @@ func (r *Region) spinFor(ctx context.Context, count uint32) (uint32, bool) {
 		if r.mode == Hybrid && passed >= regionSpin || ctx.Err() != nil || r.users.Load() < 0 {
 			return 0, false
 		}
-		if passed >= regionRound {
+		if passed >= regionPollInterval {
 			if r.nameGone() {
 				return 0, false
 			}
@@ -202,7 +202,7 @@ func (r *Region) runWatch() {
 			continue
 		}
 		if value, armed := r.arm(known); armed {
-			sys.FutexWait(r.notifyWord(), value, regionRound)
+			sys.FutexWait(r.notifyWord(), value, regionPollInterval)
 		}
 	}
 }

@@ -547,7 +547,7 @@ func TestPeerDeadWhileWaiting(t *testing.T) {
 			receiver.kill()
 			gone := time.Now() // the kernel has let go of its files
 			for range 2 {
-				// Within two rounds; the rest is for a machine with other work.
+				// Within two poll intervals; the rest is for a machine with other work.
 				if late := (<-ended).Sub(gone); late > 200*time.Millisecond+time.Second {
 					t.Errorf("learnt of the death after %v", late)
 				}

@@ -36,11 +36,11 @@ func (s *Sender) TrySendTensor(dtype Dtype, shape []uint64, tag uint64, data []b
 	return s.putTensor(context.Background(), false, dtype, shape, tag, data)
 }
 
-func (s *Sender) putTensor(ctx context.Context, patient bool, dtype Dtype, shape []uint64, tag uint64, data []byte) error {
+func (s *Sender) putTensor(ctx context.Context, blocking bool, dtype Dtype, shape []uint64, tag uint64, data []byte) error {
 	if n, ok := tensorBytes(dtype, shape); ok && n != len(data) {
 		return s.failf(InvalidArgument, "%d bytes for %v of the shape %v: that is %d", len(data), dtype, shape, n)
 	}
-	slot, err := s.openTensor(ctx, patient, dtype, shape)
+	slot, err := s.openTensor(ctx, blocking, dtype, shape)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *Sender) putTensor(ctx context.Context, patient bool, dtype Dtype, shape
 	return slot.Commit(tag)
 }
 
-func (s *Sender) openTensor(ctx context.Context, patient bool, dtype Dtype, shape []uint64) (TensorSlot, error) {
+func (s *Sender) openTensor(ctx context.Context, blocking bool, dtype Dtype, shape []uint64) (TensorSlot, error) {
 	plan, err := planTensor(dtype, shape)
 	if err != nil {
 		return TensorSlot{}, about(err, s.doing(), s.name)
@@ -57,7 +57,7 @@ func (s *Sender) openTensor(ctx context.Context, patient bool, dtype Dtype, shap
 	if room < 0 {
 		return TensorSlot{}, s.failf(TooLarge, "a tensor of %d bytes can never fit: a message has at most %d", plan.nbytes, s.maxLen)
 	}
-	slot, err := s.open(ctx, patient, room)
+	slot, err := s.open(ctx, blocking, room)
 	if err != nil {
 		return TensorSlot{}, err
 	}

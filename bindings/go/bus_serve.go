@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The listener's half of a handshake, one goroutine for each. None of them can hold up another.
+// The listener's side of a handshake, one goroutine for each. None of them can hold up another.
 
 // stage is what a handshake waits for.
 type stage uint8
@@ -16,8 +16,8 @@ type stage uint8
 const (
 	// stageHello: the connector's HELLO.
 	stageHello stage = iota
-	// stageTurn: this side.
-	stageTurn
+	// stageListener: this side.
+	stageListener
 	// stageAck: the connector's ACK.
 	stageAck
 )
@@ -72,7 +72,7 @@ func (l *Listener) begin(fd int) {
 // serve is one handshake, and the wait for a call of Accept that takes the bus.
 func (l *Listener) serve(h *handshake) {
 	defer l.workers.Done()
-	// Once the halves have the socket, this is only one user less.
+	// Once the endpoints have the socket, this is only one user less.
 	defer func() { _ = h.end.release() }()
 	defer l.leave(h)
 	bus, own, fault := l.shake(h)
@@ -127,7 +127,7 @@ func (l *Listener) shake(h *handshake) (bus *Bus, own, fault error) {
 		l.refuse(end, err)
 		return nil, nil, err
 	}
-	l.enter(h, stageTurn)
+	l.enter(h, stageListener)
 	if l.ending() || !l.takeWelcome() {
 		return nil, nil, nil
 	}
@@ -159,7 +159,7 @@ func (l *Listener) welcome(h *handshake) (bus *Bus, own, fault error) {
 		return nil, nil, err
 	}
 	// Whoever has said ACK believes to be connected.
-	l.enter(h, stageTurn)
+	l.enter(h, stageListener)
 	return newBus(end, l.plan.name, both), nil, nil
 }
 

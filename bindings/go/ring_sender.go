@@ -26,7 +26,7 @@ const noMark = 1
 //	defer tx.Close()
 //	err = tx.Send(ctx, 7, []byte("hello"))
 type Sender struct {
-	half
+	endpoint
 	// tail is the end of the last committed frame, published the shared word: what was flushed.
 	// Invariant: published <= tail and tail - head <= capacity, wrapping.
 	tail, published uint64
@@ -100,9 +100,9 @@ func (s *Sender) TrySendTagged(typeID uint32, tag uint64, data []byte) error {
 	return s.put(context.Background(), false, typeID, tag, data)
 }
 
-func (s *Sender) put(ctx context.Context, patient bool, typeID uint32, tag uint64, data []byte) error {
+func (s *Sender) put(ctx context.Context, blocking bool, typeID uint32, tag uint64, data []byte) error {
 	if !s.enter() || !s.fits(uint64(len(data))) || typeID >= typeIDReserved {
-		if err := s.makeRoom(ctx, patient, typeID, len(data)); err != nil {
+		if err := s.makeRoom(ctx, blocking, typeID, len(data)); err != nil {
 			s.leave()
 			return err
 		}
@@ -122,7 +122,7 @@ func (s *Sender) fits(n uint64) bool {
 }
 
 // makeRoom is what there is to do where fits said no, or there is an error to give.
-func (s *Sender) makeRoom(ctx context.Context, patient bool, typeID uint32, n int) error {
+func (s *Sender) makeRoom(ctx context.Context, blocking bool, typeID uint32, n int) error {
 	if atomic.LoadUint32(&s.shut) != 0 {
 		return s.refused()
 	}
@@ -147,9 +147,9 @@ func (s *Sender) makeRoom(ctx context.Context, patient bool, typeID uint32, n in
 	}
 	s.flush()
 	var err error
-	if patient {
+	if blocking {
 		err = s.until(ctx, s)
-	} else if over, end := s.decide(s, s.moment()); end != nil {
+	} else if over, end := s.decide(s, s.livenessCheckDue()); end != nil {
 		// The closed flag every time, system calls for the receiver's life every 100 ms.
 		err = end
 	} else if !over {
@@ -190,8 +190,8 @@ func (s *Sender) flush() {
 		s.publishMarked()
 	}
 	s.published = s.tail
-	if s.peerStirs() {
-		s.stirred()
+	if s.peerSleepsOrChanged() {
+		s.wakeOrUpdate()
 	}
 }
 
@@ -200,7 +200,7 @@ func (s *Sender) flush() {
 func (s *Sender) publishMarked() {
 	m := &s.ring.marks[s.mark&1]
 	s.mark ^= 1
-	if cpu.Plain && s.plain {
+	if cpu.Plain && s.fenceFree {
 		cpu.StoreMarked(&s.ring.tail, s.tail, (*[2]uint64)(unsafe.Pointer(m)), s.tag)
 		return
 	}
@@ -344,7 +344,7 @@ func (s *Sender) shutDown(forgotten, abandoned bool) error {
 	if s.isClosed() && !((forgotten || abandoned) && s.deferred) {
 		return nil
 	}
-	s.gate.close(s.wait.bell.interrupt)
+	s.callGuard.close(s.wait.notifier.interrupt)
 	var err error
 	if s.dead == Corrupt || s.dead == PeerDead {
 		err = s.fail(s.dead)
@@ -353,14 +353,14 @@ func (s *Sender) shutDown(forgotten, abandoned bool) error {
 		s.deferred = true
 		return err
 	}
-	if end := s.letGo(abandoned); err == nil {
+	if end := s.releaseRole(abandoned); err == nil {
 		err = end
 	}
 	return err
 }
 
-// letGo is the end of a close.
-func (s *Sender) letGo(abandoned bool) error {
+// releaseRole is the end of a close.
+func (s *Sender) releaseRole(abandoned bool) error {
 	runtime.SetFinalizer(s, nil)
 	s.room = -1
 	s.lease++

@@ -9,22 +9,22 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// What gate.shut says.
+// What callGuard.shut says.
 const (
 	// shutClosed: Close was called.
 	shutClosed = 1
-	// shutDead: half.dead says what of.
+	// shutDead: endpoint.dead says what of.
 	shutDead = 2
 )
 
-// gate lets one goroutine at a time into a handle, and Close in from any.
+// callGuard lets one goroutine at a time into a handle, and Close in from any.
 //
 // A call stores busy and then loads shut; Close stores shut and then loads busy. At least one of them has to see the
 // other's store, so there must be a full fence between the two on both sides. The call's is left out where Close can
 // make up for it by a membarrier: a locked instruction costs a call more than all the rest of it, because it waits until
 // the stores into shared memory have left the processor. What keeps the compiler from exchanging the two is that
 // sync/atomic's loads are not moved over stores before them.
-type gate struct {
+type callGuard struct {
 	// busy is 1 while a call is in progress. Without fences, a second call at the very same moment may go unnoticed;
 	// one that finds another one waiting or working never does.
 	busy uint32
@@ -33,7 +33,7 @@ type gate struct {
 	// shut is shutClosed and shutDead; 0 lets calls in.
 	shut uint32
 	// mu is held by Close, by what can be asked from any goroutine, and by a release that comes after Close. Never
-	// locked by a call that is inside the gate.
+	// locked by a call that is inside the call guard.
 	mu sync.Mutex
 	// deferred: Close has been called while a message or slot was out; its release finishes the close.
 	deferred bool
@@ -42,7 +42,7 @@ type gate struct {
 }
 
 // enter begins a call; leave ends it, whatever enter said. False: the handle is shut.
-func (g *gate) enter() bool {
+func (g *callGuard) enter() bool {
 	if !cpu.Plain || g.busy|g.fenced != 0 {
 		g.enterFenced()
 	} else {
@@ -51,7 +51,7 @@ func (g *gate) enter() bool {
 	return atomic.LoadUint32(&g.shut) == 0
 }
 
-func (g *gate) leave() {
+func (g *callGuard) leave() {
 	if cpu.Plain {
 		g.busy = 0
 	} else {
@@ -59,14 +59,14 @@ func (g *gate) leave() {
 	}
 }
 
-func (g *gate) enterFenced() {
+func (g *callGuard) enterFenced() {
 	if !atomic.CompareAndSwapUint32(&g.busy, 0, 1) {
 		panic("ramway: a sender or receiver is used by two goroutines at once; only Close may be called beside another call")
 	}
 }
 
 // close keeps new calls out and waits until the one in progress has left, which interrupt hastens. With mu held.
-func (g *gate) close(interrupt func()) {
+func (g *callGuard) close(interrupt func()) {
 	atomic.OrUint32(&g.shut, shutClosed)
 	if cpu.Plain && g.fenced == 0 && !sys.Membarrier() {
 		// Forbidden since the handle was made. What a store needs to become visible is some nanoseconds; there is no
@@ -80,4 +80,4 @@ func (g *gate) close(interrupt func()) {
 }
 
 // isClosed says whether Close was called.
-func (g *gate) isClosed() bool { return atomic.LoadUint32(&g.shut)&shutClosed != 0 }
+func (g *callGuard) isClosed() bool { return atomic.LoadUint32(&g.shut)&shutClosed != 0 }

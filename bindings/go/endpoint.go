@@ -10,13 +10,13 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// half is what the two ends of a ring have in common. Its fields are the business of the one goroutine inside the gate.
-type half struct {
-	gate
-	// plain: publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep.
-	plain bool
-	// can: this process is registered with membarrier, and it worked.
-	can bool
+// endpoint is what the two ends of a ring have in common. Its fields are the business of the one goroutine inside the call guard.
+type endpoint struct {
+	callGuard
+	// fenceFree: publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep.
+	fenceFree bool
+	// membarrierCapable: this process is registered with membarrier, and it worked.
+	membarrierCapable bool
 	// final: an ending is for ever (bus, pair). On a named ring a successor may attach.
 	final bool
 	// peerFlags are the peer's flags as last acted upon.
@@ -36,11 +36,11 @@ type half struct {
 
 	// gone is the last epoch of the peer that was found closed or dead, or 0.
 	gone uint32
-	// looked is when this handle last asked the system whether the peer lives.
-	looked time.Time
-	wait   waiter
-	at     *attachment
-	name   string
+	// checkedAt is when this handle last asked the system whether the peer lives.
+	checkedAt time.Time
+	wait      waiter
+	at        *attachment
+	name      string
 }
 
 // side is what the two ends do differently when they wait.
@@ -54,8 +54,8 @@ type side interface {
 	ended(look bool) error
 }
 
-// attach prepares the half; the positions are checked next, and announce makes it known.
-func (h *half) attach(a *attachment, r role, o *Options) {
+// attach prepares the endpoint; the positions are checked next, and announce makes it known.
+func (h *endpoint) attach(a *attachment, r role, o *Options) {
 	h.at, h.name, h.role = a, a.name, r
 	h.ring, h.data, h.capacity, h.align = a.ring(), a.data, a.capacity, a.align
 	h.mine, h.peer = &h.ring.producer, &h.ring.consumer
@@ -63,21 +63,21 @@ func (h *half) attach(a *attachment, r role, o *Options) {
 		h.mine, h.peer = h.peer, h.mine
 	}
 	h.final = a.link.final()
-	h.can = !o.NoMembarrier && sys.CanMembarrier()
-	if !h.can {
+	h.membarrierCapable = !o.NoMembarrier && sys.CanMembarrier()
+	if !h.membarrierCapable {
 		h.fenced = 1
 	}
-	h.looked = time.Now()
+	h.checkedAt = time.Now()
 	_, inside := a.link.(noLink)
 	h.wait.start(o.Wait, &h.mine.wait, inside)
 }
 
 // announce says "I am here" in this role's words, and wakes the peer so that it looks (ABI.md, section 6). The order of
 // the stores counts; each is sequentially consistent, so the last one before the wake-up is the full fence as well.
-func (h *half) announce() {
+func (h *endpoint) announce() {
 	atomic.StoreUint32(&h.mine.wait, 0)
 	var flags uint32
-	if h.can {
+	if h.membarrierCapable {
 		flags = roleCan
 	}
 	atomic.StoreUint32(&h.mine.flags, flags)
@@ -88,35 +88,35 @@ func (h *half) announce() {
 }
 
 // announceClose says "I closed", after everything was published, and wakes the peer.
-func (h *half) announceClose() {
+func (h *endpoint) announceClose() {
 	atomic.StoreUint32(&h.mine.flags, atomic.LoadUint32(&h.mine.flags)|roleClosed)
 	h.wakePeer()
 }
 
 // wakePeer wakes the peer whether it waits or not.
-func (h *half) wakePeer() {
+func (h *endpoint) wakePeer() {
 	atomic.StoreUint32(&h.peer.wait, 0)
 	sys.FutexWakeAll(&h.peer.wait)
 }
 
 // publish stores a position of this side's. Release: what was read or written before goes before it. Fenced unless both
 // sides agreed that it need not be, so that the load of the peer's wait word that follows is not done before it.
-func (h *half) publish(word *uint64, position uint64) {
-	if cpu.Plain && h.plain {
+func (h *endpoint) publish(word *uint64, position uint64) {
+	if cpu.Plain && h.fenceFree {
 		cpu.StorePlain(word, position)
 	} else {
 		atomic.StoreUint64(word, position)
 	}
 }
 
-// peerStirs says, after a publish, whether the peer sleeps or has changed its flags.
-func (h *half) peerStirs() bool {
+// peerSleepsOrChanged says, after a publish, whether the peer sleeps or has changed its flags.
+func (h *endpoint) peerSleepsOrChanged() bool {
 	return atomic.LoadUint32(&h.peer.wait) != 0 || atomic.LoadUint32(&h.peer.flags) != h.peerFlags
 }
 
-// stirred acts on that. What was agreed on just now holds for this publish too: peerChanged fences, and the wait word is
+// wakeOrUpdate acts on that. What was agreed on just now holds for this publish too: peerChanged fences, and the wait word is
 // loaded once more after it.
-func (h *half) stirred() {
+func (h *endpoint) wakeOrUpdate() {
 	h.peerChanged()
 	// Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
 	if atomic.LoadUint32(&h.peer.wait) != 0 {
@@ -126,14 +126,14 @@ func (h *half) stirred() {
 
 // peerChanged acts on the peer's flags: who fences, and, where it is final, whether a consumer has closed. A producer's
 // close is acted on where the ring is found empty, because what it sent before is delivered first.
-func (h *half) peerChanged() {
+func (h *endpoint) peerChanged() {
 	flags := atomic.LoadUint32(&h.peer.flags)
 	h.peerFlags = flags
-	h.plain = cpu.Plain && h.can && flags&roleCan != 0
+	h.fenceFree = cpu.Plain && h.membarrierCapable && flags&roleCan != 0
 	// This role is the only writer of its flags. The store is a full fence, in any case: "I am plain" is visible before
 	// the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
 	own := atomic.LoadUint32(&h.mine.flags) &^ rolePlain
-	if h.plain {
+	if h.fenceFree {
 		own |= rolePlain
 	}
 	atomic.StoreUint32(&h.mine.flags, own)
@@ -143,7 +143,7 @@ func (h *half) peerChanged() {
 }
 
 // die marks the handle dead, unless it is dead already, and gives what it is dead of.
-func (h *half) die(kind Kind) Kind {
+func (h *endpoint) die(kind Kind) Kind {
 	if atomic.LoadUint32(&h.shut)&shutDead == 0 {
 		h.dead = kind
 		atomic.OrUint32(&h.shut, shutDead)
@@ -152,7 +152,7 @@ func (h *half) die(kind Kind) Kind {
 }
 
 // refused is why enter said no. The call that is refused has not left yet.
-func (h *half) refused() error {
+func (h *endpoint) refused() error {
 	if !h.isClosed() {
 		return h.fail(h.dead)
 	}
@@ -160,10 +160,10 @@ func (h *half) refused() error {
 }
 
 // corrupt ends this handle for what the peer wrote.
-func (h *half) corrupt() error { return h.fail(h.die(Corrupt)) }
+func (h *endpoint) corrupt() error { return h.fail(h.die(Corrupt)) }
 
 // fail is the error of a state that the handle or the ring is in.
-func (h *half) fail(kind Kind) error {
+func (h *endpoint) fail(kind Kind) error {
 	text := ""
 	if kind == Corrupt {
 		text = "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. " +
@@ -173,7 +173,7 @@ func (h *half) fail(kind Kind) error {
 }
 
 // doing is what errors say was tried; a pair has no name to go on with.
-func (h *half) doing() string {
+func (h *endpoint) doing() string {
 	switch {
 	case h.role == producer && h.name != "":
 		return "sending to"
@@ -186,21 +186,21 @@ func (h *half) doing() string {
 }
 
 // failf is an error with a text about this ring.
-func (h *half) failf(kind Kind, format string, args ...any) error {
+func (h *endpoint) failf(kind Kind, format string, args ...any) error {
 	e := failf(kind, format, args...)
 	e.Op, e.Name = h.doing(), h.name
 	return e
 }
 
 // nameVanished is why no successor can ever attach.
-func (h *half) nameVanished() error {
+func (h *endpoint) nameVanished() error {
 	return h.failf(Closed, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no peer can "+
 		"find it any more. Create it again")
 }
 
 // life is the part of ended that costs system calls (ABI.md, section 8, steps 2 to 5). absent says that no peer has to
 // be there, closed asks for its orderly close.
-func (h *half) life(epoch uint32, absent bool, closed func() bool) error {
+func (h *endpoint) life(epoch uint32, absent bool, closed func() bool) error {
 	link := h.at.link
 	switch {
 	case link.vanished():
@@ -219,27 +219,27 @@ func (h *half) life(epoch uint32, absent bool, closed func() bool) error {
 
 // over says that the peer has ended. Its epoch was read before that was found out: if it is not the one that ended, its
 // successor is, and then it is over as well.
-func (h *half) over(kind Kind, epoch uint32) error {
+func (h *endpoint) over(kind Kind, epoch uint32) error {
 	h.gone = epoch
 	return h.fail(kind)
 }
 
 // Capacity is the number of bytes of the data area. A frame takes 16 bytes more than its payload, rounded up to Align.
-func (h *half) Capacity() int64 { return int64(h.capacity) }
+func (h *endpoint) Capacity() int64 { return int64(h.capacity) }
 
 // Align is what every payload's address is a multiple of, in bytes.
-func (h *half) Align() int { return int(h.align) }
+func (h *endpoint) Align() int { return int(h.align) }
 
 // MaxMessageLen is the longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17). It fits whenever the
 // ring is empty.
-func (h *half) MaxMessageLen() int { return int(maxMessageLen(h.capacity)) }
+func (h *endpoint) MaxMessageLen() int { return int(maxMessageLen(h.capacity)) }
 
 // Epoch is how often this role has been attached, this handle included; 1 is the first.
-func (h *half) Epoch() uint32 { return h.epoch }
+func (h *endpoint) Epoch() uint32 { return h.epoch }
 
 // PeerEpoch is how often the other role has been attached; 0: never yet. A change means that a successor took over.
 // Safe from any goroutine. 0 once the handle is closed.
-func (h *half) PeerEpoch() uint32 {
+func (h *endpoint) PeerEpoch() uint32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.finished {
@@ -250,7 +250,7 @@ func (h *half) PeerEpoch() uint32 {
 
 // PeerAlive says whether the other role is attached and its process lives. A stopped process is alive. One system call;
 // safe from any goroutine. False once the handle is closed.
-func (h *half) PeerAlive() bool {
+func (h *endpoint) PeerAlive() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.finished && atomic.LoadUint32(&h.peer.epoch) != 0 &&
@@ -258,20 +258,20 @@ func (h *half) PeerAlive() bool {
 }
 
 // IsClosed says whether Close was called. Safe from any goroutine.
-func (h *half) IsClosed() bool { return h.isClosed() }
+func (h *endpoint) IsClosed() bool { return h.isClosed() }
 
 // Name is what the handle, or its bus, was opened by; empty for a [Pair] and for a ring behind a descriptor.
-func (h *half) Name() string { return h.name }
+func (h *endpoint) Name() string { return h.name }
 
 // SetWait says how blocking calls of this handle wait from now on.
-func (h *half) SetWait(mode WaitMode) {
+func (h *endpoint) SetWait(mode WaitMode) {
 	h.enter()
 	h.wait.setMode(mode)
 	h.leave()
 }
 
-// finish lets everything go, after the peer was told. With mu held, and nobody inside the gate or on the way in.
-func (h *half) finish() error {
+// finish lets everything go, after the peer was told. With mu held, and nobody inside the call guard or on the way in.
+func (h *endpoint) finish() error {
 	h.finished, h.deferred = true, false
 	h.wait.close()
 	at := h.at

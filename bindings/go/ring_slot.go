@@ -26,9 +26,9 @@ func (s *Sender) Reserve(ctx context.Context, n int) (Slot, error) { return s.op
 // TryReserve is [Sender.Reserve] that does not wait: ErrFull if there is no room now.
 func (s *Sender) TryReserve(n int) (Slot, error) { return s.open(context.Background(), false, n) }
 
-func (s *Sender) open(ctx context.Context, patient bool, n int) (Slot, error) {
+func (s *Sender) open(ctx context.Context, blocking bool, n int) (Slot, error) {
 	if !s.enter() || n < 0 || !s.fits(uint64(n)) {
-		if err := s.reserveSlow(ctx, patient, n); err != nil {
+		if err := s.reserveSlow(ctx, blocking, n); err != nil {
 			s.leave()
 			return Slot{}, err
 		}
@@ -40,11 +40,11 @@ func (s *Sender) open(ctx context.Context, patient bool, n int) (Slot, error) {
 	return slot, nil
 }
 
-func (s *Sender) reserveSlow(ctx context.Context, patient bool, n int) error {
+func (s *Sender) reserveSlow(ctx context.Context, blocking bool, n int) error {
 	if n < 0 {
 		return s.failf(InvalidArgument, "a message of %d bytes", n)
 	}
-	return s.makeRoom(ctx, patient, 0, n)
+	return s.makeRoom(ctx, blocking, 0, n)
 }
 
 func committed() { panic("ramway: slot used after Commit or Abort") }
@@ -116,7 +116,7 @@ func (t Slot) finish(end slotEnd, n int, typeID uint32, tag uint64) error {
 	defer s.mu.Unlock()
 	err := t.last(end, n, typeID, tag)
 	if s.deferred {
-		_ = s.letGo(false)
+		_ = s.releaseRole(false)
 	}
 	return err
 }

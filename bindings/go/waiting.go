@@ -16,22 +16,22 @@ import (
 // path (ABI.md, section 7). docs/adr/0017 has the figures behind the choices here.
 
 const (
-	// round is the longest sleep before another look at whether the peer lives. A blocked side learns of a death within
-	// two rounds.
-	round = 100 * time.Millisecond
-	// unorderedRound is the longest sleep where the waker does not fence and this side cannot make it.
-	unorderedRound = time.Millisecond
-	// spinMax looks at 25 ns are about what a sleep costs; spinMin are left where waits have been long.
+	// pollInterval is the longest sleep before another check whether the peer lives. A blocked side learns of a death within
+	// two poll intervals.
+	pollInterval = 100 * time.Millisecond
+	// unfencedPollInterval is the longest sleep where the waker does not fence and this side cannot make it.
+	unfencedPollInterval = time.Millisecond
+	// spinMax polls at 25 ns are about what a sleep costs; spinMin are left where waits have been long.
 	spinMax = 2000
 	spinMin = 32
-	// nearLooks are a receiver's before it enters the general wait: more than a round trip takes.
-	nearLooks = 32
-	// chunk looks go by before the spin asks whether it was called off: about 1 µs.
+	// firstPolls are a receiver's before it enters the general wait: more than a round trip takes.
+	firstPolls = 32
+	// chunk polls go by before the spin asks whether it was called off: about 1 µs.
 	chunk = 40
-	// turn looks, of however many waits, go by before the other goroutines of this P get a turn: about 200 µs. (Every
+	// yieldInterval polls, of however many waits, go by before the other goroutines of this P get a turn: about 200 µs. (Every
 	// microsecond would be fairer, but runtime.Gosched wakes an idle P, whose thread then takes the processor from this one
 	// or from the peer.) Between two ends of one process it is their turn after each chunk: one of them may be the peer.
-	turn = 8000
+	yieldInterval = 8000
 	// shortSleep: one that was shorter would have been better spent spinning.
 	shortSleep = 60 * time.Microsecond
 )
@@ -48,73 +48,73 @@ func init() { withoutParking.Store(os.Getenv("RAMWAY_READINESS") == "thread") }
 // waiter is how a handle waits.
 type waiter struct {
 	mode WaitMode
-	// near is how many looks a receiver spends before it waits in earnest.
-	near uint32
-	// budget is how many looks to spend before sleeping; it follows how long waits have lasted.
+	// firstPolls is how many polls a receiver spends before it waits in earnest.
+	firstPolls uint32
+	// budget is how many polls to spend before sleeping; it follows how long waits have lasted.
 	budget uint32
-	// turn is how many looks make a turn, and spun how many there were since the last one.
-	turn, spun uint32
-	// suspect: the last look saw an end, so look again at once.
-	suspect bool
+	// yieldInterval is how many polls go by before other goroutines run, and spun how many there were since they last did.
+	yieldInterval, spun uint32
+	// peerWasDead: the last check saw an end, so check again at once.
+	peerWasDead bool
 	// done is the channel of the context that is being watched, and stop ends that.
-	done <-chan struct{}
-	stop func() bool
-	bell *bell
+	done     <-chan struct{}
+	stop     func() bool
+	notifier *notifier
 }
 
 func (w *waiter) start(mode WaitMode, word *uint32, inside bool) {
 	w.setMode(mode)
-	w.budget, w.turn = spinMax, turn
+	w.budget, w.yieldInterval = spinMax, yieldInterval
 	if inside {
-		w.turn = chunk
+		w.yieldInterval = chunk
 	}
-	w.bell = &bell{word: word}
-	w.bell.ring = w.bell.interrupt
+	w.notifier = &notifier{word: word}
+	w.notifier.notify = w.notifier.interrupt
 }
 
 func (w *waiter) setMode(mode WaitMode) {
-	w.mode, w.near = mode, nearLooks
+	w.mode, w.firstPolls = mode, firstPolls
 	if mode == Block || alone {
-		w.near = 0
+		w.firstPolls = 0
 	}
 }
 
-// await looks at a word until it is not seen any more, or looks times, and says what it saw last. Acquire.
-func await(word *uint64, seen uint64, looks int) uint64 {
+// await polls a word until it is not seen any more, at most polls times after the first, and returns what it saw last. Acquire.
+func await(word *uint64, seen uint64, polls int) uint64 {
 	cpu.Pauses()
 	for {
 		now := atomic.LoadUint64(word)
-		if now != seen || looks == 0 {
+		if now != seen || polls == 0 {
 			return now
 		}
 		cpu.Pause()
-		looks--
+		polls--
 	}
 }
 
-// spent counts looks, and lets other goroutines run when it is their turn.
-func (w *waiter) spent(looks uint32) {
-	if w.spun += looks; w.spun >= w.turn {
+// spent counts polls, and lets other goroutines run when it is their turn.
+func (w *waiter) spent(polls uint32) {
+	if w.spun += polls; w.spun >= w.yieldInterval {
 		w.spun = 0
 		runtime.Gosched()
 	}
 }
 
-// bell interrupts a sleeper. Apart from the handle, so that a context that is watched does not keep a handle that was
+// notifier interrupts a sleeper. Apart from the handle, so that a context that is watched does not keep a handle that was
 // forgotten from being collected.
-type bell struct {
+type notifier struct {
 	mu sync.Mutex
 	// word is the sleeper's own; nil once it is unmapped.
 	word *uint32
 	// parking is made by the first sleep; nil where there is none.
 	parking *sys.Parking
-	// ring is interrupt as a value, so that passing it on does not allocate.
-	ring func()
+	// notify is interrupt as a value, so that passing it on does not allocate.
+	notify func()
 }
 
 // interrupt ends a sleep that has begun or is about to. The sleeper is told by something else (shut, a context) before,
 // and asks for it after it has armed, so it does not matter if it arms right after this.
-func (b *bell) interrupt() {
+func (b *notifier) interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -127,7 +127,7 @@ func (b *bell) interrupt() {
 }
 
 // place is where to sleep without holding a thread; nil if there is no such place.
-func (b *bell) place() *sys.Parking {
+func (b *notifier) place() *sys.Parking {
 	// Only the sleeper changes it.
 	if b.parking != nil || withoutParking.Load() {
 		return b.parking
@@ -147,7 +147,7 @@ func (b *bell) place() *sys.Parking {
 }
 
 // removePlace is for a place that does not work any more.
-func (b *bell) removePlace() {
+func (b *notifier) removePlace() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.parking != nil {
@@ -162,13 +162,13 @@ func (w *waiter) close() {
 		w.stop()
 		w.stop, w.done = nil, nil
 	}
-	w.bell.removePlace()
-	w.bell.mu.Lock()
-	w.bell.word = nil
-	w.bell.mu.Unlock()
+	w.notifier.removePlace()
+	w.notifier.mu.Lock()
+	w.notifier.word = nil
+	w.notifier.mu.Unlock()
 }
 
-// watch has the end of a context ring the bell. The registration is kept, so that waiting with the same context again
+// watch has the end of a context call the notifier. The registration is kept, so that waiting with the same context again
 // costs nothing: equal channels are closed at the same time, whatever context they belong to.
 func (w *waiter) watch(ctx context.Context, done <-chan struct{}) {
 	if done == w.done {
@@ -180,13 +180,13 @@ func (w *waiter) watch(ctx context.Context, done <-chan struct{}) {
 	}
 	w.done = done
 	if done != nil {
-		w.stop = context.AfterFunc(ctx, w.bell.ring)
+		w.stop = context.AfterFunc(ctx, w.notifier.notify)
 	}
 }
 
 // calledOff is why a wait must not go on, if there is a reason. What is there goes before the end of the context (then
 // it is true), and so does the end of the stream: a call whose time is up at once still learns of both.
-func (h *half) calledOff(ctx context.Context, done <-chan struct{}, s side) (over bool, err error) {
+func (h *endpoint) calledOff(ctx context.Context, done <-chan struct{}, s side) (over bool, err error) {
 	if h.isClosed() {
 		return false, h.fail(Detached)
 	}
@@ -195,7 +195,7 @@ func (h *half) calledOff(ctx context.Context, done <-chan struct{}, s side) (ove
 	default:
 		return false, nil
 	}
-	if over, err := h.decide(s, h.moment()); over || err != nil {
+	if over, err := h.decide(s, h.livenessCheckDue()); over || err != nil {
 		return over, err
 	}
 	end := contextError(ctx)
@@ -203,19 +203,19 @@ func (h *half) calledOff(ctx context.Context, done <-chan struct{}, s side) (ove
 	return false, end
 }
 
-// moment says whether it is time to ask the system again whether the peer lives. The clock is the handle's, so that calls
-// that each wait for less than a round learn of a death too.
-func (h *half) moment() bool {
+// livenessCheckDue says whether it is time to ask the system again whether the peer lives. The clock is the handle's, so that calls
+// that each wait for less than a poll interval learn of a death too.
+func (h *endpoint) livenessCheckDue() bool {
 	now := time.Now()
-	if !h.wait.suspect && now.Sub(h.looked) < round {
+	if !h.wait.peerWasDead && now.Sub(h.checkedAt) < pollInterval {
 		return false
 	}
-	h.looked = now
+	h.checkedAt = now
 	return true
 }
 
 // until blocks until s is ready, with nil, or there is nothing to wait for any more.
-func (h *half) until(ctx context.Context, s side) error {
+func (h *endpoint) until(ctx context.Context, s side) error {
 	end := orNever(ctx).Done()
 	if over, err := h.calledOff(ctx, end, s); over || err != nil {
 		return err
@@ -226,8 +226,8 @@ func (h *half) until(ctx context.Context, s side) error {
 	return h.sleep(ctx, end, s)
 }
 
-// spin looks for a bounded time, and for ever in mode Spin. True: ready.
-func (h *half) spin(ctx context.Context, end <-chan struct{}, s side) (bool, error) {
+// spin polls for a bounded time, and forever in mode Spin. True: ready.
+func (h *endpoint) spin(ctx context.Context, end <-chan struct{}, s side) (bool, error) {
 	w := &h.wait
 	if over, err := s.ready(); over || err != nil {
 		return over, err
@@ -252,7 +252,7 @@ func (h *half) spin(ctx context.Context, end <-chan struct{}, s side) (bool, err
 			}
 		} else if spent >= spinMax {
 			spent = 0
-			if over, err := h.decide(s, h.moment()); over || err != nil {
+			if over, err := h.decide(s, h.livenessCheckDue()); over || err != nil {
 				return over, err
 			}
 			// The peer may be bound to this processor, and would not run before the end of our time slice.
@@ -262,13 +262,13 @@ func (h *half) spin(ctx context.Context, end <-chan struct{}, s side) (bool, err
 }
 
 // sleep is the rest of the wait.
-func (h *half) sleep(ctx context.Context, end <-chan struct{}, s side) error {
+func (h *endpoint) sleep(ctx context.Context, end <-chan struct{}, s side) error {
 	w := &h.wait
 	w.watch(ctx, end)
 	began := time.Now()
 	for {
 		longest := h.arm()
-		over, err := h.decide(s, h.moment())
+		over, err := h.decide(s, h.livenessCheckDue())
 		if over || err != nil {
 			h.disarm(began)
 			return err
@@ -289,12 +289,12 @@ func (h *half) sleep(ctx context.Context, end <-chan struct{}, s side) error {
 	}
 }
 
-// rest sleeps once, after this side has armed and looked again, and says whether it was woken. over and an error are
+// rest sleeps once, after this side has armed and checked again, and says whether it was woken. over and an error are
 // those of calledOff.
-func (h *half) rest(ctx context.Context, end <-chan struct{}, longest time.Duration, s side) (woken, over bool, err error) {
-	if parking := h.wait.bell.place(); parking != nil {
+func (h *endpoint) rest(ctx context.Context, end <-chan struct{}, longest time.Duration, s side) (woken, over bool, err error) {
+	if parking := h.wait.notifier.place(); parking != nil {
 		if err := parking.Arm(1, time.Now().Add(longest)); err != nil {
-			h.wait.bell.removePlace()
+			h.wait.notifier.removePlace()
 			return true, false, nil
 		}
 		if over, err := h.calledOff(ctx, end, s); over || err != nil {
@@ -308,48 +308,48 @@ func (h *half) rest(ctx context.Context, end <-chan struct{}, longest time.Durat
 	return sys.FutexWait(&h.mine.wait, 1, longest), false, nil
 }
 
-// decide is one look: true for ready, or how it ended. What was committed before the end is delivered before the end is.
-func (h *half) decide(s side, look bool) (bool, error) {
+// decide is one check: true for ready, or how it ended. What was committed before the end is delivered before the end is.
+func (h *endpoint) decide(s side, look bool) (bool, error) {
 	if over, err := s.ready(); over || err != nil {
 		return over, err
 	}
 	end := s.ended(look)
 	if end == nil {
 		if look {
-			h.wait.suspect = false
+			h.wait.peerWasDead = false
 		}
 		return false, nil
 	}
 	// A dead peer is still dead at the next call, and a vanished name still gone.
-	h.wait.suspect = true
-	// The second look: the flag or the free lock was seen after ready had looked.
+	h.wait.peerWasDead = true
+	// The second check: the flag or the free lock was seen after ready had looked.
 	if over, err := s.ready(); over || err != nil {
 		return over, err
 	}
 	return false, end
 }
 
-// arm is steps 1 and 2 of the sleep: store 1, then order that store before the look that follows. It returns how long
+// arm is steps 1 and 2 of the sleep: store 1, then order that store before the check that follows. It returns how long
 // the sleep may last.
-func (h *half) arm() time.Duration {
+func (h *endpoint) arm() time.Duration {
 	// A full fence by itself, like every store of sync/atomic where loads of sync/atomic follow.
 	atomic.StoreUint32(&h.mine.wait, 1)
-	if h.can {
+	if h.membarrierCapable {
 		if sys.Membarrier() {
-			return round
+			return pollInterval
 		}
 		// It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
-		h.can = false
+		h.membarrierCapable = false
 		atomic.StoreUint32(&h.mine.flags, atomic.LoadUint32(&h.mine.flags)&^roleCan)
 	}
 	if atomic.LoadUint32(&h.peer.flags)&rolePlain != 0 {
-		return unorderedRound
+		return unfencedPollInterval
 	}
-	return round
+	return pollInterval
 }
 
 // disarm leaves the wait, and learns from how long it took. A waker that still sees 1 makes one call too many.
-func (h *half) disarm(began time.Time) {
+func (h *endpoint) disarm(began time.Time) {
 	atomic.StoreUint32(&h.mine.wait, 0)
 	w := &h.wait
 	if time.Since(began) < shortSleep {

@@ -34,7 +34,7 @@ func (r *Receiver) WaitForPeer(ctx context.Context) (uint32, error) {
 	return r.waitForPeer(ctx)
 }
 
-func (h *half) waitForPeer(ctx context.Context) (uint32, error) {
+func (h *endpoint) waitForPeer(ctx context.Context) (uint32, error) {
 	w := &peerWait{h: h}
 	done := orNever(ctx).Done()
 	over, err := h.calledOff(ctx, done, w)
@@ -52,7 +52,7 @@ func (h *half) waitForPeer(ctx context.Context) (uint32, error) {
 
 // peerWait is the side of a wait for a peer.
 type peerWait struct {
-	h     *half
+	h     *endpoint
 	epoch uint32
 }
 

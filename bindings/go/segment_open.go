@@ -87,7 +87,7 @@ func absent(e *Error) error { return &later{err: e, absent: true} }
 func (r *request) open() (*segment, error) {
 	start := time.Now()
 	pause := 100 * time.Microsecond
-	var b birth
+	var b staged
 	defer b.drop()
 	defer r.stopWaiting()
 	for {
@@ -112,7 +112,7 @@ func (r *request) open() (*segment, error) {
 	}
 }
 
-func (r *request) attempt(b *birth) (*segment, error) {
+func (r *request) attempt(b *staged) (*segment, error) {
 	p, err := resolveName(r.name, r.how != howOpen)
 	if err != nil {
 		if e := err.(*Error); r.how == howOpen && e.Kind == NotFound {

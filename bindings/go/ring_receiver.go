@@ -26,7 +26,7 @@ import (
 //	}
 //	if err := rx.Err(); err != nil { ... }
 type Receiver struct {
-	half
+	endpoint
 	// head is where the next frame begins; from released, which the shared word holds, to head is out.
 	// Invariant: released <= head <= tail and tail - released <= capacity, wrapping.
 	head, released uint64
@@ -89,7 +89,7 @@ func newReceiver(a *attachment, o Options) (*Receiver, error) {
 func (r *Receiver) Recv(ctx context.Context) (Message, error) {
 	if r.enter() && r.head == r.released && (r.head != r.tail || r.poll()) {
 		if r.parse(&r.one) {
-			return r.lend(), nil
+			return r.loan(), nil
 		}
 	}
 	return r.recvSlow(ctx, true)
@@ -101,25 +101,25 @@ func (r *Receiver) TryRecv() (Message, error) {
 	return r.recvSlow(context.Background(), false)
 }
 
-// recvSlow is the rest of a receive, inside the gate.
-func (r *Receiver) recvSlow(ctx context.Context, patient bool) (Message, error) {
-	if err := r.next(ctx, patient, &r.one); err != nil {
+// recvSlow is the rest of a receive, inside the call guard.
+func (r *Receiver) recvSlow(ctx context.Context, blocking bool) (Message, error) {
+	if err := r.next(ctx, blocking, &r.one); err != nil {
 		r.leave()
 		return Message{}, err
 	}
-	return r.lend(), nil
+	return r.loan(), nil
 }
 
-// lend gives the frame out and leaves the gate.
-func (r *Receiver) lend() Message {
+// loan gives the frame out and leaves the call guard.
+func (r *Receiver) loan() Message {
 	r.lease++
 	m := Message{frame: &r.one, r: r, lease: r.lease}
 	r.leave()
 	return m
 }
 
-// next takes the next frame out of the ring, and is called inside the gate. Without patience it does not wait.
-func (r *Receiver) next(ctx context.Context, patient bool, f *frame) error {
+// next takes the next frame out of the ring, and is called inside the call guard. Without blocking it does not wait.
+func (r *Receiver) next(ctx context.Context, blocking bool, f *frame) error {
 	if atomic.LoadUint32(&r.shut) != 0 {
 		return r.refused()
 	}
@@ -128,11 +128,11 @@ func (r *Receiver) next(ctx context.Context, patient bool, f *frame) error {
 	}
 	over, err := r.ready()
 	if err == nil && !over {
-		if patient {
+		if blocking {
 			err = r.until(ctx, r)
 		} else {
 			// The closed flag every time, system calls for the sender's life every 100 ms.
-			if over, err = r.decide(r, r.moment()); !over && err == nil {
+			if over, err = r.decide(r, r.livenessCheckDue()); !over && err == nil {
 				err = ErrEmpty
 			}
 		}
@@ -150,12 +150,12 @@ func (r *Receiver) next(ctx context.Context, patient bool, f *frame) error {
 // is found here. False: nothing came, or what came is wrong, which next finds out.
 func (r *Receiver) poll() bool {
 	tail := atomic.LoadUint64(&r.ring.tail)
-	if tail == r.tail && r.wait.near > 0 {
+	if tail == r.tail && r.wait.firstPolls > 0 {
 		// Written out here, because what follows the look that finds something is all latency.
 		cpu.Pauses()
-		for looks := r.wait.near; ; looks-- {
+		for looks := r.wait.firstPolls; ; looks-- {
 			if tail = atomic.LoadUint64(&r.ring.tail); tail != r.tail || looks == 0 {
-				r.wait.spent(r.wait.near - looks)
+				r.wait.spent(r.wait.firstPolls - looks)
 				break
 			}
 			cpu.Pause()
@@ -209,8 +209,8 @@ func (r *Receiver) giveBack() {
 	r.publish(&r.ring.head, r.head)
 	r.released = r.head
 	// By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
-	if r.tail-r.head <= r.capacity-r.capacity/4 && r.peerStirs() {
-		r.stirred()
+	if r.tail-r.head <= r.capacity-r.capacity/4 && r.peerSleepsOrChanged() {
+		r.wakeOrUpdate()
 	}
 }
 
@@ -235,7 +235,7 @@ func (r *Receiver) releaseClosed(lease uint64) {
 		return
 	}
 	r.giveBack()
-	_ = r.letGo()
+	_ = r.releaseRole()
 }
 
 // position is what to look at while waiting.
@@ -326,11 +326,11 @@ func (r *Receiver) TryRecvInto(dst []byte) (Meta, error) {
 	return r.into(context.Background(), false, dst)
 }
 
-func (r *Receiver) into(ctx context.Context, patient bool, dst []byte) (Meta, error) {
+func (r *Receiver) into(ctx context.Context, blocking bool, dst []byte) (Meta, error) {
 	r.enter()
 	defer r.leave()
 	f := &r.one
-	if err := r.next(ctx, patient, f); err != nil {
+	if err := r.next(ctx, blocking, f); err != nil {
 		return Meta{}, err
 	}
 	meta := Meta{TypeID: f.typeID, Tag: f.tag, Len: int(f.len)}
@@ -427,7 +427,7 @@ func (r *Receiver) shutDown(forgotten bool) error {
 	if r.isClosed() && !(forgotten && r.deferred) {
 		return nil
 	}
-	r.gate.close(r.wait.bell.interrupt)
+	r.callGuard.close(r.wait.notifier.interrupt)
 	var err error
 	if r.dead == Corrupt {
 		err = r.fail(Corrupt)
@@ -438,14 +438,14 @@ func (r *Receiver) shutDown(forgotten bool) error {
 		r.announceClose()
 		return err
 	}
-	if end := r.letGo(); err == nil {
+	if end := r.releaseRole(); err == nil {
 		err = end
 	}
 	return err
 }
 
-// letGo is the end of a close.
-func (r *Receiver) letGo() error {
+// releaseRole is the end of a close.
+func (r *Receiver) releaseRole() error {
 	runtime.SetFinalizer(r, nil)
 	r.lease++
 	if !r.deferred {

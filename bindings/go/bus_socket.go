@@ -87,14 +87,14 @@ func (s *busSocket) close() error {
 	return nil
 }
 
-// busEnd is what the two halves of one side share: the socket, whose closing is the peer's notice, and the memory,
+// busEnd is what the two endpoints of one side share: the socket, whose closing is the peer's notice, and the memory,
 // which stays open so that /proc/PID/fd shows the bus to those who may look into this process.
 type busEnd struct {
 	*busSocket
 	peer sys.Credentials
 	// memory is -1 until there is any. Written during the handshake only.
 	memory int
-	// users counts the halves, and the handshake while it lasts; the last one closes everything.
+	// users counts the endpoints, and the handshake while it lasts; the last one closes everything.
 	users atomic.Int32
 }
 
@@ -125,13 +125,13 @@ func (e *busEnd) release() error {
 	return e.busSocket.close()
 }
 
-// halfLink is one half's link to its peer, and one user of the end.
-type halfLink struct{ end *busEnd }
+// endpointLink is one endpoint's link to its peer, and one user of the end.
+type endpointLink struct{ end *busEnd }
 
-func (l halfLink) peerAlive(role) bool { return !l.end.hungUp() }
+func (l endpointLink) peerAlive(role) bool { return !l.end.hungUp() }
 
-func (l halfLink) vanished() bool { return false }
+func (l endpointLink) vanished() bool { return false }
 
-func (l halfLink) final() bool { return true }
+func (l endpointLink) final() bool { return true }
 
-func (l halfLink) close() error { return l.end.release() }
+func (l endpointLink) close() error { return l.end.release() }

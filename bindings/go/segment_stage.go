@@ -12,9 +12,9 @@ import (
 
 // How a named segment comes into being: whole, or not at all.
 
-// birth is a segment that is whole and locked but has no name yet; kept when somebody else was faster, for the next
+// staged is a segment that is whole and locked but has no name yet; kept when somebody else was faster, for the next
 // attempt.
-type birth struct {
+type staged struct {
 	segment *segment
 	// dir and dotName are what the file is called meanwhile where the file system knows no files without a name.
 	dir     int
@@ -22,7 +22,7 @@ type birth struct {
 }
 
 // drop throws away what has not got its name.
-func (b *birth) drop() {
+func (b *staged) drop() {
 	if b.segment == nil {
 		return
 	}
@@ -32,7 +32,7 @@ func (b *birth) drop() {
 	b.segment = nil
 }
 
-func (b *birth) unlinkDotName() {
+func (b *staged) unlinkDotName() {
 	if b.dotName != "" {
 		_ = sys.Unlink(b.dir, b.dotName)
 		sys.Close(b.dir)
@@ -40,7 +40,7 @@ func (b *birth) unlinkDotName() {
 	}
 }
 
-func (r *request) createOnce(p *segmentName, b *birth) (*segment, error) {
+func (r *request) createOnce(p *segmentName, b *staged) (*segment, error) {
 	if err := checkFileSystem(p.dir, r.o.AllowDisk); err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (r *request) makeWay(p *segmentName) error {
 }
 
 // build makes the whole of the segment, without a name if mayBeUnnamed and the system can.
-func (b *birth) build(p *segmentName, r *request, mayBeUnnamed bool) error {
+func (b *staged) build(p *segmentName, r *request, mayBeUnnamed bool) error {
 	file, lock, err := -1, -1, error(unix.ENOTSUP)
 	if mayBeUnnamed {
 		file, err = sys.CreateUnnamed(p.dir)
@@ -271,7 +271,7 @@ func allocateSegment(file int, s *spec, o *Options) error {
 }
 
 // giveName makes the segment appear under its name.
-func (b *birth) giveName(p *segmentName) error {
+func (b *staged) giveName(p *segmentName) error {
 	if b.dotName == "" {
 		return sys.LinkUnnamed(b.segment.file, p.dir, p.file)
 	}

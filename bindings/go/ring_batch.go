@@ -30,18 +30,18 @@ func (r *Receiver) TryRecvBatch(max int) (Batch, error) {
 	return r.batch(context.Background(), max, false)
 }
 
-func (r *Receiver) batch(ctx context.Context, max int, patient bool) (Batch, error) {
+func (r *Receiver) batch(ctx context.Context, max int, blocking bool) (Batch, error) {
 	r.enter()
 	if max < 1 {
 		r.leave()
 		return Batch{}, r.failf(InvalidArgument, "a batch of at most %d messages: ask for at least 1", max)
 	}
-	if patient && r.head == r.tail && r.head == r.released && atomic.LoadUint32(&r.shut) == 0 {
+	if blocking && r.head == r.tail && r.head == r.released && atomic.LoadUint32(&r.shut) == 0 {
 		_ = r.poll()
 	}
 	// Each frame is written where it stays: copying one that was just written stalls.
 	frames := oneMore(r.frames[:0])
-	if err := r.next(ctx, patient, &frames[0]); err != nil {
+	if err := r.next(ctx, blocking, &frames[0]); err != nil {
 		r.leave()
 		return Batch{}, err
 	}
