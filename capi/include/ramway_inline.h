@@ -88,7 +88,7 @@ struct ramway_producer {
     uint32_t align;
     uint32_t state;      /* 0, or the status that this handle is dead of */
     uint32_t peer_flags; /* the receiver's flags as last acted upon */
-    uint32_t plain;      /* 1: publish without a fence, the receiver makes up for it with membarrier */
+    uint32_t fence_free; /* 1: publish without a fence, the receiver makes up for it with membarrier */
     uint32_t mark;       /* which of the two marks is written next */
     uint32_t more[3];
 };
@@ -103,7 +103,7 @@ struct ramway_consumer {
     uint32_t align;
     uint32_t state;
     uint32_t peer_flags;
-    uint32_t plain;
+    uint32_t fence_free;
     uint32_t more[2];
 };
 
@@ -136,7 +136,7 @@ RAMWAY_AT(ramway_producer, tag, 64);
 RAMWAY_AT(ramway_producer, align, 72);
 RAMWAY_AT(ramway_producer, state, 76);
 RAMWAY_AT(ramway_producer, peer_flags, 80);
-RAMWAY_AT(ramway_producer, plain, 84);
+RAMWAY_AT(ramway_producer, fence_free, 84);
 RAMWAY_AT(ramway_producer, mark, 88);
 RAMWAY_AT(ramway_consumer, block, 0);
 RAMWAY_AT(ramway_consumer, data, 8);
@@ -147,7 +147,7 @@ RAMWAY_AT(ramway_consumer, tail, 40);
 RAMWAY_AT(ramway_consumer, align, 48);
 RAMWAY_AT(ramway_consumer, state, 52);
 RAMWAY_AT(ramway_consumer, peer_flags, 56);
-RAMWAY_AT(ramway_consumer, plain, 60);
+RAMWAY_AT(ramway_consumer, fence_free, 60);
 RAMWAY_AT(ramway_ring_block, geometry, 0);
 RAMWAY_AT(ramway_ring_block, tail, 128);
 RAMWAY_AT(ramway_ring_block, head, 256);
@@ -253,7 +253,7 @@ static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct 
     /* Release: forbids the stores of the frames, headers and payloads, to sink below the position that uncovers them.
      * Pairs with the receiver's acquire load of `tail`. */
     __atomic_store_n(&block->tail.tail, hot->tail, __ATOMIC_RELEASE);
-    if (RAMWAY_LIKELY(hot->plain != 0)) {
+    if (RAMWAY_LIKELY(hot->fence_free != 0)) {
         /* Forbids the compiler to move the two loads below above the store of `tail`. The processor may still do so;
          * the sleeper's membarrier, between its store to `wait` and its second look at `tail`, undoes that. */
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -445,7 +445,7 @@ static inline ramway_status ramway_inline_release(ramway_receiver *receiver) {
     if (hot->tail - hot->head > hot->capacity - hot->capacity / 4) {
         return RAMWAY_OK;
     }
-    if (RAMWAY_LIKELY(hot->plain != 0)) {
+    if (RAMWAY_LIKELY(hot->fence_free != 0)) {
         /* As in ramway_inline_publish, for store(head) and load(wait). */
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
     } else {

@@ -2,7 +2,7 @@
 
 use crate::status::{Failure, Outcome, invalid, null, ramway_status};
 use ramway_core::WaitPolicy;
-use ramway_core::ring::raw::Patience;
+use ramway_core::ring::raw::WaitLimit;
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -210,12 +210,12 @@ pub(crate) fn wait_policy(number: u32) -> Outcome<WaitPolicy> {
 }
 
 #[inline]
-pub(crate) fn patience(timeout_ns: i64) -> Outcome<Patience> {
+pub(crate) fn wait_limit(timeout_ns: i64) -> Outcome<WaitLimit> {
     match timeout_ns {
-        RAMWAY_TRY => Ok(Patience::None),
-        RAMWAY_FOREVER => Ok(Patience::Forever),
+        RAMWAY_TRY => Ok(WaitLimit::None),
+        RAMWAY_FOREVER => Ok(WaitLimit::Forever),
         ..RAMWAY_TRY => Err(negative(timeout_ns)),
-        _ => Ok(Patience::For(Duration::from_nanos(timeout_ns as u64))),
+        _ => Ok(WaitLimit::For(Duration::from_nanos(timeout_ns as u64))),
     }
 }
 

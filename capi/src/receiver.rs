@@ -1,7 +1,7 @@
 //! The receiving end of a ring.
 
 use crate::inline::RAMWAY_INLINE_LAYOUT;
-use crate::options::{limit, patience, wait_policy};
+use crate::options::{limit, wait_limit, wait_policy};
 use crate::status::{Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use ramway_core::ring::consumer::{Consumer, Frame};
 use ramway_core::{ErrorKind, Receiver, Waker};
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn ramway_recv(
     guard_hot(|| {
         // SAFETY: the caller's.
         let (handle, out) = unsafe { (ReceiverHandle::from(receiver)?, out.as_mut().ok_or_else(|| null("out"))?) };
-        *out = handle.receiver.raw().recv(patience(timeout_ns)?)?.into();
+        *out = handle.receiver.raw().recv(wait_limit(timeout_ns)?)?.into();
         Ok(())
     })
 }
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn ramway_recv_batch(
             return Err(invalid("a batch of at most 0 messages: ask for at least 1"));
         }
         let mut raw = handle.receiver.raw();
-        let mut next = Some(raw.recv(patience(timeout_ns)?)?);
+        let mut next = Some(raw.recv(wait_limit(timeout_ns)?)?);
         while let Some(frame) = next {
             // SAFETY: `out` has room for `max`, the caller says, and `*count < max`.
             unsafe { out.add(*count).write(frame.into()) };
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn ramway_recv_into(
         }
         let hot = handle.hot;
         let mut raw = handle.receiver.raw();
-        let frame = raw.recv(patience(timeout_ns)?)?;
+        let frame = raw.recv(wait_limit(timeout_ns)?)?;
         let fits = frame.len <= size;
         if !out.is_null() {
             let message = ramway_message { data: buffer, ..frame.into() };

@@ -1,12 +1,12 @@
 //! The sending end of a ring.
 
 use crate::inline::RAMWAY_INLINE_LAYOUT;
-use crate::options::{limit, patience, wait_policy};
+use crate::options::{limit, wait_limit, wait_policy};
 use crate::status::{Failure, Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use crate::tensor::OpenTensor;
 use ramway_core::layout::TYPE_ID_RESERVED;
 use ramway_core::ring::producer::Producer;
-use ramway_core::ring::raw::Patience;
+use ramway_core::ring::raw::WaitLimit;
 use ramway_core::{ErrorKind, Sender, Waker};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::fd::AsRawFd;
@@ -102,7 +102,7 @@ unsafe fn put(
     type_id: u32,
     tag: u64,
     pieces: &[ramway_bytes],
-    patience: Patience,
+    wait_limit: WaitLimit,
     flush: bool,
 ) -> Outcome {
     user_type_id(type_id)?;
@@ -113,7 +113,7 @@ unsafe fn put(
         total = total.saturating_add(piece.len);
     }
     let mut raw = handle.sender.raw();
-    let mut to = raw.reserve(total, patience)?;
+    let mut to = raw.reserve(total, wait_limit)?;
     for piece in pieces {
         if piece.len != 0 {
             // SAFETY: the pieces together are the `total` bytes that were reserved, each was checked above, and the
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn ramway_send(
         // SAFETY: the caller's.
         unsafe {
             let handle = SenderHandle::from(sender)?;
-            put(handle, type_id, tag, &[ramway_bytes { data, len }], patience(timeout_ns)?, true)
+            put(handle, type_id, tag, &[ramway_bytes { data, len }], wait_limit(timeout_ns)?, true)
         }
     })
 }
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn ramway_send_vectored(
         // SAFETY: the caller's.
         unsafe {
             let handle = SenderHandle::from(sender)?;
-            put(handle, type_id, tag, array(pieces, count, "pieces")?, patience(timeout_ns)?, true)
+            put(handle, type_id, tag, array(pieces, count, "pieces")?, wait_limit(timeout_ns)?, true)
         }
     })
 }
@@ -192,16 +192,16 @@ pub unsafe extern "C" fn ramway_send_batch(
     let status = guard_hot(|| {
         // SAFETY: the caller's.
         let (handle, messages) = unsafe { (SenderHandle::from(sender)?, array(messages, count, "messages")?) };
-        let patience = patience(timeout_ns)?;
+        let wait_limit = wait_limit(timeout_ns)?;
         let mut deadline = None;
         for message in messages {
             let one = std::slice::from_ref(message);
             // SAFETY: the caller's.
-            let mut outcome = unsafe { put(handle, type_id, tag, one, Patience::None, false) };
-            if patience != Patience::None && is_full(&outcome) {
-                let patience = left(patience, &mut deadline);
+            let mut outcome = unsafe { put(handle, type_id, tag, one, WaitLimit::None, false) };
+            if wait_limit != WaitLimit::None && is_full(&outcome) {
+                let wait_limit = left(wait_limit, &mut deadline);
                 // SAFETY: the caller's.
-                outcome = unsafe { put(handle, type_id, tag, one, patience, false) };
+                outcome = unsafe { put(handle, type_id, tag, one, wait_limit, false) };
             }
             match outcome {
                 Ok(()) => done += 1,
@@ -223,11 +223,11 @@ fn is_full(outcome: &Outcome) -> bool {
 }
 
 /// What is left of a time-out that began when this was called first.
-fn left(patience: Patience, deadline: &mut Option<Instant>) -> Patience {
-    let Patience::For(timeout) = patience else { return patience };
+fn left(wait_limit: WaitLimit, deadline: &mut Option<Instant>) -> WaitLimit {
+    let WaitLimit::For(timeout) = wait_limit else { return wait_limit };
     let now = Instant::now();
     let until = *deadline.get_or_insert_with(|| now + timeout);
-    Patience::For(until.saturating_duration_since(now))
+    WaitLimit::For(until.saturating_duration_since(now))
 }
 
 /// Opens a slot: room for one message of up to `len` bytes, at `*out`, to be written in place and then committed or
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn ramway_reserve(
         *out = std::ptr::null_mut();
         // SAFETY: the caller's.
         let handle = unsafe { SenderHandle::from(sender) }?;
-        *out = handle.sender.raw().reserve(len, patience(timeout_ns)?)?.cast();
+        *out = handle.sender.raw().reserve(len, wait_limit(timeout_ns)?)?.cast();
         Ok(())
     })
 }

@@ -1,6 +1,6 @@
 //! Tensors as messages.
 
-use crate::options::patience;
+use crate::options::wait_limit;
 use crate::receiver::ramway_message;
 use crate::sender::{SenderHandle, array, ramway_sender};
 use crate::status::{Outcome, guard_hot, invalid, null, ramway_status};
@@ -90,7 +90,7 @@ pub(crate) struct OpenTensor {
 /// Opens a slot for a tensor; gives where its elements are to be written.
 fn open(handle: &mut SenderHandle, plan: &Plan, timeout_ns: i64) -> Outcome<*mut u8> {
     let mut raw = handle.sender.raw();
-    let payload = raw.reserve(plan.room(), patience(timeout_ns)?)?;
+    let payload = raw.reserve(plan.room(), wait_limit(timeout_ns)?)?;
     let offset = plan.place(payload.addr());
     // SAFETY: `room` bytes were reserved there: mapped, never uninitialised, and nobody else's until commit.
     plan.write_header(unsafe { std::slice::from_raw_parts_mut(payload, plan.room()) }, offset);

@@ -14,30 +14,30 @@ pub enum Step {
     /// `Release` of a published position.
     Publish,
     /// `Acquire` of the other side's position.
-    Look,
-    /// The fence of a waker that is not plain.
+    AcquirePosition,
+    /// The fence of a waker that is not fence-free.
     WakerFence,
-    /// The membarrier of a sleeper whose waker is plain.
+    /// The membarrier of a sleeper whose waker is fence-free.
     Membarrier,
     /// The fence of a sleeper without membarrier.
     SleeperFence,
-    /// The short rounds of a sleeper that has no membarrier while its waker is plain.
-    ShortRounds,
-    /// The fence between saying "I am plain" and the first publish without a fence.
-    PlainFence,
-    /// The look between arming and sleeping.
+    /// The short intervals of a sleeper that has no membarrier while its waker is fence-free.
+    ShortIntervals,
+    /// The fence between setting ROLE_PLAIN (fence-free) and the first publish without a fence.
+    FenceFreeFence,
+    /// The check between arming and sleeping.
     Recheck,
-    /// The look of a `try_recv` after it has armed the readiness descriptor: a second re-check.
-    LastLook,
+    /// The check of a `try_recv` after it has armed the readiness descriptor: a second re-check.
+    CheckAfterArming,
     /// Arming again after every return from the sleep.
     Rearm,
-    /// The look at the position after the end was seen.
-    SecondLook,
+    /// The check of the position after the end was seen.
+    CheckAfterEnd,
     /// Loading the peer's epoch again after the lock or the socket was seen gone.
     EpochAfterDeath,
-    /// The look for a close after the lock was seen free.
+    /// The check for a close after the lock was seen free.
     CloseBeforeDeath,
-    /// The look for a successor after that.
+    /// The check for a successor after that.
     SuccessorBeforeDeath,
     /// The wake-up at attach and close, whatever the wait word says.
     Announce,

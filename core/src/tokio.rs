@@ -28,7 +28,7 @@ use futures_core::Stream;
 use futures_sink::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::ring::raw::Patience;
+use crate::ring::raw::WaitLimit;
 use crate::tensor::{Dtype, Plan};
 use crate::{Batch, Message, Meta, OwnedMessage, Readiness, Receiver, Region, Sender, Slot, TensorSlot};
 
@@ -148,7 +148,7 @@ impl AsyncReceiver {
     pub async fn wait_for_peer(&mut self) -> Result<u32> {
         let Self { fd, receiver, .. } = self;
         let before = receiver.peer_epoch();
-        until_peer(fd, before, || (receiver.raw().wait_for_peer(Patience::None), receiver.peer_epoch())).await
+        until_peer(fd, before, || (receiver.raw().wait_for_peer(WaitLimit::None), receiver.peer_epoch())).await
     }
 
     /// [`readable`](Self::readable) for futures made by hand.
@@ -249,7 +249,7 @@ impl AsyncSender {
     pub async fn wait_for_peer(&mut self) -> Result<u32> {
         let Open { fd, sender } = self.open()?;
         let before = sender.peer_epoch();
-        until_peer(fd, before, || (sender.raw().wait_for_peer(Patience::None), sender.peer_epoch())).await
+        until_peer(fd, before, || (sender.raw().wait_for_peer(WaitLimit::None), sender.peer_epoch())).await
     }
 
     /// Reserves room for a message to be written in place, as [`Sender::reserve`].

@@ -1,10 +1,10 @@
 //! Waiting: spin for a bounded time, then sleep on a futex, without ever missing a wake-up and without a fence on the
 //! waker's hot path.
 //!
-//! The sleeper (1) stores 1 into its wait word, (2) orders that store before (3) a second look at what it waits for,
+//! The sleeper (1) stores 1 into its wait word, (2) orders that store before (3) a second check of what it waits for,
 //! and (4) sleeps only while the word is still 1; after *any* return it starts again at (1). The waker publishes, then
 //! loads the word. Both would miss each other only if the waker's load went before its own store: either the waker
-//! fences between the two, or (`plain`) the sleeper makes it do so at step 2 by `membarrier`. `tests/loom.rs` shows
+//! fences between the two, or (it is "fence-free") the sleeper makes it do so at step 2 by `membarrier`. `tests/loom.rs` shows
 //! that leaving out any one of these loses a wake-up. The idea of the asymmetric fence is that of membarrier(2).
 
 use crate::layout::{ROLE_CAN, ROLE_PLAIN, RoleLine};
@@ -15,21 +15,21 @@ use crate::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest sleep before another look at the deadline and at whether the peer lives. A blocked side learns of a
-/// death within two rounds.
-pub(crate) const ROUND: Duration = Duration::from_millis(100);
+/// The longest sleep before another check of the deadline and of whether the peer lives. A blocked side learns of a
+/// death within two intervals.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest sleep where the waker does not fence and we cannot make it: the wake-up may be missed, so it is short.
-const UNORDERED_ROUND: Duration = Duration::from_millis(1);
+const UNORDERED_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Looks at the shared word before sleeping, at most: 3,000 × 25 ns of PAUSE = 75 µs, about what a sleep and the
+/// Polls of the shared word before sleeping, at most: 3,000 × 25 ns of PAUSE = 75 µs, about what a sleep and the
 /// wake-up from it cost. With 2,000 a stream of a message every 50 µs was slept through, each time (docs/adr/0018).
 pub(crate) const SPIN_MAX: u32 = 3_000;
 pub(crate) const SPIN_MIN: u32 = 32;
-/// Looks of a side that never sleeps between two looks at the clock, the deadline and the peer: 50 µs.
-pub(crate) const SPIN_ROUND: u32 = 2_000;
-/// Looks of a receiver before it enters the general wait: 32 × 25 ns, more than a round trip takes.
-pub(crate) const NEAR_LOOKS: u32 = 32;
-/// PAUSEs before the first look of a wait; one between the later ones.
+/// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
+pub(crate) const POLLS_PER_CHECK: u32 = 2_000;
+/// Polls of a receiver before it enters the general wait: 32 × 25 ns, more than a round trip takes.
+pub(crate) const FIRST_POLLS: u32 = 32;
+/// PAUSEs before the first poll of a wait; one between the later ones.
 const FIRST_PAUSE: u32 = 3;
 /// A wait that was over before this, the spinning and the 25 to 40 µs of the wake-up included, would have been better
 /// spent spinning to the end.
@@ -40,7 +40,7 @@ pub(crate) const SHORT_WAIT: Duration = Duration::from_micros(110);
 #[repr(u32)]
 pub enum WaitPolicy {
     /// Never sleep: the shortest latency, for one whole CPU. Lets others run on it every 50 µs, and between any two
-    /// looks if there is only one.
+    /// polls if there is only one.
     Spin = 0,
     /// Spin for up to 75 µs, less where waits have been long, then sleep. Sleeps at once on a machine with one CPU.
     #[default]
@@ -72,16 +72,16 @@ impl Deadline {
 
 /// How long a call may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitLimit {
     /// Not at all: `Full` or `Empty`.
     None,
     /// Up to this long, then `TimedOut`.
     For(Duration),
-    /// For ever.
+    /// Forever.
     Forever,
 }
 
-impl Patience {
+impl WaitLimit {
     /// The end of the wait, `None` for no wait. Asked for only once a wait is due: the hot path reads no clock.
     pub(crate) fn deadline(self) -> Option<Deadline> {
         match self {
@@ -96,17 +96,17 @@ impl Patience {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) policy: WaitPolicy,
-    /// Looks to spend before sleeping, SPIN_MIN ..= SPIN_MAX; follows how long waits have lasted.
+    /// Polls to spend before sleeping, SPIN_MIN ..= SPIN_MAX; follows how long waits have lasted.
     budget: u32,
     /// This process can membarrier. Cleared if it ever fails.
-    pub(crate) can: bool,
+    pub(crate) membarrier_capable: bool,
     /// Return `Interrupted` when a signal handler ran, instead of going on.
     pub(crate) interruptible: bool,
-    /// The peer was dead at the last look: look again at once rather than after a round.
-    suspect: bool,
+    /// The peer was dead at the last check: check again at once rather than after an interval.
+    peer_was_dead: bool,
     /// When a system call was last spent on whether the peer lives, in coarse nanoseconds. Of the handle, not of the
     /// call: a loop of short waits learns of a death as one long wait does.
-    looked: u64,
+    peer_checked: u64,
     /// Set by a [`Waker`](crate::Waker): the wait that is running, or the next one, is to end.
     woken: Arc<AtomicU32>,
     /// The descriptor for event loops, once it was asked for. It is the word's one waiter then.
@@ -114,20 +114,20 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn new(policy: WaitPolicy, can: bool) -> Self {
+    pub(crate) fn new(policy: WaitPolicy, membarrier_capable: bool) -> Self {
         Self {
             policy,
             budget: SPIN_MAX,
-            can,
+            membarrier_capable,
             interruptible: false,
-            suspect: false,
-            looked: clock::coarse_ns(),
+            peer_was_dead: false,
+            peer_checked: clock::coarse_ns(),
             woken: Arc::new(AtomicU32::new(0)),
             readiness: None,
         }
     }
 
-    /// Whether this handle looks a few times before it waits in earnest.
+    /// Whether this handle polls before it enters the general wait.
     #[inline(always)]
     pub(crate) fn polls(&self) -> bool {
         !cfg!(loom) && self.policy != WaitPolicy::Block && clock::cpus_online() > 1
@@ -149,27 +149,27 @@ impl Waiting {
         woken
     }
 
-    /// Whether it is time to spend a system call on whether the peer lives; whoever is told so does.
-    pub(crate) fn is_time_to_look(&mut self) -> bool {
+    /// Whether it is time to spend a system call on whether the peer lives; a caller that gets true spends it.
+    pub(crate) fn is_time_to_check_peer(&mut self) -> bool {
         let now = clock::coarse_ns();
-        let due = self.suspect || now.wrapping_sub(self.looked) >= ROUND.as_nanos() as u64;
+        let due = self.peer_was_dead || now.wrapping_sub(self.peer_checked) >= POLL_INTERVAL.as_nanos() as u64;
         if due {
-            self.looked = now;
+            self.peer_checked = now;
         }
         due
     }
 
-    /// The peer was asked after outside of a wait, and lives.
+    /// The peer was checked outside of a wait, and lives.
     pub(crate) fn saw_peer(&mut self, alive: bool) {
-        self.suspect &= !alive;
+        self.peer_was_dead &= !alive;
     }
 
-    /// A death was found: it is looked for again at the next call.
-    pub(crate) fn look_again(&mut self) {
-        self.looked = clock::coarse_ns().wrapping_sub(ROUND.as_nanos() as u64);
+    /// A death was found: it is checked again at the next call.
+    pub(crate) fn check_peer_again(&mut self) {
+        self.peer_checked = clock::coarse_ns().wrapping_sub(POLL_INTERVAL.as_nanos() as u64);
     }
 
-    /// Runs a wait for what a look costs a system call: it sleeps at once.
+    /// Runs a wait for something that a system call checks: it sleeps at once.
     pub(crate) fn without_polling<R>(&mut self, wait: impl FnOnce(&mut Self) -> R) -> R {
         let (policy, budget) = (self.policy, self.budget);
         self.policy = WaitPolicy::Block;
@@ -200,11 +200,11 @@ impl Waiting {
         mut ended: impl FnMut(bool) -> Result<()>,
     ) -> Result<()> {
         let started = Instant::now();
-        // Relaxed: a waker that comes later is met by the looks below.
+        // Relaxed: a waker that comes later is met by the checks below.
         if self.woken.load(Ordering::Relaxed) != 0 || deadline.left().is_none() {
             // What is there and what has ended go before both.
-            let look_at_peer = self.is_time_to_look();
-            if self.decide(&mut ready, &mut ended, look_at_peer)? {
+            let check_peer = self.is_time_to_check_peer();
+            if self.decide(&mut ready, &mut ended, check_peer)? {
                 return Ok(());
             }
             if self.take_woken() {
@@ -225,15 +225,12 @@ impl Waiting {
             self.readiness = Some(readiness);
             return outcome;
         }
-        let mut look_at_peer = self.is_time_to_look();
+        let mut check_peer = self.is_time_to_check_peer();
         let mut first = true;
         loop {
-            let longest = if first || keep(Step::Rearm) { self.arm(mine, peer) } else { ROUND };
-            let rechecked = if !first || keep(Step::Recheck) {
-                self.decide(&mut ready, &mut ended, look_at_peer)
-            } else {
-                Ok(false)
-            };
+            let longest = if first || keep(Step::Rearm) { self.arm(mine, peer) } else { POLL_INTERVAL };
+            let rechecked =
+                if !first || keep(Step::Recheck) { self.decide(&mut ready, &mut ended, check_peer) } else { Ok(false) };
             first = false;
             let outcome = match rechecked {
                 Ok(false) if self.take_woken() => Err(ErrorKind::Interrupted.into()),
@@ -241,14 +238,14 @@ impl Waiting {
                     None => Err(ErrorKind::TimedOut.into()),
                     Some(left) => {
                         let wake = futex::wait(&mine.wait, 1, left.min(longest));
-                        look_at_peer = wake.is_a_moment_to_look();
+                        check_peer = wake.is_time_to_check();
                         if wake == futex::Wake::Interrupted && self.interruptible {
                             Err(ErrorKind::Interrupted.into())
-                        } else if look_at_peer {
+                        } else if check_peer {
                             continue;
                         } else {
                             // What it was woken for is nearly always there. Only to sleep again must it arm first,
-                            // which costs a membarrier: the wake-up took 1.6 × a bare futex's without this look.
+                            // which costs a membarrier: the wake-up took 1.6 × a bare futex's without this check.
                             match ready() {
                                 Ok(false) => continue,
                                 outcome => outcome,
@@ -275,9 +272,9 @@ impl Waiting {
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
     ) -> Result<()> {
-        let mut look_at_peer = self.is_time_to_look();
+        let mut check_peer = self.is_time_to_check_peer();
         loop {
-            if self.rearm_with(readiness, mine, peer, ready, ended, look_at_peer)? {
+            if self.rearm_with(readiness, mine, peer, ready, ended, check_peer)? {
                 return Ok(());
             }
             if self.take_woken() {
@@ -285,9 +282,9 @@ impl Waiting {
             }
             let Some(left) = deadline.left() else { return Err(ErrorKind::TimedOut.into()) };
             #[cfg(not(loom))]
-            let wake = readiness.wait(left.min(ROUND));
+            let wake = readiness.wait(left.min(POLL_INTERVAL));
             #[cfg(loom)]
-            let wake = readiness.wait(left.min(ROUND), &mine.wait);
+            let wake = readiness.wait(left.min(POLL_INTERVAL), &mine.wait);
             if wake == futex::Wake::Interrupted && self.interruptible {
                 return Err(ErrorKind::Interrupted.into());
             }
@@ -295,11 +292,11 @@ impl Waiting {
             if wake == futex::Wake::Woken && ready()? {
                 return Ok(());
             }
-            look_at_peer = wake.is_a_moment_to_look();
+            check_peer = wake.is_time_to_check();
         }
     }
 
-    /// What a `try_` call that found nothing does where there is a readiness descriptor: arms it and looks again.
+    /// What a `try_` call that found nothing does where there is a readiness descriptor: arms it and checks again.
     /// `Ok(false)`: nothing, and it becomes readable as soon as there is something. Otherwise it is readable now.
     pub(crate) fn rearm(
         &mut self,
@@ -307,10 +304,10 @@ impl Waiting {
         peer: &RoleLine,
         mut ready: impl FnMut() -> Result<bool>,
         mut ended: impl FnMut(bool) -> Result<()>,
-        look_at_peer: bool,
+        check_peer: bool,
     ) -> Result<bool> {
         let Some(readiness) = self.readiness.take() else { return ready() };
-        let outcome = self.rearm_with(&readiness, mine, peer, &mut ready, &mut ended, look_at_peer);
+        let outcome = self.rearm_with(&readiness, mine, peer, &mut ready, &mut ended, check_peer);
         self.readiness = Some(readiness);
         outcome
     }
@@ -322,17 +319,17 @@ impl Waiting {
         peer: &RoleLine,
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
-        look_at_peer: bool,
+        check_peer: bool,
     ) -> Result<bool> {
         readiness.consume();
-        let longest = if keep(Step::Rearm) { self.arm(mine, peer) } else { ROUND };
-        // After arming, like the look at the ring: whoever reports a death says so and then wakes the word.
-        let look_at_peer = look_at_peer | readiness.look() | self.is_time_to_look();
-        let rechecked = if keep(Step::Recheck) { self.decide(ready, ended, look_at_peer) } else { Ok(false) };
+        let longest = if keep(Step::Rearm) { self.arm(mine, peer) } else { POLL_INTERVAL };
+        // After arming, like the check of the ring: the checker records a death and then wakes the word.
+        let check_peer = check_peer | readiness.look() | self.is_time_to_check_peer();
+        let rechecked = if keep(Step::Recheck) { self.decide(ready, ended, check_peer) } else { Ok(false) };
         match rechecked {
             Ok(false) => {
                 // A waker that came since has stored 0, and then this is over at once.
-                readiness.submit(1, (longest < ROUND).then_some(longest))?;
+                readiness.submit(1, (longest < POLL_INTERVAL).then_some(longest))?;
                 Ok(false)
             }
             other => {
@@ -342,29 +339,29 @@ impl Waiting {
         }
     }
 
-    /// One look: `Ok(true)` ready, `Ok(false)` not yet, or how it ended.
+    /// One check: `Ok(true)` ready, `Ok(false)` not yet, or how it ended.
     pub(crate) fn decide(
         &mut self,
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
-        look_at_peer: bool,
+        check_peer: bool,
     ) -> Result<bool> {
         if ready()? {
             return Ok(true);
         }
-        if look_at_peer {
-            self.looked = clock::coarse_ns();
+        if check_peer {
+            self.peer_checked = clock::coarse_ns();
         }
-        match ended(look_at_peer) {
+        match ended(check_peer) {
             Ok(()) => {
-                self.suspect &= !look_at_peer;
+                self.peer_was_dead &= !check_peer;
                 Ok(false)
             }
             Err(end) => {
-                // Whoever told of it tells once.
-                self.suspect = look_at_peer;
-                // The second look: the flag or the free lock was seen after `ready` had looked.
-                if keep(Step::SecondLook) && ready()? { Ok(true) } else { Err(end) }
+                // The checker reports it once.
+                self.peer_was_dead = check_peer;
+                // The second check: the flag or the free lock was seen after `ready` had checked.
+                if keep(Step::CheckAfterEnd) && ready()? { Ok(true) } else { Err(end) }
             }
         }
     }
@@ -373,22 +370,22 @@ impl Waiting {
     pub(crate) fn arm(&mut self, mine: &RoleLine, peer: &RoleLine) -> Duration {
         // Relaxed: step 2 orders it.
         mine.wait.store(1, Ordering::Relaxed);
-        if self.can {
+        if self.membarrier_capable {
             if !keep(Step::Membarrier) || membarrier::sync() {
-                return ROUND;
+                return POLL_INTERVAL;
             }
             // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
-            self.can = false;
+            self.membarrier_capable = false;
             let flags = mine.flags.load(Ordering::Relaxed);
             mine.flags.store(flags & !ROLE_CAN, Ordering::Relaxed);
         }
-        // SeqCst fence: the store above goes before the second look; pairs with the fencing waker's fence.
+        // SeqCst fence: the store above goes before the second check; pairs with the fencing waker's fence.
         if keep(Step::SleeperFence) {
             fence(Ordering::SeqCst);
         }
-        // Relaxed, after the fence: a waker that turns plain on fences between saying so and its first plain publish.
+        // Relaxed, after the fence: a waker that becomes fence-free fences between setting the flag and its first publish without a fence.
         let unordered = peer.flags.load(Ordering::Relaxed) & ROLE_PLAIN != 0;
-        if unordered && keep(Step::ShortRounds) { UNORDERED_ROUND } else { ROUND }
+        if unordered && keep(Step::ShortIntervals) { UNORDERED_INTERVAL } else { POLL_INTERVAL }
     }
 
     fn spin(
@@ -403,8 +400,8 @@ impl Waiting {
         let alone = clock::cpus_online() == 1;
         if !alone {
             first_pause();
-            let looks = if self.policy == WaitPolicy::Hybrid { self.budget } else { SPIN_ROUND };
-            if poll(looks, ready)? {
+            let polls = if self.policy == WaitPolicy::Hybrid { self.budget } else { POLLS_PER_CHECK };
+            if poll(polls, ready)? {
                 self.budget = (self.budget * 2).min(SPIN_MAX);
                 return Ok(true);
             }
@@ -413,8 +410,8 @@ impl Waiting {
             return Ok(false);
         }
         loop {
-            let look_at_peer = self.is_time_to_look();
-            if self.decide(ready, ended, look_at_peer)? {
+            let check_peer = self.is_time_to_check_peer();
+            if self.decide(ready, ended, check_peer)? {
                 return Ok(true);
             }
             if self.take_woken() {
@@ -423,7 +420,7 @@ impl Waiting {
             if deadline.left().is_none() {
                 return Err(Error::from(ErrorKind::TimedOut));
             }
-            if !alone && poll(SPIN_ROUND, ready)? {
+            if !alone && poll(POLLS_PER_CHECK, ready)? {
                 return Ok(true);
             }
             // Also where there are more CPUs: the peer may be bound to this one (a container of one CPU), and would not
@@ -441,7 +438,7 @@ impl Waiting {
     }
 }
 
-/// Between a look that found nothing and the next one. To look again at once takes the line away from a peer that is
+/// Between a poll that found nothing and the next one. To poll again at once takes the line away from a peer that is
 /// about to write it: this pause makes the round trip 0.85 to 0.95 × and one way 0.76 × (docs/adr/0001).
 #[inline(always)]
 pub(crate) fn first_pause() {
@@ -450,10 +447,10 @@ pub(crate) fn first_pause() {
     }
 }
 
-/// Looks up to `looks` times; true as soon as `ready` is.
+/// Polls up to `polls` times; true as soon as `ready` is.
 #[inline(always)]
-fn poll(looks: u32, ready: &mut impl FnMut() -> Result<bool>) -> Result<bool> {
-    for _ in 0..looks {
+fn poll(polls: u32, ready: &mut impl FnMut() -> Result<bool>) -> Result<bool> {
+    for _ in 0..polls {
         if ready()? {
             return Ok(true);
         }
@@ -480,7 +477,7 @@ pub(crate) fn wake_if_waiting(peer: &RoleLine) {
 /// Wakes the peer whether it waits or not: for attach, close and epoch changes, which it must not sleep through.
 #[cold]
 pub(crate) fn wake(peer: &RoleLine) {
-    // Relaxed: a sleeper that re-armed meanwhile is woken for nothing and arms again.
+    // Relaxed: a sleeper that re-armed meanwhile is woken without need and arms again.
     peer.wait.store(0, Ordering::Relaxed);
     futex::wake_all(&peer.wait);
 }

@@ -74,9 +74,9 @@ fn a_dropped_slot_leaves_nothing_and_a_short_commit_shortens() {
 /// What language bindings build on: a slot that they left open while they sent in another way.
 #[test]
 fn a_raw_slot_is_no_room_once_the_ring_is_full() {
-    use ramway::ring::raw::Patience;
+    use ramway::ring::raw::WaitLimit;
     let (mut tx, mut rx) = pair();
-    tx.raw().reserve(2000, Patience::None).unwrap();
+    tx.raw().reserve(2000, WaitLimit::None).unwrap();
     let mut sent = 0;
     while tx.try_send(0, &[1; 1000]).is_ok() {
         sent += 1;

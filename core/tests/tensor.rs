@@ -120,7 +120,7 @@ fn only_a_tensor_is_one() {
     assert!(refused.to_string().starts_with("not a tensor frame: its type id is 0x1"), "{refused}");
     assert_eq!(tx.send(tensor::TYPE_ID, &frame[..17]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     let mut raw = tx.raw();
-    raw.reserve(5, ramway::ring::raw::Patience::None).unwrap();
+    raw.reserve(5, ramway::ring::raw::WaitLimit::None).unwrap();
     raw.commit(5, tensor::TYPE_ID, 0, true).unwrap();
     assert_eq!(rx.recv().unwrap().tensor().unwrap_err().kind(), ErrorKind::InvalidArgument);
     // And the ring goes on.

@@ -5,7 +5,7 @@ use crate::buffer::{Buffer, Owner, over};
 use crate::error::{OrThrow, refuse};
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
-use ramway::ring::raw::Patience;
+use ramway::ring::raw::WaitLimit;
 use ramway::ring::window::Window;
 use ramway::{ErrorKind, WaitPolicy};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -202,8 +202,8 @@ impl Positions {
 }
 
 /// A wait that JavaScript can use: `None` for ever; at most this many milliseconds at a time are waited.
-pub(crate) fn patience(milliseconds: f64) -> Patience {
-    Patience::For(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
+pub(crate) fn wait_limit(milliseconds: f64) -> WaitLimit {
+    WaitLimit::For(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
 }
 
 /// True if what was waited for is there, false if the time was up.

@@ -1,7 +1,7 @@
 //! The native half of a receiver: everything that is done once, or that waits.
 
 use crate::buffer::Buffer;
-use crate::end::{Memory, Positions, Shared, Start, Views, patience, peer_within, policy, waited};
+use crate::end::{Memory, Positions, Shared, Start, Views, peer_within, policy, wait_limit, waited};
 use crate::error::{OrThrow, thrown};
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -83,7 +83,7 @@ impl NativeReceiver {
         self.core.with(|core| {
             let mut raw = core.raw();
             raw.follow(at.own(), at.peer());
-            waited(raw.wait(patience(milliseconds)))
+            waited(raw.wait(wait_limit(milliseconds)))
         })
     }
 
@@ -166,7 +166,7 @@ impl NativeReceiver {
     /// Waits up to this long for a sender that lives, and gives its epoch; null: there is none.
     #[napi]
     pub fn wait_for_peer(&self, milliseconds: f64) -> Result<Option<u32>> {
-        self.core.with(|core| peer_within(core.raw().wait_for_peer(patience(milliseconds))))
+        self.core.with(|core| peer_within(core.raw().wait_for_peer(wait_limit(milliseconds))))
     }
 
     /// How often a sender has attached.

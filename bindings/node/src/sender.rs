@@ -1,7 +1,7 @@
 //! The native half of a sender: everything that is done once, or that waits.
 
 use crate::buffer::Buffer;
-use crate::end::{Memory, Positions, Shared, Start, Views, patience, peer_within, policy, waited};
+use crate::end::{Memory, Positions, Shared, Start, Views, peer_within, policy, wait_limit, waited};
 use crate::error::{OrThrow, thrown};
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -92,7 +92,7 @@ impl NativeSender {
         self.core.with(|core| {
             let mut raw = core.raw();
             raw.follow(at.own(), at.peer());
-            waited(raw.wait(len as usize, patience(milliseconds)))
+            waited(raw.wait(len as usize, wait_limit(milliseconds)))
         })
     }
 
@@ -194,7 +194,7 @@ impl NativeSender {
     /// Waits up to this long for a receiver that lives, and gives its epoch; null: there is none.
     #[napi]
     pub fn wait_for_peer(&self, milliseconds: f64) -> Result<Option<u32>> {
-        self.core.with(|core| peer_within(core.raw().wait_for_peer(patience(milliseconds))))
+        self.core.with(|core| peer_within(core.raw().wait_for_peer(wait_limit(milliseconds))))
     }
 
     /// How often a receiver has attached.

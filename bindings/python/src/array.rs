@@ -5,14 +5,14 @@ use crate::dlpack::LARGE;
 use crate::elements::{Buffer, copy_n, invalid};
 use crate::errors::{OrRaise, is_ours};
 use crate::numpy::{Numpy, size_of};
-use crate::patience::{round_of, wait};
 use crate::receiver::Receiver;
 use crate::sender::{Sender, check_type_id};
+use crate::waiting::{poll_interval, wait};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 use ramway::ring::consumer::Frame;
-use ramway::ring::raw::Patience;
+use ramway::ring::raw::WaitLimit;
 use ramway::{ErrorKind, Result};
 use std::time::{Duration, Instant};
 
@@ -206,17 +206,17 @@ fn send(
     let end: &mut ramway::Sender = &mut core;
     let large = rest.left.saturating_mul(size) >= LARGE;
     let outcome = if !large {
-        rest.send(end, Patience::None)
+        rest.send(end, WaitLimit::None)
     } else if timeout.is_none() {
-        py.detach(|| rest.send(end, Patience::None))
+        py.detach(|| rest.send(end, WaitLimit::None))
     } else {
         Err(ErrorKind::Full.into())
     };
     let outcome = match (outcome, timeout) {
         (Err(e), Some(timeout)) if e.kind() == ErrorKind::Full => {
             let rest = &mut rest;
-            let all = |patience| rest.send(end, patience);
-            wait(py, timeout, round_of(sender.policy.get()), all, |py| sender.core.check_open(py))
+            let all = |wait_limit| rest.send(end, wait_limit);
+            wait(py, timeout, poll_interval(sender.policy.get()), all, |py| sender.core.check_open(py))
                 .map_err(|e| sender.core.missing(py, e, "no room"))
         }
         (outcome, _) => outcome.or_raise(py),
@@ -242,16 +242,16 @@ struct Rows {
 unsafe impl Send for Rows {}
 
 impl Rows {
-    /// Sends what there is room for, and waits with `patience` where there is none; `TimedOut` also when it has been at
+    /// Sends what there is room for, and waits for room within `wait_limit`; `TimedOut` also when it has been at
     /// it for a while.
-    fn send(&mut self, core: &mut ramway::Sender, patience: Patience) -> Result<()> {
+    fn send(&mut self, core: &mut ramway::Sender, wait_limit: WaitLimit) -> Result<()> {
         let began = Instant::now();
         let mut raw = core.raw();
         while self.left != 0 {
-            let to = match raw.reserve(self.size, Patience::None) {
+            let to = match raw.reserve(self.size, WaitLimit::None) {
                 // It has published what was committed.
-                Err(e) if e.kind() == ErrorKind::Full && patience != Patience::None => {
-                    raw.reserve(self.size, patience)?
+                Err(e) if e.kind() == ErrorKind::Full && wait_limit != WaitLimit::None => {
+                    raw.reserve(self.size, wait_limit)?
                 }
                 room => room?,
             };
@@ -264,7 +264,7 @@ impl Rows {
             self.left -= 1;
             if flush {
                 self.unflushed = 0;
-                if patience != Patience::None && self.left != 0 && began.elapsed() >= SLICE {
+                if wait_limit != WaitLimit::None && self.left != 0 && began.elapsed() >= SLICE {
                     return Err(ErrorKind::TimedOut.into());
                 }
             }

@@ -3,9 +3,9 @@
 use crate::args::{Name, Options, Policy, Timeout};
 use crate::errors::{self, OrRaise, error};
 use crate::listener::{self, How};
-use crate::patience::unless_signalled;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
+use crate::waiting::unless_signalled;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

@@ -20,7 +20,6 @@ mod message;
 mod ndarray;
 mod numpy;
 mod operation;
-mod patience;
 mod receiver;
 mod region;
 mod ring;
@@ -28,6 +27,7 @@ mod sender;
 mod slot;
 mod survey;
 mod tensor;
+mod waiting;
 mod watch;
 
 use pyo3::exceptions::PyImportError;

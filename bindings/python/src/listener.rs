@@ -4,7 +4,7 @@ use crate::args::{Name, Options, Policy, Timeout, pass};
 use crate::bus::Bus;
 use crate::errors::{self, OrRaise, error};
 use crate::handle::Gil;
-use crate::patience::{self, ROUND};
+use crate::waiting::{self, POLL_INTERVAL};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -46,8 +46,8 @@ pub(crate) fn accept(
     timeout: Timeout,
     still_open: impl FnMut(Python<'_>) -> PyResult<()>,
 ) -> PyResult<ramway::Bus> {
-    let attempt = |patience| listener.accept_timeout(patience::limit(patience));
-    patience::wait(py, timeout, ROUND, attempt, still_open).map_err(|e| {
+    let attempt = |wait_limit| listener.accept_timeout(waiting::limit(wait_limit));
+    waiting::wait(py, timeout, POLL_INTERVAL, attempt, still_open).map_err(|e| {
         if !errors::is(py, &e, ErrorKind::TimedOut) {
             return e;
         }

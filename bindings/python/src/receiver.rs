@@ -8,13 +8,13 @@ use crate::hot;
 use crate::lent::Lent;
 use crate::message::{Message, copy_of};
 use crate::operation::at_least_one;
-use crate::patience::{self, LOOKS, ROUND};
+use crate::waiting::{self, LOOKS, POLL_INTERVAL};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use ramway::ring::consumer::Frame;
-use ramway::ring::raw::Patience;
+use ramway::ring::raw::WaitLimit;
 use ramway::{ErrorKind, WaitPolicy};
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -79,7 +79,7 @@ impl Receiver {
 
     /// wait_for_peer that does not wait: None if there is no peer.
     pub(crate) fn peer(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-        let found = self.enter(py)?.raw().wait_for_peer(Patience::None);
+        let found = self.enter(py)?.raw().wait_for_peer(WaitLimit::None);
         found.map(Some).or_else(|e| if e.kind() == ErrorKind::Empty { Ok(None) } else { Err(raise(py, e)) })
     }
 
@@ -230,8 +230,8 @@ impl Receiver {
     #[pyo3(signature = (timeout = Timeout::FOREVER), text_signature = "($self, timeout=None)")]
     fn wait_for_peer(&self, py: Python<'_>, timeout: Timeout) -> PyResult<u32> {
         let mut core = self.enter(py)?;
-        let attempt = |patience| core.raw().wait_for_peer(patience);
-        patience::wait(py, timeout, ROUND, attempt, |py| self.core.check_open(py))
+        let attempt = |wait_limit| core.raw().wait_for_peer(wait_limit);
+        waiting::wait(py, timeout, POLL_INTERVAL, attempt, |py| self.core.check_open(py))
             .map_err(|e| self.core.missing(py, e, "no living sender"))
     }
 

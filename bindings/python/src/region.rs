@@ -3,7 +3,7 @@
 use crate::args::{Name, Options, Policy, Timeout, assign, pass};
 use crate::errors::{self, OrRaise, error};
 use crate::handle::Gil;
-use crate::patience::{self, round_of, unless_signalled};
+use crate::waiting::{self, poll_interval, unless_signalled};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -180,10 +180,10 @@ impl Region {
     #[pyo3(signature = (timeout=Timeout::FOREVER), text_signature = "($self, timeout=None)")]
     fn wait(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
         let core = self.core(py)?;
-        let attempt = |patience| {
-            if core.wait(Some(patience::limit(patience)))? { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+        let attempt = |wait_limit| {
+            if core.wait(Some(waiting::limit(wait_limit)))? { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
         };
-        match patience::wait(py, timeout, round_of(self.policy), attempt, |py| self.check_open(py)) {
+        match waiting::wait(py, timeout, poll_interval(self.policy), attempt, |py| self.check_open(py)) {
             Ok(()) => Ok(true),
             Err(e) if errors::is(py, &e, ErrorKind::TimedOut) => Ok(false),
             Err(e) => Err(e),
@@ -207,11 +207,11 @@ impl Region {
         timeout: Timeout,
     ) -> PyResult<Option<u32>> {
         let core = self.core(py)?;
-        let attempt = |patience| {
-            let changed = core.wait_since(count, Some(patience::limit(patience)))?;
+        let attempt = |wait_limit| {
+            let changed = core.wait_since(count, Some(waiting::limit(wait_limit)))?;
             changed.ok_or_else(|| ErrorKind::TimedOut.into())
         };
-        match patience::wait(py, timeout, round_of(self.policy), attempt, |py| self.check_open(py)) {
+        match waiting::wait(py, timeout, poll_interval(self.policy), attempt, |py| self.check_open(py)) {
             Ok(count) => Ok(Some(count)),
             Err(e) if errors::is(py, &e, ErrorKind::TimedOut) => Ok(None),
             Err(e) => Err(e),

@@ -1,8 +1,8 @@
 use crate::args::{Name, Options, Policy, Timeout, pass};
 use crate::errors::{OrRaise, error, os_error};
-use crate::patience::unless_signalled;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
+use crate::waiting::unless_signalled;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ramway::{ErrorKind, RingBuilder, WaitPolicy};

@@ -2,14 +2,14 @@ use crate::args::{Bytes, Policy, Timeout};
 use crate::dlpack::copy_bytes;
 use crate::errors::{self, OrRaise, error, raise};
 use crate::handle::{Gil, Handle, Owner, Using};
-use crate::patience::{self, ROUND, round_of, wait};
 use crate::slot::{Slot, SlotState};
+use crate::waiting::{self, POLL_INTERVAL, poll_interval, wait};
 use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ramway::layout::TYPE_ID_RESERVED;
-use ramway::ring::raw::Patience;
+use ramway::ring::raw::WaitLimit;
 use ramway::ring::window::Window;
 use ramway::{ErrorKind, WaitPolicy};
 use std::os::fd::{AsRawFd, RawFd};
@@ -100,7 +100,7 @@ impl Sender {
         len: usize,
         timeout: Option<Timeout>,
     ) -> PyResult<*mut u8> {
-        match core.raw().reserve(len, Patience::None) {
+        match core.raw().reserve(len, WaitLimit::None) {
             Ok(to) => Ok(to),
             Err(e) if e.kind() == ErrorKind::Full => match timeout {
                 None => Err(raise(py, e)),
@@ -113,9 +113,9 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn wait(&self, py: Python<'_>, core: &mut ramway::Sender, len: usize, timeout: Timeout) -> PyResult<*mut u8> {
-        let attempt = |patience| core.raw().reserve(len, patience).map(|to| to.expose_provenance());
+        let attempt = |wait_limit| core.raw().reserve(len, wait_limit).map(|to| to.expose_provenance());
         let between = |py: Python<'_>| self.core.check_open(py);
-        wait(py, timeout, round_of(self.policy.get()), attempt, between)
+        wait(py, timeout, poll_interval(self.policy.get()), attempt, between)
             .map(std::ptr::with_exposed_provenance_mut)
             .map_err(|e| self.core.missing(py, e, "no room"))
     }
@@ -212,7 +212,7 @@ impl Sender {
 
     /// wait_for_peer that does not wait: None if there is no peer.
     pub(crate) fn peer(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-        let found = self.enter(py)?.raw().wait_for_peer(Patience::None);
+        let found = self.enter(py)?.raw().wait_for_peer(WaitLimit::None);
         found.map(Some).or_else(|e| if e.kind() == ErrorKind::Empty { Ok(None) } else { Err(raise(py, e)) })
     }
 
@@ -446,8 +446,8 @@ impl Sender {
     #[pyo3(signature = (timeout = Timeout::FOREVER), text_signature = "($self, timeout=None)")]
     fn wait_for_peer(&self, py: Python<'_>, timeout: Timeout) -> PyResult<u32> {
         let mut core = self.enter(py)?;
-        let attempt = |patience| core.raw().wait_for_peer(patience);
-        patience::wait(py, timeout, ROUND, attempt, |py| self.core.check_open(py))
+        let attempt = |wait_limit| core.raw().wait_for_peer(wait_limit);
+        waiting::wait(py, timeout, POLL_INTERVAL, attempt, |py| self.core.check_open(py))
             .map_err(|e| self.core.missing(py, e, "no living receiver"))
     }
 

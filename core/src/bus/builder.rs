@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Bus;
 use super::listener::{Listener, Settings};
-use super::memory::{self, Manner, Plan};
+use super::memory::{self, AttachOptions, Plan};
 use super::place::Place;
 use crate::layout::{ALIGN_MIN, Kind};
 use crate::segment::{BYTE_LISTENER, Intent, NamedOptions, Spec, named};
@@ -25,7 +25,7 @@ pub struct ListenerBuilder {
     allowed: Vec<u32>,
     handshake_timeout: Duration,
     backlog: i32,
-    manner: Manner,
+    attach_options: AttachOptions,
 }
 
 impl ListenerBuilder {
@@ -39,7 +39,7 @@ impl ListenerBuilder {
             allowed: Vec::new(),
             handshake_timeout: Duration::from_secs(1),
             backlog: 128,
-            manner: Manner::default(),
+            attach_options: AttachOptions::default(),
         }
     }
 
@@ -93,20 +93,20 @@ impl ListenerBuilder {
 
     /// How the ends of every bus wait. Default [`WaitPolicy::Hybrid`].
     pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
-        self.manner.policy = policy;
+        self.attach_options.policy = policy;
         self
     }
 
     /// Whether to use `membarrier(2)` where the kernel has it. Default yes.
     pub fn membarrier(mut self, yes: bool) -> Self {
-        self.manner.membarrier = yes;
+        self.attach_options.membarrier = yes;
         self
     }
 
     /// For languages whose views of a received message cannot be read-only.
     #[doc(hidden)]
     pub fn writable_views(mut self, yes: bool) -> Self {
-        self.manner.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
+        self.attach_options.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
         self
     }
 
@@ -179,7 +179,7 @@ impl ListenerBuilder {
             plan,
             allowed: self.allowed.clone(),
             handshake_timeout: self.handshake_timeout,
-            manner: self.manner,
+            attach_options: self.attach_options,
         };
         Listener::new(settings, place, own, listening, segment.link)
     }

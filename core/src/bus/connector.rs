@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
 
 use super::handshake::{self, Greeting};
-use super::memory::{self, Manner};
+use super::memory::{self, AttachOptions};
 use super::place::Place;
 use super::{Bus, check_peer};
 use crate::origin::Origin;
@@ -34,7 +34,7 @@ pub struct Connector {
     name: OsString,
     timeout: Duration,
     allowed: Vec<u32>,
-    manner: Manner,
+    attach_options: AttachOptions,
 }
 
 /// What one attempt came to.
@@ -47,7 +47,7 @@ enum Step {
 impl Connector {
     pub(super) fn new(name: &OsStr) -> Self {
         let timeout = Duration::from_secs(10);
-        Self { name: name.into(), timeout, allowed: Vec::new(), manner: Manner::default() }
+        Self { name: name.into(), timeout, allowed: Vec::new(), attach_options: AttachOptions::default() }
     }
 
     /// How long to wait for a listener that is not there yet, does not accept, or is flooded. Default 10 s. It
@@ -65,20 +65,20 @@ impl Connector {
 
     /// How both ends wait. Default [`WaitPolicy::Hybrid`].
     pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
-        self.manner.policy = policy;
+        self.attach_options.policy = policy;
         self
     }
 
     /// Whether to use `membarrier(2)` where the kernel has it. Default yes.
     pub fn membarrier(mut self, yes: bool) -> Self {
-        self.manner.membarrier = yes;
+        self.attach_options.membarrier = yes;
         self
     }
 
     /// For languages whose views of a received message cannot be read-only.
     #[doc(hidden)]
     pub fn writable_views(mut self, yes: bool) -> Self {
-        self.manner.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
+        self.attach_options.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
         self
     }
 
@@ -149,13 +149,13 @@ impl Connector {
         let (memory, size) = match handshake::greet(entry.fd(0), deadline, go_on) {
             Ok(Greeting::Memory(memory, size)) => (memory, size),
             Ok(Greeting::HungUp) => return Ok(gone()),
-            // This process was stopped for so long that the listener lost its patience; or it serves nobody.
+            // This process was stopped for so long that the listener gave up; or it serves nobody.
             Err(e) if e.kind() == ErrorKind::TimedOut => {
                 return Ok(Step::Retry(e.context("the listener did not serve us in time; is it accepting?")));
             }
             Err(e) => return Err(e),
         };
-        let halves = memory::open(memory, size, &entry, self.manner, &Origin::named("bus", &self.name));
+        let halves = memory::open(memory, size, &entry, self.attach_options, &Origin::named("bus", &self.name));
         let told = handshake::acknowledge(entry.fd(0), &halves);
         let halves = halves?;
         // A listener that has the ACK has accepted us: if it has hung up since, what it sent is to be received first.

@@ -41,7 +41,7 @@ use rustix::io::Errno;
 
 use crate::layout::{BYTE_ORDER, VERSION_MAJOR, VERSION_MINOR};
 use crate::sys::socket;
-use crate::wait::ROUND;
+use crate::wait::POLL_INTERVAL;
 use crate::{Error, ErrorKind, Result};
 
 /// The length of every message.
@@ -309,7 +309,7 @@ pub(crate) fn greet(
     }
 }
 
-/// Waits for more of the answer, and asks every [`ROUND`] whether that is still wanted.
+/// Waits for more of the answer, and asks every [`POLL_INTERVAL`] whether that is still wanted.
 fn wait_for_welcome(
     socket: BorrowedFd<'_>,
     deadline: Option<Instant>,
@@ -317,7 +317,7 @@ fn wait_for_welcome(
     inbox: &Inbox,
 ) -> Result<()> {
     loop {
-        let round = Instant::now() + ROUND;
+        let round = Instant::now() + POLL_INTERVAL;
         let last = deadline.is_some_and(|deadline| deadline <= round);
         if socket::wait_readable(socket, if last { deadline } else { Some(round) })? {
             return Ok(());

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::Bus;
 use super::builder::ListenerBuilder;
 use super::handshake::{self, Incoming};
-use super::memory::{self, Halves, Manner, Plan};
+use super::memory::{self, AttachOptions, Halves, Plan};
 use super::place::Place;
 use crate::segment::{FileId, NamedLink};
 use crate::sys::{fork, socket};
@@ -71,7 +71,7 @@ pub(super) struct Settings {
     pub(super) plan: Plan,
     pub(super) allowed: Vec<u32>,
     pub(super) handshake_timeout: Duration,
-    pub(super) manner: Manner,
+    pub(super) attach_options: AttachOptions,
 }
 
 /// The handshakes that are under way.
@@ -335,7 +335,7 @@ impl Listener {
     }
 
     fn welcome(&self, pending: &mut Pending) -> std::result::Result<(), Failure> {
-        let (halves, memory, size) = memory::create(&self.settings.plan, &pending.socket, self.settings.manner)
+        let (halves, memory, size) = memory::create(&self.settings.plan, &pending.socket, self.settings.attach_options)
             .map_err(|e| {
                 handshake::refuse(pending.socket.fd(0), &e);
                 Failure::Own(e)

@@ -24,14 +24,14 @@ pub(crate) struct Plan {
 
 /// How a side uses its halves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct AttachOptions {
     pub(crate) policy: WaitPolicy,
     pub(crate) membarrier: bool,
     /// How a receiver maps the data.
     pub(crate) views: Access,
 }
 
-impl Default for Manner {
+impl Default for AttachOptions {
     fn default() -> Self {
         Self { policy: WaitPolicy::default(), membarrier: true, views: Access::ReadOnly }
     }
@@ -60,12 +60,16 @@ pub(crate) fn spec(plan: &Plan) -> Result<Spec> {
 
 /// New memory with both rings empty, the listener attached to its ends, and its size. `socket` is descriptor 0 of the
 /// entry.
-pub(crate) fn create(plan: &Plan, socket: &fork::Entry, manner: Manner) -> Result<(Halves, Arc<OwnedFd>, u64)> {
+pub(crate) fn create(
+    plan: &Plan,
+    socket: &fork::Entry,
+    attach_options: AttachOptions,
+) -> Result<(Halves, Arc<OwnedFd>, u64)> {
     let spec = spec(plan)?;
     let memory = memfd::create(&format!("ramway-bus:{}", plan.name), spec.size, &format(&spec).0[..])?;
     let memory = Arc::new(memory);
     let origin = Origin::named("bus", &plan.name);
-    let halves = attach(&memory, spec.size, socket, Side::Listener, manner, &origin)?;
+    let halves = attach(&memory, spec.size, socket, Side::Listener, attach_options, &origin)?;
     Ok((halves, memory, spec.size))
 }
 
@@ -75,7 +79,7 @@ pub(crate) fn open(
     memory: OwnedFd,
     size: u64,
     socket: &fork::Entry,
-    manner: Manner,
+    attach_options: AttachOptions,
     origin: &Origin,
 ) -> Result<Halves> {
     let real = memfd::sealed_size(memory.as_fd())?;
@@ -83,7 +87,7 @@ pub(crate) fn open(
         let text = format!("the memfd sent has {real} bytes, announced were {size}");
         return Err(Error::new(ErrorKind::Corrupt, text));
     }
-    attach(&Arc::new(memory), real, socket, Side::Connector, manner, origin)
+    attach(&Arc::new(memory), real, socket, Side::Connector, attach_options, origin)
 }
 
 fn attach(
@@ -91,7 +95,7 @@ fn attach(
     size: u64,
     socket: &fork::Entry,
     side: Side,
-    manner: Manner,
+    attach_options: AttachOptions,
     origin: &Origin,
 ) -> Result<Halves> {
     let header = Arc::new(HeaderMap::map(memory.as_fd(), Access::ReadWrite)?);
@@ -118,13 +122,19 @@ fn attach(
         return Err(Error::new(ErrorKind::Corrupt, "the bus has no ring in either direction"));
     }
     let sender = match sending {
-        Some(ring) => {
-            Some(Sender::attach(attachment(out, &ring, Access::ReadWrite)?, manner.policy, manner.membarrier)?)
-        }
+        Some(ring) => Some(Sender::attach(
+            attachment(out, &ring, Access::ReadWrite)?,
+            attach_options.policy,
+            attach_options.membarrier,
+        )?),
         None => None,
     };
     let receiver = match receiving {
-        Some(ring) => Some(Receiver::attach(attachment(back, &ring, manner.views)?, manner.policy, manner.membarrier)?),
+        Some(ring) => Some(Receiver::attach(
+            attachment(back, &ring, attach_options.views)?,
+            attach_options.policy,
+            attach_options.membarrier,
+        )?),
         None => None,
     };
     Ok(Halves { sender, receiver })

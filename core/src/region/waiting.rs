@@ -8,12 +8,12 @@ use crate::ready::{Readiness, Word};
 use crate::sync::{Ordering, spin_hint};
 use crate::sys::clock;
 #[cfg(not(test))]
-use crate::wait::ROUND;
-use crate::wait::{Deadline, SHORT_WAIT, SPIN_MAX, SPIN_MIN, SPIN_ROUND, WaitPolicy};
+use crate::wait::POLL_INTERVAL;
+use crate::wait::{Deadline, POLLS_PER_CHECK, SHORT_WAIT, SPIN_MAX, SPIN_MIN, WaitPolicy};
 
 /// In this module's own tests no round comes to the rescue of a lost wake-up.
 #[cfg(test)]
-const ROUND: Duration = Duration::from_secs(3_600);
+const POLL_INTERVAL: Duration = Duration::from_secs(3_600);
 
 /// A handle without write permission cannot say that it waits, so it looks this often.
 const POLL: Duration = Duration::from_millis(1);
@@ -132,12 +132,12 @@ impl Region {
                 self.look(count)?;
                 return Ok(changed());
             };
-            if looked.elapsed() >= ROUND {
+            if looked.elapsed() >= POLL_INTERVAL {
                 self.look(count)?;
                 looked = Instant::now();
             }
             let changed = if self.writable {
-                word::round(self.word(), count, left.min(ROUND))
+                word::round(self.word(), count, left.min(POLL_INTERVAL))
             } else {
                 std::thread::sleep(left.min(POLL));
                 changed()
@@ -179,10 +179,10 @@ impl Region {
                 None
             }
             WaitPolicy::Spin => {
-                let mut next_look = clock::coarse_ns() + ROUND.as_nanos() as u64;
+                let mut next_look = clock::coarse_ns() + POLL_INTERVAL.as_nanos() as u64;
                 loop {
                     // 2,000 looks are 50 µs: rare enough for a clock, often enough for a deadline.
-                    for _ in 0..if alone { 1 } else { SPIN_ROUND } {
+                    for _ in 0..if alone { 1 } else { POLLS_PER_CHECK } {
                         if let Some(now) = changed() {
                             return Some(now);
                         }
@@ -193,7 +193,7 @@ impl Region {
                     let now = clock::coarse_ns();
                     let look = now >= next_look;
                     if look {
-                        next_look = now + ROUND.as_nanos() as u64;
+                        next_look = now + POLL_INTERVAL.as_nanos() as u64;
                     }
                     // What ends the wait is told by the loop that follows.
                     if deadline.left().is_none() || self.attached().is_err() || (look && self.link.name_vanished()) {

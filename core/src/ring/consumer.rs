@@ -43,11 +43,11 @@ pub struct Consumer {
     /// The producer's flags as last acted upon.
     pub peer_flags: u32,
     /// 1: release without a fence.
-    pub plain: u32,
+    pub fence_free: u32,
     /// 1: the producer's orderly close ends this handle.
     pub endings_are_final: u32,
     /// 1: this process is registered with membarrier.
-    pub can: u32,
+    pub membarrier_capable: u32,
 }
 
 /// Copies of a [`Consumer`]'s fields of the same names.
@@ -72,7 +72,7 @@ impl Consumer {
         capacity: u64,
         align: u32,
         endings_are_final: bool,
-        can: bool,
+        membarrier_capable: bool,
     ) -> Result<Self, ErrorKind> {
         // SAFETY: the caller vouches for `block`.
         let shared = unsafe { &*block };
@@ -92,9 +92,9 @@ impl Consumer {
             align,
             state: AtomicU32::new(0),
             peer_flags: 0,
-            plain: 0,
+            fence_free: 0,
             endings_are_final: endings_are_final as u32,
-            can: can as u32,
+            membarrier_capable: membarrier_capable as u32,
         })
     }
 
@@ -191,7 +191,7 @@ impl Consumer {
         self.head != self.tail
     }
 
-    /// Whether a frame is there, after a look at the shared position if the cached one says no.
+    /// Whether a frame is there, after a load of the shared position if the cached one says no.
     #[inline(always)]
     pub(crate) fn has_frame(&mut self) -> Result<bool, ErrorKind> {
         if self.has_cached_frame() { Ok(true) } else { self.refresh() }
@@ -202,7 +202,7 @@ impl Consumer {
     #[inline(always)]
     pub(crate) fn refresh(&mut self) -> Result<bool, ErrorKind> {
         // Acquire: the frames up to `tail` are visible after this load.
-        let tail = self.shared().tail.tail.load(ordered(Step::Look, Ordering::Acquire));
+        let tail = self.shared().tail.tail.load(ordered(Step::AcquirePosition, Ordering::Acquire));
         if tail == self.tail {
             return Ok(false);
         }
@@ -217,7 +217,7 @@ impl Consumer {
 
     /// Whether frames are lent out.
     #[inline(always)]
-    pub fn is_lent(&self) -> bool {
+    pub fn has_unreleased(&self) -> bool {
         self.head != self.released
     }
 
@@ -247,7 +247,7 @@ impl Consumer {
         // Release: our reads of the frames go before the position that lets the producer overwrite them.
         self.shared().head.head.store(head, ordered(Step::Publish, Ordering::Release));
         self.released = head;
-        if self.plain != 0 {
+        if self.fence_free != 0 {
             // As in `Producer::wake_consumer`: keeps the compiler from moving the loads below above the store.
             compiler_fence(Ordering::SeqCst);
             let peer = self.peer();
@@ -267,7 +267,7 @@ impl Consumer {
         if self.tail.wrapping_sub(self.released) > self.capacity - self.capacity / 4 {
             return;
         }
-        if self.plain == 0 && keep(Step::WakerFence) {
+        if self.fence_free == 0 && keep(Step::WakerFence) {
             // SeqCst: forbids store(head) … load(wait) to pass each other; pairs with the sleeper's fence.
             fence(Ordering::SeqCst);
         }
@@ -282,7 +282,7 @@ impl Consumer {
     #[inline(never)]
     pub(crate) fn wake_slow(&mut self) {
         self.peer_changed();
-        // SeqCst: whatever was agreed on just now, this time the position goes before the look at `wait`.
+        // SeqCst: whatever was agreed on just now, this time the position goes before the load of `wait`.
         fence(Ordering::SeqCst);
         wait::wake_if_waiting(self.peer());
     }
@@ -295,7 +295,7 @@ impl Consumer {
         // Acquire: pairs with the attach or close that wrote them.
         let flags = self.peer().flags.load(Ordering::Acquire);
         self.peer_flags = flags;
-        self.plain = agree_on_fences(self.mine(), self.can != 0, flags) as u32;
+        self.fence_free = agree_on_fences(self.mine(), self.membarrier_capable != 0, flags) as u32;
     }
 
     /// The epoch of a producer that has closed in an orderly way, or `None`.

@@ -40,15 +40,15 @@ use crate::sync::{Ordering, Step, fence, keep};
 use crate::wait;
 use crate::{Error, ErrorKind};
 
-/// Says "I am here" in this role's words, under the role lock, and wakes the peer so that it looks. Gives the epoch.
-fn announce(mine: &RoleLine, peer: &RoleLine, can: bool) -> u32 {
+/// Attaches: sets this role's words, under the role lock, and wakes the peer so that it checks. Returns the epoch.
+fn announce(mine: &RoleLine, peer: &RoleLine, membarrier_capable: bool) -> u32 {
     // Relaxed: a left-over 1 of a dead holder would cost the peer a wake-up call; nothing is ordered by it.
     mine.wait.store(0, Ordering::Relaxed);
     // Release, in this order: who sees the new epoch sees the flags of the new holder, not a `closed` of the old one.
-    mine.flags.store(if can { ROLE_CAN } else { 0 }, Ordering::Release);
+    mine.flags.store(if membarrier_capable { ROLE_CAN } else { 0 }, Ordering::Release);
     let epoch = mine.epoch.load(Ordering::Relaxed).wrapping_add(1).max(1);
     mine.epoch.store(epoch, Ordering::Release);
-    // SeqCst: a peer that is about to sleep either sees this epoch in its second look or is woken below.
+    // SeqCst: a peer that is about to sleep either sees this epoch in its second check or is woken below.
     fence(Ordering::SeqCst);
     if keep(Step::Announce) {
         wait::wake(peer);
@@ -56,7 +56,7 @@ fn announce(mine: &RoleLine, peer: &RoleLine, can: bool) -> u32 {
     epoch
 }
 
-/// Says "I closed", after everything was published, and wakes the peer.
+/// Sets the closed flag, after everything was published, and wakes the peer.
 fn announce_close(mine: &RoleLine, peer: &RoleLine) {
     // Release: the last publish goes before the flag. Relaxed load: this role is the only writer.
     mine.flags.store(mine.flags.load(Ordering::Relaxed) | ROLE_CLOSED, Ordering::Release);

@@ -5,7 +5,7 @@ use crate::endpoint::end;
 use crate::layout::{ROLE_CLOSED, RoleLine};
 use crate::segment::{Attachment, Header, Role};
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
-use crate::wait::{self, Patience, Waiting};
+use crate::wait::{self, WaitLimit, Waiting};
 use crate::{ErrorKind, Result};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -61,8 +61,8 @@ impl Waker {
         }
         // Release: whoever is told sees what was done before.
         self.woken.store(1, Ordering::Release);
-        // SeqCst: the request goes before the look at the wait word; pairs with the order in `Waiting::arm`, after
-        // which the sleeper looks at the request.
+        // SeqCst: the request goes before the load of the wait word; pairs with the order in `Waiting::arm`, after
+        // which the sleeper loads the request.
         if keep(Step::WakerFence) {
             fence(Ordering::SeqCst);
         }
@@ -81,12 +81,12 @@ impl Sender {
     /// ring's name was removed, so that nobody can come. `Interrupted` by a [`Waker`], or by a signal if
     /// [so asked](Self::set_interruptible). `Corrupt`, `Detached`.
     pub fn wait_for_peer(&mut self) -> Result<u32> {
-        self.attached_peer(Patience::Forever)
+        self.attached_peer(WaitLimit::Forever)
     }
 
     /// [`wait_for_peer`](Self::wait_for_peer) for at most `timeout`, then `TimedOut`.
     pub fn wait_for_peer_timeout(&mut self, timeout: Duration) -> Result<u32> {
-        self.attached_peer(Patience::For(timeout))
+        self.attached_peer(WaitLimit::For(timeout))
     }
 
     /// What ends this handle's waits from another thread.
@@ -95,16 +95,16 @@ impl Sender {
         Waker::new(&inner.waiting, &inner.attachment, inner.hot.mine())
     }
 
-    pub(super) fn attached_peer(&mut self, patience: Patience) -> Result<u32> {
+    pub(super) fn attached_peer(&mut self, wait_limit: WaitLimit) -> Result<u32> {
         let inner = self.inner();
         let (mine, peer) = (inner.hot.mine(), inner.hot.peer());
         let outcome = match inner.hot.check() {
             Ok(()) => {
-                attached(mine, peer, &mut inner.waiting, &inner.attachment, &inner.gone, Role::Producer, patience)
+                attached(mine, peer, &mut inner.waiting, &inner.attachment, &inner.gone, Role::Producer, wait_limit)
             }
             Err(kind) => Err(fail(kind)),
         };
-        outcome.map_err(|e| inner.says(e))
+        outcome.map_err(|e| inner.with_name(e))
     }
 }
 
@@ -130,12 +130,12 @@ impl Receiver {
     /// # Errors
     /// As for [`Sender::wait_for_peer`].
     pub fn wait_for_peer(&mut self) -> Result<u32> {
-        self.attached_peer(Patience::Forever)
+        self.attached_peer(WaitLimit::Forever)
     }
 
     /// [`wait_for_peer`](Self::wait_for_peer) for at most `timeout`, then `TimedOut`.
     pub fn wait_for_peer_timeout(&mut self, timeout: Duration) -> Result<u32> {
-        self.attached_peer(Patience::For(timeout))
+        self.attached_peer(WaitLimit::For(timeout))
     }
 
     /// What ends this handle's waits from another thread.
@@ -144,21 +144,21 @@ impl Receiver {
         Waker::new(&inner.waiting, &inner.attachment, inner.hot.mine())
     }
 
-    pub(super) fn attached_peer(&mut self, patience: Patience) -> Result<u32> {
+    pub(super) fn attached_peer(&mut self, wait_limit: WaitLimit) -> Result<u32> {
         let inner = self.inner();
         let (mine, peer) = (inner.hot.mine(), inner.hot.peer());
         let outcome = match inner.hot.check() {
             Ok(()) => {
-                attached(mine, peer, &mut inner.waiting, &inner.attachment, &inner.gone, Role::Consumer, patience)
+                attached(mine, peer, &mut inner.waiting, &inner.attachment, &inner.gone, Role::Consumer, wait_limit)
             }
             Err(kind) => Err(fail(kind)),
         };
-        outcome.map_err(|e| inner.says(e))
+        outcome.map_err(|e| inner.with_name(e))
     }
 }
 
-/// The epoch of the living peer of `me`, or of one that attached during the call: it may have sent and gone again. Without
-/// patience it arms the readiness descriptor, where there is one, and is `Empty` if nobody is there.
+/// The epoch of the living peer of `me`, or of one that attached during the call: it may have sent and gone again. With
+/// `WaitLimit::None` it arms the readiness descriptor, where there is one, and is `Empty` if nobody is there.
 fn attached(
     mine: &RoleLine,
     peer: &RoleLine,
@@ -166,7 +166,7 @@ fn attached(
     attachment: &Attachment,
     gone: &Cell<u32>,
     me: Role,
-    patience: Patience,
+    wait_limit: WaitLimit,
 ) -> Result<u32> {
     let link = &attachment.link;
     // Acquire, here and below: pairs with the peer's attach and close.
@@ -186,14 +186,14 @@ fn attached(
         }
         end::check(peer, link, me, 0, gone, true)
     };
-    let outcome = waiting.without_polling(|waiting| match patience.deadline() {
+    let outcome = waiting.without_polling(|waiting| match wait_limit.deadline() {
         Some(deadline) => waiting.until(mine, peer, deadline, ready, ended),
         None => match waiting.rearm(mine, peer, ready, ended, true)? {
             true => Ok(()),
             false => Err(ErrorKind::Empty.into()),
         },
     });
-    if patience != Patience::None
+    if wait_limit != WaitLimit::None
         && outcome.is_err()
         && let Some(readiness) = &waiting.readiness
     {

@@ -53,13 +53,13 @@ pub struct Producer {
     /// The consumer's flags as last acted upon; a difference is looked into on the slow path.
     pub peer_flags: u32,
     /// 1: publish without a fence (this process is registered with membarrier, and the consumer can use it).
-    pub plain: u32,
+    pub fence_free: u32,
     /// Which of the two marks is written next.
     pub mark: u32,
     /// 1: the consumer's orderly close ends this handle (a bus, a pair); 0: a successor may come (a named ring).
     pub endings_are_final: u32,
     /// 1: this process is registered with membarrier.
-    pub can: u32,
+    pub membarrier_capable: u32,
 }
 
 impl Producer {
@@ -75,7 +75,7 @@ impl Producer {
         capacity: u64,
         align: u32,
         endings_are_final: bool,
-        can: bool,
+        membarrier_capable: bool,
     ) -> Result<Self, ErrorKind> {
         // SAFETY: the caller vouches for `block`.
         let shared = unsafe { &*block };
@@ -107,10 +107,10 @@ impl Producer {
             align,
             state: AtomicU32::new(0),
             peer_flags: 0,
-            plain: 0,
+            fence_free: 0,
             mark,
             endings_are_final: endings_are_final as u32,
-            can: can as u32,
+            membarrier_capable: membarrier_capable as u32,
         })
     }
 
@@ -148,7 +148,7 @@ impl Producer {
     #[inline(always)]
     pub fn try_reserve(&mut self, len: u64) -> Result<*mut u8, ErrorKind> {
         self.check()?;
-        // Relaxed: a hint that something changed; the slow path looks properly.
+        // Relaxed: a hint that something changed; the slow path checks properly.
         if self.peer().flags.load(Ordering::Relaxed) != self.peer_flags {
             self.peer_changed();
             self.check()?;
@@ -175,9 +175,9 @@ impl Producer {
         unsafe { self.data.add((at + FRAME_HEADER) as usize) }
     }
 
-    /// Whether [`try_reserve`](Self::try_reserve) has something else to look at than the room.
+    /// Whether [`try_reserve`](Self::try_reserve) has something else to report than the room.
     #[inline(always)]
-    pub(super) fn has_news(&self) -> bool {
+    pub(super) fn state_or_peer_changed(&self) -> bool {
         // Relaxed: as in `try_reserve`.
         self.check().is_err() || self.peer().flags.load(Ordering::Relaxed) != self.peer_flags
     }
@@ -185,7 +185,7 @@ impl Producer {
     /// Goes on where a [`SendBatch`](super::SendBatch) is: at `tail`, after a frame with this tag. Nothing of it is
     /// published yet.
     #[inline(always)]
-    pub(super) fn take_over(&mut self, tail: u64, tag: u64) {
+    pub(super) fn resume(&mut self, tail: u64, tag: u64) {
         if tail == self.tail {
             return;
         }
@@ -218,7 +218,7 @@ impl Producer {
     /// published, in whole alignment steps.
     pub(crate) fn fits_after_refresh(&mut self, size: u64) -> Result<bool, ErrorKind> {
         // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
-        let head = self.shared().head.head.load(ordered(Step::Look, Ordering::Acquire));
+        let head = self.shared().head.head.load(ordered(Step::AcquirePosition, Ordering::Acquire));
         let moved = head.wrapping_sub(self.head);
         if moved > self.published().wrapping_sub(self.head) || moved & (self.align as u64 - 1) != 0 {
             return Err(self.die(ErrorKind::Corrupt));
@@ -256,7 +256,7 @@ impl Producer {
                 self.unflushed = ALL_FLUSHED;
             }
             self.tail = tail;
-            self.uncover(tail, tag);
+            self.publish_tail(tail, tag);
         } else {
             if self.unflushed == ALL_FLUSHED {
                 self.unflushed = self.tail;
@@ -276,12 +276,12 @@ impl Producer {
             return;
         }
         self.unflushed = ALL_FLUSHED;
-        self.uncover(self.tail, self.tag);
+        self.publish_tail(self.tail, self.tag);
     }
 
     /// Publishes `tail`, where a frame with this tag ends.
     #[inline(always)]
-    fn uncover(&mut self, tail: u64, tag: u64) {
+    fn publish_tail(&mut self, tail: u64, tag: u64) {
         let shared = self.shared();
         // Only for a tag: the two stores are 12 to 19 % of a 32-byte message (docs/adr/0001), and no mark says "0".
         if tag != 0 {
@@ -299,7 +299,7 @@ impl Producer {
 
     #[inline(always)]
     fn wake_consumer(&mut self) {
-        if self.plain != 0 {
+        if self.fence_free != 0 {
             // Keeps the compiler from moving the loads below above the store of `tail`; the CPU may still do so, and
             // the sleeper's membarrier undoes that.
             compiler_fence(Ordering::SeqCst);
@@ -318,7 +318,7 @@ impl Producer {
     #[inline(never)]
     pub(crate) fn wake_slow(&mut self) {
         self.peer_changed();
-        // SeqCst: whatever was agreed on just now, this time the position goes before the look at `wait`.
+        // SeqCst: whatever was agreed on just now, this time the position goes before the load of `wait`.
         fence(Ordering::SeqCst);
         wait::wake_if_waiting(self.peer());
     }
@@ -330,7 +330,7 @@ impl Producer {
         // Acquire: pairs with the attach or close that wrote them.
         let flags = self.peer().flags.load(Ordering::Acquire);
         self.peer_flags = flags;
-        self.plain = agree_on_fences(self.mine(), self.can != 0, flags) as u32;
+        self.fence_free = agree_on_fences(self.mine(), self.membarrier_capable != 0, flags) as u32;
         if flags & ROLE_CLOSED != 0 && self.endings_are_final != 0 {
             self.die(ErrorKind::Closed);
         }
@@ -354,22 +354,22 @@ impl Producer {
 }
 
 /// Decides whether this side, as a waker, may leave its fence out, says so in its own flags, and fences after saying
-/// so. The return value is the new `plain`.
-pub(crate) fn agree_on_fences(mine: &RoleLine, can: bool, peer_flags: u32) -> bool {
-    let plain = can && peer_flags & ROLE_CAN != 0;
+/// so. The return value is the new `fence_free`.
+pub(crate) fn agree_on_fences(mine: &RoleLine, membarrier_capable: bool, peer_flags: u32) -> bool {
+    let fence_free = membarrier_capable && peer_flags & ROLE_CAN != 0;
     // Relaxed loads and stores: this role is the only writer of its flags.
     let before = mine.flags.load(Ordering::Relaxed);
-    let after = if plain { before | ROLE_PLAIN } else { before & !ROLE_PLAIN };
+    let after = if fence_free { before | ROLE_PLAIN } else { before & !ROLE_PLAIN };
     if after != before {
         mine.flags.store(after, Ordering::Relaxed);
-        if !keep(Step::PlainFence) {
-            return plain;
+        if !keep(Step::FenceFreeFence) {
+            return fence_free;
         }
-        // SeqCst: "I am plain" is visible before the first publish without a fence; and on the way back, a sleeper
+        // SeqCst: the flag ROLE_PLAIN is visible before the first publish without a fence; and on the way back, a sleeper
         // that no longer sees the bit can rely on fences from here on.
         fence(Ordering::SeqCst);
     }
-    plain
+    fence_free
 }
 
 #[cold]

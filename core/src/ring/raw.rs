@@ -5,7 +5,7 @@ use super::consumer::{Consumer, Frame};
 use super::producer::{NO_SLOT, Producer};
 use super::{Receiver, Sender};
 use crate::sync::{Ordering, spin_hint};
-pub use crate::wait::Patience;
+pub use crate::wait::WaitLimit;
 use crate::{Error, ErrorKind, Result};
 
 /// A sender as bindings see it.
@@ -21,13 +21,13 @@ impl RawSender<'_> {
     }
 
     /// Opens a slot; `Busy` if one is open.
-    pub fn reserve(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
+    pub fn reserve(&mut self, len: usize, wait_limit: WaitLimit) -> Result<*mut u8> {
         let hot = &self.sender.inner().hot;
         // A handle that died with a slot open says what it died of.
         if hot.slot != NO_SLOT && hot.check().is_ok() {
             return Err(Error::new(ErrorKind::Busy, "a slot of this sender is open: commit it or abort it first"));
         }
-        let to = self.sender.reserve_raw(len, patience)?;
+        let to = self.sender.reserve_raw(len, wait_limit)?;
         self.sender.inner().hot.slot = len as u64;
         Ok(to)
     }
@@ -36,7 +36,7 @@ impl RawSender<'_> {
     pub fn commit(&mut self, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
         let hot = &mut self.sender.inner().hot;
         if let Err(kind) = hot.check() {
-            return Err(self.sender.inner().says(super::fail(kind)));
+            return Err(self.sender.inner().with_name(super::fail(kind)));
         }
         if hot.slot == NO_SLOT || len as u64 > hot.slot {
             return Err(super::slot::too_long(len));
@@ -71,7 +71,7 @@ impl RawSender<'_> {
 
     /// Whether a payload of `len` bytes fits now. If not, the readiness descriptor is armed, where there is one.
     pub fn ready(&mut self, len: usize) -> Result<bool> {
-        match self.sender.reserve_raw(len, Patience::None) {
+        match self.sender.reserve_raw(len, WaitLimit::None) {
             Ok(_) => Ok(true),
             Err(e) if e.kind() == ErrorKind::Full => Ok(false),
             Err(e) => Err(e),
@@ -79,8 +79,8 @@ impl RawSender<'_> {
     }
 
     /// Waits until a payload of `len` bytes fits.
-    pub fn wait(&mut self, len: usize, patience: Patience) -> Result<()> {
-        self.sender.reserve_raw(len, patience).map(|_| ())
+    pub fn wait(&mut self, len: usize, wait_limit: WaitLimit) -> Result<()> {
+        self.sender.reserve_raw(len, wait_limit).map(|_| ())
     }
 
     /// Whether this handle's way of waiting begins with looking.
@@ -97,7 +97,7 @@ impl RawSender<'_> {
     pub fn corrupt(&mut self) -> Error {
         let inner = self.sender.inner();
         let kind = inner.hot.die(ErrorKind::Corrupt);
-        inner.says(super::fail(kind))
+        inner.with_name(super::fail(kind))
     }
 
     /// Says "closed" now, after everything committed is published, and wakes the receiver. The role stays until the
@@ -112,11 +112,11 @@ impl RawSender<'_> {
         super::announce_close(inner.hot.mine(), inner.hot.peer());
     }
 
-    /// Waits for a receiver that lives ([`Sender::wait_for_peer`]); gives its epoch. With [`Patience::None`]: `Empty`
+    /// Waits for a receiver that lives ([`Sender::wait_for_peer`]); gives its epoch. With [`WaitLimit::None`]: `Empty`
     /// if there is none, and the readiness descriptor, where there is one, is armed for its coming. It then says
     /// nothing about room: a later `try_` call arms it for that again.
-    pub fn wait_for_peer(&mut self, patience: Patience) -> Result<u32> {
-        self.sender.attached_peer(patience)
+    pub fn wait_for_peer(&mut self, wait_limit: WaitLimit) -> Result<u32> {
+        self.sender.attached_peer(wait_limit)
     }
 
     /// The slow half of a publish that the caller did itself: looks at the consumer's flags and wakes it.
@@ -138,13 +138,13 @@ impl RawReceiver<'_> {
     }
 
     /// The next frame; `Busy` while earlier ones are lent out.
-    pub fn recv(&mut self, patience: Patience) -> Result<Frame> {
+    pub fn recv(&mut self, wait_limit: WaitLimit) -> Result<Frame> {
         let hot = &self.receiver.inner().hot;
         // A handle that died with frames lent out says what it died of.
-        if hot.is_lent() && hot.check().is_ok() {
+        if hot.has_unreleased() && hot.check().is_ok() {
             return Err(Error::new(ErrorKind::Busy, "messages of this receiver are lent out: release them first"));
         }
-        self.receiver.inner().recv(patience)
+        self.receiver.inner().recv(wait_limit)
     }
 
     /// One more frame of a batch, if there is one now; may be called while frames are lent out.
@@ -175,14 +175,14 @@ impl RawReceiver<'_> {
     }
 
     /// [`recv`](Self::recv) while earlier frames are lent out.
-    pub fn recv_more(&mut self, patience: Patience) -> Result<Frame> {
+    pub fn recv_more(&mut self, wait_limit: WaitLimit) -> Result<Frame> {
         let inner = self.receiver.inner();
-        if !inner.hot.has_cached_frame() && inner.hot.is_lent() {
+        if !inner.hot.has_cached_frame() && inner.hot.has_unreleased() {
             // A release that put the wake-up off counted on this side to find the ring drained. With frames lent out it
             // never is.
             inner.hot.wake_slow();
         }
-        inner.recv(patience)
+        inner.recv(wait_limit)
     }
 
     /// Where the frame that was received last ends: what [`release_until`](Self::release_until) takes.
@@ -249,8 +249,8 @@ impl RawReceiver<'_> {
     }
 
     /// Waits until a frame is there.
-    pub fn wait(&mut self, patience: Patience) -> Result<()> {
-        self.receiver.inner().wait(patience)
+    pub fn wait(&mut self, wait_limit: WaitLimit) -> Result<()> {
+        self.receiver.inner().wait(wait_limit)
     }
 
     /// What this handle is dead of, if anything.
@@ -262,7 +262,7 @@ impl RawReceiver<'_> {
     pub fn corrupt(&mut self) -> Error {
         let inner = self.receiver.inner();
         let kind = inner.hot.die(ErrorKind::Corrupt);
-        inner.says(super::fail(kind))
+        inner.with_name(super::fail(kind))
     }
 
     /// Gives everything lent out back.
@@ -282,8 +282,8 @@ impl RawReceiver<'_> {
     }
 
     /// As [`RawSender::wait_for_peer`]; the descriptor then says nothing about messages.
-    pub fn wait_for_peer(&mut self, patience: Patience) -> Result<u32> {
-        self.receiver.attached_peer(patience)
+    pub fn wait_for_peer(&mut self, wait_limit: WaitLimit) -> Result<u32> {
+        self.receiver.attached_peer(wait_limit)
     }
 
     /// The slow half of a release that the caller did itself.

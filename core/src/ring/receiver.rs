@@ -5,7 +5,7 @@ use crate::layout::ROLE_CLOSED;
 use crate::segment::{Attachment, Role};
 use crate::sync::{Ordering, Step, keep, spin_hint};
 use crate::sys::{fork, membarrier};
-use crate::wait::{self, Deadline, NEAR_LOOKS, Patience, WaitPolicy, Waiting};
+use crate::wait::{self, Deadline, FIRST_POLLS, WaitLimit, WaitPolicy, Waiting};
 use crate::{Error, ErrorKind, Result};
 use std::cell::Cell;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Receiver {
 impl Receiver {
     /// Takes the consumer's role of an attachment whose role lock this process holds.
     pub(crate) fn attach(attachment: Attachment, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
-        let can = use_membarrier && membarrier::can();
+        let membarrier_capable = use_membarrier && membarrier::is_available();
         // SAFETY: as in `Sender::attach`, for the consumer's role.
         let hot = unsafe {
             Consumer::new(
@@ -73,13 +73,13 @@ impl Receiver {
                 attachment.capacity,
                 attachment.align,
                 attachment.link.endings_are_final(),
-                can,
+                membarrier_capable,
             )
         }
         .map_err(fail)?;
         let mut inner = Box::new(Inner {
             hot,
-            waiting: Waiting::new(policy, can),
+            waiting: Waiting::new(policy, membarrier_capable),
             epoch: 0,
             old_close: 0,
             gone: Cell::new(0),
@@ -91,7 +91,7 @@ impl Receiver {
         // Relaxed: the role lock orders it after the earlier receiver's store.
         let seen = inner.hot.mine().close_seen.load(Ordering::Relaxed);
         inner.old_close = inner.hot.producer_closed().filter(|&epoch| epoch == seen).unwrap_or(0);
-        inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), can);
+        inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), membarrier_capable);
         inner.hot.peer_changed();
         Ok(Self { inner })
     }
@@ -104,19 +104,19 @@ impl Receiver {
     /// a sender that never attached is waited for. `Corrupt`, `Detached`.
     #[inline(always)]
     pub fn recv(&mut self) -> Result<Message<'_>> {
-        self.message(Patience::Forever)
+        self.message(WaitLimit::Forever)
     }
 
     /// [`recv`](Self::recv) that does not wait: `Empty` if there is no message now.
     #[inline(always)]
     pub fn try_recv(&mut self) -> Result<Message<'_>> {
-        self.message(Patience::None)
+        self.message(WaitLimit::None)
     }
 
     /// [`recv`](Self::recv) that waits for at most `timeout`, then gives `TimedOut`.
     #[inline(always)]
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Message<'_>> {
-        self.message(Patience::For(timeout))
+        self.message(WaitLimit::For(timeout))
     }
 
     /// Up to `max` messages (at least one: it waits for the first) that are released together when the batch drops.
@@ -137,34 +137,34 @@ impl Receiver {
     /// As for [`recv`](Self::recv). `InvalidArgument` for a `max` of 0.
     #[inline(always)]
     pub fn recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
-        self.batch(max, Patience::Forever)
+        self.batch(max, WaitLimit::Forever)
     }
 
     /// [`recv_batch`](Self::recv_batch) that does not wait: `Empty` if there is no message now.
     #[inline(always)]
     pub fn try_recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
-        self.batch(max, Patience::None)
+        self.batch(max, WaitLimit::None)
     }
 
     /// [`recv_batch`](Self::recv_batch) that waits for the first message for at most `timeout`.
     pub fn recv_batch_timeout(&mut self, max: usize, timeout: Duration) -> Result<Batch<'_>> {
-        self.batch(max, Patience::For(timeout))
+        self.batch(max, WaitLimit::For(timeout))
     }
 
     /// Copies the next message into `buffer`, replacing what was there, and releases it. The one way to read that a
     /// peer cannot disturb by rewriting what it sent: every byte is read once.
     pub fn recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
-        self.copy(buffer, Patience::Forever)
+        self.copy(buffer, WaitLimit::Forever)
     }
 
     /// [`recv_into`](Self::recv_into) that does not wait.
     pub fn try_recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
-        self.copy(buffer, Patience::None)
+        self.copy(buffer, WaitLimit::None)
     }
 
     /// [`recv_into`](Self::recv_into) that waits for at most `timeout`.
     pub fn recv_into_timeout(&mut self, buffer: &mut Vec<u8>, timeout: Duration) -> Result<Meta> {
-        self.copy(buffer, Patience::For(timeout))
+        self.copy(buffer, WaitLimit::For(timeout))
     }
 
     /// [`recv_into`](Self::recv_into) a buffer of a fixed size: the message is its first [`len`](Meta::len) bytes.
@@ -184,17 +184,17 @@ impl Receiver {
     /// `TooLarge` if it is longer than the buffer, with both lengths: it stays the next message. As for
     /// [`recv`](Self::recv).
     pub fn recv_into_slice(&mut self, buffer: &mut [u8]) -> Result<Meta> {
-        self.copy_to(buffer, Patience::Forever)
+        self.copy_to(buffer, WaitLimit::Forever)
     }
 
     /// [`recv_into_slice`](Self::recv_into_slice) that does not wait.
     pub fn try_recv_into_slice(&mut self, buffer: &mut [u8]) -> Result<Meta> {
-        self.copy_to(buffer, Patience::None)
+        self.copy_to(buffer, WaitLimit::None)
     }
 
     /// [`recv_into_slice`](Self::recv_into_slice) that waits for at most `timeout`.
     pub fn recv_into_slice_timeout(&mut self, buffer: &mut [u8], timeout: Duration) -> Result<Meta> {
-        self.copy_to(buffer, Patience::For(timeout))
+        self.copy_to(buffer, WaitLimit::For(timeout))
     }
 
     /// Copies of the messages, one after another, until the sender closes. An error, `PeerDead` too, is the last item.
@@ -222,7 +222,7 @@ impl Receiver {
         self.inner.hot.align as usize
     }
 
-    /// Bytes, frame headers and padding included, that are published and not released, by a look at the shared
+    /// Bytes, frame headers and padding included, that are published and not released, by a load of the shared
     /// position: can be stale when it returns.
     pub fn len(&self) -> usize {
         let hot = &self.inner.hot;
@@ -303,29 +303,29 @@ impl Receiver {
     }
 
     #[inline(always)]
-    fn message(&mut self, patience: Patience) -> Result<Message<'_>> {
+    fn message(&mut self, wait_limit: WaitLimit) -> Result<Message<'_>> {
         let inner = &mut *self.inner;
         // Of a message that was forgotten (`mem::forget`): its borrow has ended all the same.
         inner.hot.release();
-        let frame = inner.recv(patience)?;
+        let frame = inner.recv(wait_limit)?;
         Ok(Message { frame, hot: &mut inner.hot })
     }
 
     #[inline(always)]
-    fn batch(&mut self, max: usize, patience: Patience) -> Result<Batch<'_>> {
+    fn batch(&mut self, max: usize, wait_limit: WaitLimit) -> Result<Batch<'_>> {
         if max == 0 {
             return Err(Error::new(ErrorKind::InvalidArgument, "a batch of at most 0 messages: ask for at least 1"));
         }
         let inner = &mut *self.inner;
         inner.hot.release();
-        let first = inner.recv(patience)?;
+        let first = inner.recv(wait_limit)?;
         Ok(Batch { hot: &mut inner.hot, first: Some(first), left: max - 1 })
     }
 
-    fn copy(&mut self, buffer: &mut Vec<u8>, patience: Patience) -> Result<Meta> {
+    fn copy(&mut self, buffer: &mut Vec<u8>, wait_limit: WaitLimit) -> Result<Meta> {
         let inner = &mut *self.inner;
         inner.hot.release();
-        let frame = inner.recv(patience)?;
+        let frame = inner.recv(wait_limit)?;
         buffer.clear();
         // At most what is published, so at most the capacity, whatever the peer wrote.
         buffer.reserve(frame.len);
@@ -339,15 +339,15 @@ impl Receiver {
         Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
     }
 
-    fn copy_to(&mut self, buffer: &mut [u8], patience: Patience) -> Result<Meta> {
+    fn copy_to(&mut self, buffer: &mut [u8], wait_limit: WaitLimit) -> Result<Meta> {
         let inner = &mut *self.inner;
         inner.hot.release();
-        let frame = inner.recv(patience)?;
+        let frame = inner.recv(wait_limit)?;
         if frame.len > buffer.len() {
             // Nothing else is lent out: back to `released` is back by this one.
             inner.hot.head = inner.hot.released;
             let text = format!("a message of {} bytes into a buffer of {}", frame.len, buffer.len());
-            return Err(inner.says(Error::new(ErrorKind::TooLarge, text)));
+            return Err(inner.with_name(Error::new(ErrorKind::TooLarge, text)));
         }
         // SAFETY: as in `copy`; the buffer has room.
         unsafe { buffer.as_mut_ptr().copy_from_nonoverlapping(frame.data, frame.len) };
@@ -364,7 +364,7 @@ impl Receiver {
         if inner.has_frame()? {
             return Ok(());
         }
-        if let Err(end) = inner.look_for_end() {
+        if let Err(end) = inner.check_for_end() {
             return Err(inner.ended(end));
         }
         if inner.has_frame()? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
@@ -381,74 +381,74 @@ impl Receiver {
 }
 
 impl Inner {
-    /// The next frame; without patience, no wait.
+    /// The next frame; with `WaitLimit::None` it does not wait.
     ///
     /// What is not inlined returns no frame. One that came through memory in one case and in registers in the other
     /// would go through memory in both, by loads that are wider than the stores before them: the processor cannot
     /// forward those, which costs 10 to 15 ns (docs/adr/0018).
     #[inline(always)]
-    pub(crate) fn recv(&mut self, patience: Patience) -> Result<Frame> {
+    pub(crate) fn recv(&mut self, wait_limit: WaitLimit) -> Result<Frame> {
         if !self.hot.has_cached_frame() {
-            self.look(patience)?;
+            self.poll(wait_limit)?;
         }
-        self.hot.cached_frame().map_err(|kind| self.says(fail(kind)))
+        self.hot.cached_frame().map_err(|kind| self.with_name(fail(kind)))
     }
 
     /// What this handle is dead of, if anything.
     pub(super) fn check(&self) -> Result<()> {
-        self.hot.check().map_err(|kind| self.says(fail(kind)))
+        self.hot.check().map_err(|kind| self.with_name(fail(kind)))
     }
 
     fn has_frame(&mut self) -> Result<bool> {
-        self.hot.has_frame().map_err(|kind| self.says(fail(kind)))
+        self.hot.has_frame().map_err(|kind| self.with_name(fail(kind)))
     }
 
     /// The error with the ring's name, where it is about the ring's state.
     #[cold]
-    pub(super) fn says(&self, e: Error) -> Error {
+    pub(super) fn with_name(&self, e: Error) -> Error {
         e.of(&self.attachment.origin)
     }
 
-    /// Gives `Ok` once a frame is there; without patience, no wait.
-    pub(super) fn wait(&mut self, patience: Patience) -> Result<()> {
-        if self.hot.has_cached_frame() { Ok(()) } else { self.look(patience) }
+    /// Gives `Ok` once a frame is there; with `WaitLimit::None` it does not wait.
+    pub(super) fn wait(&mut self, wait_limit: WaitLimit) -> Result<()> {
+        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit) }
     }
 
     /// Gives `Ok` once a frame is there.
     #[inline(always)]
-    fn look(&mut self, patience: Patience) -> Result<()> {
+    fn poll(&mut self, wait_limit: WaitLimit) -> Result<()> {
         let mut there = self.hot.refresh();
-        if matches!(there, Ok(false)) && patience != Patience::None && self.waiting.polls() {
-            // The first looks of the wait, here rather than in `recv_slow`: an answer that comes within a microsecond
+        if matches!(there, Ok(false)) && wait_limit != WaitLimit::None && self.waiting.polls() {
+            // The first polls of the wait, here rather than in `recv_slow`: an answer that comes within a microsecond
             // does not pay for getting there and back (a round trip of 1.33 instead of 1.63 × the raw flag's,
             // docs/adr/0016).
             wait::first_pause();
-            let mut looks = NEAR_LOOKS;
-            while looks != 0 {
+            let mut polls = FIRST_POLLS;
+            while polls != 0 {
                 there = self.hot.refresh();
                 if !matches!(there, Ok(false)) {
                     break;
                 }
                 spin_hint();
                 // Or the loop is unrolled 32 times, 1 KiB at every place where a message is received.
-                looks = std::hint::black_box(looks - 1);
+                polls = std::hint::black_box(polls - 1);
             }
         }
-        if matches!(there, Ok(true)) { Ok(()) } else { self.recv_slow(patience) }
+        if matches!(there, Ok(true)) { Ok(()) } else { self.recv_slow(wait_limit) }
     }
 
     #[cold]
     #[inline(never)]
-    fn recv_slow(&mut self, patience: Patience) -> Result<()> {
+    fn recv_slow(&mut self, wait_limit: WaitLimit) -> Result<()> {
         self.check()?;
-        let outcome = match patience.deadline() {
+        let outcome = match wait_limit.deadline() {
             Some(deadline) => self.wait_for_frame(deadline),
-            None => self.look_for_end(),
+            None => self.check_for_end(),
         };
         if let Err(end) = outcome {
             return Err(self.ended(end));
         }
-        if !keep(Step::LastLook) && patience == Patience::None {
+        if !keep(Step::CheckAfterArming) && wait_limit == WaitLimit::None {
             return Err(ErrorKind::Empty.into());
         }
         if self.has_frame()? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
@@ -458,24 +458,24 @@ impl Inner {
     fn wait_for_frame(&mut self, deadline: Deadline) -> Result<()> {
         let Self { hot, waiting, attachment, old_close, gone, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
-        let end = |look| end::check(peer, &attachment.link, Role::Consumer, *old_close, gone, look);
+        let end = |check_peer| end::check(peer, &attachment.link, Role::Consumer, *old_close, gone, check_peer);
         waiting.until(mine, peer, deadline, || hot.has_frame().map_err(fail), end)
     }
 
     /// What an empty `try_recv` does: the closed flag every time, a system call for the peer's life every 100 ms.
-    fn look_for_end(&mut self) -> Result<()> {
-        let look = self.waiting.is_time_to_look();
+    fn check_for_end(&mut self) -> Result<()> {
+        let check_peer = self.waiting.is_time_to_check_peer();
         let Self { hot, waiting, attachment, old_close, gone, .. } = self;
         let (mine, peer) = (hot.mine(), hot.peer());
-        let end = |look| end::check(peer, &attachment.link, Role::Consumer, *old_close, gone, look);
+        let end = |check_peer| end::check(peer, &attachment.link, Role::Consumer, *old_close, gone, check_peer);
         let end = if waiting.readiness.is_some() {
-            waiting.rearm(mine, peer, || hot.has_frame().map_err(fail), end, look).map(|_| ())
+            waiting.rearm(mine, peer, || hot.has_frame().map_err(fail), end, check_peer).map(|_| ())
         } else {
-            end(look)
+            end(check_peer)
         };
-        self.waiting.saw_peer(look && end.is_ok());
-        // The second look, after the flag or the free lock was seen.
-        if keep(Step::SecondLook) && end.is_err() && self.has_frame()? {
+        self.waiting.saw_peer(check_peer && end.is_ok());
+        // The second check, after the flag or the free lock was seen.
+        if keep(Step::CheckAfterEnd) && end.is_err() && self.has_frame()? {
             return Ok(());
         }
         end
@@ -485,7 +485,7 @@ impl Inner {
     fn ended(&mut self, end: Error) -> Error {
         let kind = end.kind();
         // A dead peer is still dead at the next call, and a vanished name still gone.
-        self.waiting.look_again();
+        self.waiting.check_peer_again();
         if kind == ErrorKind::Closed
             && let Some(epoch) = self.hot.producer_closed()
         {
@@ -495,7 +495,7 @@ impl Inner {
         if matches!(kind, ErrorKind::Closed | ErrorKind::PeerDead) && self.hot.endings_are_final != 0 {
             self.hot.die(kind);
         }
-        self.says(end)
+        self.with_name(end)
     }
 }
 

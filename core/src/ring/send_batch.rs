@@ -5,7 +5,7 @@ use super::frame::{ask_ahead, write_header};
 use super::sender::{Inner, user_type_id};
 use crate::Result;
 use crate::layout::{FRAME_HEADER, frame_size};
-use crate::wait::Patience;
+use crate::wait::WaitLimit;
 
 /// Messages that are written in place, one after another, and become visible together: when this is dropped, at
 /// [`flush`](Self::flush), or when the ring is full and the sender has to wait.
@@ -81,7 +81,10 @@ impl SendBatch<'_> {
         user_type_id(type_id)?;
         // A length that wraps here or is too long does not pass: `try_reserve` says which error it is.
         let size = frame_size((len as u64).min(u64::from(u32::MAX)), self.align);
-        if self.inner.hot.has_news() || len as u64 > self.max_len || size > self.limit.wrapping_sub(self.tail) {
+        if self.inner.hot.state_or_peer_changed()
+            || len as u64 > self.max_len
+            || size > self.limit.wrapping_sub(self.tail)
+        {
             reserve(self.inner, self.tail, self.tag, len)?;
             let hot = &self.inner.hot;
             (self.tail, self.limit) = (hot.tail, hot.head.wrapping_add(hot.capacity));
@@ -102,7 +105,7 @@ impl SendBatch<'_> {
     /// Makes every message so far visible. Never waits.
     #[inline(always)]
     pub fn flush(&mut self) {
-        self.inner.hot.take_over(self.tail, self.tag);
+        self.inner.hot.resume(self.tail, self.tag);
         self.inner.hot.publish();
     }
 }
@@ -118,6 +121,6 @@ impl Drop for SendBatch<'_> {
 #[cold]
 #[inline(never)]
 fn reserve(inner: &mut Inner, tail: u64, tag: u64, len: usize) -> Result<()> {
-    inner.hot.take_over(tail, tag);
-    inner.reserve(len, Patience::Forever).map(|_| ())
+    inner.hot.resume(tail, tag);
+    inner.reserve(len, WaitLimit::Forever).map(|_| ())
 }

@@ -5,7 +5,7 @@ use crate::layout::{ROLE_CLOSED, TYPE_ID_RESERVED, frame_size};
 use crate::segment::{Attachment, Link, Role};
 use crate::sync::Ordering;
 use crate::sys::{fork, membarrier};
-use crate::wait::{Deadline, Patience, WaitPolicy, Waiting};
+use crate::wait::{Deadline, WaitLimit, WaitPolicy, Waiting};
 use crate::{Error, ErrorKind, Result};
 use std::cell::Cell;
 use std::io::IoSlice;
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Sender {
 impl Sender {
     /// Takes the producer's role of an attachment whose role lock this process holds.
     pub(crate) fn attach(attachment: Attachment, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
-        let can = use_membarrier && membarrier::can();
+        let membarrier_capable = use_membarrier && membarrier::is_available();
         // SAFETY: the attachment owns both mappings and is kept beside the producer; its geometry was validated, and
         // its role lock (or the handshake, or the caller of `attach_sender`) makes this the only producer.
         let hot = unsafe {
@@ -74,13 +74,13 @@ impl Sender {
                 attachment.capacity,
                 attachment.align,
                 attachment.link.endings_are_final(),
-                can,
+                membarrier_capable,
             )
         }
         .map_err(fail)?;
         let mut inner = Box::new(Inner {
             hot,
-            waiting: Waiting::new(policy, can),
+            waiting: Waiting::new(policy, membarrier_capable),
             epoch: 0,
             gone: Cell::new(0),
             _watch: None,
@@ -88,7 +88,7 @@ impl Sender {
         });
         // SAFETY: `hot.state` lives in the box, which outlives the watch beside it.
         inner._watch = Some(unsafe { inner.attachment.fork.watch(&inner.hot.state) });
-        inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), can);
+        inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), membarrier_capable);
         inner.hot.peer_changed();
         Ok(Self { inner, abandoned: false, made_unwinding: std::thread::panicking() })
     }
@@ -110,31 +110,31 @@ impl Sender {
     /// last one back after a restart.
     #[inline(always)]
     pub fn send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
-        self.put(type_id, tag, payload, Patience::Forever)
+        self.put(type_id, tag, payload, WaitLimit::Forever)
     }
 
     /// [`send`](Self::send) that does not wait: `Full` if there is no room now.
     #[inline(always)]
     pub fn try_send(&mut self, type_id: u32, payload: &[u8]) -> Result<()> {
-        self.put(type_id, 0, payload, Patience::None)
+        self.put(type_id, 0, payload, WaitLimit::None)
     }
 
     /// [`try_send`](Self::try_send) with a tag.
     #[inline(always)]
     pub fn try_send_tagged(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> Result<()> {
-        self.put(type_id, tag, payload, Patience::None)
+        self.put(type_id, tag, payload, WaitLimit::None)
     }
 
     /// [`send`](Self::send) that waits for at most `timeout`, then gives `TimedOut`.
     pub fn send_timeout(&mut self, type_id: u32, payload: &[u8], timeout: Duration) -> Result<()> {
-        self.put(type_id, 0, payload, Patience::For(timeout))
+        self.put(type_id, 0, payload, WaitLimit::For(timeout))
     }
 
     /// [`send_tagged`](Self::send_tagged) of one message gathered from several pieces.
     pub fn send_vectored(&mut self, type_id: u32, tag: u64, pieces: &[IoSlice<'_>]) -> Result<()> {
         user_type_id(type_id)?;
         let total = pieces.iter().try_fold(0usize, |sum, p| sum.checked_add(p.len())).unwrap_or(usize::MAX);
-        let first = self.reserve_raw(total, Patience::Forever)?;
+        let first = self.reserve_raw(total, WaitLimit::Forever)?;
         let mut to = first;
         for piece in pieces {
             // SAFETY: `to` walks through the `total` reserved bytes, which no one else reads or writes before commit.
@@ -154,7 +154,7 @@ impl Sender {
     /// As for [`send`](Self::send), if the first message fails. A later failure ends the batch with the number sent
     /// so far, and the next call meets the error.
     pub fn send_batch<T: AsRef<[u8]>>(&mut self, type_id: u32, messages: impl IntoIterator<Item = T>) -> Result<usize> {
-        self.send_batch_with(type_id, 0, messages, Patience::Forever)
+        self.send_batch_with(type_id, 0, messages, WaitLimit::Forever)
     }
 
     /// [`send_batch`](Self::send_batch) with a tag, the same for all.
@@ -164,7 +164,7 @@ impl Sender {
         tag: u64,
         messages: impl IntoIterator<Item = T>,
     ) -> Result<usize> {
-        self.send_batch_with(type_id, tag, messages, Patience::Forever)
+        self.send_batch_with(type_id, tag, messages, WaitLimit::Forever)
     }
 
     /// [`send_batch_tagged`](Self::send_batch_tagged) that waits for at most `timeout`, all its messages together, and
@@ -176,7 +176,7 @@ impl Sender {
         messages: impl IntoIterator<Item = T>,
         timeout: Duration,
     ) -> Result<usize> {
-        self.send_batch_with(type_id, tag, messages, Patience::For(timeout))
+        self.send_batch_with(type_id, tag, messages, WaitLimit::For(timeout))
     }
 
     fn send_batch_with<T: AsRef<[u8]>>(
@@ -184,7 +184,7 @@ impl Sender {
         type_id: u32,
         tag: u64,
         messages: impl IntoIterator<Item = T>,
-        patience: Patience,
+        wait_limit: WaitLimit,
     ) -> Result<usize> {
         user_type_id(type_id)?;
         // Read at the first wait; one message's wait takes from the next one's.
@@ -192,7 +192,7 @@ impl Sender {
         let mut sent = 0;
         for message in messages {
             let payload = message.as_ref();
-            let one = self.inner.reserve_until(payload.len(), patience, &mut deadline).and_then(|to| {
+            let one = self.inner.reserve_until(payload.len(), wait_limit, &mut deadline).and_then(|to| {
                 // SAFETY: as in `put`.
                 unsafe {
                     to.copy_from_nonoverlapping(payload.as_ptr(), payload.len());
@@ -241,18 +241,18 @@ impl Sender {
     /// As for [`send`](Self::send).
     #[inline(always)]
     pub fn reserve(&mut self, len: usize) -> Result<Slot<'_>> {
-        self.slot(len, Patience::Forever)
+        self.slot(len, WaitLimit::Forever)
     }
 
     /// [`reserve`](Self::reserve) that does not wait: `Full` if there is no room now.
     #[inline(always)]
     pub fn try_reserve(&mut self, len: usize) -> Result<Slot<'_>> {
-        self.slot(len, Patience::None)
+        self.slot(len, WaitLimit::None)
     }
 
     /// [`reserve`](Self::reserve) that waits for at most `timeout`, then gives `TimedOut`.
     pub fn reserve_timeout(&mut self, len: usize, timeout: Duration) -> Result<Slot<'_>> {
-        self.slot(len, Patience::For(timeout))
+        self.slot(len, WaitLimit::For(timeout))
     }
 
     /// Makes every [`commit_unflushed`](Slot::commit_unflushed) so far visible. Never waits.
@@ -278,7 +278,7 @@ impl Sender {
         self.inner.hot.max_len as usize
     }
 
-    /// Bytes, frame headers and padding included, that the receiver has not released, by a look at the shared
+    /// Bytes, frame headers and padding included, that the receiver has not released, by a load of the shared
     /// position: can be stale when it returns. What is committed but not flushed counts.
     pub fn len(&self) -> usize {
         let hot = &self.inner.hot;
@@ -381,9 +381,9 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn put(&mut self, type_id: u32, tag: u64, payload: &[u8], patience: Patience) -> Result<()> {
+    fn put(&mut self, type_id: u32, tag: u64, payload: &[u8], wait_limit: WaitLimit) -> Result<()> {
         user_type_id(type_id)?;
-        let to = self.reserve_raw(payload.len(), patience)?;
+        let to = self.reserve_raw(payload.len(), wait_limit)?;
         // SAFETY: `to` has room for `payload.len()` bytes that no one else reads or writes before commit; `payload`
         // cannot overlap them, as nothing hands out a `&[u8]` into unreserved space. `to` was reserved last.
         unsafe {
@@ -393,15 +393,15 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn slot(&mut self, len: usize, patience: Patience) -> Result<Slot<'_>> {
-        let data = self.reserve_raw(len, patience)?;
+    fn slot(&mut self, len: usize, wait_limit: WaitLimit) -> Result<Slot<'_>> {
+        let data = self.reserve_raw(len, wait_limit)?;
         Ok(Slot { sender: self, data, len, type_id: 0, tag: 0 })
     }
 
-    /// The slot's payload; without patience, no wait.
+    /// The slot's payload; with `WaitLimit::None` it does not wait.
     #[inline(always)]
-    pub(crate) fn reserve_raw(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
-        self.inner.reserve(len, patience)
+    pub(crate) fn reserve_raw(&mut self, len: usize, wait_limit: WaitLimit) -> Result<*mut u8> {
+        self.inner.reserve(len, wait_limit)
     }
 
     /// Makes `len` bytes from `to` a message.
@@ -418,7 +418,8 @@ impl Sender {
         flush: bool,
     ) -> Result<()> {
         // SAFETY: the caller vouches for `to` and `len`.
-        unsafe { self.inner.hot.frame(to, len as u64, type_id, tag, flush) }.map_err(|kind| self.inner.says(fail(kind)))
+        unsafe { self.inner.hot.frame(to, len as u64, type_id, tag, flush) }
+            .map_err(|kind| self.inner.with_name(fail(kind)))
     }
 
     fn block(&self) -> &crate::layout::RingBlock {
@@ -437,51 +438,51 @@ impl Sender {
 }
 
 impl Inner {
-    /// The slot's payload; without patience, no wait.
+    /// The slot's payload; with `WaitLimit::None` it does not wait.
     #[inline(always)]
-    pub(super) fn reserve(&mut self, len: usize, patience: Patience) -> Result<*mut u8> {
+    pub(super) fn reserve(&mut self, len: usize, wait_limit: WaitLimit) -> Result<*mut u8> {
         loop {
             match self.hot.try_reserve(len as u64) {
                 Ok(to) => return Ok(to),
-                Err(kind) => self.reserve_slow(len, patience, kind)?,
+                Err(kind) => self.reserve_slow(len, wait_limit, kind)?,
             }
         }
     }
 
     /// [`reserve`](Self::reserve) of one of several messages that share a time: `deadline` is set at the first wait.
-    fn reserve_until(&mut self, len: usize, patience: Patience, deadline: &mut Option<Deadline>) -> Result<*mut u8> {
+    fn reserve_until(&mut self, len: usize, wait_limit: WaitLimit, deadline: &mut Option<Deadline>) -> Result<*mut u8> {
         loop {
             match self.hot.try_reserve(len as u64) {
                 Ok(to) => return Ok(to),
                 Err(ErrorKind::Full) => {
-                    let deadline = *deadline.get_or_insert_with(|| patience.deadline().unwrap_or(Deadline::NEVER));
-                    self.wait_for_room(len as u64, Some(deadline)).map_err(|e| self.says(e))?;
+                    let deadline = *deadline.get_or_insert_with(|| wait_limit.deadline().unwrap_or(Deadline::NEVER));
+                    self.wait_for_room(len as u64, Some(deadline)).map_err(|e| self.with_name(e))?;
                 }
-                Err(kind) => self.reserve_slow(len, Patience::None, kind)?,
+                Err(kind) => self.reserve_slow(len, WaitLimit::None, kind)?,
             }
         }
     }
 
     /// What this handle is dead of, if anything.
     pub(super) fn check(&self) -> Result<()> {
-        self.hot.check().map_err(|kind| self.says(fail(kind)))
+        self.hot.check().map_err(|kind| self.with_name(fail(kind)))
     }
 
     /// The error with the ring's name, where it is about the ring's state.
     #[cold]
-    pub(super) fn says(&self, e: Error) -> Error {
+    pub(super) fn with_name(&self, e: Error) -> Error {
         e.of(&self.attachment.origin)
     }
 
     /// Gives `Ok` once there is room; why it returns no address: see `Inner::recv` of the receiver.
     #[cold]
     #[inline(never)]
-    fn reserve_slow(&mut self, len: usize, patience: Patience, kind: ErrorKind) -> Result<()> {
-        let outcome = match (kind, patience.deadline()) {
+    fn reserve_slow(&mut self, len: usize, wait_limit: WaitLimit, kind: ErrorKind) -> Result<()> {
+        let outcome = match (kind, wait_limit.deadline()) {
             (ErrorKind::Full, Some(deadline)) => self.wait_for_room(len as u64, Some(deadline)),
             (ErrorKind::Full, None) => {
                 self.wait_for_room(len as u64, None)?;
-                // It was armed after the look that found no room. Room that has come since is a success, and else
+                // It was armed after the check that found no room. Room that has come since is a success, and else
                 // this is the answer.
                 self.hot.try_reserve(len as u64).map(|_| ()).map_err(fail)
             }
@@ -495,10 +496,10 @@ impl Inner {
             )),
             (kind, _) => Err(fail(kind)),
         };
-        outcome.map_err(|e| self.says(e))
+        outcome.map_err(|e| self.with_name(e))
     }
 
-    /// Blocks until a payload of `len` bytes fits. Without a deadline it only looks whether the receiver is gone (the
+    /// Blocks until a payload of `len` bytes fits. Without a deadline it only checks whether the receiver is gone (the
     /// closed flag every time, a system call for its life every 100 ms) and arms the readiness descriptor.
     fn wait_for_room(&mut self, len: u64, deadline: Option<Deadline>) -> Result<()> {
         let Self { hot, waiting, attachment, gone, .. } = self;
@@ -511,9 +512,9 @@ impl Inner {
             Some(deadline) => waiting.until(mine, peer, deadline, ready, ended),
             None if waiting.readiness.is_some() => waiting.rearm(mine, peer, ready, ended, false).map(|_| ()),
             None => {
-                let look_at_peer = waiting.is_time_to_look();
+                let check_peer = waiting.is_time_to_check_peer();
                 let (mut ready, mut ended) = (ready, ended);
-                waiting.decide(&mut ready, &mut ended, look_at_peer).map(|_| ())
+                waiting.decide(&mut ready, &mut ended, check_peer).map(|_| ())
             }
         };
         if let Err(end) = &outcome

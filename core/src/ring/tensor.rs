@@ -2,7 +2,7 @@
 
 use super::{Message, MessageView, Sender};
 use crate::tensor::{self, Dtype, Element, Plan, TYPE_ID, Tensor};
-use crate::wait::Patience;
+use crate::wait::WaitLimit;
 use crate::{Error, ErrorKind, Result};
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -113,22 +113,22 @@ impl Sender {
     /// `TooLarge` if [`Plan::room`] is more than [`max_message_len`](Self::max_message_len). The others of
     /// [`send`](Self::send).
     pub fn send_tensor(&mut self, dtype: Dtype, shape: &[u64], data: &[u8]) -> Result<()> {
-        self.put_tensor(dtype, shape, 0, data, Patience::Forever)
+        self.put_tensor(dtype, shape, 0, data, WaitLimit::Forever)
     }
 
     /// [`send_tensor`](Self::send_tensor) with a tag.
     pub fn send_tensor_tagged(&mut self, dtype: Dtype, shape: &[u64], tag: u64, data: &[u8]) -> Result<()> {
-        self.put_tensor(dtype, shape, tag, data, Patience::Forever)
+        self.put_tensor(dtype, shape, tag, data, WaitLimit::Forever)
     }
 
     /// [`send_tensor`](Self::send_tensor) that does not wait: `Full` if there is no room now.
     pub fn try_send_tensor(&mut self, dtype: Dtype, shape: &[u64], data: &[u8]) -> Result<()> {
-        self.put_tensor(dtype, shape, 0, data, Patience::None)
+        self.put_tensor(dtype, shape, 0, data, WaitLimit::None)
     }
 
     /// [`send_tensor`](Self::send_tensor) that waits for at most `timeout`, then gives `TimedOut`.
     pub fn send_tensor_timeout(&mut self, dtype: Dtype, shape: &[u64], data: &[u8], timeout: Duration) -> Result<()> {
-        self.put_tensor(dtype, shape, 0, data, Patience::For(timeout))
+        self.put_tensor(dtype, shape, 0, data, WaitLimit::For(timeout))
     }
 
     /// Reserves room for a tensor whose elements are written in place, waiting as long as it takes.
@@ -136,37 +136,37 @@ impl Sender {
     /// # Errors
     /// As for [`send_tensor`](Self::send_tensor).
     pub fn reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_>> {
-        self.tensor_slot(dtype, shape, Patience::Forever)
+        self.tensor_slot(dtype, shape, WaitLimit::Forever)
     }
 
     /// [`reserve_tensor`](Self::reserve_tensor) that does not wait: `Full` if there is no room now.
     pub fn try_reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_>> {
-        self.tensor_slot(dtype, shape, Patience::None)
+        self.tensor_slot(dtype, shape, WaitLimit::None)
     }
 
     /// [`reserve_tensor`](Self::reserve_tensor) that waits for at most `timeout`, then gives `TimedOut`.
     pub fn reserve_tensor_timeout(&mut self, dtype: Dtype, shape: &[u64], timeout: Duration) -> Result<TensorSlot<'_>> {
-        self.tensor_slot(dtype, shape, Patience::For(timeout))
+        self.tensor_slot(dtype, shape, WaitLimit::For(timeout))
     }
 
-    fn put_tensor(&mut self, dtype: Dtype, shape: &[u64], tag: u64, data: &[u8], patience: Patience) -> Result<()> {
+    fn put_tensor(&mut self, dtype: Dtype, shape: &[u64], tag: u64, data: &[u8], wait_limit: WaitLimit) -> Result<()> {
         let plan = Plan::new(dtype, shape)?;
         if data.len() != plan.nbytes() {
             let text = format!("{} bytes for {dtype} of the shape {shape:?}: that is {}", data.len(), plan.nbytes());
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
-        let mut slot = self.room_for(plan, patience)?.with_tag(tag);
+        let mut slot = self.room_for(plan, wait_limit)?.with_tag(tag);
         slot.copy_from_slice(data);
         slot.commit()
     }
 
-    fn tensor_slot(&mut self, dtype: Dtype, shape: &[u64], patience: Patience) -> Result<TensorSlot<'_>> {
-        self.room_for(Plan::new(dtype, shape)?, patience)
+    fn tensor_slot(&mut self, dtype: Dtype, shape: &[u64], wait_limit: WaitLimit) -> Result<TensorSlot<'_>> {
+        self.room_for(Plan::new(dtype, shape)?, wait_limit)
     }
 
-    fn room_for(&mut self, plan: Plan, patience: Patience) -> Result<TensorSlot<'_>> {
+    fn room_for(&mut self, plan: Plan, wait_limit: WaitLimit) -> Result<TensorSlot<'_>> {
         let room = plan.room();
-        let payload = self.reserve_raw(room, patience)?;
+        let payload = self.reserve_raw(room, wait_limit)?;
         let offset = plan.place(payload.addr());
         // SAFETY: `room` bytes were reserved there: mapped, never uninitialised, and ours alone until commit.
         plan.write_header(unsafe { std::slice::from_raw_parts_mut(payload, room) }, offset);

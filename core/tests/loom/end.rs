@@ -113,10 +113,10 @@ fn without_the_epoch_after_the_socket_a_close_is_taken_for_a_death() {
 
 #[test]
 fn without_the_second_look_the_last_message_is_lost() {
-    fails_without(&[Step::SecondLook], EARLY, Some(3), || close(false));
-    fails_without(&[Step::SecondLook], EARLY, Some(3), || close(true));
-    fails_without(&[Step::SecondLook], EARLY, Some(3), close_seen_by_polling);
-    fails_without(&[Step::SecondLook], EARLY, Some(3), || death(true));
+    fails_without(&[Step::CheckAfterEnd], EARLY, Some(3), || close(false));
+    fails_without(&[Step::CheckAfterEnd], EARLY, Some(3), || close(true));
+    fails_without(&[Step::CheckAfterEnd], EARLY, Some(3), close_seen_by_polling);
+    fails_without(&[Step::CheckAfterEnd], EARLY, Some(3), || death(true));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn without_release_a_payload_is_a_race() {
 
 #[test]
 fn without_acquire_a_payload_is_a_race() {
-    fails_without(&[Step::Look], RACE, Some(3), || pass(true));
+    fails_without(&[Step::AcquirePosition], RACE, Some(3), || pass(true));
 }
 
 /// What is committed unflushed is seen after the flush, all of it.

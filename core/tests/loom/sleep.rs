@@ -149,7 +149,7 @@ fn a_sender_turns_plain_while_membarrier_stops_working() {
 
 #[test]
 fn without_the_fence_after_turning_plain_a_wake_up_is_lost() {
-    fails_without(&[Step::PlainFence], LOST, Some(3), || receiver_attaches(PLAIN, true));
+    fails_without(&[Step::FenceFreeFence], LOST, Some(3), || receiver_attaches(PLAIN, true));
 }
 
 /// The sender is plain already when the receiver finds that it cannot membarrier any more.
@@ -178,7 +178,7 @@ fn a_sleeper_that_loses_membarrier_sleeps_in_short_rounds() {
 
 #[test]
 fn without_short_rounds_a_wake_up_of_a_sleeper_that_lost_membarrier_is_lost() {
-    fails_without(&[Step::ShortRounds], LOST, Some(3), membarrier_stops_working);
+    fails_without(&[Step::ShortIntervals], LOST, Some(3), membarrier_stops_working);
 }
 
 /// A successor that cannot membarrier takes over from a receiver that could, while the sender is plain.
@@ -208,7 +208,7 @@ fn a_successor_without_membarrier_is_woken_by_a_plain_sender() {
 
 #[test]
 fn without_short_rounds_the_wake_up_of_a_successor_is_lost() {
-    fails_without(&[Step::ShortRounds], LOST, Some(3), successor_without_membarrier);
+    fails_without(&[Step::ShortIntervals], LOST, Some(3), successor_without_membarrier);
 }
 
 /// A sender waits for room for two frames; the first one that is given back wakes it too early.

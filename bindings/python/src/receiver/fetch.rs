@@ -4,10 +4,10 @@ use super::Receiver;
 use crate::args::Timeout;
 use crate::errors::{OrRaise, error, raise};
 use crate::handle::Using;
-use crate::patience::{round_of, wait};
+use crate::waiting::{poll_interval, wait};
 use pyo3::prelude::*;
 use ramway::ring::consumer::Frame;
-use ramway::ring::raw::Patience;
+use ramway::ring::raw::WaitLimit;
 use ramway::{ErrorKind, WaitPolicy};
 
 impl Receiver {
@@ -44,7 +44,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn try_fetch(&self, py: Python<'_>) -> PyResult<Option<(Frame, u64)>> {
         let mut core = self.enter(py)?;
-        let frame = match core.raw().recv_more(Patience::None) {
+        let frame = match core.raw().recv_more(WaitLimit::None) {
             Ok(frame) => frame,
             Err(e) if e.kind() == ErrorKind::Empty => {
                 self.nothing_there(&mut core);
@@ -124,9 +124,9 @@ impl Receiver {
         self.nothing_there(core);
         // Messages that other threads give back meanwhile are settled between two rounds.
         let round = if self.lent.with(|lent| lent.is_empty()) {
-            round_of(self.policy.get())
+            poll_interval(self.policy.get())
         } else {
-            round_of(WaitPolicy::Spin)
+            poll_interval(WaitPolicy::Spin)
         };
         let end = std::cell::RefCell::new(core);
         let attempt = Shared(&end);
@@ -134,7 +134,7 @@ impl Receiver {
             py,
             timeout,
             round,
-            move |patience| attempt.get().borrow_mut().raw().recv_more(patience).map(Lending),
+            move |wait_limit| attempt.get().borrow_mut().raw().recv_more(wait_limit).map(Lending),
             |py| {
                 self.core.check_open(py)?;
                 self.check_stuck(py, &mut end.borrow_mut())

@@ -18,7 +18,7 @@ static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
 /// Whether this process is registered *and* a real barrier succeeded, not merely that the kernel lists the command
 /// (a seccomp filter may forbid it). The first call of a process with threads may take up to 12 ms.
 /// `RAMWAY_MEMBARRIER=0` in the environment switches it off.
-pub(crate) fn can() -> bool {
+pub(crate) fn is_available() -> bool {
     // Relaxed, here and below: two threads that ask at once both register, which is harmless.
     match STATE.load(Ordering::Relaxed) {
         UNKNOWN => {

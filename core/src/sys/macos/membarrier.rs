@@ -1,7 +1,7 @@
 //! macOS has no membarrier: this side always fences, and says so by leaving `can` unset.
 
 /// Never.
-pub(crate) fn can() -> bool {
+pub(crate) fn is_available() -> bool {
     false
 }
 

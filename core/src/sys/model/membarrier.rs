@@ -8,7 +8,7 @@ use super::kernel::{KERNEL, cpu};
 use loom::sync::atomic::fence;
 use std::sync::atomic::Ordering;
 
-pub(crate) fn can() -> bool {
+pub(crate) fn is_available() -> bool {
     true
 }
 

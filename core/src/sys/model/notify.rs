@@ -5,7 +5,7 @@
 mod word;
 
 use crate::sync::AtomicU32;
-use crate::wait::ROUND;
+use crate::wait::POLL_INTERVAL;
 
 /// The word, and the calls that a region makes of it.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Notifications {
     /// As `Region::wait_since` without a deadline.
     pub fn wait_since(&self, known: u32) -> u32 {
         loop {
-            if let Some(count) = word::round(&self.0, known, ROUND) {
+            if let Some(count) = word::round(&self.0, known, POLL_INTERVAL) {
                 return count;
             }
         }

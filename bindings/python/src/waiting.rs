@@ -3,7 +3,7 @@
 use crate::args::Timeout;
 use crate::errors::{error, raise};
 use pyo3::prelude::*;
-use ramway::ring::raw::Patience;
+use ramway::ring::raw::WaitLimit;
 use ramway::{ErrorKind, WaitPolicy};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ pub(crate) const LOOKS: u32 = 80;
 
 /// The longest wait between two looks at the signals. A sleep ends at a signal at once (`Interrupted`); only a signal
 /// that another thread was given is seen no earlier.
-pub(crate) const ROUND: Duration = Duration::from_millis(100);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The same for a wait that never sleeps, and so is not interrupted either.
-const SPIN_ROUND: Duration = Duration::from_millis(10);
+const SPIN_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The round for a handle that waits like this.
-pub(crate) fn round_of(policy: WaitPolicy) -> Duration {
-    if policy == WaitPolicy::Spin { SPIN_ROUND } else { ROUND }
+pub(crate) fn poll_interval(policy: WaitPolicy) -> Duration {
+    if policy == WaitPolicy::Spin { SPIN_INTERVAL } else { POLL_INTERVAL }
 }
 
-/// A patience of [`wait`]'s, for calls of the core that take a length of time.
-pub(crate) fn limit(patience: Patience) -> Duration {
-    match patience {
-        Patience::None => Duration::ZERO,
-        Patience::For(limit) => limit,
-        Patience::Forever => Duration::MAX,
+/// A wait limit of [`wait`], for calls of the core that take a length of time.
+pub(crate) fn limit(wait_limit: WaitLimit) -> Duration {
+    match wait_limit {
+        WaitLimit::None => Duration::ZERO,
+        WaitLimit::For(limit) => limit,
+        WaitLimit::Forever => Duration::MAX,
     }
 }
 
@@ -41,24 +41,24 @@ pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     timeout: Timeout,
     round: Duration,
-    mut attempt: impl FnMut(Patience) -> ramway::Result<T> + Send,
+    mut attempt: impl FnMut(WaitLimit) -> ramway::Result<T> + Send,
     mut between: impl FnMut(Python<'_>) -> PyResult<()>,
 ) -> PyResult<T> {
     let deadline = timeout.0.and_then(|timeout| Instant::now().checked_add(timeout));
     loop {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        let patience = match left {
-            Some(left) if left.is_zero() => Patience::None,
-            Some(left) => Patience::For(left.min(round)),
-            None => Patience::For(round),
+        let wait_limit = match left {
+            Some(left) if left.is_zero() => WaitLimit::None,
+            Some(left) => WaitLimit::For(left.min(round)),
+            None => WaitLimit::For(round),
         };
-        match py.detach(|| attempt(patience)) {
+        match py.detach(|| attempt(wait_limit)) {
             Ok(value) => return Ok(value),
             Err(e) => match e.kind() {
                 ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::Full | ErrorKind::Empty => {
                     py.check_signals()?;
                     between(py)?;
-                    if patience == Patience::None {
+                    if wait_limit == WaitLimit::None {
                         return Err(error(py, ErrorKind::TimedOut, "the time was up"));
                     }
                 }
