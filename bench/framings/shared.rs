@@ -141,7 +141,7 @@ pub fn die_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// Else the parent would spin for ever; the child has said why on stderr.
+/// Else the parent would spin forever; the child has said why on stderr.
 pub fn exit_if_a_child_dies(on: bool) {
     extern "C" fn exit(_: libc::c_int) {
         // SAFETY: _exit is async-signal-safe.

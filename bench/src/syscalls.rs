@@ -1,6 +1,6 @@
 //! How many system calls an operation costs, counted from outside: both processes are traced for a burst.
 //!
-//! The tracer is a thread of its own. Whatever happens to it, its end lets go of what it traced: no process stays stopped.
+//! The tracer is a thread of its own. Whatever happens to it, its end releases what it traced: no process stays stopped.
 
 use crate::Result;
 use std::collections::HashMap;

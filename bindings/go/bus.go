@@ -38,7 +38,7 @@ func (b *Bus) Receiver() *Receiver { return b.receiver }
 // Send is [Sender.Send]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) Send(ctx context.Context, typeID uint32, data []byte) error {
 	if b.sender == nil {
-		return b.missingDirection("to")
+		return b.missingDirection("receive-only")
 	}
 	return b.sender.Send(ctx, typeID, data)
 }
@@ -46,7 +46,7 @@ func (b *Bus) Send(ctx context.Context, typeID uint32, data []byte) error {
 // SendTagged is [Sender.SendTagged]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) SendTagged(ctx context.Context, typeID uint32, tag uint64, data []byte) error {
 	if b.sender == nil {
-		return b.missingDirection("to")
+		return b.missingDirection("receive-only")
 	}
 	return b.sender.SendTagged(ctx, typeID, tag, data)
 }
@@ -54,7 +54,7 @@ func (b *Bus) SendTagged(ctx context.Context, typeID uint32, tag uint64, data []
 // TrySendTagged is [Sender.TrySendTagged]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) TrySendTagged(typeID uint32, tag uint64, data []byte) error {
 	if b.sender == nil {
-		return b.missingDirection("to")
+		return b.missingDirection("receive-only")
 	}
 	return b.sender.TrySendTagged(typeID, tag, data)
 }
@@ -62,7 +62,7 @@ func (b *Bus) TrySendTagged(typeID uint32, tag uint64, data []byte) error {
 // Reserve is [Sender.Reserve]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) Reserve(ctx context.Context, n int) (Slot, error) {
 	if b.sender == nil {
-		return Slot{}, b.missingDirection("to")
+		return Slot{}, b.missingDirection("receive-only")
 	}
 	return b.sender.Reserve(ctx, n)
 }
@@ -70,7 +70,7 @@ func (b *Bus) Reserve(ctx context.Context, n int) (Slot, error) {
 // TrySend is [Sender.TrySend]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) TrySend(typeID uint32, data []byte) error {
 	if b.sender == nil {
-		return b.missingDirection("to")
+		return b.missingDirection("receive-only")
 	}
 	return b.sender.TrySend(typeID, data)
 }
@@ -78,7 +78,7 @@ func (b *Bus) TrySend(typeID uint32, data []byte) error {
 // Recv is [Receiver.Recv]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) Recv(ctx context.Context) (Message, error) {
 	if b.receiver == nil {
-		return Message{}, b.missingDirection("from")
+		return Message{}, b.missingDirection("send-only")
 	}
 	return b.receiver.Recv(ctx)
 }
@@ -86,7 +86,7 @@ func (b *Bus) Recv(ctx context.Context) (Message, error) {
 // TryRecv is [Receiver.TryRecv]. ErrUnsupported if this direction has no capacity.
 func (b *Bus) TryRecv() (Message, error) {
 	if b.receiver == nil {
-		return Message{}, b.missingDirection("from")
+		return Message{}, b.missingDirection("send-only")
 	}
 	return b.receiver.TryRecv()
 }
@@ -94,7 +94,7 @@ func (b *Bus) TryRecv() (Message, error) {
 // RecvInto is [Receiver.RecvInto], the one for a peer that is not trusted. ErrUnsupported if this direction has no capacity.
 func (b *Bus) RecvInto(ctx context.Context, dst []byte) (Meta, error) {
 	if b.receiver == nil {
-		return Meta{}, b.missingDirection("from")
+		return Meta{}, b.missingDirection("send-only")
 	}
 	return b.receiver.RecvInto(ctx, dst)
 }
@@ -110,7 +110,7 @@ func (b *Bus) All(ctx context.Context) iter.Seq[Message] {
 // Err is [Receiver.Err]: what ended the last loop over [Bus.All], nil after the peer's orderly close.
 func (b *Bus) Err() error {
 	if b.receiver == nil {
-		return b.missingDirection("from")
+		return b.missingDirection("send-only")
 	}
 	return b.receiver.Err()
 }
@@ -139,7 +139,7 @@ func (b *Bus) Close() error {
 	return errors.Join(sent, received)
 }
 
-func (b *Bus) missingDirection(which string) error {
+func (b *Bus) missingDirection(ways string) error {
 	return &Error{Kind: Unsupported, Op: "the bus", Name: b.name,
-		Text: "it has no direction " + which + " the peer: the listener gave it a capacity of 0"}
+		Text: "the bus is " + ways + ": the listener gave the other direction a capacity of 0"}
 }

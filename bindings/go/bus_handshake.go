@@ -62,7 +62,7 @@ func encodeHandshake(t handshakeType, status Kind, size uint64) [handshakeSize]b
 }
 
 // decodeHandshake reads a message that must be of this type and gives its status and size. A REFUSE in WELCOME's
-// place is the error that it carries, whatever its version: the fields up to the status stay where they are for ever.
+// place is the error that it carries, whatever its version: the fields up to the status stay where they are forever.
 func decodeHandshake(b *[handshakeSize]byte, expected handshakeType) (status uint32, size uint64, err error) {
 	le := binary.LittleEndian
 	if string(b[:8]) != handshakeMagic {

@@ -76,7 +76,7 @@ func checkBus(memory int, size uint64) (*header, error) {
 	case err != nil:
 		return nil, osError(err, "looking at the memory sent")
 	case real < int64(headerLen()) || uint64(real) != size:
-		return nil, failf(Corrupt, "the memory sent has %d bytes, announced were %d", real, size)
+		return nil, failf(Corrupt, "the memory received has %d bytes, WELCOME announced %d", real, size)
 	}
 	page, err := mapHeader(memory, false)
 	if err != nil {

@@ -205,7 +205,7 @@ func (p *place) missed(absent bool) (*Error, error) {
 	lives, known := listenerLives(p.dir.dir, p.segmentFile)
 	switch {
 	case lives && known:
-		return failf(TimedOut, "the listener of %s lives, but it does not listen", path), nil
+		return failf(TimedOut, "the listener of %s is alive but not accepting", path), nil
 	case absent:
 		return failf(NotFound, "no listener made the socket %s: start it, or check the name and RAMWAY_DIR", path), nil
 	}

@@ -17,7 +17,7 @@ type endpoint struct {
 	fenceFree bool
 	// membarrierCapable: this process is registered with membarrier, and it worked.
 	membarrierCapable bool
-	// final: an ending is for ever (bus, pair). On a named ring a successor may attach.
+	// final: an ending is forever (bus, pair). On a named ring a successor may attach.
 	final bool
 	// peerFlags are the peer's flags as last acted upon.
 	peerFlags uint32

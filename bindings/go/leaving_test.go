@@ -216,7 +216,7 @@ func TestLivenessIsTheLock(t *testing.T) {
 		t.Fatal("stopped is not dead")
 	}
 	p.kill()
-	eventually(t, "the kernel lets go of the lock", func() bool { return !rx.link.peerAlive(consumer) })
+	eventually(t, "the kernel releases the lock", func() bool { return !rx.link.peerAlive(consumer) })
 	if rx.link.final() {
 		t.Fatal("on a named ring a successor may attach")
 	}

@@ -32,7 +32,7 @@ type regionWatch struct {
 	count uint32
 	// checkedAt is when this handle last asked whether the name is still there.
 	checkedAt time.Time
-	// gone is for ever: a file that lost its name gets none again.
+	// gone is forever: a file that lost its name gets none again.
 	gone    bool
 	changed chan struct{}
 }

@@ -140,7 +140,7 @@ type unnamedLink struct{ namedLink }
 // vanished: it has no name, and needs none for a successor.
 func (l *unnamedLink) vanished() bool { return false }
 
-// close lets go of the locks with their description. Nothing is to be removed: the kernel frees the memory with the last
+// close releases the locks with their description. Nothing is to be removed: the kernel frees the memory with the last
 // descriptor and mapping.
 func (l *unnamedLink) close() error {
 	sys.Unlock(l.lock, l.roleByte)

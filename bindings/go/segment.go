@@ -53,7 +53,7 @@ func (h how) verb() string {
 	return "opening or creating"
 }
 
-// link tells one side that the other one lives, and lets go of the segment at the end. No method may be called after
+// link tells one side that the other one lives, and releases the segment at the end. No method may be called after
 // close; the others may be called from several goroutines at once.
 type link interface {
 	// peerAlive says whether the other role is held by somebody alive. A question for the slow path: it is one system
@@ -61,7 +61,7 @@ type link interface {
 	peerAlive(me role) bool
 	// vanished says whether a named segment has lost its name, so that no successor can ever attach. One system call.
 	vanished() bool
-	// final says whether Closed and PeerDead are for ever; on a named ring a successor may attach.
+	// final says whether Closed and PeerDead are forever; on a named ring a successor may attach.
 	final() bool
 	// close lets the role go and closes the descriptors; on a named segment the last one out removes the name if nothing
 	// is undelivered. To be called once, after the closed flag is set, the peer is woken and all is unmapped.

@@ -608,14 +608,14 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * One sentence for a status number, in English, for ever valid. Never null: an unknown number says that it is one.
+ * One sentence for a status number, in English, forever valid. Never null: an unknown number says that it is one.
  *
  * Any thread.
  */
 const char *ramway_strerror(int status);
 
 /**
- * The name of a status number as the documentation spells it, `"PeerDead"` for example, for ever valid. Never null.
+ * The name of a status number as the documentation spells it, `"PeerDead"` for example, forever valid. Never null.
  *
  * Any thread.
  */
@@ -1370,7 +1370,7 @@ enum ramway_status ramway_inline_after_publish(struct ramway_sender *sender);
 enum ramway_status ramway_inline_after_release(struct ramway_receiver *receiver);
 
 /**
- * The library's version, `"0.1.0"` for example, for ever valid.
+ * The library's version, `"0.1.0"` for example, forever valid.
  */
 const char *ramway_version(void);
 

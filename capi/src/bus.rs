@@ -289,7 +289,7 @@ pub unsafe extern "C" fn ramway_bus_sender(bus: *const ramway_bus) -> *mut ramwa
     guard_value(null_mut(), || {
         // SAFETY: the caller's.
         let sender = unsafe { BusHandle::from(bus) }?.sender;
-        if sender.is_null() { Err(missing("to")) } else { Ok(sender) }
+        if sender.is_null() { Err(missing("receive-only")) } else { Ok(sender) }
     })
 }
 
@@ -299,12 +299,12 @@ pub unsafe extern "C" fn ramway_bus_receiver(bus: *const ramway_bus) -> *mut ram
     guard_value(null_mut(), || {
         // SAFETY: the caller's.
         let receiver = unsafe { BusHandle::from(bus) }?.receiver;
-        if receiver.is_null() { Err(missing("from")) } else { Ok(receiver) }
+        if receiver.is_null() { Err(missing("send-only")) } else { Ok(receiver) }
     })
 }
 
-fn missing(which: &str) -> Failure {
-    Failure::Own(ramway_status::RAMWAY_UNSUPPORTED, format!("this bus has no direction {which} the peer"))
+fn missing(ways: &str) -> Failure {
+    Failure::Own(ramway_status::RAMWAY_UNSUPPORTED, format!("this bus is {ways}"))
 }
 
 /// Frees the bus and gives its two ends, each to be closed by itself: null for a direction that does not exist. The

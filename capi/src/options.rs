@@ -224,7 +224,7 @@ fn negative(timeout_ns: i64) -> Failure {
     invalid(format!("a time-out of {timeout_ns} ns: RAMWAY_FOREVER is the one that is negative; 0 does not wait"))
 }
 
-/// A time-out of a call that has no other way not to wait: `None` is for ever.
+/// A time-out of a call that has no other way not to wait: `None` is forever.
 pub(crate) fn limit(timeout_ns: i64) -> Outcome<Option<Duration>> {
     match timeout_ns {
         RAMWAY_FOREVER => Ok(None),
@@ -233,7 +233,7 @@ pub(crate) fn limit(timeout_ns: i64) -> Outcome<Option<Duration>> {
     }
 }
 
-/// A time-out where "for ever" has to be a duration too.
+/// A time-out where "forever" has to be a duration too.
 pub(crate) fn duration(timeout_ns: i64) -> Outcome<Duration> {
     Ok(limit(timeout_ns)?.unwrap_or(Duration::MAX))
 }

@@ -199,7 +199,7 @@ pub(crate) unsafe fn give<T>(out: *mut *mut T, make: impl FnOnce() -> Outcome<*m
     Ok(())
 }
 
-/// One sentence for a status number, in English, for ever valid. Never null: an unknown number says that it is one.
+/// One sentence for a status number, in English, forever valid. Never null: an unknown number says that it is one.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]
@@ -207,7 +207,7 @@ pub extern "C" fn ramway_strerror(status: c_int) -> *const c_char {
     text_of(status).as_ptr()
 }
 
-/// The name of a status number as the documentation spells it, `"PeerDead"` for example, for ever valid. Never null.
+/// The name of a status number as the documentation spells it, `"PeerDead"` for example, forever valid. Never null.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]

@@ -309,7 +309,7 @@ fn lost(sender: &Sender, past: Option<u32>, name: &str) -> Outcome {
         return Ok(());
     }
     let left = size(sender.len() as u64);
-    // It says so before it lets go of its role.
+    // It says so before it releases its role.
     let closed = survey::inspect(name).is_ok_and(|segment| {
         segment.rings[0].as_ref().is_some_and(|ring| ring.consumer.flags & ramway::layout::ROLE_CLOSED != 0)
     });

@@ -316,7 +316,7 @@ fn rounds_of_streams_keep_apart() {
     let place = Place::new();
     let mut before: Option<Child> = None;
     for round in 0..40 {
-        // The receiver may meet the ring while the sender of the last round is still letting go of it: the end that
+        // The receiver may meet the ring while the sender of the last round is still releasing it: the end that
         // it left is not this receiver's.
         let receiver = place.ramway(["recv", "box"]).spawn().unwrap();
         if let Some(sender) = before.take() {

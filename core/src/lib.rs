@@ -36,7 +36,7 @@
 //!   released when it was killed, its successor receives again.
 //! - A call named `try_…` never waits, one named `…_timeout` waits for at most that long, measured on a monotonic clock
 //!   from the call, and any other waits as long as it takes. [`WaitPolicy`] says how. A peer that dies ends the wait
-//!   within 200 ms of the kernel letting go of it; a stopped or slow one is alive.
+//!   within 200 ms of the kernel releasing it; a stopped or slow one is alive.
 //! - Handles may move between threads. A [`Sender`] or [`Receiver`] is used by one at a time, a [`Region`] or
 //!   [`Listener`] may be shared.
 //! - In a child made by `fork` every call on an inherited handle is [`ErrorKind::Detached`], and dropping it changes

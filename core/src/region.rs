@@ -62,7 +62,7 @@ pub struct Region {
     /// The descriptor for event loops, once it was asked for. Goes before the locks that it looks at.
     readiness: OnceLock<Readiness>,
     fork: fork::Entry,
-    /// Last: it lets go of the name.
+    /// Last: it releases the name.
     link: Link,
 }
 

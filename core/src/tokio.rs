@@ -32,7 +32,7 @@ use crate::ring::raw::WaitLimit;
 use crate::tensor::{Dtype, Plan};
 use crate::{Batch, Message, Meta, OwnedMessage, Readiness, Receiver, Region, Sender, Slot, TensorSlot};
 
-/// A readiness descriptor that stays its handle's. Goes before the handle does: tokio lets go of it by its number.
+/// A readiness descriptor that stays its handle's. Goes before the handle does: tokio releases it by its number.
 #[derive(Debug)]
 struct Fd(RawFd);
 

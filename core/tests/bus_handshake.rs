@@ -397,7 +397,7 @@ fn misbehave_as_listener(socket: &UnixStream, what: &str) -> (ErrorKind, bool, &
         }
         "listener_announces_another_size" => {
             raw::send_with(socket, &raw::message(WELCOME, 0, u64::MAX), &[good.as_fd()]);
-            (Corrupt, true, "announced were")
+            (Corrupt, true, "WELCOME announced")
         }
         "listener_sends_memory_without_a_header" => {
             with_header(vec![0; 4096]);

@@ -94,7 +94,7 @@ def main() -> None:
             day = np.frombuffer(last.tobytes(), DAY)[0]
             if last.type_id != SHUTDOWN or (day["quotes"], day["volume"]) != (strategy.quotes, strategy.volume):
                 sys.exit("the book's figures are others")
-        # The end of the stream is received like a message: it is what lets go of the ring's name.
+        # The end of the stream is received like a message: it is what releases the ring's name.
         for message in rx:
             sys.exit(f"{message} came after the end")
     print(f"{strategy.quotes} quotes in {arrays} arrays and {seconds:.2f} s, {strategy.volume} traded")

@@ -55,7 +55,7 @@ async def follow(rx: ramway.Receiver, market: Market) -> None:
         theirs = np.frombuffer(last.tobytes(), TOTAL)
         if (last.type_id, last.tag) != (SHUTDOWN, market.ticks) or not np.array_equal(theirs, market.totals):
             raise SystemExit("the sender's figures are others")
-    # The end of the stream is received like a message: it is what lets go of the ring's name.
+    # The end of the stream is received like a message: it is what releases the ring's name.
     async for message in rx:
         raise SystemExit(f"{message} came after the end")
 

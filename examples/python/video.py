@@ -23,7 +23,7 @@ FRAME_BYTES = HEIGHT * WIDTH * 3
 
 
 def pictures(clip: str | None) -> Iterator[av.VideoFrame]:
-    """Decoded frames in YUV 4:2:0, for ever."""
+    """Decoded frames in YUV 4:2:0, forever."""
     while clip is not None:
         with av.open(clip) as container:
             for frame in container.decode(video=0):

@@ -17,7 +17,7 @@ fn a_forgotten_buffer_stays_in_use_and_the_pool_goes_on() {
         let mut forgotten = marked(&pool, LEN, 1);
         let place = forgotten.as_mut_ptr();
         forget(forgotten);
-        // SAFETY: nobody gave the memory back, so it is there for ever, and nobody else has it.
+        // SAFETY: nobody gave the memory back, so it is there forever, and nobody else has it.
         unsafe { std::slice::from_raw_parts_mut(place, LEN) }
     };
     forget(marked(&pool, LEN, 9).freeze());

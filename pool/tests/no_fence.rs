@@ -94,7 +94,7 @@ fn caches_that_others_want(refuse: bool) {
     assert_eq!((stats.held_bytes, stats.in_use_bytes), (0, 0), "{stats:?}");
 }
 
-/// One test, because the filter is for the whole process and for ever.
+/// One test, because the filter is for the whole process and forever.
 #[test]
 fn a_fence_that_is_refused_later_loses_nothing() {
     within(Duration::from_secs(60), || {

@@ -58,7 +58,7 @@ fn a_pool_after_a_thousand_others(caches: usize) {
     assert_eq!((pool.stats().threads, pool.stats().hits), (caches, caches as u64));
 }
 
-/// A place for caches is a pool's as long as one of its buffers may come back: for ever, for these. The pools after them
+/// A place for caches is a pool's as long as one of its buffers may come back: forever, for these. The pools after them
 /// have none and work all the same.
 fn pools_after_seventy_that_were_forgotten() {
     for owner in 0..70 {

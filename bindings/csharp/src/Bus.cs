@@ -43,12 +43,12 @@ namespace Ramway
 
         /// <summary>The sending half, with all of its calls. The peer sees a hang-up when both halves are closed.</summary>
         /// <exception cref="RamwayException"><see cref="ErrorKind.Unsupported"/> if <see cref="HasSender"/> is false.</exception>
-        public Sender Sender => _sender ?? throw Missing("to");
+        public Sender Sender => _sender ?? throw Missing("receive-only");
 
         /// <summary>The receiving half, with all of its calls.</summary>
         /// <exception cref="RamwayException"><see cref="ErrorKind.Unsupported"/> if <see cref="HasReceiver"/> is
         /// false.</exception>
-        public Receiver Receiver => _receiver ?? throw Missing("from");
+        public Receiver Receiver => _receiver ?? throw Missing("send-only");
 
         /// <summary>The user that the peer acted as when the connection was made, as the kernel recorded it.</summary>
         public uint PeerUid => _end.Peer.Uid;
@@ -100,7 +100,7 @@ namespace Ramway
         /// </summary>
         /// <param name="name">A name in RAMWAY_DIR, or a path (with a '/').</param>
         /// <param name="options">What the peer gets; null: the defaults.</param>
-        /// <param name="timeout">How long to wait for it; null: for ever.</param>
+        /// <param name="timeout">How long to wait for it; null: forever.</param>
         /// <param name="cancellationToken">Ends it at once.</param>
         /// <exception cref="RamwayException">Those of <see cref="Ramway.Listener.Bind"/> and <see
         /// cref="Ramway.Listener.Accept"/>.</exception>
@@ -122,7 +122,7 @@ namespace Ramway
             _receiver?.Dispose();
         }
 
-        private static RamwayException Missing(string which) => Errors.Fail(ErrorKind.Unsupported,
-            $"this bus has no direction {which} the peer: the listener gave it a capacity of 0");
+        private static RamwayException Missing(string ways) => Errors.Fail(ErrorKind.Unsupported,
+            $"this bus is {ways}: the listener gave the other direction a capacity of 0");
     }
 }

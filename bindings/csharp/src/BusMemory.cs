@@ -44,7 +44,7 @@ namespace Ramway
             }
             if (real < Segment.HeaderLength || (ulong)real != size)
             {
-                throw Errors.Fail(ErrorKind.Corrupt, $"the memory sent has {real} bytes, announced were {size}");
+                throw Errors.Fail(ErrorKind.Corrupt, $"the memory received has {real} bytes, WELCOME announced {size}");
             }
             byte* page = Segment.MapHeader(memory, false);
             byte[] copied = Segment.SnapshotHeader(page);

@@ -10,7 +10,7 @@ namespace Ramway
 
         /// <summary>
         /// How long to wait for a listener that is not there yet, does not accept, or is flooded: 10 s by default; <see
-        /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: for ever.
+        /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: forever.
         /// </summary>
         public TimeSpan Timeout { get; set; } = TimeSpan.FromSeconds(10);
 

@@ -55,7 +55,7 @@ namespace Ramway
 
         /// <summary>
         /// Reads a message that must be of this type, its status and size. A REFUSE in WELCOME's place is the error that it
-        /// carries, whatever its version: the fields up to the status stay where they are for ever.
+        /// carries, whatever its version: the fields up to the status stay where they are forever.
         /// </summary>
         internal static RamwayException? Decode(ReadOnlySpan<byte> from, HandshakeType expected, out uint status, out ulong size)
         {

@@ -45,7 +45,7 @@ namespace Ramway
 
         /// <summary>
         /// How long a connector may take for each message of the handshake before it is refused: 1 s by default; <see
-        /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: for ever. Where 64 handshakes are under way and one more connector
+        /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: forever. Where 64 handshakes are under way and one more connector
         /// comes, the one that has been silent the longest is refused before that.
         /// </summary>
         public TimeSpan HandshakeTimeout { get; set; } = TimeSpan.FromSeconds(1);

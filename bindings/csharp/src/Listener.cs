@@ -112,7 +112,7 @@ namespace Ramway
         }
 
         /// <summary>The next bus, for which it blocks.</summary>
-        /// <param name="timeout">How long to wait; null: for ever.</param>
+        /// <param name="timeout">How long to wait; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">
         /// <see cref="ErrorKind.TimedOut"/>; <see cref="ErrorKind.Detached"/> once the listener is disposed of; <see

@@ -7,7 +7,7 @@ namespace Ramway
     /// <summary>How long a call waits.</summary>
     internal readonly struct Patience
     {
-        /// <summary>For ever.</summary>
+        /// <summary>Forever.</summary>
         internal static readonly Patience Endless = new Patience(long.MaxValue, default);
 
         /// <summary>When to stop, by <see cref="Clock"/>; long.MaxValue: never. Fixed when the call begins.</summary>
@@ -21,7 +21,7 @@ namespace Ramway
             Token = token;
         }
 
-        /// <summary>From now on. null and Timeout.InfiniteTimeSpan: for ever.</summary>
+        /// <summary>From now on. null and Timeout.InfiniteTimeSpan: forever.</summary>
         internal static Patience Of(TimeSpan? timeout, CancellationToken token)
         {
             if (!timeout.HasValue || timeout.GetValueOrDefault() == Timeout.InfiniteTimeSpan)
@@ -29,7 +29,7 @@ namespace Ramway
                 return new Patience(long.MaxValue, token);
             }
             long ticks = timeout.GetValueOrDefault().Ticks, now = Clock.Nanoseconds;
-            // A tick is 100 ns; the longest TimeSpans are for ever.
+            // A tick is 100 ns; the longest TimeSpans are forever.
             return new Patience(ticks >= (long.MaxValue - now) / 100 ? long.MaxValue : now + ticks * 100, token);
         }
 

@@ -212,7 +212,7 @@ namespace Ramway
             // Where we may not ask we do not know.
             if (Attach.ListenerLives(_directory.Dir, _segmentFile) == true)
             {
-                return Errors.Fail(ErrorKind.TimedOut, $"the listener of {SocketPath} lives, but it does not listen");
+                return Errors.Fail(ErrorKind.TimedOut, $"the listener of {SocketPath} is alive but not accepting");
             }
             return Errors.Fail(ErrorKind.NotFound, absent
                 ? $"no listener made the socket {SocketPath}: start it, or check the name and RAMWAY_DIR"

@@ -166,7 +166,7 @@ namespace Ramway
                 _pause = null;
             }
             bool nudged = false;
-            // Not for ever: those who are in the middle of a handshake have their turn too.
+            // Not forever: those who are in the middle of a handshake have their turn too.
             for (int taken = 0; ; taken++)
             {
                 bool wanted = Queue.Wanted(out bool again, out int ready);

@@ -85,7 +85,7 @@ namespace Ramway
         /// each see every notification open a handle each, or use the Wait that is given a count. A read-only handle cannot be woken
         /// and looks every millisecond instead.
         /// </summary>
-        /// <param name="timeout">How long to wait at most; null: for ever.</param>
+        /// <param name="timeout">How long to wait at most; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">
         /// TimedOut; Closed if the region's name was removed while this waited (no one can join any more); Detached when the handle
@@ -113,7 +113,7 @@ namespace Ramway
         /// notifications meanwhile look like none.
         /// </summary>
         /// <param name="seen">What <see cref="Count"/>, or an earlier Wait, returned.</param>
-        /// <param name="timeout">How long to wait at most; null: for ever.</param>
+        /// <param name="timeout">How long to wait at most; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">As for <see cref="Wait(TimeSpan?, CancellationToken)"/>.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>

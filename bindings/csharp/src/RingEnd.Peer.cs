@@ -23,7 +23,7 @@ namespace Ramway
         /// cref="PeerEpoch"/>. Returns at once if that is so now. After PeerDead, or Closed, on a named ring this waits for the
         /// successor. What was committed unflushed is flushed first.
         /// </summary>
-        /// <param name="timeout">How long to wait; null: for ever.</param>
+        /// <param name="timeout">How long to wait; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">
         /// TimedOut; on a bus or pair, where an end is final, Closed or PeerDead if the peer is gone; Closed if the ring's name was

@@ -74,7 +74,7 @@ namespace Ramway
             return patience.Left <= 0 ? Fail(ErrorKind.TimedOut) : null;
         }
 
-        /// <summary>Looks for a bounded time, and for ever in mode Spin. True: ready.</summary>
+        /// <summary>Looks for a bounded time, and forever in mode Spin. True: ready.</summary>
         private bool Spin(in Patience patience, out Exception? e)
         {
             if (Ready(out e) || e != null)

@@ -22,7 +22,7 @@ namespace Ramway
         private protected bool plain;
         /// <summary>This process is registered with membarrier, and it worked.</summary>
         private protected bool can;
-        /// <summary>An ending is for ever (bus, pair). On a named ring a successor may attach.</summary>
+        /// <summary>An ending is forever (bus, pair). On a named ring a successor may attach.</summary>
         private protected readonly bool final;
         /// <summary>The peer's flags as last acted upon.</summary>
         private protected uint peerFlags;

@@ -41,12 +41,12 @@ namespace Ramway
     }
 
     /// <summary>
-    /// Tells one side that the other one lives, and lets go of the segment at the end. No method may be called after Close; the
+    /// Tells one side that the other one lives, and releases the segment at the end. No method may be called after Close; the
     /// others may be called from several threads at once.
     /// </summary>
     internal interface ILink
     {
-        /// <summary>Whether Closed and PeerDead are for ever; on a named ring a successor may attach.</summary>
+        /// <summary>Whether Closed and PeerDead are forever; on a named ring a successor may attach.</summary>
         bool Final { get; }
 
         /// <summary>

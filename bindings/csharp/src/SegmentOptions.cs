@@ -63,7 +63,7 @@ namespace Ramway
         /// <summary>
         /// How long opening waits for a name that is not there yet, and for a role that is taken (a supervisor may be faster
         /// than the kernel is with a process that was killed). Zero, the default: not at all; <see
-        /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: for ever. Independently of it, races with others who are creating
+        /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: forever. Independently of it, races with others who are creating
         /// or removing the same name are retried for up to a second.
         /// </summary>
         public TimeSpan Timeout { get; set; }

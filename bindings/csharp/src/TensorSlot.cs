@@ -67,7 +67,7 @@ namespace Ramway
         /// <summary>Opens a slot for a tensor, and waits for room like <see cref="Reserve(int)"/>.</summary>
         /// <param name="type">What the elements are.</param>
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
-        /// <param name="timeout">How long to wait; null: for ever.</param>
+        /// <param name="timeout">How long to wait; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">
         /// <see cref="ErrorKind.InvalidArgument"/> for more than 32 dimensions, a negative one, or if the product of those other
@@ -104,7 +104,7 @@ namespace Ramway
         /// <param name="type">What the elements are.</param>
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
         /// <param name="data">The elements' bytes.</param>
-        /// <param name="timeout">How long to wait; null: for ever.</param>
+        /// <param name="timeout">How long to wait; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">As for <see cref="ReserveTensor"/>, and <see cref="ErrorKind.InvalidArgument"/> if
         /// data is not as long as the shape says.</exception>
@@ -117,7 +117,7 @@ namespace Ramway
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
         /// <param name="tag">The application's: a number, a time stamp, a key.</param>
         /// <param name="data">The elements' bytes.</param>
-        /// <param name="timeout">How long to wait; null: for ever.</param>
+        /// <param name="timeout">How long to wait; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">As above.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
@@ -134,7 +134,7 @@ namespace Ramway
         /// <typeparam name="T">What the elements are.</typeparam>
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
         /// <param name="elements">The elements.</param>
-        /// <param name="timeout">How long to wait; null: for ever.</param>
+        /// <param name="timeout">How long to wait; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">As above.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
@@ -148,7 +148,7 @@ namespace Ramway
         /// <param name="shape">The outermost dimension first; without any it is one element.</param>
         /// <param name="tag">The application's: a number, a time stamp, a key.</param>
         /// <param name="elements">The elements.</param>
-        /// <param name="timeout">How long to wait; null: for ever.</param>
+        /// <param name="timeout">How long to wait; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         /// <exception cref="RamwayException">As above.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>

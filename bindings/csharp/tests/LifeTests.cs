@@ -311,7 +311,7 @@ namespace Ramway.Tests
             Thread.Sleep(20);
             Check.That(rx.Link.PeerAlive(Role.Consumer), "stopped is not dead");
             p.Kill();
-            Wait.Until("the kernel lets go of the lock", () => !rx.Link.PeerAlive(Role.Consumer));
+            Wait.Until("the kernel releases the lock", () => !rx.Link.PeerAlive(Role.Consumer));
             Attachment tx = Rings.Hold(name, How.Open, Role.Producer, Rings.Waiting(30));
             Check.That(rx.Link.PeerAlive(Role.Consumer) && tx.Link.PeerAlive(Role.Producer),
                 "two handles of one process are strangers who see each other");

@@ -113,7 +113,7 @@ namespace Ramway.Tests
             b.Dispose();
             Check.That(Sockets.HungUp(a.Fd), "it was not seen");
             Check.Equal(-Errno.EPIPE, Sockets.Send(a.Fd, new byte[] { 1 }, -1), "sending after that");
-            Check.That(Sockets.HungUp(closed), "a descriptor that is closed would be waited on for ever");
+            Check.That(Sockets.HungUp(closed), "a descriptor that is closed would be waited on forever");
             a.Dispose();
         }
 

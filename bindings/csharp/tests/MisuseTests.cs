@@ -314,7 +314,7 @@ namespace Ramway.Tests
             }
             Check.That(second, "two at once");
             tx.Dispose();
-            Check.That(!await first && !await rx.WaitToReadAsync() && !await rx.WaitToReadAsync(), "false for ever after the end");
+            Check.That(!await first && !await rx.WaitToReadAsync() && !await rx.WaitToReadAsync(), "false forever after the end");
             rx.Dispose();
             Check.That(await Kind(rx.WaitToReadAsync()) == ErrorKind.Detached, "closed");
         }

@@ -152,19 +152,19 @@ export class Bus
 
   /** The sending end. ERR_RAMWAY_UNSUPPORTED if the listener gave this direction no capacity. */
   get sender(): Sender {
-    return this.#sender ?? this.#missing('to');
+    return this.#sender ?? this.#missing('receive-only');
   }
 
   /** The receiving end. ERR_RAMWAY_UNSUPPORTED if the listener gave this direction no capacity. */
   get receiver(): Receiver {
-    return this.#receiver ?? this.#missing('from');
+    return this.#receiver ?? this.#missing('send-only');
   }
 
   // ---- sending
 
   /** {@link Sender.send} */
   send(data: Data, options?: FrameOptions & WaitOptions): Promise<void> {
-    return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.send(data, options);
+    return this.#sender === undefined ? this.#missingAsync('receive-only') : this.#sender.send(data, options);
   }
 
   /** {@link Sender.trySend} */
@@ -179,7 +179,7 @@ export class Bus
 
   /** {@link Sender.sendVectored} */
   sendVectored(pieces: Iterable<Data>, options?: FrameOptions & WaitOptions): Promise<void> {
-    return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.sendVectored(pieces, options);
+    return this.#sender === undefined ? this.#missingAsync('receive-only') : this.#sender.sendVectored(pieces, options);
   }
 
   /** {@link Sender.trySendVectored} */
@@ -194,7 +194,7 @@ export class Bus
 
   /** {@link Sender.sendBatch} */
   sendBatch(messages: Iterable<Data>, options?: FrameOptions & WaitOptions): Promise<number> {
-    return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.sendBatch(messages, options);
+    return this.#sender === undefined ? this.#missingAsync('receive-only') : this.#sender.sendBatch(messages, options);
   }
 
   /** {@link Sender.reserve} */
@@ -203,7 +203,7 @@ export class Bus
     fill: (slot: Uint8Array) => Filled | Promise<Filled>,
     options?: FrameOptions & WaitOptions,
   ): Promise<void> {
-    return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.reserve(length, fill, options);
+    return this.#sender === undefined ? this.#missingAsync('receive-only') : this.#sender.reserve(length, fill, options);
   }
 
   /** {@link Sender.tryReserve} */
@@ -218,7 +218,7 @@ export class Bus
 
   /** {@link Sender.sendTensor} */
   sendTensor(tensor: TensorLike, options?: TensorOptions & WaitOptions): Promise<void> {
-    return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.sendTensor(tensor, options);
+    return this.#sender === undefined ? this.#missingAsync('receive-only') : this.#sender.sendTensor(tensor, options);
   }
 
   /** {@link Sender.trySendTensor} */
@@ -232,7 +232,7 @@ export class Bus
     fill: TensorFill<T>,
     options?: TensorOptions & WaitOptions,
   ): Promise<void> {
-    return this.#sender === undefined ? this.#missingAsync('to') : this.#sender.reserveTensor(tensor, fill, options);
+    return this.#sender === undefined ? this.#missingAsync('receive-only') : this.#sender.reserveTensor(tensor, fill, options);
   }
 
   /** {@link Sender.tryReserveTensor} */
@@ -263,7 +263,7 @@ export class Bus
 
   /** {@link Receiver.recv} */
   recv(options?: WaitOptions): Promise<Message> {
-    return this.#receiver === undefined ? this.#missingAsync('from') : this.#receiver.recv(options);
+    return this.#receiver === undefined ? this.#missingAsync('send-only') : this.#receiver.recv(options);
   }
 
   /** {@link Receiver.tryRecv} */
@@ -278,7 +278,7 @@ export class Bus
 
   /** {@link Receiver.recvBatch} */
   recvBatch(options?: { max?: number | undefined } & WaitOptions): Promise<Batch> {
-    return this.#receiver === undefined ? this.#missingAsync('from') : this.#receiver.recvBatch(options);
+    return this.#receiver === undefined ? this.#missingAsync('send-only') : this.#receiver.recvBatch(options);
   }
 
   /** {@link Receiver.tryRecvBatch} */
@@ -293,7 +293,7 @@ export class Bus
 
   /** {@link Receiver.recvInto} */
   recvInto(target: Uint8Array, options?: WaitOptions): Promise<FrameInfo> {
-    return this.#receiver === undefined ? this.#missingAsync('from') : this.#receiver.recvInto(target, options);
+    return this.#receiver === undefined ? this.#missingAsync('send-only') : this.#receiver.recvInto(target, options);
   }
 
   /** {@link Receiver.tryRecvInto} */
@@ -401,13 +401,13 @@ export class Bus
     return [this.#sender, this.#receiver].filter((half) => half !== undefined);
   }
 
-  #missing(which: string): never {
-    const text = `the bus '${this.name}' has no direction ${which} the peer: its listener gave it a capacity of 0`;
+  #missing(ways: string): never {
+    const text = `the bus '${this.name}' is ${ways}: its listener gave the other direction a capacity of 0`;
     throw new RamwayError('Unsupported', text);
   }
 
-  async #missingAsync(which: string): Promise<never> {
-    return this.#missing(which);
+  async #missingAsync(ways: string): Promise<never> {
+    return this.#missing(ways);
   }
 
   /** The halves' events are the bus's, too. */

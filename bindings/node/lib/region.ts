@@ -211,7 +211,7 @@ export class Region implements Disposable, AsyncDisposable {
     return this.#closed;
   }
 
-  /** Lets go of the region: `buffer` is detached, whoever waits gets ERR_RAMWAY_DETACHED. */
+  /** Releases the region: `buffer` is detached, whoever waits gets ERR_RAMWAY_DETACHED. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -201,7 +201,7 @@ impl Positions {
     }
 }
 
-/// A wait that JavaScript can use: `None` for ever; at most this many milliseconds at a time are waited.
+/// A wait that JavaScript can use: `None` forever; at most this many milliseconds at a time are waited.
 pub(crate) fn wait_limit(milliseconds: f64) -> WaitLimit {
     WaitLimit::For(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
 }

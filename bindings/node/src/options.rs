@@ -4,7 +4,7 @@ use napi_derive::napi;
 use ramway::{ListenerBuilder, RegionBuilder, RingBuilder, WaitPolicy};
 use std::time::Duration;
 
-/// A length of time in milliseconds from 0 on; what no clock can count to is as good as for ever.
+/// A length of time in milliseconds from 0 on; what no clock can count to is as good as forever.
 pub(crate) fn milliseconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value / 1e3).unwrap_or(Duration::MAX)
 }

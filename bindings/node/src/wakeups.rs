@@ -47,7 +47,7 @@ impl Set {
     fn close(&self) {
         // Release: pairs with the thread's look after the notification.
         self.closed.store(true, Ordering::Release);
-        // If this fails there is a thread that sleeps for ever.
+        // If this fails there is a thread that sleeps forever.
         let _ = self.poller.notify();
     }
 }

@@ -4,7 +4,7 @@ import { Bus, Listener, Region, Ring } from '../index.mjs';
 import { check, code, eventually, fromPeer, LONG, made, pair, scene, settled, sleep, toPeer, turn } from './scene.mjs';
 
 /**
- * Everything that waits, in a state in which it would wait for ever.
+ * Everything that waits, in a state in which it would wait forever.
  * @typedef {(options: { signal?: AbortSignal, timeout?: number }) => Promise<unknown>} Wait
  */
 

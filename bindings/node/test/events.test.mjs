@@ -160,7 +160,7 @@ scene('drain also comes after sends that were queued', async (here) => {
   assert.equal(tx.trySend('x'), true);
 });
 
-scene('drain is not awaited for ever: the peer dies or closes, and trySend says so', async (here) => {
+scene('drain is not awaited forever: the peer dies or closes, and trySend says so', async (here) => {
   for (const how of ['kill', 'close']) {
     const place = { ...here, path: (/** @type {string} */ name) => here.path(`${name}-${how}`) };
     const [bus, peer] = await connected(place, 4096);
@@ -218,7 +218,7 @@ scene('a handle that is closed by its own listener', async (here) => {
   assert.equal(rx.closed, true);
 });
 
-scene('messages of a peer that goes on for ever do not keep close waiting', async (here) => {
+scene('messages of a peer that goes on forever do not keep close waiting', async (here) => {
   const [rx, peer] = await fromPeer(here);
   let seen = 0;
   rx.on('message', () => seen++);

@@ -36,7 +36,7 @@ impl Name {
     }
 }
 
-/// Seconds, or `None` for ever. 0 is one look.
+/// Seconds, or `None` forever. 0 is one look.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeout(pub(crate) Option<Duration>);
 
@@ -51,7 +51,7 @@ impl Timeout {
         move || Self(deadline.map(|at| at.saturating_duration_since(Instant::now())))
     }
 
-    /// For calls of the core that know no "for ever".
+    /// For calls of the core that know no "forever".
     pub(crate) fn limit(self) -> Duration {
         self.0.unwrap_or(Duration::MAX)
     }
@@ -74,7 +74,7 @@ pub(crate) fn duration(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
         let text = format!("a time-out of {seconds} s: expected None or a number of seconds from 0 on");
         return Err(error(py, ErrorKind::InvalidArgument, text));
     }
-    // Longer than any process lives: as good as for ever.
+    // Longer than any process lives: as good as forever.
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 

@@ -42,23 +42,22 @@ impl Bus {
 
     #[inline]
     pub(crate) fn tx(&self, py: Python<'_>) -> PyResult<&Sender> {
-        Ok(self.sender.as_ref().ok_or_else(|| self.missing(py, "to"))?.get())
+        Ok(self.sender.as_ref().ok_or_else(|| self.missing(py, "receive-only"))?.get())
     }
 
     #[inline]
     pub(crate) fn tx_bound<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, Sender>> {
-        Ok(self.sender.as_ref().ok_or_else(|| self.missing(py, "to"))?.bind(py))
+        Ok(self.sender.as_ref().ok_or_else(|| self.missing(py, "receive-only"))?.bind(py))
     }
 
     #[inline]
     pub(crate) fn rx<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, Receiver>> {
-        Ok(self.receiver.as_ref().ok_or_else(|| self.missing(py, "from"))?.bind(py))
+        Ok(self.receiver.as_ref().ok_or_else(|| self.missing(py, "send-only"))?.bind(py))
     }
 
     #[cold]
-    fn missing(&self, py: Python<'_>, which: &str) -> PyErr {
-        let text =
-            format!("the bus '{}' has no direction {which} the peer: its listener gave it a capacity of 0", self.name);
+    fn missing(&self, py: Python<'_>, ways: &str) -> PyErr {
+        let text = format!("the bus '{}' is {ways}: its listener gave the other direction a capacity of 0", self.name);
         error(py, ErrorKind::Unsupported, text)
     }
 }

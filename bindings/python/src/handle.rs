@@ -2,7 +2,7 @@
 //!
 //! The interpreter lock orders everything here: fields change only while it is held. A call that waits gives it up while
 //! it uses the end, which is then marked as being in use. Closing does not wait for such a call: it ends its wait, and
-//! the call lets go of the end when it leaves ([`Using`]).
+//! the call releases the end when it leaves ([`Using`]).
 
 use crate::errors::{error, is};
 use pyo3::prelude::*;
@@ -216,7 +216,7 @@ pub(crate) trait Owner {
 
     fn handle(&self) -> &Handle<Self::End>;
 
-    /// Nobody uses the end of a handle that is shut: lets go of it, unless something else keeps it.
+    /// Nobody uses the end of a handle that is shut: releases it, unless something else keeps it.
     fn left(&self);
 }
 

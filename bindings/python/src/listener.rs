@@ -142,7 +142,7 @@ impl Listener {
         Self::make(py, &name, capacity, options, ramway::ListenerBuilder::bind_one)
     }
 
-    /// The next bus, waiting for it at most `timeout` seconds (`None`: for ever).
+    /// The next bus, waiting for it at most `timeout` seconds (`None`: forever).
     ///
     /// Raises `TimedOutError`; `NoSpaceError` if there is no memory for a bus and `OsError` if there are no descriptors
     /// left (the connector was told, and the listener goes on at the next call).

@@ -156,7 +156,7 @@ impl Operation {
         }
     }
 
-    /// An error if it would wait for ever.
+    /// An error if it would wait forever.
     pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
         match self {
             Self::Message { receiver, .. } | Self::Several { receiver, .. } => receiver.get().is_stuck(py),

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// `region.numpy(...)` are the shared bytes themselves, no copy: what one process stores another one sees. Ramway brings
 /// no order into that; what was written before a `notify` is seen after the `wait` that it ended.
 ///
-/// All calls may be made from any thread. `close` (or the end of a `with`) lets go of the region; views of it keep the
+/// All calls may be made from any thread. `close` (or the end of a `with`) releases the region; views of it keep the
 /// memory mapped until the last one is gone. A region lives until its last handle is gone, in whichever process.
 #[pyclass(module = "ramway", frozen, weakref)]
 pub(crate) struct Region {
@@ -172,7 +172,7 @@ impl Region {
         self.core(py)?.notify().or_raise(py)
     }
 
-    /// Waits until somebody notifies, for at most `timeout` seconds (`None`: for ever). `True`: there was a notification
+    /// Waits until somebody notifies, for at most `timeout` seconds (`None`: forever). `True`: there was a notification
     /// since the last `wait` or `try_wait` that returned `True`, or since the handle was opened, even if it came before
     /// this call; any number of them count as one. `False`: the time passed.
     ///
@@ -196,7 +196,7 @@ impl Region {
         self.core(py)?.notifications().or_raise(py)
     }
 
-    /// Waits until `notifications` is another number than `count`, for at most `timeout` seconds (`None`: for ever), and
+    /// Waits until `notifications` is another number than `count`, for at most `timeout` seconds (`None`: forever), and
     /// gives the new one; `None` if the time passed. Read the count, look at the bytes, then wait: what is notified in
     /// between ends the wait at once. Raises as `wait` does.
     #[pyo3(signature = (count, timeout=Timeout::FOREVER), text_signature = "($self, count, timeout=None)")]
@@ -231,7 +231,7 @@ impl Region {
         Ok(core.readiness().or_raise(py)?.as_raw_fd())
     }
 
-    /// Lets go of the region; every later call is `DetachedError`. Views of it keep the memory mapped. A thread that
+    /// Releases the region; every later call is `DetachedError`. Views of it keep the memory mapped. A thread that
     /// waits meanwhile gets `DetachedError` within 100 ms.
     fn close(&self, py: Python<'_>) {
         drop(self.core.replace(None));

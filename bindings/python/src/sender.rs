@@ -235,7 +235,7 @@ impl Sender {
         self.finish(py)
     }
 
-    /// Lets go of the end of a handle that is shut, once nobody uses it.
+    /// Releases the end of a handle that is shut, once nobody uses it.
     pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<()> {
         if self.core.is_busy() {
             return Ok(());

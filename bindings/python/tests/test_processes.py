@@ -100,7 +100,7 @@ def test_a_sender_learns_of_its_receivers_death_and_its_successor_takes_over() -
             child.line()
             assert tx.peer_alive
             child.kill()
-        eventually("the kernel lets go of it", lambda: not tx.peer_alive)
+        eventually("the kernel releases it", lambda: not tx.peer_alive)
         # There is room: it is kept for the next receiver.
         tx.send(bytes(4000))
         with pytest.raises(ramway.PeerDeadError):

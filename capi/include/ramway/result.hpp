@@ -51,7 +51,7 @@ inline constexpr std::chrono::nanoseconds forever{RAMWAY_FOREVER};
 namespace detail {
 inline constexpr std::int64_t now = RAMWAY_TRY;
 
-/// A negative time that was computed (a deadline that has passed) does not mean for ever: only `forever` does, and the
+/// A negative time that was computed (a deadline that has passed) does not mean forever: only `forever` does, and the
 /// library refuses any other.
 constexpr std::int64_t ns(std::chrono::nanoseconds timeout) noexcept {
     if (timeout == forever) {

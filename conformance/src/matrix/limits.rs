@@ -1,4 +1,4 @@
-//! What does not wait for ever, does not fit, or finds nothing.
+//! What does not wait forever, does not fit, or finds nothing.
 
 use super::pair::{Over, Pair, Plan, attached, waited};
 use crate::languages::Result;

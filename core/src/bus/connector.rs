@@ -184,7 +184,7 @@ fn missed(place: &Place, miss: Miss) -> Result<Error> {
             format!("the backlog of {path} stayed full: its listener does not accept as fast as others connect"),
         ),
         Miss::Absent | Miss::Refused if lives => {
-            Error::new(ErrorKind::TimedOut, format!("the listener of {path} lives, but it does not listen"))
+            Error::new(ErrorKind::TimedOut, format!("the listener of {path} is alive but not accepting"))
         }
         Miss::Absent => Error::new(
             ErrorKind::NotFound,

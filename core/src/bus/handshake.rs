@@ -91,7 +91,7 @@ fn encode(kind: Type, message: Message) -> [u8; MESSAGE_SIZE] {
 }
 
 /// Reads a message that must be of this type. A REFUSE in its place is the error that it carries, whatever its
-/// version: the fields up to the status stay where they are for ever.
+/// version: the fields up to the status stay where they are forever.
 fn decode(bytes: &[u8; MESSAGE_SIZE], expected: Type) -> Result<Message> {
     let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;

@@ -84,7 +84,7 @@ pub(crate) fn open(
 ) -> Result<Halves> {
     let real = memfd::sealed_size(memory.as_fd())?;
     if real != size || real < HeaderMap::mapped_len() as u64 {
-        let text = format!("the memfd sent has {real} bytes, announced were {size}");
+        let text = format!("the memory received has {real} bytes, WELCOME announced {size}");
         return Err(Error::new(ErrorKind::Corrupt, text));
     }
     attach(&Arc::new(memory), real, socket, Side::Connector, attach_options, origin)

@@ -99,7 +99,7 @@ impl Bus {
     /// # Errors
     /// `Unsupported` if the listener gave this direction no capacity.
     pub fn sender(&mut self) -> Result<&mut Sender> {
-        self.sender.as_mut().ok_or_else(|| missing("to"))
+        self.sender.as_mut().ok_or_else(|| missing("receive-only"))
     }
 
     /// The receiving end, with all of its calls.
@@ -107,7 +107,7 @@ impl Bus {
     /// # Errors
     /// `Unsupported` if the listener gave this direction no capacity.
     pub fn receiver(&mut self) -> Result<&mut Receiver> {
-        self.receiver.as_mut().ok_or_else(|| missing("from"))
+        self.receiver.as_mut().ok_or_else(|| missing("send-only"))
     }
 
     /// Gives the ends apart, for two threads say; `None` for a direction without capacity. The peer sees a hang-up when
@@ -206,7 +206,7 @@ impl Bus {
         sent.and(received)
     }
 
-    /// Lets go of both ends without telling the peer that this was all: it is told `PeerDead`. See [`Sender::abandon`].
+    /// Releases both ends without telling the peer that this was all: it is told `PeerDead`. See [`Sender::abandon`].
     pub fn abandon(self) {
         if let Some(sender) = self.sender {
             sender.abandon();
@@ -240,8 +240,8 @@ impl fmt::Debug for Bus {
     }
 }
 
-fn missing(which: &str) -> Error {
-    let text = format!("this bus has no direction {which} the peer: the listener gave it a capacity of 0");
+fn missing(ways: &str) -> Error {
+    let text = format!("this bus is {ways}: the listener gave the other direction a capacity of 0");
     Error::new(ErrorKind::Unsupported, text)
 }
 

@@ -89,7 +89,7 @@ struct Entries {
     running: bool,
 }
 
-/// Null in a new process and in a fork's child, where the parent's may be locked for ever.
+/// Null in a new process and in a fork's child, where the parent's may be locked forever.
 static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
 
 fn registry() -> &'static Registry {

@@ -58,7 +58,7 @@ pub(crate) trait Descriptor: Send + Sync + std::fmt::Debug {
     /// Makes it readable now.
     fn signal(&self);
 
-    /// Whether the peer's socket has hung up. True for ever after.
+    /// Whether the peer's socket has hung up. True forever after.
     fn hung_up(&self) -> bool;
 }
 

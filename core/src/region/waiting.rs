@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(3_600);
 const POLL: Duration = Duration::from_millis(1);
 
 impl Region {
-    /// Blocks until somebody notifies, for at most `timeout` (`None`: for ever). `true`: there was a notification
+    /// Blocks until somebody notifies, for at most `timeout` (`None`: forever). `true`: there was a notification
     /// since the last `wait` or `try_wait` that returned `true`, or since the handle was opened, even if it came
     /// before this call; any number of them count as one. `false`: the time passed.
     ///

@@ -100,7 +100,7 @@ impl Receiver {
     ///
     /// # Errors
     /// After the last message: `Closed` if the sender closed, `PeerDead` if it died (within 200 ms of the kernel
-    /// letting go of its files). On a named ring both end when a successor attaches, so calling again is meaningful;
+    /// releasing its files). On a named ring both end when a successor attaches, so calling again is meaningful;
     /// a sender that never attached is waited for. `Corrupt`, `Detached`.
     #[inline(always)]
     pub fn recv(&mut self) -> Result<Message<'_>> {

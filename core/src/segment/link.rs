@@ -1,4 +1,4 @@
-//! What tells one side that the other one lives, and lets go of the segment at the end.
+//! What tells one side that the other one lives, and releases the segment at the end.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Link {
         }
     }
 
-    /// Whether `Closed` and `PeerDead` are for ever; on a named ring a successor may attach.
+    /// Whether `Closed` and `PeerDead` are forever; on a named ring a successor may attach.
     pub(crate) fn endings_are_final(&self) -> bool {
         !matches!(self, Self::Named(_))
     }

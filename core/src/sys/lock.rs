@@ -51,7 +51,7 @@ pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: Mode) -> Result<bool
     }
 }
 
-/// Lets go of a byte. Does nothing if this description does not hold it.
+/// Releases a byte. Does nothing if this description does not hold it.
 pub(crate) fn unlock(fd: BorrowedFd<'_>, byte: u64) {
     let _ = set(fd, FREE, byte);
 }

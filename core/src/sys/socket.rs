@@ -262,13 +262,13 @@ pub(crate) fn hung_up(fd: BorrowedFd<'_>) -> bool {
         match rustix::event::poll(&mut polled, Some(&timespec(Duration::ZERO))) {
             Ok(_) => return polled[0].revents().intersects(peer::HUNG_UP),
             Err(Errno::INTR) => {}
-            // Only a descriptor that is not ours any more fails here; waiting on it would wait for ever.
+            // Only a descriptor that is not ours any more fails here; waiting on it would wait forever.
             Err(_) => return true,
         }
     }
 }
 
-/// As a `timespec`, where more than the kernel can count is as good as for ever.
+/// As a `timespec`, where more than the kernel can count is as good as forever.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     let tv_sec = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX).min(1 << 40);
     Timespec { tv_sec, tv_nsec: duration.subsec_nanos().into() }

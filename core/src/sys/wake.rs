@@ -15,7 +15,7 @@ pub(crate) enum Wake {
 
 impl Wake {
     /// Whether to ask if the peer lives. After a signal too: a timer that fires more often than a round lasts must not
-    /// put the question off for ever.
+    /// put the question off forever.
     pub(crate) fn is_time_to_check(self) -> bool {
         matches!(self, Self::TimedOut | Self::Interrupted)
     }

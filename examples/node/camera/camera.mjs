@@ -7,7 +7,7 @@ import { I420, intact, parse, RING } from './frame.mjs';
  */
 
 /**
- * The newest picture each time, for ever: when the camera goes, the ring is opened anew for the next one.
+ * The newest picture each time, forever: when the camera goes, the ring is opened anew for the next one.
  *
  * `frame` lies in the shared memory, uncopied, until the caller asks for the next one. `skipped` are the pictures that
  * came before it since the last one: whoever is behind gets the newest, not a queue.

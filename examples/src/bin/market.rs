@@ -96,7 +96,7 @@ fn consume(name: &str) -> Result<(), Box<dyn Error>> {
     loop {
         let message = match receiver.recv() {
             Ok(message) => message,
-            // The end of the stream is received like a message: it is what lets go of the ring's name.
+            // The end of the stream is received like a message: it is what releases the ring's name.
             Err(error) if error.kind() == ErrorKind::Closed && agreed => return Ok(()),
             Err(error) => return Err(error.into()),
         };

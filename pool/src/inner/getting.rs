@@ -24,7 +24,7 @@ const SLACK: usize = 15;
 
 /// Bytes a thread that are never too much: what threads with a mixed load keep of each size, although only a few of them
 /// have a buffer at any moment. (Eight threads, one buffer of 1 KiB to 1 MiB each at a time: without it, one get in 60
-/// allocates, for ever.)
+/// allocates, forever.)
 const THREAD_BYTES: usize = 4 << 20;
 
 /// From this size on it is better to take an idle block out of another thread's cache than to free it and allocate one:

@@ -81,7 +81,7 @@ impl End for Threads {
                 Test::Rtt => ping(burst, there_tx, back_rx, samples),
                 _ => send_all(burst, there_tx),
             };
-            // A thread that is waited for for ever is killed with the pair.
+            // A thread that is waited for forever is killed with the pair.
             let other = other.join().map_err(|_| "the second thread panicked")?;
             control.end();
             samples.extend(other?);

@@ -57,7 +57,7 @@ namespace Ramway.Sys
             return result == -Errno.EAGAIN || result == -Errno.EACCES ? 0 : result < 0 ? result : 1;
         }
 
-        /// <summary>Lets go of a byte. It does nothing if this description does not hold it.</summary>
+        /// <summary>Releases a byte. It does nothing if this description does not hold it.</summary>
         internal static void Unlock(int fd, long at) => Try(fd, at, LockMode.Unlocked);
 
         /// <summary>

@@ -199,11 +199,11 @@ namespace Ramway.Sys
                 result = Libc.Result(ppoll(&polled, 1, now, null));
             }
             while (result == -Errno.EINTR);
-            // A descriptor that is closed (NVAL) counts too: waiting on it would wait for ever.
+            // A descriptor that is closed (NVAL) counts too: waiting on it would wait forever.
             return result < 0 || (polled.Returned & HungUpBits) != 0;
         }
 
-        /// <summary>Waits until one of them is ready, for at most this many nanoseconds (below 0: for ever). How many are; 0
+        /// <summary>Waits until one of them is ready, for at most this many nanoseconds (below 0: forever). How many are; 0
         /// as well where a signal came: whoever has a deadline looks at it again.</summary>
         internal static int Poll(PollFd* polled, int count, long nanoseconds)
         {

@@ -20,7 +20,7 @@ const (
 // woke the word or it held something else. False: the time passed, or a signal handler ran. It holds a thread for that
 // long, but no P.
 func FutexWait(word *uint32, expected uint32, d time.Duration) (woken bool) {
-	// Rounded up, because 0 would be for ever.
+	// Rounded up, because 0 would be forever.
 	micros := min(max((d+time.Microsecond-1)/time.Microsecond, 1), math.MaxUint32)
 	_, _, errno := syscall.Syscall6(sysUlockWait, ulCompareAndWaitShared, uintptr(unsafe.Pointer(word)),
 		uintptr(expected), uintptr(micros), 0, 0)

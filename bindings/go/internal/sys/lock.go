@@ -40,7 +40,7 @@ func TryLock(fd int, at int64, mode LockMode) (bool, error) {
 	return false, err
 }
 
-// Unlock lets go of a byte. It does nothing if this description does not hold it.
+// Unlock releases a byte. It does nothing if this description does not hold it.
 func Unlock(fd int, at int64) {
 	_, _ = TryLock(fd, at, Unlocked)
 }

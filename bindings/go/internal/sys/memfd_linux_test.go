@@ -89,6 +89,6 @@ func TestAHangUpIsSeenWhateverBytesAreLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !HungUp(pair[1]) {
-		t.Fatal("a descriptor that is closed would be waited on for ever")
+		t.Fatal("a descriptor that is closed would be waited on forever")
 	}
 }

@@ -101,7 +101,7 @@ func HungUp(fd int) bool {
 		if err == unix.EINTR {
 			continue
 		}
-		// A descriptor that is closed (POLLNVAL) counts too: waiting on it would wait for ever.
+		// A descriptor that is closed (POLLNVAL) counts too: waiting on it would wait forever.
 		return err != nil || polled[0].Revents&hungUp != 0
 	}
 }

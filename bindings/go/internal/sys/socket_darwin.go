@@ -11,7 +11,7 @@ import (
 const SocketPathMax = 103
 
 // descriptorsMax is how many descriptors one receive takes in order to count and close them: more than any message
-// can hold, because those that do not fit would stay open here for ever.
+// can hold, because those that do not fit would stay open here forever.
 const descriptorsMax = 512
 
 const (

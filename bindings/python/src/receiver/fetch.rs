@@ -196,7 +196,7 @@ impl Receiver {
         }
     }
 
-    /// Lets go of the role once the handle is shut and nothing is lent.
+    /// Releases the role once the handle is shut and nothing is lent.
     #[cold]
     pub(super) fn finish(&self) {
         if self.lent.with(|lent| lent.is_empty()) {

@@ -16,14 +16,14 @@ const ULF_WAKE_ALL: u32 = 0x0000_0100;
 const ULF_NO_ERRNO: u32 = 0x0100_0000;
 
 unsafe extern "C" {
-    /// `timeout` is in microseconds, 0 = for ever.
+    /// `timeout` is in microseconds, 0 = forever.
     fn __ulock_wait(operation: u32, address: *mut c_void, value: u64, timeout: u32) -> libc::c_int;
     fn __ulock_wake(operation: u32, address: *mut c_void, value: u64) -> libc::c_int;
 }
 
 /// Sleeps while `word` holds `expected`, for at most `timeout` of monotonic time (and never more than 71 minutes).
 pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Duration) -> Wake {
-    // Rounded up, because 0 would be for ever.
+    // Rounded up, because 0 would be forever.
     let micros = timeout.as_nanos().div_ceil(1000).clamp(1, u32::MAX.into()) as u32;
     // SAFETY: the word outlives the call, and the kernel only reads it.
     let result = unsafe {

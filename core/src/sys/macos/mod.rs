@@ -2,7 +2,7 @@
 //!
 //! `make lint` compiles it for aarch64; the project has never run it, and its tests are for Linux. It is written from
 //! the kernel's published source and the manual pages, so what only a run shows is not known: what a wake-up costs, how
-//! soon the kernel lets go of a killed process's locks, whether every limit is met with the error named here.
+//! soon the kernel releases a killed process's locks, whether every limit is met with the error named here.
 //!
 //! What is different for users:
 //!
@@ -16,7 +16,7 @@
 //! - **A readiness descriptor** is always a pipe with a helper thread; there is no io_uring.
 //! - `huge_pages` and `numa_node` are `Unsupported`; `lock_memory` (`mlock`) and `prefault` are there.
 //! - A socket's path has to fit into 103 bytes. A full backlog looks like a dead listener, so a connector that is told
-//!   "it lives, but does not listen" may just be early.
+//!   "is alive but not accepting" may just be early.
 //! - There is no atomic close-on-exec: a descriptor that is made while another thread calls `posix_spawn` may reach the
 //!   new program. `fork` is held off meanwhile for those that matter.
 

@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) const PATH_LIMIT: usize = 103;
 
 /// How many descriptors one receive takes in order to count and close them: more than any message can hold, because
-/// those that do not fit would stay open here for ever.
+/// those that do not fit would stay open here forever.
 pub(crate) const DESCRIPTORS: usize = 512;
 
 /// A signal for a peer that is gone is switched off by an option of the socket.

@@ -82,7 +82,7 @@ pub(super) fn schedule_out(cpu: Option<usize>) {
     KERNEL.cpus[cpu].running.store(0, Ordering::Relaxed);
 }
 
-/// Lets the 100 ms of every sleep that is under way pass. Without it they last for ever, so that a wake-up that is
+/// Lets the 100 ms of every sleep that is under way pass. Without it they last forever, so that a wake-up that is
 /// lost is a deadlock, which loom reports, and not a delay that a watchdog hides.
 pub fn time_passes() {
     KERNEL.now.fetch_add(100_000_000, Ordering::Relaxed);

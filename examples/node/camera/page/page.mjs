@@ -60,7 +60,7 @@ function connect() {
 /** The answer to a question asked half a round trip ago; the shortest trip says most. */
 function setClock([asked, server]) {
   const now = performance.now();
-  // A clock drifts, so that no answer is the best for ever.
+  // A clock drifts, so that no answer is the best forever.
   clock.trip += 0.05;
   if (now - asked < clock.trip) clock = { offset: server - (asked + now) / 2, trip: now - asked };
 }

@@ -42,7 +42,7 @@ impl Memory {
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: mapped for ever, aligned, and JavaScript writes it as one word too.
+        // SAFETY: mapped forever, aligned, and JavaScript writes it as one word too.
         unsafe { &*self.0.add(offset).cast::<AtomicU64>() }
     }
 
@@ -72,14 +72,14 @@ impl NativeRing {
     /// The positions, for typed arrays.
     #[napi(ts_return_type = "ArrayBuffer")]
     pub fn header(&self, env: Env) -> Result<Unknown<'static>> {
-        // SAFETY: mapped for ever.
+        // SAFETY: mapped forever.
         unsafe { buffer(env.raw(), self.memory.0, HEADER) }
     }
 
     /// The data, twice.
     #[napi(ts_return_type = "ArrayBuffer")]
     pub fn data(&self, env: Env) -> Result<Unknown<'static>> {
-        // SAFETY: mapped for ever.
+        // SAFETY: mapped forever.
         unsafe { buffer(env.raw(), self.memory.frame(0), 2 * CAPACITY) }
     }
 
@@ -133,7 +133,7 @@ impl NativeRing {
     pub fn recv_view(&mut self, env: Env) -> Result<Option<Unknown<'static>>> {
         let Some((start, len)) = self.take() else { return Ok(None) };
         let mut view = ptr::null_mut();
-        // SAFETY: mapped for ever; the buffer was made for this array.
+        // SAFETY: mapped forever; the buffer was made for this array.
         unsafe {
             let buffer = buffer(env.raw(), start, len)?;
             let kind = sys::TypedarrayType::uint8_array;
@@ -196,7 +196,7 @@ pub fn by_hand(env: Env) -> Result<Object<'static>> {
     let functions: [(&str, sys::napi_callback); 3] =
         [("nothing", Some(raw_nothing)), ("lend", Some(raw_lend)), ("detach", Some(raw_detach))];
     let mut object = ptr::null_mut();
-    // SAFETY: the environment is the one that called us; names end with their length; the memory is mapped for ever.
+    // SAFETY: the environment is the one that called us; names end with their length; the memory is mapped forever.
     unsafe {
         check_status!(sys::napi_create_object(env.raw(), &mut object))?;
         for (name, function) in functions {
@@ -247,7 +247,7 @@ unsafe extern "C" fn raw_detach(env: sys::napi_env, info: sys::napi_callback_inf
 }
 
 /// # Safety
-/// The bytes are mapped for ever.
+/// The bytes are mapped forever.
 unsafe fn buffer(env: sys::napi_env, start: *mut u8, len: usize) -> Result<Unknown<'static>> {
     unsafe extern "C" fn nothing(_: sys::napi_env, _: *mut c_void, _: *mut c_void) {}
     let mut value = ptr::null_mut();

@@ -29,7 +29,7 @@ final class AcceptQueue {
         this.alarm = alarm;
     }
 
-    /** The next result, or null if the time is over before; below 0 is for ever. */
+    /** The next result, or null if the time is over before; below 0 is forever. */
     Result take(long nanos) throws InterruptedException {
         lock.lockInterruptibly();
         try {

@@ -100,7 +100,7 @@ public final class Bus implements AutoCloseable {
      */
     public Sender sender() {
         if (halves.sender() == null) {
-            throw missingDirection("to");
+            throw missingDirection("receive-only");
         }
         return halves.sender();
     }
@@ -112,13 +112,13 @@ public final class Bus implements AutoCloseable {
      */
     public Receiver receiver() {
         if (halves.receiver() == null) {
-            throw missingDirection("from");
+            throw missingDirection("send-only");
         }
         return halves.receiver();
     }
 
-    private static RamwayException missingDirection(String which) {
-        return Errors.fail(ErrorKind.UNSUPPORTED, "this bus has no direction %s the peer: the listener gave it a capacity of 0", which);
+    private static RamwayException missingDirection(String ways) {
+        return Errors.fail(ErrorKind.UNSUPPORTED, "this bus is %s: the listener gave the other direction a capacity of 0", ways);
     }
 
     /** {@return the user that the peer acted as when the connection was made, as the kernel recorded it; an unsigned number} */

@@ -20,7 +20,7 @@ abstract class Half extends Gate {
     final long capacity;
     final long mask;
     final long alignMask;
-    /** An ending is for ever (bus, pair). On a named ring a successor may attach. */
+    /** An ending is forever (bus, pair). On a named ring a successor may attach. */
     final boolean isFinal;
     final String name;
     final Attachment at;

@@ -51,7 +51,7 @@ final class Handshake {
 
     /**
      * Reads a message that must be of this type. A REFUSE in WELCOME's place is the error that it carries, whatever its
-     * version: the fields up to the status stay where they are for ever.
+     * version: the fields up to the status stay where they are forever.
      */
     static Content decode(byte[] message, Type expected) {
         ByteBuffer b = ByteBuffer.wrap(message).order(ByteOrder.LITTLE_ENDIAN);

@@ -1,7 +1,7 @@
 package dev.ramway;
 
 /**
- * Tells one side that the other one lives, and lets go of the segment at the end. No method may be called after close; the
+ * Tells one side that the other one lives, and releases the segment at the end. No method may be called after close; the
  * others may be called from several threads at once.
  */
 interface Link {
@@ -35,7 +35,7 @@ interface Link {
     /** Whether a named segment has lost its name, so that no successor can ever attach. One system call. */
     boolean vanished();
 
-    /** Whether Closed and PeerDead are for ever; on a named ring a successor may attach. */
+    /** Whether Closed and PeerDead are forever; on a named ring a successor may attach. */
     boolean isFinal();
 
     /**

@@ -119,7 +119,7 @@ public final class Listener implements AutoCloseable {
     }
 
     /**
-     * The next connection. Waits for it, but not for ever.
+     * The next connection. Waits for it, but not forever.
      *
      * @param timeout the longest wait; zero looks once
      * @return the bus

@@ -162,7 +162,7 @@ final class Named {
         return segment;
     }
 
-    /** Lets go of a segment whose role was not to be had. */
+    /** Releases a segment whose role was not to be had. */
     private void stopWaiting() {
         if (waiting != null) {
             waiting.drop();

@@ -198,7 +198,7 @@ final class Place implements AutoCloseable {
         // Where we may not ask we do not know.
         Boolean lives = ListenerLock.lives(directory.dir, segmentFile);
         if (Boolean.TRUE.equals(lives)) {
-            return Errors.fail(ErrorKind.TIMED_OUT, "the listener of %s lives, but it does not listen", socketPath());
+            return Errors.fail(ErrorKind.TIMED_OUT, "the listener of %s is alive but not accepting", socketPath());
         }
         if (absent) {
             return Errors.fail(ErrorKind.NOT_FOUND, "no listener made the socket %s: start it, or check the name and RAMWAY_DIR",

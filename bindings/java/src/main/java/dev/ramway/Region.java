@@ -28,7 +28,7 @@ import java.util.concurrent.locks.ReentrantLock;
  * }
  * }
  *
- * <p>All calls may be made from any number of threads, virtual ones too. A handle that is forgotten lets go of the region when it
+ * <p>All calls may be made from any number of threads, virtual ones too. A handle that is forgotten releases the region when it
  * is collected, and with it every {@link #data} and {@link #buffer} that came from it.
  */
 public final class Region implements AutoCloseable {

@@ -14,7 +14,7 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
         super(a, options);
     }
 
-    /** A time-out in nanoseconds; what is too long to be counted is for ever. */
+    /** A time-out in nanoseconds; what is too long to be counted is forever. */
     static long nanos(Duration timeout) {
         Objects.requireNonNull(timeout, "timeout");
         if (timeout.isNegative()) {

@@ -107,7 +107,7 @@ final class Waiter {
         return false;
     }
 
-    /** Looks for a bounded time, and for ever in mode SPIN. True: ready. */
+    /** Looks for a bounded time, and forever in mode SPIN. True: ready. */
     private boolean spin(boolean limited, long deadline) throws InterruptedException {
         if (half.ready()) {
             return true;

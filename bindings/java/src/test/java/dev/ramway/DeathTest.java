@@ -23,7 +23,7 @@ class DeathTest {
         return Scratch.path(Scratch.name("death")).toString();
     }
 
-    /** Sends numbers from args[1] on for ever, and says each hundredth after it was sent. */
+    /** Sends numbers from args[1] on forever, and says each hundredth after it was sent. */
     static void count(Peer.Inside me, String[] args) throws InterruptedException {
         Sender tx = Sender.openOrCreate(args[0], PAGES);
         me.say("ready");

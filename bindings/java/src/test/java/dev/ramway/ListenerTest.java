@@ -163,7 +163,7 @@ class ListenerTest {
             e = assertThrows(TimedOutException.class, () -> Bus.connect(listener.path(), shortly).close());
             assertTrue(e.getMessage().contains("is it accepting?"), e.getMessage());
             assertThrows(TimedOutException.class, () -> Bus.listen(absent, ListenOptions.DEFAULT, Duration.ofMillis(10)).close());
-            // Times that no long has in nanoseconds are for ever.
+            // Times that no long has in nanoseconds are forever.
             CompletableFuture<Bus> accepted = async(() -> listener.accept(Duration.ofSeconds(Long.MAX_VALUE)));
             try (Bus theirs = Bus.connect(listener.path(), shortly.withTimeout(Duration.ofSeconds(Long.MAX_VALUE)));
                     Bus ours = accepted.get()) {

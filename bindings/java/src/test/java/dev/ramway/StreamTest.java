@@ -167,7 +167,7 @@ class StreamTest {
                 assertEquals(i, told.next());
                 Thread.sleep(i % 4);
                 told.subscription().cancel();
-                // Its thread lets go of the receiver, for the next one.
+                // Its thread releases the receiver, for the next one.
                 List<Throwable> refused = new ArrayList<>();
                 Told probe = null;
                 for (int wait = 0; wait < 2000; wait++) {

@@ -52,7 +52,7 @@ public final class Lock {
         throw new SysException(-result, "");
     }
 
-    /** Lets go of a byte. It does nothing if this description does not hold it. */
+    /** Releases a byte. It does nothing if this description does not hold it. */
     public static void unlock(int fd, long at) {
         Libc.fcntl(fd, SET, request(Mode.UNLOCKED, at).address());
     }

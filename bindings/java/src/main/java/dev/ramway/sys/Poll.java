@@ -53,7 +53,7 @@ public final class Poll {
     /**
      * Waits until one is ready.
      *
-     * @param nanos how long at most; below 0 is for ever
+     * @param nanos how long at most; below 0 is forever
      * @return 0, or the error with a minus sign; EINTR and the end of the time are none
      */
     public int await(long nanos) {
@@ -87,7 +87,7 @@ public final class Poll {
         buffer.set(JAVA_LONG, 8, 0);
         buffer.set(JAVA_LONG, 16, 0);
         long result = Libc.syscallAgain(PPOLL, buffer.address(), 1, buffer.address() + 8, 0, 0, 0);
-        // A descriptor that is not open counts too: waiting on it would wait for ever.
+        // A descriptor that is not open counts too: waiting on it would wait forever.
         return result < 0 || (buffer.get(JAVA_SHORT, 6) & (HANG_UP | PEER_HANG_UP | ERROR | INVALID)) != 0;
     }
 
