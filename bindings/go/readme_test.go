@@ -60,15 +60,19 @@ func TestReadmesProgram(t *testing.T) {
 	rings.expectNames()
 }
 
-// TestFrontPagesProgram: the same for the repository's README, whose program receives.
-func TestFrontPagesProgram(t *testing.T) {
-	text := string(repositoryFile(t, "README.md"))
+// TestReceivingProgram: the README's program that receives what another language sent, in a module made by the same lines.
+func TestReceivingProgram(t *testing.T) {
+	text := string(repositoryFile(t, "bindings/go/README.md"))
 	rings := newFolder(t)
 	tx, err := CreateSender(rings.at("hello"), Options{})
 	expectKind(t, err, 0)
 	expectKind(t, tx.Send(background, 5, []byte("sent")), 0)
 	expectKind(t, tx.Close(), 0)
-	output := clone(t, rings, block(t, text, "## In Go", "go"), "go mod init hello", block(t, text, "## In Go", "sh"), "go run .")
+	lines, _, found := strings.Cut(block(t, text, "## Install", "sh"), "go run ")
+	if !found {
+		t.Fatal(lines)
+	}
+	output := clone(t, rings, block(t, text, "## Receive from another language", "go"), "", lines, "go run .")
 	if !strings.HasSuffix(output, "sent (type 5)\n") {
 		t.Fatal(output)
 	}

@@ -61,32 +61,3 @@ fn the_features_of_the_front_page_are_those_of_the_crate() {
     assert_eq!(named, features);
     assert!(page.contains("None is on by default") && manifest.contains("\ndefault = []\n"));
 }
-
-#[test]
-fn what_the_pages_link_to_is_there() {
-    for page in ["pool/README.md", "docs/guides/buffer-pool.md", "examples/README.md"] {
-        let text = read(page);
-        let folder = Path::new(page).parent().unwrap();
-        let links = text.split("](").skip(1).map(|rest| rest.split_once(')').unwrap().0);
-        for link in links.filter(|link| !link.starts_with("http")) {
-            let (file, section) = link.split_once('#').unwrap_or((link, ""));
-            let target = if file.is_empty() { Path::new(page).to_owned() } else { folder.join(file) };
-            let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(target);
-            assert!(target.exists(), "{page} links to {link}");
-            if !section.is_empty() {
-                let headings = fs::read_to_string(&target).unwrap();
-                let mut headings = headings.lines().filter_map(|line| line.strip_prefix('#')).map(|line| {
-                    let kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
-                    line.trim_start_matches('#')
-                        .trim()
-                        .to_lowercase()
-                        .chars()
-                        .filter(kept)
-                        .collect::<String>()
-                        .replace(' ', "-")
-                });
-                assert!(headings.any(|heading| heading == section), "{page} links to {link}");
-            }
-        }
-    }
-}

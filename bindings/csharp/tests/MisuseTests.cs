@@ -387,9 +387,9 @@ namespace Ramway.Tests
         private static Task Over(Task task) => task.ContinueWith(t => Check.That(!t.IsCompletedSuccessfully, "it did not succeed"),
             TaskScheduler.Default);
 
-        /// <summary>The program of the repository's front page.</summary>
+        /// <summary>The shortest program: send, dispose, and read until the sender has closed.</summary>
         [Test]
-        private static async Task TheFrontPagesProgram()
+        private static async Task TheShortestProgram()
         {
             using var dir = new Folder();
             string name = dir.At("prices");

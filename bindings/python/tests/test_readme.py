@@ -1,4 +1,4 @@
-"""Every program in README.md runs. Blocks of one section that begin with a file's name run at the same time."""
+"""Every program in README.md and on the front page runs. Blocks of a section that name a file run together."""
 
 import re
 import subprocess
@@ -9,12 +9,13 @@ import pytest
 from support import LONG
 
 README = Path(__file__).parent.parent / "README.md"
+FRONT_PAGE = README.parents[2] / "README.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def programs() -> list[tuple[str, list[str]]]:
+def programs(page: Path) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
-    for section in README.read_text().split("\n## "):
+    for section in page.read_text().split("\n## "):
         blocks = BLOCK.findall(section)
         title = section.partition("\n")[0]
         together = [block for block in blocks if block.startswith("# ")]
@@ -24,7 +25,10 @@ def programs() -> list[tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("blocks", [pytest.param(blocks, id=title) for title, blocks in programs()])
+@pytest.mark.parametrize(
+    "blocks",
+    [pytest.param(blocks, id=title) for page in (README, FRONT_PAGE) for title, blocks in programs(page)],
+)
 def test_blocks(blocks: list[str], tmp_path: Path) -> None:
     if any("import numpy" in block for block in blocks):
         pytest.importorskip("numpy")
@@ -48,4 +52,5 @@ def test_blocks(blocks: list[str], tmp_path: Path) -> None:
 
 
 def test_there_are_programs() -> None:
-    assert len(programs()) >= 7
+    assert len(programs(README)) >= 7
+    assert len(programs(FRONT_PAGE)) == 1
