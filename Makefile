@@ -18,9 +18,14 @@ need-cargo:
 
 build: need-cargo ## the `ramway` command, in release
 	@echo '==> building the ramway command (release)'
-	@if [ -t 2 ]; then cargo build --release -p ramway-cli; else cargo build --release --quiet -p ramway-cli; fi
+	@cargo build --release $(if $(shell test -t 2 || echo pipe),--quiet) -p ramway-cli
 
-demo: build ## streams a real file between two processes, compares the hashes, measures (FILE=... for another file)
+build-bench: build ## the `ramway-bench` program, which `ramway bench` and `ramway demo` run
+	@echo '==> building ramway-bench (release)'
+	@cargo build --release $(if $(shell test -t 2 || echo pipe),--quiet) -p ramway-bench
+.PHONY: build-bench
+
+demo: build-bench ## streams a real file between two processes, compares the hashes, measures (FILE=... for another file)
 	@$(TARGET)/release/ramway demo $(if $(FILE),"$(FILE)")
 
 test: ## installs what the tests need, runs all of them, counts them in the last line
@@ -42,7 +47,7 @@ doc: need-cargo ## the API's pages, and the book where mdbook is installed
 	@if command -v mdbook >/dev/null; then echo '==> book'; mdbook build docs --dest-dir "$(abspath $(TARGET))/book" && echo '    $(TARGET)/book/index.html'; \
 	 else echo '==> book: skipped, mdbook is not installed (cargo install mdbook); the pages are plain Markdown in docs/'; fi
 
-bench: build ## every mechanism of this machine in one table (ARGS='--quick', ARGS='--html run.html', ...; `ramway bench --help`)
+bench: build-bench ## every mechanism of this machine in one table (ARGS='--quick', ARGS='--html run.html', ...; `ramway bench --help`)
 	@$(MAKE) --no-print-directory -C capi build
 	@$(TARGET)/release/ramway bench $(ARGS)
 

@@ -1,6 +1,8 @@
 //! The command line: what `clap` reads.
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
+
+use ramway_cli::color::Color;
 
 use crate::{bench, clean, completions, demo, doctor, inspect, ls, recv, send, unlink};
 
@@ -47,26 +49,6 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// When to colour.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
-impl Color {
-    /// Makes it the choice of every later write through `anstream`.
-    pub fn apply(self) {
-        match self {
-            Self::Auto => anstream::ColorChoice::Auto,
-            Self::Always => anstream::ColorChoice::Always,
-            Self::Never => anstream::ColorChoice::Never,
-        }
-        .write_global();
-    }
-}
-
 /// The subcommands.
 #[derive(Subcommand)]
 pub enum Command {
@@ -82,8 +64,9 @@ pub enum Command {
     Clean(clean::Args),
     /// Remove segments by name, whatever they still hold, unless somebody uses them
     Unlink(unlink::Args),
-    /// Measure latency and throughput on this machine
-    Bench(Box<bench::Args>),
+    /// Measure latency and throughput on this machine, by the program `ramway-bench`
+    #[command(disable_help_flag = true)]
+    Bench(bench::Args),
     /// Stream a real file between two processes, compare the digests, and measure
     Demo(demo::Args),
     /// Say what this machine can do for Ramway, what it cannot, and how to mend that

@@ -11,7 +11,7 @@ use ramway::{Bus, ErrorKind, Listener};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::bench::Meter;
+use crate::bench;
 use crate::failure::{Failure, Outcome, PEER_DIED};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::output;
@@ -33,8 +33,8 @@ const NOTES: &str = "\
 Starts this command a second time and connects the two processes by a bus. One
 reads FILE straight into the shared memory (no copy of its own), the other
 writes it out; both print the SHA-256 of what they saw, and they must match.
-Then it measures round trip and one-way rate of Ramway, a Unix socket and a
-pipe in one interleaved run.
+Then `ramway-bench`, where it is installed, measures round trip and one-way
+rate of Ramway, a Unix socket and a pipe in one interleaved run.
 
 Exit codes: 0 the digests match; 1 they do not; `ramway --help` has the rest.
 
@@ -101,28 +101,49 @@ pub fn run(args: &Args) -> Outcome {
     if !report.matches {
         return Err(Failure::error("the digests differ: what came out is not what went in"));
     }
-    let measured = if args.no_bench { None } else { Some(measure(args.time, &interrupt)?) };
-    if args.json {
-        return output::json(&Whole { stream: report, measured });
-    }
-    measured.map_or(Ok(()), |measured| output::print(&format!("\n{measured}")))
+    let measured = if args.no_bench { None } else { measure(args, &interrupt)? };
+    if args.json { output::json(&Whole { stream: report, measured }) } else { Ok(()) }
 }
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Whole {
     stream: Report,
-    measured: Option<ramway_bench::Demo>,
+    measured: Option<serde_json::Value>,
 }
 
-fn measure(time: Duration, interrupt: &Interrupt) -> Outcome<ramway_bench::Demo> {
-    let options = ramway_bench::Options::quick();
-    interrupt.also(&options.interrupted)?;
-    let meter = Meter::new();
-    let measured = ramway_bench::demo_table(time, &options, &mut |progress| meter.show(progress));
-    meter.clear();
+/// Has `ramway-bench` measure: its table goes to standard output, with `--json` it is given back. `None`, and a word on
+/// standard error, where that program is not installed.
+fn measure(args: &Args, interrupt: &Interrupt) -> Outcome<Option<serde_json::Value>> {
+    let Some(program) = bench::find() else {
+        output::note(&bench::advice());
+        return Ok(None);
+    };
+    if !args.json {
+        output::print("\n")?;
+    }
+    let cannot = |why: String| Failure::error(format!("cannot measure: {}: {why}", program.display()));
+    let mut command = Command::new(&program);
+    command.arg("demo").arg("--time").arg(format!("{}ms", args.time.as_millis())).stdin(Stdio::null());
+    if args.json {
+        command.arg("--json").stdout(Stdio::piped());
+    }
+    let mut child = Other(command.spawn().map_err(|error| cannot(error.to_string()))?);
+    // Read by a thread of its own: the table may be longer than what a pipe holds.
+    let reader = child.0.stdout.take().map(|mut out| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            out.read_to_string(&mut text).map(|_| text)
+        })
+    });
+    let status = child.ended(interrupt)?;
     interrupt.check()?;
-    measured.map_err(|error| Failure::error(format!("cannot measure: {error}")))
+    if !status.success() {
+        return Err(cannot(status.to_string()));
+    }
+    let Some(reader) = reader else { return Ok(None) };
+    let text = reader.join().expect("reading does not panic").map_err(|error| cannot(error.to_string()))?;
+    serde_json::from_str(&text).map(Some).map_err(|error| cannot(format!("what it printed is not JSON: {error}")))
 }
 
 fn text(report: &Report) -> String {

@@ -84,7 +84,7 @@ fn help_has_examples_and_exit_codes() {
     let place = Place::new();
     let help = String::from_utf8(place.run(&["--help"]).stdout).unwrap();
     assert!(help.contains("Exit codes:") && help.contains("RAMWAY_DIR"));
-    for command in ["send", "recv", "ls", "inspect", "clean", "unlink", "doctor", "bench", "demo"] {
+    for command in ["send", "recv", "ls", "inspect", "clean", "unlink", "doctor", "demo"] {
         assert!(help.contains(command), "{command}");
         let own = String::from_utf8(place.run(&[command, "--help"]).stdout).unwrap();
         assert!(own.contains("Examples:") && own.contains(&format!("ramway {command}")), "{own}");

@@ -8,6 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The program under test: each package's tests have their own.
+const PROGRAM: &str = match (option_env!("CARGO_BIN_EXE_ramway"), option_env!("CARGO_BIN_EXE_ramway-bench")) {
+    (Some(ramway), _) => ramway,
+    (None, Some(bench)) => bench,
+    (None, None) => panic!("this package has no program to test"),
+};
+
 /// Longer than anything takes that works, on the slowest machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -33,7 +40,7 @@ impl Place {
 
     /// `ramway` with these arguments, in this place.
     pub fn ramway<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ramway"));
+        let mut command = Command::new(PROGRAM);
         command.env("RAMWAY_DIR", &self.dir).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -47,7 +54,7 @@ impl Place {
     /// Runs it to its end with standard descriptors as a shell's redirections make them, `>&-` for example.
     pub fn redirected(&self, args: &[&str], redirections: &str) -> Output {
         let mut command = Command::new("sh");
-        command.args(["-c", &format!(r#"exec "$@" {redirections}"#), "sh", env!("CARGO_BIN_EXE_ramway")]).args(args);
+        command.args(["-c", &format!(r#"exec "$@" {redirections}"#), "sh", PROGRAM]).args(args);
         command.env("RAMWAY_DIR", &self.dir);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().unwrap())

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use ramway_bench::{Kind, Plan};
 
 use super::Suite;
-use crate::failure::{Failure, Outcome};
-use crate::output;
+use ramway_cli::failure::{Failure, Outcome};
+use ramway_cli::output;
 
 /// Says what there is.
 pub fn run(suite: &Suite) -> Outcome {

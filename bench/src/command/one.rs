@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use ramway_bench::{Burst, Mode, One, Options, Plan, Single, Test};
 
 use super::{Meter, names};
-use crate::failure::{Failure, Outcome, USAGE};
-use crate::interrupt::Interrupt;
-use crate::output;
-use crate::units::{parse_size, parse_some_size, size};
+use ramway_cli::failure::{Failure, Outcome, USAGE};
+use ramway_cli::interrupt::Interrupt;
+use ramway_cli::output;
+use ramway_cli::units::{parse_size, parse_some_size, size};
 
 const NOTES: &str = "\
 Prints one line of JSON and one for people (with --json the first alone): how

@@ -3,7 +3,7 @@
 use ramway_bench::{Catalogue, Plan};
 use rustix::thread::sched_getaffinity;
 
-use crate::failure::{Failure, Outcome, USAGE};
+use ramway_cli::failure::{Failure, Outcome, USAGE};
 
 /// Reads `A,B`.
 pub fn parse_cpus(text: &str) -> Result<[usize; 2], String> {

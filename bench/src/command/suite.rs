@@ -6,9 +6,9 @@ use ramway_bench::{Options, Placement, Plan, Report};
 
 use super::files::Pending;
 use super::{Meter, Suite, names};
-use crate::failure::{ERROR, Failure, NOT_FOUND, Outcome, USAGE};
-use crate::interrupt::Interrupt;
-use crate::output;
+use ramway_cli::failure::{ERROR, Failure, NOT_FOUND, Outcome, USAGE};
+use ramway_cli::interrupt::Interrupt;
+use ramway_cli::output;
 
 /// Wide enough for everything, where no terminal says otherwise.
 const WIDTH: usize = 120;

@@ -1,5 +1,6 @@
-//! `ramway bench`: a front for the benchmark library.
+//! The program `ramway-bench`, which `ramway bench` runs: a front for the benchmark library.
 
+mod demo;
 mod files;
 mod list;
 mod meter;
@@ -7,13 +8,21 @@ mod names;
 mod one;
 mod suite;
 
-pub use meter::Meter;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::failure::Outcome;
-use crate::units::parse_duration;
+use std::process::ExitCode;
+
+use clap::Parser;
+use meter::Meter;
+use ramway_cli::color::Color;
+use ramway_cli::failure::Outcome;
+use ramway_cli::standard;
+use ramway_cli::units::parse_duration;
+
+/// Counts, so that a report can say that a message allocates nothing.
+#[global_allocator]
+static ALLOCATOR: ramway_bench::CountingAllocator = ramway_bench::CountingAllocator;
 
 const NOTES: &str = "\
 Measures every mechanism between two processes, each pinned to a processor of
@@ -46,10 +55,15 @@ Examples:
   ramway bench --from run.json --html run.html
   ramway bench run --mechanism ring --size 256 --capacity 1MiB --messages 500000000";
 
-/// What to measure.
-#[derive(clap::Args)]
+/// Measures latency and throughput on this machine.
+#[derive(Parser)]
+#[command(name = "ramway-bench", bin_name = "ramway bench", version, max_term_width = 110, propagate_version = true)]
 #[command(after_help = NOTES, args_conflicts_with_subcommands = true)]
-pub struct Args {
+struct Args {
+    /// When to colour the output (auto: on a terminal, unless NO_COLOR or TERM say otherwise)
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: Color,
+
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
@@ -60,6 +74,9 @@ pub struct Args {
 enum Command {
     /// Measure one row by hand
     Run(one::Args),
+    /// The table of `ramway demo`
+    #[command(hide = true)]
+    Demo(demo::Args),
 }
 
 /// The suite's options.
@@ -138,10 +155,31 @@ const MEASURING: [&str; 13] = [
     "peers",
 ];
 
-/// Measures it.
-pub fn run(args: &Args) -> Outcome {
+fn main() -> ExitCode {
+    // The second process of a measurement is this program again.
+    if let Some(code) = ramway_bench::child_main_builtin() {
+        return ExitCode::from(code as u8);
+    }
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        // Help and the version go to standard output, what is wrong with the command line does not.
+        Err(error) => match standard::output() {
+            Err(failure) if !error.use_stderr() => return failure.report(),
+            _ => error.exit(),
+        },
+    };
+    args.color.apply();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(args: &Args) -> Outcome {
+    standard::output()?;
     match &args.command {
         Some(Command::Run(args)) => one::run(args),
+        Some(Command::Demo(args)) => demo::run(args),
         None if args.suite.list => list::run(&args.suite),
         None => suite::run(&args.suite),
     }

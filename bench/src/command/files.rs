@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Outcome};
+use ramway_cli::failure::{Failure, Outcome};
 
 /// A file to be.
 pub struct Pending {
