@@ -12,7 +12,7 @@ use crate::failure::{Failure, NOT_FOUND, Outcome};
 const PROGRAM: &str = "ramway-bench";
 
 /// How to get the program where there is none.
-const ADVICE: &str = "install it with `cargo install ramway-bench`, or build it in Ramway's source with `make bench`";
+const ADVICE: &str = "install it with `cargo install ramway-bench`, or build it in Ramway's source with `make build-bench`";
 
 /// What `ramway-bench` is to do.
 #[derive(clap::Args)]
