@@ -72,5 +72,11 @@ install: build ## command, C library and headers below PREFIX (DESTDIR is honour
 	@install -m 755 '$(TARGET)/release/ramway' '$(DESTDIR)$(PREFIX)/bin/ramway'
 	@$(MAKE) --no-print-directory -C capi install PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)'
 
+install-bench: build-bench ## `ramway-bench` below PREFIX (DESTDIR is honoured), for `ramway bench`
+	@echo '==> installing ramway-bench below $(DESTDIR)$(PREFIX)'
+	@install -d '$(DESTDIR)$(PREFIX)/bin'
+	@install -m 755 '$(TARGET)/release/ramway-bench' '$(DESTDIR)$(PREFIX)/bin/ramway-bench'
+.PHONY: install-bench
+
 clean: ## what was built here
 	@cargo clean --quiet

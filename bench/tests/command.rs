@@ -57,6 +57,13 @@ fn files(place: &Place) -> Vec<String> {
 }
 
 #[test]
+fn help_has_examples_and_exit_codes() {
+    let place = Place::new();
+    let help = stdout(&run(&place, &["--help"]));
+    assert!(help.contains("Examples:") && help.contains("Exit codes:") && help.contains("ramway bench"), "{help}");
+}
+
+#[test]
 fn a_run_becomes_tables_json_and_a_page() {
     let place = Place::new();
     let (json, html) = (path(&place, "run.json"), path(&place, "run.html"));

@@ -12,7 +12,7 @@ use crate::failure::{Failure, NOT_FOUND, Outcome};
 const PROGRAM: &str = "ramway-bench";
 
 /// How to get the program where there is none.
-const ADVICE: &str = "install it with `cargo install ramway-bench`, or build it in Ramway's source with `make build-bench`";
+const ADVICE: &str = "install it with `cargo install ramway-bench`, or with `make install-bench` in Ramway's source";
 
 /// What `ramway-bench` is to do.
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ pub fn find() -> Option<PathBuf> {
     let beside = own.as_deref().and_then(|own| own.parent()).map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = beside.into_iter().chain(std::env::split_paths(&path));
-    // An empty entry would be the working directory: nobody means that here.
+    // A relative entry, or an empty one, leads to whatever lies in the working directory: it is left out.
     places.filter(|place| place.is_absolute()).map(|place| place.join(PROGRAM)).find(|program| is_executable(program))
 }
 

@@ -27,8 +27,8 @@ static ALLOCATOR: ramway_bench::CountingAllocator = ramway_bench::CountingAlloca
 const NOTES: &str = "\
 Measures every mechanism between two processes, each pinned to a processor of
 its own. Mechanisms that are compared are a group: in each round every one of
-them has its turn, in another order, so that the machine's moods meet all of
-them alike. The receiver reads every byte. A quick run takes under a minute,
+them is measured, in another order, so that changes of the machine's speed meet
+all of them alike. The receiver reads every byte. A quick run takes under a minute,
 the usual one a few minutes, --full half an hour or more. Compare ratios within
 one run, not figures of different runs.
 

@@ -203,7 +203,9 @@ export class Bus
     fill: (slot: Uint8Array) => Filled | Promise<Filled>,
     options?: FrameOptions & WaitOptions,
   ): Promise<void> {
-    return this.#sender === undefined ? this.#missingAsync('receive-only') : this.#sender.reserve(length, fill, options);
+    return this.#sender === undefined
+      ? this.#missingAsync('receive-only')
+      : this.#sender.reserve(length, fill, options);
   }
 
   /** {@link Sender.tryReserve} */
@@ -232,7 +234,9 @@ export class Bus
     fill: TensorFill<T>,
     options?: TensorOptions & WaitOptions,
   ): Promise<void> {
-    return this.#sender === undefined ? this.#missingAsync('receive-only') : this.#sender.reserveTensor(tensor, fill, options);
+    return this.#sender === undefined
+      ? this.#missingAsync('receive-only')
+      : this.#sender.reserveTensor(tensor, fill, options);
   }
 
   /** {@link Sender.tryReserveTensor} */

@@ -1,6 +1,7 @@
 //! The side that listens: many handshakes at once, none of which can hold up another.
 
 mod backlog;
+mod permit;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -19,6 +20,7 @@ use crate::segment::{FileId, NamedLink};
 use crate::sys::{fork, socket};
 use crate::{Error, ErrorKind, Result};
 use backlog::Shortage;
+use permit::{Permit, Permits};
 
 /// What the listening socket is reported as; connections count up from 1.
 const LISTENING: u64 = 0;
@@ -80,8 +82,8 @@ struct Handshakes {
     last_token: u64,
     /// Handshakes that one of the threads is just working on, which are not in `by_token`.
     in_hand: usize,
-    /// How many have been welcomed, those in hand included.
-    welcomed: usize,
+    /// For those that may be welcomed.
+    permits: Permits,
     /// The listening socket is not looked at, because there are enough handshakes.
     paused: bool,
     refused: u64,
@@ -105,7 +107,7 @@ enum Stage {
     /// HELLO is here; another connector has to fail first.
     Parked,
     /// ACK is due.
-    Welcomed(Halves),
+    Welcomed { halves: Halves, _permit: Permit },
 }
 
 impl Listener {
@@ -128,7 +130,7 @@ impl Listener {
         let waiting = || {
             let set = socket::Set::new()?;
             set.add(listening.fd(0), LISTENING, true)?;
-            Ok((set, Mutex::new(Handshakes::new(Shortage::new(place.dir())?))))
+            Ok((set, Mutex::new(Handshakes::new(Shortage::new(place.dir())?, settings.peers))))
         };
         let (set, handshakes) = waiting().inspect_err(|_: &Error| place.remove_own(own))?;
         let path = place.socket_path();
@@ -240,7 +242,7 @@ impl Listener {
             let now = Instant::now();
             let token = {
                 let state = self.lock();
-                let free = state.welcomed < self.settings.peers;
+                let free = state.permits.are_left();
                 let due =
                     |p: &&Pending| p.deadline.is_some_and(|d| d <= now) || (free && matches!(p.stage, Stage::Parked));
                 // First come, first served.
@@ -266,7 +268,6 @@ impl Listener {
             state.in_hand += 1;
             pending
         };
-        let was_welcomed = matches!(pending.stage, Stage::Welcomed(_));
         let outcome = self.step(&mut pending, leave);
         let mut state = self.lock();
         state.in_hand -= 1;
@@ -274,8 +275,6 @@ impl Listener {
             state.paused = false;
             self.set.enable(self.listening.fd(0), LISTENING, true)?;
         }
-        // `step` has counted a new welcome; every end of a welcomed handshake gives the place back.
-        let is_welcomed = was_welcomed || matches!(pending.stage, Stage::Welcomed(_));
         match outcome {
             Ok(false) => {
                 if !matches!(pending.stage, Stage::Parked) {
@@ -286,13 +285,11 @@ impl Listener {
             }
             Ok(true) => {
                 self.set.remove(pending.socket.fd(0));
-                state.welcomed -= 1;
-                let Stage::Welcomed(halves) = pending.stage else { unreachable!("only an ACK completes") };
+                let Stage::Welcomed { halves, .. } = pending.stage else { unreachable!("only an ACK completes") };
                 Ok(Some(Bus::new(halves, pending.socket, pending.peer)))
             }
             Err(failure) => {
                 self.set.remove(pending.socket.fd(0));
-                state.welcomed -= usize::from(is_welcomed);
                 match failure {
                     Failure::Peer(error) => {
                         state.refuse(&error);
@@ -309,7 +306,7 @@ impl Listener {
         let socket = pending.socket.fd(0);
         if !matches!(pending.stage, Stage::Parked) {
             match pending.incoming.step(socket).map_err(Failure::Peer)? {
-                true if matches!(pending.stage, Stage::Welcomed(_)) => return Ok(true),
+                true if matches!(pending.stage, Stage::Welcomed { .. }) => return Ok(true),
                 true => {}
                 false if pending.deadline.is_some_and(|d| d <= Instant::now()) => {
                     return Err(Failure::Peer(pending.incoming.expire(socket)));
@@ -322,26 +319,23 @@ impl Listener {
                 false => return Ok(false),
             }
         }
-        {
-            let mut state = self.lock();
-            if state.welcomed >= self.settings.peers {
-                (pending.stage, pending.deadline) = (Stage::Parked, None);
-                return Ok(false);
-            }
-            state.welcomed += 1;
-        }
-        self.welcome(pending).inspect_err(|_| self.lock().welcomed -= 1)?;
+        let permit = self.lock().permits.try_take();
+        let Some(permit) = permit else {
+            (pending.stage, pending.deadline) = (Stage::Parked, None);
+            return Ok(false);
+        };
+        self.welcome(pending, permit)?;
         Ok(false)
     }
 
-    fn welcome(&self, pending: &mut Pending) -> std::result::Result<(), Failure> {
+    fn welcome(&self, pending: &mut Pending, permit: Permit) -> std::result::Result<(), Failure> {
         let (halves, memory, size) = memory::create(&self.settings.plan, &pending.socket, self.settings.attach_options)
             .map_err(|e| {
                 handshake::refuse(pending.socket.fd(0), &e);
                 Failure::Own(e)
             })?;
         pending.incoming.welcome(pending.socket.fd(0), memory.as_fd(), size).map_err(Failure::Peer)?;
-        pending.stage = Stage::Welcomed(halves);
+        pending.stage = Stage::Welcomed { halves, _permit: permit };
         pending.deadline = self.handshake_deadline();
         Ok(())
     }
@@ -356,12 +350,12 @@ enum Failure {
 }
 
 impl Handshakes {
-    fn new(shortage: Shortage) -> Self {
+    fn new(shortage: Shortage, peers: usize) -> Self {
         Self {
             by_token: HashMap::new(),
             last_token: 0,
             in_hand: 0,
-            welcomed: 0,
+            permits: Permits::new(peers),
             paused: false,
             refused: 0,
             last_refusal: None,

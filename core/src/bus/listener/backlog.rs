@@ -172,6 +172,6 @@ impl Handshakes {
     /// The oldest that has not said HELLO, or else the oldest that has not said ACK.
     fn longest_silent(&self) -> Option<u64> {
         let oldest = |is: fn(&Stage) -> bool| self.by_token.values().filter(|p| is(&p.stage)).map(|p| p.token).min();
-        oldest(|stage| matches!(stage, Stage::Greeting)).or_else(|| oldest(|s| matches!(s, Stage::Welcomed(_))))
+        oldest(|stage| matches!(stage, Stage::Greeting)).or_else(|| oldest(|s| matches!(s, Stage::Welcomed { .. })))
     }
 }

@@ -68,7 +68,8 @@ final class BusMemory {
             throw Errors.os(e, "looking at the memory sent");
         }
         if (real < Layout.HEADER_SIZE || real != size) {
-            throw Errors.fail(ErrorKind.CORRUPT, "the memory received has %d bytes, WELCOME announced %s", real, Long.toUnsignedString(size));
+            String announced = Long.toUnsignedString(size);
+            throw Errors.fail(ErrorKind.CORRUPT, "the memory received has %d bytes, WELCOME announced %s", real, announced);
         }
         MemorySegment page = Memory.mapHeader(memory, false);
         byte[] copy = Memory.snapshot(page);
