@@ -48,7 +48,7 @@ pub struct RoomIsNotBytes;
 /// // SAFETY: none of it is said to be written.
 /// unsafe { pool.get(4).set_len(0) };
 /// ```
-pub struct WhoeverSaysSoAnswersForIt;
+pub struct SetLenIsUnsafe;
 
 /// A slice does not outlive its buffer, whose memory is somebody else's after that.
 ///

@@ -26,7 +26,7 @@ impl Uring {
     fn new() -> Result<Self> {
         // One thread submits and waits, so completions need not interrupt it. An old kernel refuses that.
         let ring = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(8);
-        let ring = ring.or_else(|_| IoUring::new(8)).map_err(|e| format!("io_uring is not to be had here: {e}"))?;
+        let ring = ring.or_else(|_| IoUring::new(8)).map_err(|e| format!("io_uring is not available: {e}"))?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         if !probe.is_supported(opcode::FutexWait::CODE) {

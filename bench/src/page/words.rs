@@ -18,8 +18,8 @@ pub(super) fn sentence(group: &Group) -> String {
     };
     let waiting = match group.mode {
         Mode::Spin => "Both sides poll.",
-        Mode::Block => "Whoever waits sleeps at once.",
-        Mode::Hybrid => "Whoever waits polls for a while, then sleeps: the default.",
+        Mode::Block => "A side that waits sleeps at once.",
+        Mode::Hybrid => "A side that waits polls for a while, then sleeps: the default.",
         Mode::Each => "Every message is published and released by itself.",
         Mode::Batch => "Several messages are published together, and what is there is released together.",
     };
