@@ -173,7 +173,7 @@ func (r *request) takeRole(s *segment) (*segment, error) {
 	return s, nil
 }
 
-// stopWaiting releases a segment whose role was not to be had.
+// stopWaiting releases a segment whose role was taken.
 func (r *request) stopWaiting() {
 	if r.waiting != nil {
 		_ = r.waiting.drop()

@@ -115,9 +115,12 @@ struct Whole {
 /// Has `ramway-bench` measure: its table goes to standard output, with `--json` it is given back. `None`, and a word on
 /// standard error, where that program is not installed.
 fn measure(args: &Args, interrupt: &Interrupt) -> Outcome<Option<serde_json::Value>> {
-    let Some(program) = bench::find() else {
-        output::note(&bench::advice());
-        return Ok(None);
+    let program = match bench::find() {
+        Ok(program) => program,
+        Err(why) => {
+            output::note(&format!("nothing is measured: {why}"));
+            return Ok(None);
+        }
     };
     if !args.json {
         output::print("\n")?;

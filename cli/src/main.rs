@@ -21,26 +21,11 @@ mod view;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use cli::{Cli, Command};
-use ramway_cli::{failure, interrupt, output, standard, units};
+use ramway_cli::{failure, interrupt, output, program, standard, units};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        // Help and the version go to standard output, what is wrong with the command line does not.
-        Err(error) => match standard::output() {
-            Err(failure) if !error.use_stderr() => return failure.report(),
-            _ => error.exit(),
-        },
-    };
-    cli.color.apply();
-    let done = run(cli);
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    program::main(|cli: &Cli| cli.color, run)
 }
 
 fn run(cli: Cli) -> failure::Outcome {

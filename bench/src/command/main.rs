@@ -17,8 +17,8 @@ use clap::Parser;
 use meter::Meter;
 use ramway_cli::color::Color;
 use ramway_cli::failure::Outcome;
-use ramway_cli::standard;
 use ramway_cli::units::parse_duration;
+use ramway_cli::{program, standard};
 
 /// Counts, so that a report can say that a message allocates nothing.
 #[global_allocator]
@@ -160,22 +160,10 @@ fn main() -> ExitCode {
     if let Some(code) = ramway_bench::child_main_builtin() {
         return ExitCode::from(code as u8);
     }
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        // Help and the version go to standard output, what is wrong with the command line does not.
-        Err(error) => match standard::output() {
-            Err(failure) if !error.use_stderr() => return failure.report(),
-            _ => error.exit(),
-        },
-    };
-    args.color.apply();
-    match run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    program::main(|args: &Args| args.color, run)
 }
 
-fn run(args: &Args) -> Outcome {
+fn run(args: Args) -> Outcome {
     standard::output()?;
     match &args.command {
         Some(Command::Run(args)) => one::run(args),

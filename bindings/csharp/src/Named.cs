@@ -221,7 +221,7 @@ namespace Ramway
             return s;
         }
 
-        /// <summary>Releases a segment whose role was not to be had.</summary>
+        /// <summary>Releases a segment whose role was taken.</summary>
         private void StopWaiting()
         {
             OpenSegment? s = _waiting;

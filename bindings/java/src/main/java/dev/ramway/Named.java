@@ -162,7 +162,7 @@ final class Named {
         return segment;
     }
 
-    /** Releases a segment whose role was not to be had. */
+    /** Releases a segment whose role was taken. */
     private void stopWaiting() {
         if (waiting != null) {
             waiting.drop();
