@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every segment image of conformance/vectors, read by this port in this process. How an image and a reader are written
+// Every segment image of format/vectors, read by this port in this process. How an image and a reader are written
 // down is said in the README beside them.
 
 type (
@@ -72,7 +72,7 @@ func readVectors(t testing.TB) []vector {
 		Format   string   `json:"format"`
 		Segments []vector `json:"segments"`
 	}
-	decoder := json.NewDecoder(bytes.NewReader(repositoryFile(t, "conformance/vectors/segments.json")))
+	decoder := json.NewDecoder(bytes.NewReader(repositoryFile(t, "format/vectors/segments.json")))
 	// What this test does not know it must not pass over.
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&file); err != nil {

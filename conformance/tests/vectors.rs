@@ -5,7 +5,7 @@ use std::path::Path;
 use ramway_conformance::vectors;
 
 fn compare(file: &str, made: String) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format/vectors").join(file);
     assert!(made.len() < 1 << 20, "{file} has {} bytes: too much to look at in a diff", made.len());
     if std::env::var_os("RAMWAY_WRITE_VECTORS").is_some_and(|value| value == "1") {
         std::fs::write(&path, made).unwrap();

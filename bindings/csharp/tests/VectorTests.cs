@@ -9,7 +9,7 @@ using Ramway.Sys;
 
 namespace Ramway.Tests
 {
-    /// <summary>Every segment image of conformance/vectors, good and hostile, read by this port.</summary>
+    /// <summary>Every segment image of format/vectors, good and hostile, read by this port.</summary>
     internal static class VectorTests
     {
         [Test(Seconds = 180)]

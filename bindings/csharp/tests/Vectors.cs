@@ -6,7 +6,7 @@ using System.Text.Json;
 namespace Ramway.Tests
 {
     /// <summary>
-    /// A segment image of conformance/vectors and what a reader must find in it. How both are written down is said in the README
+    /// A segment image of format/vectors and what a reader must find in it. How both are written down is said in the README
     /// beside them.
     /// </summary>
     internal sealed class Vector
@@ -35,7 +35,7 @@ namespace Ramway.Tests
 
         internal static List<Vector> All()
         {
-            using JsonDocument file = JsonDocument.Parse(HandshakeTests.RepositoryFile("conformance/vectors/segments.json"));
+            using JsonDocument file = JsonDocument.Parse(HandshakeTests.RepositoryFile("format/vectors/segments.json"));
             Check.Equal("1.0", file.RootElement.GetProperty("format").GetString(), "the format of the vectors");
             return file.RootElement.GetProperty("segments").EnumerateArray().Select(s => new Vector(s)).ToList();
         }

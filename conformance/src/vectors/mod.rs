@@ -43,12 +43,12 @@ pub struct Args {
     pub jobs: usize,
 }
 
-/// The text of `vectors/segments.json`.
+/// The text of `format/vectors/segments.json`.
 pub fn segments_json() -> String {
     json::pretty(&segments::all())
 }
 
-/// The text of `vectors/handshake.json`.
+/// The text of `format/vectors/handshake.json`.
 pub fn handshake_json() -> String {
     json::pretty(&handshake::all())
 }
@@ -68,7 +68,7 @@ impl Vectors {
     /// One is missing or is not what [`model`] says, in words.
     pub fn load() -> files::Result<Self> {
         fn read<T: serde::de::DeserializeOwned>(name: &str) -> files::Result<T> {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(name);
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format/vectors").join(name);
             let text = files::tried(name, std::fs::read_to_string(path))?;
             files::tried(name, serde_json::from_str(&text))
         }

@@ -1,4 +1,4 @@
-//! The shape of `vectors/segments.json` and `vectors/handshake.json`; `vectors/README.md` says what each field means.
+//! The shape of `segments.json` and `handshake.json`; `format/vectors/README.md` says what each field means.
 
 use serde::{Deserialize, Serialize};
 

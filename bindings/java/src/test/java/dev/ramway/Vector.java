@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * An image of conformance/vectors/segments.json, and what each reader must find in it. What is said there is said in the
+ * An image of format/vectors/segments.json, and what each reader must find in it. What is said there is said in the
  * README beside it.
  */
 record Vector(String name, String kind, long size, List<Run> bytes, List<Reader> readers) {
@@ -29,7 +29,7 @@ record Vector(String name, String kind, long size, List<Run> bytes, List<Reader>
             int send, String end, List<Run> leaves, String nameAfter) {}
 
     static List<Vector> all() throws IOException {
-        Path file = Path.of("../../conformance/vectors/segments.json");
+        Path file = Path.of("../../format/vectors/segments.json");
         Fields all = new Fields(Json.parse(Files.readString(file)));
         if (!"1.0".equals(all.text("format"))) {
             throw new IllegalArgumentException("another format of vectors");

@@ -26,7 +26,7 @@ import java.util.zip.CRC32;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
-/** Every segment image of conformance/vectors, good and hostile, read by this port in this process. */
+/** Every segment image of format/vectors, good and hostile, read by this port in this process. */
 class VectorsTest {
     private static final int SEALS = RawSocket.SEAL_SEAL | RawSocket.SEAL_SHRINK | RawSocket.SEAL_GROW;
 
