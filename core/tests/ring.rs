@@ -215,3 +215,40 @@ fn blocking_ping_pong_never_waits_for_a_time_out() {
         println!("{policy:?}: longest round trip {longest:?}");
     }
 }
+
+/// What a binding does with either side, written once.
+#[test]
+fn one_native_half_serves_both_sides() {
+    use ramway::ring::raw::{RawEndpoint, WaitLimit};
+
+    /// Room, or a frame: at the start, and whether more is there than that.
+    fn goes_on(half: &mut impl RawEndpoint, len: usize) -> Result<bool, ErrorKind> {
+        let now = half.ready(len).map_err(|e| e.kind());
+        let waited = half.wait(len, WaitLimit::None).map(|()| true).or_else(|e| match e.kind() {
+            ErrorKind::Full | ErrorKind::Empty => Ok(false),
+            kind => Err(kind),
+        });
+        assert_eq!(now, waited);
+        now
+    }
+
+    let (mut tx, mut rx) = Ring::pair(4096).unwrap();
+    let (before, from) = (RawEndpoint::start(&mut tx), RawEndpoint::start(&mut rx));
+    assert_eq!((before.capacity, before.align, before.endings_are_final), (4096, 16, true));
+    assert_eq!((before.block, before.own, before.peer), (from.block, from.peer, from.own));
+    assert_eq!((goes_on(&mut tx, 100), goes_on(&mut rx, 0)), (Ok(true), Ok(false)));
+    assert_eq!(goes_on(&mut tx, 4096), Err(ErrorKind::TooLarge));
+
+    tx.send(0, &[0; 4000]).unwrap();
+    assert_eq!((goes_on(&mut tx, 100), goes_on(&mut rx, 0)), (Ok(false), Ok(true)));
+
+    // The receiver reads by itself, and goes on behind the frame.
+    rx.follow(before.own.wrapping_add(4016), before.own.wrapping_add(4016));
+    assert!(rx.is_empty());
+    assert_eq!((RawEndpoint::wait_for_peer(&mut rx, WaitLimit::None).unwrap(), rx.wake()), (1, tx.wake()));
+
+    rx.say_closed();
+    assert_eq!(tx.wait_for_peer().unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(tx.corrupt().kind(), ErrorKind::Corrupt);
+    assert_eq!(tx.check().unwrap_err().kind(), ErrorKind::Corrupt);
+}

@@ -3,10 +3,221 @@
 
 use super::consumer::{Consumer, Frame};
 use super::producer::{NO_SLOT, Producer};
-use super::{Receiver, Sender};
+use super::{Receiver, Sender, Waker};
+use crate::layout::RingBlock;
 use crate::sync::{Ordering, spin_hint};
 pub use crate::wait::WaitLimit;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, WaitPolicy};
+use std::ffi::OsStr;
+
+/// Where a ring lies, and where one side stands in it: what a binding begins with that is the side itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The ring's words in the header page.
+    pub block: *const RingBlock,
+    /// The data area, mapped twice back to back.
+    pub data: *const u8,
+    /// Bytes of the data area.
+    pub capacity: u64,
+    /// Payload alignment.
+    pub align: u32,
+    /// This side's position: the end of the last committed frame, or what is released.
+    pub own: u64,
+    /// The other side's position as last seen.
+    pub peer: u64,
+    /// The other side's flags as last acted upon.
+    pub peer_flags: u32,
+    /// Whether an end of the other side is final: no successor can attach.
+    pub endings_are_final: bool,
+}
+
+/// Either side of a ring, for bindings: one native half, generic over this, serves [`Sender`] and [`Receiver`].
+///
+/// `ready` and `wait` are about the next message: for a sender that a payload of `len` bytes fits, for a receiver that
+/// a frame is there (`len` says nothing then).
+pub trait RawEndpoint: Send + 'static {
+    /// Where this side begins.
+    fn start(&mut self) -> Start;
+
+    /// Goes on where a binding is that is the side itself: everything before `own` is published or released, and `peer`
+    /// is the position of the other side that it saw last.
+    fn follow(&mut self, own: u64, peer: u64);
+
+    /// Whether it can go on now. If not, the readiness descriptor is armed, where there is one.
+    ///
+    /// # Errors
+    /// How the stream ended; for a sender what keeps `len` bytes from ever fitting.
+    fn ready(&mut self, len: usize) -> Result<bool>;
+
+    /// Waits until it can go on.
+    ///
+    /// # Errors
+    /// As for [`ready`](Self::ready); `Full`, `Empty` or `TimedOut` when the limit is reached; `Interrupted`.
+    fn wait(&mut self, len: usize, wait_limit: WaitLimit) -> Result<()>;
+
+    /// The slow half of a publish or release that the binding did itself: agrees anew with the other side on fences, and
+    /// wakes it if it waits. Gives its flags.
+    fn wake(&mut self) -> u32;
+
+    /// Waits for a living peer; gives its epoch. With [`WaitLimit::None`]: `Empty` if there is none, and the readiness
+    /// descriptor, where there is one, is armed for its coming. It then says nothing about messages or room: a later
+    /// `try_` call arms it for that again.
+    ///
+    /// # Errors
+    /// As for [`Sender::wait_for_peer`].
+    fn wait_for_peer(&mut self, wait_limit: WaitLimit) -> Result<u32>;
+
+    /// What this handle is dead of, if anything.
+    fn check(&mut self) -> Result<()>;
+
+    /// Marks the handle dead of what the binding found in shared memory.
+    fn corrupt(&mut self) -> Error;
+
+    /// Whether this handle's way of waiting begins with polling: not if it sleeps at once, or there is one CPU.
+    fn polls(&mut self) -> bool;
+
+    /// A second mapping of the ring's data, for views. A receiver's needs writable views.
+    ///
+    /// # Errors
+    /// `Unsupported` where the memory cannot be mapped again.
+    #[cfg(not(loom))]
+    fn window(&mut self) -> Result<super::window::Window>;
+
+    /// Says "closed" now, after everything committed is published, and wakes the other side. The role, and what is lent
+    /// out, stay until the handle goes: for a close while views live. No call may follow but those that give frames or
+    /// a slot back.
+    fn say_closed(&mut self);
+
+    /// [`Sender::readiness`], [`Receiver::readiness`].
+    ///
+    /// # Errors
+    /// As for these.
+    #[cfg(not(loom))]
+    fn readiness(&mut self) -> Result<&crate::Readiness>;
+
+    /// [`Sender::waker`], [`Receiver::waker`].
+    fn waker(&self) -> Waker;
+
+    /// [`Sender::set_wait_policy`], [`Receiver::set_wait_policy`].
+    fn set_wait_policy(&mut self, policy: WaitPolicy);
+
+    /// [`Sender::set_interruptible`], [`Receiver::set_interruptible`].
+    fn set_interruptible(&mut self, yes: bool);
+
+    /// [`Sender::is_peer_alive`], [`Receiver::is_peer_alive`].
+    fn is_peer_alive(&self) -> bool;
+
+    /// [`Sender::peer_epoch`], [`Receiver::peer_epoch`].
+    fn peer_epoch(&self) -> u32;
+
+    /// [`Sender::epoch`], [`Receiver::epoch`].
+    fn epoch(&self) -> u32;
+
+    /// [`Sender::name`], [`Receiver::name`].
+    fn name(&self) -> Option<&OsStr>;
+}
+
+macro_rules! raw_endpoint {
+    ($end:ident, $own:ident, $peer:ident, |$raw:ident, $len:ident, $limit:ident| $ready:expr, $wait:expr, $wake:ident) => {
+        impl RawEndpoint for $end {
+            fn start(&mut self) -> Start {
+                let hot = &self.inner().hot;
+                Start {
+                    block: hot.block,
+                    data: hot.data,
+                    capacity: hot.capacity,
+                    align: hot.align,
+                    own: hot.$own,
+                    peer: hot.$peer,
+                    peer_flags: hot.peer_flags,
+                    endings_are_final: hot.endings_are_final != 0,
+                }
+            }
+
+            fn follow(&mut self, own: u64, peer: u64) {
+                self.raw().follow(own, peer);
+            }
+
+            fn ready(&mut self, $len: usize) -> Result<bool> {
+                let mut $raw = self.raw();
+                $ready
+            }
+
+            fn wait(&mut self, $len: usize, $limit: WaitLimit) -> Result<()> {
+                let mut $raw = self.raw();
+                $wait
+            }
+
+            fn wake(&mut self) -> u32 {
+                self.raw().$wake();
+                self.inner().hot.peer_flags
+            }
+
+            fn wait_for_peer(&mut self, wait_limit: WaitLimit) -> Result<u32> {
+                self.attached_peer(wait_limit)
+            }
+
+            fn check(&mut self) -> Result<()> {
+                self.raw().check()
+            }
+
+            fn corrupt(&mut self) -> Error {
+                self.raw().corrupt()
+            }
+
+            fn polls(&mut self) -> bool {
+                self.raw().polls()
+            }
+
+            #[cfg(not(loom))]
+            fn window(&mut self) -> Result<super::window::Window> {
+                self.raw().window()
+            }
+
+            fn say_closed(&mut self) {
+                self.raw().say_closed();
+            }
+
+            #[cfg(not(loom))]
+            fn readiness(&mut self) -> Result<&crate::Readiness> {
+                self.readiness()
+            }
+
+            fn waker(&self) -> Waker {
+                self.waker()
+            }
+
+            fn set_wait_policy(&mut self, policy: WaitPolicy) {
+                self.set_wait_policy(policy);
+            }
+
+            fn set_interruptible(&mut self, yes: bool) {
+                self.set_interruptible(yes);
+            }
+
+            fn is_peer_alive(&self) -> bool {
+                self.is_peer_alive()
+            }
+
+            fn peer_epoch(&self) -> u32 {
+                self.peer_epoch()
+            }
+
+            fn epoch(&self) -> u32 {
+                self.epoch()
+            }
+
+            fn name(&self) -> Option<&OsStr> {
+                self.name()
+            }
+        }
+    };
+}
+
+#[cfg(not(loom))]
+raw_endpoint!(Sender, tail, head, |raw, len, limit| raw.ready(len), raw.wait(len, limit), after_publish);
+#[cfg(not(loom))]
+raw_endpoint!(Receiver, released, tail, |raw, _len, limit| raw.ready(), raw.wait(limit), after_release);
 
 /// A sender as bindings see it.
 #[derive(Debug)]
