@@ -79,7 +79,7 @@ build() {
 lint() {
     # What is JavaScript elsewhere in the repository follows the same rules.
     set -- .
-    for elsewhere in ../../examples/node ../../conformance/programs/node ../../bench/peers/node; do
+    for elsewhere in ../../examples/node ../../agents/node ../../bench/peers/node; do
         [ -d "$elsewhere" ] && set -- "$@" "$elsewhere"
     done
     step 'biome' "$bin/biome" check --config-path=. --error-on-warnings "$@"

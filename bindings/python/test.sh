@@ -52,14 +52,14 @@ finish() {
 lint() {
     # What is Python's elsewhere in the repository follows the same rules.
     set -- python tests
-    for elsewhere in ../../examples/python ../../conformance/programs/python ../../bench/peers/python; do
+    for elsewhere in ../../examples/python ../../agents/python ../../bench/peers/python; do
         [ -d "$elsewhere" ] && set -- "$@" "$elsewhere"
     done
     step 'ruff check' "$tools/bin/ruff" check --config pyproject.toml --no-cache "$@"
     step 'ruff format' "$tools/bin/ruff" format --config pyproject.toml --no-cache --check "$@"
     step 'mypy --strict' "$tools/bin/mypy" --cache-dir "$work/mypy"
-    step "mypy --strict on the kit's program" env MYPYPATH="$PWD/python:../../conformance/programs/python" \
-        "$tools/bin/mypy" --strict --config-file= --cache-dir "$work/mypy-kit" ../../conformance/programs/python
+    step "mypy --strict on the kit's program" env MYPYPATH="$PWD/python:../../agents/python" \
+        "$tools/bin/mypy" --strict --config-file= --cache-dir "$work/mypy-kit" ../../agents/python
     if command -v node >/dev/null; then
         step "pyright's program" fetch_pyright && step 'pyright' "$tools/bin/pyright" --pythonpath "$tools/bin/python3"
     else

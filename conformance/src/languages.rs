@@ -1,4 +1,4 @@
-//! The languages that take part: what `programs/*/language.json` says, built and ready to be started.
+//! The languages that take part: what `agents/*/language.json` says, built and ready to be started.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + S
 /// One language's program.
 #[derive(Clone, Debug)]
 pub struct Language {
-    /// Its directory below `programs/`, for flags and names of files.
+    /// Its directory below `agents/`, for flags and names of files.
     pub id: String,
     /// As people write it.
     pub name: String,
@@ -62,7 +62,7 @@ struct Description {
 pub fn root() -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = here.ancestors().find(|folder| folder.join("conformance/programs").is_dir());
+    let found = here.ancestors().find(|folder| folder.join("agents/rust").is_dir());
     found.unwrap_or(built_from.parent().unwrap_or(built_from)).to_owned()
 }
 
@@ -95,7 +95,7 @@ pub fn all(only: &[String]) -> Result<Vec<Language>> {
 
 /// Every language as it is described, not built.
 fn find() -> Result<Vec<Language>> {
-    let programs = root().join("conformance/programs");
+    let programs = root().join("agents");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&programs)? {
         let directory = entry?.path();

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 
-/** Java's program of the conformance kit: ../../README.md says what each command and flag means. */
+/** Java's agent: ../README.md says what each command and flag means. */
 final class Main {
     private Main() {}
 

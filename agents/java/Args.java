@@ -6,7 +6,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
-/** The flags, the same for every command; ../../README.md says what each means. */
+/** The flags, the same for every command; ../README.md says what each means. */
 final class Args {
     /** Wrong flags. */
     static final class UsageException extends RuntimeException {

@@ -4,7 +4,7 @@ using System.Text;
 
 namespace Ramway.Conformance
 {
-    /// <summary>C#'s program of the conformance kit: ../../README.md says what each command and flag means.</summary>
+    /// <summary>C#'s agent: ../README.md says what each command and flag means.</summary>
     internal static class Program
     {
         // Not Console.Out, which has locks and buffers of its own: an event is one write.

@@ -1,4 +1,4 @@
-// Kotlin's program of the conformance kit: ../../README.md says what each command and flag means.
+// Kotlin's agent: ../README.md says what each command and flag means.
 
 import dev.ramway.ErrorKind
 import dev.ramway.RamwayException

@@ -1,4 +1,4 @@
-/* C's program of the conformance kit: ../../README.md says what each command and flag means. */
+/* C's agent: ../README.md says what each command and flag means. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 

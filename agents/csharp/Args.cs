@@ -12,7 +12,7 @@ namespace Ramway.Conformance
         }
     }
 
-    /// <summary>The flags, the same for every command; ../../README.md says what each means.</summary>
+    /// <summary>The flags, the same for every command; ../README.md says what each means.</summary>
     internal sealed class Args
     {
         private static readonly HashSet<string> Flags = new HashSet<string>

@@ -24,7 +24,7 @@ private val FLAGS = (
         "endings progress linger oversize pace work group check role size pause warm-up poll"
     ).split(" ").toSet()
 
-/** The flags, the same for every command; ../../README.md says what each means. */
+/** The flags, the same for every command; ../README.md says what each means. */
 class Args(words: List<String>) {
     val command = words.firstOrNull() ?: throw Usage("a command is missing")
     private val given = words.drop(1).chunked(2).associate {

@@ -1,6 +1,6 @@
-"""Python's program of the conformance kit: main.py COMMAND --flag value ...
+"""Python's agent: main.py COMMAND --flag value ...
 
-../../README.md says what each command and flag means.
+../README.md says what each command and flag means.
 """
 
 import os

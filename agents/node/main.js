@@ -1,6 +1,6 @@
-// JavaScript's program of the conformance kit: main.js COMMAND --flag value ...
+// JavaScript's agent: main.js COMMAND --flag value ...
 //
-// ../../README.md says what each command and flag means.
+// ../README.md says what each command and flag means.
 
 import { BadMessage, leaveInput, named, parse, readLine, say, UsageError } from './common.js';
 import { read, show } from './look.js';

@@ -7,4 +7,4 @@ require (
 	golang.org/x/sys v0.35.0
 )
 
-replace github.com/ramway/ramway/bindings/go => ../../../bindings/go
+replace github.com/ramway/ramway/bindings/go => ../../bindings/go
