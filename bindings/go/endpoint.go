@@ -36,6 +36,8 @@ type endpoint struct {
 
 	// gone is the last epoch of the peer that was found closed or dead, or 0.
 	gone uint32
+	// delivered is the peer's epoch whose close an earlier holder of this role has seen, or 0; always 0 in a Sender.
+	delivered uint32
 	// checkedAt is when this handle last asked the system whether the peer lives.
 	checkedAt time.Time
 	wait      waiter
@@ -47,11 +49,11 @@ type endpoint struct {
 type side interface {
 	// position is the peer's word, and what was last seen in it.
 	position() (*uint64, uint64)
-	// ready says whether the wait is over, after a look at the shared position.
+	// ready says whether the wait is over, by a load of the shared position.
 	ready() (bool, error)
-	// ended is asked while ready says false: how the ring has ended, if it has. look says whether to spend system calls
-	// on whether the peer lives.
-	ended(look bool) error
+	// ended is asked while ready says false: how the ring has ended, if it has. askSystem says whether to spend system
+	// calls on whether the peer lives. Both ends have it of their endpoint.
+	ended(askSystem bool) error
 }
 
 // attach prepares the endpoint; the positions are checked next, and announce makes it known.
@@ -190,38 +192,6 @@ func (h *endpoint) failf(kind Kind, format string, args ...any) error {
 	e := failf(kind, format, args...)
 	e.Op, e.Name = h.doing(), h.name
 	return e
-}
-
-// nameVanished is why no successor can ever attach.
-func (h *endpoint) nameVanished() error {
-	return h.failf(Closed, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no peer can "+
-		"find it any more. Create it again")
-}
-
-// life is the part of ended that costs system calls (ABI.md, section 8, steps 2 to 5). absent says that no peer has to
-// be there, closed asks for its orderly close.
-func (h *endpoint) life(epoch uint32, absent bool, closed func() bool) error {
-	link := h.at.link
-	switch {
-	case link.vanished():
-		return h.nameVanished()
-	case absent || link.peerAlive(h.role):
-		return nil
-	// A close comes before the lock or socket goes: so look for it once more after that was seen gone.
-	case closed():
-		return h.over(Closed, epoch)
-	// And a successor takes the lock before it clears the flag of that close.
-	case link.peerAlive(h.role):
-		return nil
-	}
-	return h.over(PeerDead, epoch)
-}
-
-// over says that the peer has ended. Its epoch was read before that was found out: if it is not the one that ended, its
-// successor is, and then it is over as well.
-func (h *endpoint) over(kind Kind, epoch uint32) error {
-	h.gone = epoch
-	return h.fail(kind)
 }
 
 // Capacity is the number of bytes of the data area. A frame takes 16 bytes more than its payload, rounded up to Align.

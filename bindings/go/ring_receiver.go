@@ -35,8 +35,6 @@ type Receiver struct {
 	// lease counts what was given out. A message is good while it has the current number; the number moves on when
 	// something is given out and when it is given back.
 	lease uint64
-	// oldClose is the sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again.
-	oldClose uint32
 	// one is the message that is out, frames are those of the batch.
 	one    frame
 	frames []frame
@@ -71,7 +69,7 @@ func newReceiver(a *attachment, o Options) (*Receiver, error) {
 	a.closeFile()
 	seen := atomic.LoadUint32(&r.mine.closeSeen)
 	if epoch, closed := r.senderClosed(); closed && epoch == seen {
-		r.oldClose = epoch
+		r.delivered = epoch
 	}
 	r.announce()
 	// As the Rust core does when a receiver is dropped: a process that forgets its handle has closed it.
@@ -138,7 +136,7 @@ func (r *Receiver) next(ctx context.Context, blocking bool, f *frame) error {
 		}
 	}
 	if err != nil {
-		return r.ending(err)
+		return r.deliverEnd(err)
 	}
 	if !r.parse(f) {
 		return r.corrupt()
@@ -238,7 +236,7 @@ func (r *Receiver) releaseClosed(lease uint64) {
 	_ = r.releaseRole()
 }
 
-// position is what to look at while waiting.
+// position is what is polled while waiting.
 func (r *Receiver) position() (*uint64, uint64) { return &r.ring.tail, r.tail }
 
 // ready says whether a frame is there, after a look at the shared position.
@@ -256,24 +254,8 @@ func (r *Receiver) ready() (bool, error) {
 	return true, nil
 }
 
-// ended says whether the sender has closed or, if system calls may be spent on it, died or lost its name.
-func (r *Receiver) ended(look bool) error {
-	epoch := atomic.LoadUint32(&r.peer.epoch)
-	absent := !r.final && (epoch == 0 || epoch == r.oldClose)
-	closed := func() bool {
-		return !absent && epoch != 0 && atomic.LoadUint32(&r.peer.flags)&roleClosed != 0
-	}
-	switch {
-	case closed():
-		return r.over(Closed, epoch)
-	case look:
-		return r.life(epoch, absent, closed)
-	}
-	return nil
-}
-
-// ending records an end that is about to be returned.
-func (r *Receiver) ending(err error) error {
+// deliverEnd records an end that is about to be returned.
+func (r *Receiver) deliverEnd(err error) error {
 	kind := kindOf(err)
 	if kind != Closed && kind != PeerDead {
 		return err

@@ -209,7 +209,7 @@ func (s *Sender) publishMarked() {
 	atomic.StoreUint64(&s.ring.tail, s.tail)
 }
 
-// position is what to look at while waiting.
+// position is what is polled while waiting.
 func (s *Sender) position() (*uint64, uint64) { return &s.ring.head, s.head }
 
 // ready says whether need bytes are free, after a look at the shared position. It is checked here, once, before it is
@@ -223,21 +223,6 @@ func (s *Sender) ready() (bool, error) {
 	}
 	s.head = head
 	return s.need <= s.capacity-(s.tail-head), nil
-}
-
-// ended says whether the receiver has closed or, if system calls may be spent on it, died or lost its name.
-func (s *Sender) ended(look bool) error {
-	epoch := atomic.LoadUint32(&s.peer.epoch)
-	closed := func() bool {
-		return atomic.LoadUint32(&s.peer.flags)&roleClosed != 0 && atomic.LoadUint32(&s.peer.epoch) != 0
-	}
-	switch {
-	case closed():
-		return s.over(Closed, epoch)
-	case look:
-		return s.life(epoch, !s.final && epoch == 0, closed)
-	}
-	return nil
 }
 
 // SendBatch sends messages, all with this type id and tag, and publishes them together, or earlier where the ring fills

@@ -22,18 +22,20 @@ const (
 	// unfencedPollInterval is the longest sleep where the waker does not fence and this side cannot make it.
 	unfencedPollInterval = time.Millisecond
 	// spinMax polls at 25 ns are about what a sleep costs; spinMin are left where waits have been long.
-	spinMax = 2000
+	spinMax = 3000
 	spinMin = 32
+	// pollsPerCheck polls go by in mode Spin between two checks whether the peer lives.
+	pollsPerCheck = 2000
 	// firstPolls are a receiver's before it enters the general wait: more than a round trip takes.
 	firstPolls = 32
-	// chunk polls go by before the spin asks whether it was called off: about 1 µs.
+	// shortWait: a wait with a sleep that took less, spin included, would have been better spent spinning.
+	shortWait = 110 * time.Microsecond
+	// chunk polls go by before the spin checks whether the wait was called off: about 1 µs.
 	chunk = 40
-	// yieldInterval polls, of however many waits, go by before the other goroutines of this P get a turn: about 200 µs. (Every
+	// yieldInterval polls, of however many waits, go by before the other goroutines of this P run: about 200 µs. (Every
 	// microsecond would be fairer, but runtime.Gosched wakes an idle P, whose thread then takes the processor from this one
-	// or from the peer.) Between two ends of one process it is their turn after each chunk: one of them may be the peer.
+	// or from the peer.) Between two ends of one process they run after each chunk: one of them may be the peer.
 	yieldInterval = 8000
-	// shortSleep: one that was shorter would have been better spent spinning.
-	shortSleep = 60 * time.Microsecond
 )
 
 // alone: spinning would only keep the peer from running.
@@ -48,7 +50,7 @@ func init() { withoutParking.Store(os.Getenv("RAMWAY_READINESS") == "thread") }
 // waiter is how a handle waits.
 type waiter struct {
 	mode WaitMode
-	// firstPolls is how many polls a receiver spends before it waits in earnest.
+	// firstPolls is how many polls a receiver spends before the general wait; 0 where it does not spin.
 	firstPolls uint32
 	// budget is how many polls to spend before sleeping; it follows how long waits have lasted.
 	budget uint32
@@ -92,7 +94,7 @@ func await(word *uint64, seen uint64, polls int) uint64 {
 	}
 }
 
-// spent counts polls, and lets other goroutines run when it is their turn.
+// spent counts polls, and lets other goroutines run after each yieldInterval.
 func (w *waiter) spent(polls uint32) {
 	if w.spun += polls; w.spun >= w.yieldInterval {
 		w.spun = 0
@@ -184,8 +186,38 @@ func (w *waiter) watch(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
+// sleepUntil is the loop of every wait that sleeps (ABI.md, section 7): arm, check again, sleep. A waker that stores before
+// the check is seen by it; one that stores later sees that this side is armed, and wakes it. arm says how long the sleep
+// may last.
+func sleepUntil(arm func() time.Duration, check func() (over bool, err error), sleep func(time.Duration) (over bool, err error)) error {
+	for {
+		longest := arm()
+		over, err := check()
+		if !over && err == nil {
+			over, err = sleep(longest)
+		}
+		if over || err != nil {
+			return err
+		}
+	}
+}
+
+// until blocks until s is ready, with nil, or there is nothing to wait for any more.
+func (h *endpoint) until(ctx context.Context, s side) error {
+	began, done := time.Now(), orNever(ctx).Done()
+	over, err := h.calledOff(ctx, done, s)
+	if !over && err == nil {
+		over, err = h.spin(ctx, done, s)
+	}
+	if !over && err == nil {
+		err = h.sleep(ctx, done, s)
+		h.wait.learn(time.Since(began))
+	}
+	return err
+}
+
 // calledOff is why a wait must not go on, if there is a reason. What is there goes before the end of the context (then
-// it is true), and so does the end of the stream: a call whose time is up at once still learns of both.
+// over is true), and so does the end of the stream: a call whose time is up at once still learns of both.
 func (h *endpoint) calledOff(ctx context.Context, done <-chan struct{}, s side) (over bool, err error) {
 	if h.isClosed() {
 		return false, h.fail(Detached)
@@ -198,13 +230,13 @@ func (h *endpoint) calledOff(ctx context.Context, done <-chan struct{}, s side) 
 	if over, err := h.decide(s, h.livenessCheckDue()); over || err != nil {
 		return over, err
 	}
-	end := contextError(ctx)
-	end.Op, end.Name = h.doing(), h.name
-	return false, end
+	stop := contextError(ctx)
+	stop.Op, stop.Name = h.doing(), h.name
+	return false, stop
 }
 
-// livenessCheckDue says whether it is time to ask the system again whether the peer lives. The clock is the handle's, so that calls
-// that each wait for less than a poll interval learn of a death too.
+// livenessCheckDue says whether it is time to ask the system again whether the peer lives. The clock is the handle's, so
+// that calls that each wait for less than a poll interval learn of a death too.
 func (h *endpoint) livenessCheckDue() bool {
 	now := time.Now()
 	if !h.wait.peerWasDead && now.Sub(h.checkedAt) < pollInterval {
@@ -214,20 +246,29 @@ func (h *endpoint) livenessCheckDue() bool {
 	return true
 }
 
-// until blocks until s is ready, with nil, or there is nothing to wait for any more.
-func (h *endpoint) until(ctx context.Context, s side) error {
-	end := orNever(ctx).Done()
-	if over, err := h.calledOff(ctx, end, s); over || err != nil {
-		return err
+// decide is one check: true for ready, or how it ended. What was committed before the end is delivered before the end is.
+func (h *endpoint) decide(s side, askSystem bool) (bool, error) {
+	if over, err := s.ready(); over || err != nil {
+		return over, err
 	}
-	if over, err := h.spin(ctx, end, s); over || err != nil {
-		return err
+	end := s.ended(askSystem)
+	if end == nil {
+		if askSystem {
+			h.wait.peerWasDead = false
+		}
+		return false, nil
 	}
-	return h.sleep(ctx, end, s)
+	// A dead peer is still dead at the next call, and a name that was removed stays removed.
+	h.wait.peerWasDead = true
+	// The second check: the flag or the free lock was seen after the first.
+	if over, err := s.ready(); over || err != nil {
+		return over, err
+	}
+	return false, end
 }
 
 // spin polls for a bounded time, and forever in mode Spin. True: ready.
-func (h *endpoint) spin(ctx context.Context, end <-chan struct{}, s side) (bool, error) {
+func (h *endpoint) spin(ctx context.Context, done <-chan struct{}, s side) (bool, error) {
 	w := &h.wait
 	if over, err := s.ready(); over || err != nil {
 		return over, err
@@ -243,14 +284,14 @@ func (h *endpoint) spin(ctx context.Context, end <-chan struct{}, s side) (bool,
 			}
 		}
 		w.spent(chunk)
-		if over, err := h.calledOff(ctx, end, s); over || err != nil {
+		if over, err := h.calledOff(ctx, done, s); over || err != nil {
 			return over, err
 		}
 		if w.mode == Hybrid {
 			if spent >= w.budget {
 				return false, nil
 			}
-		} else if spent >= spinMax {
+		} else if spent >= pollsPerCheck {
 			spent = 0
 			if over, err := h.decide(s, h.livenessCheckDue()); over || err != nil {
 				return over, err
@@ -262,71 +303,14 @@ func (h *endpoint) spin(ctx context.Context, end <-chan struct{}, s side) (bool,
 }
 
 // sleep is the rest of the wait.
-func (h *endpoint) sleep(ctx context.Context, end <-chan struct{}, s side) error {
-	w := &h.wait
-	w.watch(ctx, end)
-	began := time.Now()
-	for {
-		longest := h.arm()
-		over, err := h.decide(s, h.livenessCheckDue())
-		if over || err != nil {
-			h.disarm(began)
-			return err
-		}
-		woken, over, err := h.rest(ctx, end, longest, s)
-		if over || err != nil {
-			h.disarm(began)
-			return err
-		}
-		if woken {
-			// What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a
-			// membarrier.
-			if over, err := s.ready(); over || err != nil {
-				h.disarm(began)
-				return err
-			}
-		}
-	}
-}
-
-// rest sleeps once, after this side has armed and checked again, and says whether it was woken. over and an error are
-// those of calledOff.
-func (h *endpoint) rest(ctx context.Context, end <-chan struct{}, longest time.Duration, s side) (woken, over bool, err error) {
-	if parking := h.wait.notifier.place(); parking != nil {
-		if err := parking.Arm(1, time.Now().Add(longest)); err != nil {
-			h.wait.notifier.removePlace()
-			return true, false, nil
-		}
-		if over, err := h.calledOff(ctx, end, s); over || err != nil {
-			return false, over, err
-		}
-		return parking.Sleep(), false, nil
-	}
-	if over, err := h.calledOff(ctx, end, s); over || err != nil {
-		return false, over, err
-	}
-	return sys.FutexWait(&h.mine.wait, 1, longest), false, nil
-}
-
-// decide is one check: true for ready, or how it ended. What was committed before the end is delivered before the end is.
-func (h *endpoint) decide(s side, look bool) (bool, error) {
-	if over, err := s.ready(); over || err != nil {
-		return over, err
-	}
-	end := s.ended(look)
-	if end == nil {
-		if look {
-			h.wait.peerWasDead = false
-		}
-		return false, nil
-	}
-	// A dead peer is still dead at the next call, and a vanished name still gone.
-	h.wait.peerWasDead = true
-	// The second check: the flag or the free lock was seen after ready had looked.
-	if over, err := s.ready(); over || err != nil {
-		return over, err
-	}
-	return false, end
+func (h *endpoint) sleep(ctx context.Context, done <-chan struct{}, s side) error {
+	h.wait.watch(ctx, done)
+	err := sleepUntil(h.arm,
+		func() (bool, error) { return h.decide(s, h.livenessCheckDue()) },
+		func(longest time.Duration) (bool, error) { return h.sleepOnce(ctx, done, longest, s) })
+	// Disarmed. A waker that still sees 1 makes one call too many.
+	atomic.StoreUint32(&h.mine.wait, 0)
+	return err
 }
 
 // arm is steps 1 and 2 of the sleep: store 1, then order that store before the check that follows. It returns how long
@@ -348,11 +332,34 @@ func (h *endpoint) arm() time.Duration {
 	return pollInterval
 }
 
-// disarm leaves the wait, and learns from how long it took. A waker that still sees 1 makes one call too many.
-func (h *endpoint) disarm(began time.Time) {
-	atomic.StoreUint32(&h.mine.wait, 0)
-	w := &h.wait
-	if time.Since(began) < shortSleep {
+// sleepOnce sleeps, unless the wait was called off. over and an error are those of calledOff, and of ready after a
+// wake-up: what this side was woken for is nearly always there, and only to sleep again must it arm first, which costs a
+// membarrier.
+func (h *endpoint) sleepOnce(ctx context.Context, done <-chan struct{}, longest time.Duration, s side) (bool, error) {
+	parking := h.wait.notifier.place()
+	if parking != nil && parking.Arm(1, time.Now().Add(longest)) != nil {
+		h.wait.notifier.removePlace()
+		return s.ready()
+	}
+	if over, err := h.calledOff(ctx, done, s); over || err != nil {
+		return over, err
+	}
+	woken := false
+	if parking != nil {
+		woken = parking.Sleep()
+	} else {
+		woken = sys.FutexWait(&h.mine.wait, 1, longest)
+	}
+	if woken {
+		return s.ready()
+	}
+	return false, nil
+}
+
+// learn sets how long the next wait spins, by how long this one took: one that was short would have been better spent
+// spinning to its end.
+func (w *waiter) learn(took time.Duration) {
+	if took < shortWait {
 		w.budget = min(2*w.budget, spinMax)
 	} else {
 		w.budget = max(w.budget/2, spinMin)

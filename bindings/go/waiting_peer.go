@@ -14,11 +14,10 @@ import (
 // Errors: ErrTimedOut or ErrInterrupted with the context; ErrClosed if the ring's name was removed; on a bus or pair
 // ErrClosed or ErrPeerDead at once if the peer is gone, because no other one comes; ErrDetached, ErrCorrupt.
 func (s *Sender) WaitForPeer(ctx context.Context) (uint32, error) {
+	defer s.leave()
 	if !s.enter() {
-		defer s.leave()
 		return 0, s.refused()
 	}
-	defer s.leave()
 	s.flush()
 	return s.waitForPeer(ctx)
 }
@@ -26,16 +25,15 @@ func (s *Sender) WaitForPeer(ctx context.Context) (uint32, error) {
 // WaitForPeer is [Sender.WaitForPeer] for the other end: it waits for a sender. What dead senders left can be received
 // without one.
 func (r *Receiver) WaitForPeer(ctx context.Context) (uint32, error) {
+	defer r.leave()
 	if !r.enter() {
-		defer r.leave()
 		return 0, r.refused()
 	}
-	defer r.leave()
 	return r.waitForPeer(ctx)
 }
 
 func (h *endpoint) waitForPeer(ctx context.Context) (uint32, error) {
-	w := &peerWait{h: h}
+	w := &peerWait{endpoint: h}
 	done := orNever(ctx).Done()
 	over, err := h.calledOff(ctx, done, w)
 	if !over && err == nil {
@@ -47,46 +45,41 @@ func (h *endpoint) waitForPeer(ctx context.Context) (uint32, error) {
 		}
 		return 0, err
 	}
-	return w.epoch, nil
+	return w.found, nil
 }
 
 // peerWait is the side of a wait for a peer.
 type peerWait struct {
-	h     *endpoint
-	epoch uint32
+	*endpoint
+	// found is the peer's epoch.
+	found uint32
 }
 
 // position is for spinning, which this wait never does.
-func (w *peerWait) position() (*uint64, uint64) { return &w.h.ring.tail, 0 }
+func (w *peerWait) position() (*uint64, uint64) { return &w.ring.tail, 0 }
 
 // ready says whether a peer is there. It costs a system call.
 func (w *peerWait) ready() (bool, error) {
-	h, peer := w.h, w.h.peer
-	epoch := atomic.LoadUint32(&peer.epoch)
+	epoch := atomic.LoadUint32(&w.peer.epoch)
 	if epoch == 0 {
 		return false, nil
 	}
-	if atomic.LoadUint32(&peer.flags)&roleClosed != 0 || !h.at.link.peerAlive(h.role) {
-		h.gone = epoch
+	if atomic.LoadUint32(&w.peer.flags)&roleClosed != 0 || !w.at.link.peerAlive(w.role) {
+		w.gone = epoch
 		return false, nil
 	}
 	// A successor takes the lock before it raises the epoch: until then the words are those of the one before it.
-	w.epoch = atomic.LoadUint32(&peer.epoch)
-	return w.epoch != h.gone, nil
+	w.found = atomic.LoadUint32(&w.peer.epoch)
+	return w.found != w.gone, nil
 }
 
-// ended says that none can come any more.
+// ended says that none can come any more. The end of one peer ends this wait only where it is final.
 func (w *peerWait) ended(bool) error {
-	h := w.h
-	switch {
-	case h.at.link.vanished():
-		return h.nameVanished()
-	case !h.final:
-		return nil
-	case atomic.LoadUint32(&h.peer.flags)&roleClosed != 0:
-		return h.fail(Closed)
-	case h.at.link.peerAlive(h.role):
-		return nil
+	if w.final {
+		return w.endpoint.ended(true)
 	}
-	return h.fail(PeerDead)
+	if w.at.link.vanished() {
+		return w.nameVanished()
+	}
+	return nil
 }
