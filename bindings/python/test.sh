@@ -150,7 +150,13 @@ clean)
     ;;
 esac
 
-# Some tests talk to the Rust side's command. Any build of it will do.
+# Some tests talk to the Rust side's command, one to its benchmark. Any build of them will do.
+need_commands() {
+    need_command && need_benchmark
+}
+need_benchmark() {
+    [ -x "$target/release/ramway-bench" ] || [ -x "$target/debug/ramway-bench" ] || cargo build --quiet --locked -p ramway-bench
+}
 need_command() {
     if [ -n "${RAMWAY_CLI:-}" ]; then return; fi
     for RAMWAY_CLI in "$target/debug/ramway" "$target/release/ramway"; do
@@ -167,7 +173,7 @@ if ! find_interpreters; then
 elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the tools' install_wheel "$tools"; then
     unlock
     case "${1:-all}" in
-    all | quick | debug | torch) step 'the ramway command' need_command ;;
+    all | quick | debug | torch) step 'the ramway commands' need_commands ;;
     esac
     case "${1:-all}" in
     build)

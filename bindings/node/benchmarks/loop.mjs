@@ -1,5 +1,5 @@
 // What the event loop feels of the package: how late timers are under full load, what a handle costs that only waits, and
-// what else runs meanwhile. `node loop.mjs PROGRAM [SECONDS]`, PROGRAM being the `ramway` command, which sends from a process
+// what else runs meanwhile. `node loop.mjs PROGRAM [SECONDS]`, PROGRAM being `ramway-bench`, which sends from a process
 // of its own; the same in Bun and Deno.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ function drift() {
 // The sender: bench/src/sender.rs has what it is told.
 const rx = await Ring.create(name, { capacity: 1 << 20 }).receiver();
 const order = { send: { protocol: 1, ring: name, cpu: null, realtime: false } };
-const sender = spawn(program, ['bench'], {
+const sender = spawn(program, [], {
   env: { ...process.env, RAMWAY_BENCH_WORKER: JSON.stringify(order) },
   stdio: ['pipe', 'ignore', 'inherit'],
 });

@@ -135,10 +135,10 @@ def test_a_burst_arrives(directory: Path, module: str, mechanism: str, of: dict[
 
 def test_a_stream_from_rust_arrives(directory: Path) -> None:
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-    programs = [target / profile / "ramway" for profile in ("release", "debug")]
+    programs = [target / profile / "ramway-bench" for profile in ("release", "debug")]
     program = next((program for program in programs if program.exists()), None)
     if program is None:
-        pytest.skip("there is no `ramway` in cargo's target directory: cargo build -p ramway-cli")
+        pytest.skip("cargo's target directory has no `ramway-bench`: cargo build -p ramway-bench")
     bursts = [burst("one-way", "each", 32, 5000), burst("one-way", "batch", 32, 4500, batch=1024)]
     with worker(directory, "ramway", "ring-rust-python", bursts[0], program=str(program)) as pair:
         assert len(pair.says()["ready"]["pids"]) == 2
