@@ -69,7 +69,7 @@ impl Area {
         unsafe { &*self.start.add(offset).cast() }
     }
 
-    /// `len` bytes from `offset`, for whoever knows that the other process leaves them alone.
+    /// `len` bytes from `offset`, for a caller that knows that the other process leaves them alone.
     #[inline(always)]
     pub(crate) fn bytes(&self, offset: usize, len: usize) -> *mut u8 {
         assert!(offset + len <= self.len);
@@ -93,7 +93,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
 }
 
 /// The same without a time-out: for a process that is killed with the one that would wake it, and that must not disturb
-/// others by waking up for nothing.
+/// others by needless wake-ups.
 pub(crate) fn futex_wait_untimed(word: &AtomicU32, expected: u32) {
     let never = std::ptr::null::<libc::timespec>();
     // SAFETY: the word outlives the call.

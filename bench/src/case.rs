@@ -55,7 +55,7 @@ pub enum Mode {
     Hybrid,
     /// Every message is published by itself, and released by itself. Sides that can poll do.
     Each,
-    /// Several messages are published together, and what is there is released together. Sides that can poll do.
+    /// Several messages are published together, and all that has arrived is released together. Sides that can poll do.
     Batch,
 }
 

@@ -1,4 +1,4 @@
-//! What can be measured, for whoever has to choose.
+//! What can be measured: the list that a user chooses from.
 
 use crate::Result;
 use crate::channel::{About, Kind};

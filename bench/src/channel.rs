@@ -122,7 +122,7 @@ pub trait Mechanism: Sync {
     fn join(&self, setup: &Setup, ticket: &str) -> Result<Box<dyn End>>;
 }
 
-/// One side of a mechanism that is ready to be measured. Whoever implements [`Channel`] has it.
+/// One side of a mechanism that is ready to be measured. Every [`Channel`] is one.
 pub trait End {
     /// The half of the process that measures: adds the ticks of every `group` operations to `samples` if the test
     /// is timed on this side (`rtt`, `pauses`).

@@ -21,7 +21,7 @@ const SAMPLES: usize = 4096;
 const LENGTH: usize = SAMPLES + SAMPLES_MAX as usize * 8;
 
 /// No candidate takes this long to come to a burst; a wait beyond it means that the other process hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 /// What the follower reports instead of a burst's number if it failed.
 const FAILED: u32 = u32::MAX;
 
@@ -197,7 +197,7 @@ impl Control {
                 FAILED => return Err("the second process failed".into()),
                 at => futex_wait(word, at),
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > WAIT_MAX {
                 return Err("the other process hangs".into());
             }
         }
@@ -242,7 +242,7 @@ impl Control {
         Ok(())
     }
 
-    /// Follower: the next burst, or `None` at the end. Sleeps if there is none for a while, so that mechanisms that live
+    /// Follower: the next burst, or `None` at the end. Sleeps if no burst comes for a while, so that mechanisms that live
     /// in the leading process alone have this processor to themselves.
     pub(crate) fn next(&mut self) -> Result<Option<Burst>> {
         let word = self.area.half_word(BURST);
@@ -347,7 +347,7 @@ pub(crate) fn spin_until(condition: impl Fn() -> bool) -> Result<()> {
         tries = tries.wrapping_add(1);
         if tries.is_multiple_of(1 << 16) {
             std::thread::yield_now();
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > WAIT_MAX {
                 return Err("the other process hangs".into());
             }
         }

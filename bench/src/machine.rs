@@ -42,7 +42,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn look(pinned: [usize; 2]) -> Self {
+    pub(crate) fn read(pinned: [usize; 2]) -> Self {
         let read = |path: &str| read_to_string(path).unwrap_or_default().trim().to_owned();
         let info = read("/proc/cpuinfo");
         let field = |name: &str| {

@@ -21,7 +21,7 @@ pub(crate) struct Conditions {
     pub(crate) cpus: [Option<usize>; 2],
     pub(crate) realtime: bool,
     /// How long a pair may take beyond what is expected.
-    pub(crate) patience: Duration,
+    pub(crate) wait_max: Duration,
 }
 
 /// A leading process and all that hangs on it.
@@ -31,7 +31,7 @@ pub(crate) struct Pair {
     output: Lines,
     /// What both processes wrote to their standard error.
     said: File,
-    patience: Duration,
+    wait_max: Duration,
     /// The leading process, the following one, and others that work for the mechanism.
     pub(crate) pids: Vec<u32>,
     _directories: [Directory; 2],
@@ -70,7 +70,7 @@ impl Pair {
             input,
             output: Lines { from: output, read: Vec::new(), noise: String::new() },
             said,
-            patience: conditions.patience,
+            wait_max: conditions.wait_max,
             pids: Vec::new(),
             _directories: directories,
         };
@@ -102,8 +102,8 @@ impl Pair {
     }
 
     fn answer(&mut self, expected: Duration) -> Result<Answer> {
-        let patience = self.patience + expected;
-        match self.output.next(Instant::now() + patience) {
+        let wait_max = self.wait_max + expected;
+        match self.output.next(Instant::now() + wait_max) {
             Ok(Some(line)) => match serde_json::from_str(&line) {
                 Ok(Answer::Failed(why)) => {
                     // The process that caused it may be about to say why.
@@ -121,17 +121,17 @@ impl Pair {
                 Err(self.with_last_words(ended))
             }
             Err(cause) if cause.kind() == ErrorKind::TimedOut => {
-                Err(self.with_last_words(format!("hangs: no answer within {} s", patience.as_secs())))
+                Err(self.with_last_words(format!("hangs: no answer within {} s", wait_max.as_secs())))
             }
             Err(cause) => Err(cause.into()),
         }
     }
 
-    fn wait_for(&self, patience: Duration) -> Option<ExitStatus> {
+    fn wait_for(&self, wait_max: Duration) -> Option<ExitStatus> {
         let began = Instant::now();
         loop {
             let status = self.status();
-            if status.is_some() || began.elapsed() >= patience {
+            if status.is_some() || began.elapsed() >= wait_max {
                 return status;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -170,7 +170,7 @@ impl Pair {
         // A worker that is gone already says so by its status.
         let _ = self.ask(&Ask::Quit(()));
         self.input = None;
-        match self.wait_for(self.patience) {
+        match self.wait_for(self.wait_max) {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(self.with_last_words(format!("the worker ended with {status}"))),
             None => Err(self.with_last_words("the worker does not end".into())),

@@ -54,7 +54,7 @@ pub(crate) fn memory() -> PathBuf {
     if writable { PathBuf::from("/dev/shm") } else { std::env::temp_dir() }
 }
 
-/// Where directories on a disk are made: RAMWAY_BENCH_DISK, or the first of the usual places that is none in memory.
+/// Where directories on a disk are made: RAMWAY_BENCH_DISK, or the first of the usual places that is not in memory.
 pub(crate) fn disk() -> PathBuf {
     if let Some(chosen) = std::env::var_os("RAMWAY_BENCH_DISK") {
         return chosen.into();
@@ -98,7 +98,7 @@ fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
-/// Whether a process is there that has not ended: one whose end nobody has asked about is none.
+/// Whether a process exists that has not ended: a zombie has.
 fn lives(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // After the name, which may hold anything, comes the state.

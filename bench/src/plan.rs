@@ -261,7 +261,7 @@ fn waits(standard: bool) -> Vec<GroupPlan> {
     groups
 }
 
-/// Both sides busy for a random time between two messages: whoever is about to sleep is easily overlooked.
+/// Both sides busy for a random time between two messages: a side that is about to sleep is easily overlooked.
 fn pauses(full: bool) -> GroupPlan {
     let (at_least, among) = if full { (100_000, "ring bus region futex uds tachyon") } else { (2_000, SLEEPERS) };
     let burst = Burst { gap_ns: 1_000_000, ..of(Test::Pauses, Mode::Hybrid, 32) };

@@ -22,7 +22,7 @@ pub(crate) struct Manifest {
     pub(crate) what: String,
     /// The program and its arguments.
     pub(crate) command: Option<Vec<PathBuf>>,
-    /// Why there is none.
+    /// Why there is no command.
     pub(crate) failure: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Manifest {
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) about: About,
-    /// Program and arguments; or why there is none.
+    /// Program and arguments; or why there is no program.
     pub(crate) command: std::result::Result<Vec<PathBuf>, String>,
     /// Whether it is one of this crate's own, so that it can be asked what it can without a process.
     pub(crate) builtin: bool,

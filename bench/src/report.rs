@@ -128,7 +128,7 @@ pub struct Figures {
     pub syscalls: Option<Both<f64>>,
     /// Per operation; `None` if the program does not count.
     pub allocations: Option<Both<f64>>,
-    /// Bytes per operation from a heap that a garbage collector looks after; `None` where there is none.
+    /// Bytes per operation from a heap that a garbage collector looks after; `None` where there is no such heap.
     #[serde(default)]
     pub allocated_bytes: Option<Both<f64>>,
     /// Operations that took longer than 20 ms.

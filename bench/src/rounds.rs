@@ -15,7 +15,7 @@ use crate::syscalls;
 use crate::worker::Outcome;
 use std::time::{Duration, Instant};
 
-/// At least so many rounds count, however long they take.
+/// The fewest rounds that count, however long they take.
 const ROUNDS: u32 = 5;
 /// What a burst aims at: long beside what surrounds it, short beside the moods of the machine.
 const BURST_PS: f64 = 3e9;
@@ -144,7 +144,7 @@ impl Clockwork<'_> {
     }
 }
 
-/// Whether every row that still runs has so many operations that count.
+/// Whether every row that still runs has at least `least` operations that count.
 fn enough(contenders: &[Contender], least: u64) -> bool {
     let runs = |contender: &&Contender| matches!(contender.state, State::Runs(_));
     contenders.iter().filter(runs).all(|contender| contender.series.operations >= least)
@@ -230,7 +230,8 @@ impl Contender {
     }
 }
 
-/// System calls per operation: what twice as many operations make more, so that what surrounds a burst is none of them.
+/// System calls per operation: the difference between a burst and one of twice as many operations, so that what surrounds
+/// a burst does not count.
 /// The least of three bursts: a side that polls gives its processor away when the other one has lost its own.
 fn traced(pair: &mut Pair, burst: &Burst, count: u64) -> Result<Option<Both<f64>>> {
     let count = count.next_multiple_of(u64::from(burst.batch.max(1)));

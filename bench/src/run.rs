@@ -55,7 +55,7 @@ pub struct Options {
     /// Where finished groups are kept, to go on from there after an interruption.
     pub state: Option<PathBuf>,
     /// How long a pair of processes may take beyond what is expected of it.
-    pub patience: Duration,
+    pub wait_max: Duration,
     /// Set from outside (a signal's handler) to end the run; looked at between bursts.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -74,7 +74,7 @@ impl Options {
             rounds: None,
             peers: None,
             state: None,
-            patience: Duration::from_secs(60),
+            wait_max: Duration::from_secs(60),
             interrupted: Arc::default(),
         }
     }
@@ -105,7 +105,7 @@ impl Options {
     pub(crate) fn conditions(&self, swapped: bool) -> Conditions {
         let [lead, follow] = self.cpus();
         let cpus = if swapped { [follow, lead] } else { [lead, follow] };
-        Conditions { cpus, realtime: self.realtime, patience: self.patience }
+        Conditions { cpus, realtime: self.realtime, wait_max: self.wait_max }
     }
 
     pub(crate) fn settings(&self) -> Settings {
@@ -186,7 +186,7 @@ pub(crate) fn run_groups(
     }
     machine::may_use(options.cpus())?;
     place::remove_stale();
-    let mut resume = Resume::open(options, Machine::look(options.two_cpus()))?;
+    let mut resume = Resume::open(options, Machine::read(options.two_cpus()))?;
     let mut report = Report {
         schema: SCHEMA,
         began: resume.began(),

@@ -72,6 +72,6 @@ pub(crate) fn report(rows: Vec<Row>) -> Report {
         }
     }
     let settings = Settings { plan: "quick".into(), cpus: [Some(0), Some(1)], realtime: false, only: Vec::new() };
-    let machine = crate::machine::Machine::look([0, 1]);
+    let machine = crate::machine::Machine::read([0, 1]);
     Report { schema: SCHEMA, began: 1_700_000_000, seconds: 1.5, settings, machine, groups, rows, bars: Vec::new() }
 }

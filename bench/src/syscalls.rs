@@ -10,7 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 /// How long a traced burst may take before it goes on untraced.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long a thread may take to stop when it is asked to.
 const STOP: Duration = Duration::from_secs(1);
 
@@ -54,12 +54,12 @@ fn trace(pids: [u32; 2], stop: &AtomicBool, armed: &Sender<bool>) -> Option<[u64
         return None;
     }
     let began = Instant::now();
-    while !stop.load(Ordering::Relaxed) && began.elapsed() < PATIENCE {
+    while !stop.load(Ordering::Relaxed) && began.elapsed() < WAIT_MAX {
         if !tracer.step(true) {
             std::thread::sleep(Duration::from_micros(20));
         }
     }
-    let complete = began.elapsed() < PATIENCE;
+    let complete = began.elapsed() < WAIT_MAX;
     tracer.detach();
     complete.then_some(tracer.counts)
 }
@@ -70,7 +70,7 @@ impl Tracer {
         let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE;
         for (process, pid) in self.pids.into_iter().enumerate() {
             for task in threads(pid) {
-                // A thread that has ended meanwhile is none to be traced.
+                // A thread that has ended meanwhile cannot be traced.
                 if ptrace(libc::PTRACE_SEIZE, task, options as usize) {
                     ptrace(libc::PTRACE_INTERRUPT, task, 0);
                     self.tasks.insert(task, Task { process, stopped: false });

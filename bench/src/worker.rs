@@ -111,7 +111,7 @@ pub struct Outcome {
     pub context_switches: [u64; 2],
     /// `None` if the program does not count.
     pub allocations: Option<[u64; 2]>,
-    /// Bytes taken from a heap that a garbage collector looks after; `None` where there is none.
+    /// Bytes taken from a heap that a garbage collector looks after; `None` where there is no such heap.
     #[serde(default)]
     pub allocated_bytes: Option<[u64; 2]>,
     /// Picoseconds of parts of all operations together, by name.
@@ -210,7 +210,7 @@ fn open(mechanisms: &[&dyn Mechanism], order: &Lead) -> Result<Option<Pair>> {
     let follower = Reaped(spawn(&serde_json::to_string(&Order::Follow(follow))?, inherit)?);
     FOLLOWER.store(follower.0.id() as i32, SeqCst);
     // It may have died before the handler knew it.
-    look_at_follower();
+    end_if_follower_died();
     let end = finish()?;
     Ok(Some(Pair { end, control, follower, others: processes, samples: Vec::new() }))
 }
@@ -282,7 +282,7 @@ static FOLLOWER: AtomicI32 = AtomicI32::new(0);
 /// A leading process may be polling a word that nobody will ever write again.
 fn watch_follower() {
     extern "C" fn on_child(_: libc::c_int) {
-        look_at_follower();
+        end_if_follower_died();
     }
     // SAFETY: a zeroed sigaction is an empty mask; the handler calls only what is async-signal-safe.
     unsafe {
@@ -294,7 +294,7 @@ fn watch_follower() {
 }
 
 /// Async-signal-safe: says that the follower died, and ends this process, if it did.
-fn look_at_follower() {
+fn end_if_follower_died() {
     const SAID: &[u8] = b"{\"failed\":\"the second process died\"}\n";
     let follower = FOLLOWER.load(SeqCst);
     if follower == 0 {

@@ -10,7 +10,7 @@ use common::{Place, assert_done, assert_failed, ended, finish, heard, signal, to
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Rows that need no second processor to themselves: whoever waits sleeps.
+/// Rows that need no second processor to themselves: the side that waits sleeps.
 const ROWS: &[&str] = &["--only", "rtt-block/pipe", "rtt-block/tcp", "rtt-block/futex"];
 
 /// `ramway-bench`, with no peers but those of the place.
@@ -402,7 +402,7 @@ fn interrupted_by(number: Signal, expected: Option<i32>) {
     let rounds = |rows: &Value| rows[0]["figures"]["rounds_ns"].as_array().unwrap().len();
     assert_eq!(rounds(&report["rows"]), rounds(&kept_rows), "the first group was not measured again");
     let left: Vec<_> = files(&place).into_iter().filter(|name| name.starts_with('.')).collect();
-    // Whoever is killed cannot remove what is half written.
+    // A process that is killed cannot remove what is half written.
     assert!(left.len() <= usize::from(number == Signal::KILL), "{left:?}");
 }
 

@@ -32,7 +32,7 @@ Examples:
   ramway send films movie.mkv             before or after, elsewhere:
   ramway recv films copy.mkv
   tail -f log | ramway send --lines log   each line one message
-  ramway ls                               what is there, who is attached
+  ramway ls                               segments, listeners, buses; who is attached
   ramway doctor                           what this machine can do";
 
 /// What `ramway` was asked to do.

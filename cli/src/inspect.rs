@@ -25,7 +25,7 @@ Examples:
   ramway inspect films
   ramway inspect /run/rings/box --json";
 
-/// What to look at.
+/// What to inspect.
 #[derive(clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
@@ -45,7 +45,7 @@ struct Inspection {
 /// Shows it.
 pub fn run(args: &Args) -> Outcome {
     let found = survey::inspect(&args.name);
-    let processes = Processes::look();
+    let processes = Processes::read();
     let name = args.name.to_string_lossy();
     let buses: Vec<View> = processes.buses().into_iter().filter(|bus| bus.name == name).map(View::bus).collect();
     let segment = match found {

@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::failure::{Failure, Outcome};
 
-/// No wait is longer than this without a look at the signals.
+/// No wait is longer than this without a check for signals.
 pub const SLICE: Duration = Duration::from_millis(100);
 
 /// Whether and by which signal this process was asked to end.
@@ -44,7 +44,7 @@ impl Interrupt {
         Ok(Self { signal, pipe: Arc::new(pipe) })
     }
 
-    /// Sets this too when a signal comes, for whoever cannot ask.
+    /// Sets this flag too when a signal comes, for a caller that cannot ask.
     pub fn also(&self, flag: &Arc<AtomicBool>) -> Outcome {
         for number in [SIGINT, SIGTERM] {
             signal_hook::flag::register(number, Arc::clone(flag))

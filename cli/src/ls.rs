@@ -1,4 +1,4 @@
-//! `ramway ls`: what is there, and who is attached.
+//! `ramway ls`: the segments, listeners and buses of a directory, and who is attached.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
-    /// The directory to look at [default: RAMWAY_DIR, else /dev/shm/ramway-UID]
+    /// The directory to list [default: RAMWAY_DIR, else /dev/shm/ramway-UID]
     directory: Option<PathBuf>,
     /// Print JSON: {"directory", "hidden_processes", "segments": [...], "buses": [...]}
     #[arg(long)]
@@ -44,7 +44,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Listing {
     directory: PathBuf,
-    /// Processes that may not be looked at, so that their locks and buses are not seen.
+    /// Processes that may not be read, so that their locks and buses are not seen.
     hidden_processes: usize,
     segments: Vec<View>,
     buses: Vec<View>,
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::new(NOT_FOUND, format!("there is no directory {}", named.display())));
     }
     // After the list: who is named as attached was there no earlier than what it is attached to.
-    let processes = Processes::look();
+    let processes = Processes::read();
     let listing = Listing {
         hidden_processes: processes.hidden,
         segments: found.iter().map(|found| View::new(&found.name, &found.segment, &processes)).collect(),
@@ -86,7 +86,7 @@ fn text(listing: &Listing) -> String {
     let hidden = listing.segments.iter().chain(&listing.buses).any(|view| view.hidden_users);
     if hidden && listing.hidden_processes > 0 {
         text.push_str(&format!(
-            "{} process(es) of other users could not be looked at: who is attached may be incomplete\n",
+            "{} process(es) of other users could not be read: who is attached may be incomplete\n",
             listing.hidden_processes
         ));
     }

@@ -1,4 +1,4 @@
-//! The `ramway` command: pipes through shared memory, and a look at what is there.
+//! The `ramway` command: pipes through shared memory, and an inspection of what is shared.
 //!
 //! One file a subcommand. What they share: [`failure`] (exit codes), [`output`] (stdout that may be closed),
 //! [`units`] (sizes and durations), [`interrupt`] (Ctrl-C), [`standard`] (closed descriptors) and [`progress`].

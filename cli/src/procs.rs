@@ -32,13 +32,13 @@ pub struct LiveBus {
     pub users: Vec<BusUser>,
 }
 
-/// One look at all processes.
+/// All processes, as they were when they were read.
 #[derive(Debug, Default)]
 pub struct Processes {
     locks: HashMap<FileId, Vec<Holder>>,
     /// By their memory.
     buses: HashMap<FileId, LiveBus>,
-    /// Processes whose descriptors may not be looked at.
+    /// Processes whose descriptors may not be read.
     pub hidden: usize,
 }
 
@@ -48,8 +48,8 @@ type FileId = (u32, u32, u64);
 const BUS: &str = "/memfd:ramway-bus:";
 
 impl Processes {
-    /// Looks at all processes that may be looked at.
-    pub fn look() -> Self {
+    /// Reads all processes that this one may read.
+    pub fn read() -> Self {
         let mut found = Self::default();
         for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
             let name = process.file_name();

@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut stream = Stream::new(sender, args, interrupt, progress);
     if let Err(failure) = stream.pump(&mut input, args) {
         stream.progress.clear();
-        // No orderly close: the receiver must not take what it has for everything.
+        // No orderly close: the receiver must not take what it has as complete.
         stream.sender.abandon();
         return Err(failure);
     }

@@ -1,7 +1,7 @@
 //! Standard input and output as this process got them.
 //!
 //! Rust's start-up puts `/dev/null` in the place of each that is closed, and takes a write to one that is only readable
-//! for done. A stream that went nowhere would then pass for one that arrived, so this looks first.
+//! for done. A stream that went nowhere would then pass for one that arrived, so this checks first.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,9 +18,9 @@ static UNUSABLE: AtomicU8 = AtomicU8::new(0);
 #[used]
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[cfg_attr(not(target_os = "macos"), unsafe(link_section = ".init_array"))]
-static LOOK: extern "C" fn() = look;
+static CHECK: extern "C" fn() = check_descriptors;
 
-extern "C" fn look() {
+extern "C" fn check_descriptors() {
     for (descriptor, wrong) in [(INPUT, libc::O_WRONLY), (OUTPUT, libc::O_RDONLY)] {
         // SAFETY: a query by number; no memory is involved.
         let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };

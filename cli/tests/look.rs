@@ -48,7 +48,7 @@ fn nothing_is_listed_where_nothing_is() {
     assert_failed(&place.run(&["ls", absent.to_str().unwrap()]), 6, "absent");
     assert_failed(&place.run(&["ls", "--json", absent.to_str().unwrap()]), 6, "absent");
     assert_failed(&place.run(&["ls", &place.file("file", b"")]), 1, "file");
-    // The Ramway directory is made by whoever needs it first.
+    // The Ramway directory is made by the first program that needs it.
     let listed = finish(place.ramway(["ls"]).env("RAMWAY_DIR", &absent).spawn().unwrap());
     assert_eq!(listed.status.code(), Some(0));
     assert!(text(&place, &["clean"]).contains("nothing"));

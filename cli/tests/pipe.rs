@@ -1,4 +1,4 @@
-//! `ramway send` and `ramway recv`: what goes in comes out, whoever starts first.
+//! `ramway send` and `ramway recv`: what goes in comes out, whichever side starts first.
 
 mod common;
 

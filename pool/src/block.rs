@@ -2,8 +2,8 @@
 
 use std::ptr::NonNull;
 
-/// Memory that the pool allocated, whoever has it. Not an owner: it is `Copy`, and whoever holds one by the rules of the
-/// place where it stands (a lease, a bin, a shard) is its only owner.
+/// Memory that the pool allocated. Not an owner: it is `Copy`, and its only owner is the place where it stands (a lease,
+/// a bin, a shard), by that place's rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     /// Where it begins.

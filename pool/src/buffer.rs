@@ -260,7 +260,7 @@ impl Buffer {
         self.lease.ptr().as_ptr()
     }
 
-    /// The bytes between `len()` and `capacity()`, to be written by whoever knows how, who then says so by
+    /// The bytes between `len()` and `capacity()`, for the caller to write, who then says so by
     /// [`set_len`](Self::set_len).
     ///
     /// ```
@@ -280,7 +280,7 @@ impl Buffer {
     /// Says that the first `len` bytes are written. The cursor stays.
     ///
     /// # Safety
-    /// `len <= capacity()`, and all of them are initialised, by whoever has the buffer now: what an earlier owner left in
+    /// `len <= capacity()`, and all of them are initialised, by the buffer's present owner: what an earlier owner left in
     /// the memory does not count.
     ///
     /// ```

@@ -68,7 +68,7 @@ impl Builder {
         self
     }
 
-    /// The room of the shortest buffers in bytes: a power of two from 64 to 1 GiB, by default 1,024. Whoever asks for
+    /// The room of the shortest buffers in bytes: a power of two from 64 to 1 GiB, by default 1,024. A request for
     /// less gets a buffer out of memory of this length (its `capacity()` is still what was asked for), and vectors that
     /// are shorter are not kept.
     ///
@@ -146,8 +146,8 @@ impl Builder {
     /// Whether buffers of 2 MiB and more begin at a multiple of 2 MiB and ask for transparent huge pages
     /// (`madvise(MADV_HUGEPAGE)`), which fault and miss the TLB once where small pages do so 512 times. By default not.
     ///
-    /// It is a wish. It does nothing for shorter buffers, and nothing where the kernel is told never to
-    /// (`/sys/kernel/mm/transparent_hugepage/enabled`), has no huge page of free memory at hand, or is none of Linux;
+    /// The request is a hint. It does nothing for shorter buffers, and nothing where the kernel is told never to
+    /// (`/sys/kernel/mm/transparent_hugepage/enabled`), has no free huge page, or is not Linux;
     /// what a buffer has beyond whole 2 MiB may be in small pages. It does not reserve huge pages, nor take those of
     /// `hugetlbfs`, nor pages of 1 GiB. `AnonHugePages` in `/proc/self/smaps` says what was granted.
     ///

@@ -1,4 +1,4 @@
-//! A buffer and the `bytes` crate: appended to by whoever knows `BufMut`, and shared once it is written.
+//! A buffer and the `bytes` crate: written through `BufMut`, and shared once it is written.
 
 use crate::buffer::Buffer;
 use crate::lease::Lease;
@@ -36,10 +36,10 @@ unsafe impl BufMut for Buffer {
     /// Says that as many more bytes are written.
     ///
     /// # Safety
-    /// The next `count` bytes of [`chunk_mut`](BufMut::chunk_mut) are initialised, by whoever has the buffer now.
+    /// The next `count` bytes of [`chunk_mut`](BufMut::chunk_mut) are initialised, by the buffer's present owner.
     ///
     /// # Panics
-    /// There are not so many.
+    /// Fewer than `count` bytes are left.
     #[inline]
     unsafe fn advance_mut(&mut self, count: usize) {
         let left = self.remaining_capacity();

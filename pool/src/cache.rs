@@ -40,7 +40,7 @@ pub struct Cache {
     places: NonNull<[Place<NonNull<u8>>]>,
 }
 
-// SAFETY: a cache moves to whoever took it away; its pointers lead into its own allocation, which goes with it.
+// SAFETY: a cache moves to the thread that took it away; its pointers lead into its own allocation, which goes with it.
 unsafe impl Send for Cache {}
 
 /// How many blocks of a class a thread keeps.

@@ -1,7 +1,7 @@
 //! How a thread gets at its caches without an atomic operation, and how others take a cache away from it.
 //!
-//! A thread says in `busy` that it is inside, and then looks whether the cache is still its own. Whoever takes the cache
-//! away says so in the slot, and then looks whether the thread is inside. One of the two sees the other, if each side's
+//! A thread says in `busy` that it is inside, and then checks that the cache is still its own. A thread that takes the
+//! cache away says so in the slot, and then checks whether the owner is inside. One of the two sees the other, if each side's
 //! write comes before its read: for the thread the compiler keeps that order, and the processor need not, because the
 //! other side runs `membarrier` in between, a full barrier on every processor that runs this process. (Asymmetric fences
 //! as in hazard pointers and `membarrier(2)`; a fence on this side would double the cost of a get.)
@@ -71,14 +71,14 @@ impl Hot {
     /// `self` is the calling thread's own.
     #[inline(always)]
     pub fn enter<R>(&self, slot: usize, inside: impl FnOnce(&Cache) -> R) -> Option<R> {
-        // Relaxed: the barrier below puts it before the look at the slot, and the taker's fence makes it seen.
+        // Relaxed: the barrier below puts it before the load of the slot, and the taker's fence makes it seen.
         self.busy.store(1, Ordering::Relaxed);
         owner_barrier();
         // Acquire: a taker that gave the cache back has emptied it before (pairs with the Release in `take_back`).
         let cache = self.slots[slot % SLOTS].load(ordered(Step::GiveBack, Ordering::Acquire));
         // SAFETY: who clears the slot waits until this thread is outside before it touches or frees the cache.
         let result = unsafe { cache.as_ref() }.map(inside);
-        // Release: whoever sees the thread outside sees what it did inside (pairs with the Acquire in `outside`).
+        // Release: a thread that sees this one outside sees what it did inside (pairs with the Acquire in `outside`).
         self.busy.store(0, ordered(Step::Leave, Ordering::Release));
         result
     }
@@ -107,14 +107,14 @@ impl Hot {
     /// there; then a `patient` caller waits until it has one again, and another one hears `false`.
     fn outside(&self, patient: bool) -> bool {
         // Acquire: pairs with the Release at the end of `enter`.
-        let inside = || self.busy.load(ordered(Step::TakerLook, Ordering::Acquire)) != 0;
-        let mut looks = 0;
+        let inside = || self.busy.load(ordered(Step::TakerLoad, Ordering::Acquire)) != 0;
+        let mut checks = 0;
         while inside() {
-            if !patient && looks == SOON {
+            if !patient && checks == SOON {
                 return false;
             }
-            pause(looks);
-            looks += 1;
+            pause(checks);
+            checks += 1;
         }
         true
     }
@@ -128,7 +128,7 @@ impl Hot {
     /// Whether the thread has a cache in a slot, also while it is being taken away.
     pub fn is_attached(&self, slot: usize) -> bool {
         // Relaxed, here and below: written under the registry's lock, and read by the thread itself, to which a late
-        // answer costs a look under that lock or one get from a shard.
+        // answer costs a check under that lock or one get from a shard.
         self.attached.load(Ordering::Relaxed) & (1 << slot) != 0
     }
 
@@ -170,15 +170,15 @@ impl Hot {
     }
 }
 
-/// Looks after which a thread that is still inside has lost its processor.
+/// Checks after which a thread that is still inside has lost its processor.
 const SOON: u32 = 100;
 
-/// What to do between two looks.
-fn pause(_looks: u32) {
+/// What to do between two checks.
+fn pause(_checks: u32) {
     #[cfg(loom)]
     loom::thread::yield_now();
     #[cfg(not(loom))]
-    match _looks {
+    match _checks {
         ..SOON => std::hint::spin_loop(),
         SOON..200 => std::thread::yield_now(),
         // Yielding does not let a thread of lower real-time priority run.
@@ -246,7 +246,7 @@ unsafe fn take(
 ) -> bool {
     let is_own = |one: &Attached| ptr::eq(one.hot.as_ptr(), own);
     for one in attached {
-        // SAFETY: the thread lives. Relaxed: the fence puts it before the look at `busy`.
+        // SAFETY: the thread lives. Relaxed: the fence puts it before the load of `busy`.
         unsafe { one.hot.as_ref() }.slots[slot].store(ptr::null_mut(), Ordering::Relaxed);
     }
     let fenced = attached.iter().all(is_own) || fence();

@@ -45,7 +45,7 @@
 //! | `serde` | `Serialize` for [`Stats`] |
 //!
 //! It uses nothing else of Ramway, whose crate has it as `ramway::pool`. The caches of threads need `membarrier(2)`; where
-//! that is not to be had (other systems than Linux, kernels before 4.14, `RAMWAY_MEMBARRIER=0` in the environment) every
+//! that is missing (other systems than Linux, kernels before 4.14, `RAMWAY_MEMBARRIER=0` in the environment) every
 //! get takes a lock.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(loom, allow(dead_code, unused_imports))] // a model needs a part of it

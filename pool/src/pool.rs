@@ -318,7 +318,7 @@ impl BufferPool {
     ///
     /// # Errors
     /// Those of [`try_get`](Self::try_get), and [`LimitReached`](crate::ErrorKind::LimitReached) where
-    /// `max_buffers_per_shard` does not allow so many; also if `max_bytes` is reached by what is idle already. What was
+    /// `max_buffers_per_shard` does not allow `count` of them; also if `max_bytes` is reached by what is idle already. What was
     /// allocated until then stays.
     ///
     /// ```

@@ -12,14 +12,14 @@ pub(crate) use std::sync::atomic::Ordering;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(loom), allow(dead_code))]
 pub enum Step {
-    /// The owner's barrier between saying "I am inside" and looking whether the cache is still its own.
+    /// The owner's barrier between saying "I am inside" and checking that the cache is still its own.
     OwnerBarrier,
-    /// `Release` of "I am outside": what the owner did to the bins is seen by whoever sees it outside.
+    /// `Release` of "I am outside": what the owner did to the bins is seen by every thread that sees it outside.
     Leave,
-    /// The fence of whoever takes a cache away, between saying so and looking whether the owner is inside.
+    /// The fence of the thread that takes a cache away, between saying so and checking whether the owner is inside.
     TakerFence,
-    /// `Acquire` of the owner's word by whoever waits for it to be outside.
-    TakerLook,
+    /// `Acquire` of the owner's word by the thread that waits for it to be outside.
+    TakerLoad,
     /// `Release` of the pointer that gives the cache back, empty, and the owner's `Acquire` of it.
     GiveBack,
 }
@@ -48,7 +48,7 @@ pub(crate) fn owner_barrier() {
     }
 }
 
-/// A place that one thread at a time touches, by the rules of whoever holds it.
+/// A place that one thread at a time touches, by the rules of its holder.
 #[derive(Debug)]
 pub(crate) struct Place<T>(#[cfg(not(loom))] std::cell::UnsafeCell<T>, #[cfg(loom)] loom::cell::UnsafeCell<T>);
 

@@ -109,7 +109,7 @@ impl UninitBuffer {
     /// The buffer, all of it written.
     ///
     /// # Safety
-    /// Every byte has been initialised, by whoever has the buffer now: what an earlier owner left in the memory does not
+    /// Every byte has been initialised, by the buffer's present owner: what an earlier owner left in the memory does not
     /// count.
     ///
     /// ```
@@ -129,7 +129,7 @@ impl UninitBuffer {
     /// The buffer, the first `len` bytes of it written.
     ///
     /// # Safety
-    /// `len <= self.len()`, and as many bytes have been initialised, by whoever has the buffer now.
+    /// `len <= self.len()`, and as many bytes have been initialised, by the buffer's present owner.
     ///
     /// ```
     /// let pool = ramway_pool::BufferPool::new();

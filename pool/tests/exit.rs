@@ -28,7 +28,7 @@ fn is_all_here(pool: &BufferPool, buffers: usize) {
     assert_eq!(pool.stats().held_bytes, 0);
 }
 
-/// So many at once, each with its mark.
+/// `count` buffers at once, each with its mark.
 fn use_some(pool: &BufferPool, count: usize) {
     let all: Vec<Buffer> = (0..count).map(|i| marked(pool, LEN, i as u64)).collect();
     assert!(all.iter().enumerate().all(|(i, buffer)| is_marked(buffer, i as u64)));

@@ -16,7 +16,7 @@ fn limited(bytes: usize) -> BufferPool {
     BufferPool::builder().max_bytes(bytes).build().unwrap()
 }
 
-/// As many bytes as 16 threads can have at a time: whoever asks must get, whatever stands idle wherever.
+/// As many bytes as 16 threads can have at a time: a request must succeed, wherever other memory is idle.
 #[test]
 fn a_get_for_which_there_is_room_is_never_refused() {
     within(LONG, || {

@@ -70,7 +70,7 @@ fn caches_that_others_want(refuse: bool) {
         let caches = pool.stats().threads;
         drop((0..2).map(|owner| marked(&pool, LEN, owner)).collect::<Vec<_>>());
         if refuse && !forbid_membarrier() {
-            eprintln!("no filter to be had here: nothing was refused");
+            eprintln!("no seccomp filter is allowed here: nothing was refused");
         }
         refused.wait();
         for _ in 0..1000 {

@@ -129,7 +129,7 @@ fn a_vector_is_a_copy_and_the_locked_memory_goes_back() {
     assert_eq!(buffer.into_vec(), [3; 5000]);
     assert_eq!((pool.stats().held_bytes, pool.len()), (held, 1));
     agree(&pool, before);
-    // Vectors of others are not locked, so they are none of this pool's.
+    // Vectors of others are not locked, so they are not this pool's.
     pool.put(vec![1; 1 << 16]);
     assert_eq!((pool.stats().held_bytes, pool.stats().adopted), (held, 0));
     assert!(pool.take().is_empty());

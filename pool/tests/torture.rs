@@ -141,7 +141,7 @@ impl Worker<'_> {
 
     fn hand_on(&mut self, item: Item) {
         let to = self.random.below(self.to.len());
-        // Whoever has left already takes nothing more: then it is dropped here.
+        // A thread that has left takes nothing more: then the item is dropped here.
         let _ = self.to[to].send(item);
     }
 

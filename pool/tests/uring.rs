@@ -20,7 +20,7 @@ fn used(pool: &BufferPool, len: usize) -> Buffer {
     pool.get(len)
 }
 
-/// Runs a task with a ring; says loudly where there is none to be had.
+/// Runs a task with a ring; says so where the system allows none.
 fn with_ring(test: &str, task: impl Future<Output = io::Result<()>>) {
     match tokio_uring::Runtime::new(&tokio_uring::builder()) {
         Ok(runtime) => runtime.block_on(task).unwrap(),

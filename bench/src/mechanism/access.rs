@@ -26,7 +26,7 @@ pub(crate) enum Access {
 
 const HUGE: usize = 2 << 20;
 const WORD: usize = size_of::<u64>();
-/// Random reads take one word of each so many.
+/// Random reads take one word of each `STRIDE`.
 const STRIDE: usize = 4096 / WORD;
 
 /// Private memory.
@@ -130,7 +130,7 @@ impl Words {
             // A page's beginning.
             Memory::Region(region) => region.as_ptr(),
         };
-        // SAFETY: at least so many words, aligned; this process alone has them, and `self` is borrowed for as long.
+        // SAFETY: at least `count` words, aligned; this process alone has them, and `self` is borrowed for as long.
         unsafe { std::slice::from_raw_parts_mut(start.cast(), self.count) }
     }
 }

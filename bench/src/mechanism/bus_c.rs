@@ -18,7 +18,7 @@ const WAIT_SPIN: u32 = 1;
 const WAIT_HYBRID: u32 = 2;
 const WAIT_BLOCK: u32 = 3;
 /// How long the two sides wait for each other.
-const PATIENCE_NS: i64 = 20_000_000_000;
+const WAIT_MAX_NS: i64 = 20_000_000_000;
 /// Messages of one batch.
 const BATCH_MAX: usize = 64;
 
@@ -179,7 +179,7 @@ impl Listener {
     fn accept(self) -> Result<Box<dyn End>> {
         let mut bus = null_mut();
         // SAFETY: a listener that lives, and a place for the bus.
-        self.api.check(unsafe { (self.api.accept)(self.handle, PATIENCE_NS, &mut bus) })?;
+        self.api.check(unsafe { (self.api.accept)(self.handle, WAIT_MAX_NS, &mut bus) })?;
         Halves::open(self.api, bus)
     }
 }
@@ -203,7 +203,7 @@ fn options(capacity: u64) -> Options {
         uids: null(),
         uid_count: 0,
         backlog: 0,
-        timeout_ns: PATIENCE_NS,
+        timeout_ns: WAIT_MAX_NS,
     }
 }
 
@@ -268,7 +268,7 @@ impl Channel for Halves {
     fn receive(&mut self, size: usize, max: u32, mut read: impl FnMut(&[u8])) -> Result<u32> {
         let Self { api, receiver, .. } = *self;
         let mut count = 1;
-        // SAFETY: a live handle, and room for so many messages.
+        // SAFETY: a live handle, and room for `max` messages.
         api.check(unsafe {
             if max == 1 {
                 (api.recv)(receiver, FOREVER, &mut self.batch[0])
@@ -281,7 +281,7 @@ impl Channel for Halves {
             if message.len != size {
                 return Err("the message received is not as long as the one sent".into());
             }
-            // SAFETY: so many bytes, which stay until `release`.
+            // SAFETY: `size` bytes, which stay until `release`.
             read(unsafe { std::slice::from_raw_parts(message.data.cast(), size) });
         }
         // SAFETY: a live handle; nothing refers to the messages any more.

@@ -20,14 +20,14 @@ pub(crate) struct HandRing;
 const HEADER: u64 = 16;
 const PAGE: usize = 4096;
 
-/// PAUSEs before the first look of a wait: a consumer at the producer's heels would fetch the line of its position for
+/// PAUSEs before the first poll of a wait: a consumer at the producer's heels would fetch the line of its position for
 /// every single message.
 const FIRST_PAUSES: u32 = 3;
 /// Looks of a hybrid wait before it sleeps: about 50 µs, what a sleep and a wake-up cost.
-const LOOKS_HYBRID: u32 = 2_000;
-/// Looks between two times that the processor is given away, which matters only where both sides share one.
-const LOOKS_YIELD: u32 = 1 << 16;
-/// So many times, then the other process is gone: far beyond any preemption.
+const POLLS_HYBRID: u32 = 2_000;
+/// Polls between two calls of `sched_yield`, which matter only where both sides share a processor.
+const POLLS_PER_YIELD: u32 = 1 << 16;
+/// Yields without progress after which the other process counts as gone: far beyond any preemption.
 const YIELDS_MAX: u32 = 1 << 16;
 /// Sleeps of at most a second each, then the other process is gone.
 const SLEEPS_MAX: u32 = 60;
@@ -156,7 +156,7 @@ pub(super) struct Ends<S> {
     input: Consumer,
     sleep: S,
     /// Looks before it sleeps; `None`: it never does.
-    looks: Option<u32>,
+    polls: Option<u32>,
 }
 
 #[inline(always)]
@@ -164,23 +164,23 @@ fn frame(size: usize) -> u64 {
     (HEADER + size as u64).next_multiple_of(HEADER)
 }
 
-/// Waits until `ready`, first by looking, then asleep on `word`.
+/// Waits until `ready`, first by polling, then asleep on `word`.
 #[inline(always)]
-fn wait(looks: Option<u32>, word: &AtomicU32, sleep: &mut impl Sleep, mut ready: impl FnMut() -> bool) -> Result<()> {
-    if looks != Some(0) {
+fn wait(polls: Option<u32>, word: &AtomicU32, sleep: &mut impl Sleep, mut ready: impl FnMut() -> bool) -> Result<()> {
+    if polls != Some(0) {
         for _ in 0..FIRST_PAUSES {
             std::hint::spin_loop();
         }
     }
     let mut yields = 0;
     loop {
-        for _ in 0..looks.unwrap_or(LOOKS_YIELD) {
+        for _ in 0..polls.unwrap_or(POLLS_PER_YIELD) {
             if ready() {
                 return Ok(());
             }
             std::hint::spin_loop();
         }
-        if looks.is_some() {
+        if polls.is_some() {
             return wait_asleep(word, sleep, ready);
         }
         std::thread::yield_now();
@@ -195,7 +195,7 @@ fn wait(looks: Option<u32>, word: &AtomicU32, sleep: &mut impl Sleep, mut ready:
 #[inline(never)]
 fn wait_asleep(word: &AtomicU32, sleep: &mut impl Sleep, mut ready: impl FnMut() -> bool) -> Result<()> {
     for _ in 0..SLEEPS_MAX {
-        // Relaxed: the fence puts it before the second look; it pairs with the one in `wake`. At least one of the two
+        // Relaxed: the fence puts it before the second check; it pairs with the one in `wake`. At least one of the two
         // sides sees what the other has stored.
         word.store(1, Relaxed);
         fence(SeqCst);
@@ -212,7 +212,7 @@ fn wait_asleep(word: &AtomicU32, sleep: &mut impl Sleep, mut ready: impl FnMut()
     Err("the other process does not answer".into())
 }
 
-/// Wakes whoever says that it sleeps, after the caller has stored what it waits for; if that is `worth` it: a producer
+/// Wakes the side that says that it sleeps, after the caller has stored what it waits for; if that is `worth` it: a producer
 /// is woken when a quarter is free or all is read, not for every message.
 #[inline(always)]
 fn wake(word: &AtomicU32, worth: impl FnOnce() -> bool) {
@@ -226,9 +226,9 @@ fn wake(word: &AtomicU32, worth: impl FnOnce() -> bool) {
 
 impl<S: Sleep> Channel for Ends<S> {
     fn configure(&mut self, mode: Mode) -> Result<()> {
-        self.looks = match mode {
+        self.polls = match mode {
             Mode::Spin | Mode::Each | Mode::Batch => None,
-            Mode::Hybrid => Some(LOOKS_HYBRID),
+            Mode::Hybrid => Some(POLLS_HYBRID),
             Mode::Block => Some(0),
         };
         Ok(())
@@ -239,7 +239,7 @@ impl<S: Sleep> Channel for Ends<S> {
         let out = &mut self.out;
         let frame = frame(size);
         if frame > out.memory.capacity - (out.tail - out.head) {
-            room(out, frame, self.looks)?;
+            room(out, frame, self.polls)?;
         }
         let at = out.memory.at(out.tail);
         // SAFETY: the frame is free, contiguous and aligned to 16; the consumer leaves it alone until it is published.
@@ -251,9 +251,9 @@ impl<S: Sleep> Channel for Ends<S> {
         out.tail += frame;
         if flush {
             let words = out.memory.words();
-            // Release: the frames go before the position that uncovers them.
+            // Release: the frames go before the position that publishes them.
             words.tail.0.store(out.tail, Release);
-            if self.looks.is_some() {
+            if self.polls.is_some() {
                 wake(&words.for_data.0, || true);
             }
         }
@@ -264,7 +264,7 @@ impl<S: Sleep> Channel for Ends<S> {
     fn receive(&mut self, size: usize, max: u32, mut read: impl FnMut(&[u8])) -> Result<u32> {
         let input = &mut self.input;
         if input.head == input.tail {
-            data(input, self.looks, &mut self.sleep)?;
+            data(input, self.polls, &mut self.sleep)?;
         }
         let mut count = 0;
         while count < max && input.head != input.tail {
@@ -282,9 +282,9 @@ impl<S: Sleep> Channel for Ends<S> {
         let words = input.memory.words();
         // Release: the reads above go before the producer's next writes there.
         words.head.0.store(input.head, Release);
-        if self.looks.is_some() {
+        if self.polls.is_some() {
             wake(&words.for_room.0, || {
-                // Acquire: what it uncovers may be read without another look.
+                // Acquire: what it publishes may be read without another load.
                 input.tail = words.tail.0.load(Acquire);
                 let used = input.tail - input.head;
                 used == 0 || used <= input.memory.capacity / 4 * 3
@@ -296,35 +296,35 @@ impl<S: Sleep> Channel for Ends<S> {
 
 /// Waits for room. What is written and not yet published is published first.
 #[inline(never)]
-fn room(out: &mut Producer, frame: u64, looks: Option<u32>) -> Result<()> {
+fn room(out: &mut Producer, frame: u64, polls: Option<u32>) -> Result<()> {
     let Producer { memory, tail, head } = out;
     let words = memory.words();
     if frame > memory.capacity {
         return Err("the message is larger than the ring".into());
     }
     let used_max = memory.capacity - frame;
-    let mut look = || {
+    let mut check = || {
         // Acquire: the consumer is through with what it gave back.
         *head = words.head.0.load(Acquire);
         *tail - *head <= used_max
     };
-    if look() {
+    if check() {
         return Ok(());
     }
     // Release: as in `send`.
     words.tail.0.store(*tail, Release);
-    if looks.is_some() {
+    if polls.is_some() {
         wake(&words.for_data.0, || true);
     }
-    wait(looks, &words.for_room.0, &mut Futex, look)
+    wait(polls, &words.for_room.0, &mut Futex, check)
 }
 
 /// Waits for a message.
 #[inline(always)]
-fn data(input: &mut Consumer, looks: Option<u32>, sleep: &mut impl Sleep) -> Result<()> {
+fn data(input: &mut Consumer, polls: Option<u32>, sleep: &mut impl Sleep) -> Result<()> {
     let words = input.memory.words();
     let (head, tail) = (input.head, &mut input.tail);
-    wait(looks, &words.for_data.0, sleep, || {
+    wait(polls, &words.for_data.0, sleep, || {
         // Acquire: the frames are visible with the position.
         *tail = words.tail.0.load(Acquire);
         *tail != head
@@ -335,7 +335,7 @@ impl<S: Sleep + 'static> Ends<S> {
     fn open(out: Memory, input: Memory, sleep: S) -> Box<dyn End> {
         let out = Producer { memory: out, tail: 0, head: 0 };
         let input = Consumer { memory: input, head: 0, tail: 0 };
-        Box::new(Self { out, input, sleep, looks: None })
+        Box::new(Self { out, input, sleep, polls: None })
     }
 }
 

@@ -129,7 +129,7 @@ impl Channel for Ends {
 
     fn send(&mut self, size: usize, _flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
         fill(&mut self.output[..size]);
-        // SAFETY: so many bytes of the buffer.
+        // SAFETY: the pointer and the length are of one slice.
         match unsafe { libc::mq_send(self.out.0, self.output.as_ptr().cast(), size, 0) } {
             0 => Ok(()),
             _ => Err(Error::last_os_error().into()),
@@ -138,7 +138,7 @@ impl Channel for Ends {
 
     fn receive(&mut self, size: usize, _max: u32, mut read: impl FnMut(&[u8])) -> Result<u32> {
         let (start, length) = (self.buffer.as_mut_ptr(), self.buffer.len());
-        // SAFETY: so many bytes of the buffer.
+        // SAFETY: the pointer and the length are of one slice.
         match unsafe { libc::mq_receive(self.input.0, start.cast(), length, std::ptr::null_mut()) } {
             -1 => Err(Error::last_os_error().into()),
             got if got as usize == size => {

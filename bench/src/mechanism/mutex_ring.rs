@@ -24,7 +24,7 @@ const TAIL: usize = 384;
 const HEAD: usize = 392;
 
 /// Beyond it the other process hangs.
-const PATIENCE_S: i64 = 60;
+const WAIT_MAX_S: i64 = 60;
 
 /// The parts of an operation.
 #[derive(Clone, Copy)]
@@ -137,7 +137,7 @@ impl Shared {
         let code = unsafe {
             let mut until: libc::timespec = std::mem::zeroed();
             libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut until);
-            until.tv_sec += PATIENCE_S;
+            until.tv_sec += WAIT_MAX_S;
             libc::pthread_cond_timedwait(self.condition(condition), self.mutex(), &until)
         };
         if code == libc::ETIMEDOUT {

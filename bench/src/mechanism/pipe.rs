@@ -28,7 +28,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// So many bytes more, to be written.
+    /// `size` more bytes, for the caller to write.
     #[inline(always)]
     pub(super) fn add(&mut self, size: usize) -> &mut [u8] {
         let begin = self.len;

@@ -79,8 +79,8 @@ impl Source for Ramway {
 // SAFETY: a `Buffer` is `Send`.
 unsafe impl Crosses for Ramway {}
 
-/// As fast as one can write it: no bound, and no `RefCell`, which costs a nanosecond. Whoever has two for one thread has two
-/// variables, hence two types.
+/// As fast as one can write it: no bound, and no `RefCell`, which costs a nanosecond. Two pools for one thread are
+/// two variables, hence two types.
 macro_rules! hand_stack {
     ($name:ident, $other:ident, $buffer:ident, $stack:ident) => {
         pub(crate) struct $name;

@@ -1,4 +1,4 @@
-//! The floor of a round trip: one word each way, each alone in its line, polled with one PAUSE between two looks.
+//! The floor of a round trip: one word each way, each alone in its line, polled with one PAUSE between two polls.
 
 use crate::Result;
 use crate::area::Area;
@@ -51,19 +51,19 @@ impl Mechanism for RawFlag {
 }
 
 /// Far beyond any preemption: the other process is gone.
-const LOOKS_MAX: u64 = 1 << 32;
+const POLLS_MAX: u64 = 1 << 32;
 
 #[inline(always)]
 pub(super) fn await_value(word: &AtomicU64, value: u64) -> Result<()> {
-    let mut looks = 0;
+    let mut polls = 0;
     // Acquire, as in any hand-off that carries something.
     while word.load(Acquire) != value {
         std::hint::spin_loop();
-        looks += 1;
-        if looks == LOOKS_MAX {
+        polls += 1;
+        if polls == POLLS_MAX {
             return Err("the other process does not answer".into());
         }
-        if looks % (1 << 16) == 0 {
+        if polls % (1 << 16) == 0 {
             // Only matters where the two processes share a processor.
             std::thread::yield_now();
         }

@@ -97,7 +97,7 @@ impl Packet {
             while sent < self.headers.len() {
                 let rest = &mut self.headers[sent..];
                 let count = rest.len().min(CALL_MAX) as u32;
-                // SAFETY: so many headers, which point at `parts`, which point into `out`; all outlive the call.
+                // SAFETY: `count` headers, which point at `parts`, which point into `out`; all outlive the call.
                 let more = unsafe { libc::sendmmsg(fd, rest.as_mut_ptr(), count, libc::MSG_NOSIGNAL) };
                 sent += check(more as isize)?;
             }
@@ -166,7 +166,7 @@ impl Channel for Packet {
         }
         let (fd, start) = (self.socket.as_raw_fd(), self.input.as_mut_ptr());
         if max == 1 {
-            // SAFETY: so many bytes of the buffer. MSG_TRUNC: the length of the message, not of what was copied.
+            // SAFETY: `size` bytes of the buffer. MSG_TRUNC: the length of the message, not of what was copied.
             let got = check(unsafe { libc::recv(fd, start.cast(), size, libc::MSG_TRUNC) })?;
             check_length(got, size)?;
             read(&self.input[..size]);
@@ -174,7 +174,7 @@ impl Channel for Packet {
         }
         self.point_at(start, std::iter::repeat_n(size, max));
         let flags = libc::MSG_WAITFORONE | libc::MSG_TRUNC;
-        // SAFETY: so many headers, which point at `parts`, which point into `input`; all outlive the call.
+        // SAFETY: `count` headers, which point at `parts`, which point into `input`; all outlive the call.
         let got = unsafe { libc::recvmmsg(fd, self.headers.as_mut_ptr(), max as u32, flags, null_mut()) };
         let got = check(got as isize)?;
         for (header, message) in self.headers[..got].iter().zip(self.input.chunks_exact(size)) {

@@ -19,9 +19,9 @@ const BACK: usize = 1024;
 /// Of a slot: where its length is, beside the flag.
 const LENGTH: usize = 8;
 
-/// Looks between two times that the processor is given away, which matters only where both sides share one.
-const LOOKS_YIELD: u32 = 1 << 16;
-/// So many times, then the other process is gone.
+/// Polls between two calls of `sched_yield`, which matter only where both sides share a processor.
+const POLLS_PER_YIELD: u32 = 1 << 16;
+/// Yields without progress after which the other process counts as gone.
 const YIELDS_MAX: u32 = 1 << 16;
 
 /// A mapped shared memory object: a page of words, then both slots' bytes.
@@ -115,7 +115,7 @@ impl Ends {
 #[inline(always)]
 fn await_value(flag: &AtomicU32, value: u32) -> Result<()> {
     for _ in 0..YIELDS_MAX {
-        for _ in 0..LOOKS_YIELD {
+        for _ in 0..POLLS_PER_YIELD {
             // Acquire: what the other side did to the slot was before it changed the flag.
             if flag.load(Acquire) == value {
                 return Ok(());

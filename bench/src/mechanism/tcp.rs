@@ -16,7 +16,7 @@ pub(crate) struct Tcp;
 type Key = [u8; 16];
 
 /// How long the following process may take to connect.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Buffers as the kernel chooses them: setting a size would switch that off.
 fn stream(socket: TcpStream, setup: &Setup) -> Result<Box<dyn End>> {
@@ -27,7 +27,7 @@ fn stream(socket: TcpStream, setup: &Setup) -> Result<Box<dyn End>> {
 
 /// The first connection that begins with the key.
 fn accept(listener: &TcpListener, key: &Key) -> Result<TcpStream> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_MAX;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let mut poll = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };

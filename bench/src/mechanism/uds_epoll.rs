@@ -15,7 +15,7 @@ pub(crate) struct Epoll;
 /// What one `recv` asks for: the largest message, or many small ones.
 const READ: usize = 1 << 20;
 /// Beyond it the other process hangs.
-const PATIENCE_MS: i32 = 60_000;
+const WAIT_MAX_MS: i32 = 60_000;
 
 struct Stream {
     socket: OwnedFd,
@@ -58,7 +58,7 @@ impl Stream {
     fn wait(&mut self) -> Result<()> {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
         // SAFETY: room for one event.
-        match unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), &mut event, 1, PATIENCE_MS) } {
+        match unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), &mut event, 1, WAIT_MAX_MS) } {
             0 => return Err("the other process does not answer".into()),
             -1 if Error::last_os_error().raw_os_error() != Some(libc::EINTR) => {
                 return Err(Error::last_os_error().into());
@@ -79,7 +79,7 @@ impl Stream {
                 continue;
             }
             let rest = &self.out.bytes()[sent..];
-            // SAFETY: so many bytes of the buffer.
+            // SAFETY: the pointer and the length are of one slice.
             let more =
                 unsafe { libc::send(self.socket.as_raw_fd(), rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
             self.writable = more == rest.len() as isize;
@@ -95,7 +95,7 @@ impl Stream {
             self.wait()?;
         }
         let room = &mut self.input[self.end..self.end + READ];
-        // SAFETY: so many bytes of the buffer.
+        // SAFETY: the pointer and the length are of one slice.
         let got = unsafe { libc::recv(self.socket.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), 0) };
         if got == 0 {
             return Err("the other process closed".into());

@@ -25,7 +25,7 @@ fn row(group: &str, name: &str, figures: Value, failure: Option<&str>) -> Value 
 
 /// One group named `group` with the rows.
 fn report(group: &str, rows: Vec<Value>, bars: Value) -> Report {
-    let machine = serde_json::to_value(crate::machine::Machine::look([0, 1])).unwrap();
+    let machine = serde_json::to_value(crate::machine::Machine::read([0, 1])).unwrap();
     serde_json::from_value(json!({
         "schema": 1, "began": 0, "seconds": 61.0,
         "settings": {"plan": group, "cpus": [0, null], "realtime": true, "only": [group]},

@@ -21,7 +21,7 @@ pub(super) fn sentence(group: &Group) -> String {
         Mode::Block => "A side that waits sleeps at once.",
         Mode::Hybrid => "A side that waits polls for a while, then sleeps: the default.",
         Mode::Each => "Every message is published and released by itself.",
-        Mode::Batch => "Several messages are published together, and what is there is released together.",
+        Mode::Batch => "Several messages are published together, and all that has arrived is released together.",
     };
     let what = match group.test {
         Test::Rtt => {

@@ -52,7 +52,7 @@ pub(super) fn groups(standard: bool) -> Vec<GroupPlan> {
         let burst = Burst { threads, batch: WINDOW, ..of(Test::PoolMixed, Mode::Each, MIB as usize) };
         let burst = Burst { count: 40 * u64::from(WINDOW), ..burst };
         let title = format!("Pool: 1 KiB to 1 MiB by Zipf's law, {threads} threads of which each has {WINDOW} buffers");
-        // Long enough for every thread to have its turn.
+        // Long enough for every thread to run.
         GroupPlan {
             at_least: 1,
             ..group(&format!("pool-mixed-{threads}t"), &title, burst).among(BUILT_IN).among(POOLS)

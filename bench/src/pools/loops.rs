@@ -125,7 +125,7 @@ pub(super) fn mixed<S: Source>(pool: &S, burst: &Burst, control: &Control, sampl
     )
 }
 
-/// So many threads that take pieces of the work until none is left. How many the slowest took is its share.
+/// `threads` threads that take pieces of the work until no piece is left. The share is what the slowest of them took.
 fn threads<S: Source>(
     pool: &S,
     burst: &Burst,

@@ -41,7 +41,7 @@ pub trait Source: Send + Sync + Sized + 'static {
         Self: 'a;
     /// Another one, for a thread that uses two in turn: of the same type unless there is one of a type only.
     type Other: Source;
-    /// A pool for buffers of up to `len` bytes, which so many threads will use.
+    /// A pool for buffers of up to `len` bytes, which `threads` threads will use.
     fn open(len: usize, threads: usize) -> Self;
     /// For the calling thread.
     fn thread(&self) -> Self::Thread<'_>;

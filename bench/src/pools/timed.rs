@@ -44,7 +44,7 @@ impl Timed {
         Ok(Some(Self { end, control: Control::new()?, burst }))
     }
 
-    /// So many operations, of all threads together.
+    /// `count` operations, of all threads together.
     ///
     /// # Errors
     /// What fails a row.

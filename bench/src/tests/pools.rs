@@ -178,7 +178,7 @@ fn threads_share_all_of_the_work() {
     let _alone = super::alone();
     let mechanism = mechanism::find("pool").expect("built in");
     let (samples, ratios) = lead(mechanism, &burst(Test::PoolMixed, 4)).expect("measured");
-    // Of every whole piece one, whoever did it.
+    // One sample of every whole piece, whichever thread did it.
     assert_eq!(samples.len(), 4096 / 8);
     let [(name, share)] = ratios.as_slice() else { panic!("{ratios:?}") };
     assert!(name == "slowest thread / mean" && (0.0..=1.0).contains(share), "{name} {share}");

@@ -37,7 +37,7 @@ impl Receiving {
         assert_eq!(self.hear(), Some(json!({"receiving": null})));
     }
 
-    /// The test runner's own lines are none of the receiver's.
+    /// The test runner's own lines are not the receiver's.
     fn hear(&mut self) -> Option<Value> {
         let line = self.output.by_ref().map(|line| line.expect("a line")).find(|line| line.starts_with('{'))?;
         Some(serde_json::from_str(&line).expect("JSON"))

@@ -41,7 +41,7 @@ impl Sending {
             fill(&mut expected, n % 4096);
             assert_eq!(message[..], expected[..], "message {n} of {burst:?}");
         }
-        // The test runner's own lines are none of the sender's.
+        // The test runner's own lines are not the sender's.
         let line = self.output.by_ref().map(|line| line.expect("a line")).find(|line| line.starts_with('{'));
         serde_json::from_str(&line.expect("an answer")).expect("JSON")
     }

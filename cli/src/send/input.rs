@@ -14,8 +14,8 @@ use crate::failure::{Failure, Outcome};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::standard;
 
-/// How often an idle sender looks whether its receiver still lives.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often an idle sender checks that its receiver still lives.
+const PEER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Where the bytes come from.
 pub struct Input {
@@ -75,7 +75,7 @@ impl Input {
         if self.length.is_some() {
             return interrupt.check();
         }
-        let mut looked = Instant::now();
+        let mut checked = Instant::now();
         loop {
             interrupt.check()?;
             match interrupt.ready(self.file.as_fd(), PollFlags::IN, SLICE) {
@@ -83,9 +83,9 @@ impl Input {
                 Ok(false) => {}
                 Err(error) => return Err(Failure::io(&error, format!("cannot wait for {}", self.name))),
             }
-            if looked.elapsed() >= LOOK {
+            if checked.elapsed() >= PEER_CHECK_INTERVAL {
                 idle()?;
-                looked = Instant::now();
+                checked = Instant::now();
             }
         }
     }

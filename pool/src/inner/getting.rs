@@ -141,7 +141,7 @@ impl Inner {
                     self.account.release(size);
                     // Once more without what is idle: other threads make idle memory all the time.
                     if !std::mem::take(&mut again) || self.free_idle(hot, 0) == 0 {
-                        // What was not to be had was never in use.
+                        // An allocation that was refused was never in use.
                         self.guarded(&mut registry::lock()).recent_peak = 0;
                         return Err(error);
                     }

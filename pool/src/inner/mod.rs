@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     /// A power of two of them.
     shards: Box<[Shard]>,
     account: Account,
-    /// Blocks that the pool owns, whoever has them; one for all handles together; one for each call under way whose
+    /// Blocks that the pool owns, in use or idle; one for all handles together; one for each call under way whose
     /// block may be freed by another thread meanwhile.
     references: AtomicUsize,
     handles: AtomicUsize,
@@ -168,7 +168,7 @@ impl Inner {
     }
 
     pub(crate) fn add_handle(&self) {
-        // Relaxed: whoever clones has a handle, so the count cannot reach 0 meanwhile.
+        // Relaxed: the caller has a handle, so the count cannot reach 0 meanwhile.
         self.handles.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -189,7 +189,7 @@ impl Inner {
     }
 
     pub(crate) fn retain(&self) {
-        // Relaxed: whoever calls has a reference.
+        // Relaxed: the caller has a reference.
         self.references.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -216,7 +216,7 @@ impl Inner {
             let sink = |class, block| blocks.push((class, block));
             // SAFETY: under the registry's lock; threads that end take their entries out under it.
             if !unsafe { hot::take_back(&caches, self.slot, hot, false, fence::heavy, sink) } {
-                // Not to be had from other threads, then: their ends give them back.
+                // The caches of other threads cannot be taken, then: they come back when those threads end.
                 let others = |one: &Attached| !ptr::eq(one.hot.as_ptr(), hot);
                 guarded.caches = caches.iter().copied().filter(others).collect();
                 guarded.caches.iter().for_each(|_| self.retain());
@@ -299,7 +299,7 @@ impl Inner {
             // system refused the fence, the blocks in it are lost to the child.
             unsafe { registry::free_cache(cache) };
         }
-        // Relaxed: this is the child's only thread; whoever was making room is not here.
+        // Relaxed: this is the child's only thread; the thread that was making room is not in it.
         self.makes_room.store(false, Ordering::Relaxed);
         let pinned = self.account.pinned.swap(0, Ordering::Relaxed);
         self.account.unpinned.fetch_add(pinned, Ordering::Relaxed);

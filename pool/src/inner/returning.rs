@@ -94,7 +94,7 @@ impl Inner {
         }
         let mut locked = self.shard_of(hot).lock();
         for (class, block) in blocks {
-            // Beyond `max_buffers_per_shard` for a while: whoever gathers is about to free or to fork.
+            // Beyond `max_buffers_per_shard` for a while: the caller is about to free them or to fork.
             locked.push(class, block);
         }
     }

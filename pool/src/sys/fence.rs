@@ -1,5 +1,5 @@
 //! A full memory barrier on all other threads of this process, wherever they are, without their help (`membarrier(2)`):
-//! whoever takes a thread's cache away pays for the order that the thread itself would otherwise pay for with every
+//! the thread that takes a cache away pays for the order that the thread itself would otherwise pay for with every
 //! get.
 
 /// Whether [`heavy`] works: registered with the kernel, and one barrier has succeeded, for a filter of system calls may

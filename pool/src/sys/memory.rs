@@ -248,7 +248,7 @@ mod os {
         }
     }
 
-    /// Has all pages made with one call; `false` if that is not to be had.
+    /// Has all pages made with one call; `false` where the kernel does not offer that.
     ///
     /// # Safety
     /// The block is the caller's.

@@ -5,7 +5,7 @@
 //!
 //! What is modelled beside the code: the registry (a mutex, with a shelf for what was taken) and `membarrier`, for which
 //! both sides have a sequentially consistent fence. That is what it amounts to: a barrier on the owner's processor falls
-//! before its word, after its look or in between, and in each case one of the two sees the other.
+//! before its word, after its load or in between, and in each case one of the two sees the other.
 #![cfg(loom)]
 #![allow(missing_docs)]
 

@@ -141,7 +141,7 @@ fn without_release_at_leaving_the_taker_misses_what_was_done_inside() {
 
 #[test]
 fn without_acquire_the_taker_misses_what_was_done_inside() {
-    fails_without(Step::TakerLook, RACE, Some(3), || taken_and_given_back(1, Fence::Works));
+    fails_without(Step::TakerLoad, RACE, Some(3), || taken_and_given_back(1, Fence::Works));
 }
 
 #[test]

@@ -10,7 +10,7 @@ const SLOT: usize = 0;
 const CLASS: usize = 7;
 const MOST: usize = 2;
 
-/// Whether the kernel has a barrier for whoever takes caches away.
+/// Whether the kernel has a barrier for the thread that takes caches away.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Fence {
     Works,

@@ -45,7 +45,7 @@ fn main() -> Result<ExitCode, ramway_bench::Failure> {
             options.rounds = Some(1);
             options.group_time = Some(Duration::from_millis(200));
             // What takes longer than this beside other work hangs.
-            options.patience = Duration::from_secs(20);
+            options.wait_max = Duration::from_secs(20);
             let rows = match run(&options, &mut |_| {}) {
                 Ok(report) => report.rows,
                 // It takes part in none of these.

@@ -28,7 +28,7 @@ import org.agrona.concurrent.BackoffIdleStrategy;
 public final class Peers {
     private static final int THERE = 1001;
     private static final int BACK = 1002;
-    private static final long PATIENCE_NS = TimeUnit.SECONDS.toNanos(20);
+    private static final long WAIT_MAX_NS = TimeUnit.SECONDS.toNanos(20);
 
     private Peers() {}
 
@@ -62,7 +62,7 @@ public final class Peers {
             ExclusivePublication to = aeron.addExclusivePublication(channel, leads ? THERE : BACK);
             Subscription from = aeron.addSubscription("aeron:ipc", leads ? BACK : THERE);
             return () -> {
-                long until = System.nanoTime() + PATIENCE_NS;
+                long until = System.nanoTime() + WAIT_MAX_NS;
                 while (!to.isConnected() || !from.isConnected()) {
                     if (System.nanoTime() - until > 0) {
                         throw new IllegalStateException("the two sides do not find each other");
