@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"sync"
 	"syscall"
 	"time"
@@ -110,8 +111,6 @@ type Listener struct {
 	// reserve is a descriptor of nothing that matters, given up to tell connectors that there are no others; -1: there is
 	// none. Only takeConnections and the end of Close use it.
 	reserve int
-	// welcomes, if there is one, has an element for each connector that was told that it is welcome.
-	welcomes chan struct{}
 	// done is closed by Close, which then waits for workers.
 	done    chan struct{}
 	workers sync.WaitGroup
@@ -124,6 +123,8 @@ type Listener struct {
 	// asking is how many calls of Accept wait; trying: a TryAccept has found nobody.
 	asking int
 	trying bool
+	// peersLeft is how many connectors may still be told that they are welcome, those under way included.
+	peersLeft int
 	// shakes are the handshakes that are under way or wait for an Accept to take their bus, the oldest first.
 	shakes      []*handshake
 	closed      bool
@@ -166,7 +167,7 @@ func Listen(ctx context.Context, name string, o ListenOptions) (*Bus, error) {
 	if err != nil {
 		return nil, about(err, "listening at", name)
 	}
-	l.welcomes = make(chan struct{}, 1)
+	l.peersLeft = 1
 	l.start()
 	bus, err := l.Accept(ctx)
 	if closed := l.Close(); err == nil && closed != nil {
@@ -187,8 +188,9 @@ func listen(name string, o ListenOptions) (*Listener, error) {
 	}
 	l := &Listener{
 		plan: plan, options: o, place: at,
-		results: make(chan accepted),
-		done:    make(chan struct{}),
+		results:   make(chan accepted),
+		done:      make(chan struct{}),
+		peersLeft: math.MaxInt,
 	}
 	l.changed = sync.NewCond(&l.mu)
 	if l.link, err = lockListener(at.segment, Options{}); err != nil {

@@ -10,37 +10,67 @@ import (
 
 // The listener's side of a handshake, one goroutine for each. None of them can hold up another.
 
-// stage is what a handshake waits for.
-type stage uint8
+// phase is how far a handshake is, in this order; advance and evict alone change it.
+type phase uint8
 
 const (
-	// stageHello: the connector's HELLO.
-	stageHello stage = iota
-	// stageListener: this side.
-	stageListener
-	// stageAck: the connector's ACK.
-	stageAck
+	// helloDue: the connector's HELLO. Overdue: its time is over, because it was silent the longest and another one came.
+	helloDue phase = iota
+	helloOverdue
+	// queued: HELLO is there; the listener may have told as many as it takes that they are welcome.
+	queued
+	// welcomed: the connector counts as one of those.
+	welcomed
+	// ackDue: WELCOME is on its way, and the connector's ACK is due.
+	ackDue
+	ackOverdue
+	// connected: the connector has said ACK and takes the bus for made.
+	connected
 )
+
+// overdue says whether another connector took the handshake's time away.
+func (p phase) overdue() bool { return p == helloOverdue || p == ackOverdue }
 
 // handshake is one that is under way, with the listener's mu.
 type handshake struct {
 	end   *busEnd
-	stage stage
-	// evicted: its time is over, because it was silent the longest and another connector came.
-	evicted bool
+	phase phase
 }
 
 // silentLongest is the handshake that has to make room for another one, nil if none has: the oldest whose HELLO is not
 // there, else the oldest whose ACK is due. With mu held.
 func (l *Listener) silentLongest() *handshake {
-	for _, stage := range []stage{stageHello, stageAck} {
+	for _, due := range []phase{helloDue, ackDue} {
 		for _, h := range l.shakes {
-			if h.stage == stage {
+			if h.phase == due {
 				return h
 			}
 		}
 	}
 	return nil
+}
+
+// evict ends the time of the handshake that was silent the longest, unless another one is leaving for that reason. With
+// mu held.
+func (l *Listener) evict() {
+	if slices.ContainsFunc(l.shakes, func(h *handshake) bool { return h.phase.overdue() }) {
+		return
+	}
+	if silent := l.silentLongest(); silent != nil {
+		silent.phase++ // from due to overdue
+		silent.end.expireIn(0)
+	}
+}
+
+// mayWelcome says whether one more connector may be told that it is welcome. With mu held.
+func (l *Listener) mayWelcome() bool {
+	taken := 0
+	for _, h := range l.shakes {
+		if h.phase >= welcomed {
+			taken++
+		}
+	}
+	return taken < l.peersLeft
 }
 
 // begin begins a handshake, once there is a place for it.
@@ -54,10 +84,7 @@ func (l *Listener) begin(fd int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.shakes) >= handshakesMax && !l.closed {
-		if silent := l.silentLongest(); silent != nil && !silent.evicted {
-			silent.evicted = true
-			silent.end.expireIn(0)
-		}
+		l.evict()
 		l.changed.Wait()
 	}
 	if l.closed {
@@ -85,20 +112,28 @@ func (l *Listener) serve(h *handshake) {
 	}
 }
 
-// leave gives the handshake's place back.
+// leave gives the handshake's place back. One that has connected is one of the peers that the listener takes.
 func (l *Listener) leave(h *handshake) {
 	l.mu.Lock()
+	if h.phase == connected {
+		l.peersLeft--
+	}
 	l.shakes = slices.DeleteFunc(l.shakes, func(other *handshake) bool { return other == h })
 	l.mu.Unlock()
 	l.changed.Broadcast()
 }
 
-// enter says what the handshake waits for next. What it was evicted for has come, if it was.
-func (l *Listener) enter(h *handshake, next stage) {
+// advance enters the next phase. An eviction is void then: what the connector was evicted for has come. It waits before a
+// welcome until the listener may give one; false: the listener was closed meanwhile.
+func (l *Listener) advance(h *handshake, next phase) bool {
 	l.mu.Lock()
-	h.stage, h.evicted = next, false
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	for next == welcomed && !l.mayWelcome() && !l.closed {
+		l.changed.Wait()
+	}
+	h.phase = next
 	l.changed.Broadcast()
+	return !l.closed
 }
 
 // ending says whether the listener was closed. A connector that was not served is then told by the hang-up alone, and
@@ -127,16 +162,12 @@ func (l *Listener) shake(h *handshake) (bus *Bus, own, fault error) {
 		l.refuse(end, err)
 		return nil, nil, err
 	}
-	l.enter(h, stageListener)
-	if l.ending() || !l.takeWelcome() {
+	if !l.advance(h, queued) || !l.advance(h, welcomed) {
 		return nil, nil, nil
 	}
 	bus, own, fault = l.welcome(h)
-	if bus == nil {
-		l.returnWelcome()
-		if fault != nil && l.ending() {
-			fault = nil
-		}
+	if bus == nil && l.ending() {
+		fault = nil
 	}
 	return bus, own, fault
 }
@@ -149,7 +180,7 @@ func (l *Listener) welcome(h *handshake) (bus *Bus, own, fault error) {
 		l.refuse(end, err)
 		return nil, err, nil
 	}
-	l.enter(h, stageAck)
+	l.advance(h, ackDue)
 	err = end.send(welcome, 0, l.plan.spec.size, end.memory)
 	if err == nil {
 		err = l.await(h, ack)
@@ -158,8 +189,7 @@ func (l *Listener) welcome(h *handshake) (bus *Bus, own, fault error) {
 		both.close()
 		return nil, nil, err
 	}
-	// Whoever has said ACK believes to be connected.
-	l.enter(h, stageListener)
+	l.advance(h, connected)
 	return newBus(end, l.plan.name, both), nil, nil
 }
 
@@ -185,7 +215,7 @@ func (l *Listener) await(h *handshake, expected handshakeType) error {
 	}
 	switch {
 	case late && (err != nil || progress == inboxPartial):
-		if l.wasEvicted(h) {
+		if l.isOverdue(h) {
 			return failf(TimedOut, "%d handshakes were under way, and this connector was silent the longest", handshakesMax)
 		}
 		return in.silent(expected)
@@ -201,10 +231,10 @@ func (l *Listener) await(h *handshake, expected handshakeType) error {
 	return err
 }
 
-func (l *Listener) wasEvicted(h *handshake) bool {
+func (l *Listener) isOverdue(h *handshake) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return h.evicted
+	return h.phase.overdue()
 }
 
 // expire gives a connector its time, or none if the listener was closed or another one takes its place.
@@ -213,29 +243,10 @@ func (l *Listener) expire(h *handshake) {
 	defer l.mu.Unlock()
 	limit := time.Duration(handshakeTimeout)
 	switch {
-	case l.closed || h.evicted:
+	case l.closed || h.phase.overdue():
 		limit = 0
 	case l.options.HandshakeTimeout != 0:
 		limit = l.options.HandshakeTimeout
 	}
 	h.end.expireIn(limit)
-}
-
-// takeWelcome waits for the permission to tell a connector that it is welcome; false: the listener was closed.
-func (l *Listener) takeWelcome() bool {
-	if l.welcomes == nil {
-		return true
-	}
-	select {
-	case l.welcomes <- struct{}{}:
-		return true
-	case <-l.done:
-		return false
-	}
-}
-
-func (l *Listener) returnWelcome() {
-	if l.welcomes != nil {
-		<-l.welcomes
-	}
 }

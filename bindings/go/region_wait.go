@@ -188,58 +188,44 @@ func (r *Region) leaveWatch() {
 // runWatch sleeps on the word until nobody waits any more.
 func (r *Region) runWatch() {
 	defer r.leave()
-	for {
-		known, more := r.tellWaiters(false)
-		if !more {
-			return
-		}
-		if r.nameGone() {
-			r.tellWaiters(true)
-			return
-		}
-		if r.m.readOnly {
-			time.Sleep(regionPoll)
-			continue
-		}
-		if value, armed := r.arm(known); armed {
-			sys.FutexWait(r.notifyWord(), value, regionPollInterval)
-		}
-	}
+	var armed uint32
+	_ = sleepUntil(
+		func() time.Duration {
+			armed = r.arm()
+			return regionPollInterval
+		},
+		func() (over bool, err error) { return !r.tellWaiters(r.nameGone()), nil },
+		func(longest time.Duration) (over bool, err error) {
+			if r.m.readOnly {
+				time.Sleep(regionPoll)
+			} else {
+				sys.FutexWait(r.notifyWord(), armed, longest)
+			}
+			return false, nil
+		})
 }
 
-// tellWaiters wakes those who wait if there is anything new. It gives the count that they then know, and whether to go
-// on watching.
-func (r *Region) tellWaiters(gone bool) (known uint32, more bool) {
+// arm says in the word that somebody waits, and gives the value to sleep on: a notification changes it. A handle without
+// write permission cannot say so.
+func (r *Region) arm() uint32 {
+	if r.m.readOnly {
+		return 0
+	}
+	return atomic.OrUint32(r.notifyWord(), notifyWaiting) | notifyWaiting
+}
+
+// tellWaiters wakes those who wait if there is anything new, and says whether to go on watching.
+func (r *Region) tellWaiters(gone bool) (more bool) {
 	w := &r.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	count := r.count()
-	w.gone = w.gone || gone
-	if count != w.count || gone {
+	if count := r.count(); count != w.count || gone {
 		w.count = count
 		close(w.changed)
 		w.changed = make(chan struct{})
 	}
-	if w.waiters == 0 || gone || r.users.Load() < 0 {
-		w.running = false
-		return count, false
-	}
-	return count, true
-}
-
-// arm says in the word that somebody waits for more than the known notifications, and gives the value to sleep on.
-// false: there are more, or another waiter or a notifier was faster.
-func (r *Region) arm(known uint32) (value uint32, armed bool) {
-	word := r.notifyWord()
-	value = atomic.LoadUint32(word)
-	switch {
-	case value&^notifyWaiting != known:
-		return 0, false
-	case value&notifyWaiting != 0:
-		return value, true
-	}
-	// The count was compared in value, and the CAS fails if it has changed since.
-	return value | notifyWaiting, atomic.CompareAndSwapUint32(word, value, value|notifyWaiting)
+	w.running = w.waiters != 0 && !gone && r.users.Load() >= 0
+	return w.running
 }
 
 // interruptWatch gets the watcher out of its sleep when the handle closes.
