@@ -27,27 +27,29 @@ type place struct {
 // resolvePlace finds the directory; create makes the Ramway directory if it is not there.
 func resolvePlace(text string, create bool) (*place, error) {
 	isPath := strings.Contains(text, "/")
-	if !isPath && strings.HasSuffix(text, ".lock") {
-		return nil, failf(InvalidArgument, "a listener's name must not end in .lock")
+	if !isPath && strings.HasSuffix(text, lockSuffix) {
+		return nil, failf(InvalidArgument, "a listener's name must not end in %s", lockSuffix)
 	}
 	dir, err := resolveName(text, create)
 	if err != nil {
 		return nil, err
 	}
-	if name, isNames := strings.CutSuffix(text, ".sock"); isPath && isNames && dir.ofListener() {
-		return &place{dir: dir, segment: name, segmentFile: strings.TrimSuffix(dir.file, ".sock"), socketFile: dir.file}, nil
+	at := &place{dir: dir, segment: text, segmentFile: dir.file, socketFile: socketOf(dir.file)}
+	switch {
+	case isPath && dir.ofListener():
+		at.segment, at.segmentFile = strings.TrimSuffix(text, socketSuffix), strings.TrimSuffix(dir.file, socketSuffix)
+		at.socketFile = dir.file
+	case isPath:
+		at.segment, at.segmentFile, at.socketFile = text+lockSuffix, dir.file+lockSuffix, dir.file
 	}
-	if isPath {
-		return &place{dir: dir, segment: text + ".lock", segmentFile: dir.file + ".lock", socketFile: dir.file}, nil
-	}
-	return &place{dir: dir, segment: text, segmentFile: dir.file, socketFile: dir.file + ".sock"}, nil
+	return at, nil
 }
 
 // ofListener says whether a path is that of the socket of a listener with a name: NAME.sock in the Ramway directory,
 // however the path is written.
 func (p *segmentName) ofListener() bool {
-	name := strings.TrimSuffix(p.file, ".sock")
-	if !validName(name) || strings.HasSuffix(name, ".lock") {
+	name, isSocket := strings.CutSuffix(p.file, socketSuffix)
+	if !isSocket || !validListenerName(name) {
 		return false
 	}
 	info, err := os.Stat(Directory())

@@ -80,8 +80,8 @@ func TestNoDescriptorIsLeftOrInherited(t *testing.T) {
 	}
 }
 
-// Where every file needs a name: the same life under a dot-name that nobody takes for a segment.
-func TestBornUnderADotName(t *testing.T) {
+// Where every file needs a name: the same life under a temporary name that nobody takes for a segment.
+func TestStagedUnderATemporaryName(t *testing.T) {
 	dir := newFolder(t)
 	p, err := resolveName(dir.at("ring"), true)
 	if err != nil {

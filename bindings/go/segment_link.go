@@ -102,53 +102,28 @@ func (l *namedLink) final() bool { return false }
 // close releases the role, and if nobody else is there and nothing is undelivered, the name. A segment that cannot be
 // judged or removed stays for `ramway clean`: that is no error of the handle's, hence always nil.
 func (l *namedLink) close() error {
+	defer l.closeFiles()
 	if l.roleByte != noRole {
 		sys.Unlock(l.lock, l.roleByte)
 	}
-	if !l.idle {
-		// Released first and then tried: if two that leave at once both tried to turn their shared lock into an
-		// exclusive one, both would fail and the name would stay.
-		sys.Unlock(l.lock, byteInUse)
-		if alone, err := sys.TryLock(l.lock, byteInUse, sys.Exclusive); err == nil && alone {
-			l.removeIfDone()
-			// Closing ends the lock as well, but not before a child that is between fork and exec has closed its copy.
-			sys.Unlock(l.lock, byteInUse)
-		}
+	if l.idle {
+		return nil
 	}
+	// Released first and then tried: if two that leave at once both tried to turn their shared lock into an exclusive one,
+	// both would fail and the name would stay.
+	sys.Unlock(l.lock, byteInUse)
+	_ = l.whileAlone(func() error {
+		page, _, h, err := readHeader(l.lock)
+		if err == nil && !mustStay(page, h) {
+			// The segment alone: a listener has removed its socket, and one that is there is somebody else's.
+			err = sys.Unlink(l.dir, l.file)
+		}
+		return err
+	})
+	return nil
+}
+
+func (l *namedLink) closeFiles() {
 	sys.Close(l.lock)
 	sys.Close(l.dir)
-	return nil
-}
-
-// removeIfDone, only while alone (byte 0 held exclusively), removes the name if nothing needs it any more.
-func (l *namedLink) removeIfDone() {
-	if !leadsTo(l.dir, l.file, l.id) {
-		return
-	}
-	page, size, err := readPage(l.lock)
-	if err != nil {
-		return
-	}
-	h, err := checkHeader(page, size)
-	if err != nil || mustStay(page, h) {
-		return
-	}
-	// The segment alone: a listener has removed its socket, and one that is there is somebody else's.
-	_ = sys.Unlink(l.dir, l.file)
-}
-
-// removeSegment unlinks a dead segment's name, and before it a dead listener's socket if nobody listens there. The caller
-// holds byte 0 exclusively.
-func removeSegment(dir int, file string, kind segmentKind) error {
-	if kind == kindListener {
-		socket := socketOf(file)
-		if here := sys.ShortDir(dir); here != "" {
-			// What is not to be removed stays, and does not keep the segment.
-			_ = removeDeadSocket(dir, socket, here+"/"+socket, socket)
-		}
-	}
-	if err := sys.Unlink(dir, file); err != unix.ENOENT {
-		return err
-	}
-	return nil
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// nameMax is the longest name in the Ramway directory, in bytes.
-const nameMax = 80
-
 // Directory is where named segments live: RAMWAY_DIR, else /dev/shm/ramway-<euid> (on macOS /tmp/ramway-<euid>). It need
 // not exist.
 func Directory() string {
@@ -32,20 +29,6 @@ type segmentName struct {
 	path string
 	// isPath: it was given as a path.
 	isPath bool
-}
-
-// validName says whether a name may stand in the Ramway directory.
-func validName(name string) bool {
-	if len(name) < 1 || len(name) > nameMax || name[0] == '.' || strings.HasSuffix(name, ".sock") {
-		return false
-	}
-	for _, c := range []byte(name) {
-		letter := c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-		if !letter && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
 }
 
 // resolveName finds the directory that a name, or a path (with a / in it), means. With makeDir the Ramway directory is
@@ -114,12 +97,3 @@ func openRoot(root string, makeDir bool) (int, error) {
 }
 
 func (p *segmentName) close() { sys.Close(p.dir) }
-
-// socketOf is the socket that belongs to a listener's segment, both as file names: NAME.sock beside NAME; where a path
-// is the socket, the segment is PATH.lock.
-func socketOf(segment string) string {
-	if path, found := strings.CutSuffix(segment, ".lock"); found && path != "" {
-		return path
-	}
-	return segment + ".sock"
-}

@@ -5,9 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
@@ -195,42 +192,14 @@ func unlinkOnce(p *segmentName) error {
 	if err != nil {
 		return err
 	}
-	return whileAlone(p, stat, func() error { return removeSegment(p.dir, p.file, h.kind) },
-		failf(Busy, "the %s is in use: close it first in every process (ramway ls shows which)", h.kind))
-}
-
-// whileAlone calls f while this process is alone with a file, or says that it is busy.
-func whileAlone(p *segmentName, stat *unix.Stat_t, f func() error, busy error) error {
-	l, err := openLink(p, stat, false)
-	if err != nil {
+	switch err := p.whileAlone(stat, func() error { return p.removeSegment(h.kind) }); err {
+	case errGone:
+		return failf(NotFound, "%v", err)
+	case errInUse:
+		return failf(Busy, "the %s is in use: close it first in every process (ramway ls shows which)", h.kind)
+	default:
 		return err
 	}
-	if l == nil {
-		return failf(NotFound, "it is gone already")
-	}
-	// Nothing but the exclusive lock is held, and it is let go by name: see namedLink.close.
-	defer func() {
-		sys.Unlock(l.lock, byteInUse)
-		sys.Close(l.lock)
-		sys.Close(l.dir)
-	}()
-	got, err := sys.TryLock(l.lock, byteInUse, sys.Exclusive)
-	switch {
-	case err != nil:
-		return osError(err, "locking byte 0 of the segment")
-	case !got:
-		return busy
-	case !leadsTo(p.dir, p.file, l.id):
-		return failf(NotFound, "it is gone already")
-	}
-	if err := f(); err != nil {
-		var known *Error
-		if errors.As(err, &known) {
-			return err
-		}
-		return osError(err, "removing the name")
-	}
-	return nil
 }
 
 // CleanOptions say what [Clean] may do.
@@ -261,7 +230,7 @@ type Cleaned struct {
 func Clean(directory string, o CleanOptions) ([]Cleaned, error) {
 	all := []Cleaned{}
 	err := eachFile(directory, "cleaning", func(p *segmentName) {
-		if p.file[0] == '.' && !isDotName(p.file) {
+		if p.file[0] == '.' && !isStagedName(p.file) {
 			return
 		}
 		kept, err := cleanOnce(p, o)
@@ -281,15 +250,6 @@ func Clean(directory string, o CleanOptions) ([]Cleaned, error) {
 	return all, nil
 }
 
-// isDotName says whether a name is that of a segment that was never finished.
-func isDotName(file string) bool {
-	random, isOne := strings.CutPrefix(file, ".ramway-")
-	random, ends := strings.CutSuffix(random, ".new")
-	return isOne && ends && len(random) == 16 && strings.Trim(random, "0123456789abcdef") == ""
-}
-
-const inUse = "in use"
-
 // cleanOnce removes a segment, or says why it is kept.
 func cleanOnce(p *segmentName, o CleanOptions) (kept string, err error) {
 	file, stat, err := openRegular(p, !o.DryRun)
@@ -306,7 +266,7 @@ func cleanOnce(p *segmentName, o CleanOptions) (kept string, err error) {
 	}
 	h, err := checkHeader(page, size)
 	begun := string(page[:8])
-	switch unfinished := isDotName(p.file); {
+	switch unfinished := isStagedName(p.file); {
 	// A creator that was killed before it had written the header.
 	case err != nil && unfinished && (begun == magic || begun == "\x00\x00\x00\x00\x00\x00\x00\x00"):
 		h = &header{kind: kindRing}
@@ -318,7 +278,7 @@ func cleanOnce(p *segmentName, o CleanOptions) (kept string, err error) {
 		o.Undelivered = true
 	}
 	judge := func() (string, error) {
-		if o.Undelivered || isDotName(p.file) {
+		if o.Undelivered || isStagedName(p.file) {
 			return "", nil
 		}
 		return reasonToKeep(file, h)
@@ -329,19 +289,21 @@ func cleanOnce(p *segmentName, o CleanOptions) (kept string, err error) {
 		case err != nil:
 			return "", osError(err, "asking for the segment's locks")
 		case mode != sys.Unlocked:
-			return inUse, nil
+			return errInUse.Error(), nil
 		}
 		return judge()
 	}
-	busy := failf(Busy, inUse)
-	err = whileAlone(p, stat, func() (err error) {
+	err = p.whileAlone(stat, func() (err error) {
 		if kept, err = judge(); err != nil || kept != "" {
 			return err
 		}
-		return removeSegment(p.dir, p.file, h.kind)
-	}, busy)
-	if err == error(busy) {
-		return inUse, nil
+		return p.removeSegment(h.kind)
+	})
+	switch err {
+	case errGone:
+		return "", failf(NotFound, "%v", err)
+	case errInUse:
+		return err.Error(), nil
 	}
 	return kept, err
 }
