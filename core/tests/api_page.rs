@@ -36,6 +36,11 @@ fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
 fn calls() -> BTreeSet<String> {
     let mut files = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    // What `segment_options!` writes into a builder.
+    let shared: Vec<&str> = include_str!("../src/segment/options.rs")
+        .lines()
+        .filter_map(|line| line.strip_prefix("        pub fn ")?.split('(').next())
+        .collect();
     let mut found = BTreeSet::new();
     for file in files {
         let inside = file.to_str().unwrap();
@@ -59,9 +64,14 @@ fn calls() -> BTreeSet<String> {
             } else if line.starts_with("        impl $type<'_> {") {
                 // A macro for `Message` and `MessageView`.
                 owner = Some("MessageView".into());
+            } else if line == "        impl ErrorKind {" {
+                owner = Some("ErrorKind".into());
             } else if line == "}" {
                 owner = None;
                 skip = false;
+            }
+            if let (Some(owner), "    segment_options!();") = (&owner, line) {
+                found.extend(shared.iter().map(|name| format!("{owner}::{name}")));
             }
             hidden |= line.trim_start().starts_with("#[doc(hidden)]");
             let (indent, rest) = (line.len() - line.trim_start().len(), line.trim_start());

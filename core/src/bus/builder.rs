@@ -8,10 +8,9 @@ use super::listener::{Listener, Settings};
 use super::memory::{self, AttachOptions, Plan};
 use super::place::Place;
 use crate::layout::{ALIGN_MIN, Kind};
-use crate::segment::{BYTE_LISTENER, Intent, NamedOptions, Spec, named};
+use crate::segment::{BYTE_LISTENER, Intent, Request, SegmentOptions, Spec, named};
 use crate::sys::fork;
 use crate::sys::mem::Access;
-use crate::sys::placement::PlacementOptions;
 use crate::{Result, WaitPolicy};
 
 /// Options of a [`Listener`]: made by [`Listener::builder`].
@@ -146,23 +145,20 @@ impl ListenerBuilder {
         let plan = Plan { name, to_peer: self.to_peer, from_peer: self.from_peer, align: self.align };
         memory::spec(&plan)?;
         let place = Place::resolve(&self.name, true)?;
+        // Its mode is the default, 0600: a user who can open the file can lock it and so keep the next listener out. A
+        // disk will do, because nothing but locks is shared through it.
+        let options = SegmentOptions { allow_disk: true, ..SegmentOptions::default() };
         let segment = named(
             &place.segment,
-            &NamedOptions {
+            &Request {
                 intent: Intent::Create,
                 kind: Kind::Listener,
                 spec: Some(Spec::listener().named()),
                 check: &|_| Ok(()),
                 role_byte: Some(BYTE_LISTENER),
                 access: Access::ReadWrite,
-                discard: false,
-                // Whoever can open the file can lock it and so keep the next listener out: our user only.
-                mode: 0o600,
-                timeout: Duration::ZERO,
+                options: &options,
                 go_on: &|| true,
-                // Nothing but locks is shared through it, so write-back does not matter.
-                allow_disk: true,
-                placement: PlacementOptions::default(),
             },
         )?;
         place.clear()?;

@@ -8,14 +8,14 @@ use super::memory::{self, AttachOptions};
 use super::place::Place;
 use super::{Bus, check_peer};
 use crate::origin::Origin;
+use crate::segment::Attempts;
 use crate::sys::fork;
 use crate::sys::mem::Access;
 use crate::sys::socket::{self, Miss};
 use crate::{Error, ErrorKind, Result, WaitPolicy};
 
-/// Between two attempts to connect.
-const PAUSE_MIN: Duration = Duration::from_micros(500);
-const PAUSE_MAX: Duration = Duration::from_millis(10);
+/// After the first attempt to connect.
+const FIRST_PAUSE: Duration = Duration::from_micros(500);
 
 /// A listener's socket gets its permissions just after its name: a refusal in this time may pass.
 const PERMISSION_GRACE: Duration = Duration::from_millis(200);
@@ -97,31 +97,24 @@ impl Connector {
     /// every 100 ms, and gives `Interrupted` once it says no.
     #[doc(hidden)]
     pub fn connect_while(&self, mut go_on: impl FnMut() -> bool) -> Result<Bus> {
-        let start = Instant::now();
-        let deadline = start.checked_add(self.timeout);
-        let mut pause = PAUSE_MIN;
         let shown = self.name.to_string_lossy();
+        let deadline = Instant::now().checked_add(self.timeout);
+        let mut attempts = Attempts::new(FIRST_PAUSE);
         loop {
-            let mut miss = match self.attempt(start, deadline, &mut go_on) {
+            let early = attempts.elapsed() < PERMISSION_GRACE;
+            let missed = match self.attempt(early, deadline, &mut go_on) {
                 Ok(Step::Done(bus)) => return Ok(*bus),
                 Ok(Step::Retry(error)) => error,
                 Err(e) => return Err(e.context(format_args!("connecting to the bus '{shown}'"))),
             };
-            let left = deadline.map_or(PAUSE_MAX, |d| d.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                miss = miss.context(format_args!("connecting to the bus '{shown}' for {:?}", self.timeout));
-                return Err(miss);
-            }
-            std::thread::sleep(pause.min(left));
-            if !go_on() {
-                let given_up = Error::from(ErrorKind::Interrupted);
-                return Err(given_up.context(format_args!("connecting to the bus '{shown}'")));
-            }
-            pause = (pause * 2).min(PAUSE_MAX);
+            attempts.again(self.timeout, missed, &mut go_on).map_err(|e| match e.kind() {
+                ErrorKind::Interrupted => e.context(format_args!("connecting to the bus '{shown}'")),
+                _ => e.context(format_args!("connecting to the bus '{shown}' for {:?}", self.timeout)),
+            })?;
         }
     }
 
-    fn attempt(&self, start: Instant, deadline: Option<Instant>, go_on: &mut dyn FnMut() -> bool) -> Result<Step> {
+    fn attempt(&self, early: bool, deadline: Option<Instant>, go_on: &mut dyn FnMut() -> bool) -> Result<Step> {
         let place = match Place::resolve(&self.name, false) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Step::Retry(e)),
             place => place?,
@@ -136,7 +129,7 @@ impl Connector {
                 }
             })
         }) {
-            Err(e) if e.kind() == ErrorKind::PermissionDenied && start.elapsed() < PERMISSION_GRACE => {
+            Err(e) if e.kind() == ErrorKind::PermissionDenied && early => {
                 return Ok(Step::Retry(e.context(place.socket_path().display())));
             }
             entry => entry.map_err(|e| e.context(place.socket_path().display()))?,

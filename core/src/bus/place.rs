@@ -2,10 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::segment::{BYTE_LISTENER, FileId, Name, is_valid_name, leads_to};
+use crate::segment::name::{check_listener, socket_of_listener};
+use crate::segment::{BYTE_LISTENER, FileId, Name, leads_to};
 use crate::sys::mem::Access;
 use crate::sys::socket::{self, Remains};
 use crate::sys::{fs, lock};
@@ -23,31 +23,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A plain name is the segment's, and the socket is `NAME.sock` beside it. A path is the socket's, and the segment is
-    /// `PATH.lock`, unless it is the socket of a name: both meet at the same lock. `make` makes the Ramway directory if
-    /// it is not there.
+    /// A plain name is the segment's, and the socket is beside it; a path is the socket's. `make` makes the Ramway
+    /// directory if it is not there.
     pub(crate) fn resolve(text: &OsStr, make: bool) -> Result<Self> {
-        let with = |suffix: &str, base: &OsStr| {
-            let mut longer = base.to_os_string();
-            longer.push(suffix);
-            longer
-        };
-        if !text.as_bytes().contains(&b'/') && text.as_bytes().ends_with(b".lock") {
-            let text = format!("the listener's name '{}' must not end in .lock", text.to_string_lossy());
-            return Err(Error::new(ErrorKind::InvalidArgument, text));
-        }
+        check_listener(text)?;
         let name = Name::resolve(text, make)?;
+        let file = name.file().to_os_string();
         if name.is_path() {
-            let socket_file = name.file().to_os_string();
-            if let Some(segment_file) = named_socket(&name) {
-                let segment = name.path().with_file_name(&segment_file).into();
-                return Ok(Self { segment, segment_file, socket_file, name });
-            }
-            let segment_file = with(".lock", &socket_file);
-            return Ok(Self { segment: with(".lock", text), segment_file, socket_file, name });
+            let segment_file = name.listener_of_socket();
+            let segment = name.path().with_file_name(&segment_file).into();
+            return Ok(Self { segment, segment_file, socket_file: file, name });
         }
-        let segment_file = name.file().to_os_string();
-        Ok(Self { segment: text.into(), socket_file: with(".sock", &segment_file), segment_file, name })
+        Ok(Self { segment: text.into(), socket_file: socket_of_listener(&file), segment_file: file, name })
     }
 
     pub(crate) fn dir(&self) -> BorrowedFd<'_> {
@@ -55,10 +42,7 @@ impl Place {
     }
 
     pub(crate) fn dir_path(&self) -> &OsStr {
-        match self.name.path().parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.as_os_str(),
-            _ => OsStr::new("."),
-        }
+        self.name.dir_path()
     }
 
     /// The socket's path, for messages and for those who connect by path.
@@ -117,12 +101,4 @@ impl Place {
         let file = fs::open_at(self.dir(), &self.segment_file, Access::ReadOnly).ok()?;
         lock::held_by_another(file.as_fd(), BYTE_LISTENER).ok().map(|holder| holder.is_some())
     }
-}
-
-/// The segment's file name, if the path is the socket `NAME.sock` of a listener's name in the Ramway directory, however
-/// the path is written.
-fn named_socket(path: &Name) -> Option<OsString> {
-    let stem = path.file().as_bytes().strip_suffix(b".sock").map(OsStr::from_bytes)?;
-    let may_be_a_name = is_valid_name(stem) && !stem.as_bytes().ends_with(b".lock");
-    (may_be_a_name && path.is_in_the_directory()).then(|| stem.to_os_string())
 }

@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::{Receiver, Sender};
 use crate::error::{Error, ErrorKind, Result};
@@ -11,10 +10,9 @@ use crate::layout::{ALIGN_MIN, Kind};
 use crate::origin::Origin;
 use crate::segment::unnamed::{self, Taking};
 use crate::segment::{
-    Attachment, DEFAULT_MODE, Intent, NamedOptions, Role, Spec, Valid, named, refuse_idle, round_capacity,
+    Attachment, Intent, Request, Role, SegmentOptions, Spec, Valid, named, round_capacity, segment_options,
 };
 use crate::sys::mem::Access;
-use crate::sys::placement::PlacementOptions;
 use crate::wait::WaitPolicy;
 
 /// What a new ring holds if nobody says otherwise, in bytes.
@@ -121,15 +119,10 @@ pub struct RingBuilder {
     source: Source,
     capacity: Option<u64>,
     align: Option<u32>,
-    discard: bool,
-    persistent: bool,
-    mode: u32,
-    timeout: Duration,
-    allow_disk: bool,
+    segment: SegmentOptions,
     policy: WaitPolicy,
     membarrier: bool,
     writable_views: bool,
-    placement: PlacementOptions,
 }
 
 impl RingBuilder {
@@ -138,15 +131,10 @@ impl RingBuilder {
             source,
             capacity: None,
             align: None,
-            discard: false,
-            persistent: false,
-            mode: DEFAULT_MODE,
-            timeout: Duration::ZERO,
-            allow_disk: false,
+            segment: SegmentOptions::default(),
             policy: WaitPolicy::default(),
             membarrier: true,
             writable_views: false,
-            placement: PlacementOptions::default(),
         }
     }
 
@@ -164,70 +152,11 @@ impl RingBuilder {
         self
     }
 
-    /// With [`Ring::create`]: undelivered messages that dead processes left are thrown away, and it is made anew where
-    /// they are damaged or persistent. Never those of live ones. With any other beginning it is `InvalidArgument`.
-    pub fn discard(mut self, yes: bool) -> Self {
-        self.discard = yes;
-        self
-    }
-
-    /// A new ring keeps its name when the last handle goes, also when it is empty. `InvalidArgument` with
-    /// [`Ring::open`], which makes none.
-    pub fn persistent(mut self, yes: bool) -> Self {
-        self.persistent = yes;
-        self
-    }
-
-    /// Permissions of a new ring's file, whatever the umask; default `0o600`. Both sides need to read and write.
-    /// Another one than the default is `InvalidArgument` with [`Ring::open`], which makes none.
-    pub fn mode(mut self, mode: u32) -> Self {
-        self.mode = mode;
-        self
-    }
-
-    /// How long to wait for a ring that is not there yet ([`Ring::open`]), or for a role that is taken: a supervisor
-    /// may be faster than the kernel is with a process that was killed. Default 0; `Duration::MAX` is as long as it takes. Independently of it, races with
-    /// others who are creating or removing the same name are retried for up to a second.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Accepts a file system that is not in memory. The kernel then writes the pages back as it likes, and a ring of
-    /// another boot is never resumed.
-    pub fn allow_disk(mut self, yes: bool) -> Self {
-        self.allow_disk = yes;
-        self
-    }
+    segment_options!();
 
     /// How blocking calls of this handle wait.
     pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
         self.policy = policy;
-        self
-    }
-
-    /// Locks the data into memory (`mlock`); needs the memlock limit to allow it.
-    pub fn lock_memory(mut self, yes: bool) -> Self {
-        self.placement.lock_memory = yes;
-        self
-    }
-
-    /// Puts the data into huge pages, or fails with `Unsupported` naming the setting that stands in the way. Capacities
-    /// are then at least a huge page.
-    pub fn huge_pages(mut self, yes: bool) -> Self {
-        self.placement.huge_pages = yes;
-        self
-    }
-
-    /// Has the data's memory on this NUMA node.
-    pub fn numa_node(mut self, node: u32) -> Self {
-        self.placement.numa_node = Some(node);
-        self
-    }
-
-    /// Faults the whole data in now instead of on first use.
-    pub fn prefault(mut self, yes: bool) -> Self {
-        self.placement.prefault = yes;
         self
     }
 
@@ -250,8 +179,8 @@ impl RingBuilder {
     /// # Errors
     /// `Busy` if the ring has a sender; `NotFound`, `AlreadyExists`, `InvalidArgument` as the three ways to begin say;
     /// `NoSpace`; `AbiMismatch` or `Corrupt` if the name leads to what is no ring of this version (it is left alone);
-    /// `Unsupported` for a file system without shared mappings or locks; `PermissionDenied`; `TimedOut` if others never
-    /// let go of the name.
+    /// `Unsupported` for a file system without shared mappings or locks; `PermissionDenied`; `TimedOut` if others keep
+    /// creating and removing the name.
     pub fn sender(self) -> Result<Sender> {
         self.sender_while(&|| true)
     }
@@ -294,7 +223,7 @@ impl RingBuilder {
         }
         self.check_options()?;
         let doing = |e: Error| e.context("making a ring without a name");
-        unnamed::create(&self.spec().map_err(doing)?, &self.placement).map_err(doing)
+        unnamed::create(&self.spec().map_err(doing)?, &self.segment.placement).map_err(doing)
     }
 
     fn attaching(&self, e: Error) -> Error {
@@ -315,20 +244,19 @@ impl RingBuilder {
             Source::Name(_, intent) => Some(intent),
             Source::Unnamed | Source::Descriptor(..) => None,
         };
-        refuse_idle(intent, self.discard, self.persistent, self.mode)
-            .map_err(|e| e.context(format_args!("opening {}", self.shown())))
+        self.segment.check(intent).map_err(|e| e.context(format_args!("opening {}", self.shown())))
     }
 
     /// What to make.
     fn spec(&self) -> Result<Spec> {
         let capacity = self.capacity.unwrap_or(DEFAULT_CAPACITY);
-        let spec = Spec::ring(capacity, self.align.unwrap_or(ALIGN_MIN), self.placement.granule()?)?;
-        Ok(spec.persistent(self.persistent).named())
+        let spec = Spec::ring(capacity, self.align.unwrap_or(ALIGN_MIN), self.segment.placement.granule()?)?;
+        Ok(spec.persistent(self.segment.persistent).named())
     }
 
     fn attach(&self, role: Role, go_on: &dyn Fn() -> bool) -> Result<Attachment> {
         self.check_options()?;
-        let granule = self.placement.granule()?;
+        let granule = self.segment.placement.granule()?;
         let wanted = self.capacity.map(|capacity| round_capacity(capacity, granule)).transpose()?;
         // Checked here although an existing ring may need none of it: a mistake shows on the first run.
         let spec = self.spec()?;
@@ -350,35 +278,31 @@ impl RingBuilder {
                 return Err(Error::new(ErrorKind::InvalidArgument, text));
             }
             Source::Descriptor(fd, copy) => {
-                let taking = Taking { check: &check, role, timeout: self.timeout, go_on };
+                let taking = Taking { check: &check, role, timeout: self.segment.timeout, go_on };
                 let copy = copy.as_ref().map_err(|&errno| Error::os(errno, format_args!("descriptor {fd}")));
                 return copy
                     .and_then(|copy| unnamed::attach(copy.as_fd(), &taking))
                     .and_then(|segment| {
-                        segment.into_attachment(access, &self.placement, Origin::unnamed("unnamed ring"))
+                        segment.into_attachment(access, &self.segment.placement, Origin::unnamed("unnamed ring"))
                     })
                     .map_err(|e| self.attaching(e));
             }
         };
         let segment = named(
             name,
-            &NamedOptions {
+            &Request {
                 intent,
                 kind: Kind::Ring,
                 spec: Some(spec),
                 check: &check,
                 role_byte: Some(role.lock_byte()),
                 access: Access::ReadWrite,
-                discard: self.discard,
-                mode: self.mode,
-                timeout: self.timeout,
+                options: &self.segment,
                 go_on,
-                allow_disk: self.allow_disk,
-                placement: self.placement,
             },
         )?;
         let origin = Origin::named("ring", name);
-        segment.into_attachment(access, &self.placement, origin).map_err(|e| self.attaching(e))
+        segment.into_attachment(access, &self.segment.placement, origin).map_err(|e| self.attaching(e))
     }
 }
 

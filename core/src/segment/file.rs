@@ -1,13 +1,15 @@
 //! The file behind a segment: what may be opened, on which file systems, and whether a name still leads to it.
 
 use std::ffi::OsStr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::format::HeaderPage;
+use super::name::Name;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::fork::Entry;
 use crate::sys::fs::{self, FileSystem};
 use crate::sys::mem::Access;
 
@@ -45,23 +47,66 @@ pub(crate) fn read_page(file: BorrowedFd<'_>) -> Result<(HeaderPage, u64)> {
     Ok((page, size))
 }
 
-/// Opens a regular file without side effects on anything else. `None`: nothing has this name.
-pub(crate) fn open_regular(dir: BorrowedFd<'_>, file: &OsStr, access: Access) -> Result<Option<(OwnedFd, Stat)>> {
-    let not_regular = |stat: &Stat| {
-        let text = format!("this is {}, not a segment; it is left as it is", fs::describe(stat));
-        Error::new(ErrorKind::InvalidArgument, text)
-    };
-    match fs::stat_at(dir, file).map_err(|e| os(e, "looking at the name"))? {
-        None => return Ok(None),
-        Some(stat) if !fs::is_regular(&stat) => return Err(not_regular(&stat)),
-        Some(_) => {}
+/// The regular file that a name led to when it was opened.
+pub(super) struct Found {
+    pub(super) file: OwnedFd,
+    pub(super) stat: Stat,
+}
+
+impl Found {
+    /// Opens it without side effects on anything else. `None`: nothing has this name.
+    pub(super) fn at(name: &Name, access: Access) -> Result<Option<Self>> {
+        let not_regular = |stat: &Stat| {
+            let text = format!("this is {}, not a segment; it is left as it is", fs::describe(stat));
+            Error::new(ErrorKind::InvalidArgument, text)
+        };
+        match fs::stat_at(name.dir(), name.file()).map_err(|e| os(e, "looking at the name"))? {
+            None => return Ok(None),
+            Some(stat) if !fs::is_regular(&stat) => return Err(not_regular(&stat)),
+            Some(_) => {}
+        }
+        let file = match fs::open_at(name.dir(), name.file(), access) {
+            Err(Errno::NOENT) => return Ok(None),
+            result => result.map_err(|e| os(e, "opening the file"))?,
+        };
+        let stat = fs::stat(&file).map_err(|e| os(e, "looking at the file"))?;
+        if fs::is_regular(&stat) { Ok(Some(Self { file, stat })) } else { Err(not_regular(&stat)) }
     }
-    let fd = match fs::open_at(dir, file, access) {
-        Err(Errno::NOENT) => return Ok(None),
-        result => result.map_err(|e| os(e, "opening the file"))?,
-    };
-    let stat = fs::stat(&fd).map_err(|e| os(e, "looking at the file"))?;
-    if fs::is_regular(&stat) { Ok(Some((fd, stat))) } else { Err(not_regular(&stat)) }
+
+    pub(super) fn id(&self) -> FileId {
+        FileId::of(&self.stat)
+    }
+
+    /// [`read_page`].
+    pub(super) fn read_page(&self) -> Result<(HeaderPage, u64)> {
+        read_page(self.file.as_fd())
+    }
+
+    /// Opens the description that holds the locks (descriptor 0), and the directory for whoever removes the name
+    /// (descriptor 1). `None`: the name no longer leads to the file. It is opened for writing where that is permitted,
+    /// because only then can a read-only handle be the last user.
+    pub(super) fn lock_description(&self, name: &Name, access: Access) -> Result<Option<Entry>> {
+        let mut same = true;
+        let entry = Entry::open(|| {
+            let lock = match fs::open_at(name.dir(), name.file(), Access::ReadWrite) {
+                Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) if access == Access::ReadOnly => {
+                    fs::open_at(name.dir(), name.file(), access)
+                }
+                result => result,
+            };
+            let lock = match lock {
+                Ok(lock) => lock,
+                Err(Errno::NOENT) => {
+                    same = false;
+                    return Ok(Vec::new());
+                }
+                Err(e) => return Err(os(e, "opening the file a second time, for its locks")),
+            };
+            same = fs::stat(&lock).is_ok_and(|now| FileId::of(&now) == self.id());
+            Ok(vec![lock, dup(name.dir())?])
+        })?;
+        Ok(same.then_some(entry))
+    }
 }
 
 /// What makes a file the same file.

@@ -212,6 +212,17 @@ pub(crate) struct Valid {
     pub(crate) region: Option<RegionGeometry>,
 }
 
+impl Valid {
+    /// Refuses a segment of another kind.
+    pub(crate) fn expect_kind(&self, expected: Kind) -> Result<()> {
+        if self.header.kind == expected {
+            return Ok(());
+        }
+        let text = format!("this is a {}, expected a {}", self.header.kind.name(), expected.name());
+        Err(Error::new(ErrorKind::InvalidArgument, text))
+    }
+}
+
 fn mismatch<T>(text: impl Into<String>) -> Result<T> {
     Err(Error::new(ErrorKind::AbiMismatch, text))
 }

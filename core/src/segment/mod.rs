@@ -1,11 +1,14 @@
-//! The only place that maps memory, takes locks, or decides whether bytes may be trusted.
+//! Segments: their names, files and locks, what a header page may be trusted to say, and when a name is stale.
 
-mod birth;
+mod attempts;
 mod file;
 mod format;
 mod link;
 pub(crate) mod name;
 pub(crate) mod named;
+mod options;
+mod staged;
+mod stale;
 pub mod survey;
 mod undelivered;
 pub(crate) mod unnamed;
@@ -16,11 +19,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
 
+pub(crate) use attempts::Attempts;
 pub(crate) use file::{FileId, leads_to};
 pub(crate) use format::{HeaderPage, RegionGeometry, RingGeometry, Spec, Valid, format, round_capacity, validate};
 pub(crate) use link::{Link, Probe, Role, SocketLink};
-pub(crate) use name::{Name, is_valid as is_valid_name};
-pub(crate) use named::{BYTE_LISTENER, DEFAULT_MODE, Intent, Named, NamedLink, NamedOptions, named, refuse_idle};
+pub(crate) use name::Name;
+pub(crate) use named::{BYTE_LISTENER, Named, NamedLink, Request, named};
+pub(crate) use options::{Intent, SegmentOptions, segment_options};
 
 use crate::error::Result;
 use crate::layout::{BLOCK_OFFSETS, HEADER_SIZE, RegionBlock, RingBlock};
@@ -107,7 +112,7 @@ impl Named {
         placement: &PlacementOptions,
         origin: Origin,
     ) -> Result<Attachment> {
-        let geometry = self.valid.rings[0].expect("whoever asked for a ring was given one");
+        let geometry = self.valid.rings[0].expect("a ring was asked for, and its kind was checked");
         let data = map_data(self.file.as_fd(), &geometry, access, placement)?;
         Ok(Attachment {
             data,
@@ -116,8 +121,8 @@ impl Named {
             capacity: geometry.capacity,
             align: geometry.align,
             origin,
+            fork: self.link.entry().clone(),
             link: Link::Named(self.link),
-            fork: self.entry,
         })
     }
 }

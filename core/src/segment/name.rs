@@ -1,4 +1,5 @@
-//! Names: the Ramway directory, what may stand in it, and paths.
+//! Names: the Ramway directory, what may stand in it, paths, and what belongs to a name: a listener's socket and segment,
+//! and how a segment is called before it has its name.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,11 +8,19 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use super::file::{FileId, leads_to};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::fs;
 
 /// The longest name in the Ramway directory, in bytes.
 const NAME_MAX: usize = 80;
+/// A listener's socket: beside its segment `NAME`.
+const SOCKET_SUFFIX: &str = ".sock";
+/// A listener's segment, where a path names the socket: beside that.
+const LOCK_SUFFIX: &str = ".lock";
+/// A segment that has no name yet, where every file needs one: `.ramway-<16 hex digits>.new`.
+const STAGED_PREFIX: &str = ".ramway-";
+const STAGED_SUFFIX: &str = ".new";
 
 /// A name in a directory that is held open, so that the whole of an operation happens in one directory.
 pub(crate) struct Name {
@@ -30,11 +39,11 @@ pub(crate) fn directory() -> PathBuf {
 }
 
 /// Whether a name may stand in the Ramway directory.
-pub(crate) fn is_valid(name: &OsStr) -> bool {
+fn is_valid(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     (1..=NAME_MAX).contains(&bytes.len())
         && bytes[0] != b'.'
-        && !bytes.ends_with(b".sock")
+        && !bytes.ends_with(SOCKET_SUFFIX.as_bytes())
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
@@ -59,8 +68,8 @@ impl Name {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!(
-                    "the name '{shown}' cannot be used: 1 to {NAME_MAX} of A-Z a-z 0-9 . _ -, not starting with a dot, \
-                     not ending in .sock (with a / it would be a path)"
+                    "the name '{shown}' cannot be used: expected 1 to {NAME_MAX} of A-Z a-z 0-9 . _ -, not starting with a \
+                     dot, not ending in {SOCKET_SUFFIX} (with a / it would be a path)"
                 ),
             ));
         }
@@ -128,6 +137,14 @@ impl Name {
         self.dir.as_fd()
     }
 
+    /// The directory's path.
+    pub(crate) fn dir_path(&self) -> &OsStr {
+        match self.path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.as_os_str(),
+            _ => OsStr::new("."),
+        }
+    }
+
     /// The name in the directory.
     pub(crate) fn file(&self) -> &OsStr {
         &self.file
@@ -138,28 +155,70 @@ impl Name {
         &self.path
     }
 
+    /// Whether it was given as a path.
+    pub(crate) fn is_path(&self) -> bool {
+        self.is_path
+    }
+
+    /// Whether the name leads to this file.
+    pub(super) fn leads_to(&self, id: FileId) -> bool {
+        leads_to(self.dir(), &self.file, id)
+    }
+
     /// Whether the directory is the Ramway directory, by whatever path it was reached.
-    pub(crate) fn is_in_the_directory(&self) -> bool {
+    fn is_in_the_directory(&self) -> bool {
         let root = fs::open_dir(&directory()).and_then(fs::stat);
         let here = fs::stat(&self.dir);
         matches!((root, here), (Ok(root), Ok(here)) if fs::identity(&root) == fs::identity(&here))
     }
 
-    /// Whether it was given as a path.
-    pub(crate) fn is_path(&self) -> bool {
-        self.is_path
+    /// The name of the listener's segment, if this path is its socket: `NAME` for the socket `NAME.sock` of a name in the
+    /// Ramway directory, however the path is written, so that both meet at the same lock; else `PATH.lock`.
+    pub(crate) fn listener_of_socket(&self) -> OsString {
+        let stem = self.file.as_bytes().strip_suffix(SOCKET_SUFFIX.as_bytes()).map(OsStr::from_bytes);
+        match stem.filter(|stem| is_valid(stem) && !is_listener_of_path(stem) && self.is_in_the_directory()) {
+            Some(stem) => stem.into(),
+            None => with_suffix(&self.file, LOCK_SUFFIX),
+        }
     }
+}
+
+/// Refuses a listener's name, not a path, that looks like the segment of a path.
+pub(crate) fn check_listener(name: &OsStr) -> Result<()> {
+    if name.as_bytes().contains(&b'/') || !is_listener_of_path(name) {
+        return Ok(());
+    }
+    let text = format!("the listener's name '{}' must not end in {LOCK_SUFFIX}: pick another name", name.display());
+    Err(Error::new(ErrorKind::InvalidArgument, text))
+}
+
+fn is_listener_of_path(name: &OsStr) -> bool {
+    name.as_bytes().ends_with(LOCK_SUFFIX.as_bytes())
 }
 
 /// The socket that belongs to a listener's segment: `NAME.sock` beside it; where a path is the socket, the segment is
 /// `PATH.lock`.
-pub(crate) fn socket_of(segment: &OsStr) -> OsString {
-    match segment.as_bytes().strip_suffix(b".lock") {
+pub(crate) fn socket_of_listener(segment: &OsStr) -> OsString {
+    match segment.as_bytes().strip_suffix(LOCK_SUFFIX.as_bytes()) {
         Some(path) if !path.is_empty() => OsStr::from_bytes(path).into(),
-        _ => {
-            let mut socket = segment.to_os_string();
-            socket.push(".sock");
-            socket
-        }
+        _ => with_suffix(segment, SOCKET_SUFFIX),
     }
+}
+
+fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
+    let mut longer = name.to_os_string();
+    longer.push(suffix);
+    longer
+}
+
+/// A name for a segment that is being made, where every file needs one.
+pub(super) fn new_staged() -> OsString {
+    format!("{STAGED_PREFIX}{:016x}{STAGED_SUFFIX}", fs::random()).into()
+}
+
+/// Whether a segment that is being made is called like this.
+pub(super) fn is_staged(name: &OsStr) -> bool {
+    let rest = name.as_bytes().strip_prefix(STAGED_PREFIX.as_bytes());
+    let middle = rest.and_then(|rest| rest.strip_suffix(STAGED_SUFFIX.as_bytes()));
+    middle.is_some_and(|hex| hex.len() == 16 && hex.iter().all(u8::is_ascii_hexdigit))
 }

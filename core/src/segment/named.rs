@@ -4,29 +4,29 @@
 //! keep its locks alive after death). Byte 0 shared: in use. Byte 1 exclusive: I am the producer (of a listener: I
 //! listen). Byte 2 exclusive: I am the consumer. The kernel takes them away however a process ends.
 //!
-//! Whoever holds byte 0 exclusively, for a moment, is alone with the file and may decide to unlink the name: the last
-//! one out, a creator over a dead segment, and `clean`. Whoever meets that lock starts over.
+//! Byte 0 is held exclusively, for a moment, by a process that decides whether the name may go ([`stale`](super::stale)).
+//! Another process that meets that lock starts over.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::Stat;
-use rustix::io::Errno;
-
-use super::birth::{Unborn, create_once, unlink};
-use super::file::{FileId, check_file_system, dup, leads_to, open_regular, os, read_page};
+use super::HeaderMap;
+use super::attempts::Attempts;
+use super::file::{FileId, Found, check_file_system};
 use super::format::{Spec, Valid, validate};
 use super::name::Name;
-use super::{HeaderMap, undelivered};
+use super::options::{Intent, SegmentOptions};
+use super::staged::Staged;
+use super::stale::{Claim, Unused};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Kind;
 use crate::sys::fork::Entry;
 use crate::sys::fs;
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
-use crate::sys::placement::PlacementOptions;
 
 /// Locked shared by everybody who uses the segment.
 pub(crate) const BYTE_IN_USE: u64 = 0;
@@ -38,36 +38,12 @@ pub(crate) const BYTE_CONSUMER: u64 = 2;
 pub(crate) const BYTE_LISTENER: u64 = 1;
 
 /// Races with others (a segment that is just going away) are retried for at least this long.
-const RACE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// What may happen to the name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Intent {
-    Create,
-    Open,
-    OpenOrCreate,
-}
-
-/// The permissions of a new file if nobody says otherwise.
-pub(crate) const DEFAULT_MODE: u32 = 0o600;
-
-/// Refuses what an intent would pass over in silence.
-pub(crate) fn refuse_idle(intent: Option<Intent>, discard: bool, persistent: bool, mode: u32) -> Result<()> {
-    let creates = matches!(intent, Some(Intent::Create | Intent::OpenOrCreate));
-    let text = if discard && intent != Some(Intent::Create) {
-        "discard applies to create only; open and open_or_create take what is there"
-    } else if persistent && !creates {
-        "persistent applies to what is made with a name; say it with create or open_or_create"
-    } else if mode != DEFAULT_MODE && !creates {
-        "mode applies to what is made with a name; say it with create or open_or_create"
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorKind::InvalidArgument, text))
-}
+pub(super) const RACE_TIMEOUT: Duration = Duration::from_secs(1);
+/// After the first attempt.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_micros(100);
 
 /// Everything that [`named`] needs to know.
-pub(crate) struct NamedOptions<'a> {
+pub(crate) struct Request<'a> {
     pub(crate) intent: Intent,
     /// What an existing segment must be.
     pub(crate) kind: Kind,
@@ -79,17 +55,21 @@ pub(crate) struct NamedOptions<'a> {
     pub(crate) role_byte: Option<u64>,
     /// Read-only handles cannot take a role and cannot create.
     pub(crate) access: Access,
-    /// `Create` only: undelivered messages and persistence of a dead segment are no obstacle.
-    pub(crate) discard: bool,
-    /// Permissions of a new file.
-    pub(crate) mode: u32,
-    /// How long `Open` waits for a name that is not there.
-    pub(crate) timeout: Duration,
+    pub(crate) options: &'a SegmentOptions,
     /// Asked every 10 ms while it waits; `Interrupted` once it says no.
     pub(crate) go_on: &'a dyn Fn() -> bool,
-    /// Whether a disk file will do.
-    pub(crate) allow_disk: bool,
-    pub(crate) placement: PlacementOptions,
+}
+
+impl Request<'_> {
+    /// What is tried, for errors.
+    fn doing(&self, name: impl Display) -> String {
+        let verb = match self.intent {
+            Intent::Create => "creating",
+            Intent::Open => "opening",
+            Intent::OpenOrCreate => "opening or creating",
+        };
+        format!("{verb} the {} '{name}'", self.kind.name())
+    }
 }
 
 /// A named segment that this process uses.
@@ -99,16 +79,23 @@ pub(crate) struct Named {
     pub(crate) header: Arc<HeaderMap>,
     pub(crate) valid: Valid,
     pub(crate) link: NamedLink,
-    pub(crate) entry: Entry,
 }
 
-/// A segment that this process uses, before it has taken a role. Whoever waits for a role keeps byte 0 locked: letting
-/// go of it between two attempts would make the one who waits the last one out, were the holder killed right then.
+/// A segment that this process uses, before it has taken a role. Byte 0 stays locked while a role is waited for: were it
+/// released between two attempts, and the role's holder killed right then, the waiting process would be the last user and
+/// remove the name.
 pub(super) struct Opened {
-    file: OwnedFd,
-    valid: Valid,
-    link: NamedLink,
-    entry: Entry,
+    pub(super) file: OwnedFd,
+    pub(super) valid: Valid,
+    pub(super) link: NamedLink,
+}
+
+impl Opened {
+    /// Maps the header.
+    pub(super) fn map(self, access: Access) -> Result<Named> {
+        let header = Arc::new(HeaderMap::map(self.file.as_fd(), access)?);
+        Ok(Named { file: self.file, header, valid: self.valid, link: self.link })
+    }
 }
 
 /// What one attempt came to.
@@ -122,79 +109,55 @@ pub(super) enum Step {
     Retry(Error),
 }
 
-/// Creates or opens a named segment and locks it. Blocks only as [`NamedOptions::timeout`] says, and up to a second
+/// Creates or opens a named segment and locks it. Blocks only as [`SegmentOptions::timeout`] says, and up to a second
 /// against others who are just creating or removing the same name.
-pub(crate) fn named(text: &OsStr, options: &NamedOptions<'_>) -> Result<Named> {
-    let start = Instant::now();
-    let race_timeout = options.timeout.max(RACE_TIMEOUT);
-    let mut pause = Duration::from_micros(100);
-    let mut unborn = None;
+pub(crate) fn named(text: &OsStr, request: &Request<'_>) -> Result<Named> {
+    let timeout = request.options.timeout;
+    let mut attempts = Attempts::new(FIRST_PAUSE);
+    let mut staged = None;
     let mut opened = None;
     loop {
-        let step = match Name::resolve(text, options.intent != Intent::Open) {
-            Ok(name) => attempt(&name, options, &mut unborn, opened.take()).map_err(|e| {
-                e.context(format_args!("{} {} '{}'", verb(options.intent), options.kind.name(), shown(&name)))
-            })?,
-            Err(e) if e.kind() == ErrorKind::NotFound && options.intent == Intent::Open => Step::Absent(e),
+        let step = match Name::resolve(text, request.intent != Intent::Open) {
+            Ok(name) => attempt(&name, request, &mut staged, opened.take())
+                .map_err(|e| e.context(request.doing(name.path().display())))?,
+            Err(e) if e.kind() == ErrorKind::NotFound && request.intent == Intent::Open => Step::Absent(e),
             Err(e) => return Err(e),
         };
+        let doing = || request.doing(text.display());
         let (error, limit) = match step {
             Step::Done(named) => return Ok(*named),
-            Step::Absent(error) => (error, options.timeout),
+            Step::Absent(error) => (error, timeout),
             Step::Taken(error, locked) => {
                 opened = Some(locked);
-                (error, options.timeout)
+                (error.context(doing()), timeout)
             }
-            Step::Retry(error) => (error, race_timeout),
+            Step::Retry(error) => (error.context(doing()), timeout.max(RACE_TIMEOUT)),
         };
-        let left = limit.saturating_sub(start.elapsed());
-        if left.is_zero() {
-            return Err(error);
-        }
-        std::thread::sleep(pause.min(left));
-        if !(options.go_on)() {
-            let given_up = Error::from(ErrorKind::Interrupted);
-            return Err(given_up.context(format_args!(
-                "{} {} '{}'",
-                verb(options.intent),
-                options.kind.name(),
-                text.display()
-            )));
-        }
-        pause = (pause * 2).min(Duration::from_millis(10));
+        attempts.again(limit, error, &mut || (request.go_on)()).map_err(|e| match e.kind() {
+            ErrorKind::Interrupted => e.context(doing()),
+            _ => e,
+        })?;
     }
-}
-
-fn verb(intent: Intent) -> &'static str {
-    match intent {
-        Intent::Create => "creating the",
-        Intent::Open => "opening the",
-        Intent::OpenOrCreate => "opening or creating the",
-    }
-}
-
-fn shown(name: &Name) -> String {
-    name.path().display().to_string()
 }
 
 fn attempt(
     name: &Name,
-    options: &NamedOptions<'_>,
-    unborn: &mut Option<Box<Unborn>>,
+    request: &Request<'_>,
+    staged: &mut Option<Box<Staged>>,
     opened: Option<Box<Opened>>,
 ) -> Result<Step> {
     if let Some(opened) = opened {
-        if opened.link.name.as_ref().is_some_and(|(_, id)| leads_to(name.dir(), name.file(), *id)) {
-            return finish(opened, name, options);
+        if opened.link.name.as_ref().is_some_and(|(_, id)| name.leads_to(*id)) {
+            return finish(opened, request);
         }
-        return Ok(retry("the name changed hands while its role was waited for"));
+        return Ok(moved());
     }
-    match options.intent {
-        Intent::Open => open_once(name, options),
-        Intent::Create => create_once(name, options, unborn),
-        Intent::OpenOrCreate => match open_once(name, options)? {
-            Step::Absent(_) => match create_once(name, options, unborn) {
-                // Somebody was faster: what they made is to be opened.
+    match request.intent {
+        Intent::Open => open_once(name, request),
+        Intent::Create => Staged::create_once(name, request, staged),
+        Intent::OpenOrCreate => match open_once(name, request)? {
+            Step::Absent(_) => match Staged::create_once(name, request, staged) {
+                // Another process was faster: what it made is to be opened.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(Step::Retry(e)),
                 result => result,
             },
@@ -204,88 +167,56 @@ fn attempt(
 }
 
 pub(super) fn retry(why: &str) -> Step {
-    Step::Retry(Error::new(ErrorKind::TimedOut, format!("{why}, over and over until the deadline")))
+    let text = format!("{why}, at each attempt until the deadline; try again, or pick another name");
+    Step::Retry(Error::new(ErrorKind::TimedOut, text))
 }
 
-fn open_once(name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
-    let Some((file, stat)) = open_regular(name.dir(), name.file(), options.access)? else {
-        return Ok(Step::Absent(Error::new(
-            ErrorKind::NotFound,
-            format!("no segment has the name '{}': create it first, or check RAMWAY_DIR", shown(name)),
-        )));
+/// The name does not lead to the file any more that it led to before.
+pub(super) fn moved() -> Step {
+    retry("the name was removed, or given to another file, while it was opened")
+}
+
+/// Another process is alone with the segment and decides whether its name may go.
+pub(super) fn contended() -> Step {
+    retry("another process was removing the segment")
+}
+
+fn open_once(name: &Name, request: &Request<'_>) -> Result<Step> {
+    let absent = |text| Ok(Step::Absent(Error::new(ErrorKind::NotFound, text)));
+    let shown = name.path().display();
+    let Some(found) = Found::at(name, request.access)? else {
+        return absent(format!("no segment has the name '{shown}': create it first, or check RAMWAY_DIR"));
     };
-    check_file_system(file.as_fd(), options.allow_disk)?;
+    check_file_system(found.file.as_fd(), request.options.allow_disk)?;
     // The header is written before the name exists and never after, so it can be judged without a lock.
-    let (page, size) = read_page(file.as_fd())?;
+    let (page, size) = found.read_page()?;
     let valid = validate(&page, size)?;
-    if valid.header.kind != options.kind {
-        return Err(Error::new(
-            ErrorKind::InvalidArgument,
-            format!("this is a {}, not a {}", valid.header.kind.name(), options.kind.name()),
-        ));
-    }
+    valid.expect_kind(request.kind)?;
     if valid.header.is_of_another_boot() {
-        return Ok(Step::Absent(Error::new(
-            ErrorKind::NotFound,
-            format!("the segment '{}' is stale: it was left by another boot; create starts anew", shown(name)),
-        )));
+        return absent(format!("the segment '{shown}' is stale: it was left by another boot; create starts anew"));
     }
-    (options.check)(&valid)?;
-    let Some(entry) = lock_description(name, &stat, options.access)? else {
-        return Ok(retry("the name changed hands while it was opened"));
-    };
+    (request.check)(&valid)?;
+    let Some(entry) = found.lock_description(name, request.access)? else { return Ok(moved()) };
     if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Shared)? {
-        return Ok(retry("somebody was removing the segment"));
+        return Ok(contended());
     }
-    let link = NamedLink::new(entry.clone(), name, &stat);
-    if !leads_to(name.dir(), name.file(), FileId::of(&stat)) {
-        return Ok(retry("the name changed hands while it was opened"));
+    let link = NamedLink::new(entry, name, found.id());
+    if !name.leads_to(found.id()) {
+        return Ok(moved());
     }
-    finish(Box::new(Opened { file, valid, link, entry }), name, options)
+    finish(Box::new(Opened { file: found.file, valid, link }), request)
 }
 
 /// Takes the role, if one is asked for, and maps the header.
-fn finish(mut opened: Box<Opened>, name: &Name, options: &NamedOptions<'_>) -> Result<Step> {
-    if let Some(byte) = options.role_byte {
-        match opened.link.take_role(byte, options.kind) {
-            // Perhaps the kernel has not let go yet of a predecessor that was killed.
-            Err(e) if e.kind() == ErrorKind::Busy => {
-                let tried =
-                    format_args!("{} {} '{}'", verb(options.intent), options.kind.name(), shown(name)).to_string();
-                return Ok(Step::Taken(e.context(tried), opened));
-            }
+fn finish(mut opened: Box<Opened>, request: &Request<'_>) -> Result<Step> {
+    if let Some(byte) = request.role_byte {
+        match opened.link.take_role(byte, request.kind) {
+            // Perhaps the kernel has not released yet what a predecessor held that was killed.
+            Err(e) if e.kind() == ErrorKind::Busy => return Ok(Step::Taken(e, opened)),
             done => done?,
         }
     }
-    let Opened { file, valid, link, entry } = *opened;
-    let header = Arc::new(HeaderMap::map(file.as_fd(), options.access)?);
-    Ok(Step::Done(Box::new(Named { file, header, valid, link, entry })))
-}
-
-/// Opens the description that holds the locks, and the directory for the last one out. `None`: the name no longer
-/// leads to the file. It is opened for writing where that is permitted, because only then can a read-only handle be
-/// the last one out.
-pub(crate) fn lock_description(name: &Name, stat: &Stat, access: Access) -> Result<Option<Entry>> {
-    let mut same = true;
-    let entry = Entry::open(|| {
-        let lock = match fs::open_at(name.dir(), name.file(), Access::ReadWrite) {
-            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) if access == Access::ReadOnly => {
-                fs::open_at(name.dir(), name.file(), access)
-            }
-            result => result,
-        };
-        let lock = match lock {
-            Ok(lock) => lock,
-            Err(Errno::NOENT) => {
-                same = false;
-                return Ok(Vec::new());
-            }
-            Err(e) => return Err(os(e, "opening the file a second time")),
-        };
-        same = fs::stat(&lock).is_ok_and(|now| FileId::of(&now) == FileId::of(stat));
-        Ok(vec![lock, dup(name.dir())?])
-    })?;
-    Ok(same.then_some(entry))
+    Ok(Step::Done(Box::new(opened.map(request.access)?)))
 }
 
 /// The locks of one handle. Dropped last of all the handle has: releases the role, and if nobody else is there, the
@@ -300,8 +231,8 @@ pub(crate) struct NamedLink {
 }
 
 impl NamedLink {
-    pub(super) fn new(entry: Entry, name: &Name, stat: &Stat) -> Self {
-        Self { entry, name: Some((name.file().into(), FileId::of(stat))), role_byte: None }
+    pub(super) fn new(entry: Entry, name: &Name, id: FileId) -> Self {
+        Self { entry, name: Some((name.file().into(), id)), role_byte: None }
     }
 
     /// Of a segment without a name.
@@ -318,17 +249,16 @@ impl NamedLink {
             self.role_byte = Some(byte);
             return Ok(());
         }
-        let role = match (kind, byte) {
-            (Kind::Listener, _) => "somebody is listening here already".into(),
-            (_, BYTE_PRODUCER) => "the ring has a sender already".into(),
-            (_, BYTE_CONSUMER) => "the ring has a receiver already".into(),
-            _ => format!("lock byte {byte} is taken"),
+        let text = match (kind, byte) {
+            (Kind::Listener, _) => "somebody is listening here already",
+            (_, BYTE_PRODUCER) => "the ring has a sender already",
+            _ => "the ring has a receiver already",
         };
-        Err(Error::new(ErrorKind::Busy, role))
+        Err(Error::new(ErrorKind::Busy, text))
     }
 
     /// Descriptor 0 holds the locks.
-    pub(super) fn entry(&self) -> &Entry {
+    pub(crate) fn entry(&self) -> &Entry {
         &self.entry
     }
 
@@ -340,21 +270,6 @@ impl NamedLink {
     /// Whether the file has no name any more.
     pub(crate) fn name_vanished(&self) -> bool {
         self.name.is_some() && has_no_name(&self.entry)
-    }
-
-    /// Only while alone (byte 0 held exclusively): removes the name if nothing needs it any more.
-    fn remove_if_done(&self, file: &OsStr, id: FileId) -> Result<()> {
-        let lock = self.entry.fd(0);
-        let dir = self.entry.fd(1);
-        if !leads_to(dir, file, id) {
-            return Ok(());
-        }
-        let (page, size) = read_page(lock)?;
-        let valid = validate(&page, size)?;
-        if undelivered::must_stay(&page, &valid) {
-            return Ok(());
-        }
-        unlink(dir, file).map_err(|e| os(e, "removing the segment"))
     }
 }
 
@@ -370,7 +285,7 @@ pub(crate) fn has_no_name(entry: &Entry) -> bool {
 
 impl Drop for NamedLink {
     fn drop(&mut self) {
-        // A fork's child holds nothing: its descriptors were closed when it came into being.
+        // A fork's child holds nothing: its descriptors were closed when it began.
         if self.entry.is_detached() {
             return;
         }
@@ -382,10 +297,11 @@ impl Drop for NamedLink {
         // exclusive one, both would fail and the name would stay.
         lock::unlock(lock, BYTE_IN_USE);
         let Some((file, id)) = &self.name else { return };
-        if matches!(lock::try_lock(lock, BYTE_IN_USE, Mode::Exclusive), Ok(true)) {
-            // A segment that cannot be judged or removed stays for `clean`.
-            let _ = self.remove_if_done(file, *id);
-            lock::unlock(lock, BYTE_IN_USE);
+        // A segment that cannot be judged or removed stays for `clean`.
+        if let Ok(Claim::Unused(unused)) = Unused::claim_with(&self.entry, file, *id)
+            && let Ok(None) = unused.reason_to_keep()
+        {
+            let _ = unused.remove();
         }
     }
 }

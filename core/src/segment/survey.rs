@@ -14,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use super::file::{open_regular, read_page};
+use super::file::{Found, read_page};
 use super::format::{HeaderPage, RingGeometry, Valid, validate};
 use super::name::{self, Name};
 use super::named::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER};
@@ -193,10 +193,10 @@ fn names(dir: &Path) -> Result<Vec<OsString>> {
 
 fn inspect_name(name: &Name) -> Result<Segment> {
     let doing = |e: Error| e.context(format_args!("inspecting '{}'", name.path().display()));
-    let Some((file, stat)) = open_regular(name.dir(), name.file(), Access::ReadOnly).map_err(doing)? else {
+    let Some(found) = Found::at(name, Access::ReadOnly).map_err(doing)? else {
         return Err(Error::new(ErrorKind::NotFound, format!("no segment has the name '{}'", name.path().display())));
     };
-    look_at(file.as_fd(), &stat, name.path()).map_err(doing)
+    look_at(found.file.as_fd(), &found.stat, name.path()).map_err(doing)
 }
 
 /// An open segment: a bus's memory, which `/proc/PID/fd` shows of processes of the same user. Its locks say nothing

@@ -2,7 +2,6 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::file::read_page;
 use super::format::{HeaderPage, RingGeometry, Valid};
 use super::words::RingWords;
 use crate::error::{Error, ErrorKind, Result};
@@ -18,52 +17,53 @@ pub struct Undelivered {
     pub bytes: u64,
 }
 
-/// Whether the last one out leaves the name in place.
-pub(crate) fn must_stay(page: &HeaderPage, valid: &Valid) -> bool {
-    valid.header.is_persistent()
-        || valid.rings.iter().enumerate().any(|(i, ring)| {
-            ring.is_some_and(|ring| {
-                let words = RingWords::read(page, i);
-                // What is not understood is not thrown away.
-                words.has_undelivered() || !positions_agree(words.tail, words.head, ring.capacity, ring.align)
-            })
-        })
+/// Why a segment that nobody uses is not to be thrown away.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reason {
+    /// This ring holds messages, or its positions contradict each other: what is not understood is not thrown away.
+    Messages {
+        ring: RingGeometry,
+        tail: u64,
+        head: u64,
+    },
+    /// An orderly close that no receiver has seen.
+    UnseenClose,
+    Persistent,
 }
 
-/// Why a segment that nobody uses is nevertheless not to be thrown away.
-pub(crate) struct Reason {
-    /// In words.
-    pub(crate) text: String,
-    /// Nobody can resume it.
-    pub(crate) damaged: bool,
+/// `None` if it may be thrown away: nothing is in it for anybody, or another boot has left it.
+pub(super) fn reason_to_keep(page: &HeaderPage, valid: &Valid) -> Option<Reason> {
+    if valid.header.is_of_another_boot() {
+        return None;
+    }
+    for (i, ring) in valid.rings.iter().enumerate() {
+        let Some(ring) = *ring else { continue };
+        let words = RingWords::read(page, i);
+        let RingWords { tail, head, .. } = words;
+        if tail != head || !positions_agree(tail, head, ring.capacity, ring.align) {
+            return Some(Reason::Messages { ring, tail, head });
+        }
+        if words.has_unseen_close() {
+            return Some(Reason::UnseenClose);
+        }
+    }
+    valid.header.is_persistent().then_some(Reason::Persistent)
 }
 
 impl Reason {
-    fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), damaged: false }
-    }
-}
-
-/// `None` if it may be thrown away.
-pub(crate) fn reason_to_keep(file: BorrowedFd<'_>, valid: &Valid) -> Result<Option<Reason>> {
-    let (page, _) = read_page(file)?;
-    for (i, geometry) in valid.rings.iter().enumerate() {
-        let Some(geometry) = geometry else { continue };
-        let words = RingWords::read(&page, i);
-        if words.tail != words.head || !positions_agree(words.tail, words.head, geometry.capacity, geometry.align) {
-            return Ok(Some(match count(file, geometry, words.tail, words.head) {
-                Ok(u) => Reason::new(format!("it holds {} undelivered messages ({} bytes)", u.messages, u.bytes)),
-                Err(e) if e.kind() == ErrorKind::Corrupt => {
-                    Reason { text: format!("it is damaged: {e}"), damaged: true }
-                }
+    /// In words, and whether somebody can resume the segment.
+    pub(super) fn describe(self, file: BorrowedFd<'_>) -> Result<(String, bool)> {
+        let text = match self {
+            Self::Messages { ring, tail, head } => match count(file, &ring, tail, head) {
+                Ok(found) => format!("it holds {} undelivered messages ({} bytes)", found.messages, found.bytes),
+                Err(e) if e.kind() == ErrorKind::Corrupt => return Ok((format!("it is damaged: {e}"), false)),
                 Err(e) => return Err(e),
-            }));
-        }
-        if words.has_unseen_close() {
-            return Ok(Some(Reason::new("it holds the end of a stream that no receiver has seen")));
-        }
+            },
+            Self::UnseenClose => "it holds the end of a stream that no receiver has seen".into(),
+            Self::Persistent => "it is persistent".into(),
+        };
+        Ok((text, true))
     }
-    Ok(valid.header.is_persistent().then(|| Reason::new("it is persistent")))
 }
 
 /// Walks the frames from `head` to `tail`, believing no length. Reads the file in pieces of at most a MiB: no mapping,

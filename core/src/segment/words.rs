@@ -59,11 +59,6 @@ impl RingWords {
             && self.producer.epoch != 0
             && self.consumer.close_seen != self.producer.epoch
     }
-
-    /// Whether something waits for a receiver.
-    pub(crate) fn has_undelivered(&self) -> bool {
-        self.tail != self.head || self.has_unseen_close()
-    }
 }
 
 /// The notification count of a region and whether somebody waits.

@@ -42,7 +42,7 @@ fn what_is_formatted_is_valid_and_empty() {
             let Some(ring) = ring else { continue };
             let words = RingWords::read(&page, i);
             assert_eq!((words.tail, words.head), (first_position(ring.align), first_position(ring.align)));
-            assert!(!words.has_undelivered());
+            assert!(!words.has_unseen_close());
         }
     }
 }

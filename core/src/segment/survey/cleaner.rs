@@ -1,4 +1,4 @@
-//! Removing what the dead left, under the same lock as the last one out takes.
+//! Removing what dead processes left.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -7,13 +7,13 @@ use std::path::Path;
 use super::names;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Kind, MAGIC};
-use crate::segment::birth::{is_dot_name, remove};
-use crate::segment::file::{FileId, leads_to, open_regular, read_page};
+use crate::segment::file::Found;
 use crate::segment::format::validate;
-use crate::segment::name::Name;
-use crate::segment::named::{BYTE_IN_USE, lock_description};
-use crate::segment::undelivered;
-use crate::sys::lock::{self, Mode};
+use crate::segment::name::{Name, is_staged};
+use crate::segment::named::BYTE_IN_USE;
+use crate::segment::stale::{Claim, Unused};
+use crate::segment::undelivered::{Reason, reason_to_keep};
+use crate::sys::lock;
 use crate::sys::mem::Access;
 
 /// What [`clean`] may do.
@@ -45,7 +45,7 @@ pub enum Outcome {
 pub fn clean(dir: &Path, options: &CleanOptions) -> Result<Vec<(OsString, Result<Outcome>)>> {
     let mut outcomes = Vec::new();
     for name in names(dir)? {
-        if name.as_encoded_bytes().first() == Some(&b'.') && !is_dot_name(&name) {
+        if name.as_encoded_bytes().first() == Some(&b'.') && !is_staged(&name) {
             continue;
         }
         let outcome = Name::in_directory(dir, &name).and_then(|name| clean_name(&name, options));
@@ -80,18 +80,18 @@ pub fn unlink(name: impl AsRef<OsStr>) -> Result<()> {
 
 fn unlink_once(name: &Name) -> Result<()> {
     let nothing = || Error::new(ErrorKind::NotFound, "no segment has this name");
-    let Some((file, stat)) = open_regular(name.dir(), name.file(), Access::ReadWrite)? else { return Err(nothing()) };
-    let (page, size) = read_page(file.as_fd())?;
+    let Some(found) = Found::at(name, Access::ReadWrite)? else { return Err(nothing()) };
+    let (page, size) = found.read_page()?;
     let kind = validate(&page, size)?.header.kind;
-    let Some(entry) = lock_description(name, &stat, Access::ReadWrite)? else { return Err(nothing()) };
-    if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Exclusive)? {
-        let text = format!("the {} is in use: close it first in every process (ramway ls shows which)", kind.name());
-        return Err(Error::new(ErrorKind::Busy, text));
+    match Unused::claim(name, &found)? {
+        Claim::Unused(unused) => unused.remove_with_socket(name, kind),
+        Claim::Moved => Err(nothing()),
+        Claim::InUse | Claim::Contended => {
+            let text =
+                format!("the {} is in use: close it first in every process (ramway ls shows which)", kind.name());
+            Err(Error::new(ErrorKind::Busy, text))
+        }
     }
-    if !leads_to(name.dir(), name.file(), FileId::of(&stat)) {
-        return Err(nothing());
-    }
-    remove(name, kind).map_err(|e| Error::os(e.raw_os_error(), "removing the name"))
 }
 
 fn clean_name(name: &Name, options: &CleanOptions) -> Result<Outcome> {
@@ -100,44 +100,37 @@ fn clean_name(name: &Name, options: &CleanOptions) -> Result<Outcome> {
 
 fn clean_once(name: &Name, options: &CleanOptions) -> Result<Outcome> {
     let in_use = || Ok(Outcome::Kept("in use".into()));
-    let gone = || Error::new(ErrorKind::NotFound, "it is gone already");
     let access = if options.dry_run { Access::ReadOnly } else { Access::ReadWrite };
-    let Some((file, stat)) = open_regular(name.dir(), name.file(), access)? else {
+    let Some(found) = Found::at(name, access)? else {
         return Err(Error::new(ErrorKind::NotFound, "nothing has this name"));
     };
-    let (page, size) = read_page(file.as_fd())?;
-    let kind = match validate(&page, size) {
-        Ok(valid) => Ok(valid),
+    let (page, size) = found.read_page()?;
+    let valid = match validate(&page, size) {
+        Ok(valid) => Some(valid),
         // A creator that was killed before it had written the header.
-        Err(_) if is_dot_name(name.file()) && (page.starts_with(&[0; 8]) || page.starts_with(&MAGIC)) => Err(()),
+        Err(_) if is_staged(name.file()) && (page.starts_with(&[0; 8]) || page.starts_with(&MAGIC)) => None,
         Err(_) if !page.starts_with(&MAGIC) => return Ok(Outcome::NotRamway),
         Err(e) => return Ok(Outcome::Kept(e.to_string())),
     };
-    let judge = || -> Result<Option<Outcome>> {
-        match &kind {
-            Ok(valid) if !valid.header.is_of_another_boot() && !options.undelivered && !is_dot_name(name.file()) => {
-                Ok(undelivered::reason_to_keep(file.as_fd(), valid)?.map(|reason| Outcome::Kept(reason.text)))
-            }
-            _ => Ok(None),
-        }
-    };
+    // Nobody has ever used what has not got its name yet.
+    let may_be_wanted = valid.filter(|_| !options.undelivered && !is_staged(name.file()));
+    let kept = |reason: Reason| Ok(Outcome::Kept(reason.describe(found.file.as_fd())?.0));
     if options.dry_run {
-        if lock::held_by_another(file.as_fd(), BYTE_IN_USE)?.is_some() {
+        if lock::held_by_another(found.file.as_fd(), BYTE_IN_USE)?.is_some() {
             return in_use();
         }
-        return Ok(judge()?.unwrap_or(Outcome::Removed));
+        return may_be_wanted.and_then(|valid| reason_to_keep(&page, &valid)).map_or(Ok(Outcome::Removed), kept);
     }
-    let Some(entry) = lock_description(name, &stat, Access::ReadWrite)? else { return Err(gone()) };
-    if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Exclusive)? {
-        return in_use();
+    let unused = match Unused::claim(name, &found)? {
+        Claim::Unused(unused) => unused,
+        Claim::InUse | Claim::Contended => return in_use(),
+        Claim::Moved => return Err(Error::new(ErrorKind::NotFound, "another process has removed it")),
+    };
+    if may_be_wanted.is_some()
+        && let Some(reason) = unused.reason_to_keep()?
+    {
+        return kept(reason);
     }
-    if !leads_to(name.dir(), name.file(), FileId::of(&stat)) {
-        return Err(gone());
-    }
-    if let Some(kept) = judge()? {
-        return Ok(kept);
-    }
-    let kind = kind.map_or(Kind::Ring, |valid| valid.header.kind);
-    remove(name, kind).map_err(|e| Error::os(e.raw_os_error(), "removing the name"))?;
+    unused.remove_with_socket(name, valid.map_or(Kind::Ring, |valid| valid.header.kind))?;
     Ok(Outcome::Removed)
 }

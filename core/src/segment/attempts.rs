@@ -1,0 +1,37 @@
+//! Trying again until a deadline, for what has no descriptor to wait on: names, roles, listeners.
+
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The longest pause between two attempts, and how often the caller is asked whether to go on.
+const PAUSE_MAX: Duration = Duration::from_millis(10);
+
+/// Attempts since [`new`](Self::new), with pauses that double.
+pub(crate) struct Attempts {
+    start: Instant,
+    pause: Duration,
+}
+
+impl Attempts {
+    /// `first_pause` is the one after the first attempt.
+    pub(crate) fn new(first_pause: Duration) -> Self {
+        Self { start: Instant::now(), pause: first_pause }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Pauses before the next attempt. `error`, what the last one came to, is the result once `limit` has passed since the
+    /// first; `Interrupted` is once `go_on` says no.
+    pub(crate) fn again(&mut self, limit: Duration, error: Error, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        let left = limit.saturating_sub(self.elapsed());
+        if left.is_zero() {
+            return Err(error);
+        }
+        std::thread::sleep(self.pause.min(left));
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        if go_on() { Ok(()) } else { Err(ErrorKind::Interrupted.into()) }
+    }
+}
