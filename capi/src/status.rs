@@ -204,7 +204,7 @@ pub(crate) unsafe fn give<T>(out: *mut *mut T, make: impl FnOnce() -> Outcome<*m
 /// Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn ramway_strerror(status: c_int) -> *const c_char {
-    text_of(status).as_ptr()
+    strings_of(status).1.as_ptr()
 }
 
 /// The name of a status number as the documentation spells it, `"PeerDead"` for example, forever valid. Never null.
@@ -212,7 +212,7 @@ pub extern "C" fn ramway_strerror(status: c_int) -> *const c_char {
 /// Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn ramway_status_name(status: c_int) -> *const c_char {
-    name_of(status).as_ptr()
+    strings_of(status).0.as_ptr()
 }
 
 /// What the last failed call of the calling thread has to say: what was tried, on which name, what was expected and
@@ -225,7 +225,7 @@ pub extern "C" fn ramway_last_error() -> *const c_char {
     {
         return text;
     }
-    text_of(STATUS.get()).as_ptr()
+    strings_of(STATUS.get()).1.as_ptr()
 }
 
 /// The status of the last failed call of the calling thread, for calls that return something else; `RAMWAY_OK` if
@@ -244,53 +244,12 @@ pub extern "C" fn ramway_last_errno() -> c_int {
     ERRNO.get()
 }
 
-const fn name_of(status: c_int) -> &'static CStr {
-    match status {
-        0 => c"Ok",
-        1 => c"NotFound",
-        2 => c"AlreadyExists",
-        3 => c"InvalidArgument",
-        4 => c"Busy",
-        5 => c"Full",
-        6 => c"Empty",
-        7 => c"TooLarge",
-        8 => c"TimedOut",
-        9 => c"Closed",
-        10 => c"Detached",
-        11 => c"PeerDead",
-        12 => c"Corrupt",
-        13 => c"AbiMismatch",
-        14 => c"PermissionDenied",
-        15 => c"NoSpace",
-        16 => c"Interrupted",
-        17 => c"Unsupported",
-        18 => c"Os",
-        _ => c"Unknown",
-    }
-}
-
-const fn text_of(status: c_int) -> &'static CStr {
-    match status {
-        0 => c"success",
-        1 => c"nothing has this name",
-        2 => c"the name is taken",
-        3 => c"invalid argument",
-        4 => c"taken: by another handle, an open slot or a message not yet released",
-        5 => c"the ring is full",
-        6 => c"nothing is there now",
-        7 => c"the message is longer than this ring can ever hold",
-        8 => c"the deadline passed",
-        9 => c"the peer closed",
-        10 => c"this handle is closed or was inherited across a fork",
-        11 => c"the peer died without closing",
-        12 => c"the shared memory is corrupt",
-        13 => c"not a segment that this version can use",
-        14 => c"permission denied",
-        15 => c"not enough memory or space",
-        16 => c"interrupted",
-        17 => c"not supported here",
-        18 => c"operating system error",
-        _ => c"a status number that this version of Ramway does not know",
+/// The name and the text of a status number.
+const fn strings_of(status: c_int) -> (&'static CStr, &'static CStr) {
+    match ErrorKind::from_code(status) {
+        Some(kind) => kind.c_strings(),
+        None if status == 0 => (c"Ok", c"success"),
+        None => (c"Unknown", c"a status number that this version of Ramway does not know"),
     }
 }
 

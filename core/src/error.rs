@@ -1,48 +1,98 @@
 //! The one error type, with the same names and numbers in every language.
 
+use std::ffi::CStr;
 use std::fmt;
 
-/// What went wrong. The numbers are part of the format (`docs/ABI.md`) and never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(i32)]
-pub enum ErrorKind {
+/// A new error is one entry: what it means, its number, and the text of an error that says nothing more.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $code:literal, $text:literal;)*) => {
+        /// What went wrong. The numbers are part of the format (`docs/ABI.md`) and never change.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        #[repr(i32)]
+        pub enum ErrorKind {
+            $($(#[$doc])* $kind = $code,)*
+        }
+
+        impl ErrorKind {
+            /// The name as `docs/ABI.md` spells it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => stringify!($kind),)*
+                }
+            }
+
+            /// The kind with this number, if there is one.
+            pub const fn from_code(code: i32) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$kind),)*
+                    _ => None,
+                }
+            }
+
+            const fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $text,)*
+                }
+            }
+
+            /// [`name`](Self::name) and the text for languages whose strings end in a NUL.
+            #[doc(hidden)]
+            pub const fn c_strings(self) -> (&'static CStr, &'static CStr) {
+                match self {
+                    $(Self::$kind => const {
+                        (c_string(concat!(stringify!($kind), "\0")), c_string(concat!($text, "\0")))
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+const fn c_string(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => panic!("a text holds a NUL"),
+    }
+}
+
+kinds! {
     /// Nothing has this name.
-    NotFound = 1,
+    NotFound = 1, "nothing has this name";
     /// The name is taken: by a live segment, by undelivered messages, or by something that is not Ramway's.
-    AlreadyExists = 2,
+    AlreadyExists = 2, "the name is taken";
     /// An argument cannot be right; the message says which and what was expected.
-    InvalidArgument = 3,
+    InvalidArgument = 3, "invalid argument";
     /// The role, slot or view is taken.
-    Busy = 4,
+    Busy = 4, "taken: by another handle, an open slot or a message not yet released";
     /// The ring has no room for this message now.
-    Full = 5,
+    Full = 5, "the ring is full";
     /// The ring has no message now.
-    Empty = 6,
+    Empty = 6, "nothing is there now";
     /// The message can never fit into this ring.
-    TooLarge = 7,
+    TooLarge = 7, "the message is longer than this ring can ever hold";
     /// The deadline passed.
-    TimedOut = 8,
+    TimedOut = 8, "the deadline passed";
     /// The peer closed, and everything that it had sent has been received.
-    Closed = 9,
+    Closed = 9, "the peer closed";
     /// This handle is closed, or it belongs to the parent of a forked process.
-    Detached = 10,
+    Detached = 10, "this handle is closed or was inherited across a fork";
     /// The peer's process died without closing, and everything that it had committed has been received.
-    PeerDead = 11,
+    PeerDead = 11, "the peer died without closing";
     /// The shared memory holds what no correct peer writes. The handle stays dead.
-    Corrupt = 12,
+    Corrupt = 12, "the shared memory is corrupt";
     /// The segment is not Ramway's, or of a version, byte order or page size that this side cannot use.
-    AbiMismatch = 13,
+    AbiMismatch = 13, "not a segment that this version can use";
     /// The operating system refuses access.
-    PermissionDenied = 14,
+    PermissionDenied = 14, "permission denied";
     /// There is not enough memory or file system space.
-    NoSpace = 15,
+    NoSpace = 15, "not enough memory or space";
     /// A signal arrived and its handler asked to stop waiting.
-    Interrupted = 16,
+    Interrupted = 16, "interrupted";
     /// This kernel, file system or setting cannot do what was asked.
-    Unsupported = 17,
+    Unsupported = 17, "not supported here";
     /// Any other error of the operating system; `Error::raw_os_error` has its number.
-    Os = 18,
+    Os = 18, "operating system error";
 }
 
 impl ErrorKind {
@@ -53,78 +103,6 @@ impl ErrorKind {
     /// ```
     pub const fn code(self) -> i32 {
         self as i32
-    }
-
-    /// The name as `docs/ABI.md` spells it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotFound => "NotFound",
-            Self::AlreadyExists => "AlreadyExists",
-            Self::InvalidArgument => "InvalidArgument",
-            Self::Busy => "Busy",
-            Self::Full => "Full",
-            Self::Empty => "Empty",
-            Self::TooLarge => "TooLarge",
-            Self::TimedOut => "TimedOut",
-            Self::Closed => "Closed",
-            Self::Detached => "Detached",
-            Self::PeerDead => "PeerDead",
-            Self::Corrupt => "Corrupt",
-            Self::AbiMismatch => "AbiMismatch",
-            Self::PermissionDenied => "PermissionDenied",
-            Self::NoSpace => "NoSpace",
-            Self::Interrupted => "Interrupted",
-            Self::Unsupported => "Unsupported",
-            Self::Os => "Os",
-        }
-    }
-
-    /// The kind with this number, if there is one.
-    pub const fn from_code(code: i32) -> Option<Self> {
-        const ALL: [ErrorKind; 18] = [
-            ErrorKind::NotFound,
-            ErrorKind::AlreadyExists,
-            ErrorKind::InvalidArgument,
-            ErrorKind::Busy,
-            ErrorKind::Full,
-            ErrorKind::Empty,
-            ErrorKind::TooLarge,
-            ErrorKind::TimedOut,
-            ErrorKind::Closed,
-            ErrorKind::Detached,
-            ErrorKind::PeerDead,
-            ErrorKind::Corrupt,
-            ErrorKind::AbiMismatch,
-            ErrorKind::PermissionDenied,
-            ErrorKind::NoSpace,
-            ErrorKind::Interrupted,
-            ErrorKind::Unsupported,
-            ErrorKind::Os,
-        ];
-        if code >= 1 && code <= ALL.len() as i32 { Some(ALL[code as usize - 1]) } else { None }
-    }
-
-    const fn summary(self) -> &'static str {
-        match self {
-            Self::NotFound => "nothing has this name",
-            Self::AlreadyExists => "the name is taken",
-            Self::InvalidArgument => "invalid argument",
-            Self::Busy => "taken: by another handle, an open slot or a message not yet released",
-            Self::Full => "the ring is full",
-            Self::Empty => "nothing is there now",
-            Self::TooLarge => "the message is longer than this ring can ever hold",
-            Self::TimedOut => "the deadline passed",
-            Self::Closed => "the peer closed",
-            Self::Detached => "this handle is closed or was inherited across a fork",
-            Self::PeerDead => "the peer died without closing",
-            Self::Corrupt => "the shared memory is corrupt",
-            Self::AbiMismatch => "not a segment that this version can use",
-            Self::PermissionDenied => "permission denied",
-            Self::NoSpace => "not enough memory or space",
-            Self::Interrupted => "interrupted",
-            Self::Unsupported => "not supported here",
-            Self::Os => "operating system error",
-        }
     }
 }
 
