@@ -103,7 +103,7 @@ type Listener struct {
 	plan    *busPlan
 	options ListenOptions
 	place   *place
-	link    *namedLink
+	link    *lockLink
 	socket  *busSocket
 
 	// results are what Accept returns, each handed to just one call.

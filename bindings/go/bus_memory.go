@@ -11,7 +11,6 @@ import (
 
 // busPlan is what a listener gives every bus.
 type busPlan struct {
-	// name goes into the memfd's, so that `ramway ls` finds the bus.
 	name string
 	spec *spec
 	// options say how this side's halves wait.
@@ -35,24 +34,46 @@ func (h halves) close() {
 	}
 }
 
-// createBus makes memory with both rings empty for an end, and attaches the listener to it. The end keeps the memory,
-// whatever comes of it.
-func createBus(plan *busPlan, end *busEnd) (halves, error) {
-	fd, err := sys.MemoryNew("ramway-bus:" + plan.name)
-	if err != nil {
-		return halves{}, osError(err, "memory for a bus")
+// newMemory makes memory without a name, of a size that nobody can change, for a new segment, and writes its header page.
+// node is the NUMA node of the data; nil leaves that to the kernel.
+func newMemory(name string, s *spec, node *int) (fd int, err error) {
+	if fd, err = sys.MemoryNew(name); err != nil {
+		return -1, osError(err, "making memory")
 	}
-	end.memory = fd
-	if err := sys.MemorySize(fd, int64(plan.spec.size)); err != nil {
-		return halves{}, osError(err, "taking memory for a bus")
+	if err := fillNewMemory(fd, s, node); err != nil {
+		sys.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func fillNewMemory(fd int, s *spec, node *int) error {
+	for _, g := range s.blocks {
+		if node != nil && g.capacity != 0 {
+			if err := sys.PreferNode(fd, int64(g.dataOffset), int64(g.capacity), *node); err != nil {
+				return osError(err, "taking memory")
+			}
+		}
+	}
+	if err := sys.MemorySize(fd, int64(s.size)); err != nil {
+		return osError(err, "taking memory")
 	}
 	page, err := mapHeader(fd, true)
 	if err != nil {
-		return halves{}, err
+		return err
 	}
 	// Nobody else knows this memory yet; it is at least headerSize bytes long.
-	copy(unsafe.Slice((*byte)(page), headerSize), formatHeader(plan.spec))
-	_ = sys.Unmap(page, headerLen())
+	copy(unsafe.Slice((*byte)(page), headerSize), formatHeader(s))
+	return sys.Unmap(page, headerLen())
+}
+
+// createBus makes memory with both rings empty for an end, and attaches the listener to it. The end keeps the memory,
+// whatever comes of it.
+func createBus(plan *busPlan, end *busEnd) (h halves, err error) {
+	// The name is in the memfd's, so that `ramway ls` finds the bus.
+	if end.memory, err = newMemory("ramway-bus:"+plan.name, plan.spec, nil); err != nil {
+		return halves{}, err
+	}
 	return attachBus(end, plan.name, plan.spec.blocks, plan.options, true)
 }
 
@@ -105,36 +126,26 @@ func attachBus(end *busEnd, name string, blocks [2]geometry, o Options, listener
 	}
 	attach := func(block int) (*attachment, error) {
 		end.users.Add(1)
-		a, err := attachMemory(end.memory, blockOffsets[block], blocks[block], endpointLink{end}, &o)
-		if err != nil {
-			_ = end.release()
-			return nil, err
-		}
-		a.name = name
-		return a, nil
-	}
-	if blocks[out].capacity != 0 {
-		a, err := attach(out)
-		if err != nil {
-			return halves{}, err
-		}
-		if h.sender, err = newSender(a, o); err != nil {
-			_ = a.release()
-			return halves{}, err
-		}
-	}
-	if blocks[in].capacity != 0 {
-		a, err := attach(in)
+		a, err := attachMemory(end.memory, blockOffsets[block], blocks[block], busLink{end}, &o)
 		if err == nil {
-			if h.receiver, err = newReceiver(a, o); err != nil {
-				_ = a.release()
-			}
+			a.name = name
 		}
-		if err != nil {
-			h.receiver = nil
-			h.close()
-			return halves{}, err
+		return a, err
+	}
+	var a *attachment
+	if blocks[out].capacity != 0 {
+		if a, err = attach(out); err == nil {
+			h.sender, err = newSender(a, o)
 		}
+	}
+	if err == nil && blocks[in].capacity != 0 {
+		if a, err = attach(in); err == nil {
+			h.receiver, err = newReceiver(a, o)
+		}
+	}
+	if err != nil {
+		h.close()
+		return halves{}, err
 	}
 	return h, nil
 }

@@ -125,13 +125,13 @@ func (e *busEnd) release() error {
 	return e.busSocket.close()
 }
 
-// endpointLink is one endpoint's link to its peer, and one user of the end.
-type endpointLink struct{ end *busEnd }
+// busLink is one endpoint's link to its peer, and one user of the end.
+type busLink struct{ end *busEnd }
 
-func (l endpointLink) peerAlive(role) bool { return !l.end.hungUp() }
+func (l busLink) peerAlive(role) bool { return !l.end.hungUp() }
 
-func (l endpointLink) vanished() bool { return false }
+func (l busLink) vanished() bool { return false }
 
-func (l endpointLink) final() bool { return true }
+func (l busLink) final() bool { return true }
 
-func (l endpointLink) close() error { return l.end.release() }
+func (l busLink) close() error { return l.end.release() }

@@ -160,7 +160,7 @@ func TestNobodyEverSeesHalfASegment(t *testing.T) {
 			continue
 		}
 		opened++
-		if a.capacity != 4096 || a.link.vanished() || !leadsTo(a.link.(*namedLink).dir, "ring", a.link.(*namedLink).id) {
+		if a.capacity != 4096 || a.link.vanished() || !leadsTo(a.link.(*lockLink).dir, "ring", a.link.(*lockLink).id) {
 			t.Fatal("the name does not lead to what is open")
 		}
 		_ = a.release()

@@ -56,13 +56,20 @@ type side interface {
 	ended(askSystem bool) error
 }
 
-// attach prepares the endpoint; the positions are checked next, and announce makes it known.
-func (h *endpoint) attach(a *attachment, r role, o *Options) {
+// attach prepares the endpoint and gives the positions, checked; announce makes it known (ABI.md, section 6). The
+// attachment is the endpoint's: an error releases it.
+func (h *endpoint) attach(a *attachment, r role, o *Options) (tail, head uint64, err error) {
 	h.at, h.name, h.role = a, a.name, r
 	h.ring, h.data, h.capacity, h.align = a.ring(), a.data, a.capacity, a.align
 	h.mine, h.peer = &h.ring.producer, &h.ring.consumer
 	if r == consumer {
 		h.mine, h.peer = h.peer, h.mine
+	}
+	// Acquire: pairs with the other role's publish, and with that of this role's last holder.
+	tail, head = atomic.LoadUint64(&h.ring.tail), atomic.LoadUint64(&h.ring.head)
+	if !positionsAgree(tail, head, h.capacity, h.align) {
+		_ = a.release()
+		return 0, 0, h.fail(Corrupt)
 	}
 	h.final = a.link.final()
 	h.membarrierCapable = !o.NoMembarrier && sys.CanMembarrier()
@@ -72,6 +79,7 @@ func (h *endpoint) attach(a *attachment, r role, o *Options) {
 	h.checkedAt = time.Now()
 	_, inside := a.link.(noLink)
 	h.wait.start(o.Wait, &h.mine.wait, inside)
+	return tail, head, nil
 }
 
 // announce says "I am here" in this role's words, and wakes the peer so that it looks (ABI.md, section 6). The order of
@@ -240,7 +248,31 @@ func (h *endpoint) SetWait(mode WaitMode) {
 	h.leave()
 }
 
-// finish lets everything go, after the peer was told. With mu held, and nobody inside the call guard or on the way in.
+// shutDown closes the handle. Where isOut says that a slot or message is out, its end calls release, unless now says that
+// nobody can have anything out any more. It returns what the handle was dead of, if its owner is to know.
+func (h *endpoint) shutDown(now bool, isOut func() bool, release func() error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isClosed() && !(now && h.deferred) {
+		return nil
+	}
+	h.callGuard.close(h.wait.notifier.interrupt)
+	var err error
+	if h.dead == Corrupt || h.dead == PeerDead && h.role == producer {
+		err = h.fail(h.dead)
+	}
+	if !now && isOut() {
+		h.deferred = true
+		return err
+	}
+	if end := release(); err == nil {
+		err = end
+	}
+	return err
+}
+
+// finish unmaps the memory and releases the role, after the peer was told. With mu held, and nobody inside the call guard
+// or on the way in.
 func (h *endpoint) finish() error {
 	h.finished, h.deferred = true, false
 	h.wait.close()

@@ -148,7 +148,6 @@ func fuzzConsumer(t *testing.T, fd, base int, g geometry, scribble func()) {
 	rx, err := newReceiver(a, o)
 	if err != nil {
 		expectKind(t, err, Corrupt)
-		_ = a.release()
 		return
 	}
 	defer rx.Close()
@@ -201,7 +200,6 @@ func fuzzProducer(t *testing.T, fd, base int, g geometry, scribble func()) {
 	tx, err := newSender(a, o)
 	if err != nil {
 		expectKind(t, err, Corrupt)
-		_ = a.release()
 		return
 	}
 	defer tx.Close()

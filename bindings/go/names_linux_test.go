@@ -62,7 +62,7 @@ func TestNoDescriptorIsLeftOrInherited(t *testing.T) {
 		n, _, _ := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
 		return int(n)
 	}
-	l := a.link.(*namedLink)
+	l := a.link.(*lockLink)
 	for _, fd := range []int{a.fd, l.lock, l.dir} {
 		if flags(fd)&syscall.FD_CLOEXEC == 0 {
 			t.Fatal("a descriptor that a child would inherit")

@@ -110,10 +110,18 @@ func (r *Region) errClosed(what string) error {
 	return r.failf(Detached, "%s on a handle that was closed", what)
 }
 
-// writing is enter for calls that write.
-func (r *Region) writing(what string) error {
+// reading is enter for calls that can fail.
+func (r *Region) reading(what string) error {
 	if !r.enter() {
 		return r.errClosed(what)
+	}
+	return nil
+}
+
+// writing is reading for calls that write.
+func (r *Region) writing(what string) error {
+	if err := r.reading(what); err != nil {
+		return err
 	}
 	if r.m.readOnly {
 		r.leave()
@@ -210,66 +218,49 @@ func (r *Region) WriteAt(p []byte, off int64) (int, error) {
 //
 // Errors: ErrInvalidArgument if the offset is not a multiple of 4 or the bytes do not lie within [Region.Len],
 // ErrPermissionDenied on a read-only handle, where a store would be a fault (use [Region.LoadUint32]), ErrDetached.
-func (r *Region) Uint32(off int64) (*atomic.Uint32, error) {
-	if err := r.writing("Uint32"); err != nil {
-		return nil, err
-	}
-	defer r.leave()
-	at, err := r.word(off, 4)
-	return (*atomic.Uint32)(at), err
+func (r *Region) Uint32(off int64) (word *atomic.Uint32, err error) {
+	err = r.atWord(r.writing, "Uint32", off, 4, func(at unsafe.Pointer) { word = (*atomic.Uint32)(at) })
+	return word, err
 }
 
 // Uint64 is the 8 bytes at an offset, as an atomic that all processes share. It must not be used after Close.
 //
 // Errors: as [Region.Uint32], with multiples of 8.
-func (r *Region) Uint64(off int64) (*atomic.Uint64, error) {
-	if err := r.writing("Uint64"); err != nil {
-		return nil, err
-	}
-	defer r.leave()
-	at, err := r.word(off, 8)
-	return (*atomic.Uint64)(at), err
+func (r *Region) Uint64(off int64) (word *atomic.Uint64, err error) {
+	err = r.atWord(r.writing, "Uint64", off, 8, func(at unsafe.Pointer) { word = (*atomic.Uint64)(at) })
+	return word, err
 }
 
 // LoadUint32 is the value of the 4 bytes at an offset, atomically, also on a read-only handle.
 //
 // Errors: as [Region.Uint32], except for ErrPermissionDenied.
-func (r *Region) LoadUint32(off int64) (uint32, error) {
-	if !r.enter() {
-		return 0, r.errClosed("LoadUint32")
-	}
-	defer r.leave()
-	at, err := r.word(off, 4)
-	if err != nil {
-		return 0, err
-	}
-	return atomic.LoadUint32((*uint32)(at)), nil
+func (r *Region) LoadUint32(off int64) (value uint32, err error) {
+	err = r.atWord(r.reading, "LoadUint32", off, 4, func(at unsafe.Pointer) { value = atomic.LoadUint32((*uint32)(at)) })
+	return value, err
 }
 
 // LoadUint64 is the value of the 8 bytes at an offset, atomically, also on a read-only handle.
 //
 // Errors: as [Region.Uint64], except for ErrPermissionDenied.
-func (r *Region) LoadUint64(off int64) (uint64, error) {
-	if !r.enter() {
-		return 0, r.errClosed("LoadUint64")
-	}
-	defer r.leave()
-	at, err := r.word(off, 8)
-	if err != nil {
-		return 0, err
-	}
-	return atomic.LoadUint64((*uint64)(at)), nil
+func (r *Region) LoadUint64(off int64) (value uint64, err error) {
+	err = r.atWord(r.reading, "LoadUint64", off, 8, func(at unsafe.Pointer) { value = atomic.LoadUint64((*uint64)(at)) })
+	return value, err
 }
 
-// word is the address of an aligned word within the region; the data begins at a page.
-func (r *Region) word(off int64, size int) (unsafe.Pointer, error) {
+// atWord calls use with the address of an aligned word within the region. The data begins at a page.
+func (r *Region) atWord(enter func(what string) error, what string, off int64, size int, use func(at unsafe.Pointer)) error {
+	if err := enter(what); err != nil {
+		return err
+	}
+	defer r.leave()
 	if off%int64(size) != 0 {
-		return nil, r.failf(InvalidArgument, "an atomic of %d bytes at offset %d: expected a multiple of %d", size, off, size)
+		return r.failf(InvalidArgument, "an atomic of %d bytes at offset %d: expected a multiple of %d", size, off, size)
 	}
 	if err := r.check(off, size); err != nil {
-		return nil, err
+		return err
 	}
-	return unsafe.Add(r.m.data, off), nil
+	use(unsafe.Add(r.m.data, off))
+	return nil
 }
 
 func (r *Region) check(off int64, n int) error {

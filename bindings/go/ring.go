@@ -52,12 +52,7 @@ func attachSender(name string, how how, o Options) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSender(a, o)
-	if err != nil {
-		_ = a.release()
-		return nil, about(err, how.verb()+" the ring", name)
-	}
-	return s, nil
+	return newSender(a, o)
 }
 
 func attachReceiver(name string, how how, o Options) (*Receiver, error) {
@@ -65,10 +60,5 @@ func attachReceiver(name string, how how, o Options) (*Receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newReceiver(a, o)
-	if err != nil {
-		_ = a.release()
-		return nil, about(err, how.verb()+" the ring", name)
-	}
-	return r, nil
+	return newReceiver(a, o)
 }

@@ -1,8 +1,6 @@
 package ramway
 
 import (
-	"errors"
-
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
@@ -22,54 +20,37 @@ func Pair(o Options) (*Sender, *Receiver, error) {
 }
 
 func pair(o Options) (*Sender, *Receiver, error) {
-	if o.Capacity == 0 {
-		o.Capacity = defaultCapacity
-	}
-	if o.Align == 0 {
-		o.Align = alignMin
-	}
-	if err := errors.Join(o.check(howUnnamed), o.Wait.check(), checkTimeout("Timeout", o.Timeout)); err != nil {
+	if err := o.check(howUnnamed); err != nil {
 		return nil, nil, err
 	}
 	if o.HugePages {
 		return nil, nil, failf(Unsupported, "HugePages is for named rings")
 	}
-	s, err := ringSpec(o.Capacity, o.Align, sys.PageSize())
+	s, err := o.ringSpec()
 	if err != nil {
 		return nil, nil, err
 	}
-	fd, err := sys.MemoryNew("ramway-pair")
+	fd, err := newMemory("ramway-pair", s, o.NUMANode)
 	if err != nil {
-		return nil, nil, osError(err, "making memory")
+		return nil, nil, err
 	}
 	defer sys.Close(fd)
-	if err := allocateSegment(fd, s, &o); err != nil {
-		return nil, nil, err
-	}
-	page := formatHeader(s)
-	if err := sys.WriteAt(fd, page, 0); err != nil {
-		return nil, nil, osError(err, "writing the header page")
-	}
-	out, err := attachMemory(fd, block0, s.blocks[0], noLink{}, &o)
+	attach := func() (*attachment, error) { return attachMemory(fd, block0, s.blocks[0], noLink{}, &o) }
+	out, err := attach()
 	if err != nil {
-		return nil, nil, err
-	}
-	in, err := attachMemory(fd, block0, s.blocks[0], noLink{}, &o)
-	if err != nil {
-		_ = out.release()
 		return nil, nil, err
 	}
 	tx, err := newSender(out, o)
 	if err != nil {
-		_ = out.release()
-		_ = in.release()
 		return nil, nil, err
 	}
-	rx, err := newReceiver(in, o)
-	if err != nil {
-		_ = tx.Close()
-		_ = in.release()
-		return nil, nil, err
+	in, err := attach()
+	if err == nil {
+		var rx *Receiver
+		if rx, err = newReceiver(in, o); err == nil {
+			return tx, rx, nil
+		}
 	}
-	return tx, rx, nil
+	_ = tx.Close()
+	return nil, nil, err
 }

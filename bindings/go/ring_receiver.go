@@ -50,20 +50,18 @@ type frame struct {
 	tag    uint64
 }
 
-// newReceiver takes the consumer's role of an attachment (ABI.md, section 6). After an error the attachment is still the
-// caller's.
+// newReceiver takes the consumer's role of an attachment, which is released after an error.
 func newReceiver(a *attachment, o Options) (*Receiver, error) {
 	r := &Receiver{}
-	r.attach(a, consumer, &o)
-	// Acquire: pairs with the producer's publish, and with the last consumer's release.
-	r.head, r.tail = atomic.LoadUint64(&r.ring.head), atomic.LoadUint64(&r.ring.tail)
-	if r.released = r.head; !positionsAgree(r.tail, r.head, r.capacity, r.align) {
-		return nil, r.fail(Corrupt)
+	var err error
+	if r.tail, r.head, err = r.attach(a, consumer, &o); err != nil {
+		return nil, err
 	}
+	r.released = r.head
 	if o.Guard || guardAlways {
-		var err error
 		if r.guard, err = newGuard(a); err != nil && o.Guard {
-			return nil, err
+			_ = a.release()
+			return nil, about(err, r.doing(), r.name)
 		}
 	}
 	a.closeFile()
@@ -402,28 +400,15 @@ func (r *Receiver) Len() int64 {
 // It returns what the handle was dead of, if that was ErrCorrupt.
 func (r *Receiver) Close() error { return r.shutDown(false) }
 
-// shutDown is Close; forgotten says that nobody can have anything out any more.
 func (r *Receiver) shutDown(forgotten bool) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.isClosed() && !(forgotten && r.deferred) {
-		return nil
-	}
-	r.callGuard.close(r.wait.notifier.interrupt)
-	var err error
-	if r.dead == Corrupt {
-		err = r.fail(Corrupt)
-	}
-	if !forgotten && r.head != r.released {
-		r.deferred = true
+	return r.endpoint.shutDown(forgotten, func() (out bool) {
+		if r.head == r.released {
+			return false
+		}
 		// The sender, which would wait for room, is not to wait for the last view.
 		r.announceClose()
-		return err
-	}
-	if end := r.releaseRole(); err == nil {
-		err = end
-	}
-	return err
+		return true
+	}, r.releaseRole)
 }
 
 // releaseRole is the end of a close.

@@ -45,16 +45,14 @@ type Sender struct {
 	mark uint8
 }
 
-// newSender takes the producer's role of an attachment (ABI.md, section 6). After an error the attachment is still the
-// caller's.
+// newSender takes the producer's role of an attachment, which is released after an error.
 func newSender(a *attachment, o Options) (*Sender, error) {
 	s := &Sender{room: -1}
-	s.attach(a, producer, &o)
-	// Acquire: pairs with the last producer's publish and the consumer's release.
-	s.tail, s.head = atomic.LoadUint64(&s.ring.tail), atomic.LoadUint64(&s.ring.head)
-	if s.published = s.tail; !positionsAgree(s.tail, s.head, s.capacity, s.align) {
-		return nil, s.fail(Corrupt)
+	var err error
+	if s.tail, s.head, err = s.attach(a, producer, &o); err != nil {
+		return nil, err
 	}
+	s.published = s.tail
 	s.maxLen = maxMessageLen(s.capacity)
 	// Overwrite the mark that is not the last frame's, and forget one that a kill left ahead of tail: the next frame may
 	// end right there.
@@ -324,24 +322,8 @@ func (s *Sender) Close() error { return s.shutDown(false, false) }
 func (s *Sender) Abandon() error { return s.shutDown(false, true) }
 
 func (s *Sender) shutDown(forgotten, abandoned bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isClosed() && !((forgotten || abandoned) && s.deferred) {
-		return nil
-	}
-	s.callGuard.close(s.wait.notifier.interrupt)
-	var err error
-	if s.dead == Corrupt || s.dead == PeerDead {
-		err = s.fail(s.dead)
-	}
-	if s.room >= 0 && !forgotten && !abandoned {
-		s.deferred = true
-		return err
-	}
-	if end := s.releaseRole(abandoned); err == nil {
-		err = end
-	}
-	return err
+	return s.endpoint.shutDown(forgotten || abandoned, func() (out bool) { return s.room >= 0 },
+		func() error { return s.releaseRole(abandoned) })
 }
 
 // releaseRole is the end of a close.

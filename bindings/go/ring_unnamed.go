@@ -52,35 +52,40 @@ func Unnamed(o Options) (*os.File, error) {
 func SenderFromFile(file *os.File, o Options) (*Sender, error) {
 	a, err := attachFile(file, &o, producer)
 	if err != nil {
-		return nil, about(err, "attaching to a ring without a name", "")
+		return nil, err
 	}
-	s, err := newSender(a, o)
-	if err != nil {
-		_ = a.release()
-		return nil, about(err, "attaching to a ring without a name", "")
-	}
-	return s, nil
+	return newSender(a, o)
 }
 
 // ReceiverFromFile is [SenderFromFile] for the other end.
 func ReceiverFromFile(file *os.File, o Options) (*Receiver, error) {
 	a, err := attachFile(file, &o, consumer)
 	if err != nil {
-		return nil, about(err, "attaching to a ring without a name", "")
+		return nil, err
 	}
-	r, err := newReceiver(a, o)
-	if err != nil {
-		_ = a.release()
-		return nil, about(err, "attaching to a ring without a name", "")
-	}
-	return r, nil
+	return newReceiver(a, o)
 }
 
 // attachFile takes a role of the ring behind a descriptor, which stays the caller's.
 func attachFile(file *os.File, o *Options, r role) (a *attachment, err error) {
-	if file == nil {
-		return nil, failf(InvalidArgument, "the file is nil")
+	// Not Fd, which would take the file out of non-blocking mode.
+	raw, err := file.SyscallConn()
+	switch {
+	case file == nil:
+		err = failf(InvalidArgument, "the file is nil")
+	case err == nil:
+		closed := raw.Control(func(fd uintptr) { a, err = attachDescriptor(int(fd), o, r) })
+		if closed != nil {
+			err = closed
+		}
 	}
+	if err != nil {
+		return nil, about(err, "attaching to a ring without a name", "")
+	}
+	return a, nil
+}
+
+func attachDescriptor(fd int, o *Options, r role) (*attachment, error) {
 	if err := o.check(howUnnamed); err != nil {
 		return nil, err
 	}
@@ -88,18 +93,6 @@ func attachFile(file *os.File, o *Options, r role) (a *attachment, err error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := file.SyscallConn()
-	if err == nil {
-		// Not Fd, which would take the file out of non-blocking mode.
-		closed := raw.Control(func(fd uintptr) { a, err = attachDescriptor(int(fd), s, o, r) })
-		if closed != nil {
-			err = closed
-		}
-	}
-	return a, err
-}
-
-func attachDescriptor(fd int, s *spec, o *Options, r role) (*attachment, error) {
 	stat, err := sys.Stat(fd)
 	switch {
 	case err != nil:
@@ -126,31 +119,11 @@ func attachDescriptor(fd int, s *spec, o *Options, r role) (*attachment, error) 
 	if err != nil {
 		return nil, err
 	}
-	a, err := attachMemory(fd, block0, h.blocks[0], l, o)
-	if err != nil {
-		_ = l.close()
-		return nil, err
-	}
-	return a, nil
-}
-
-// unnamedLink is the locks of one handle on a ring without a name.
-type unnamedLink struct{ namedLink }
-
-// vanished: it has no name, and needs none for a successor.
-func (l *unnamedLink) vanished() bool { return false }
-
-// close releases the locks with their description. Nothing is to be removed: the kernel frees the memory with the last
-// descriptor and mapping.
-func (l *unnamedLink) close() error {
-	sys.Unlock(l.lock, l.roleByte)
-	sys.Unlock(l.lock, byteInUse)
-	sys.Close(l.lock)
-	return nil
+	return attachMemory(fd, block0, h.blocks[0], l, o)
 }
 
 // lockUnnamed takes a role by a description of its own: a duplicate would share the locks of all who inherited it.
-func lockUnnamed(fd int, timeout time.Duration, r role) (*unnamedLink, error) {
+func lockUnnamed(fd int, timeout time.Duration, r role) (*lockLink, error) {
 	lock, err := sys.Reopen(fd)
 	if err == unix.ENOTSUP {
 		return nil, failf(Unsupported, "this system cannot open a file without a name a second time, which the locks need")
@@ -158,38 +131,20 @@ func lockUnnamed(fd int, timeout time.Duration, r role) (*unnamedLink, error) {
 	if err != nil {
 		return nil, osError(err, "opening the descriptor once more by /proc/self/fd for the locks (is /proc mounted?)")
 	}
-	l := &unnamedLink{namedLink{lock: lock, dir: -1, roleByte: noRole}}
-	start := time.Now()
-	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 10*time.Millisecond) {
-		err := l.take(r)
-		again, isLater := err.(*later)
-		if !isLater {
-			if err != nil {
-				sys.Close(lock)
-				return nil, err
-			}
-			return l, nil
+	l, err := retry(timeout, func() (*lockLink, error) {
+		l := &lockLink{lock: lock, dir: -1, roleByte: noRole}
+		got, err := sys.TryLock(lock, byteInUse, sys.Shared)
+		if err != nil {
+			return nil, osError(err, "locking byte 0 of the ring")
 		}
-		limit := timeout
-		if again.race {
-			limit = max(limit, raceTimeout)
+		if !got {
+			return nil, raced("somebody holds byte 0 of the ring exclusively")
 		}
-		left := limit - time.Since(start)
-		if left <= 0 {
-			sys.Close(lock)
-			return nil, again.err
-		}
-		time.Sleep(min(pause, left))
-	}
-}
-
-func (l *unnamedLink) take(r role) error {
-	got, err := sys.TryLock(l.lock, byteInUse, sys.Shared)
+		return l, l.takeRole(r.lockByte(), kindRing)
+	})
 	if err != nil {
-		return osError(err, "locking byte 0 of the ring")
+		sys.Close(lock)
+		return nil, err
 	}
-	if !got {
-		return raced("somebody holds byte 0 of the ring exclusively")
-	}
-	return l.takeRole(r.lockByte(), kindRing)
+	return l, nil
 }

@@ -147,48 +147,36 @@ func snapshotHeader(page unsafe.Pointer) []byte {
 	return copied
 }
 
-// attachMemory maps the header page and a ring's data of a segment in memory without a name, which was checked: base is
-// block0 or block1, g what checkHeader said of it. The file stays the caller's: it is duplicated. On an error the link
-// stays the caller's too, else release closes it.
+// attachMemory is attach for a segment in memory without a name, whose file stays the caller's: it is duplicated.
 func attachMemory(fd, base int, g geometry, l link, o *Options) (*attachment, error) {
 	own, err := sys.Dup(fd)
 	if err != nil {
+		_ = l.close()
 		return nil, osError(err, "duplicating a descriptor")
 	}
-	a, err := attach(own, base, g, l, o)
-	if err != nil {
-		sys.Close(own)
-		return nil, err
-	}
-	return a, nil
+	return attach(own, base, g, l, o)
 }
 
-// attach maps a ring; on success the attachment owns the file and the link.
+// attach maps the header page and a ring's data. base is block0 or block1, g what checkHeader said of it. The attachment
+// owns the file and the link; an error closes them.
 func attach(fd, base int, g geometry, l link, o *Options) (*attachment, error) {
-	page, err := mapHeader(fd, true)
-	if err != nil {
-		return nil, err
+	a := &attachment{fd: fd, dataOffset: int64(g.dataOffset), capacity: g.capacity, align: g.align, link: l}
+	fail := func(err error, doing string) (*attachment, error) {
+		_ = a.release()
+		return nil, osError(err, doing)
 	}
-	data, err := sys.MirrorMap(fd, int64(g.dataOffset), int(g.capacity), true)
-	if err != nil {
-		_ = sys.Unmap(page, headerLen())
-		return nil, osError(err, "mapping the ring's data twice")
+	var err error
+	if a.header, err = sys.Map(fd, 0, headerLen(), true); err != nil {
+		return fail(err, "mapping the header page")
 	}
-	if err := sys.Place(data, int(g.capacity), 2, true, o.placement()); err != nil {
-		_ = sys.Unmap(data, 2*int(g.capacity))
-		_ = sys.Unmap(page, headerLen())
-		return nil, osError(err, "placing the ring's data")
+	a.block = unsafe.Add(a.header, base)
+	if a.data, err = sys.MirrorMap(fd, a.dataOffset, int(g.capacity), true); err != nil {
+		return fail(err, "mapping the ring's data twice")
 	}
-	return &attachment{
-		header:     page,
-		block:      unsafe.Add(page, base),
-		data:       data,
-		fd:         fd,
-		dataOffset: int64(g.dataOffset),
-		capacity:   g.capacity,
-		align:      g.align,
-		link:       l,
-	}, nil
+	if err := sys.Place(a.data, int(g.capacity), 2, true, o.placement()); err != nil {
+		return fail(err, "placing the ring's data")
+	}
+	return a, nil
 }
 
 // placement is what the options ask of the memory behind the data.
@@ -196,7 +184,7 @@ func (o *Options) placement() sys.Placement {
 	return sys.Placement{HugePages: o.HugePages, LockMemory: o.LockMemory, Prefault: o.Prefault, Node: o.NUMANode}
 }
 
-// check refuses what would be passed over in silence.
+// check refuses options that are wrong whatever is opened, and those that would have no effect.
 func (o *Options) check(how how) error {
 	creates := how == howCreate || how == howOpenOrCreate
 	switch {
@@ -207,18 +195,14 @@ func (o *Options) check(how how) error {
 	case o.Mode != 0 && !creates:
 		return failf(InvalidArgument, "Mode applies to a segment that is made with a name: give it to a Create or OpenOrCreate")
 	}
-	return nil
+	if err := o.Wait.check(); err != nil {
+		return err
+	}
+	return checkTimeout("Timeout", o.Timeout)
 }
 
-// granule is what the data's offset and capacity must be multiples of. The first that is asked of the options: what is
-// wrong with them whatever is opened, it says.
+// granule is what the data's offset and capacity must be multiples of.
 func (o *Options) granule() (int, error) {
-	if err := o.Wait.check(); err != nil {
-		return 0, err
-	}
-	if err := checkTimeout("Timeout", o.Timeout); err != nil {
-		return 0, err
-	}
 	if !o.HugePages {
 		return sys.PageSize(), nil
 	}

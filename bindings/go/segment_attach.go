@@ -35,7 +35,6 @@ func attachNamed(name string, how how, o Options, r role) (*attachment, error) {
 	}
 	a, err := attach(opened.file, block0, opened.header.blocks[0], opened.link, &o)
 	if err != nil {
-		_ = opened.drop()
 		return nil, about(err, tried, name)
 	}
 	a.name = name
@@ -81,7 +80,7 @@ type regionMapping struct {
 	length, capacity uint64
 	// readOnly: neither the data nor the header page can be written, so no waiter's bit can be set either.
 	readOnly bool
-	link     *namedLink
+	link     *lockLink
 }
 
 // region is the region's words in shared memory.
@@ -160,7 +159,7 @@ func mapRegion(s *segment, readOnly bool, o *Options) (*regionMapping, error) {
 // its socket: AlreadyExists if somebody listens there. Closing the link removes the segment, and a socket beside it
 // (socketOf), if it is the last one. Whoever can open the file can lock it and so keep the next listener out: our user
 // only. Nothing but locks is shared through it, so that a disk will do.
-func lockListener(name string, o Options) (*namedLink, error) {
+func lockListener(name string, o Options) (*lockLink, error) {
 	q := &request{
 		name:     name,
 		how:      howCreate,

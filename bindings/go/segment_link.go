@@ -6,11 +6,11 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// namedLink is the locks of one handle on a named segment.
-type namedLink struct {
+// lockLink is the locks of one handle on a segment that other processes open by its name or its descriptor.
+type lockLink struct {
 	// lock is the description that holds the locks; it is used for nothing else.
 	lock int
-	// dir and file are the name, for the last one out.
+	// dir and file are the name, for the last one out; -1 and empty for a ring without a name.
 	dir  int
 	file string
 	id   sys.FileID
@@ -23,7 +23,7 @@ type namedLink struct {
 // openLink opens the description that holds the locks, and the directory for the last one out. nil: the name no longer
 // leads to the file. It is opened for writing where that is permitted, because only then can a handle that only reads be
 // the last one out.
-func openLink(p *segmentName, stat *unix.Stat_t, readOnly bool) (*namedLink, error) {
+func openLink(p *segmentName, stat *unix.Stat_t, readOnly bool) (*lockLink, error) {
 	lock, err := sys.OpenAt(p.dir, p.file, true)
 	if readOnly && (err == unix.EACCES || err == unix.EPERM || err == unix.EROFS) {
 		lock, err = sys.OpenAt(p.dir, p.file, false)
@@ -43,12 +43,12 @@ func openLink(p *segmentName, stat *unix.Stat_t, readOnly bool) (*namedLink, err
 		sys.Close(lock)
 		return nil, osError(err, "duplicating a descriptor")
 	}
-	return &namedLink{lock: lock, dir: dir, file: p.file, id: sys.IDOf(stat), roleByte: noRole}, nil
+	return &lockLink{lock: lock, dir: dir, file: p.file, id: sys.IDOf(stat), roleByte: noRole}, nil
 }
 
 // takeRole locks a role's byte; Busy, to be tried again, if somebody has it: perhaps the kernel has not let go yet of a
 // predecessor that was killed.
-func (l *namedLink) takeRole(at int64, kind segmentKind) error {
+func (l *lockLink) takeRole(at int64, kind segmentKind) error {
 	got, err := sys.TryLock(l.lock, at, sys.Exclusive)
 	if err != nil {
 		return osError(err, "locking the role's byte of the segment")
@@ -68,7 +68,7 @@ func (l *namedLink) takeRole(at int64, kind segmentKind) error {
 }
 
 // use locks byte 0 shared.
-func (l *namedLink) use(p *segmentName) error {
+func (l *lockLink) use(p *segmentName) error {
 	got, err := sys.TryLock(l.lock, byteInUse, sys.Shared)
 	if err != nil {
 		return osError(err, "locking byte 0 of the segment")
@@ -84,24 +84,28 @@ func (l *namedLink) use(p *segmentName) error {
 	return nil
 }
 
-func (l *namedLink) peerAlive(me role) bool { return l.held(me.other().lockByte()) }
+func (l *lockLink) peerAlive(me role) bool { return l.held(me.other().lockByte()) }
 
 // held says whether another description, of this process or another, holds the byte. It says yes when it cannot know.
-func (l *namedLink) held(at int64) bool {
+func (l *lockLink) held(at int64) bool {
 	mode, err := sys.HeldByAnother(l.lock, at)
 	return err != nil || mode != sys.Unlocked
 }
 
-func (l *namedLink) vanished() bool {
+func (l *lockLink) vanished() bool {
+	if l.file == "" {
+		return false // it has no name, and needs none for a successor
+	}
 	stat, err := sys.Stat(l.lock)
 	return err == nil && stat.Nlink == 0
 }
 
-func (l *namedLink) final() bool { return false }
+func (l *lockLink) final() bool { return false }
 
-// close releases the role, and if nobody else is there and nothing is undelivered, the name. A segment that cannot be
+// close releases the role, and if nobody else is there and nothing is undelivered, the name. (Memory without a name goes
+// with its last descriptor and mapping.) A segment that cannot be
 // judged or removed stays for `ramway clean`: that is no error of the handle's, hence always nil.
-func (l *namedLink) close() error {
+func (l *lockLink) close() error {
 	defer l.closeFiles()
 	if l.roleByte != noRole {
 		sys.Unlock(l.lock, l.roleByte)
@@ -123,7 +127,7 @@ func (l *namedLink) close() error {
 	return nil
 }
 
-func (l *namedLink) closeFiles() {
+func (l *lockLink) closeFiles() {
 	sys.Close(l.lock)
 	sys.Close(l.dir)
 }

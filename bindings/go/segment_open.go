@@ -55,7 +55,7 @@ type segment struct {
 	// file is a description without locks, for mapping.
 	file   int
 	header *header
-	link   *namedLink
+	link   *lockLink
 }
 
 // drop lets everything go.
@@ -82,34 +82,38 @@ func raced(why string) error {
 
 func absent(e *Error) error { return &later{err: e, absent: true} }
 
-// open creates or opens the segment and locks it. It blocks only as Options.Timeout says, and up to a second against
-// others who are just creating or removing the same name.
-func (r *request) open() (*segment, error) {
+// retry makes attempts until one gives no later: for as long as the time-out says, and up to a second against others who
+// are just creating or removing the same name.
+func retry[T any](timeout time.Duration, attempt func() (T, error)) (T, error) {
 	start := time.Now()
-	pause := 100 * time.Microsecond
-	var b staged
-	defer b.drop()
-	defer r.stopWaiting()
-	for {
-		s, err := r.attempt(&b)
-		var again *later
-		if !errors.As(err, &again) {
-			if err != nil {
-				return nil, about(err, r.how.verb()+" the "+r.kind.String(), r.name)
-			}
-			return s, nil
+	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 10*time.Millisecond) {
+		got, err := attempt()
+		again, isLater := err.(*later)
+		if !isLater {
+			return got, err
 		}
-		limit := r.o.Timeout
+		limit := timeout
 		if again.race {
 			limit = max(limit, raceTimeout)
 		}
 		left := limit - time.Since(start)
 		if left <= 0 {
-			return nil, about(again.err, r.how.verb()+" the "+r.kind.String(), r.name)
+			return got, again.err
 		}
 		time.Sleep(min(pause, left))
-		pause = min(2*pause, 10*time.Millisecond)
 	}
+}
+
+// open creates or opens the segment and locks it. It blocks as retry does.
+func (r *request) open() (*segment, error) {
+	var b staged
+	defer b.drop()
+	defer r.stopWaiting()
+	s, err := retry(r.o.Timeout, func() (*segment, error) { return r.attempt(&b) })
+	if err != nil {
+		return nil, about(err, r.how.verb()+" the "+r.kind.String(), r.name)
+	}
+	return s, nil
 }
 
 func (r *request) attempt(b *staged) (*segment, error) {

@@ -63,7 +63,7 @@ func (r *request) createOnce(p *segmentName, b *staged) (*segment, error) {
 // remains.
 func (b *staged) build(p *segmentName, r *request, mayBeUnnamed bool) (err error) {
 	// idle until byte 0 is locked: there is nothing to release before.
-	l := &namedLink{lock: -1, file: p.file, roleByte: noRole, idle: true}
+	l := &lockLink{lock: -1, file: p.file, roleByte: noRole, idle: true}
 	b.segment = &segment{file: -1, link: l}
 	defer func() {
 		if err != nil {

@@ -21,7 +21,7 @@ var (
 
 // whileAlone calls f while byte 0 is held exclusively, so that nobody else uses the segment, and while the name leads to
 // it. The link's own lock on byte 0 was released before. errInUse, errGone, or what f says.
-func (l *namedLink) whileAlone(f func() error) error {
+func (l *lockLink) whileAlone(f func() error) error {
 	alone, err := sys.TryLock(l.lock, byteInUse, sys.Exclusive)
 	if err != nil {
 		return osError(err, "locking byte 0 of the segment")
@@ -37,7 +37,7 @@ func (l *namedLink) whileAlone(f func() error) error {
 	return f()
 }
 
-// whileAlone is namedLink.whileAlone for a file that was opened to be judged.
+// whileAlone is lockLink.whileAlone for a file that was opened to be judged.
 func (p *segmentName) whileAlone(stat *unix.Stat_t, f func() error) error {
 	l, err := openLink(p, stat, false)
 	if err != nil {

@@ -3,7 +3,9 @@
 package sys
 
 import (
+	"encoding/hex"
 	"io/fs"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -205,27 +207,10 @@ func WriteAt(fd int, bytes []byte, offset int64) error {
 }
 
 // parseID reads a UUID as text; all zero if it is none.
-func parseID(text string) (id [16]byte) {
-	digits := 0
-	for _, c := range []byte(text) {
-		var digit byte
-		switch {
-		case c >= '0' && c <= '9':
-			digit = c - '0'
-		case c >= 'a' && c <= 'f':
-			digit = c - 'a' + 10
-		case c >= 'A' && c <= 'F':
-			digit = c - 'A' + 10
-		default:
-			continue
-		}
-		if digits < 32 {
-			id[digits/2] = id[digits/2]<<4 | digit
-		}
-		digits++
-	}
-	if digits < 32 {
+func parseID(text string) [16]byte {
+	id, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(text), "-", ""))
+	if err != nil || len(id) != 16 {
 		return [16]byte{}
 	}
-	return id
+	return [16]byte(id)
 }
