@@ -191,7 +191,7 @@ namespace Ramway.Tests
             tx.Send(1, 5, default);
             tx.Send(1, 6, default);
             // As if it was killed between its stores into the mark and into tail: the third message would end at 48.
-            Mark* stale = RingOf(tx)->Mark0.End == 32 ? &RingOf(tx)->Mark1 : &RingOf(tx)->Mark0;
+            TagRecord* stale = RingOf(tx)->LastTag0.End == 32 ? &RingOf(tx)->LastTag1 : &RingOf(tx)->LastTag0;
             Volatile.Write(ref stale->End, 48ul);
             Volatile.Write(ref stale->Tag, 7ul);
             tx.Abandon();

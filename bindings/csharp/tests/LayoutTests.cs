@@ -29,7 +29,7 @@ namespace Ramway.Tests
                 Check.Equal(0x280, sizeof(RingBlock), "a ring's block");
                 Check.Equal(0x100, sizeof(RegionBlock), "a region's block");
                 Check.Equal(128, sizeof(RoleLine), "a role's line");
-                Check.Equal(16, sizeof(Mark), "a mark");
+                Check.Equal(16, sizeof(TagRecord), "a last-tag record");
             }
             Check.That(Memory.PageSize >= 4096, "the page");
         }

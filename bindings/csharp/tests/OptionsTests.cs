@@ -25,7 +25,7 @@ namespace Ramway.Tests
                 Wrong(new RingOptions { Align = align }, "an alignment of " + align, "power of two from 16 to 4096");
             }
             Wrong(new RingOptions { Capacity = -1 }, "a capacity of -1 bytes");
-            Wrong(new RingOptions { Wait = (WaitMode)3 }, "3 is no way to wait");
+            Wrong(new RingOptions { Wait = (WaitMode)3 }, "3 is not a wait mode");
             Wrong(new RingOptions { Wait = (WaitMode)(-1) }, "no way to wait");
             Wrong(new RingOptions { Timeout = TimeSpan.FromSeconds(-1) }, "a timeout of");
             Wrong(new RingOptions { Mode = 0x200 }, "a mode of 512");

@@ -110,7 +110,7 @@ namespace Ramway.Tests
         private bool Readable()
         {
             var polled = new Sockets.PollFd { Fd = Fd, Events = Sockets.PollIn };
-            for (Deadline end = Deadline.In(Wait.Long); !end.Passed;)
+            for (WaitLimit end = WaitLimit.Of(Wait.Long); !end.Passed;)
             {
                 if (Sockets.Poll(&polled, 1, end.Left) != 0)
                 {

@@ -17,7 +17,7 @@ namespace Ramway.Sys
         /// compiler move the read up, and nothing is known of Mono's. On aarch64 a release store followed by an acquire load is
         /// ordered by the processor for most of its cost anyway, and the port fences there.
         /// </remarks>
-        internal static readonly bool Plain =
+        internal static readonly bool FenceFree =
             RuntimeInformation.ProcessArchitecture == Architecture.X64 &&
             Type.GetType("Mono.Runtime") == null && Type.GetType("Mono.RuntimeStructs") == null;
 

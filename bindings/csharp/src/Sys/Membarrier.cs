@@ -18,7 +18,7 @@ namespace Ramway.Sys
         /// seccomp filter may forbid it. The first call may take up to 12 ms. RAMWAY_MEMBARRIER=0 in the environment switches it
         /// off.
         /// </summary>
-        internal static bool Can => Registered.Value;
+        internal static bool IsAvailable => Registered.Value;
 
         /// <summary>
         /// A full memory barrier on every processor that runs a registered process, this one included. False if the kernel

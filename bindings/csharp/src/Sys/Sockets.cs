@@ -203,14 +203,14 @@ namespace Ramway.Sys
             return result < 0 || (polled.Returned & HungUpBits) != 0;
         }
 
-        /// <summary>Waits until one of them is ready, for at most this many nanoseconds (below 0: forever). How many are; 0
-        /// as well where a signal came: whoever has a deadline looks at it again.</summary>
+        /// <summary>Waits until one of them is ready, for at most this many nanoseconds (long.MaxValue: forever). How many are; 0
+        /// as well where a signal came: a caller with a deadline checks it again.</summary>
         internal static int Poll(PollFd* polled, int count, long nanoseconds)
         {
             long* time = stackalloc long[2];
-            time[0] = nanoseconds / 1_000_000_000;
-            time[1] = nanoseconds % 1_000_000_000;
-            int result = Libc.Result(ppoll(polled, (ulong)count, nanoseconds < 0 ? null : time, null));
+            time[0] = Math.Max(nanoseconds, 0) / 1_000_000_000;
+            time[1] = Math.Max(nanoseconds, 0) % 1_000_000_000;
+            int result = Libc.Result(ppoll(polled, (ulong)count, nanoseconds == long.MaxValue ? null : time, null));
             if (result != -Errno.EINTR)
             {
                 return result;

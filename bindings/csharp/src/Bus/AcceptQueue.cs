@@ -1,0 +1,297 @@
+using System;
+using System.Collections.Generic;
+using System.Diagnostics.CodeAnalysis;
+using System.Threading;
+using System.Threading.Tasks;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    /// <summary>
+    /// Between a listener's thread and those who ask it for a bus. Each bus, and each failure of this side, goes to exactly one
+    /// of them. For any number of threads.
+    /// </summary>
+    internal sealed class AcceptQueue
+    {
+        private readonly string _path;
+        private readonly Signal _signal;
+
+        // All of it under the lock of the object.
+        private readonly LinkedList<AcceptCall> _calls = new LinkedList<AcceptCall>();
+        private readonly Queue<Bus> _buses = new Queue<Bus>();
+        private readonly Queue<RamwayException> _failures = new Queue<RamwayException>();
+        private bool _nudged;
+        private bool _closed;
+
+        /// <summary>The signal is raised whenever the thread has something to look at.</summary>
+        internal AcceptQueue(string path, Signal signal)
+        {
+            _path = path;
+            _signal = signal;
+        }
+
+        /// <summary>For the thread: whether the listener is closed.</summary>
+        internal bool Closed
+        {
+            get
+            {
+                lock (_calls)
+                {
+                    return _closed;
+                }
+            }
+        }
+
+        /// <summary>
+        /// For the thread: whether somebody waits for a bus or, once, has asked without waiting; ready is how many buses nobody has
+        /// taken yet.
+        /// </summary>
+        internal bool Wanted(out bool nudged, out int ready)
+        {
+            lock (_calls)
+            {
+                nudged = _nudged;
+                _nudged = false;
+                ready = _buses.Count;
+                return _calls.Count != 0;
+            }
+        }
+
+        /// <summary>For the thread: as if somebody had asked once more without waiting.</summary>
+        internal void Nudge()
+        {
+            lock (_calls)
+            {
+                _nudged = true;
+            }
+            _signal.Raise();
+        }
+
+        /// <summary>Hands a bus to a call, now or later.</summary>
+        internal void Deliver(Bus bus)
+        {
+            lock (_calls)
+            {
+                while (_calls.Count != 0)
+                {
+                    AcceptCall call = _calls.First.Value;
+                    _calls.RemoveFirst();
+                    if (call.Serve(bus))
+                    {
+                        return;
+                    }
+                }
+                if (!_closed)
+                {
+                    _buses.Enqueue(bus);
+                    return;
+                }
+            }
+            // Nobody will take it: the peer is told that we closed.
+            bus.Dispose();
+        }
+
+        /// <summary>Tells one call, now or later, of a failure of this side.</summary>
+        internal void Report(RamwayException e)
+        {
+            e = Errors.About(e, "accepting at", _path);
+            lock (_calls)
+            {
+                while (_calls.Count != 0)
+                {
+                    AcceptCall call = _calls.First.Value;
+                    _calls.RemoveFirst();
+                    if (call.Fail(e))
+                    {
+                        return;
+                    }
+                }
+                _failures.Enqueue(e);
+            }
+        }
+
+        /// <summary>Asks for the next bus, and waits for it unless it is there already.</summary>
+        internal AcceptCall Ask(CancellationToken token)
+        {
+            var call = new AcceptCall(this);
+            try
+            {
+                token.ThrowIfCancellationRequested();
+                lock (_calls)
+                {
+                    if (Next(out Bus? bus))
+                    {
+                        call.Serve(bus);
+                        return call;
+                    }
+                    _calls.AddLast(call.Place);
+                    _nudged = true;
+                }
+            }
+            catch (OperationCanceledException)
+            {
+                call.Cancel(token);
+                return call;
+            }
+            catch (RamwayException e)
+            {
+                call.Fail(e);
+                return call;
+            }
+            _signal.Raise();
+            call.CancelWith(token);
+            return call;
+        }
+
+        /// <summary>The next bus if it is there already. If not, those who have connected are seen to.</summary>
+        internal bool TryTake([NotNullWhen(true)] out Bus? bus)
+        {
+            lock (_calls)
+            {
+                if (Next(out bus))
+                {
+                    return true;
+                }
+                _nudged = true;
+            }
+            _signal.Raise();
+            return false;
+        }
+
+        /// <summary>A call that does not wait any more.</summary>
+        internal void Forget(AcceptCall call)
+        {
+            lock (_calls)
+            {
+                if (call.Place.List != null)
+                {
+                    _calls.Remove(call.Place);
+                }
+            }
+        }
+
+        /// <summary>Ends every call. Later ones find that it is closed.</summary>
+        internal void Close()
+        {
+            AcceptCall[] calls;
+            Bus[] buses;
+            lock (_calls)
+            {
+                _closed = true;
+                calls = new AcceptCall[_calls.Count];
+                _calls.CopyTo(calls, 0);
+                _calls.Clear();
+                buses = _buses.ToArray();
+                _buses.Clear();
+            }
+            _signal.Raise();
+            foreach (AcceptCall call in calls)
+            {
+                call.Fail(Detached());
+            }
+            foreach (Bus bus in buses)
+            {
+                bus.Dispose();
+            }
+        }
+
+        internal RamwayException TimedOut() => Errors.Fail(ErrorKind.TimedOut, "accepting at", _path, null);
+
+        private RamwayException Detached() => Errors.Fail(ErrorKind.Detached, "accepting at", _path, "the listener is closed");
+
+        /// <summary>Under the lock: what is there already.</summary>
+        private bool Next([NotNullWhen(true)] out Bus? bus)
+        {
+            bus = null;
+            if (_closed)
+            {
+                throw Detached();
+            }
+            if (_failures.Count != 0)
+            {
+                throw _failures.Dequeue();
+            }
+            if (_buses.Count == 0)
+            {
+                return false;
+            }
+            bus = _buses.Dequeue();
+            // There may be room for one more handshake.
+            _signal.Raise();
+            return true;
+        }
+    }
+
+    /// <summary>Somebody who asks for a bus. Exactly one of what can end the wait does.</summary>
+    internal sealed class AcceptCall
+    {
+        private readonly AcceptQueue _queue;
+
+        // Continuations run elsewhere: the listener's thread serves others, and holds the lock.
+        private readonly TaskCompletionSource<Bus> _completion =
+            new TaskCompletionSource<Bus>(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        internal AcceptCall(AcceptQueue queue)
+        {
+            _queue = queue;
+            Place = new LinkedListNode<AcceptCall>(this);
+        }
+
+        internal LinkedListNode<AcceptCall> Place { get; }
+
+        internal Task<Bus> Task => _completion.Task;
+
+        internal bool Serve(Bus bus) => _completion.TrySetResult(bus);
+
+        internal bool Fail(RamwayException e) => _completion.TrySetException(e);
+
+        internal bool Cancel(CancellationToken token) => _completion.TrySetCanceled(token);
+
+        internal void CancelWith(CancellationToken token)
+        {
+            if (!token.CanBeCanceled)
+            {
+                return;
+            }
+            CancellationTokenRegistration registration = token.Register(() =>
+            {
+                if (Cancel(token))
+                {
+                    _queue.Forget(this);
+                }
+            });
+            // A token that outlives many calls must not keep them all.
+            Task.ContinueWith((_, kept) => ((CancellationTokenRegistration)kept!).Dispose(), registration,
+                CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
+        }
+
+        /// <summary>Blocks for the result. A bus that comes when nobody waits for it any more is another call's.</summary>
+        internal Bus Wait(TimeSpan limit)
+        {
+            WaitLimit deadline = WaitLimit.Of(limit);
+            try
+            {
+                while (!Task.IsCompleted)
+                {
+                    long left = Math.Max(deadline.Left, 0);
+                    int milliseconds = deadline.IsForever ? -1 : (int)Math.Min((left + 999_999) / 1_000_000, int.MaxValue);
+                    if (System.Threading.Tasks.Task.WaitAny(new Task[] { Task }, milliseconds) < 0 && deadline.Passed &&
+                        Fail(_queue.TimedOut()))
+                    {
+                        _queue.Forget(this);
+                    }
+                }
+            }
+            catch (ThreadInterruptedException)
+            {
+                _queue.Forget(this);
+                if (!_completion.TrySetCanceled() && Task.Status == TaskStatus.RanToCompletion)
+                {
+                    _queue.Deliver(Task.Result);
+                }
+                throw;
+            }
+            return Task.GetAwaiter().GetResult();
+        }
+    }
+}

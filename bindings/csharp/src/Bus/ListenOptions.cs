@@ -1,0 +1,95 @@
+using System;
+using System.Collections.Generic;
+
+namespace Ramway
+{
+    /// <summary>What a <see cref="Listener"/> gives those who connect. A new object holds the defaults.</summary>
+    public sealed class ListenOptions
+    {
+        private IReadOnlyCollection<uint> _allowUids = Array.Empty<uint>();
+
+        /// <summary>
+        /// The size of both rings of every bus in bytes, each rounded up to a power of two of at least a page; 0 is 1 MiB.
+        /// </summary>
+        public long Capacity { get; set; }
+
+        /// <summary>
+        /// The size of the ring to the peer, in bytes. If this or <see cref="FromPeer"/> is set, the two stand in place of <see
+        /// cref="Capacity"/>, and the one that is 0 is left out.
+        /// </summary>
+        public long ToPeer { get; set; }
+
+        /// <summary>The size of the ring from the peer: see <see cref="ToPeer"/>.</summary>
+        public long FromPeer { get; set; }
+
+        /// <summary>What each payload's address is a multiple of, in bytes: a power of two from 16 to 4096; 0 is 16.</summary>
+        public int Align { get; set; }
+
+        /// <summary>
+        /// The permission bits of the socket, exactly, whatever the umask; 0 is 0600 (octal), or 0666 with <see
+        /// cref="AllowUids"/>.
+        /// </summary>
+        public int Mode { get; set; }
+
+        /// <summary>
+        /// Other users who may connect; without it, only our own effective user. They need a path that they can search: give the
+        /// listener a path, or RAMWAY_DIR such a directory. A user without a number in our user namespace is refused even if its
+        /// stand-in (usually 65534) is named.
+        /// </summary>
+        /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
+        public IReadOnlyCollection<uint> AllowUids
+        {
+            get => _allowUids;
+            set => _allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
+        }
+
+        /// <summary>
+        /// How long a connector may take for each message of the handshake before it is refused: 1 s by default; <see
+        /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: forever. Where 64 handshakes are under way and one more connector
+        /// comes, the one that has been silent the longest is refused before that.
+        /// </summary>
+        public TimeSpan HandshakeTimeout { get; set; } = TimeSpan.FromSeconds(1);
+
+        /// <summary>
+        /// How many connectors may wait to be accepted at a time; others keep trying until their deadline. The kernel caps it at
+        /// net.core.somaxconn.
+        /// </summary>
+        public int Backlog { get; set; } = 128;
+
+        /// <summary>How the ends of every bus wait.</summary>
+        public WaitMode Wait { get; set; }
+
+        /// <summary>As <see cref="RingOptions.Membarrier"/>.</summary>
+        public bool Membarrier { get; set; } = true;
+
+        internal uint SocketMode => Mode != 0 ? (uint)Mode : AllowUids.Count != 0 ? 0x1B6u : 0x180u; // 0666, 0600
+
+        /// <summary>What every bus gets.</summary>
+        internal BusPlan Plan(string name)
+        {
+            Segment.CheckWait(Wait);
+            WaitLimit.Check(HandshakeTimeout, "handshake timeout");
+            if (Mode < 0 || Mode > 0x1FF)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument,
+                    $"a mode of {Mode}: expected permission bits, 0 to 511 (0777 octal)");
+            }
+            if (Backlog < 1)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, $"a backlog of {Backlog}: expected at least 1");
+            }
+            long toPeer = ToPeer, fromPeer = FromPeer;
+            if (toPeer == 0 && fromPeer == 0)
+            {
+                toPeer = fromPeer = Capacity == 0 ? Layout.DefaultCapacity : Capacity;
+            }
+            else if (Capacity != 0)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument,
+                    "Capacity stands for both directions: say either it, or ToPeer and FromPeer");
+            }
+            var ring = new RingOptions { Wait = Wait, Membarrier = Membarrier };
+            return new BusPlan(name, Spec.Bus(toPeer, fromPeer, Align), ring);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+using System.Collections.Generic;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace Ramway
+{
+    // Waiting without holding a thread: one watcher sleeps for all asynchronous waits of a handle.
+    public sealed partial class Region
+    {
+        // How long the watcher sleeps at most before it looks whether anybody still waits.
+        private static readonly System.TimeSpan WatchRound = System.TimeSpan.FromMilliseconds(100);
+
+        private readonly List<Asked> _asked = new List<Asked>();
+        // Under the lock of _asked.
+        private bool _watching;
+
+        /// <summary>An asynchronous wait.</summary>
+        private sealed class Asked
+        {
+            internal Asked(uint seen) => Seen = seen;
+
+            internal uint Seen { get; }
+
+            internal TaskCompletionSource<uint> Answer { get; } =
+                new TaskCompletionSource<uint>(TaskCreationOptions.RunContinuationsAsynchronously);
+
+            internal CancellationTokenRegistration Registration { get; set; }
+        }
+
+        /// <summary>
+        /// <see cref="Wait(System.TimeSpan?, CancellationToken)"/> without holding a thread: one background thread of the process
+        /// sleeps for all such waits of this handle.
+        /// </summary>
+        /// <param name="cancellationToken">Ends the wait at once.</param>
+        /// <exception cref="RamwayException">As for Wait, but for TimedOut.</exception>
+        /// <exception cref="System.OperationCanceledException">The token was cancelled.</exception>
+        public async ValueTask WaitAsync(CancellationToken cancellationToken = default)
+        {
+            uint count = await WaitAsync((uint)Volatile.Read(ref _seen), cancellationToken).ConfigureAwait(false);
+            Volatile.Write(ref _seen, (int)count);
+        }
+
+        /// <summary>
+        /// <see cref="Wait(uint, System.TimeSpan?, CancellationToken)"/> without holding a thread.
+        /// </summary>
+        /// <param name="seen">What <see cref="Count"/>, or an earlier wait, returned.</param>
+        /// <param name="cancellationToken">Ends the wait at once.</param>
+        /// <exception cref="RamwayException">As for Wait, but for TimedOut.</exception>
+        /// <exception cref="System.OperationCanceledException">The token was cancelled.</exception>
+        public ValueTask<uint> WaitAsync(uint seen, CancellationToken cancellationToken = default)
+        {
+            Enter(nameof(WaitAsync));
+            try
+            {
+                uint now = Now();
+                if (now != seen)
+                {
+                    return new ValueTask<uint>(now);
+                }
+                if (cancellationToken.IsCancellationRequested)
+                {
+                    return new ValueTask<uint>(Task.FromCanceled<uint>(cancellationToken));
+                }
+                return new ValueTask<uint>(Ask(seen, cancellationToken));
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>Leaves a wait to the watcher. The caller keeps the mapping meanwhile.</summary>
+        private Task<uint> Ask(uint seen, CancellationToken cancel)
+        {
+            var asked = new Asked(seen);
+            // All of it under the lock, so that the watcher finds it whole. The callback comes at once if it is cancelled by now.
+            lock (_asked)
+            {
+                _asked.Add(asked);
+                asked.Registration = cancel.Register(() =>
+                {
+                    lock (_asked)
+                    {
+                        _asked.Remove(asked);
+                    }
+                    asked.Answer.TrySetCanceled(cancel);
+                });
+                if (!_watching)
+                {
+                    _watching = true;
+                    // The watcher keeps the mapping too.
+                    Interlocked.Increment(ref _users);
+                    new Thread(Watch) { IsBackground = true, Name = "ramway region" }.Start();
+                }
+            }
+            return asked.Answer.Task;
+        }
+
+        /// <summary>Sleeps until nobody waits any more.</summary>
+        private void Watch()
+        {
+            try
+            {
+                for (;;)
+                {
+                    uint known = Now();
+                    if (!Answer(known, null))
+                    {
+                        return;
+                    }
+                    End end = Sleep(known, WaitLimit.Of(WatchRound), default, out _);
+                    if (end == End.NameGone || end == End.Detached)
+                    {
+                        Answer(known, Failure(end));
+                        return;
+                    }
+                }
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>
+        /// Answers those who wait for another count than this, or all with a failure. False: nobody waits, and the watcher ends.
+        /// </summary>
+        private bool Answer(uint count, RamwayException? failure)
+        {
+            var over = new List<Asked>();
+            bool more;
+            lock (_asked)
+            {
+                for (int i = _asked.Count - 1; i >= 0; i--)
+                {
+                    if (failure != null || _asked[i].Seen != count)
+                    {
+                        over.Add(_asked[i]);
+                        _asked.RemoveAt(i);
+                    }
+                }
+                _watching = more = _asked.Count != 0;
+            }
+            foreach (Asked asked in over)
+            {
+                if (failure == null)
+                {
+                    asked.Answer.TrySetResult(count);
+                }
+                else
+                {
+                    asked.Answer.TrySetException(failure);
+                }
+                asked.Registration.Dispose();
+            }
+            return more;
+        }
+    }
+}

@@ -1,0 +1,329 @@
+using System;
+using System.Collections.Generic;
+using System.Threading;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    // Notifications (ABI.md, section 9). The word: bit 0 = somebody sleeps on it, the rest counts.
+    public sealed unsafe partial class Region
+    {
+        private const int Waiting = 1;
+        private const int One = 2;
+
+        // How long a waiter sleeps at most before it looks whether the name is still there.
+        private const long Round = 100_000_000;
+        // A handle without write permission cannot say that it waits, so it looks this often, in milliseconds.
+        private const int Poll = 1;
+        // How long a Hybrid wait looks before it sleeps: about what a wake-up costs.
+        private const long SpinTime = 20_000;
+
+        private readonly List<Sleeper> _sleepers = new List<Sleeper>();
+        // The count that the last Wait or TryWait without an argument returned for; an int for Interlocked.
+        private int _seen;
+
+        private ref int NotifyWord => ref _mapping.Block->Notify;
+
+        /// <summary>A call that waits.</summary>
+        private sealed class Sleeper
+        {
+            /// <summary>Whether it may be asleep, or about to be.</summary>
+            internal volatile bool Asleep;
+        }
+
+        /// <summary>
+        /// A number that changes with each notification, for <see cref="Wait(uint, TimeSpan?, CancellationToken)"/>.
+        /// </summary>
+        /// <exception cref="RamwayException">Detached after Dispose.</exception>
+        public uint Count
+        {
+            get
+            {
+                Enter(nameof(Count));
+                uint count = Now();
+                Leave();
+                return count;
+            }
+        }
+
+        /// <summary>
+        /// The notifications so far (an even number, wrapping), and all that their senders wrote before them: acquire, which pairs
+        /// with the full fence in Notify. The caller keeps the mapping.
+        /// </summary>
+        private uint Now() => (uint)Volatile.Read(ref NotifyWord) & ~(uint)Waiting;
+
+        /// <summary>
+        /// Tells everyone who waits that something has changed, after everything that this thread wrote before. It never blocks, and
+        /// makes a system call only if somebody sleeps.
+        /// </summary>
+        /// <exception cref="RamwayException">PermissionDenied on a read-only handle, Detached after Dispose.</exception>
+        public void Notify()
+        {
+            EnterWriting(nameof(Notify));
+            // A full fence: whoever acquires the count sees what was written before.
+            if ((Interlocked.Add(ref NotifyWord, One) & Waiting) != 0)
+            {
+                // The bit goes first: whoever sets it again from now on sleeps on a value that has this notification in it.
+                for (;;)
+                {
+                    int value = Volatile.Read(ref NotifyWord);
+                    if (Interlocked.CompareExchange(ref NotifyWord, value & ~Waiting, value) == value)
+                    {
+                        break;
+                    }
+                }
+                WakeAll();
+            }
+            Leave();
+        }
+
+        private void WakeAll() => Futex.WakeAll((uint*)&_mapping.Block->Notify);
+
+        /// <summary>
+        /// Blocks until somebody notifies: returns if there was a notification since the last call of this handle that returned for
+        /// one, or since the handle was opened, even if it came before this call; any number of them count as one. Threads that must
+        /// each see every notification open a handle each, or use the Wait that is given a count. A read-only handle cannot be woken
+        /// and looks every millisecond instead.
+        /// </summary>
+        /// <param name="timeout">How long to wait at most; null: forever.</param>
+        /// <param name="cancellationToken">Ends the wait at once.</param>
+        /// <exception cref="RamwayException">
+        /// TimedOut; Closed if the region's name was removed while this waited (no one can join any more); Detached when the handle
+        /// is closed.
+        /// </exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public void Wait(TimeSpan? timeout = null, CancellationToken cancellationToken = default)
+        {
+            uint count = Wait((uint)Volatile.Read(ref _seen), timeout, cancellationToken);
+            Volatile.Write(ref _seen, (int)count);
+        }
+
+        /// <summary>
+        /// <see cref="Wait(TimeSpan?, CancellationToken)"/> without waiting: whether there was a notification.
+        /// </summary>
+        /// <exception cref="RamwayException">Detached after Dispose.</exception>
+        public bool TryWait()
+        {
+            int count = (int)Count;
+            return Interlocked.Exchange(ref _seen, count) != count;
+        }
+
+        /// <summary>
+        /// Blocks until <see cref="Count"/> differs from what was seen, and returns it. For several threads on one handle; 2^31
+        /// notifications meanwhile look like none.
+        /// </summary>
+        /// <param name="seen">What <see cref="Count"/>, or an earlier Wait, returned.</param>
+        /// <param name="timeout">How long to wait at most; null: forever.</param>
+        /// <param name="cancellationToken">Ends the wait at once.</param>
+        /// <exception cref="RamwayException">As for <see cref="Wait(TimeSpan?, CancellationToken)"/>.</exception>
+        /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+        public uint Wait(uint seen, TimeSpan? timeout = null, CancellationToken cancellationToken = default)
+        {
+            WaitLimit.Check(timeout);
+            Enter(nameof(Wait));
+            try
+            {
+                uint now = Now();
+                if (now != seen)
+                {
+                    return now;
+                }
+                WaitLimit deadline = WaitLimit.Of(timeout);
+                if (Spin(seen, deadline, cancellationToken, out now))
+                {
+                    return now;
+                }
+                End end = Sleep(seen, deadline, cancellationToken, out now);
+                if (end == End.Cancelled)
+                {
+                    throw new OperationCanceledException(cancellationToken);
+                }
+                return end == End.Changed ? now : throw Failure(end);
+            }
+            finally
+            {
+                Leave();
+            }
+        }
+
+        /// <summary>How a wait ended.</summary>
+        private enum End
+        {
+            Changed,
+            TimedOut,
+            Cancelled,
+            NameGone,
+            Detached,
+        }
+
+        private RamwayException Failure(End end)
+        {
+            switch (end)
+            {
+                case End.Detached:
+                    return Closed(nameof(Wait));
+                case End.NameGone:
+                    return Errors.Fail(ErrorKind.Closed, "waiting for the region", _name,
+                        "the region's name was removed while this handle waited; nobody can open it any more");
+                default:
+                    return Errors.Fail(ErrorKind.TimedOut, "waiting for the region", _name, null);
+            }
+        }
+
+        /// <summary>
+        /// Looks for as long as the handle's mode says. False: what ends the wait, if anything does, is told by the sleep that
+        /// follows.
+        /// </summary>
+        private bool Spin(uint seen, WaitLimit deadline, CancellationToken cancel, out uint now)
+        {
+            now = seen;
+            if (_mode == WaitMode.Block || _mode == WaitMode.Hybrid && Cpu.Alone)
+            {
+                return false;
+            }
+            long start = Clock.Nanoseconds;
+            for (int looks = 1; ; looks++)
+            {
+                Cpu.Pause();
+                now = Now();
+                if (now != seen)
+                {
+                    return true;
+                }
+                if (looks % 16 != 0)
+                {
+                    continue;
+                }
+                long passed = Clock.Nanoseconds - start;
+                if (_mode == WaitMode.Hybrid && passed >= SpinTime || cancel.IsCancellationRequested || IsClosing || deadline.Passed)
+                {
+                    return false;
+                }
+                if (passed >= Round)
+                {
+                    if (_mapping.Link.Vanished())
+                    {
+                        return false;
+                    }
+                    start = Clock.Nanoseconds;
+                }
+            }
+        }
+
+        private bool IsClosing => Interlocked.Read(ref _users) < 0;
+
+        private End Sleep(uint seen, WaitLimit deadline, CancellationToken cancel, out uint now)
+        {
+            var me = new Sleeper();
+            lock (_sleepers)
+            {
+                _sleepers.Add(me);
+            }
+            CancellationTokenRegistration registration = default;
+            try
+            {
+                registration = cancel.Register(Interrupt, me);
+                long looked = Clock.Nanoseconds;
+                bool gone = _mapping.Link.Vanished();
+                for (;;)
+                {
+                    // Before the reasons to stop are looked at, a full fence between: whoever interrupts gives the reason first,
+                    // and wakes the word until this says no.
+                    me.Asleep = true;
+                    Interlocked.MemoryBarrier();
+                    now = Now();
+                    if (now != seen)
+                    {
+                        return End.Changed;
+                    }
+                    // The count was loaded again after the name was seen gone.
+                    if (gone)
+                    {
+                        return End.NameGone;
+                    }
+                    if (IsClosing)
+                    {
+                        return End.Detached;
+                    }
+                    if (cancel.IsCancellationRequested)
+                    {
+                        return End.Cancelled;
+                    }
+                    if (deadline.Passed)
+                    {
+                        return End.TimedOut;
+                    }
+                    Nap(seen, deadline);
+                    me.Asleep = false;
+                    if (Clock.Nanoseconds - looked >= Round)
+                    {
+                        looked = Clock.Nanoseconds;
+                        gone = _mapping.Link.Vanished();
+                    }
+                }
+            }
+            finally
+            {
+                me.Asleep = false;
+                // Waits for an interrupt under way, which touches the word.
+                registration.Dispose();
+                lock (_sleepers)
+                {
+                    _sleepers.Remove(me);
+                }
+            }
+        }
+
+        /// <summary>Sleeps once, for at most a round; returns at once where the word was faster.</summary>
+        private void Nap(uint seen, WaitLimit deadline)
+        {
+            if (_mapping.ReadOnly)
+            {
+                Thread.Sleep(Poll);
+                return;
+            }
+            int value = Volatile.Read(ref NotifyWord);
+            if (((uint)value & ~(uint)Waiting) != seen)
+            {
+                return;
+            }
+            if ((value & Waiting) == 0)
+            {
+                // The count was compared in value, and this fails if it has changed since.
+                if (Interlocked.CompareExchange(ref NotifyWord, value | Waiting, value) != value)
+                {
+                    return;
+                }
+                value |= Waiting;
+            }
+            // A deadline that has just passed still wants a time that is not 0.
+            Futex.Wait((uint*)&_mapping.Block->Notify, (uint)value, Math.Max(Math.Min(deadline.Left, Round), 1));
+        }
+
+        /// <summary>Gets a call out of its sleep; the reason was given before.</summary>
+        private void Interrupt(object? sleeper)
+        {
+            var s = (Sleeper)sleeper!;
+            // It may be just before its sleep: then it is to be woken again. One that cannot be woken looks by itself.
+            while (s.Asleep && !_mapping.ReadOnly)
+            {
+                WakeAll();
+                Thread.Sleep(0);
+            }
+        }
+
+        /// <summary>Gets all calls out that wait: the region is closing.</summary>
+        private void InterruptWaiters()
+        {
+            Sleeper[] all;
+            lock (_sleepers)
+            {
+                all = _sleepers.ToArray();
+            }
+            foreach (Sleeper s in all)
+            {
+                Interrupt(s);
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+using System;
+using System.Threading;
+using Ramway.Sys;
+
+namespace Ramway
+{
+    /// <summary>How a handle waits, and how its wait is called off from another thread.</summary>
+    internal sealed unsafe class Waiter
+    {
+        /// <summary>Polls of 26 ns that cost about what a sleep does, and those that are left where waits have been long.</summary>
+        internal const int SpinMax = 3000, SpinMin = 32;
+        /// <summary>A receiver's polls before it enters the general wait: more than a round trip takes.</summary>
+        private const int FirstPolls = 32;
+        /// <summary>Polls before the spin asks whether it was called off: about 1 µs.</summary>
+        internal const int Chunk = 40;
+        /// <summary>
+        /// The longest sleep before another check whether the peer lives, in nanoseconds. A blocked side learns of a death within
+        /// two of them.
+        /// </summary>
+        internal const long PollInterval = 100_000_000;
+        /// <summary>The longest sleep where the waker does not fence and this side cannot make it, in nanoseconds.</summary>
+        internal const long UnorderedInterval = 1_000_000;
+        /// <summary>A wait with a sleep that was shorter would have been better spent spinning, in nanoseconds.</summary>
+        private const long ShortWait = 110_000;
+
+        private WaitMode mode;
+        private CancellationTokenRegistration registration;
+        private readonly object wordLock = new object();
+        // The handle's own word; null once it is unmapped. Under the lock.
+        private uint* word;
+
+        internal Waiter(WaitMode mode, uint* word)
+        {
+            Mode = mode;
+            this.word = word;
+        }
+
+        /// <summary>How many polls a receiver spends before it enters the general wait.</summary>
+        internal int First { get; private set; }
+
+        /// <summary>How many polls to spend before sleeping; it follows how long waits have lasted.</summary>
+        internal int Budget { get; private set; } = SpinMax;
+
+        /// <summary>The ring had ended at the last check, so ask the kernel at once.</summary>
+        internal bool CheckAgain { get; set; }
+
+        internal WaitMode Mode
+        {
+            get => mode;
+            set
+            {
+                mode = value;
+                First = value == WaitMode.Block || Cpu.Alone ? 0 : FirstPolls;
+            }
+        }
+
+        internal bool Spins => ShouldSpin(mode);
+
+        /// <summary>Whether a wait of this mode polls before it sleeps.</summary>
+        internal static bool ShouldSpin(WaitMode mode) => mode == WaitMode.Spin || mode == WaitMode.Hybrid && !Cpu.Alone;
+
+        /// <summary>Refuses what is none of the modes; null: it is one.</summary>
+        internal static string? Refusal(WaitMode mode) => mode >= WaitMode.Hybrid && mode <= WaitMode.Block
+            ? null
+            : (int)mode + " is not a wait mode: expected Hybrid, Spin or Block";
+
+        /// <summary>Spinning was worth it.</summary>
+        internal void SpinMore() => Budget = Math.Min(2 * Budget, SpinMax);
+
+        /// <summary>A wait with a sleep took so many nanoseconds: whether spinning would have been worth it.</summary>
+        internal void Learn(long took)
+        {
+            if (took < ShortWait)
+            {
+                SpinMore();
+            }
+            else
+            {
+                Budget = Math.Max(Budget / 2, SpinMin);
+            }
+        }
+
+        /// <summary>Polls a word until another value than was seen is there, true, or so many times. Acquire.</summary>
+        internal static bool Changes(ulong* word, ulong seen, int polls)
+        {
+            Cpu.Pauses();
+            for (; ; polls--)
+            {
+                if (Volatile.Read(ref *word) != seen)
+                {
+                    return true;
+                }
+                if (polls == 0)
+                {
+                    return false;
+                }
+                Cpu.Pause();
+            }
+        }
+
+        /// <summary>
+        /// Ends a sleep that has begun or is about to. The sleeper is told by something else (the guard, a token) before, and asks
+        /// for it after it has armed, so it does not matter if it arms right after this.
+        /// </summary>
+        internal void Interrupt()
+        {
+            lock (wordLock)
+            {
+                if (word != null)
+                {
+                    Volatile.Write(ref *word, 0);
+                    Futex.WakeAll(word);
+                }
+            }
+        }
+
+        /// <summary>
+        /// Has the end of a token interrupt sleeps from now on. It is registered for each wait anew, even with the token of the
+        /// last one: a source that was reset (CancellationTokenSource.TryReset) has forgotten it. The registration keeps this
+        /// object, not the handle.
+        /// </summary>
+        internal void Watch(CancellationToken token)
+        {
+            Unwatch();
+            if (token.CanBeCanceled)
+            {
+                registration = token.Register(state => ((Waiter)state!).Interrupt(), this, false);
+            }
+        }
+
+        /// <summary>Ends the watch, and no interrupt touches the word after it.</summary>
+        internal void Close()
+        {
+            lock (wordLock)
+            {
+                word = null;
+            }
+            Unwatch();
+        }
+
+        private void Unwatch()
+        {
+            // Waits for a callback that runs now, unless it runs on this thread: so not under the lock that it takes.
+            registration.Dispose();
+            registration = default;
+        }
+    }
+}
