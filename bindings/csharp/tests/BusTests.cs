@@ -217,7 +217,7 @@ namespace Ramway.Tests
                 ("both ways of saying a capacity", x, new ListenOptions { Capacity = 4096, ToPeer = 4096 }),
                 ("a negative capacity", x, new ListenOptions { Capacity = -1 }),
                 ("an odd alignment", x, new ListenOptions { Align = 24 }),
-                ("no way to wait", x, new ListenOptions { Wait = WaitMode.Block + 1 }),
+                ("not a wait mode", x, new ListenOptions { Wait = WaitMode.Block + 1 }),
                 ("a negative time", x, new ListenOptions { HandshakeTimeout = TimeSpan.FromSeconds(-2) }),
                 ("no backlog", x, new ListenOptions { Backlog = 0 }),
                 ("too many permissions", x, new ListenOptions { Mode = 4096 }),

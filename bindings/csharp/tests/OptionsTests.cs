@@ -26,7 +26,7 @@ namespace Ramway.Tests
             }
             Wrong(new RingOptions { Capacity = -1 }, "a capacity of -1 bytes");
             Wrong(new RingOptions { Wait = (WaitMode)3 }, "3 is not a wait mode");
-            Wrong(new RingOptions { Wait = (WaitMode)(-1) }, "no way to wait");
+            Wrong(new RingOptions { Wait = (WaitMode)(-1) }, "not a wait mode");
             Wrong(new RingOptions { Timeout = TimeSpan.FromSeconds(-1) }, "a timeout of");
             Wrong(new RingOptions { Mode = 0x200 }, "a mode of 512");
             Wrong(new RingOptions { Mode = -1 }, "a mode of -1");
