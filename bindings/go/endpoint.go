@@ -88,7 +88,7 @@ func (h *endpoint) announce() {
 	atomic.StoreUint32(&h.mine.wait, 0)
 	var flags uint32
 	if h.membarrierCapable {
-		flags = roleCan
+		flags = roleMembarrierCapable
 	}
 	atomic.StoreUint32(&h.mine.flags, flags)
 	h.epoch = max(atomic.LoadUint32(&h.mine.epoch)+1, 1)
@@ -139,12 +139,12 @@ func (h *endpoint) wakeOrUpdate() {
 func (h *endpoint) peerChanged() {
 	flags := atomic.LoadUint32(&h.peer.flags)
 	h.peerFlags = flags
-	h.fenceFree = cpu.Plain && h.membarrierCapable && flags&roleCan != 0
+	h.fenceFree = cpu.Plain && h.membarrierCapable && flags&roleMembarrierCapable != 0
 	// This role is the only writer of its flags. The store is a full fence, in any case: "I am plain" is visible before
 	// the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
-	own := atomic.LoadUint32(&h.mine.flags) &^ rolePlain
+	own := atomic.LoadUint32(&h.mine.flags) &^ roleFenceFree
 	if h.fenceFree {
-		own |= rolePlain
+		own |= roleFenceFree
 	}
 	atomic.StoreUint32(&h.mine.flags, own)
 	if h.role == producer && h.final && flags&roleClosed != 0 {

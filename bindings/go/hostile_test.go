@@ -120,15 +120,15 @@ func TestNoNumberLeadsOutside(t *testing.T) {
 	})
 }
 
-// TestMarksOfAKilledSender: a mark that a kill left ahead of tail does not become the tag of the next frame.
-func TestMarksOfAKilledSender(t *testing.T) {
+// TestLastTagsOfAKilledSender: a last-tag record that a kill left ahead of tail does not become the tag of the next frame.
+func TestLastTagsOfAKilledSender(t *testing.T) {
 	dir := newFolder(t)
 	tx, err := CreateSender(dir.at("ring"), Options{Persistent: true})
 	expectKind(t, err, 0)
 	expectKind(t, tx.SendTagged(background, 1, 5, nil), 0)
 	expectKind(t, tx.SendTagged(background, 1, 6, nil), 0)
-	// Between the stores of the mark and of tail: the third message of 16 bytes would end at 48.
-	stale := &tx.ring.marks[tx.mark]
+	// Between the stores of the last-tag record and of tail: the third message of 16 bytes would end at 48.
+	stale := &tx.ring.lastTags[tx.nextLastTag]
 	atomic.StoreUint64(&stale.end, 48)
 	atomic.StoreUint64(&stale.tag, 7)
 	expectKind(t, tx.Abandon(), 0)

@@ -35,9 +35,9 @@ const (
 	flagPersistent = 1
 
 	// The bits of a role's flags.
-	roleCan    = 1
-	rolePlain  = 2
-	roleClosed = 4
+	roleMembarrierCapable = 1
+	roleFenceFree         = 2
+	roleClosed            = 4
 )
 
 // segmentKind is what a segment holds.
@@ -94,8 +94,8 @@ const (
 // blockOffsets are where the blocks begin in the header page.
 var blockOffsets = [2]int{block0, block1}
 
-// mark is the end and the tag of a published frame.
-type mark struct {
+// lastTag is a last-tag record: the end and the tag of a published frame.
+type lastTag struct {
 	end uint64
 	tag uint64
 }
@@ -104,7 +104,7 @@ type mark struct {
 type roleLine struct {
 	// wait is the futex: 1 while the holder sleeps or is about to.
 	wait uint32
-	// flags: roleCan, rolePlain, roleClosed.
+	// flags: roleMembarrierCapable, roleFenceFree, roleClosed.
 	flags uint32
 	// epoch is how often the role was attached; 0 = never.
 	epoch uint32
@@ -118,7 +118,7 @@ type roleLine struct {
 type ringBlock struct {
 	geometry [128]byte
 	tail     uint64
-	marks    [2]mark
+	lastTags [2]lastTag
 	_        [88]byte
 	head     uint64
 	_        [120]byte
@@ -137,7 +137,7 @@ type regionBlock struct {
 // Compile-time checks: an index that is not 0 is out of range.
 var (
 	_ = [1]struct{}{}[unsafe.Offsetof(ringBlock{}.tail)-0x080]
-	_ = [1]struct{}{}[unsafe.Offsetof(ringBlock{}.marks)-0x088]
+	_ = [1]struct{}{}[unsafe.Offsetof(ringBlock{}.lastTags)-0x088]
 	_ = [1]struct{}{}[unsafe.Offsetof(ringBlock{}.head)-0x100]
 	_ = [1]struct{}{}[unsafe.Offsetof(ringBlock{}.producer)-0x180]
 	_ = [1]struct{}{}[unsafe.Offsetof(ringBlock{}.consumer)-0x200]

@@ -9,8 +9,8 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/cpu"
 )
 
-// noMark: no frame ends here, because positions are multiples of 16.
-const noMark = 1
+// noPosition: no frame ends here, because positions are multiples of 16.
+const noPosition = 1
 
 // Sender is the sending end of a ring; one per ring, in the whole system.
 //
@@ -41,8 +41,8 @@ type Sender struct {
 	// lease counts slots, as Receiver.lease counts messages; room is the open one's length, -1 while none is open.
 	lease uint64
 	room  int
-	// mark is which of the two marks is written next.
-	mark uint8
+	// nextLastTag is which of the two last-tag records is written next.
+	nextLastTag uint8
 }
 
 // newSender takes the producer's role of an attachment, which is released after an error.
@@ -54,14 +54,14 @@ func newSender(a *attachment, o Options) (*Sender, error) {
 	}
 	s.published = s.tail
 	s.maxLen = maxMessageLen(s.capacity)
-	// Overwrite the mark that is not the last frame's, and forget one that a kill left ahead of tail: the next frame may
+	// Overwrite the record that is not the last frame's, and forget one that a kill left ahead of tail: the next frame may
 	// end right there.
-	for i := range s.ring.marks {
-		switch m := &s.ring.marks[i]; {
+	for i := range s.ring.lastTags {
+		switch m := &s.ring.lastTags[i]; {
 		case atomic.LoadUint64(&m.end) != s.tail:
-			atomic.StoreUint64(&m.end, noMark)
+			atomic.StoreUint64(&m.end, noPosition)
 		case i == 0:
-			s.mark = 1
+			s.nextLastTag = 1
 		}
 	}
 	a.closeFile()
@@ -182,10 +182,10 @@ func (s *Sender) flush() {
 		return
 	}
 	if s.tag == 0 {
-		// No mark says "0".
+		// No last-tag record says "0".
 		s.publish(&s.ring.tail, s.tail)
 	} else {
-		s.publishMarked()
+		s.publishTagged()
 	}
 	s.published = s.tail
 	if s.peerSleepsOrChanged() {
@@ -193,13 +193,13 @@ func (s *Sender) flush() {
 	}
 }
 
-// publishMarked: a kill between any two of the stores leaves this mark not matching tail, and the other one matching if
-// it did. Only a later sender reads marks, after the role has passed to it.
-func (s *Sender) publishMarked() {
-	m := &s.ring.marks[s.mark&1]
-	s.mark ^= 1
+// publishTagged: a kill between any two of the stores leaves this record not matching tail, and the other one matching if
+// it did. Only a later sender reads last-tag records, after the role has passed to it.
+func (s *Sender) publishTagged() {
+	m := &s.ring.lastTags[s.nextLastTag&1]
+	s.nextLastTag ^= 1
 	if cpu.Plain && s.fenceFree {
-		cpu.StoreMarked(&s.ring.tail, s.tail, (*[2]uint64)(unsafe.Pointer(m)), s.tag)
+		cpu.StoreTagged(&s.ring.tail, s.tail, (*[2]uint64)(unsafe.Pointer(m)), s.tag)
 		return
 	}
 	atomic.StoreUint64(&m.end, s.tail)
@@ -289,8 +289,8 @@ func (s *Sender) LastTag() (uint64, bool) {
 	if s.isClosed() || s.published == firstPosition(s.align) {
 		return 0, false
 	}
-	for i := range s.ring.marks {
-		if m := &s.ring.marks[i]; atomic.LoadUint64(&m.end) == s.published {
+	for i := range s.ring.lastTags {
+		if m := &s.ring.lastTags[i]; atomic.LoadUint64(&m.end) == s.published {
 			return atomic.LoadUint64(&m.tag), true
 		}
 	}

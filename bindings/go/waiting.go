@@ -324,9 +324,9 @@ func (h *endpoint) arm() time.Duration {
 		}
 		// It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
 		h.membarrierCapable = false
-		atomic.StoreUint32(&h.mine.flags, atomic.LoadUint32(&h.mine.flags)&^roleCan)
+		atomic.StoreUint32(&h.mine.flags, atomic.LoadUint32(&h.mine.flags)&^roleMembarrierCapable)
 	}
-	if atomic.LoadUint32(&h.peer.flags)&rolePlain != 0 {
+	if atomic.LoadUint32(&h.peer.flags)&roleFenceFree != 0 {
 		return unfencedPollInterval
 	}
 	return pollInterval

@@ -49,14 +49,14 @@ struct ramway_role_line {
     uint8_t pad[112];
 };
 
-struct ramway_mark {
+struct ramway_last_tag {
     uint64_t end;
     uint64_t tag;
 };
 
 struct ramway_tail_line {
     uint64_t tail;
-    struct ramway_mark marks[2];
+    struct ramway_last_tag last_tags[2];
     uint8_t pad[88];
 };
 
@@ -89,7 +89,7 @@ struct ramway_producer {
     uint32_t state;      /* 0, or the status that this handle is dead of */
     uint32_t peer_flags; /* the receiver's flags as last acted upon */
     uint32_t fence_free; /* 1: publish without a fence, the receiver makes up for it with membarrier */
-    uint32_t mark;       /* which of the two marks is written next */
+    uint32_t next_last_tag; /* which of the two last-tag records is written next */
     uint32_t more[3];
 };
 
@@ -137,7 +137,7 @@ RAMWAY_AT(ramway_producer, align, 72);
 RAMWAY_AT(ramway_producer, state, 76);
 RAMWAY_AT(ramway_producer, peer_flags, 80);
 RAMWAY_AT(ramway_producer, fence_free, 84);
-RAMWAY_AT(ramway_producer, mark, 88);
+RAMWAY_AT(ramway_producer, next_last_tag, 88);
 RAMWAY_AT(ramway_consumer, block, 0);
 RAMWAY_AT(ramway_consumer, data, 8);
 RAMWAY_AT(ramway_consumer, capacity, 16);
@@ -243,12 +243,12 @@ static inline ramway_status ramway_inline_reserve(ramway_sender *sender, size_t 
 static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct ramway_producer *hot, uint64_t tag) {
     struct ramway_ring_block *block = hot->block;
     if (tag != 0) {
-        struct ramway_mark *mark = &block->tail.marks[hot->mark & 1];
-        /* Relaxed: only a later producer reads marks, after the role's lock has passed to it. They go before `tail`
-         * (release, below): a kill in between leaves this mark not matching `tail`. */
-        __atomic_store_n(&mark->end, hot->tail, __ATOMIC_RELAXED);
-        __atomic_store_n(&mark->tag, tag, __ATOMIC_RELAXED);
-        hot->mark ^= 1;
+        struct ramway_last_tag *record = &block->tail.last_tags[hot->next_last_tag & 1];
+        /* Relaxed: only a later producer reads these records, after the role's lock has passed to it. They go before `tail`
+         * (release, below): a kill in between leaves this record not matching `tail`. */
+        __atomic_store_n(&record->end, hot->tail, __ATOMIC_RELAXED);
+        __atomic_store_n(&record->tag, tag, __ATOMIC_RELAXED);
+        hot->next_last_tag ^= 1;
     }
     /* Release: forbids the stores of the frames, headers and payloads, to sink below the position that uncovers them.
      * Pairs with the receiver's acquire load of `tail`. */

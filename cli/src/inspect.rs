@@ -139,8 +139,8 @@ fn role(role: &RoleView) -> String {
     let mut words = vec![format!("epoch {}", role.epoch)];
     let flags = [
         (role.sleeping, "sleeping"),
-        (role.can_membarrier, "can membarrier"),
-        (role.plain, "does not fence"),
+        (role.membarrier_capable, "can membarrier"),
+        (role.fence_free, "does not fence"),
         (role.closed, "closed"),
     ];
     words.extend(flags.iter().filter(|flag| flag.0).map(|flag| flag.1.to_owned()));

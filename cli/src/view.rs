@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ramway::layout::{Kind, ROLE_CAN, ROLE_CLOSED, ROLE_PLAIN};
+use ramway::layout::{Kind, ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE};
 use ramway::survey::{self, Segment};
 use serde::Serialize;
 
@@ -101,8 +101,8 @@ pub struct RingView {
 pub struct RoleView {
     pub epoch: u32,
     pub sleeping: bool,
-    pub can_membarrier: bool,
-    pub plain: bool,
+    pub membarrier_capable: bool,
+    pub fence_free: bool,
     pub closed: bool,
     pub flags: u32,
     pub close_seen: u32,
@@ -230,7 +230,12 @@ impl RingView {
             undelivered_bytes: ring.undelivered.map(|undelivered| undelivered.bytes),
             unseen_close: ring.unseen_close,
             damage: ring.damage.clone(),
-            last_tag: ring.marks.iter().find(|mark| mark.0 == ring.tail).map(|mark| mark.1).filter(|tag| *tag != 0),
+            last_tag: ring
+                .last_tags
+                .iter()
+                .find(|record| record.0 == ring.tail)
+                .map(|record| record.1)
+                .filter(|tag| *tag != 0),
             producer: RoleView::new(&ring.producer),
             consumer: RoleView::new(&ring.consumer),
         }
@@ -242,8 +247,8 @@ impl RoleView {
         Self {
             epoch: role.epoch,
             sleeping: role.wait != 0,
-            can_membarrier: role.flags & ROLE_CAN != 0,
-            plain: role.flags & ROLE_PLAIN != 0,
+            membarrier_capable: role.flags & ROLE_MEMBARRIER_CAPABLE != 0,
+            fence_free: role.flags & ROLE_FENCE_FREE != 0,
             closed: role.flags & ROLE_CLOSED != 0,
             flags: role.flags,
             close_seen: role.close_seen,

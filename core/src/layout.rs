@@ -132,8 +132,8 @@ impl<T> std::ops::Deref for Line<T> {
 /// Where a frame of the producer ended, and its tag: what a restarted producer asks for. Written only for a frame
 /// that is published last and whose tag is not 0.
 #[repr(C)]
-pub struct Mark {
-    /// The value of `tail` after the frame. The mark counts only if it equals `tail` now; if neither does, the last
+pub struct LastTag {
+    /// The value of `tail` after the frame. It counts only if it equals `tail` now; if neither does, the last
     /// frame's tag is 0. A new producer sets an `end` that does not equal `tail` to 1, which no frame ends at.
     pub end: AtomicU64,
     /// The frame's tag.
@@ -146,8 +146,8 @@ pub struct TailLine {
     /// End of the last published frame: a byte position that only grows (wrapping).
     /// Invariant: ≡ align − 16 (mod align); tail − head is in 0 ..= capacity.
     pub tail: AtomicU64,
-    /// Two marks, written in turn before `tail`, so that a kill between the two stores leaves the older one whole.
-    pub marks: [Mark; 2],
+    /// Two records, written in turn before `tail`, so that a kill between the two stores leaves the older one whole.
+    pub last_tags: [LastTag; 2],
 }
 
 /// Written by the consumer only.
@@ -162,7 +162,7 @@ pub struct HeadLine {
 pub struct RoleLine {
     /// The futex: 1 while the holder sleeps or is about to, else 0. At most one waiter.
     pub wait: AtomicU32,
-    /// [`ROLE_CAN`], [`ROLE_PLAIN`], [`ROLE_CLOSED`]; written afresh at each attach.
+    /// [`ROLE_MEMBARRIER_CAPABLE`], [`ROLE_FENCE_FREE`], [`ROLE_CLOSED`]; written afresh at each attach.
     pub flags: AtomicU32,
     /// How often this role has been attached (wrapping, skipping 0): 0 means never.
     pub epoch: AtomicU32,
@@ -171,9 +171,9 @@ pub struct RoleLine {
 }
 
 /// A real membarrier succeeded in the holder's process.
-pub const ROLE_CAN: u32 = 1;
+pub const ROLE_MEMBARRIER_CAPABLE: u32 = 1;
 /// As a waker, the holder does not fence.
-pub const ROLE_PLAIN: u32 = 2;
+pub const ROLE_FENCE_FREE: u32 = 2;
 /// The holder closed in an orderly way.
 pub const ROLE_CLOSED: u32 = 4;
 

@@ -23,7 +23,7 @@ pub enum Step {
     SleeperFence,
     /// The short intervals of a sleeper that has no membarrier while its waker is fence-free.
     ShortIntervals,
-    /// The fence between setting ROLE_PLAIN (fence-free) and the first publish without a fence.
+    /// The fence between setting ROLE_FENCE_FREE (fence-free) and the first publish without a fence.
     FenceFreeFence,
     /// The check between arming and sleeping.
     Recheck,

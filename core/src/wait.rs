@@ -7,7 +7,7 @@
 //! fences between the two, or (it is "fence-free") the sleeper makes it do so at step 2 by `membarrier`. `tests/loom.rs` shows
 //! that leaving out any one of these loses a wake-up. The idea of the asymmetric fence is that of membarrier(2).
 
-use crate::layout::{ROLE_CAN, ROLE_PLAIN, RoleLine};
+use crate::layout::{ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RoleLine};
 use crate::ready::Readiness;
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep, spin_hint};
 use crate::sys::{clock, futex, membarrier};
@@ -377,14 +377,14 @@ impl Waiting {
             // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
             self.membarrier_capable = false;
             let flags = mine.flags.load(Ordering::Relaxed);
-            mine.flags.store(flags & !ROLE_CAN, Ordering::Relaxed);
+            mine.flags.store(flags & !ROLE_MEMBARRIER_CAPABLE, Ordering::Relaxed);
         }
         // SeqCst fence: the store above goes before the second check; pairs with the fencing waker's fence.
         if keep(Step::SleeperFence) {
             fence(Ordering::SeqCst);
         }
         // Relaxed, after the fence: a waker that becomes fence-free fences between setting the flag and its first publish without a fence.
-        let unordered = peer.flags.load(Ordering::Relaxed) & ROLE_PLAIN != 0;
+        let unordered = peer.flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0;
         if unordered && keep(Step::ShortIntervals) { UNORDERED_INTERVAL } else { POLL_INTERVAL }
     }
 

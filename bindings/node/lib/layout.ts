@@ -3,8 +3,8 @@
 
 /** The sender's position, low half; the high half follows. */
 export const TAIL = 0x80 >> 2;
-/** Two marks of 16 bytes: where a frame ended, and its tag. */
-export const MARKS = 0x88 >> 2;
+/** Two last-tag records of 16 bytes: where a frame ended, and its tag. */
+export const LAST_TAGS = 0x88 >> 2;
 /** The receiver's position, low half; the high half follows. */
 export const HEAD = 0x100 >> 2;
 /** The role words of each side: waits, flags, epoch, close_seen. */

@@ -9,7 +9,7 @@ import {
   FRAME_HEADER,
   HEAD,
   highDiffers,
-  MARKS,
+  LAST_TAGS,
   storePosition,
   TAIL,
   WAIT,
@@ -39,9 +39,9 @@ export class Producer {
   private broken = false;
   /** The receiver's flags as last acted upon. */
   private peerFlags: number;
-  /** Which of the two marks is written next. */
-  private mark: number;
-  /** Tag of the last committed frame, for the mark. */
+  /** Which of the two last-tag records is written next. */
+  private nextLastTag: number;
+  /** Tag of the last committed frame, for the last-tag record. */
   private tagLow = 0;
   private tagHigh = 0;
 
@@ -62,7 +62,7 @@ export class Producer {
     this.headHigh = Number(BigInt.asUintN(64, memory.peer) >> 32n);
     // As if not acted upon: the first call is told of a receiver that has closed already.
     this.peerFlags = ~memory.peerFlags;
-    this.mark = native.mark & 1;
+    this.nextLastTag = native.nextLastTag & 1;
   }
 
   /** Whether a payload of `length` bytes, at most the ring's longest, fits. If not, what is committed is published. */
@@ -131,15 +131,15 @@ export class Producer {
     const { header, tail, tagLow, tagHigh } = this;
     let high = this.high;
     if ((tagLow | tagHigh) !== 0) {
-      // Read by a later producer alone. A kill between any of these stores leaves this mark not matching the position,
+      // Read by a later producer alone. A kill between any of these stores leaves this record not matching the position,
       // and the other one matching if it did: the halves of `end` differ from the last position's in the low one.
       if (tail >>> 0 < this.published >>> 0) high = (high + 1) >>> 0;
-      const mark = MARKS + 4 * this.mark;
-      header[mark] = tail;
-      header[mark + 1] = high;
-      header[mark + 2] = tagLow;
-      header[mark + 3] = tagHigh;
-      this.mark ^= 1;
+      const record = LAST_TAGS + 4 * this.nextLastTag;
+      header[record] = tail;
+      header[record + 1] = high;
+      header[record + 2] = tagLow;
+      header[record + 3] = tagHigh;
+      this.nextLastTag ^= 1;
     }
     this.high = storePosition(header, this.wide, TAIL, this.high, this.published, tail);
     this.published = tail;

@@ -15,7 +15,7 @@ pub struct NativeSender {
     views: Views,
     start: Start,
     max_len: u32,
-    mark: u32,
+    next_last_tag: u32,
     name: Option<String>,
 }
 
@@ -38,11 +38,11 @@ impl NativeSender {
             peer_flags: hot.peer_flags,
             is_final: hot.endings_are_final != 0,
         };
-        let (max_len, mark) = (hot.max_len as u32, hot.mark);
+        let (max_len, next_last_tag) = (hot.max_len as u32, hot.next_last_tag);
         let window = raw.window().or_throw()?;
         let core = Shared::new(core, "sender");
         let views = Views::new(window, &start, core.clone())?;
-        Ok(Self { core, views, start, max_len, mark, name })
+        Ok(Self { core, views, start, max_len, next_last_tag, name })
     }
 }
 
@@ -56,10 +56,10 @@ impl NativeSender {
         self.views.memory(&env, &self.start)
     }
 
-    /// Which of the two marks is written next.
+    /// Which of the two last-tag records is written next.
     #[napi(getter)]
-    pub fn mark(&self) -> u32 {
-        self.mark
+    pub fn next_last_tag(&self) -> u32 {
+        self.next_last_tag
     }
 
     /// A buffer over the bytes of a slot.

@@ -152,7 +152,7 @@ for (const [what, head] of /** @type {[string, bigint][]} */ ([
   });
 }
 
-scene('flags, epochs, wait words, geometry and marks of garbage are no error', async (here) => {
+scene('flags, epochs, wait words, geometry and last-tag records of garbage are no error', async (here) => {
   const [bus, peer] = await connected(here);
   for (const role of [WORD.producer, WORD.consumer]) {
     await peer.does(`write ${role.wait} ${hex32(0xdeadbeef)}`, 'written');

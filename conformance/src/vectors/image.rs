@@ -27,8 +27,8 @@ pub const LEN: u64 = 0x010;
 pub const ALIGN: u64 = 0x018;
 pub const RESERVED: u64 = 0x01C;
 pub const TAIL: u64 = 0x080;
-/// `end` of each mark; its `tag` is 8 bytes further on.
-pub const MARKS: [u64; 2] = [0x088, 0x098];
+/// `end` of each last-tag record; its `tag` is 8 bytes further on.
+pub const LAST_TAGS: [u64; 2] = [0x088, 0x098];
 pub const HEAD: u64 = 0x100;
 pub const PRODUCER: u64 = 0x180;
 pub const CONSUMER: u64 = 0x200;
@@ -40,8 +40,8 @@ pub const CLOSE_SEEN: u64 = 0xC;
 pub const NOTIFY: u64 = 0x080;
 
 // Section 6, the flags of a role.
-pub const CAN: u32 = 1;
-pub const PLAIN: u32 = 2;
+pub const MEMBARRIER_CAPABLE: u32 = 1;
+pub const FENCE_FREE: u32 = 2;
 pub const CLOSED: u32 = 4;
 
 /// When all of these were made: a fixed moment, so that the files do not change.
@@ -180,8 +180,8 @@ pub struct Ring {
     pub align: u64,
     pub tail: u64,
     pub head: u64,
-    /// The mark that is written next.
-    mark: usize,
+    /// The last-tag record that is written next.
+    next_last_tag: usize,
     /// What lies from `head` to `tail`.
     pub messages: Vec<Message>,
 }
@@ -192,7 +192,7 @@ impl Ring {
         image.u64(block + DATA_OFFSET, data);
         image.u64(block + CAPACITY, capacity);
         image.u32(block + ALIGN, align as u32);
-        let mut ring = Self { block, data, capacity, align, tail: 0, head: 0, mark: 0, messages: Vec::new() };
+        let mut ring = Self { block, data, capacity, align, tail: 0, head: 0, next_last_tag: 0, messages: Vec::new() };
         ring.start(image, align - 16);
         ring
     }
@@ -246,9 +246,9 @@ impl Ring {
         self.write(image, self.tail.wrapping_add(16), payload);
         self.tail = self.tail.wrapping_add(self.frame(payload.len() as u64));
         if tag != 0 {
-            let mark = self.block + MARKS[self.mark];
-            image.u64(mark, self.tail).u64(mark + 8, tag);
-            self.mark ^= 1;
+            let record = self.block + LAST_TAGS[self.next_last_tag];
+            image.u64(record, self.tail).u64(record + 8, tag);
+            self.next_last_tag ^= 1;
         }
         image.u64(self.block + TAIL, self.tail);
         self.messages.push(message(type_id, tag, payload));

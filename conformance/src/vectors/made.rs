@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 
 use super::files::{Result, tried};
 use super::image::{
-    BLOCKS, BOOT_ID, BUS, CAN, CONSUMER, CREATED_NS, EPOCH, Image, LISTENER, MARKS, PAGE, PLAIN, PRODUCER, RING,
-    ROLE_FLAGS, Ring, hex,
+    BLOCKS, BOOT_ID, BUS, CONSUMER, CREATED_NS, EPOCH, FENCE_FREE, Image, LAST_TAGS, LISTENER, MEMBARRIER_CAPABLE,
+    PAGE, PRODUCER, RING, ROLE_FLAGS, Ring, hex,
 };
 
 /// Something to make.
@@ -83,12 +83,12 @@ impl Made {
     }
 }
 
-/// The first producer's attach: its epoch, and marks that are not the tail's forgotten.
+/// The first producer's attach: its epoch, and last-tag records that are not the tail's forgotten.
 fn attach_producer(image: &mut Image, ring: &Ring) {
     ring.role(image, PRODUCER, 0, 1);
     if ring.tail != 0 {
-        for mark in MARKS {
-            image.u64(ring.block + mark, 1);
+        for record in LAST_TAGS {
+            image.u64(ring.block + record, 1);
         }
     }
 }
@@ -129,13 +129,13 @@ pub fn compare(fd: BorrowedFd<'_>, expected: &Image, named: bool) -> Result<()> 
             // Whoever is attached says here how it fences.
             let flags = (block + role + ROLE_FLAGS) as usize;
             if expected.read_u32(block + role + EPOCH) != 0 {
-                page[flags] &= !(CAN | PLAIN) as u8;
+                page[flags] &= !(MEMBARRIER_CAPABLE | FENCE_FREE) as u8;
             }
         }
     }
-    // The first of the two marks that is written may be either.
+    // The first of the two last-tag records that is written may be either.
     for block in BLOCKS {
-        let [first, second] = MARKS.map(|mark| (block + mark) as usize);
+        let [first, second] = LAST_TAGS.map(|record| (block + record) as usize);
         let swapped = [&wanted[second..second + 16], &wanted[first..first + 16]].concat();
         if page[first..first + 32] == swapped {
             wanted[first..first + 32].copy_from_slice(&swapped);

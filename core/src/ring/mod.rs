@@ -35,7 +35,7 @@ pub use sender::Sender;
 pub use slot::Slot;
 pub use tensor::TensorSlot;
 
-use crate::layout::{ROLE_CAN, ROLE_CLOSED, RoleLine};
+use crate::layout::{ROLE_CLOSED, ROLE_MEMBARRIER_CAPABLE, RoleLine};
 use crate::sync::{Ordering, Step, fence, keep};
 use crate::wait;
 use crate::{Error, ErrorKind};
@@ -45,7 +45,7 @@ fn announce(mine: &RoleLine, peer: &RoleLine, membarrier_capable: bool) -> u32 {
     // Relaxed: a left-over 1 of a dead holder would cost the peer a wake-up call; nothing is ordered by it.
     mine.wait.store(0, Ordering::Relaxed);
     // Release, in this order: who sees the new epoch sees the flags of the new holder, not a `closed` of the old one.
-    mine.flags.store(if membarrier_capable { ROLE_CAN } else { 0 }, Ordering::Release);
+    mine.flags.store(if membarrier_capable { ROLE_MEMBARRIER_CAPABLE } else { 0 }, Ordering::Release);
     let epoch = mine.epoch.load(Ordering::Relaxed).wrapping_add(1).max(1);
     mine.epoch.store(epoch, Ordering::Release);
     // SeqCst: a peer that is about to sleep either sees this epoch in its second check or is woken below.

@@ -4,8 +4,8 @@
 use super::frame::{ask_ahead, write_header};
 use crate::ErrorKind;
 use crate::layout::{
-    FRAME_HEADER, ROLE_CAN, ROLE_CLOSED, ROLE_PLAIN, RingBlock, RoleLine, first_position, frame_size, max_message_len,
-    positions_agree,
+    FRAME_HEADER, ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RingBlock, RoleLine, first_position,
+    frame_size, max_message_len, positions_agree,
 };
 use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
 use crate::wait;
@@ -13,11 +13,11 @@ use crate::wait;
 /// [`Producer::slot`] while no slot is open.
 pub const NO_SLOT: u64 = u64::MAX;
 
-/// [`Producer::unflushed`] while everything that is committed is published. No position, as `NO_MARK`.
+/// [`Producer::unflushed`] while everything that is committed is published. No position, as `NO_POSITION`.
 pub const ALL_FLUSHED: u64 = 1;
 
 /// No frame ends here: positions are multiples of 16.
-const NO_MARK: u64 = 1;
+const NO_POSITION: u64 = 1;
 
 /// A producer's private state. `repr(C)`, because `ramway_inline.h` runs the hot path over the same fields; the
 /// layout is private to one build of the library and not part of the format.
@@ -43,7 +43,7 @@ pub struct Producer {
     /// Payload bytes reserved by the open slot of a binding, or [`NO_SLOT`]. A Rust [`Slot`](super::Slot) knows its
     /// own and leaves this alone.
     pub slot: u64,
-    /// Tag of the last frame that was committed unflushed, for the mark.
+    /// Tag of the last frame that was committed unflushed, for the last-tag record.
     pub tag: u64,
     /// Payload alignment, 16 to 4096. Never changes.
     pub align: u32,
@@ -54,8 +54,8 @@ pub struct Producer {
     pub peer_flags: u32,
     /// 1: publish without a fence (this process is registered with membarrier, and the consumer can use it).
     pub fence_free: u32,
-    /// Which of the two marks is written next.
-    pub mark: u32,
+    /// Which of the two last-tag records is written next.
+    pub next_last_tag: u32,
     /// 1: the consumer's orderly close ends this handle (a bus, a pair); 0: a successor may come (a named ring).
     pub endings_are_final: u32,
     /// 1: this process is registered with membarrier.
@@ -85,13 +85,13 @@ impl Producer {
         if !positions_agree(tail, head, capacity, align) {
             return Err(ErrorKind::Corrupt);
         }
-        // Overwrite the mark that is not the last frame's, and forget one that a kill left ahead of `tail`: the next
-        // frame may end right there. Relaxed: only producers touch marks, one after another, and the role lock orders
+        // Overwrite the record that is not the last frame's, and forget one that a kill left ahead of `tail`: the next
+        // frame may end right there. Relaxed: only producers touch these, one after another, and the role lock orders
         // them.
-        let mark = (shared.tail.marks[0].end.load(Ordering::Relaxed) == tail) as u32;
-        for mark in &shared.tail.marks {
-            if mark.end.load(Ordering::Relaxed) != tail {
-                mark.end.store(NO_MARK, Ordering::Relaxed);
+        let next_last_tag = (shared.tail.last_tags[0].end.load(Ordering::Relaxed) == tail) as u32;
+        for record in &shared.tail.last_tags {
+            if record.end.load(Ordering::Relaxed) != tail {
+                record.end.store(NO_POSITION, Ordering::Relaxed);
             }
         }
         Ok(Self {
@@ -108,7 +108,7 @@ impl Producer {
             state: AtomicU32::new(0),
             peer_flags: 0,
             fence_free: 0,
-            mark,
+            next_last_tag,
             endings_are_final: endings_are_final as u32,
             membarrier_capable: membarrier_capable as u32,
         })
@@ -283,14 +283,14 @@ impl Producer {
     #[inline(always)]
     fn publish_tail(&mut self, tail: u64, tag: u64) {
         let shared = self.shared();
-        // Only for a tag: the two stores are 12 to 19 % of a 32-byte message (docs/adr/0001), and no mark says "0".
+        // Only for a tag: the two stores are 12 to 19 % of a 32-byte message (docs/adr/0001), and no record says "0".
         if tag != 0 {
-            let mark = &shared.tail.marks[(self.mark & 1) as usize];
-            // Relaxed: only a later producer reads marks, after the role lock has passed to it. A kill between any two
-            // of these stores leaves this mark not matching `tail`, and the other one matching if it did.
-            mark.end.store(tail, Ordering::Relaxed);
-            mark.tag.store(tag, Ordering::Relaxed);
-            self.mark ^= 1;
+            let record = &shared.tail.last_tags[(self.next_last_tag & 1) as usize];
+            // Relaxed: only a later producer reads these records, after the role lock has passed to it. A kill between any two
+            // of these stores leaves this record not matching `tail`, and the other one matching if it did.
+            record.end.store(tail, Ordering::Relaxed);
+            record.tag.store(tag, Ordering::Relaxed);
+            self.next_last_tag ^= 1;
         }
         // Release: the frames, headers and payloads, go before the position that uncovers them.
         shared.tail.tail.store(tail, ordered(Step::Publish, Ordering::Release));
@@ -342,8 +342,8 @@ impl Producer {
             return None;
         }
         // Relaxed: see `publish`.
-        let ours = |m: &&crate::layout::Mark| m.end.load(Ordering::Relaxed) == self.published();
-        Some(self.shared().tail.marks.iter().find(ours).map_or(0, |m| m.tag.load(Ordering::Relaxed)))
+        let ours = |m: &&crate::layout::LastTag| m.end.load(Ordering::Relaxed) == self.published();
+        Some(self.shared().tail.last_tags.iter().find(ours).map_or(0, |m| m.tag.load(Ordering::Relaxed)))
     }
 
     /// Marks this handle dead of `kind`, unless it is dead already, and gives what it is dead of.
@@ -356,16 +356,16 @@ impl Producer {
 /// Decides whether this side, as a waker, may leave its fence out, says so in its own flags, and fences after saying
 /// so. The return value is the new `fence_free`.
 pub(crate) fn agree_on_fences(mine: &RoleLine, membarrier_capable: bool, peer_flags: u32) -> bool {
-    let fence_free = membarrier_capable && peer_flags & ROLE_CAN != 0;
+    let fence_free = membarrier_capable && peer_flags & ROLE_MEMBARRIER_CAPABLE != 0;
     // Relaxed loads and stores: this role is the only writer of its flags.
     let before = mine.flags.load(Ordering::Relaxed);
-    let after = if fence_free { before | ROLE_PLAIN } else { before & !ROLE_PLAIN };
+    let after = if fence_free { before | ROLE_FENCE_FREE } else { before & !ROLE_FENCE_FREE };
     if after != before {
         mine.flags.store(after, Ordering::Relaxed);
         if !keep(Step::FenceFreeFence) {
             return fence_free;
         }
-        // SeqCst: the flag ROLE_PLAIN is visible before the first publish without a fence; and on the way back, a sleeper
+        // SeqCst: the flag ROLE_FENCE_FREE is visible before the first publish without a fence; and on the way back, a sleeper
         // that no longer sees the bit can rely on fences from here on.
         fence(Ordering::SeqCst);
     }

@@ -15,7 +15,7 @@ use crate::wait::WaitLimit;
 /// that is 1.5 times as fast (docs/adr/0018). If it is forgotten (`mem::forget`), what was not flushed was never sent.
 pub struct SendBatch<'a> {
     inner: &'a mut Inner,
-    /// The producer's position, and its tag for the mark, ahead of `inner.hot`'s. Nothing that is not inlined gets a
+    /// The producer's position, and its tag, ahead of `inner.hot`'s. Nothing that is not inlined gets a
     /// pointer to these two and the next, or they would be stored for each message.
     tail: u64,
     tag: u64,

@@ -6,7 +6,7 @@
 use super::consumer::Consumer;
 use super::producer::Producer;
 use crate::ErrorKind;
-use crate::layout::{Geometry, HeadLine, Line, Mark, RingBlock, RoleLine, TailLine, first_position, frame_size};
+use crate::layout::{Geometry, HeadLine, LastTag, Line, RingBlock, RoleLine, TailLine, first_position, frame_size};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::cell::UnsafeCell;
 
@@ -26,13 +26,13 @@ unsafe impl Sync for Memory {}
 impl Memory {
     fn new(align: u32) -> Box<Self> {
         let first = first_position(align);
-        let mark = || Mark { end: AtomicU64::new(0), tag: AtomicU64::new(0) };
+        let record = || LastTag { end: AtomicU64::new(0), tag: AtomicU64::new(0) };
         let zero = || AtomicU32::new(0);
         let role = || Line(RoleLine { wait: zero(), flags: zero(), epoch: zero(), close_seen: zero() });
         Box::new(Self {
             block: RingBlock {
                 geometry: Line(Geometry { data_offset: 4096, capacity: CAPACITY, len: 0, align, reserved: 0 }),
-                tail: Line(TailLine { tail: AtomicU64::new(first), marks: [mark(), mark()] }),
+                tail: Line(TailLine { tail: AtomicU64::new(first), last_tags: [record(), record()] }),
                 head: Line(HeadLine { head: AtomicU64::new(first) }),
                 producer: role(),
                 consumer: role(),

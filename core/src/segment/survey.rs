@@ -89,7 +89,7 @@ pub struct Ring {
     /// The consumer's position.
     pub head: u64,
     /// `(end, tag)` of the last marked frames.
-    pub marks: [(u64, u64); 2],
+    pub last_tags: [(u64, u64); 2],
     /// The producer's words.
     pub producer: Role,
     /// The consumer's words.
@@ -279,7 +279,7 @@ fn look_at_ring(file: BorrowedFd<'_>, page: HeaderPage, block: usize, ring: Ring
         align: ring.align,
         tail: words.tail,
         head: words.head,
-        marks: words.marks,
+        last_tags: words.last_tags,
         producer: words.producer,
         consumer: words.consumer,
         unseen_close: words.has_unseen_close(),

@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use super::format::HeaderPage;
-use crate::layout::{BLOCK_OFFSETS, HeadLine, Mark, ROLE_CLOSED, RegionBlock, RingBlock, RoleLine, TailLine};
+use crate::layout::{BLOCK_OFFSETS, HeadLine, LastTag, ROLE_CLOSED, RegionBlock, RingBlock, RoleLine, TailLine};
 
 /// A role's words in a [`Ring`](super::survey::Ring), as they were at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ use crate::layout::{BLOCK_OFFSETS, HeadLine, Mark, ROLE_CLOSED, RegionBlock, Rin
 pub struct Role {
     /// 1 while the holder sleeps.
     pub wait: u32,
-    /// [`ROLE_CAN`](crate::layout::ROLE_CAN), [`ROLE_PLAIN`](crate::layout::ROLE_PLAIN),
+    /// [`ROLE_MEMBARRIER_CAPABLE`](crate::layout::ROLE_MEMBARRIER_CAPABLE), [`ROLE_FENCE_FREE`](crate::layout::ROLE_FENCE_FREE),
     /// [`ROLE_CLOSED`].
     pub flags: u32,
     /// How often the role was taken; 0 is never.
@@ -26,7 +26,7 @@ pub(crate) struct RingWords {
     pub(crate) tail: u64,
     pub(crate) head: u64,
     /// `(end, tag)`, see [`Mark`].
-    pub(crate) marks: [(u64, u64); 2],
+    pub(crate) last_tags: [(u64, u64); 2],
     pub(crate) producer: Role,
     pub(crate) consumer: Role,
 }
@@ -40,14 +40,17 @@ impl RingWords {
             epoch: page.u32(base + at + offset_of!(RoleLine, epoch)),
             close_seen: page.u32(base + at + offset_of!(RoleLine, close_seen)),
         };
-        let mark = |i: usize| {
-            let at = base + offset_of!(RingBlock, tail) + offset_of!(TailLine, marks) + i * std::mem::size_of::<Mark>();
-            (page.u64(at + offset_of!(Mark, end)), page.u64(at + offset_of!(Mark, tag)))
+        let record = |i: usize| {
+            let at = base
+                + offset_of!(RingBlock, tail)
+                + offset_of!(TailLine, last_tags)
+                + i * std::mem::size_of::<LastTag>();
+            (page.u64(at + offset_of!(LastTag, end)), page.u64(at + offset_of!(LastTag, tag)))
         };
         Self {
             tail: page.u64(base + offset_of!(RingBlock, tail) + offset_of!(TailLine, tail)),
             head: page.u64(base + offset_of!(RingBlock, head) + offset_of!(HeadLine, head)),
-            marks: [mark(0), mark(1)],
+            last_tags: [record(0), record(1)],
             producer: role(offset_of!(RingBlock, producer)),
             consumer: role(offset_of!(RingBlock, consumer)),
         }

@@ -12,9 +12,9 @@ const Plain = false
 // StorePlain stores with sequential consistency, which is at least release order.
 func StorePlain(word *uint64, value uint64) { atomic.StoreUint64(word, value) }
 
-// StoreMarked stores value and tag into a mark and then value into word, in this order, as [StorePlain] does.
-func StoreMarked(word *uint64, value uint64, mark *[2]uint64, tag uint64) {
-	atomic.StoreUint64(&mark[0], value)
-	atomic.StoreUint64(&mark[1], tag)
+// StoreTagged stores value and tag into a last-tag record and then value into word, in this order, as [StorePlain] does.
+func StoreTagged(word *uint64, value uint64, record *[2]uint64, tag uint64) {
+	atomic.StoreUint64(&record[0], value)
+	atomic.StoreUint64(&record[1], tag)
 	atomic.StoreUint64(word, value)
 }

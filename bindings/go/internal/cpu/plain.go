@@ -15,9 +15,9 @@ const Plain = true
 // each message, and measured 10 % slower between two processes (docs/adr/0017).
 func StorePlain(word *uint64, value uint64) { *word = value }
 
-// StoreMarked stores value and tag into a mark and then value into word, in this order, as [StorePlain] does.
-func StoreMarked(word *uint64, value uint64, mark *[2]uint64, tag uint64) {
-	mark[0] = value
-	mark[1] = tag
+// StoreTagged stores value and tag into a last-tag record and then value into word, in this order, as [StorePlain] does.
+func StoreTagged(word *uint64, value uint64, record *[2]uint64, tag uint64) {
+	record[0] = value
+	record[1] = tag
 	*word = value
 }

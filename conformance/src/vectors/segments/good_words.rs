@@ -1,8 +1,9 @@
 //! Good rings: the words of the header page, the states of the roles, and bytes that nobody looks at.
 
 use super::super::image::{
-    BLOCKS, BOOT_ID, CAN, CLOSE_SEEN, CLOSED, CONSUMER, CREATED_NS, FEATURES_OPTIONAL, FLAGS, Image, LEN, MARKS,
-    PERSISTENT, PLAIN, PRODUCER, RESERVED, Ring, VERSION_MINOR, WAIT, number_tag, payload, run_u32, run_u64,
+    BLOCKS, BOOT_ID, CLOSE_SEEN, CLOSED, CONSUMER, CREATED_NS, FEATURES_OPTIONAL, FENCE_FREE, FLAGS, Image, LAST_TAGS,
+    LEN, MEMBARRIER_CAPABLE, PERSISTENT, PRODUCER, RESERVED, Ring, VERSION_MINOR, WAIT, number_tag, payload, run_u32,
+    run_u64,
 };
 use super::super::model::{Class, Kind, NameAfter, Role};
 use super::{List, consumer, held, leaving, producer, refused, ring_with};
@@ -11,7 +12,7 @@ pub fn add(list: &mut List) {
     header(list);
     endings(list);
     epochs(list);
-    marks(list);
+    last_tags(list);
     garbage(list);
 }
 
@@ -66,13 +67,20 @@ fn endings(list: &mut List) {
         state("closed-already-seen", "this close has been delivered: wait for a successor", CLOSED, 3, 3, "TimedOut"),
         state("closed-with-every-flag", "unknown flags beside CLOSED", u32::MAX, 1, 0, "Closed"),
         state("closed-at-epoch-0", "CLOSED, but nobody has ever attached", CLOSED, 0, 0, "TimedOut"),
-        state("dead", "the producer died: its role is free and it did not close", CAN | PLAIN, 1, 0, "PeerDead"),
+        state(
+            "dead",
+            "the producer died: its role is free and it did not close",
+            MEMBARRIER_CAPABLE | FENCE_FREE,
+            1,
+            0,
+            "PeerDead",
+        ),
         state("dead-with-unknown-flags", "every flag but CLOSED", !CLOSED, 9, 0, "PeerDead"),
         state("dead-after-a-seen-close", "a close of this epoch was noted, but it is not closed", 0, 4, 4, "PeerDead"),
         state(
             "never-attached-with-flags",
             "epoch 0 is never dead, whatever the flags say",
-            CAN | PLAIN,
+            MEMBARRIER_CAPABLE | FENCE_FREE,
             0,
             0,
             "TimedOut",
@@ -92,7 +100,7 @@ fn endings(list: &mut List) {
         }
     }
     let (mut image, ring) = ring_with(16, &[7, 0]);
-    ring.role(&mut image, PRODUCER, CAN, 1);
+    ring.role(&mut image, PRODUCER, MEMBARRIER_CAPABLE, 1);
     let readers = vec![held(consumer(&ring, &image, "TimedOut")), consumer(&ring, &image, "PeerDead")];
     let about = "a producer that has sent and says nothing: alive as long as its role's byte is locked";
     list.good(Kind::Ring, "ring-producer-alive", about, &image, readers);
@@ -102,13 +110,13 @@ fn endings(list: &mut List) {
     let about = "a producer that has closed and has not let its role go yet";
     list.good(Kind::Ring, "ring-producer-closing", about, &image, readers);
     let (mut image, ring) = ring_with(16, &[100, 3952]);
-    ring.role(&mut image, CONSUMER, CAN, 1);
+    ring.role(&mut image, CONSUMER, MEMBARRIER_CAPABLE, 1);
     let readers = vec![held(producer(&ring, &image, Some(101), 0, "Full"))];
     list.good(Kind::Ring, "ring-consumer-alive", "a full ring whose consumer lives", &image, readers);
     // The producer's side: what the consumer's words say makes no difference to a send that fits.
     for (name, about, flags, epoch) in [
         ("consumer-closed", "the last consumer closed: on a named ring a send that fits succeeds", CLOSED, 1),
-        ("consumer-dead", "the last consumer died: likewise", CAN, 1),
+        ("consumer-dead", "the last consumer died: likewise", MEMBARRIER_CAPABLE, 1),
     ] {
         let (mut image, ring) = ring_with(16, &[100]);
         ring.role(&mut image, CONSUMER, flags, epoch);
@@ -137,44 +145,50 @@ fn epochs(list: &mut List) {
 
 /// The tag of the last published frame (section 5). What is tried to be sent is too large, so that only the attach
 /// writes.
-fn marks(list: &mut List) {
+fn last_tags(list: &mut List) {
     let tail = 32 + 48;
     let cases = [
-        ("first", [(tail, 7), (32, 5)], Some(7), [tail, 1], "the last tag is in mark 0, the one before in mark 1"),
-        ("second", [(32, 5), (tail, 7)], Some(7), [1, tail], "the last tag is in mark 1"),
-        ("none", [(32, 5), (1, 6)], Some(0), [1, 1], "no mark is the tail's: the last tag is 0"),
-        ("ahead", [(tail, 7), (tail + 48, 9)], Some(7), [tail, 1], "a kill left a mark ahead of the tail"),
-        ("ahead-only", [(tail + 16, 9), (tail + 32, 8)], Some(0), [1, 1], "both marks are ahead of the tail"),
+        ("first", [(tail, 7), (32, 5)], Some(7), [tail, 1], "the last tag is in record 0, the one before in record 1"),
+        ("second", [(32, 5), (tail, 7)], Some(7), [1, tail], "the last tag is in record 1"),
+        ("none", [(32, 5), (1, 6)], Some(0), [1, 1], "no record is the tail's: the last tag is 0"),
+        ("ahead", [(tail, 7), (tail + 48, 9)], Some(7), [tail, 1], "a kill left a last-tag record ahead of the tail"),
+        (
+            "ahead-only",
+            [(tail + 16, 9), (tail + 32, 8)],
+            Some(0),
+            [1, 1],
+            "both last-tag records are ahead of the tail",
+        ),
         ("of-2-to-the-64", [(u64::MAX - 15, 7), (tail, u64::MAX)], Some(u64::MAX), [1, tail], "a tag of all ones"),
     ];
-    for (name, marks, last, ends, about) in cases {
+    for (name, last_tags, last, ends, about) in cases {
         let (mut image, mut ring) = Ring::segment(4096, 16);
         ring.send(&mut image, 0, 0, &payload(0, 16));
         ring.send(&mut image, 0, 0, &payload(0, 32));
         assert_eq!(ring.tail, tail);
-        for (at, (end, tag)) in MARKS.into_iter().zip(marks) {
+        for (at, (end, tag)) in LAST_TAGS.into_iter().zip(last_tags) {
             image.u64(ring.block + at, end).u64(ring.block + at + 8, tag);
         }
-        let left = [0, 1].map(|i| run_u64(ring.block + MARKS[i], ends[i]));
+        let left = [0, 1].map(|i| run_u64(ring.block + LAST_TAGS[i], ends[i]));
         let reader = leaving(producer(&ring, &image, last, 5000, "TooLarge"), left);
-        list.good(Kind::Ring, &format!("ring-mark-{name}"), about, &image, vec![reader]);
+        list.good(Kind::Ring, &format!("ring-last-tag-{name}"), about, &image, vec![reader]);
     }
-    // The next frame has no tag and ends right where a stale mark says that it does.
+    // The next frame has no tag and ends right where a stale last-tag record says that it does.
     let (mut image, mut ring) = Ring::segment(4096, 16);
     ring.send(&mut image, 0, 3, b"");
-    image.u64(ring.block + MARKS[1], ring.tail + 16).u64(ring.block + MARKS[1] + 8, 0xBAD);
-    let left = [run_u64(ring.block + MARKS[0], ring.tail), run_u64(ring.block + MARKS[1], 1)];
+    image.u64(ring.block + LAST_TAGS[1], ring.tail + 16).u64(ring.block + LAST_TAGS[1] + 8, 0xBAD);
+    let left = [run_u64(ring.block + LAST_TAGS[0], ring.tail), run_u64(ring.block + LAST_TAGS[1], 1)];
     let reader = leaving(producer(&ring, &image, Some(3), 0, "sent"), left);
     let about =
-        "a stale mark right where the producer's message without a tag ends: it must be forgotten at the attach";
-    list.good(Kind::Ring, "ring-mark-ahead-then-sent", about, &image, vec![reader]);
-    // What is sent with a tag goes into the mark that is not the last one's.
+        "a stale record right where the producer's message without a tag ends: it must be forgotten at the attach";
+    list.good(Kind::Ring, "ring-last-tag-ahead-then-sent", about, &image, vec![reader]);
+    // What is sent with a tag goes into the last-tag record that is not the last one's.
     for first in [0, 1] {
         let (mut image, mut ring) = Ring::segment(4096, 16);
         for i in 0..=first {
             ring.send(&mut image, 0, 10 + i, b"x");
         }
-        let (kept, new) = (MARKS[first as usize], MARKS[1 - first as usize]);
+        let (kept, new) = (LAST_TAGS[first as usize], LAST_TAGS[1 - first as usize]);
         let sent = number_tag(0, &payload(0, 9));
         let left = [
             run_u64(ring.block + kept, ring.tail),
@@ -183,16 +197,16 @@ fn marks(list: &mut List) {
             run_u64(ring.block + new + 8, sent),
         ];
         let reader = leaving(producer(&ring, &image, Some(10 + first), 9, "sent"), left);
-        let about = "a message with a tag overwrites the other mark";
-        list.good(Kind::Ring, &format!("ring-mark-after-{first}"), about, &image, vec![reader]);
+        let about = "a message with a tag overwrites the other record";
+        list.good(Kind::Ring, &format!("ring-last-tag-after-{first}"), about, &image, vec![reader]);
     }
-    // Garbage in the marks of a ring that is at its first position.
+    // Garbage in the last-tag records of a ring that is at its first position.
     let (mut image, ring) = Ring::segment(4096, 16);
-    image.u64(ring.block + MARKS[0] + 8, 99).u64(ring.block + MARKS[1], u64::MAX);
-    let reader = leaving(producer(&ring, &image, None, 5000, "TooLarge"), [run_u64(ring.block + MARKS[1], 1)]);
+    image.u64(ring.block + LAST_TAGS[0] + 8, 99).u64(ring.block + LAST_TAGS[1], u64::MAX);
+    let reader = leaving(producer(&ring, &image, None, 5000, "TooLarge"), [run_u64(ring.block + LAST_TAGS[1], 1)]);
     list.good(
         Kind::Ring,
-        "ring-mark-at-first-position",
+        "ring-last-tag-at-first-position",
         "at the first position there is no last message",
         &image,
         vec![reader],

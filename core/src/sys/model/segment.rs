@@ -1,7 +1,7 @@
 //! What stands in for `segment` in a model: a ring on the heap, and role locks that vanish with their holder.
 
 use crate::layout::{
-    ALIGN_MIN, FRAME_HEADER, Geometry, HeadLine, Line, Mark, RingBlock, RoleLine, TailLine, first_position,
+    ALIGN_MIN, FRAME_HEADER, Geometry, HeadLine, LastTag, Line, RingBlock, RoleLine, TailLine, first_position,
 };
 use crate::origin::Origin;
 use crate::sync::{AtomicU32, AtomicU64};
@@ -121,7 +121,7 @@ impl Ring {
     /// An empty ring of `capacity` bytes. `named`: its endings are states that a successor ends.
     pub fn new(capacity: u64, named: bool) -> Self {
         let first = first_position(ALIGN_MIN);
-        let mark = || Mark { end: AtomicU64::new(0), tag: AtomicU64::new(0) };
+        let record = || LastTag { end: AtomicU64::new(0), tag: AtomicU64::new(0) };
         let role = || {
             Line(RoleLine {
                 wait: AtomicU32::new(0),
@@ -134,7 +134,7 @@ impl Ring {
         Self(Arc::new(Memory {
             block: RingBlock {
                 geometry: Line(geometry),
-                tail: Line(TailLine { tail: AtomicU64::new(first), marks: [mark(), mark()] }),
+                tail: Line(TailLine { tail: AtomicU64::new(first), last_tags: [record(), record()] }),
                 head: Line(HeadLine { head: AtomicU64::new(first) }),
                 producer: role(),
                 consumer: role(),

@@ -92,7 +92,7 @@ abstract class Half extends Gate {
      */
     final void announce() {
         Words.setInt(mine + Layout.ROLE_WAIT, 0);
-        Words.setInt(mine + Layout.ROLE_FLAGS, can ? Layout.ROLE_CAN : 0);
+        Words.setInt(mine + Layout.ROLE_FLAGS, can ? Layout.ROLE_MEMBARRIER_CAPABLE : 0);
         int next = Words.getInt(mine + Layout.ROLE_EPOCH) + 1;
         epoch = next == 0 ? 1 : next;
         Words.setInt(mine + Layout.ROLE_EPOCH, epoch);
@@ -157,11 +157,11 @@ abstract class Half extends Gate {
     final void peerChanged() {
         int flags = Words.getIntAcquire(peer + Layout.ROLE_FLAGS);
         peerFlags = flags;
-        plain = Words.PLAIN && can && (flags & Layout.ROLE_CAN) != 0;
+        plain = Words.PLAIN && can && (flags & Layout.ROLE_MEMBARRIER_CAPABLE) != 0;
         // This role is the only writer of its flags. The store is a full fence, in any case: "I am plain" is visible before
         // the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
-        int own = Words.getInt(mine + Layout.ROLE_FLAGS) & ~Layout.ROLE_PLAIN;
-        Words.setInt(mine + Layout.ROLE_FLAGS, plain ? own | Layout.ROLE_PLAIN : own);
+        int own = Words.getInt(mine + Layout.ROLE_FLAGS) & ~Layout.ROLE_FENCE_FREE;
+        Words.setInt(mine + Layout.ROLE_FLAGS, plain ? own | Layout.ROLE_FENCE_FREE : own);
         if (role == Role.PRODUCER && isFinal && (flags & Layout.ROLE_CLOSED) != 0) {
             die(ErrorKind.CLOSED);
         }

@@ -34,8 +34,8 @@ final class Layout {
     static final int FLAG_PERSISTENT = 1;
 
     /** The bits of a role's flags. */
-    static final int ROLE_CAN = 1;
-    static final int ROLE_PLAIN = 2;
+    static final int ROLE_MEMBARRIER_CAPABLE = 1;
+    static final int ROLE_FENCE_FREE = 2;
     static final int ROLE_CLOSED = 4;
 
     /** What a segment holds. */
@@ -64,14 +64,14 @@ final class Layout {
 
     /** Where a ring's words are, from the block's start. */
     static final int OFF_TAIL = 0x080;
-    static final int OFF_MARKS = 0x088;
+    static final int OFF_LAST_TAGS = 0x088;
     static final int OFF_HEAD = 0x100;
     static final int OFF_PRODUCER = 0x180;
     static final int OFF_CONSUMER = 0x200;
-    /** Two marks, each the end and the tag of a published frame. */
-    static final int MARK_SIZE = 16;
-    static final int MARK_END = 0;
-    static final int MARK_TAG = 8;
+    /** Two last-tag records, each the end and the tag of a published frame. */
+    static final int LAST_TAG_SIZE = 16;
+    static final int LAST_TAG_END = 0;
+    static final int LAST_TAG_TAG = 8;
 
     /** Where the words of a role's line are, from OFF_PRODUCER or OFF_CONSUMER. */
     static final int ROLE_WAIT = 0x0;

@@ -23,8 +23,8 @@ abstract sealed class Producer extends RingEnd permits Sender {
     private long need;
     /** The tail at which a slot is open; any other value says that none is. */
     private long slotAt = NOWHERE;
-    /** Which of the two marks is written next. */
-    private int mark;
+    /** Which of the two last-tag records is written next. */
+    private int nextLastTag;
     private volatile boolean abandoned;
 
     Producer(Attachment a, Options options) {
@@ -37,14 +37,14 @@ abstract sealed class Producer extends RingEnd permits Sender {
             throw fail(ErrorKind.CORRUPT);
         }
         longest = maxMessageLength();
-        // Overwrite the mark that is not the last frame's, and forget one that a kill left ahead of tail: the next frame may
+        // Overwrite the record that is not the last frame's, and forget one that a kill left ahead of tail: the next frame may
         // end right there.
         for (int i = 0; i < 2; i++) {
-            long at = ring + Layout.OFF_MARKS + i * Layout.MARK_SIZE;
-            if (Words.getLong(at + Layout.MARK_END) != tail) {
-                Words.setLongRelease(at + Layout.MARK_END, NOWHERE);
+            long at = ring + Layout.OFF_LAST_TAGS + i * Layout.LAST_TAG_SIZE;
+            if (Words.getLong(at + Layout.LAST_TAG_END) != tail) {
+                Words.setLongRelease(at + Layout.LAST_TAG_END, NOWHERE);
             } else if (i == 0) {
-                mark = 1;
+                nextLastTag = 1;
             }
         }
         announce();
@@ -234,11 +234,11 @@ abstract sealed class Producer extends RingEnd permits Sender {
             return;
         }
         if (tag != 0) {
-            // A kill between any two of the stores leaves this mark not matching tail, and the other one matching if it did.
-            long at = ring + Layout.OFF_MARKS + mark * Layout.MARK_SIZE;
-            mark ^= 1;
-            Words.setLong(at + Layout.MARK_END, end);
-            Words.setLong(at + Layout.MARK_TAG, tag);
+            // A kill between any two of the stores leaves this record not matching tail, and the other one matching if it did.
+            long at = ring + Layout.OFF_LAST_TAGS + nextLastTag * Layout.LAST_TAG_SIZE;
+            nextLastTag ^= 1;
+            Words.setLong(at + Layout.LAST_TAG_END, end);
+            Words.setLong(at + Layout.LAST_TAG_TAG, tag);
         }
         published = end;
         publish(ring + Layout.OFF_TAIL, end);
@@ -445,9 +445,9 @@ abstract sealed class Producer extends RingEnd permits Sender {
                 return OptionalLong.empty();
             }
             for (int i = 0; i < 2; i++) {
-                long at = ring + Layout.OFF_MARKS + i * Layout.MARK_SIZE;
-                if (Words.getLong(at + Layout.MARK_END) == end) {
-                    return OptionalLong.of(Words.getLong(at + Layout.MARK_TAG));
+                long at = ring + Layout.OFF_LAST_TAGS + i * Layout.LAST_TAG_SIZE;
+                if (Words.getLong(at + Layout.LAST_TAG_END) == end) {
+                    return OptionalLong.of(Words.getLong(at + Layout.LAST_TAG_TAG));
                 }
             }
             return OptionalLong.of(0);

@@ -283,10 +283,10 @@ final class Waiter {
             }
             // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
             half.can = false;
-            Words.setInt(half.mine + Layout.ROLE_FLAGS, Words.getInt(half.mine + Layout.ROLE_FLAGS) & ~Layout.ROLE_CAN);
+            Words.setInt(half.mine + Layout.ROLE_FLAGS, Words.getInt(half.mine + Layout.ROLE_FLAGS) & ~Layout.ROLE_MEMBARRIER_CAPABLE);
         }
         VarHandle.fullFence();
-        return (Words.getIntAcquire(half.peer + Layout.ROLE_FLAGS) & Layout.ROLE_PLAIN) != 0 ? UNORDERED_ROUND : ROUND;
+        return (Words.getIntAcquire(half.peer + Layout.ROLE_FLAGS) & Layout.ROLE_FENCE_FREE) != 0 ? UNORDERED_ROUND : ROUND;
     }
 
     /** Asks for one callback when the half may be ready or at its end. Inside the gate. */

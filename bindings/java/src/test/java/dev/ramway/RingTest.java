@@ -337,11 +337,11 @@ class RingTest {
         assertEquals(OptionalLong.empty(), tx.lastTag());
         tx.send(1, 5, new byte[0]);
         tx.send(1, 6, new byte[0]);
-        // Between the stores of the mark and of tail: the third message of 16 bytes would end at 48.
-        // The first of a new ring goes to mark 1, the second to mark 0.
-        long stale = tx.ring + Layout.OFF_MARKS + Layout.MARK_SIZE;
-        Words.setLong(stale + Layout.MARK_END, 48);
-        Words.setLong(stale + Layout.MARK_TAG, 7);
+        // Between the stores of the last-tag record and of tail: the third message of 16 bytes would end at 48.
+        // The first of a new ring goes to last-tag record 1, the second to last-tag record 0.
+        long stale = tx.ring + Layout.OFF_LAST_TAGS + Layout.LAST_TAG_SIZE;
+        Words.setLong(stale + Layout.LAST_TAG_END, 48);
+        Words.setLong(stale + Layout.LAST_TAG_TAG, 7);
         tx.abandon();
         assertEquals(OptionalLong.empty(), tx.lastTag());
         try (Sender next = Sender.open(name)) {
