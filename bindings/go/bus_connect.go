@@ -120,8 +120,8 @@ func (c *connector) attempt(ctx context.Context) (bus *Bus, miss *Error, err err
 	}
 	memory, size, err := greet(ctx, end)
 	if err != nil {
-		// Its hang-up before it served us, or silence: this process was stopped for so long that the listener lost its
-		// patience, or it serves nobody, or it is just gone.
+		// Its hang-up before it served us, or silence: this process was stopped for longer than the listener waits, or the
+		// listener serves nobody, or it has just ended.
 		return retryIf(err, KindOf(err) == TimedOut || errors.Is(err, errListenerGone))
 	}
 	h, err := openBus(memory, size, end, c.name, Options{Wait: c.o.Wait, Guard: c.o.Guard, NoMembarrier: c.o.NoMembarrier})
@@ -148,7 +148,7 @@ func retryIf(err error, again bool) (*Bus, *Error, error) {
 
 var errListenerGone = failf(NotFound, "the listener went away before it served us, and no other one came")
 
-// dial connects a socket. Without one and without an error: miss is why there is none yet.
+// dial connects a socket. Without one and without an error, miss is why there is no listener yet.
 func (c *connector) dial(at *place) (end *busEnd, miss *Error, err error) {
 	path, err := at.socketAddress()
 	if err != nil {

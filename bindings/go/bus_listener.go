@@ -50,13 +50,13 @@ const (
 	backlogDefault   = 128
 	// handshakesMax is how many handshakes run at a time.
 	handshakesMax = 64
-	// acceptPause is how long the socket is not looked at after the system refused to accept.
+	// acceptPause is how long nothing is accepted after the system refused to.
 	acceptPause = 100 * time.Millisecond
 	// turnedAwayMax is how many connectors are told at a time that there are no descriptors.
 	turnedAwayMax = 4096
 )
 
-// plan is what every bus gets.
+// plan is what every bus gets: its rings and options.
 func (o *ListenOptions) plan(name string) (*busPlan, error) {
 	if err := errors.Join(o.Wait.check(), checkTimeout("HandshakeTimeout", o.HandshakeTimeout)); err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func (o *ListenOptions) socketMode() uint32 {
 //
 // A connector that is silent, breaks the handshake or is another user's is refused and does not disturb the others: up
 // to 64 handshakes run side by side. They begin while somebody is in [Listener.Accept], or after [Listener.TryAccept] found
-// nobody; until then connectors wait. As a net.Listener, it listens until [Listener.Close] or the end of the process,
-// whoever still knows it.
+// nobody; until then connectors wait. Like a net.Listener, it listens until [Listener.Close] or the end of the process,
+// also when nothing refers to it any more.
 type Listener struct {
 	plan    *busPlan
 	options ListenOptions
@@ -108,10 +108,10 @@ type Listener struct {
 
 	// results are what Accept returns, each handed to just one call.
 	results chan accepted
-	// reserve is a descriptor of nothing that matters, given up to tell connectors that there are no others; -1: there is
-	// none. Only takeConnections and the end of Close use it.
+	// reserve is a descriptor of nothing that matters. It is closed to tell connectors that no others are left. -1: not held.
+	// Only takeConnections and the end of Close use it.
 	reserve int
-	// done is closed by Close, which then waits for workers.
+	// done is closed by Close, which then waits for the workers.
 	done    chan struct{}
 	workers sync.WaitGroup
 	closing sync.Once
@@ -139,7 +139,7 @@ type accepted struct {
 }
 
 // Bind starts to listen at a name in RAMWAY_DIR, or at a path (with a '/'). The name is gone when the listener is
-// closed; what a killed one left is taken over.
+// closed; what a killed one left is removed.
 //
 // Errors: ErrAlreadyExists if a live listener has the name, or something that is not ours to remove (it stays as it is),
 // such as a socket where another program listens;
@@ -159,7 +159,7 @@ func Bind(name string, o ListenOptions) (*Listener, error) {
 }
 
 // Listen listens, takes one peer, and removes the name again. At most one connector is ever told that it is
-// welcome, so none believes that it is connected and is not.
+// welcome, so no connector takes itself for connected and is not.
 //
 // Errors: those of [Bind] and [Listener.Accept].
 func Listen(ctx context.Context, name string, o ListenOptions) (*Bus, error) {
@@ -230,7 +230,7 @@ func (l *Listener) start() {
 //
 // Errors: ErrInterrupted and ErrTimedOut of the context; ErrDetached once the listener is closed; ErrNoSpace if there is
 // no memory for a bus and ErrOs if there are no descriptors left (the connectors were told; the listener goes on at the
-// next call, which does not look at its socket for 100 ms). What connectors do wrong is no error here: see
+// next call, which does not accept for 100 ms). What connectors do wrong is no error here: see
 // [Listener.LastRefusal].
 func (l *Listener) Accept(ctx context.Context) (*Bus, error) {
 	ctx = orNever(ctx)
@@ -367,7 +367,7 @@ func (l *Listener) awaitDemand() bool {
 // unasked: nobody wants a bus. With mu held.
 func (l *Listener) unasked() bool { return l.asking == 0 && !l.trying }
 
-// turnAway tells the connectors that wait that there are no descriptors, by one that was kept for this.
+// turnAway tells the connectors that wait that there are no descriptors, with the one that was kept in reserve.
 func (l *Listener) turnAway(err error) error {
 	why := failf(NoSpace, "there were no descriptors left")
 	if l.reserve >= 0 {
@@ -424,7 +424,7 @@ func (l *Listener) nextConnection() (fd int, err error) {
 	})
 	switch {
 	case failed != nil:
-		// Closed: the next look at the demand ends it all.
+		// Closed: awaitDemand ends it all.
 		return -1, nil
 	case err != nil:
 		return -1, osError(err, "accepting a connection")

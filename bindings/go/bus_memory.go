@@ -68,7 +68,7 @@ func fillNewMemory(fd int, s *spec, node *int) error {
 }
 
 // createBus makes memory with both rings empty for an end, and attaches the listener to it. The end keeps the memory,
-// whatever comes of it.
+// also after an error.
 func createBus(plan *busPlan, end *busEnd) (h halves, err error) {
 	// The name is in the memfd's, so that `ramway ls` finds the bus.
 	if end.memory, err = newMemory("ramway-bus:"+plan.name, plan.spec, nil); err != nil {
@@ -78,8 +78,8 @@ func createBus(plan *busPlan, end *busEnd) (h halves, err error) {
 }
 
 // openBus checks memory that a listener sent, said to have size bytes, and attaches the connector to it. Nothing of it
-// is believed before it is checked; whatever the listener writes into it later is the rings' to check. The end keeps
-// the memory, whatever comes of it.
+// is used before it is checked; what the listener writes into it later, the rings check. The end keeps the memory, also
+// after an error.
 func openBus(memory int, size uint64, end *busEnd, name string, o Options) (halves, error) {
 	end.memory = memory
 	h, err := checkBus(memory, size)
@@ -95,7 +95,7 @@ func checkBus(memory int, size uint64) (*header, error) {
 	case errors.Is(err, sys.ErrNotSealed):
 		return nil, &Error{Kind: Corrupt, Err: err}
 	case err != nil:
-		return nil, osError(err, "looking at the memory sent")
+		return nil, osError(err, "checking the memory sent")
 	case real < int64(headerLen()) || uint64(real) != size:
 		return nil, failf(Corrupt, "the memory received has %d bytes, WELCOME announced %d", real, size)
 	}

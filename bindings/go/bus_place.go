@@ -94,13 +94,13 @@ func (p *place) clear() error {
 	return removeDeadSocket(p.dir.dir, p.socketFile, address, p.socketPath())
 }
 
-// removeDeadSocket removes a socket that nobody listens at, which is asked by connecting: whoever listens without Ramway's
-// lock keeps it. address leads to it, path is for messages.
+// removeDeadSocket removes a socket that nobody listens at, which is found out by connecting: a program that listens without
+// Ramway's lock keeps it. address leads to it, path is for messages.
 func removeDeadSocket(dir int, file, address, path string) error {
 	stat, err := sys.StatAt(dir, file)
 	switch {
 	case err != nil:
-		return osError(err, "looking at "+path)
+		return osError(err, "checking "+path)
 	case stat == nil:
 		return nil
 	case !sys.IsSocket(stat):

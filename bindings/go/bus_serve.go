@@ -147,8 +147,8 @@ func (l *Listener) ending() bool {
 	}
 }
 
-// shake goes through a handshake. own is a failure of this side, which whoever calls Accept should know; fault is the
-// connector's, and that is all. All three are nil when the listener was closed meanwhile.
+// shake goes through a handshake. own is a failure of this side, which Accept returns; fault is the connector's, which is
+// only counted. All three are nil when the listener was closed meanwhile.
 func (l *Listener) shake(h *handshake) (bus *Bus, own, fault error) {
 	end := h.end
 	if err := checkPeer(end.peer, l.options.AllowUIDs, "AllowUIDs"); err != nil {
@@ -210,7 +210,7 @@ func (l *Listener) await(h *handshake, expected handshakeType) error {
 	progress, err := h.end.receive(in)
 	late := errors.Is(err, os.ErrDeadlineExceeded)
 	if late {
-		// The last look at what has come.
+		// What has come up to now still counts.
 		h.end.control(func(fd int) { progress, err = in.fill(fd) })
 	}
 	switch {

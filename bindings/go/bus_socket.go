@@ -11,13 +11,13 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// busSocket is a socket in Go's poller: whoever waits for it holds up no thread.
+// busSocket is a socket in Go's poller: a goroutine that waits for it holds no thread.
 type busSocket struct {
 	file *os.File
 	raw  syscall.RawConn
 }
 
-// newBusSocket takes over a descriptor that never blocks.
+// newBusSocket owns a descriptor that never blocks.
 func newBusSocket(fd int, name string) (*busSocket, error) {
 	file := os.NewFile(uintptr(fd), name)
 	if file == nil {
@@ -73,7 +73,7 @@ func (s *busSocket) expireWith(ctx context.Context) (stop func()) {
 	return func() { undo() }
 }
 
-// hungUp says whether the peer let go of its end or died, or this end is closed.
+// hungUp says whether the peer closed its end or died, or this end is closed.
 func (s *busSocket) hungUp() bool {
 	gone := true
 	s.control(func(fd int) { gone = sys.HungUp(fd) })
@@ -88,7 +88,7 @@ func (s *busSocket) close() error {
 }
 
 // busEnd is what the two endpoints of one side share: the socket, whose closing is the peer's notice, and the memory,
-// which stays open so that /proc/PID/fd shows the bus to those who may look into this process.
+// which stays open so that /proc/PID/fd shows the bus to those who may inspect this process.
 type busEnd struct {
 	*busSocket
 	peer sys.Credentials
@@ -98,7 +98,7 @@ type busEnd struct {
 	users atomic.Int32
 }
 
-// newBusEnd takes over a connected socket. Whoever calls it is its first user.
+// newBusEnd owns a connected socket. Its caller is its first user.
 func newBusEnd(fd int, name string) (*busEnd, error) {
 	peer, err := sys.PeerCredentials(fd)
 	if err != nil {

@@ -37,11 +37,11 @@
 // safe from any, and ends a wait of another one within 10 ms with ErrDetached; so does the end of a call's context, with
 // ErrInterrupted or ErrTimedOut. Calls that wait for the same context again and again allocate nothing.
 //
-// A context is looked at only where a call has to wait: first comes a message that is there, then the end of the stream,
+// A context is checked only where a call has to wait: first comes a message that is there, then the end of the stream,
 // then the context, even if that was over before the call. So a loop of calls with short time-outs, or with none, learns
 // of a peer's close at once and of its death within 200 ms, as one long wait does.
 //
-// A goroutine that waits spins for up to 50 µs, less where waits have been long, and then sleeps in Go's network poller,
+// A goroutine that waits spins for up to 75 µs, less where waits have been long, and then sleeps in Go's network poller,
 // like one that reads from a socket: it holds no thread and no P. Where the kernel has no io_uring that waits on futexes
 // (before Linux 6.7, or forbidden; RAMWAY_READINESS=thread says so too) it sleeps in a system call, which holds a
 // thread. [Options.Wait] chooses otherwise.

@@ -10,7 +10,7 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// endpoint is what the two ends of a ring have in common. Its fields are the business of the one goroutine inside the call guard.
+// endpoint is what the two ends of a ring have in common. Only the one goroutine inside the call guard uses its fields.
 type endpoint struct {
 	callGuard
 	// fenceFree: publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep.
@@ -82,7 +82,7 @@ func (h *endpoint) attach(a *attachment, r role, o *Options) (tail, head uint64,
 	return tail, head, nil
 }
 
-// announce says "I am here" in this role's words, and wakes the peer so that it looks (ABI.md, section 6). The order of
+// announce says "I am here" in this role's words, and wakes the peer so that it checks (ABI.md, section 6). The order of
 // the stores counts; each is sequentially consistent, so the last one before the wake-up is the full fence as well.
 func (h *endpoint) announce() {
 	atomic.StoreUint32(&h.mine.wait, 0)
@@ -215,7 +215,7 @@ func (h *endpoint) MaxMessageLen() int { return int(maxMessageLen(h.capacity)) }
 // Epoch is how often this role has been attached, this handle included; 1 is the first.
 func (h *endpoint) Epoch() uint32 { return h.epoch }
 
-// PeerEpoch is how often the other role has been attached; 0: never yet. A change means that a successor took over.
+// PeerEpoch is how often the other role has been attached; 0: never yet. A change means that a successor attached.
 // Safe from any goroutine. 0 once the handle is closed.
 func (h *endpoint) PeerEpoch() uint32 {
 	h.mu.Lock()

@@ -67,7 +67,7 @@ func checkTimeout(option string, d time.Duration) error {
 type WaitMode uint8
 
 const (
-	// Hybrid spins for up to about 50 µs, less where waits have been long, and then sleeps.
+	// Hybrid spins for up to about 75 µs, less where waits have been long, and then sleeps.
 	Hybrid WaitMode = iota
 	// Spin never sleeps in the kernel while the peer lives: the lowest latency, at the price of a processor. Other
 	// goroutines still get their turns.

@@ -18,7 +18,7 @@ import (
 // All calls may be made from any number of goroutines. A handle remembers which notifications its Wait has returned for;
 // goroutines that must each see every notification open a handle each, or use [Region.WaitSince].
 //
-// Only [Region.Close] and the end of the process let go of it: a slice of its bytes may outlive the last use of the handle.
+// Only [Region.Close] and the end of the process unmap it: a slice of its bytes may outlive the last use of the handle.
 type Region struct {
 	m    *regionMapping
 	name string
@@ -26,7 +26,7 @@ type Region struct {
 	// users counts the calls that are using the mapping; below zero once Close was called, and closedBias when nobody is
 	// left. So nothing is unmapped under a call.
 	users atomic.Int64
-	// closing is closed by Close, closed when all is let go; failure is what came of it.
+	// closing is closed by Close, closed when all is released; failure is what that returned.
 	closing  chan struct{}
 	closed   chan struct{}
 	released atomic.Bool
@@ -56,7 +56,7 @@ func OpenRegion(name string, o Options) (*Region, error) {
 }
 
 // OpenRegionReadOnly opens the region of that name without the permission to write. Such a handle cannot notify, and
-// waits by looking every millisecond.
+// waits by polling every millisecond.
 //
 // Errors: those of [OpenRegion].
 func OpenRegionReadOnly(name string, o Options) (*Region, error) {
@@ -77,7 +77,7 @@ func newRegion(name string, h how, size int64, o Options, readOnly bool) (*Regio
 	}
 	r := &Region{m: m, name: name, mode: o.Wait, closing: make(chan struct{}), closed: make(chan struct{})}
 	r.watch.changed, r.watch.checkedAt = make(chan struct{}), time.Now()
-	// What was notified before now is not news to this handle.
+	// What was notified before now does not end a wait of this handle.
 	r.seen.Store(r.count())
 	return r, nil
 }
@@ -299,9 +299,9 @@ func (r *Region) Notify() error {
 	}
 	defer r.leave()
 	word := r.notifyWord()
-	// Release, as all of Go's atomics: whoever acquires the count sees what was written before.
+	// Release, as all of Go's atomics: a waiter that acquires the count sees what was written before.
 	if atomic.AddUint32(word, notifyOne)&notifyWaiting != 0 {
-		// The bit goes first: whoever sets it again from now on sleeps on a value that has this notification in it.
+		// The bit goes first: a waiter that sets it again from now on sleeps on a value that has this notification in it.
 		atomic.AndUint32(word, ^uint32(notifyWaiting))
 		sys.FutexWakeAll(word)
 	}

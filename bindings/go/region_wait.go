@@ -14,11 +14,11 @@ import (
 // hold no thread, leave as soon as their context ends, and cost one wake-up.
 
 const (
-	// regionPollInterval is how long the watcher sleeps at most before it looks whether the name is still there.
+	// regionPollInterval is how long the watcher sleeps at most before it checks whether the name is still there.
 	regionPollInterval = 100 * time.Millisecond
-	// regionPoll: a handle without write permission cannot say that it waits, so it looks this often.
+	// regionPoll: a handle without write permission cannot say that it waits, so it polls this often.
 	regionPoll = time.Millisecond
-	// regionSpin is how long a Hybrid wait looks before it sleeps: about what a wake-up costs.
+	// regionSpin is how long a Hybrid wait polls before it sleeps: about what a wake-up costs.
 	regionSpin = 20 * time.Microsecond
 )
 
@@ -39,7 +39,7 @@ type regionWatch struct {
 
 // Wait blocks until somebody notifies. nil: there was a notification since the last Wait or TryWait of this handle that
 // returned for one, or since the handle was opened, even if it came before this call; any number of them count as one. A
-// read-only handle cannot be woken and looks every millisecond instead. A nil context is one that is never done.
+// read-only handle cannot be woken and polls every millisecond instead. A nil context is one that is never done.
 //
 // Errors: ErrTimedOut or ErrInterrupted when the context ends, ErrClosed if the region's name was removed while this
 // waited (no one can join any more), ErrDetached when the handle is closed.
@@ -71,7 +71,7 @@ func (r *Region) Notifications() uint32 {
 }
 
 // WaitSince blocks until the number of [Region.Notifications] differs from count, and returns it. For several
-// goroutines on one handle; 2^31 notifications meanwhile look like none.
+// goroutines on one handle; 2^31 notifications meanwhile pass for no change.
 //
 // Errors: those of [Region.Wait].
 func (r *Region) WaitSince(ctx context.Context, count uint32) (uint32, error) {
@@ -131,7 +131,7 @@ func (r *Region) nameGone() bool {
 	return w.gone
 }
 
-// spinFor looks for as long as the handle's mode says. Other goroutines get their turns meanwhile.
+// spinFor polls for as long as the handle's mode says. Other goroutines run meanwhile.
 func (r *Region) spinFor(ctx context.Context, count uint32) (uint32, bool) {
 	if now := r.count(); now != count {
 		return now, true
@@ -139,14 +139,14 @@ func (r *Region) spinFor(ctx context.Context, count uint32) (uint32, bool) {
 	if r.mode == Block || r.mode == Hybrid && runtime.NumCPU() == 1 {
 		return 0, false
 	}
-	// Spin stops for these alone; what ends the wait is told by the loop that follows. The name is looked at now and then.
+	// Spin stops for these alone; what ends the wait is told by the loop that follows. The name is checked now and then.
 	start := time.Now()
-	for looks := 1; ; looks++ {
+	for polls := 1; ; polls++ {
 		runtime.Gosched()
 		if now := r.count(); now != count {
 			return now, true
 		}
-		if looks%16 != 0 {
+		if polls%16 != 0 {
 			continue
 		}
 		passed := time.Since(start)
@@ -170,7 +170,7 @@ func (r *Region) joinWatch() (changed <-chan struct{}, gone bool) {
 	w.waiters++
 	if !w.running && !w.gone {
 		w.running = true
-		// Before the caller looks at the count: a change in between is then the watcher's to see.
+		// Before the caller loads the count: the watcher sees a change in between.
 		w.count = r.count()
 		// The caller is inside, so the mapping is kept for the watcher too.
 		r.users.Add(1)

@@ -8,7 +8,7 @@ package ramway
 // ErrAlreadyExists if somebody uses the name, if it holds what was never delivered (unless Options.Discard), or if
 // something else has it. What dead processes left empty is replaced. Also ErrNoSpace; ErrInvalidArgument for a name or
 // options that cannot be; ErrUnsupported for a file system without shared mappings or locks; ErrPermissionDenied;
-// ErrTimedOut if others never let go of the name.
+// ErrTimedOut if others hold the name all the time.
 //
 //	tx, err := ramway.CreateSender("ticks", ramway.Options{Capacity: 8 << 20, Align: 64})
 func CreateSender(name string, o Options) (*Sender, error) { return attachSender(name, howCreate, o) }

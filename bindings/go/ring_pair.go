@@ -4,8 +4,8 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// Pair is both ends of a new ring without a name, for two goroutines of this process. Of the options it looks at
-// Capacity, Align, Prefault, LockMemory, NUMANode and at how the handles behave.
+// Pair is both ends of a new ring without a name, for two goroutines of this process. Of the options it uses
+// Capacity, Align, Prefault, LockMemory, NUMANode and those of how the handles behave.
 //
 //	tx, rx, err := ramway.Pair(ramway.Options{Capacity: 1 << 16})
 //	if err != nil { ... }

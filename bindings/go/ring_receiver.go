@@ -75,11 +75,11 @@ func newReceiver(a *attachment, o Options) (*Receiver, error) {
 	return r, nil
 }
 
-// Recv gives the next message, and waits for it until ctx is done. It looks at ctx only if it has to wait; nil is a
+// Recv gives the next message, and waits for it until ctx is done. It checks ctx only if it has to wait; nil is a
 // context that is never done.
 //
 // Errors, after the last message: ErrClosed if the sender closed, ErrPeerDead if it died (within 200 ms after the kernel
-// let go of its files). On a named ring both end when a successor attaches, so calling again is meaningful; a sender
+// closed its files). On a named ring both end when a successor attaches, so calling again is meaningful; a sender
 // that never attached is waited for. ErrInterrupted or ErrTimedOut with the context's cause; ErrBusy, ErrCorrupt,
 // ErrDetached.
 func (r *Receiver) Recv(ctx context.Context) (Message, error) {
@@ -142,27 +142,27 @@ func (r *Receiver) next(ctx context.Context, blocking bool, f *frame) error {
 	return nil
 }
 
-// poll is the first looks of a wait, which cost less than the general wait: an answer that comes within a microsecond
-// is found here. False: nothing came, or what came is wrong, which next finds out.
+// poll is the first polls of a wait, which cost less than the general wait: an answer that comes within a microsecond is
+// found here. False: nothing came, or what came is wrong, which next finds out.
 func (r *Receiver) poll() bool {
 	tail := atomic.LoadUint64(&r.ring.tail)
 	if tail == r.tail && r.wait.firstPolls > 0 {
-		// Written out here, because what follows the look that finds something is all latency.
+		// Written out here, because all that follows the poll that finds something is latency.
 		cpu.Pauses()
-		for looks := r.wait.firstPolls; ; looks-- {
-			if tail = atomic.LoadUint64(&r.ring.tail); tail != r.tail || looks == 0 {
-				r.wait.spent(r.wait.firstPolls - looks)
+		for left := r.wait.firstPolls; ; left-- {
+			if tail = atomic.LoadUint64(&r.ring.tail); tail != r.tail || left == 0 {
+				r.wait.spent(r.wait.firstPolls - left)
 				break
 			}
 			cpu.Pause()
 		}
 	}
-	return tail != r.tail && r.believe(tail)
+	return tail != r.tail && r.acceptTail(tail)
 }
 
-// believe checks a shared tail that moved, once, and takes it: it may only move forward, up to released + capacity, in
-// whole alignment steps.
-func (r *Receiver) believe(tail uint64) bool {
+// acceptTail validates a shared tail that moved, once, and takes it: it may only move forward, up to released + capacity,
+// in whole alignment steps.
+func (r *Receiver) acceptTail(tail uint64) bool {
 	moved := tail - r.tail
 	if moved > r.capacity-(r.tail-r.released) || moved&(uint64(r.align)-1) != 0 {
 		return false
@@ -237,7 +237,7 @@ func (r *Receiver) releaseClosed(lease uint64) {
 // position is what is polled while waiting.
 func (r *Receiver) position() (*uint64, uint64) { return &r.ring.tail, r.tail }
 
-// ready says whether a frame is there, after a look at the shared position.
+// ready says whether a frame is there, by a load of the shared position.
 func (r *Receiver) ready() (bool, error) {
 	if r.head != r.tail {
 		return true, nil
@@ -246,7 +246,7 @@ func (r *Receiver) ready() (bool, error) {
 	if tail == r.tail {
 		return false, nil
 	}
-	if !r.believe(tail) {
+	if !r.acceptTail(tail) {
 		return false, r.corrupt()
 	}
 	return true, nil
@@ -260,7 +260,7 @@ func (r *Receiver) deliverEnd(err error) error {
 	}
 	if kind == Closed {
 		if epoch, closed := r.senderClosed(); closed {
-			// Release: whoever sees this close as delivered sees head where it was when it was.
+			// Release: a receiver that sees this close as delivered sees the head of that moment.
 			atomic.StoreUint32(&r.mine.closeSeen, epoch)
 		}
 	}
@@ -278,7 +278,7 @@ func (r *Receiver) senderClosed() (uint32, bool) {
 	return epoch, closed && atomic.LoadUint32(&r.peer.epoch) == epoch
 }
 
-// RecvAppend appends the next message's bytes to dst and releases it. It copies each byte once and looks at none of them
+// RecvAppend appends the next message's bytes to dst and releases it. It copies each byte once and reads none of them
 // in the ring: the one way to receive that a peer cannot disturb by rewriting what it sent. It waits, and fails, like
 // [Receiver.Recv]; then it returns dst as it was.
 func (r *Receiver) RecvAppend(ctx context.Context, dst []byte) ([]byte, Meta, error) {

@@ -71,7 +71,7 @@ func newSender(a *attachment, o Options) (*Sender, error) {
 	return s, nil
 }
 
-// Send sends a message, and waits for room until ctx is done. It looks at ctx only if it has to wait; nil is a context
+// Send sends a message, and waits for room until ctx is done. It checks ctx only if it has to wait; nil is a context
 // that is never done. typeID is the application's, below 0xFFFF0000. What was committed unflushed goes first.
 //
 // Errors: ErrTooLarge for more than MaxMessageLen bytes, ErrInvalidArgument for a reserved typeID, ErrClosed or
@@ -119,7 +119,7 @@ func (s *Sender) fits(n uint64) bool {
 		atomic.LoadUint32(&s.peer.flags) == s.peerFlags
 }
 
-// makeRoom is what there is to do where fits said no, or there is an error to give.
+// makeRoom waits for room where fits said no, and finds the error where there is one.
 func (s *Sender) makeRoom(ctx context.Context, blocking bool, typeID uint32, n int) error {
 	if atomic.LoadUint32(&s.shut) != 0 {
 		return s.refused()
@@ -210,8 +210,8 @@ func (s *Sender) publishTagged() {
 // position is what is polled while waiting.
 func (s *Sender) position() (*uint64, uint64) { return &s.ring.head, s.head }
 
-// ready says whether need bytes are free, after a look at the shared position. It is checked here, once, before it is
-// believed: it may only move forward, up to what was published, in whole alignment steps.
+// ready says whether need bytes are free, by a load of the shared position. That is validated here, once, before it is
+// used: it may only move forward, up to what was published, in whole alignment steps.
 func (s *Sender) ready() (bool, error) {
 	// Acquire: the consumer's last reads of the space it gave back come before our writes to it.
 	head := atomic.LoadUint64(&s.ring.head)

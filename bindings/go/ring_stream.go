@@ -118,7 +118,7 @@ func (r *Receiver) Reader(ctx context.Context) *Reader {
 	return &Reader{receiver: r, ctx: ctx}
 }
 
-// Read copies bytes of the current message, or waits for the next; empty ones are passed over. It gives io.EOF once the
+// Read copies bytes of the current message, or waits for the next; empty ones are skipped. It gives io.EOF once the
 // peer has closed and everything was read. A message that is not read to its end stays outstanding: see
 // [Reader.Discard].
 func (r *Reader) Read(p []byte) (int, error) {

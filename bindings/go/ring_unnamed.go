@@ -12,7 +12,7 @@ import (
 // Unnamed makes a ring without a name, to be handed to a child process by exec.Cmd's ExtraFiles (or over a socket): nobody
 // needs to invent a name, and nothing is left to clean up. It takes no role: this process and the child each take one, by
 // [SenderFromFile] and [ReceiverFromFile]. The file is the caller's to close; handles live on without it. Of the options
-// it looks at Capacity, Align and NUMANode; Discard, Persistent and Mode are ErrInvalidArgument.
+// it uses Capacity, Align and NUMANode; Discard, Persistent and Mode are ErrInvalidArgument.
 //
 //	ring, err := ramway.Unnamed(ramway.Options{Capacity: 1 << 20})
 //	if err != nil { ... }
@@ -96,7 +96,7 @@ func attachDescriptor(fd int, o *Options, r role) (*attachment, error) {
 	stat, err := sys.Stat(fd)
 	switch {
 	case err != nil:
-		return nil, osError(err, "looking at the descriptor")
+		return nil, osError(err, "checking the descriptor")
 	case !sys.IsRegular(stat):
 		return nil, failf(InvalidArgument, "this is %s, not the memory of a ring", sys.Describe(stat))
 	case stat.Nlink != 0:

@@ -88,8 +88,12 @@ func (m *regionMapping) region() *regionBlock { return (*regionBlock)(unsafe.Add
 
 // release unmaps the region and lets the name go. To be called once, when nobody uses the memory any more.
 func (m *regionMapping) release() error {
-	_ = sys.Unmap(m.data, int(m.capacity))
-	_ = sys.Unmap(m.header, headerLen())
+	if m.data != nil {
+		_ = sys.Unmap(m.data, int(m.capacity))
+	}
+	if m.header != nil {
+		_ = sys.Unmap(m.header, headerLen())
+	}
 	return m.link.close()
 }
 
@@ -126,39 +130,35 @@ func openRegionNamed(name string, how how, length int64, o Options, readOnly boo
 	if err != nil {
 		return nil, err
 	}
-	m, err := mapRegion(opened, readOnly, &o)
-	if err != nil {
-		_ = opened.drop()
+	// A mapping keeps the memory; only rings map theirs again.
+	defer sys.Close(opened.file)
+	g := opened.header.blocks[0]
+	m := &regionMapping{length: g.length, capacity: g.capacity, readOnly: readOnly, link: opened.link}
+	if err := m.open(opened.file, int64(g.dataOffset), &o); err != nil {
+		_ = m.release()
 		return fail(err)
 	}
-	// A mapping keeps the memory; only rings map theirs again.
-	sys.Close(opened.file)
 	return m, nil
 }
 
-func mapRegion(s *segment, readOnly bool, o *Options) (*regionMapping, error) {
-	g := s.header.blocks[0]
-	page, err := mapHeader(s.file, !readOnly)
-	if err != nil {
-		return nil, err
+// open maps the header page and the data of a file. After an error release undoes what was mapped.
+func (m *regionMapping) open(file int, dataOffset int64, o *Options) (err error) {
+	if m.header, err = mapHeader(file, !m.readOnly); err != nil {
+		return err
 	}
-	data, err := sys.Map(s.file, int64(g.dataOffset), int(g.capacity), !readOnly)
-	if err != nil {
-		_ = sys.Unmap(page, headerLen())
-		return nil, osError(err, "mapping the region's data")
+	if m.data, err = sys.Map(file, dataOffset, int(m.capacity), !m.readOnly); err != nil {
+		return osError(err, "mapping the region's data")
 	}
-	if err := sys.Place(data, int(g.capacity), 1, !readOnly, o.placement()); err != nil {
-		_ = sys.Unmap(data, int(g.capacity))
-		_ = sys.Unmap(page, headerLen())
-		return nil, osError(err, "placing the region's data")
+	if err := sys.Place(m.data, int(m.capacity), 1, !m.readOnly, o.placement()); err != nil {
+		return osError(err, "placing the region's data")
 	}
-	return &regionMapping{header: page, data: data, length: g.length, capacity: g.capacity, readOnly: readOnly, link: s.link}, nil
+	return nil
 }
 
 // lockListener makes the segment of a listener (kind 4, byte 1) under its own name or path, removing a dead one with
 // its socket: AlreadyExists if somebody listens there. Closing the link removes the segment, and a socket beside it
-// (socketOf), if it is the last one. Whoever can open the file can lock it and so keep the next listener out: our user
-// only. Nothing but locks is shared through it, so that a disk will do.
+// (socketOf), if it is the last one. A user who can open the file can lock it and so keep the next listener out: hence
+// our user only. Nothing but locks is shared through it, so that a disk will do.
 func lockListener(name string, o Options) (*lockLink, error) {
 	q := &request{
 		name:     name,

@@ -29,7 +29,7 @@ func checkFileSystem(fd int, allowDisk bool) error {
 func readPage(fd int) ([]byte, uint64, error) {
 	stat, err := sys.Stat(fd)
 	if err != nil {
-		return nil, 0, osError(err, "looking at the file")
+		return nil, 0, osError(err, "checking the file")
 	}
 	page := make([]byte, headerSize)
 	if _, err := sys.ReadAt(fd, page, 0); err != nil {
@@ -54,7 +54,7 @@ func openRegular(p *segmentName, writable bool) (int, *unix.Stat_t, error) {
 	stat, err := sys.StatAt(p.dir, p.file)
 	switch {
 	case err != nil:
-		return -1, nil, osError(err, "looking at the name")
+		return -1, nil, osError(err, "checking the name")
 	case stat == nil:
 		return -1, nil, nil
 	case !sys.IsRegular(stat):
@@ -73,7 +73,7 @@ func openRegular(p *segmentName, writable bool) (int, *unix.Stat_t, error) {
 	}
 	sys.Close(fd)
 	if err != nil {
-		return -1, nil, osError(err, "looking at the file")
+		return -1, nil, osError(err, "checking the file")
 	}
 	return -1, nil, notRegular(stat)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// The header page as bytes: how a new one is filled in, and what of an existing one is believed. Checking works on a
+// The header page as bytes: how a new one is filled in, and what of an existing one is accepted. Checking works on a
 // private copy, so each number is read once and what was checked is what is used.
 
 // geometry is where a block's data lies: out of checkHeader, inside the segment, mappable here, and consistent. A

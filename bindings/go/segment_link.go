@@ -16,7 +16,7 @@ type lockLink struct {
 	id   sys.FileID
 	// roleByte is the byte that is held exclusively, or noRole.
 	roleByte int64
-	// idle: byte 0 was never taken, so that there is nothing to let go.
+	// idle: byte 0 was never taken, so that there is nothing to release.
 	idle bool
 }
 
@@ -46,8 +46,8 @@ func openLink(p *segmentName, stat *unix.Stat_t, readOnly bool) (*lockLink, erro
 	return &lockLink{lock: lock, dir: dir, file: p.file, id: sys.IDOf(stat), roleByte: noRole}, nil
 }
 
-// takeRole locks a role's byte; Busy, to be tried again, if somebody has it: perhaps the kernel has not let go yet of a
-// predecessor that was killed.
+// takeRole locks a role's byte; Busy, to be tried again, if somebody has it: perhaps the kernel has not yet closed the
+// files of a predecessor that was killed.
 func (l *lockLink) takeRole(at int64, kind segmentKind) error {
 	got, err := sys.TryLock(l.lock, at, sys.Exclusive)
 	if err != nil {

@@ -57,8 +57,8 @@ func resolveName(name string, makeDir bool) (*segmentName, error) {
 	return &segmentName{dir: dir, file: name, path: filepath.Join(root, name)}, nil
 }
 
-// openRoot opens the Ramway directory. Everybody may make a directory or link of the default name in /dev/shm, so there
-// it is looked at what it is and whose.
+// openRoot opens the Ramway directory. Everybody may make a directory or link of the default name in /dev/shm, so what
+// it is and whose is checked there.
 func openRoot(root string, makeDir bool) (int, error) {
 	uid := os.Geteuid()
 	isDefault := root == sys.DefaultDirectory(uid)
@@ -76,7 +76,7 @@ func openRoot(root string, makeDir bool) (int, error) {
 		return -1, failf(NotFound, "nothing has this name: the Ramway directory %s does not exist. Create it first, or check "+
 			"RAMWAY_DIR", root)
 	case isDefault && (err == unix.ENOTDIR || err == unix.ELOOP):
-		return -1, failf(PermissionDenied, refused, root, uid, "it is none")
+		return -1, failf(PermissionDenied, refused, root, uid, "it is not a directory")
 	case err != nil:
 		return -1, osError(err, "opening the Ramway directory "+root)
 	}
@@ -86,7 +86,7 @@ func openRoot(root string, makeDir bool) (int, error) {
 	stat, err := sys.Stat(dir)
 	if err != nil {
 		sys.Close(dir)
-		return -1, osError(err, "looking at the Ramway directory "+root)
+		return -1, osError(err, "checking the Ramway directory "+root)
 	}
 	if int(stat.Uid) != uid || sys.Permissions(stat)&0o077 != 0 {
 		sys.Close(dir)

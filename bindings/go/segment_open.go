@@ -15,8 +15,8 @@ import (
 // keep its locks alive after death). Byte 0 shared: in use. Byte 1 exclusive: I am the producer; of a listener: I
 // listen. Byte 2 exclusive: I am the consumer. The kernel takes them away however a process ends.
 //
-// Whoever holds byte 0 exclusively, for a moment, is alone with the file and may decide to unlink the name: the last one
-// out, a creator over a dead segment, and `ramway clean`. Whoever meets that lock starts over.
+// A handle that holds byte 0 exclusively, for a moment, is alone with the file and may decide to unlink the name: the last
+// one out, a creator over a dead segment, and `ramway clean`. Who meets that lock starts over.
 const (
 	byteInUse    = 0
 	byteProducer = 1

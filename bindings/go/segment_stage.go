@@ -78,7 +78,7 @@ func (b *staged) build(p *segmentName, r *request, mayBeUnnamed bool) (err error
 	}
 	stat, err := sys.Stat(b.segment.file)
 	if err != nil {
-		return osError(err, "looking at the new file")
+		return osError(err, "checking the new file")
 	}
 	l.id = sys.IDOf(stat)
 	// Locked before it is filled in. `ramway clean`, which removes what has such a name and no lock, may be faster.

@@ -9,7 +9,7 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// Looking at segments from outside, and removing what is not needed any more.
+// Segments from outside: what a directory holds, and the removal of what is not needed any more.
 
 // Segment is what [Ls] found under a name, at one moment.
 type Segment struct {
@@ -54,7 +54,7 @@ func Ls(directory string) ([]Segment, error) {
 		}
 		s, err := inspect(p)
 		switch KindOf(err) {
-		// Gone between the two looks, or never a file that could be one.
+		// Removed meanwhile, or not a file that could be a segment.
 		case NotFound, InvalidArgument:
 			return
 		}
@@ -123,7 +123,7 @@ func inspect(p *segmentName) (Segment, error) {
 			continue
 		}
 		s.Align = int(g.align)
-		used, messages := look(file, page, i, g, s.InUse)
+		used, messages := contents(file, page, i, g, s.InUse)
 		s.Used += used
 		if s.Undelivered >= 0 && messages >= 0 {
 			s.Undelivered += messages
@@ -134,8 +134,8 @@ func inspect(p *segmentName) (Segment, error) {
 	return s, nil
 }
 
-// look is how many bytes and messages a ring holds; -1 messages if it moved too fast to count, or is damaged.
-func look(file int, page []byte, block int, g geometry, moves bool) (used int64, messages int) {
+// contents is how many bytes and messages a ring holds; -1 messages if it moved too fast to count, or is damaged.
+func contents(file int, page []byte, block int, g geometry, moves bool) (used int64, messages int) {
 	for range 3 {
 		w := readRingWords(page, block)
 		used = int64(min(w.tail-w.head, g.capacity))

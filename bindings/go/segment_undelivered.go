@@ -81,7 +81,7 @@ func reasonToKeep(file int, h *header) (string, error) {
 	return "", nil
 }
 
-// countUndelivered walks the frames from head to tail, believing no length: how many messages, and their payloads'
+// countUndelivered walks the frames from head to tail and validates each length: how many messages, and their payloads'
 // bytes. It reads the file in pieces of at most a MiB: no mapping, so a truncated file is an error and not a signal.
 func countUndelivered(file int, g geometry, tail, head uint64) (messages, bytes uint64, err error) {
 	if !positionsAgree(tail, head, g.capacity, g.align) {

@@ -140,7 +140,7 @@ type Tensor struct {
 	Data []byte
 }
 
-// ParseTensor reads a payload as a tensor. What is none is ErrInvalidArgument, with what is wrong. Whether the elements lie
+// ParseTensor reads a payload as a tensor. What is not a tensor frame is ErrInvalidArgument, with what is wrong. Whether the elements lie
 // on a multiple of 64 bytes is not checked: in a copy of the payload they need not.
 func ParseTensor(payload []byte) (Tensor, error) {
 	none := func(format string, args ...any) (Tensor, error) {

@@ -100,7 +100,7 @@ func (t TensorSlot) commit(tag uint64, flush bool) error {
 }
 
 // Tensor is the payload as a tensor, in place: its Data must not be used after Release, as with [Message.UnsafeBytes].
-// ErrInvalidArgument, with what is wrong, if the message is none.
+// ErrInvalidArgument, with what is wrong, if the message is not a tensor.
 func (m Message) Tensor() (Tensor, error) {
 	m.check()
 	if m.typeID != TensorTypeID {

@@ -108,7 +108,7 @@ type notifier struct {
 	mu sync.Mutex
 	// word is the sleeper's own; nil once it is unmapped.
 	word *uint32
-	// parking is made by the first sleep; nil where there is none.
+	// parking is made by the first sleep; nil where the system has no such thing.
 	parking *sys.Parking
 	// notify is interrupt as a value, so that passing it on does not allocate.
 	notify func()

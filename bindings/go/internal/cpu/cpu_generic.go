@@ -2,8 +2,8 @@
 
 package cpu
 
-// Pause goes between two looks of a spin; this processor gets none.
+// Pause goes between two polls of a spin; this processor gets none.
 func Pause() {}
 
-// Pauses goes between the first look and the second.
+// Pauses goes between the first poll and the second.
 func Pauses() {}

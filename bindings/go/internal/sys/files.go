@@ -119,7 +119,7 @@ func OpenDir(path string, follow bool) (int, error) {
 }
 
 // OpenAt opens what [StatAt] called a regular file. If it was exchanged meanwhile, the open neither blocks nor follows a
-// link nor takes a terminal; the caller looks again at what it got.
+// link nor takes a terminal; the caller checks again what it got.
 func OpenAt(dir int, name string, writable bool) (int, error) {
 	flags := unix.O_RDONLY
 	if writable {

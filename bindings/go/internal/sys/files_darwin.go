@@ -66,7 +66,7 @@ func openDir(path string, flags int) (int, error) {
 	return fd, err
 }
 
-// CreateUnnamed: there is no file without a name; the caller takes a name that nobody looks at.
+// CreateUnnamed: there is no file without a name; the caller takes a temporary name.
 func CreateUnnamed(int) (int, error) { return -1, unix.ENOTSUP }
 
 // Reopen: opening /dev/fd/N gives the same description once more, not another one.

@@ -44,7 +44,7 @@ func onlyNode(node int) (*nodeMask, error) {
 }
 
 // PreferNode tells a file that the pages of this range belong on a node: shared memory keeps that with the file, so that
-// it holds for the allocation that follows, whoever maps it.
+// it holds for the allocation that follows, in every mapping.
 func PreferNode(fd int, offset, length int64, node int) error {
 	mask, err := onlyNode(node)
 	if err != nil || length == 0 {
@@ -63,7 +63,7 @@ func PreferNode(fd int, offset, length int64, node int) error {
 	return nil
 }
 
-// verifyNode looks where the first, the middle and the last page of a mapping are.
+// verifyNode asks where the first, the middle and the last page of a mapping are.
 func verifyNode(at unsafe.Pointer, length, node int) error {
 	if _, err := onlyNode(node); err != nil {
 		return err

@@ -11,14 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Placement is what is asked of the memory behind a segment's data. What was asked for is verified or is an error;
-// nothing is a hint that may have been ignored.
-type Placement struct {
-	HugePages, LockMemory, Prefault bool
-	// Node is the NUMA node that the data must be on; nil: any.
-	Node *int
-}
-
 const transparentHugePages = "/sys/kernel/mm/transparent_hugepage"
 
 // HugePageSize is the size of the pages that HugePages means.
@@ -30,35 +22,6 @@ func HugePageSize() (int, error) {
 		return 0, &SettingError{"this kernel has no transparent huge pages (" + file + " cannot be read)"}
 	}
 	return size, nil
-}
-
-// Place does to a live shared mapping what is asked for, or says why not. The same length bytes are mapped copies times,
-// back to back. Unmapping undoes all of it.
-func Place(at unsafe.Pointer, length, copies int, writable bool, p Placement) error {
-	if length == 0 {
-		return nil
-	}
-	// Huge pages before everything that faults pages in: what is small then has to be collapsed.
-	if p.HugePages {
-		if err := useHugePages(at, length, copies); err != nil {
-			return err
-		}
-	}
-	if p.Prefault {
-		if err := populate(at, length*copies, writable); err != nil {
-			return err
-		}
-	}
-	if p.LockMemory {
-		// One copy: the other one's pages are the same, and would count against the limit twice.
-		if err := unix.Mlock(bytesAt(at, length)); err != nil {
-			return lockError(err, length)
-		}
-	}
-	if p.Node != nil {
-		return verifyNode(at, length, *p.Node)
-	}
-	return nil
 }
 
 func lockError(err error, length int) error {
@@ -103,7 +66,7 @@ func useHugePages(at unsafe.Pointer, length, copies int) error {
 			"the process that creates the segment has to ask for them too", length, huge)}
 	}
 	whole := length * copies
-	// Whether the advice is followed is looked at below, so that kernels which refuse the one but not the other are
+	// Whether the advice is followed is checked below, so that kernels which refuse the one but not the other are
 	// served.
 	advised := unix.Madvise(bytesAt(at, whole), unix.MADV_HUGEPAGE)
 	// Puts the file's small pages together (Linux 6.1+) and maps the result, whatever shmem_enabled says except deny.

@@ -92,7 +92,7 @@ func Receive(fd int, b []byte) (Received, error) {
 	}
 }
 
-// HungUp says whether the other end of a connected socket is closed: the peer let go of it or died. It never waits.
+// HungUp says whether the other end of a connected socket is closed: the peer closed it or died. It never waits.
 // Bytes that the peer sends say nothing and are left alone.
 func HungUp(fd int) bool {
 	polled := []unix.PollFd{{Fd: int32(fd), Events: hangUp}}

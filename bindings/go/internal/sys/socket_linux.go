@@ -45,7 +45,7 @@ func ModeBeforeBind(fd int, mode uint32) error { return unix.Fchmod(fd, mode) }
 // SocketMode gives the socket that was just bound at file exactly these permission bits, whatever the umask took
 // away. ENOTSOCK: something else has the name now.
 func SocketMode(dir int, file string, mode uint32) error {
-	// O_PATH and no links followed: what is checked here is what is changed below, whoever renames meanwhile.
+	// O_PATH and no links followed: what is checked here is what is changed below, also if somebody renames meanwhile.
 	fd, err := unix.Openat(dir, file, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ func Allocate(fd int, offset, length int64) error {
 	}
 	stat, err := Stat(fd)
 	if err != nil {
-		return &doing{"looking at the file", err}
+		return &doing{"checking the file", err}
 	}
 	if missing := end - stat.Blocks*512; missing > 0 {
 		// Counted from where the space that the file has ends.
@@ -23,7 +23,7 @@ func Allocate(fd int, offset, length int64) error {
 		switch err := unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, &store); err {
 		case nil:
 		case unix.ENOTSUP, unix.EINVAL:
-			// A file system that cannot; then a look at what is free has to do.
+			// A file system that cannot; then the free space is compared.
 			if err := checkFree(fd, uint64(missing)); err != nil {
 				return err
 			}

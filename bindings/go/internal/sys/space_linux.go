@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// So long that a step's look at the limits costs little, so short that a full machine is noticed.
+	// So long that a step's check of the limits costs little, so short that a full machine is noticed.
 	allocationStep = 16 << 20
 	// Left to page tables, the process itself and everybody else, at most; of a small limit a 32nd part.
 	headroomMax = 16 << 20
 )
 
-// Allocate takes the space of length bytes from offset in the file, growing it where it is shorter, after a look at
+// Allocate takes the space of length bytes from offset in the file, growing it where it is shorter, after a check of
 // every limit that a later page fault would meet as SIGBUS or the OOM killer: a [LimitError] says which. On failure a
 // part may be taken: throw the file away.
 func Allocate(fd int, offset, length int64) error {

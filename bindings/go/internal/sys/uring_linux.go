@@ -63,7 +63,8 @@ type Parking struct {
 	sqMask, cqMask uint32
 	// waiting: a wait is in the kernel. It stays there over rounds and over waits that ended otherwise.
 	waiting bool
-	look    func(uintptr) bool
+	// poll is consume as a value, so that passing it on does not allocate.
+	poll func(uintptr) bool
 }
 
 // NewParking makes a place to sleep on word, which stays mapped until Close. An error where the kernel has no
@@ -116,7 +117,7 @@ func (p *Parking) open(params *uringParams) error {
 	if p.conn, err = p.file.SyscallConn(); err != nil {
 		return err
 	}
-	p.look = func(uintptr) bool { return p.consume() }
+	p.poll = func(uintptr) bool { return p.consume() }
 	return nil
 }
 
@@ -176,7 +177,7 @@ func (p *Parking) Arm(expected uint32, until time.Time) error {
 // Sleep parks the goroutine until the word is woken; false: the time set by Arm has passed, or Interrupt was called after
 // Arm.
 func (p *Parking) Sleep() (woken bool) {
-	return !errors.Is(p.conn.Read(p.look), os.ErrDeadlineExceeded)
+	return !errors.Is(p.conn.Read(p.poll), os.ErrDeadlineExceeded)
 }
 
 // Interrupt ends a Sleep that has been armed. A Sleep that is armed later is not affected, so its goroutine asks after
