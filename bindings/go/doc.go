@@ -21,13 +21,13 @@
 //
 // # Messages after Release
 //
-// A message is a view of memory that the sender will write again once the message is released, and Go cannot take a
-// slice back. So its bytes are kept out of reach in this way: every method of a [Message], [Batch] or [Slot] panics once
-// it was released or committed, also those of its copies, by a number that is compared (but Release, which then does
-// nothing); [Message.View] lends the bytes to a function; and the copying calls (Clone, Append, Copy, ReadAt) give bytes of their own. What is left is a slice that
-// was kept beyond View, or UnsafeBytes. With [Options.Guard], and always in builds with -race, each message is seen
-// through addresses of its own, which become unreadable with Release: there such a slice is a fault ("unexpected fault
-// address") at the line that reads it. The addresses come around again only after 64 MiB or eight capacities of them.
+// A message is a view of memory that the sender writes again once the message is released, and Go cannot revoke a slice.
+// So every method of a [Message], [Batch] or [Slot] panics after it was released or committed, also those of its copies:
+// each compares a number. (Only Release does nothing then.) [Message.View] passes the bytes to a function, and the copying
+// calls (Clone, Append, Copy, ReadAt) return bytes of their own. What is left is a slice that was kept beyond View, or
+// UnsafeBytes. With [Options.Guard], and always in builds with -race, each message is seen through addresses of its own,
+// which become unreadable with Release: there such a slice is a fault ("unexpected fault address") at the line that reads
+// it. The addresses are used again only after 64 MiB or eight capacities of them.
 //
 // A peer that is not trusted can change what a view shows while it is read. [Receiver.RecvAppend] copies each byte once.
 //
