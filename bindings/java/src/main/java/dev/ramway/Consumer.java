@@ -20,8 +20,6 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     private long tail;
     /** A sleeping sender is woken once no more than this is unread. */
     private final long threeQuarters;
-    /** The sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again. */
-    private final int oldClose;
     /** The frames of the batch that is out, each number read once and checked; used again for the next batch. */
     long[] frames = new long[FRAME * 32];
     /** The tag of the message that was copied last. */
@@ -39,8 +37,6 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
             throw fail(ErrorKind.CORRUPT);
         }
         threeQuarters = capacity - capacity / 4;
-        int closed = closedEpoch();
-        oldClose = closed == Words.getIntAcquire(mine + Layout.ROLE_CLOSE_SEEN) ? closed : 0;
         announce();
     }
 
@@ -194,7 +190,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     }
 
     @Override
-    final boolean ready() {
+    public final boolean ready() {
         if (head != tail) {
             return true;
         }
@@ -229,7 +225,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
                 there = true;
                 return true;
             }
-            RamwayException end = ended(isMoment());
+            RamwayException end = ended();
             // The second look, after the flag or the free role was seen; and the last one.
             there = ready();
             if (!there && end != null) {
@@ -243,39 +239,12 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         }
     }
 
-    @Override
-    final RamwayException ended(boolean look) {
-        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
-        if (peerClosed()) {
-            return fail(ErrorKind.CLOSED);
-        }
-        return look ? life(isAbsent(epoch)) : null;
-    }
-
-    /** No sender has attached yet, or since the close that was seen before. */
-    private boolean isAbsent(int epoch) {
-        return !isFinal && (epoch == 0 || epoch == oldClose);
-    }
-
-    @Override
-    final boolean peerClosed() {
-        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
-        return epoch != 0 && !isAbsent(epoch) && (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0;
-    }
-
-    /** The epoch of a sender that has closed, or 0. It is the closer's only if it is the same before and after its flag. */
-    private int closedEpoch() {
-        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
-        boolean closed = (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0;
-        return closed && Words.getIntAcquire(peer + Layout.ROLE_EPOCH) == epoch ? epoch : 0;
-    }
-
     /** Records an end that is about to be thrown. */
     private RamwayException ending(RamwayException end) {
         // A dead peer is still dead at the next call, and a vanished name still gone.
         lookAgain();
         if (end.kind() == ErrorKind.CLOSED) {
-            int epoch = closedEpoch();
+            int epoch = peerState.closedEpoch();
             if (epoch != 0) {
                 // Whoever sees this close as delivered sees head where it was when it was.
                 Words.setInt(mine + Layout.ROLE_CLOSE_SEEN, epoch);

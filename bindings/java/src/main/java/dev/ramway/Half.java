@@ -9,7 +9,7 @@ import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 
 /** What the two ends of a ring have in common. Its fields are the business of the one thread inside the gate. */
-abstract class Half extends Gate {
+abstract class Half extends Gate implements Waiter.Goal {
     final Role role;
     /** Where the ring's words are, this role's line and the peer's: addresses. */
     final long ring;
@@ -46,8 +46,13 @@ abstract class Half extends Gate {
     boolean sharedViews;
     /** When this handle last asked the system whether the peer lives, in whichever call. */
     private long looked = System.nanoTime();
-    /** The epoch of a peer that was seen to be gone, or 0: nobody attaches by it again. */
-    private volatile int gone;
+    /** What is known of the peer, and the rule for its end. */
+    final PeerState peerState;
+    /**
+     * The last epoch of the peer that was found closed or dead, or 0. A successor holds the lock before it raises the epoch: between
+     * the two it must not pass for the peer that is gone.
+     */
+    volatile int gone;
     /** The peer was gone when somebody looked last, also from another thread: look again at once. */
     private volatile boolean suspect;
 
@@ -65,6 +70,7 @@ abstract class Half extends Gate {
         alignMask = a.align - 1;
         isFinal = a.link.isFinal();
         isPair = a.link == Link.NONE;
+        peerState = PeerState.of(a, mine, peer);
         can = options.membarrier() && Membarrier.can();
         window = a.data.reinterpret(2 * capacity, life, this::keep);
         rest = new Rest(a, mine, peer, isPair);
@@ -75,16 +81,6 @@ abstract class Half extends Gate {
     abstract long positionWord();
 
     abstract long positionSeen();
-
-    /** Whether a wait is over, after a look at the shared position. Corrupt is thrown. */
-    abstract boolean ready();
-
-    /**
-     * Asked while {@link #ready} says false: how the ring has ended, or null. Changes nothing.
-     *
-     * @param look whether to spend system calls on whether the peer lives
-     */
-    abstract RamwayException ended(boolean look);
 
     /**
      * Says "I am here" in this role's words, and wakes the peer so that it looks (ABI.md, section 6). The order of the stores
@@ -192,30 +188,28 @@ abstract class Half extends Gate {
         return Errors.about(e, name.isEmpty() ? doing : doing + to, name);
     }
 
-    /** The part of {@link #ended} that costs system calls (ABI.md, section 8, steps 2 to 5). absent: no peer has to be there. */
-    final RamwayException life(boolean absent) {
-        Link link = at.link;
-        if (link.vanished()) {
+    @Override
+    public final RamwayException ended() {
+        return ended(isMoment());
+    }
+
+    /**
+     * How the ring has ended, or null. The epoch of a peer that ended is kept in {@link #gone}.
+     *
+     * @param askKernel whether to spend system calls on whether the peer lives
+     */
+    final RamwayException ended(boolean askKernel) {
+        PeerState.End end = peerState.end(askKernel);
+        if (end == null) {
+            return null;
+        }
+        if (end.reason() == PeerState.Reason.NAME_GONE) {
             // No successor can ever attach.
             return vanished();
         }
-        if (absent || link.peerAlive(role)) {
-            return null;
-        }
-        // A close comes before the lock or socket goes: so look for it once more after that was seen gone.
-        if (peerClosed()) {
-            return fail(ErrorKind.CLOSED);
-        }
-        // And a successor takes the lock before it clears the flag of that close.
-        if (link.peerAlive(role)) {
-            return null;
-        }
-        gone = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
-        return fail(ErrorKind.PEER_DEAD);
+        gone = end.epoch();
+        return fail(end.reason() == PeerState.Reason.CLOSED ? ErrorKind.CLOSED : ErrorKind.PEER_DEAD);
     }
-
-    /** Whether the peer has closed in an orderly way, and that is news. */
-    abstract boolean peerClosed();
 
     /**
      * Whether it is time to ask the system whether the peer lives; then that time begins anew. The clock is the handle's: with
@@ -231,8 +225,8 @@ abstract class Half extends Gate {
         return true;
     }
 
-    /** How long until then, in ns; at least 1. */
-    final long untilMoment() {
+    @Override
+    public final long untilCheck() {
         return Math.max(1, Waiter.ROUND - (System.nanoTime() - looked));
     }
 
@@ -306,46 +300,46 @@ abstract class Half extends Gate {
         }
     }
 
-    /** The epoch of a peer that is attached, has not closed and lives; 0: none is. One system call. */
-    private int livingPeer() {
-        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
-        if (epoch == 0) {
-            return 0;
-        }
-        if ((Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0 || !at.link.peerAlive(role)) {
-            gone = epoch;
-            return 0;
-        }
-        // A successor has its lock before it says so, and until then the words are those of the one before it.
-        epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
-        return epoch != gone ? epoch : 0;
-    }
-
-    /** {@link #livingPeer}, or why there will be none. */
-    final int peerOrEnd() {
-        int epoch = livingPeer();
-        if (epoch != 0) {
-            return epoch;
-        }
-        if (isFinal && (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0) {
-            throw fail(ErrorKind.CLOSED);
-        }
-        if (isFinal && !at.link.peerAlive(role)) {
-            throw fail(ErrorKind.PEER_DEAD);
-        }
-        if (at.link.vanished()) {
-            throw vanished();
-        }
-        return 0;
-    }
-
-    /** Waits up to so long for a living peer. */
+    /** Waits up to so long for a living peer, or for one that attaches meanwhile: it may have sent and gone again. Its epoch. */
     final int peerWithin(long nanos) throws InterruptedException {
         Holder h = enter();
         try {
-            return waiter.peer(nanos);
+            waiter.untilPeer(new PeerWait(), nanos);
+            return peerState.epoch();
         } finally {
             leave(h);
+        }
+    }
+
+    /** The wait for a peer. An attach wakes this side, whether it waits or not. */
+    private final class PeerWait implements Waiter.Goal {
+        private final int before = peerState.epoch();
+        // A peer that closed or died stays so under its epoch: its successor holds the lock before it raises the epoch, and the
+        // lock alone would pass for the life of the predecessor.
+        private final boolean alive = before != 0 && before != gone && !peerState.hasClosed() && peerState.isAlive();
+
+        PeerWait() {
+            if (!alive) {
+                gone = before;
+            }
+        }
+
+        @Override
+        public boolean ready() {
+            return alive || peerState.epoch() != before;
+        }
+
+        @Override
+        public RamwayException ended() {
+            if (isFinal) {
+                return Half.this.ended(true);
+            }
+            return at.link.vanished() ? vanished() : null;
+        }
+
+        @Override
+        public long untilCheck() {
+            return Waiter.ROUND;
         }
     }
 
@@ -358,7 +352,7 @@ abstract class Half extends Gate {
     final int peerEpochNow() {
         lock.lock();
         try {
-            return isFinished() ? 0 : Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
+            return isFinished() ? 0 : peerState.epoch();
         } finally {
             lock.unlock();
         }
@@ -368,8 +362,7 @@ abstract class Half extends Gate {
     final boolean peerAliveNow() {
         lock.lock();
         try {
-            return !isFinished() && Words.getIntAcquire(peer + Layout.ROLE_EPOCH) != 0
-                    && (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) == 0 && at.link.peerAlive(role);
+            return !isFinished() && peerState.epoch() != 0 && !peerState.hasClosed() && peerState.isAlive();
         } finally {
             lock.unlock();
         }

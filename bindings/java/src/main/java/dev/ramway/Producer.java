@@ -185,7 +185,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     /** Where no room is: the closed flag every time, system calls for the receiver's life every 100 ms. True: there is room. */
     private boolean glance() {
-        RamwayException end = ended(isMoment());
+        RamwayException end = ended();
         // The second look, after the flag or the free role was seen; and the last one.
         if (ready()) {
             return true;
@@ -262,7 +262,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
      * only move forward, up to what was published, in whole alignment steps.
      */
     @Override
-    final boolean ready() {
+    public final boolean ready() {
         // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
         long now = Words.getLongAcquire(ring + Layout.OFF_HEAD);
         long moved = now - head;
@@ -271,21 +271,6 @@ abstract sealed class Producer extends RingEnd permits Sender {
         }
         head = now;
         return need <= capacity - (tail - now);
-    }
-
-    @Override
-    final RamwayException ended(boolean look) {
-        int epoch = Words.getIntAcquire(peer + Layout.ROLE_EPOCH);
-        if (peerClosed()) {
-            return fail(ErrorKind.CLOSED);
-        }
-        return look ? life(!isFinal && epoch == 0) : null;
-    }
-
-    @Override
-    final boolean peerClosed() {
-        return (Words.getIntAcquire(peer + Layout.ROLE_FLAGS) & Layout.ROLE_CLOSED) != 0
-                && Words.getIntAcquire(peer + Layout.ROLE_EPOCH) != 0;
     }
 
     /** A slot, after a wait of up to so long for room. */

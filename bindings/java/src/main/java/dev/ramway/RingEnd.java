@@ -61,8 +61,9 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
     }
 
     /**
-     * Waits until a living peer is attached that has not closed, for as long as it takes; at once if one is. After a receive or
-     * send that ended with PEER_DEAD or CLOSED on a named ring, this waits for the successor.
+     * Waits until a living peer is attached that has not closed, for as long as it takes; at once if one is. A peer that attaches
+     * during the call counts also if it has gone again: its messages may be there. After a receive or send that ended with
+     * PEER_DEAD or CLOSED on a named ring, this waits for the successor.
      *
      * @return the peer's epoch, an unsigned number
      * @throws InterruptedException if the thread is interrupted while it waits

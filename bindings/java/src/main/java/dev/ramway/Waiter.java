@@ -71,44 +71,72 @@ final class Waiter {
         }
     }
 
+    /** What a wait is for. */
+    interface Goal {
+        /** Whether the wait is over. Corrupt is thrown. */
+        boolean ready();
+
+        /** Asked while {@link #ready} says false: how the stream has ended, or null. */
+        RamwayException ended();
+
+        /** How long until {@link #ended} is to be asked again, in ns; at least 1. */
+        long untilCheck();
+    }
+
     /** Blocks until the half is ready, or throws why there is nothing to wait for any more. */
     void until(long nanos) throws InterruptedException {
         long start = System.nanoTime();
-        // A time that cannot be represented is so far away that it does not matter.
-        long deadline = nanos == RingEnd.FOREVER ? start : start + nanos;
-        boolean limited = nanos != RingEnd.FOREVER;
         waiting = true;
         try {
-            if (!isOver(limited, deadline) && !spin(limited, deadline)) {
-                sleep(limited, deadline, start);
+            if (!isOver(half, start, nanos) && !spin(start, nanos)) {
+                sleep(half, start, nanos);
+                budget = System.nanoTime() - start < SHORT_WAIT ? Math.min(2 * budget, SPIN_MAX) : Math.max(budget / 2, SPIN_MIN);
             }
         } finally {
             waiting = false;
         }
     }
 
+    /** The same for a peer, which a system call looks for: it sleeps at once. */
+    void untilPeer(Goal peer, long nanos) throws InterruptedException {
+        long start = System.nanoTime();
+        waiting = true;
+        try {
+            if (!isOver(peer, start, nanos)) {
+                sleep(peer, start, nanos);
+            }
+        } finally {
+            waiting = false;
+        }
+    }
+
+    /** What is left of a wait, in ns. */
+    private static long left(long start, long nanos) {
+        return nanos == RingEnd.FOREVER ? RingEnd.FOREVER : nanos - (System.nanoTime() - start);
+    }
+
     /**
      * Throws if the wait must not go on. The end of the time comes last: what is there, and how the ring has ended, is found out
      * also by who has no time. True: ready.
      */
-    private boolean isOver(boolean limited, long deadline) throws InterruptedException {
+    private boolean isOver(Goal goal, long start, long nanos) throws InterruptedException {
         if (half.isClosed()) {
             throw half.fail(ErrorKind.DETACHED);
         }
         if (Thread.interrupted()) {
             throw new InterruptedException();
         }
-        if (limited && System.nanoTime() - deadline >= 0) {
-            if (decide()) {
-                return true;
-            }
-            throw half.fail(ErrorKind.TIMED_OUT);
+        if (left(start, nanos) > 0) {
+            return false;
         }
-        return false;
+        if (decide(goal)) {
+            return true;
+        }
+        throw half.fail(ErrorKind.TIMED_OUT);
     }
 
     /** Looks for a bounded time, and forever in mode SPIN. True: ready. */
-    private boolean spin(boolean limited, long deadline) throws InterruptedException {
+    private boolean spin(long start, long nanos) throws InterruptedException {
         if (half.ready()) {
             return true;
         }
@@ -127,7 +155,7 @@ final class Waiter {
             if (gentle) {
                 Thread.yield();
             }
-            if (isOver(limited, deadline)) {
+            if (isOver(half, start, nanos)) {
                 return true;
             }
             if (how == WaitMode.HYBRID) {
@@ -136,7 +164,7 @@ final class Waiter {
                 }
             } else if (spent >= SPIN_ROUND) {
                 spent = 0;
-                if (decide()) {
+                if (decide(half)) {
                     return true;
                 }
                 how = mode;
@@ -163,20 +191,8 @@ final class Waiter {
         return false;
     }
 
-    /** The rest of the wait. */
-    private void sleep(boolean limited, long deadline, long start) throws InterruptedException {
-        asleep(virtual -> {
-            rounds(limited, deadline, virtual);
-            budget = System.nanoTime() - start < SHORT_WAIT ? Math.min(2 * budget, SPIN_MAX) : Math.max(budget / 2, SPIN_MIN);
-        });
-    }
-
-    /** What sleeps by the wait word. */
-    private interface Sleeping {
-        void run(boolean virtual) throws InterruptedException;
-    }
-
-    private void asleep(Sleeping sleeping) throws InterruptedException {
+    /** The one loop that arms, checks again and sleeps. It returns when the goal is ready, and throws like {@link #until}. */
+    private void sleep(Goal goal, long start, long nanos) throws InterruptedException {
         Poller.Entry e = callback;
         if (e != null) {
             // One waiter per word. "There may be a message" is true soon enough.
@@ -188,87 +204,41 @@ final class Waiter {
         if (interrupts != null) {
             interrupts.enter();
         }
+        long word = half.mine + Layout.ROLE_WAIT;
         try {
-            sleeping.run(virtual);
+            while (true) {
+                long longest = arm();
+                if (decide(goal) || isOver(goal, start, nanos)) {
+                    return;
+                }
+                longest = Math.max(1, Math.min(Math.min(longest, goal.untilCheck()), left(start, nanos)));
+                boolean woken = virtual ? Poller.park(word, 1, longest) : Futex.waitShared(word, 1, longest);
+                // What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a membarrier.
+                if (woken && goal.ready()) {
+                    return;
+                }
+            }
         } finally {
             if (interrupts != null) {
                 interrupts.leave();
             }
             bell.sleeper = null;
             // A waker that still sees 1 makes one call too many.
-            Words.setInt(half.mine + Layout.ROLE_WAIT, 0);
+            Words.setInt(word, 0);
         }
-    }
-
-    private void rounds(boolean limited, long deadline, boolean virtual) throws InterruptedException {
-        while (true) {
-            long longest = arm();
-            if (decide() || isOver(limited, deadline)) {
-                return;
-            }
-            longest = Math.min(longest, half.untilMoment());
-            if (limited) {
-                longest = Math.max(1, Math.min(longest, deadline - System.nanoTime()));
-            }
-            // What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a membarrier.
-            if (round(virtual, longest) && half.ready()) {
-                return;
-            }
-        }
-    }
-
-    /** One sleep; true: woken. */
-    private boolean round(boolean virtual, long longest) {
-        long word = half.mine + Layout.ROLE_WAIT;
-        return virtual ? Poller.park(word, 1, longest) : Futex.waitShared(word, 1, longest);
-    }
-
-    /** Sleeps until a living peer is attached: an attach wakes this side whether it waits or not. Its epoch. */
-    int peer(long nanos) throws InterruptedException {
-        long start = System.nanoTime();
-        int[] epoch = new int[1];
-        waiting = true;
-        try {
-            asleep(virtual -> {
-                while (true) {
-                    long longest = arm();
-                    epoch[0] = half.peerOrEnd();
-                    if (epoch[0] != 0) {
-                        return;
-                    }
-                    if (half.isClosed()) {
-                        throw half.fail(ErrorKind.DETACHED);
-                    }
-                    if (Thread.interrupted()) {
-                        throw new InterruptedException();
-                    }
-                    if (nanos != RingEnd.FOREVER) {
-                        long left = nanos - (System.nanoTime() - start);
-                        if (left <= 0) {
-                            throw half.fail(ErrorKind.TIMED_OUT);
-                        }
-                        longest = Math.min(longest, left);
-                    }
-                    round(virtual, longest);
-                }
-            });
-        } finally {
-            waiting = false;
-        }
-        return epoch[0];
     }
 
     /** One look: true for ready, or how it ended. What was committed before the end is delivered before the end is. */
-    private boolean decide() {
-        if (half.ready()) {
+    private static boolean decide(Goal goal) {
+        if (goal.ready()) {
             return true;
         }
-        RamwayException end = half.ended(half.isMoment());
+        RamwayException end = goal.ended();
         if (end == null) {
             return false;
         }
         // The second look: the flag or the free lock was seen after ready had looked.
-        if (half.ready()) {
+        if (goal.ready()) {
             return true;
         }
         throw end;
@@ -299,7 +269,7 @@ final class Waiter {
         boolean over;
         half.lookAgain();
         try {
-            over = decide();
+            over = decide(half);
         } catch (RamwayException end) {
             // The call that follows says it.
             over = true;
