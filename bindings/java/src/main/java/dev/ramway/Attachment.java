@@ -1,17 +1,15 @@
 package dev.ramway;
 
 import dev.ramway.sys.Files;
-import dev.ramway.sys.Mapping;
 import dev.ramway.sys.Stat;
 import dev.ramway.sys.SysException;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
+import java.util.function.Function;
 
-/**
- * All that a Sender or a Receiver stands on: mapped memory whose geometry was checked, and the role, held until release. Its
- * segments are of global scope: they are right until {@link #release} and deadly after it, so a handle lends out others.
- */
+/** All that a Sender or a Receiver stands on: mapped memory whose geometry was checked, and the role, held until release. */
 final class Attachment {
+    private final SegmentMapping mapping;
     /** The header page, readable and writable. */
     final MemorySegment header;
     /** Where the ring's block begins in the header page. */
@@ -28,14 +26,15 @@ final class Attachment {
     /** For messages; empty for a ring without a name. */
     final String name;
 
-    private Attachment(MemorySegment header, int block, MemorySegment data, Geometry g, Role role, Link link, String name) {
-        this.header = header;
+    private Attachment(SegmentMapping mapping, int block, BlockGeometry g, Role role, String name) {
+        this.mapping = mapping;
+        this.header = mapping.header();
         this.block = block;
-        this.data = data;
+        this.data = mapping.data();
         this.capacity = g.capacity();
         this.align = g.align();
         this.role = role;
-        this.link = link;
+        this.link = mapping.link();
         this.name = name;
     }
 
@@ -43,43 +42,35 @@ final class Attachment {
      * Creates or opens a named ring, takes the role and maps the ring. It blocks as the time-out says, and up to a second in
      * races with others.
      */
-    static Attachment named(String name, How how, Options options, Role role) {
+    static Attachment named(String name, OpenMode mode, Options options, Role role) {
         Objects.requireNonNull(name, "name");
-        String tried = how.verb() + " the ring";
-        Errors.checkPlatform();
-        Spec spec;
-        try {
-            options.check(how);
-            long capacity = options.capacity() == 0 ? Layout.DEFAULT_CAPACITY : options.capacity();
+        return SegmentRequest.named(name, mode, Layout.KIND_RING, () -> {
+            options.check(mode);
             // Checked here although an existing ring may need none of it: a mistake shows on the first run.
-            spec = Spec.ring(capacity, options.align(), Memory.granule(options)).named(options.persistent());
-        } catch (RamwayException e) {
-            throw Errors.about(e, tried, name);
+            SegmentSpec spec = SegmentSpec.ring(options, Layout.DEFAULT_CAPACITY).named(options.persistent());
+            return new SegmentRequest(name, mode, Layout.KIND_RING, spec, role.lockByte(), false, options,
+                    found -> refuseOther(found.blocks()[0], options))
+                    .open(s -> memory(name, s.fd(), Layout.BLOCK0, s.header().blocks()[0], s.link(), role, options));
+        });
+    }
+
+    /** Refuses a ring that differs from the options. */
+    private static void refuseOther(BlockGeometry found, Options options) {
+        if (options.capacity() == 0 && options.align() == 0) {
+            return;
         }
-        Geometry wanted = spec.blocks()[0];
-        Segment opened = new Named(name, how, Layout.KIND_RING, spec, role.lockByte(), false, options, found -> {
-            Geometry g = found.blocks()[0];
-            if (options.capacity() != 0 && g.capacity() != wanted.capacity()) {
-                throw differs("capacity", wanted.capacity(), g.capacity());
-            }
-            if (options.align() != 0 && g.align() != wanted.align()) {
-                throw differs("alignment", wanted.align(), g.align());
-            }
-        }).open();
-        Attachment made = null;
-        try {
-            made = map(opened.fd(), Layout.BLOCK0, opened.header().blocks()[0], opened.link(), role, options, name);
-            return made;
-        } catch (RamwayException e) {
-            throw Errors.about(e, tried, name);
-        } finally {
-            if (made == null) {
-                opened.drop();
-            } else {
-                // A mapping keeps the memory.
-                Files.close(opened.fd());
-            }
+        BlockGeometry wanted = SegmentSpec.ring(options, found.capacity()).blocks()[0];
+        if (options.capacity() != 0 && found.capacity() != wanted.capacity()) {
+            throw differs("capacity", wanted.capacity(), found.capacity());
         }
+        if (options.align() != 0 && found.align() != wanted.align()) {
+            throw differs("alignment", wanted.align(), found.align());
+        }
+    }
+
+    private static RamwayException differs(String what, long wanted, long found) {
+        return Errors.fail(ErrorKind.INVALID_ARGUMENT,
+                "it exists, and its %s is %d bytes, not the %d asked for; leave it out to take what is there", what, found, wanted);
     }
 
     /** Takes a role of the ring behind a descriptor, which stays the caller's. */
@@ -87,33 +78,25 @@ final class Attachment {
         String name = "descriptor " + fd;
         try {
             Errors.checkPlatform();
-            options.check(How.OPEN);
-            return taken(fd, options, role, name);
+            options.check(OpenMode.OPEN);
+            BlockGeometry g = checkUnnamed(fd, options);
+            // A description of its own, for the locks: a duplicate would share those of everybody who inherited it.
+            SegmentLink link = SegmentLink.unnamed(reopened(fd));
+            try {
+                link.take(role, options);
+                // And one for the mapping, which would keep the locks alive.
+                int file = reopened(fd);
+                try {
+                    return memory(name, file, Layout.BLOCK0, g, link, role, options);
+                } finally {
+                    Files.close(file);
+                }
+            } catch (Throwable t) {
+                link.close();
+                throw t;
+            }
         } catch (RamwayException e) {
             throw Errors.about(e, "attaching to the ring of", name);
-        }
-    }
-
-    private static Attachment taken(int fd, Options options, Role role, String name) {
-        Geometry g = unnamed(fd, options);
-        // A description of its own, for the locks: a duplicate would share those of everybody who inherited it.
-        int lock = reopened(fd);
-        NamedLink link = NamedLink.unnamed(lock);
-        Attachment made = null;
-        int file = -1;
-        try {
-            link.take(role, options);
-            // And one for the mapping, which would keep the locks alive.
-            file = reopened(fd);
-            made = map(file, Layout.BLOCK0, g, link, role, options, name);
-            return made;
-        } finally {
-            if (file >= 0) {
-                Files.close(file);
-            }
-            if (made == null) {
-                link.close();
-            }
         }
     }
 
@@ -122,7 +105,7 @@ final class Attachment {
     }
 
     /** Checks what a descriptor leads to, as of any segment. */
-    private static Geometry unnamed(int fd, Options options) {
+    private static BlockGeometry checkUnnamed(int fd, Options options) {
         try {
             Stat stat = Files.stat(fd);
             if (!stat.isRegular()) {
@@ -132,74 +115,40 @@ final class Attachment {
                 throw Errors.of(ErrorKind.INVALID_ARGUMENT, "this descriptor leads to a file that has a name: open the ring by its name");
             }
         } catch (SysException e) {
-            throw Errors.os(e, "looking at the descriptor");
+            throw Errors.os(e, "checking the descriptor");
         }
         SegmentFile.checkFileSystem(fd, false);
-        SegmentFile.Page page = SegmentFile.readPage(fd);
-        Header header = Header.check(page.bytes(), page.fileSize());
-        if (header.kind() != Layout.KIND_RING) {
-            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "this is a %s, not a ring", Layout.kindName(header.kind()));
-        }
-        Geometry g = header.blocks()[0];
-        if (options.capacity() != 0 || options.align() != 0) {
-            Geometry wanted = Spec.ring(options.capacity() == 0 ? g.capacity() : options.capacity(), options.align(),
-                    Memory.granule(options)).blocks()[0];
-            if (g.capacity() != wanted.capacity()) {
-                throw differs("capacity", wanted.capacity(), g.capacity());
-            }
-            if (options.align() != 0 && g.align() != wanted.align()) {
-                throw differs("alignment", wanted.align(), g.align());
-            }
-        }
-        return g;
-    }
-
-    private static RamwayException differs(String what, long wanted, long found) {
-        return Errors.fail(ErrorKind.INVALID_ARGUMENT,
-                "it exists, and its %s is %d bytes, not the %d asked for; leave it out to take what is there", what, found, wanted);
+        SegmentHeader header = SegmentFile.readPage(fd).header();
+        header.expect(Layout.KIND_RING);
+        refuseOther(header.blocks()[0], options);
+        return header.blocks()[0];
     }
 
     /**
-     * Maps a ring of a segment in memory without a name, which was checked. The file stays the caller's, and on an error the
-     * link too; else release closes it.
+     * Maps a ring of a segment that was checked. The file stays the caller's, and on an error the link too; else release closes it.
      *
      * @param name for messages
      * @param block {@link Layout#BLOCK0} or {@link Layout#BLOCK1}
-     * @param g what {@link Header#check} said of it
+     * @param g what {@link SegmentHeader#check} said of it
      */
-    static Attachment memory(String name, int fd, int block, Geometry g, Link link, Role role, Options options) {
-        return map(fd, block, g, link, role, options, name);
+    static Attachment memory(String name, int fd, int block, BlockGeometry g, Link link, Role role, Options options) {
+        // A consumer cannot write the data.
+        SegmentMapping mapping = SegmentMapping.map(fd, g, true, true, role == Role.PRODUCER, link, options);
+        return new Attachment(mapping, block, g, role, name);
     }
 
-    private static Attachment map(int fd, int block, Geometry g, Link link, Role role, Options options, String name) {
-        // The header page is mapped apart from the data, which a consumer cannot write: both guard against our own mistakes.
-        MemorySegment header = Memory.mapHeader(fd, true);
-        MemorySegment data = null;
-        boolean done = false;
+    /** A handle that stands on this. Without one, all is released. */
+    <E> E attach(Function<Attachment, E> make) {
         try {
-            data = Mapping.mirror(fd, g.dataOffset(), g.capacity(), role == Role.PRODUCER);
-            Memory.place(data, 2, options, "placing the ring's data");
-            done = true;
-        } catch (SysException e) {
-            throw Errors.os(e, "mapping the ring's data twice");
-        } finally {
-            if (!done) {
-                unmap(header, data);
-            }
+            return make.apply(this);
+        } catch (Throwable t) {
+            release();
+            throw t;
         }
-        return new Attachment(header, block, data, g, role, link, name);
     }
 
-    private static void unmap(MemorySegment header, MemorySegment data) {
-        if (data != null) {
-            Mapping.unmap(data);
-        }
-        Mapping.unmap(header);
-    }
-
-    /** Unmaps the memory and lets the role go, in this order. To be called once, when nobody uses the memory any more. */
+    /** {@link SegmentMapping#release}. */
     void release() {
-        unmap(header, data);
-        link.close();
+        mapping.release();
     }
 }

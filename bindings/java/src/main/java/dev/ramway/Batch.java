@@ -4,12 +4,14 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 
-/** Several messages that are released together. After close every method, and every message, throws {@link IllegalStateException}. */
-public final class Batch extends Lent implements AutoCloseable, Iterable<Message> {
+/**
+ * Several messages that are released together. After close every method, and every message, throws {@link IllegalStateException}.
+ */
+public final class Batch extends HeldFrames implements AutoCloseable, Iterable<Message> {
     private final Receiver rx;
     private final int size;
 
-    Batch(Receiver rx, Gate.Holder holder, int size) {
+    Batch(Receiver rx, CallGuard.Holder holder, int size) {
         super(holder);
         this.rx = rx;
         this.size = size;

@@ -48,12 +48,12 @@ public final class Bus implements AutoCloseable {
      *     handshake, or what the listener gave as its reason (NO_SPACE for example)
      */
     public static Bus connect(String name, ConnectOptions options) throws InterruptedException {
-        return new Connector(name, options).connect();
+        return new BusConnector(name, options).connect();
     }
 
     /**
      * Listens, takes one peer, and removes the name again. At most one connector is ever told that it is welcome, so none
-     * believes that it is connected and is not.
+     * believes falsely that it is connected.
      *
      * @param name a name in RAMWAY_DIR, or a path with a '/'
      * @param options as for a {@link Listener}

@@ -7,7 +7,7 @@ import dev.ramway.sys.SysException;
 
 /**
  * What the two halves of one side share: the socket, whose closing is the peer's notice, and the memory, which stays open
- * so that /proc/PID/fd shows the bus to those who may look into this process.
+ * so that /proc/PID/fd shows the bus to users who may inspect this process.
  *
  * <p>Every use of a descriptor is under the lock: once closed, its number may be another file's. None of them waits.
  */
@@ -20,7 +20,7 @@ final class BusEnd {
     /** The halves, and the handshake while it lasts; the last one closes everything. */
     private int users = 1;
 
-    /** Takes over a connected socket, on failure too. Whoever calls it is its first user. */
+    /** Takes over a connected socket, on failure too. The caller is its first user. */
     BusEnd(int socket) {
         try {
             peer = Sockets.peer(socket);
@@ -31,12 +31,12 @@ final class BusEnd {
         this.socket = socket;
     }
 
-    /** The socket for whoever is a user and waits for it: nobody closes it before that user's {@link #release}. */
+    /** The socket, for a user that waits for it: it stays open until that user's {@link #release}. */
     int socket() {
         return socket;
     }
 
-    /** Takes over the memory, whatever becomes of it. During the handshake only. */
+    /** Takes over the memory, on failure too. During the handshake only. */
     synchronized void keepMemory(int fd) {
         memory = fd;
     }
@@ -45,12 +45,12 @@ final class BusEnd {
         return memory;
     }
 
-    /** Sends a message of the handshake: {@link Handshake#send}. */
-    void send(Handshake.Type type, ErrorKind status, long size, int descriptor) {
-        Handshake.send(socket, type, status, size, descriptor);
+    /** Sends a message of the handshake: {@link BusHandshake#send}. */
+    void send(BusHandshake.Type type, ErrorKind status, long size, int descriptor) {
+        BusHandshake.send(socket, type, status, size, descriptor);
     }
 
-    /** Whether the peer let go of its end or died, or this end is closed. One system call. */
+    /** Whether the peer closed its end or died, or this end is closed. One system call. */
     synchronized boolean hungUp() {
         return socket < 0 || Poll.hungUp(socket);
     }

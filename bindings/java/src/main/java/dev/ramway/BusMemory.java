@@ -5,7 +5,6 @@ import dev.ramway.sys.Memfd;
 import dev.ramway.sys.Space;
 import dev.ramway.sys.SysException;
 import java.lang.foreign.MemorySegment;
-import java.util.function.Supplier;
 
 /** The memory of a bus: made by the listener, distrusted by the connector. */
 final class BusMemory {
@@ -31,7 +30,7 @@ final class BusMemory {
      *
      * @param name goes into the memfd's, so that `ramway ls` finds the bus
      */
-    static Halves create(String name, Spec spec, BusEnd end, Options options) {
+    static Halves create(String name, SegmentSpec spec, BusEnd end, Options options) {
         int fd = Errors.checked(Memfd.create("ramway-bus:" + name), "memory for a bus");
         end.keepMemory(fd);
         try {
@@ -41,8 +40,8 @@ final class BusMemory {
         }
         Errors.checked(Memfd.seal(fd), "fixing the size of a bus's memory");
         // Nobody else knows this memory yet.
-        MemorySegment page = Memory.mapHeader(fd, true);
-        byte[] header = Header.format(spec);
+        MemorySegment page = SegmentMemory.mapHeader(fd, true);
+        byte[] header = SegmentHeader.format(spec);
         MemorySegment.copy(MemorySegment.ofArray(header), 0, page, 0, header.length);
         Mapping.unmap(page);
         return attach(name, end, spec.blocks(), options, true);
@@ -50,7 +49,7 @@ final class BusMemory {
 
     /**
      * Checks memory that a listener sent, said to have {@code size} bytes, and attaches the connector to it. Nothing of it
-     * is believed before it is checked; whatever the listener writes into it later is the rings' to check. The end keeps
+     * is used before it is checked; whatever the listener writes into it later is the rings' to check. The end keeps
      * the memory, whatever comes of it.
      */
     static Halves open(String name, int memory, long size, BusEnd end, Options options) {
@@ -58,23 +57,23 @@ final class BusMemory {
         return attach(name, end, check(memory, size).blocks(), options, false);
     }
 
-    private static Header check(int memory, long size) {
+    private static SegmentHeader check(int memory, long size) {
         long real;
         try {
             real = Memfd.sealedSize(memory);
         } catch (Memfd.NotSealed e) {
             throw Errors.of(ErrorKind.CORRUPT, e.getMessage());
         } catch (SysException e) {
-            throw Errors.os(e, "looking at the memory sent");
+            throw Errors.os(e, "checking the memory sent");
         }
         if (real < Layout.HEADER_SIZE || real != size) {
             String announced = Long.toUnsignedString(size);
             throw Errors.fail(ErrorKind.CORRUPT, "the memory received has %d bytes, WELCOME announced %s", real, announced);
         }
-        MemorySegment page = Memory.mapHeader(memory, false);
-        byte[] copy = Memory.snapshot(page);
+        MemorySegment page = SegmentMemory.mapHeader(memory, false);
+        byte[] copy = SegmentMemory.snapshot(page);
         Mapping.unmap(page);
-        Header header = Header.check(copy, real);
+        SegmentHeader header = SegmentHeader.check(copy, real);
         if (header.kind() != Layout.KIND_BUS) {
             throw Errors.fail(ErrorKind.CORRUPT, "the memory sent holds a %s, expected a bus",
                     Layout.kindName(header.kind()));
@@ -89,19 +88,17 @@ final class BusMemory {
      * Attaches one side to its roles: the listener sends into block 0, the connector into block 1. After an error nothing is
      * attached.
      */
-    private static Halves attach(String name, BusEnd end, Geometry[] blocks, Options options, boolean listener) {
+    private static Halves attach(String name, BusEnd end, BlockGeometry[] blocks, Options options, boolean listener) {
         int out = listener ? 0 : 1;
         int in = 1 - out;
         Sender sender = null;
         try {
             if (blocks[out].capacity() != 0) {
-                Attachment attachment = attachment(name, end, out, blocks[out], Role.PRODUCER, options);
-                sender = kept(attachment, () -> Sender.attach(attachment, options));
+                sender = Sender.attach(attachment(name, end, out, blocks[out], Role.PRODUCER, options), options);
             }
             Receiver receiver = null;
             if (blocks[in].capacity() != 0) {
-                Attachment attachment = attachment(name, end, in, blocks[in], Role.CONSUMER, options);
-                receiver = kept(attachment, () -> Receiver.attach(attachment, options));
+                receiver = Receiver.attach(attachment(name, end, in, blocks[in], Role.CONSUMER, options), options);
             }
             Halves halves = new Halves(sender, receiver);
             if (sender != null && receiver != null) {
@@ -115,21 +112,12 @@ final class BusMemory {
         }
     }
 
-    private static Attachment attachment(String name, BusEnd end, int block, Geometry geometry, Role role, Options options) {
+    private static Attachment attachment(String name, BusEnd end, int block, BlockGeometry geometry, Role role, Options options) {
         Link link = end.link();
         try {
             return Attachment.memory(name, end.memory(), Layout.block(block), geometry, link, role, options);
         } catch (Throwable t) {
             link.close();
-            throw t;
-        }
-    }
-
-    private static <T> T kept(Attachment attachment, Supplier<T> half) {
-        try {
-            return half.get();
-        } catch (Throwable t) {
-            attachment.release();
             throw t;
         }
     }

@@ -40,26 +40,26 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         announce();
     }
 
-    /** The next message, after a wait of up to so long. */
+    /** The next message, after a wait of up to {@code nanos}. */
     final Message take(long nanos) throws InterruptedException {
         Holder h = enter();
-        if (head == tail && !look()) {
+        if (head == tail && !poll()) {
             arrive(h, nanos);
         }
-        return lend(h);
+        return handOut(h);
     }
 
     /** The next message, or null. */
     final Message takeNow() {
         Holder h = enter();
-        if (head == tail && !look() && !glance(h)) {
+        if (head == tail && !poll() && !arrivedNow(h)) {
             return null;
         }
-        return lend(h);
+        return handOut(h);
     }
 
     /** Takes the frame at head out of the ring. The one place where messages are made, so that C2 can do without them. */
-    private Message lend(Holder h) {
+    private Message handOut(Holder h) {
         long at = head & mask;
         // A frame's first 16 bytes are within the published bytes, which are a positive multiple of align.
         long word = Words.getLong(data + at);
@@ -83,17 +83,17 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         return (Layout.FRAME_HEADER + length + alignMask) & ~alignMask;
     }
 
-    /** One look at the shared tail. False: nothing came, or what came is wrong, which the general wait finds out. */
-    private boolean look() {
+    /** One check of the shared tail. False: nothing came, or what came is wrong, which the general wait finds out. */
+    private boolean poll() {
         long now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
-        return now != tail && believe(now);
+        return now != tail && takeTail(now);
     }
 
     /**
-     * Waits for a message. The first looks cost less than the general wait: an answer that comes within a microsecond is found
+     * Waits for a message. The first polls cost less than the general wait: an answer that comes within a microsecond is found
      * here. It leaves if it throws.
      *
-     * <p>The looks are written out so that this has more than 325 bytecodes: what is longer than that (FreqInlineSize) HotSpot's
+     * <p>The polls are written out so that this has more than 325 bytecodes: what is longer than that (FreqInlineSize) HotSpot's
      * C2 compiles by itself and never into a caller, however often it is called. With it, a receive would be a "big method",
      * which is not compiled into the user's loop, and the message would have to be made.
      */
@@ -101,11 +101,11 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         long seen = tail;
         long word = ring + Layout.OFF_TAIL;
         long now = seen;
-        if (waiter.near > 0) {
-            // To look again at once takes the line away from a peer that is about to write it.
+        if (waiter.firstPolls > 0) {
+            // To poll again at once takes the line away from a peer that is about to write it.
             Thread.onSpinWait();
             Thread.onSpinWait();
-            for (int looks = waiter.near; looks > 0; looks -= 10) {
+            for (int polls = waiter.firstPolls; polls > 0; polls -= 10) {
                 Thread.onSpinWait();
                 now = Words.getLongAcquire(word);
                 if (now != seen) {
@@ -158,17 +158,15 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
                 }
             }
         }
-        if (now != seen && believe(now)) {
+        if (now != seen && takeTail(now)) {
             return;
         }
         boolean there = false;
         try {
             if (!ready()) {
-                waiter.until(nanos);
+                await(nanos);
             }
             there = true;
-        } catch (ClosedException | PeerDeadException end) {
-            throw ending(end);
         } finally {
             if (!there) {
                 leave(h);
@@ -180,7 +178,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
      * Checks a shared tail that moved, once, and takes it: it may only move forward, up to released + capacity, in whole
      * alignment steps.
      */
-    private boolean believe(long now) {
+    private boolean takeTail(long now) {
         long moved = now - tail;
         if (Long.compareUnsigned(moved, capacity - (tail - released)) > 0 || (moved & alignMask) != 0) {
             return false;
@@ -190,7 +188,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     }
 
     @Override
-    public final boolean ready() {
+    final boolean ready() {
         if (head != tail) {
             return true;
         }
@@ -198,7 +196,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         if (now == tail) {
             return false;
         }
-        if (!believe(now)) {
+        if (!takeTail(now)) {
             throw corrupt();
         }
         return true;
@@ -214,23 +212,11 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         return tail;
     }
 
-    /**
-     * For a receive that does not wait, where nothing is there: the closed flag every time, system calls for the sender's life
-     * every 100 ms. It leaves unless a message is there after all.
-     */
-    private boolean glance(Holder h) {
+    /** For a receive that does not wait, where the first check found nothing. It leaves unless a message is there after all. */
+    private boolean arrivedNow(Holder h) {
         boolean there = false;
         try {
-            if (ready()) {
-                there = true;
-                return true;
-            }
-            RamwayException end = ended();
-            // The second look, after the flag or the free role was seen; and the last one.
-            there = ready();
-            if (!there && end != null) {
-                throw ending(end);
-            }
+            there = isReadyNow();
             return there;
         } finally {
             if (!there) {
@@ -239,33 +225,26 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         }
     }
 
-    /** Records an end that is about to be thrown. */
-    private RamwayException ending(RamwayException end) {
-        // A dead peer is still dead at the next call, and a vanished name still gone.
-        lookAgain();
-        if (end.kind() == ErrorKind.CLOSED) {
-            int epoch = peerState.closedEpoch();
-            if (epoch != 0) {
-                // Whoever sees this close as delivered sees head where it was when it was.
-                Words.setInt(mine + Layout.ROLE_CLOSE_SEEN, epoch);
-            }
+    @Override
+    final RamwayException ending(RamwayException end) {
+        int epoch = end.kind() == ErrorKind.CLOSED ? peerState.closedEpoch() : 0;
+        if (epoch != 0) {
+            // A receiver that sees this close as delivered sees head where it was when it was delivered.
+            Words.setInt(mine + Layout.ROLE_CLOSE_SEEN, epoch);
         }
-        if (isFinal) {
-            die(end.kind());
-        }
-        return end;
+        return super.ending(end);
     }
 
-    /** Up to max messages, those that are there, after a wait of up to so long for the first. */
+    /** Up to max messages, those that are there, after a wait for the first of up to {@code nanos}. */
     final Batch takeMany(int max, long nanos) throws InterruptedException {
         if (max < 1) {
             throw noBatch(max);
         }
         Holder h = enter();
-        if (head == tail && !look()) {
+        if (head == tail && !poll()) {
             arrive(h, nanos);
         }
-        return lendMany(h, max);
+        return handOutMany(h, max);
     }
 
     /** Up to max messages, those that are there, or null. */
@@ -274,17 +253,17 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
             throw noBatch(max);
         }
         Holder h = enter();
-        if (head == tail && !look() && !glance(h)) {
+        if (head == tail && !poll() && !arrivedNow(h)) {
             return null;
         }
-        return lendMany(h, max);
+        return handOutMany(h, max);
     }
 
     private RamwayException noBatch(int max) {
         return fail(ErrorKind.INVALID_ARGUMENT, "a batch of at most %d messages: ask for at least 1", max);
     }
 
-    private Batch lendMany(Holder h, int max) {
+    private Batch handOutMany(Holder h, int max) {
         int count = gather(max);
         if (count == 0) {
             throw corruptFrame(h);
@@ -303,7 +282,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
                 if (now == tail) {
                     break;
                 }
-                if (!believe(now)) {
+                if (!takeTail(now)) {
                     // The next call says so.
                     die(ErrorKind.CORRUPT);
                     break;
@@ -386,30 +365,30 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         // Release: our reads of the frames go before the position that lets the sender overwrite them.
         publish(ring + Layout.OFF_HEAD, end);
         // By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
-        if (tail - end <= threeQuarters && peerStirs()) {
-            stirred();
+        if (tail - end <= threeQuarters && peerSleepsOrChanged()) {
+            wakeOrUpdate();
         }
     }
 
     /**
-     * Receives into an array, after a wait of up to so long, and gives the frame's first word. The record is made by the caller:
-     * this is large enough to be compiled by itself, and what it returned would have to be allocated.
+     * Receives into an array, after a wait of up to {@code nanos}, and gives the frame's first word. The record is made by the
+     * caller: this is large enough to be compiled by itself, and what it returned would have to be allocated.
      */
     final long into(byte[] target, long nanos) throws InterruptedException {
         // First: what throws in here has to leave.
         int room = target.length;
         Holder h = enter();
-        if (head == tail && !look()) {
+        if (head == tail && !poll()) {
             arrive(h, nanos);
         }
         return copy(h, target, MemorySegment.NULL, room);
     }
 
-    /** Receives into memory, after a wait of up to so long. */
+    /** Receives into memory, after a wait of up to {@code nanos}. */
     final long into(MemorySegment target, long nanos) throws InterruptedException {
         long room = target.byteSize();
         Holder h = enter();
-        if (head == tail && !look()) {
+        if (head == tail && !poll()) {
             arrive(h, nanos);
         }
         return copy(h, null, target, room);
@@ -419,7 +398,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     final long intoNow(byte[] array, MemorySegment memory) {
         long room = array != null ? array.length : memory.byteSize();
         Holder h = enter();
-        if (head == tail && !look() && !glance(h)) {
+        if (head == tail && !poll() && !arrivedNow(h)) {
             return NOTHING;
         }
         return copy(h, array, memory, room);
@@ -431,7 +410,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     }
 
     /**
-     * Copies each byte of the next frame once and looks at none of them in the ring: a peer that rewrites what it sent cannot
+     * Copies each byte of the next frame once and decides by none of them in the ring: a peer that rewrites what it sent cannot
      * disturb it. It gives the frame's first word, leaves its tag in copiedTag, and leaves.
      */
     private long copy(Holder h, byte[] array, MemorySegment memory, long room) {
@@ -470,14 +449,17 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         }
     }
 
-    /** A sender that would wait for room waits for nothing; what is out stays unreleased, and the role taken, until its end. */
+    /**
+     * A sender that waits for room learns at once that none comes; held frames stay unreleased, and the role taken, until they are
+     * given back.
+     */
     @Override
     final void closing() {
         announceClose();
     }
 
     @Override
-    final void lastWords() {
+    final void beforeClose() {
         announceClose();
     }
 }

@@ -81,7 +81,7 @@ public enum ElementType {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    /** The type with this code and so many bits, or null. */
+    /** The type with this code and this many bits, or null. */
     static ElementType of(int code, int bits) {
         for (ElementType type : ALL) {
             if (type.code == code && type.bits == bits) {

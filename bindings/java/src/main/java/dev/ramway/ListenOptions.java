@@ -152,7 +152,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
     }
 
     /** What every bus holds. */
-    Spec spec() {
+    SegmentSpec spec() {
         if (!handshakeTimeout.isPositive()) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a handshakeTimeout of %s: expected one above 0", handshakeTimeout);
         }
@@ -162,7 +162,7 @@ public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set
         if ((mode & ~0777) != 0) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a mode of 0%o: expected permission bits, 0 to 0777", mode);
         }
-        return Spec.bus(toPeer, fromPeer, align);
+        return SegmentSpec.bus(toPeer, fromPeer, align);
     }
 
     int socketMode() {

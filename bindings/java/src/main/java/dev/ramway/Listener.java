@@ -7,7 +7,6 @@ import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Accepts connectors, each with a {@link Bus} of its own memory. Safe for any number of threads.
@@ -18,17 +17,18 @@ import java.util.concurrent.locks.ReentrantLock;
  * until then connectors wait. It listens until {@link #close}, or until it is forgotten and collected.
  */
 public final class Listener implements AutoCloseable {
-    private final AcceptQueue queue;
-    private final Rest rest;
+    private final BusAcceptQueue queue;
+    private final Resources resources;
     private final Cleaner.Cleanable cleanable;
-    private final ReentrantLock closing = new ReentrantLock();
+    private final Mutex closing = new Mutex();
 
     /** What a listener holds, without the listener: its thread knows only parts of it. */
-    private record Rest(Place place, NamedLink link, int socket, int alarm, AcceptQueue queue, Serve serve) implements Runnable {
+    private record Resources(BusPlace place, SegmentLink link, int socket, int alarm, BusAcceptQueue queue, BusServer server)
+            implements Runnable {
         @Override
         public void run() {
             queue.end(Errors.of(ErrorKind.DETACHED, "the listener is closed"));
-            serve.awaitEnd();
+            server.awaitEnd();
             Undo undo = new Undo();
             undo.add(place::close);
             undo.add(link::close);
@@ -40,12 +40,12 @@ public final class Listener implements AutoCloseable {
     }
 
     private Listener(String name, ListenOptions options, boolean onlyOne) {
-        Spec spec = options.spec();
+        SegmentSpec spec = options.spec();
         Undo undo = new Undo();
         try {
-            Place place = Place.resolve(name, true);
+            BusPlace place = BusPlace.resolve(name, true);
             undo.add(place::close);
-            NamedLink link = ListenerLock.take(place.segment, Duration.ZERO);
+            SegmentLink link = BusListenerLock.take(place.segment, Duration.ZERO);
             undo.add(link::close);
             // The lock says that the place is ours.
             place.clear();
@@ -53,11 +53,11 @@ public final class Listener implements AutoCloseable {
             undo.add(() -> leave(place, socket));
             int alarm = Errors.checked(Poll.alarm(), "making an eventfd");
             undo.add(() -> Files.close(alarm));
-            queue = new AcceptQueue(alarm);
-            Serve serve = new Serve(name, spec, options, onlyOne, socket, alarm, queue, place);
-            Thread.ofPlatform().daemon().name("ramway-listener " + name).start(serve);
-            rest = new Rest(place, link, socket, alarm, queue, serve);
-            cleanable = Forgotten.watch(this, rest);
+            queue = new BusAcceptQueue(alarm);
+            BusServer server = new BusServer(name, spec, options, onlyOne, socket, alarm, queue, place);
+            Thread.ofPlatform().daemon().name("ramway-listener " + name).start(server);
+            resources = new Resources(place, link, socket, alarm, queue, server);
+            cleanable = HandleCleaner.watch(this, resources);
         } catch (Throwable t) {
             undo.all();
             throw t;
@@ -99,7 +99,7 @@ public final class Listener implements AutoCloseable {
         Objects.requireNonNull(options, "options");
         try {
             Errors.checkPlatform();
-            return Forgotten.freeingSpace(() -> new Listener(name, options, onlyOne));
+            return HandleCleaner.freeingSpace(() -> new Listener(name, options, onlyOne));
         } catch (RamwayException e) {
             throw Errors.about(e, "listening at", name);
         }
@@ -115,13 +115,13 @@ public final class Listener implements AutoCloseable {
      *     wrong is no error here: see {@link #refused}
      */
     public Bus accept() throws InterruptedException {
-        return bus(take(-1));
+        return acceptWithin(RingEnd.FOREVER);
     }
 
     /**
      * The next connection. Waits for it, but not forever.
      *
-     * @param timeout the longest wait; zero looks once
+     * @param timeout the longest wait; zero checks once
      * @return the bus
      * @throws InterruptedException if the thread is interrupted while it waits; it ends at once
      * @throws TimedOutException if nobody came
@@ -133,11 +133,17 @@ public final class Listener implements AutoCloseable {
 
     /** In nanoseconds, or {@link RingEnd#FOREVER}. */
     Bus acceptWithin(long nanos) throws InterruptedException {
-        AcceptQueue.Result result = take(nanos == RingEnd.FOREVER ? -1 : nanos);
-        if (result == null) {
-            throw about(Errors.of(ErrorKind.TIMED_OUT, "no connector came before the deadline"));
+        try {
+            BusAcceptQueue.Result result = queue.take(nanos);
+            if (result == null) {
+                throw Errors.of(ErrorKind.TIMED_OUT, "no connector came before the deadline");
+            }
+            return bus(result);
+        } catch (RamwayException e) {
+            throw about(e);
+        } finally {
+            Reference.reachabilityFence(this);
         }
-        return bus(result);
     }
 
     /**
@@ -151,7 +157,8 @@ public final class Listener implements AutoCloseable {
      */
     public Bus tryAccept() {
         try {
-            return bus(queue.tryTake());
+            BusAcceptQueue.Result result = queue.tryTake();
+            return result == null ? null : bus(result);
         } catch (RamwayException e) {
             throw about(e);
         } finally {
@@ -159,22 +166,9 @@ public final class Listener implements AutoCloseable {
         }
     }
 
-    private AcceptQueue.Result take(long nanos) throws InterruptedException {
-        try {
-            return queue.take(nanos);
-        } catch (RamwayException e) {
-            throw about(e);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Bus bus(AcceptQueue.Result result) {
-        if (result == null) {
-            return null;
-        }
+    private static Bus bus(BusAcceptQueue.Result result) {
         if (result.failure() != null) {
-            throw about(result.failure());
+            throw result.failure();
         }
         return result.bus();
     }
@@ -185,17 +179,17 @@ public final class Listener implements AutoCloseable {
 
     /** {@return the socket's path, which connectors can be given in place of the name} */
     public String path() {
-        return rest.place().socketPath();
+        return resources.place().socketPath();
     }
 
     /** {@return how many connectors have been refused or have given up so far, for logs} */
     public long refused() {
-        return queue.refused();
+        return queue.refusals().count();
     }
 
     /** {@return why the last one of {@link #refused} was, for logs; empty if there was none} */
     public Optional<RamwayException> lastRefusal() {
-        return Optional.ofNullable(queue.lastRefusal());
+        return Optional.ofNullable(queue.refusals().last());
     }
 
     /**
@@ -206,15 +200,12 @@ public final class Listener implements AutoCloseable {
      */
     @Override
     public void close() {
-        closing.lock();
-        try {
+        try (var _ = closing.hold()) {
             cleanable.clean();
-        } finally {
-            closing.unlock();
         }
     }
 
-    private static void leave(Place place, int socket) {
+    private static void leave(BusPlace place, int socket) {
         try {
             place.leave();
         } finally {

@@ -16,13 +16,13 @@ import java.util.function.Function;
  * A received message: a view of the shared memory until it is closed. After that every method, and every access through what
  * {@link #data} and {@link #buffer} gave, throws {@link IllegalStateException}; none ever shows another message's bytes.
  *
- * <p>Getters, copies, {@link #read} and close work from whichever thread has the message, one at a time. A peer that is not
+ * <p>Getters, copies, {@link #read} and close work from any thread that has the message, one at a time. A peer that is not
  * trusted may change the bytes while they are read: then copy first, with {@link Receiver#recvInto(byte[])}.
  *
  * <p>Where the code that uses a message is compiled together with the receive (a loop, not too large), neither the message nor
  * its arena are ever made, and nothing is allocated; elsewhere a message takes 56 bytes, and {@link #data} 120.
  */
-public final class Message extends Lent implements AutoCloseable {
+public final class Message extends HeldFrames implements AutoCloseable {
     private final Receiver rx;
     /** What it goes back with, or null. */
     private final Batch batch;
@@ -32,7 +32,7 @@ public final class Message extends Lent implements AutoCloseable {
     private final int typeId;
     private final long tag;
 
-    Message(Receiver rx, Gate.Holder holder, Batch batch, long at, int length, int typeId, long tag) {
+    Message(Receiver rx, CallGuard.Holder holder, Batch batch, long at, int length, int typeId, long tag) {
         super(holder);
         this.rx = rx;
         this.batch = batch;
@@ -65,7 +65,9 @@ public final class Message extends Lent implements AutoCloseable {
         return at + offset;
     }
 
-    /** {@return what the sender said the payload is, an unsigned number below {@link Ring#RESERVED_TYPE_IDS} for an application's} */
+    /**
+     * {@return what the sender said the payload is, an unsigned number below {@link Ring#RESERVED_TYPE_IDS} for an application's}
+     */
     public int typeId() {
         check();
         return typeId;
@@ -107,16 +109,16 @@ public final class Message extends Lent implements AutoCloseable {
      */
     public <R> R read(Function<? super MemorySegment, ? extends R> reader) {
         check();
-        Lent lent = batch == null ? this : batch;
-        boolean first = lent.arena == null;
-        MemorySegment payload = lent.view(rx, at, length);
+        HeldFrames frames = batch == null ? this : batch;
+        boolean first = frames.arena == null;
+        MemorySegment payload = frames.view(rx, at, length);
         if (!first) {
             return reader.apply(payload);
         }
         try {
             return reader.apply(payload);
         } finally {
-            lent.endViews();
+            frames.endViews();
         }
     }
 

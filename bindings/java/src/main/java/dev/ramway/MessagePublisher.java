@@ -3,9 +3,7 @@ package dev.ramway;
 import java.util.Objects;
 import java.util.concurrent.Flow;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.locks.LockSupport;
-import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.locks.Condition;
 
 /** A receiver for one subscriber at a time, who gets copies. */
 final class MessagePublisher implements Flow.Publisher<MessageCopy> {
@@ -38,14 +36,16 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
     /** One thread calls the subscriber, so that its calls come one after another. */
     private final class Subscription implements Flow.Subscription, Runnable {
         private final Flow.Subscriber<? super MessageCopy> subscriber;
-        private final AtomicLong demand = new AtomicLong();
         private final Thread thread = Thread.ofVirtual().name("ramway-publisher").unstarted(this);
+        private final Mutex lock = new Mutex();
+        private final Condition changed = lock.newCondition();
+        /** How many messages were asked for and not received yet. With the lock. */
+        private long demand;
+        /** The thread is in a receive: an interrupt is for that wait, and never for the subscriber's own code. With the lock. */
+        private boolean receiving;
         private volatile boolean cancelled;
         /** A request that cannot be; the subscriber is told by the one thread that calls it. */
         private volatile IllegalArgumentException wrong;
-        /** Of receiving: an interrupt is for that wait, and never for the subscriber's own code. */
-        private final ReentrantLock turn = new ReentrantLock();
-        private boolean receiving;
         /** For the one thread: this subscription is the publisher's. */
         private boolean current = true;
 
@@ -59,33 +59,31 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
 
         @Override
         public void request(long n) {
-            if (n <= 0) {
-                wrong = new IllegalArgumentException("a request of " + n + " messages: ask for at least 1");
-                disturb();
-                return;
+            try (var _ = lock.hold()) {
+                if (n > 0) {
+                    // Saturates: that many is without a bound.
+                    demand = demand + n < 0 ? Long.MAX_VALUE : demand + n;
+                    changed.signal();
+                } else {
+                    wrong = new IllegalArgumentException("a request of " + n + " messages: ask for at least 1");
+                    endWait();
+                }
             }
-            // Saturates: that many is without a bound.
-            demand.accumulateAndGet(n, (have, more) -> have + more < 0 ? Long.MAX_VALUE : have + more);
-            LockSupport.unpark(thread);
         }
 
         @Override
         public void cancel() {
-            cancelled = true;
-            disturb();
+            try (var _ = lock.hold()) {
+                cancelled = true;
+                endWait();
+            }
         }
 
-        /** Ends the thread's wait for a message or for demand. */
-        private void disturb() {
-            turn.lock();
-            try {
-                if (receiving) {
-                    thread.interrupt();
-                } else {
-                    LockSupport.unpark(thread);
-                }
-            } finally {
-                turn.unlock();
+        /** Ends the thread's wait for a message or for demand. With the lock. */
+        private void endWait() {
+            changed.signal();
+            if (receiving) {
+                thread.interrupt();
             }
         }
 
@@ -105,11 +103,12 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
         public void run() {
             try {
                 subscriber.onSubscribe(this);
-                pass();
-            } catch (InterruptedException e) {
-                if (!cancelled) {
-                    fail(wrong != null ? wrong : e);
+                while (isWanted()) {
+                    subscriber.onNext(receive());
                 }
+                fail(wrong);
+            } catch (InterruptedException e) {
+                fail(wrong != null ? wrong : e);
             } catch (ClosedException end) {
                 if (!cancelled) {
                     makeRoom();
@@ -130,48 +129,31 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
             }
         }
 
-        private void pass() throws InterruptedException {
-            while (!cancelled) {
-                if (wrong != null || Thread.interrupted()) {
-                    throw new InterruptedException();
+        /** Waits until a message is asked for, and begins to receive it. False: it is over. */
+        private boolean isWanted() throws InterruptedException {
+            try (var _ = lock.holdInterruptibly()) {
+                while (demand == 0 && !isOver()) {
+                    changed.await();
                 }
-                long wanted = demand.get();
-                if (wanted == 0) {
-                    LockSupport.park(this);
-                    continue;
+                if (!isOver()) {
+                    demand -= demand == Long.MAX_VALUE ? 0 : 1;
+                    receiving = true;
                 }
-                MessageCopy copy = receive();
-                if (copy == null) {
-                    continue;
-                }
-                if (wanted != Long.MAX_VALUE) {
-                    demand.decrementAndGet();
-                }
-                subscriber.onNext(copy);
+                return receiving;
             }
         }
 
-        /** Null: it is over. */
         private MessageCopy receive() throws InterruptedException {
-            turn.lock();
-            try {
-                if (isOver()) {
-                    return null;
-                }
-                receiving = true;
-            } finally {
-                turn.unlock();
-            }
             try (Message message = rx.recv()) {
                 return message.copy();
             } finally {
-                turn.lock();
-                receiving = false;
-                if (isOver()) {
-                    // It came too late for the wait.
-                    Thread.interrupted();
+                try (var _ = lock.hold()) {
+                    receiving = false;
+                    if (isOver()) {
+                        // It came too late for the wait.
+                        Thread.interrupted();
+                    }
                 }
-                turn.unlock();
             }
         }
     }

@@ -178,16 +178,16 @@ public record Options(long capacity, int align, boolean discard, boolean persist
     }
 
     /** Refuses what would be ignored by an opening of this kind. */
-    void check(How how) {
-        if (how != How.CREATE && discard) {
+    void check(OpenMode mode) {
+        if (mode != OpenMode.CREATE && discard) {
             throw Errors.of(ErrorKind.INVALID_ARGUMENT, "discard applies to create only; open and openOrCreate throw nothing away");
         }
-        if (how == How.OPEN && (persistent || mode != DEFAULT.mode)) {
+        if (mode == OpenMode.OPEN && (persistent || this.mode != DEFAULT.mode)) {
             throw Errors.of(ErrorKind.INVALID_ARGUMENT, (persistent ? "persistent" : "mode")
                     + " applies where a segment is made; open takes what is there");
         }
         if (numaNode != -1) {
-            Memory.checkNode(numaNode);
+            SegmentMemory.checkNode(numaNode);
         }
     }
 }

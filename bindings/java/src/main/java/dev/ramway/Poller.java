@@ -7,19 +7,19 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
-import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Sleeps on many handles' wait words in one daemon thread, for virtual threads, which must not block their carrier in a
  * system call, and for callbacks. A thread takes 127 words, so there is one for each 127; where {@code futex_waitv} is refused,
  * one for each.
  *
- * <p>An entry's word is looked at only with the lock and while the entry is in, and it is taken out before the word is
- * unmapped. A call that has begun may outlive the mapping: the kernel then says EFAULT, or sleeps on by what it has looked up.
+ * <p>An entry's word is peersChecked at only with the lock and while the entry is in, and it is taken out before the word is
+ * unmapped. A call that has begun may outlive the mapping: the kernel then says EFAULT, or sleeps on by what it has peersChecked
+ * up.
  */
 final class Poller implements Runnable {
     /** Of all pollers and entries. Taken with a handle's lock held, never the other way round. */
-    private static final ReentrantLock LOCK = new ReentrantLock();
+    private static final Mutex LOCK = new Mutex();
     private static final List<Poller> ALL = new ArrayList<>();
     /** One word is the poller's own. */
     private static final int WORDS = FutexWaitv.MAX - 1;
@@ -28,11 +28,11 @@ final class Poller implements Runnable {
     private final List<Entry> entries = new ArrayList<>();
     private final ArrayDeque<Entry> due = new ArrayDeque<>();
     private final FutexWaitv sleep = MANY ? new FutexWaitv() : null;
-    /** Changes when there is something new. Lives as long as the process, as the thread does. */
-    private final long turnWord = Arena.global().allocate(8, 8).address();
-    private int turn;
+    /** The address of a word that changes with the lists. It lives as long as the process, as the thread does. */
+    private final long changeWord = Arena.global().allocate(8, 8).address();
+    private int changes;
     private boolean sleeping;
-    private long looked = System.nanoTime();
+    private long peersChecked = System.nanoTime();
 
     private enum State {
         PENDING,
@@ -45,10 +45,10 @@ final class Poller implements Runnable {
         private final long word;
         /** What the word holds while there is nothing new. */
         private final int armed;
-        private final Half half;
+        private final RingEnd end;
         private final Thread thread;
         private final Runnable callback;
-        /** Shorter than a round where a wake-up can be missed. */
+        /** Shorter than a poll interval where a wake-up can be missed. */
         private final long longest;
         private final long since = System.nanoTime();
         private State state = State.PENDING;
@@ -57,74 +57,62 @@ final class Poller implements Runnable {
         private Entry(long word, int armed) {
             this.word = word;
             this.armed = armed;
-            half = null;
+            end = null;
             thread = Thread.currentThread();
             callback = null;
-            longest = Waiter.ROUND;
+            longest = Waiter.POLL_INTERVAL;
         }
 
-        Entry(Half half, Runnable callback, long longest) {
-            this.word = half.mine + Layout.ROLE_WAIT;
+        Entry(RingEnd end, Runnable callback, long longest) {
+            this.word = end.mine + Layout.ROLE_WAIT;
             this.armed = 1;
-            this.half = half;
+            this.end = end;
             this.thread = null;
             this.callback = callback;
             this.longest = longest;
         }
 
         boolean isPending() {
-            LOCK.lock();
-            try {
+            try (var _ = LOCK.hold()) {
                 return state != State.DONE;
-            } finally {
-                LOCK.unlock();
             }
         }
 
         /** Makes it due, whatever the word holds. */
         void fire() {
-            LOCK.lock();
-            try {
+            try (var _ = LOCK.hold()) {
                 if (state == State.PENDING) {
                     poller.makeDue(this);
                     poller.poke();
                 }
-            } finally {
-                LOCK.unlock();
             }
         }
 
         @Override
         public void close() {
-            LOCK.lock();
-            try {
+            try (var _ = LOCK.hold()) {
                 if (state == State.PENDING) {
                     poller.entries.remove(this);
                     takeBack();
                     poller.poke();
                 }
                 state = State.DONE;
-            } finally {
-                LOCK.unlock();
             }
         }
 
         /** A callback's waiter leaves: nobody waits by the word any more. While the entry is in, and so the word mapped. */
         private void takeBack() {
-            if (half != null) {
+            if (end != null) {
                 Words.setInt(word, 0);
             }
         }
 
         private void run() {
-            LOCK.lock();
-            try {
+            try (var _ = LOCK.hold()) {
                 if (state != State.DUE) {
                     return;
                 }
                 state = State.DONE;
-            } finally {
-                LOCK.unlock();
             }
             try {
                 callback.run();
@@ -145,27 +133,23 @@ final class Poller implements Runnable {
 
         /** Whether the peer is gone or the handle closed, so that the callback is to come. */
         private boolean isOver() {
-            half.lock.lock();
-            try {
-                if (half.isClosed()) {
+            try (var _ = end.lock.hold()) {
+                if (end.isClosed()) {
                     return true;
                 }
-                boolean ended = half.ended(true) != null;
+                boolean ended = end.ended(true) != null;
                 if (ended) {
                     // The call that follows says it.
-                    half.lookAgain();
+                    end.checkPeerAgain();
                 }
                 return ended;
-            } finally {
-                half.lock.unlock();
             }
         }
     }
 
     /** Has an entry wait, or be called right away. */
     static void add(Entry e, boolean over) {
-        LOCK.lock();
-        try {
+        try (var _ = LOCK.hold()) {
             Poller p = null;
             for (Poller each : ALL) {
                 if (each.entries.size() < (MANY ? WORDS : 1)) {
@@ -187,8 +171,6 @@ final class Poller implements Runnable {
                 p.entries.add(e);
             }
             p.poke();
-        } finally {
-            LOCK.unlock();
         }
     }
 
@@ -221,12 +203,12 @@ final class Poller implements Runnable {
         }
     }
 
-    /** Has the thread look at its lists again. */
+    /** Has the thread check its lists again. */
     private void poke() {
         if (sleeping) {
             sleeping = false;
-            Words.setInt(turnWord, ++turn);
-            Futex.wakeAll(turnWord);
+            Words.setInt(changeWord, ++changes);
+            Futex.wakeAll(changeWord);
             if (!MANY && !entries.isEmpty()) {
                 Futex.wakeAll(entries.get(0).word);
             }
@@ -238,22 +220,21 @@ final class Poller implements Runnable {
         while (true) {
             List<Entry> called = new ArrayList<>();
             int count = 0;
-            long longest = Waiter.ROUND;
-            long only = turnWord;
+            long longest = Waiter.POLL_INTERVAL;
+            long only = changeWord;
             int expected;
-            LOCK.lock();
-            try {
+            try (var _ = LOCK.hold()) {
                 while (!due.isEmpty()) {
                     called.add(due.poll());
                 }
                 sleeping = called.isEmpty();
-                expected = turn;
+                expected = changes;
                 if (sleeping) {
                     if (entries.isEmpty()) {
                         longest = 3_600_000_000_000L;
                     }
                     if (MANY) {
-                        sleep.set(count++, turnWord, turn);
+                        sleep.set(count++, changeWord, changes);
                     }
                     for (Entry e : entries) {
                         longest = Math.min(longest, e.longest);
@@ -265,8 +246,6 @@ final class Poller implements Runnable {
                         }
                     }
                 }
-            } finally {
-                LOCK.unlock();
             }
             for (Entry e : called) {
                 e.run();
@@ -277,7 +256,7 @@ final class Poller implements Runnable {
             if (MANY) {
                 sleep.await(count, longest);
             } else {
-                // A word that was taken out is woken too late, by its unmapping or by the next round.
+                // A word that was taken out is woken too late, by its unmapping or by the next poll interval.
                 Futex.waitShared(only, expected, Math.min(longest, UNWATCHED));
             }
             for (Entry e : collect()) {
@@ -291,31 +270,28 @@ final class Poller implements Runnable {
     /** Without futex_waitv a sleep on an entry's word does not see a change of the lists; it is short instead. */
     private static final long UNWATCHED = 10_000_000;
 
-    /** Makes due what was woken, and says, each round, for whom to ask whether the peer lives. */
+    /** Makes due what was woken. Once in a poll interval it returns the entries whose peers are to be checked. */
     private List<Entry> collect() {
-        LOCK.lock();
-        try {
+        try (var _ = LOCK.hold()) {
             sleeping = false;
             long now = System.nanoTime();
             for (int i = entries.size(); --i >= 0;) {
                 Entry e = entries.get(i);
-                if (Words.getIntAcquire(e.word) != e.armed || e.longest < Waiter.ROUND && now - e.since >= e.longest) {
+                if (Words.getIntAcquire(e.word) != e.armed || e.longest < Waiter.POLL_INTERVAL && now - e.since >= e.longest) {
                     makeDue(e);
                 }
             }
-            if (now - looked < Waiter.ROUND) {
+            if (now - peersChecked < Waiter.POLL_INTERVAL) {
                 return List.of();
             }
-            looked = now;
+            peersChecked = now;
             List<Entry> asked = new ArrayList<>();
             for (Entry e : entries) {
-                if (e.half != null) {
+                if (e.end != null) {
                     asked.add(e);
                 }
             }
             return asked;
-        } finally {
-            LOCK.unlock();
         }
     }
 }

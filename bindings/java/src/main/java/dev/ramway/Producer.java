@@ -37,7 +37,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
             throw fail(ErrorKind.CORRUPT);
         }
         longest = maxMessageLength();
-        // Overwrite the record that is not the last frame's, and forget one that a kill left ahead of tail: the next frame may
+        // Overwrite the record that is not the last frame's, and clear one that a kill left ahead of tail: the next frame may
         // end right there.
         for (int i = 0; i < 2; i++) {
             long at = ring + Layout.OFF_LAST_TAGS + i * Layout.LAST_TAG_SIZE;
@@ -50,7 +50,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         announce();
     }
 
-    /** Sends an array, after a wait of up to so long for room. */
+    /** Sends an array, after a wait for room of up to {@code nanos}. */
     final void put(int typeId, long tag, byte[] data, long nanos) throws InterruptedException {
         int length = data.length;
         Holder h = enter();
@@ -79,7 +79,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         leave(h);
     }
 
-    /** Sends memory, after a wait of up to so long for room. */
+    /** Sends memory, after a wait for room of up to {@code nanos}. */
     final void put(int typeId, long tag, MemorySegment data, long nanos) throws InterruptedException {
         long length = data.byteSize();
         Holder h = enter();
@@ -141,7 +141,16 @@ abstract sealed class Producer extends RingEnd permits Sender {
     private boolean makeRoom(Holder h, int typeId, long length, long nanos) throws InterruptedException {
         boolean room = false;
         try {
-            room = findRoom(typeId, length, nanos);
+            checkMessage(typeId, length);
+            need = frameSize(length);
+            room = ready();
+            if (!room) {
+                flushNow();
+                if (nanos != NOW) {
+                    await(nanos);
+                }
+                room = nanos != NOW || isReadyNow();
+            }
             return room;
         } finally {
             if (!room) {
@@ -150,7 +159,8 @@ abstract sealed class Producer extends RingEnd permits Sender {
         }
     }
 
-    private boolean findRoom(int typeId, long length, long nanos) throws InterruptedException {
+    /** Refuses a message that can never be sent. */
+    private void checkMessage(int typeId, long length) {
         if (!isUsers(typeId)) {
             throw reserved(typeId);
         }
@@ -167,42 +177,6 @@ abstract sealed class Producer extends RingEnd permits Sender {
             throw fail(ErrorKind.TOO_LARGE, "a message of %d bytes can never fit: this ring of %d bytes takes at most %d; create "
                     + "it with a larger capacity or cut the message", length, capacity, longest);
         }
-        need = frameSize(length);
-        if (ready()) {
-            return true;
-        }
-        flushNow();
-        if (nanos == NOW) {
-            return glance();
-        }
-        try {
-            waiter.until(nanos);
-        } catch (ClosedException | PeerDeadException end) {
-            throw ending(end);
-        }
-        return true;
-    }
-
-    /** Where no room is: the closed flag every time, system calls for the receiver's life every 100 ms. True: there is room. */
-    private boolean glance() {
-        RamwayException end = ended();
-        // The second look, after the flag or the free role was seen; and the last one.
-        if (ready()) {
-            return true;
-        }
-        if (end != null) {
-            throw ending(end);
-        }
-        return false;
-    }
-
-    private RamwayException ending(RamwayException end) {
-        // A dead peer is still dead at the next call, and a vanished name still gone.
-        lookAgain();
-        if (isFinal) {
-            die(end.kind());
-        }
-        return end;
     }
 
     private RamwayException reserved(int typeId) {
@@ -218,7 +192,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
     /** Makes what was written a message, not yet visible to the receiver. */
     private void commit(long length, int typeId, long tag) {
         long at = data + (tail & mask);
-        // Plain stores: nobody reads them before tail is published.
+        // Non-atomic stores: nobody reads them before tail is published.
         Words.setLong(at, length | (long) typeId << 32);
         Words.setLong(at + Layout.FRAME_TAG, tag);
         if (this.tag != tag) {
@@ -242,8 +216,8 @@ abstract sealed class Producer extends RingEnd permits Sender {
         }
         published = end;
         publish(ring + Layout.OFF_TAIL, end);
-        if (peerStirs()) {
-            stirred();
+        if (peerSleepsOrChanged()) {
+            wakeOrUpdate();
         }
     }
 
@@ -258,11 +232,11 @@ abstract sealed class Producer extends RingEnd permits Sender {
     }
 
     /**
-     * Whether need bytes are free, after a look at the shared position. It is checked here, once, before it is believed: it may
+     * Whether need bytes are free, after a load of the shared position. It is checked here, once, before it is used: it may
      * only move forward, up to what was published, in whole alignment steps.
      */
     @Override
-    public final boolean ready() {
+    final boolean ready() {
         // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
         long now = Words.getLongAcquire(ring + Layout.OFF_HEAD);
         long moved = now - head;
@@ -273,13 +247,13 @@ abstract sealed class Producer extends RingEnd permits Sender {
         return need <= capacity - (tail - now);
     }
 
-    /** A slot, after a wait of up to so long for room. */
+    /** A slot, after a wait for room of up to {@code nanos}. */
     final Slot openSlot(int length, long nanos) throws InterruptedException {
         Holder h = enter();
         if (length < 0 || !fits(0, length)) {
             makeRoom(h, 0, length, nanos);
         }
-        return lend(h, length);
+        return handOut(h, length);
     }
 
     /** A slot, or null if the ring is full. */
@@ -288,10 +262,10 @@ abstract sealed class Producer extends RingEnd permits Sender {
         if ((length < 0 || !fits(0, length)) && !makeRoomNow(h, 0, length)) {
             return null;
         }
-        return lend(h, length);
+        return handOut(h, length);
     }
 
-    private Slot lend(Holder h, int length) {
+    private Slot handOut(Holder h, int length) {
         slotAt = tail;
         return new Slot((Sender) this, h, (tail & mask) + Layout.FRAME_HEADER, length);
     }
@@ -344,7 +318,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     /** How many were sent: fewer where one could not be, unless it is the first. */
     final int putAll(int typeId, long tag, List<byte[]> messages, long nanos) throws InterruptedException {
-        // A copy: the list's own code must not run inside the gate, where it could send.
+        // A copy: the list's own code must not run inside the call guard, where it could send.
         byte[][] all = messages.toArray(new byte[0][]);
         for (int i = 0; i < all.length; i++) {
             Objects.requireNonNull(all[i], "an element of messages");
@@ -357,7 +331,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
             for (byte[] message : all) {
                 int length = message.length;
                 if (!fits(typeId, length)) {
-                    // What is before it is sent, whatever becomes of this one.
+                    // What comes before it is sent in any case.
                     flushNow();
                     // Where it throws, it has left.
                     entered = false;
@@ -390,7 +364,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
     }
 
     final void gather(int typeId, long tag, MemorySegment... parts) throws InterruptedException {
-        // A copy: what is measured here and what is written below must be the same, whoever has the array.
+        // A copy: what is measured here and what is written below must be the same, also where another thread has the array.
         MemorySegment[] pieces = parts.clone();
         long length = 0;
         for (MemorySegment piece : pieces) {
@@ -423,9 +397,8 @@ abstract sealed class Producer extends RingEnd permits Sender {
     }
 
     final OptionalLong tagAtTail() {
-        lock.lock();
-        try {
-            long end = isFinished() ? Layout.firstPosition(align()) : Words.getLongAcquire(ring + Layout.OFF_TAIL);
+        return ask(() -> {
+            long end = Words.getLongAcquire(ring + Layout.OFF_TAIL);
             if (end == Layout.firstPosition(align())) {
                 return OptionalLong.empty();
             }
@@ -436,9 +409,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
                 }
             }
             return OptionalLong.of(0);
-        } finally {
-            lock.unlock();
-        }
+        }, OptionalLong.empty());
     }
 
     final Registration whenRoom(int length, Runnable callback) {
@@ -461,7 +432,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
     }
 
     @Override
-    final void lastWords() {
+    final void beforeClose() {
         if (dead == null) {
             flushNow();
         }

@@ -32,7 +32,7 @@ import java.util.stream.StreamSupport;
  * }
  *
  * <p>A receive throws {@link RamwayException} of these kinds, after the last message: CLOSED if the sender closed, PEER_DEAD if
- * it died (within 200 ms after the kernel let go of its files). On a named ring both end when a successor attaches, so calling
+ * it died (within 200 ms after the kernel has closed its files). On a named ring both end when a successor attaches, so calling
  * again is meaningful; a sender that never attached is waited for. TIMED_OUT; BUSY; CORRUPT; DETACHED after close.
  */
 public final class Receiver extends Consumer {
@@ -43,29 +43,13 @@ public final class Receiver extends Consumer {
         super(a, options);
     }
 
-    /** Takes the consumer's role of an attachment (ABI.md, section 6). After an exception it is still the caller's. */
-    static Receiver attach(Attachment a, Options options) {
-        return new Receiver(a, options);
+    /** Takes the consumer's role of an attachment (ABI.md, section 6), which is released if that fails. */
+    static Receiver attach(Attachment attachment, Options options) {
+        return attachment.attach(a -> new Receiver(a, options));
     }
 
-    private static Receiver named(String name, How how, Options options) {
-        return Forgotten.freeingSpace(() -> attach(name, how, options));
-    }
-
-    private static Receiver attach(String name, How how, Options options) {
-        return made(Attachment.named(name, how, options, Role.CONSUMER), options);
-    }
-
-    private static Receiver made(Attachment a, Options options) {
-        Receiver made = null;
-        try {
-            made = new Receiver(a, options);
-            return made;
-        } finally {
-            if (made == null) {
-                a.release();
-            }
-        }
+    private static Receiver open(String name, OpenMode mode, Options options) {
+        return HandleCleaner.freeingSpace(() -> attach(Attachment.named(name, mode, options, Role.CONSUMER), options));
     }
 
     /**
@@ -86,7 +70,7 @@ public final class Receiver extends Consumer {
      * @return the receiving end
      */
     public static Receiver create(String name, Options options) {
-        return named(name, How.CREATE, options);
+        return open(name, OpenMode.CREATE, options);
     }
 
     /**
@@ -109,12 +93,12 @@ public final class Receiver extends Consumer {
      * @return the receiving end
      */
     public static Receiver open(String name, Options options) {
-        return named(name, How.OPEN, options);
+        return open(name, OpenMode.OPEN, options);
     }
 
     /**
-     * The receiver of the ring behind a descriptor that this process made by {@link Ring#unnamed(Options)} or has inherited; it stays the
-     * caller's, and is needed no more after this.
+     * The receiver of the ring behind a descriptor that this process made by {@link Ring#unnamed(Options)} or has inherited; it
+     * stays the caller's, and is needed no more after this.
      *
      * @param fd the descriptor
      * @return the end
@@ -132,7 +116,7 @@ public final class Receiver extends Consumer {
      * @throws RamwayException INVALID_ARGUMENT if it leads to something else; BUSY if the role is taken; ABI_MISMATCH, CORRUPT
      */
     public static Receiver fromFd(int fd, Options options) {
-        return Forgotten.freeingSpace(() -> made(Attachment.descriptor(fd, options, Role.CONSUMER), options));
+        return HandleCleaner.freeingSpace(() -> attach(Attachment.descriptor(fd, options, Role.CONSUMER), options));
     }
 
     /**
@@ -153,7 +137,7 @@ public final class Receiver extends Consumer {
      * @return the receiving end
      */
     public static Receiver openOrCreate(String name, Options options) {
-        return named(name, How.OPEN_OR_CREATE, options);
+        return open(name, OpenMode.OPEN_OR_CREATE, options);
     }
 
     /**
@@ -303,26 +287,26 @@ public final class Receiver extends Consumer {
     }
 
     /**
-     * The messages until the sender closes, each good until the next one is asked for, in whichever way. An interrupt ends it
+     * The messages until the sender closes, each good until the next one is asked for, in any way. An interrupt ends it
      * with the kind INTERRUPTED and leaves the thread's flag set.
      *
      * @return a sequential stream; one that is not read to its end gives its last message back when it is closed, or when the
      *     receiver is used again
      */
     public Stream<Message> stream() {
-        Loop loop = new Loop(this);
+        MessageIterator loop = new MessageIterator(this);
         return StreamSupport.stream(
                 Spliterators.spliteratorUnknownSize(loop, Spliterator.ORDERED | Spliterator.NONNULL), false).onClose(loop::drop);
     }
 
     /**
-     * The messages until the sender closes, each good until the next one is asked for, in whichever way. An interrupt ends it
+     * The messages until the sender closes, each good until the next one is asked for, in any way. An interrupt ends it
      * with the kind INTERRUPTED and leaves the thread's flag set.
      *
      * @return for one loop; 56 bytes are allocated for each message
      */
     public Iterable<Message> messages() {
-        return () -> new Loop(this);
+        return () -> new MessageIterator(this);
     }
 
     /**

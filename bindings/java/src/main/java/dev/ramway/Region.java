@@ -10,8 +10,8 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
-import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * A stretch of named memory that any number of processes have mapped, with a count of notifications to wait for.
@@ -36,41 +36,45 @@ public final class Region implements AutoCloseable {
     static final int WAITING = 1;
 
     private static final int NOTIFICATION = 2;
-    // How long close is patient with a buffer of the region that is being read or written by the system.
+    /** How long close waits for a buffer of the region that is being read or written by the system, in ns. */
     private static final long BORROWED_NANOS = 1_000_000_000L;
     private static final long PAUSE_NANOS = 100_000;
 
     static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
 
     private final String name;
-    private final RegionMapping mapping;
+    private final SegmentMapping mapping;
+    private final long length;
+    private final boolean readOnly;
     private final WaitMode mode;
     /**
-     * What users hold is of this arena, which unmaps nothing: once it is closed every access of theirs throws, and then
-     * nobody but a wait can be using the memory.
+     * The segments that users hold are of this arena, which unmaps nothing: once it is closed every access of theirs throws, and
+     * then nobody but a wait can be using the memory.
      */
-    private final Arena gate = Arena.ofShared();
+    private final Arena users = Arena.ofShared();
     /** What goes when this handle is unreachable. */
     private final Cleaner.Cleanable rest;
     private final MemorySegment data;
     private final MemorySegment header;
 
-    private final ReentrantLock lock = new ReentrantLock();
-    /** How many waits use the memory, through segments that the gate does not guard. */
+    private final Mutex lock = new Mutex();
+    /** How many waits use the memory, through segments that are not of that arena. */
     private volatile int waits;
     private volatile boolean closed;
     /** The name was removed. */
     private volatile boolean gone;
-    /** When a wait last asked whether the name is still there. The clock is the handle's, so that short waits ask too. */
-    private volatile long looked = System.nanoTime();
+    /** When a wait last checked whether the name is still there. The clock is the handle's, so that short waits check too. */
+    private volatile long nameChecked = System.nanoTime();
 
-    private Region(String name, RegionMapping mapping, WaitMode mode) {
+    private Region(String name, SegmentMapping mapping, long length, boolean readOnly, WaitMode mode) {
         this.name = name;
         this.mapping = mapping;
+        this.length = length;
+        this.readOnly = readOnly;
         this.mode = mode;
-        data = mapping.data().asSlice(0, mapping.length()).reinterpret(mapping.length(), gate, this::keep);
-        header = mapping.header().reinterpret(mapping.header().byteSize(), gate, null);
-        rest = Forgotten.watch(this, mapping::release);
+        data = mapping.data().asSlice(0, length).reinterpret(length, users, this::keep);
+        header = mapping.header().reinterpret(mapping.header().byteSize(), users, null);
+        rest = HandleCleaner.watch(this, mapping::release);
     }
 
     /**
@@ -86,7 +90,7 @@ public final class Region implements AutoCloseable {
     }
 
     /**
-     * Creates a region of zeros. It lives until its last handle is closed, in whichever process.
+     * Creates a region of zeros. It lives until its last handle is closed, in any process.
      *
      * @param name a name in RAMWAY_DIR, or a path with a '/'
      * @param length in bytes, at least 1
@@ -97,7 +101,7 @@ public final class Region implements AutoCloseable {
      *     a file system without shared mappings or a setting that an option needs, PERMISSION_DENIED, INTERRUPTED, OS
      */
     public static Region create(String name, long length, Options options) {
-        return open(name, How.CREATE, length, options, false);
+        return open(name, OpenMode.CREATE, length, options, false);
     }
 
     /**
@@ -121,7 +125,7 @@ public final class Region implements AutoCloseable {
      *     it is something else, ABI_MISMATCH or CORRUPT if it is no region of this version; it is left as it is
      */
     public static Region open(String name, Options options) {
-        return open(name, How.OPEN, 0, options, false);
+        return open(name, OpenMode.OPEN, 0, options, false);
     }
 
     /**
@@ -147,7 +151,7 @@ public final class Region implements AutoCloseable {
      *     it is there with another length
      */
     public static Region openOrCreate(String name, long length, Options options) {
-        return open(name, How.OPEN_OR_CREATE, length, options, false);
+        return open(name, OpenMode.OPEN_OR_CREATE, length, options, false);
     }
 
     /**
@@ -162,7 +166,7 @@ public final class Region implements AutoCloseable {
     }
 
     /**
-     * Opens a region that is there, without the permission to write. Such a handle cannot signal, and waits by looking every
+     * Opens a region that is there, without the permission to write. Such a handle cannot signal, and waits by polling every
      * millisecond.
      *
      * @param name a name in RAMWAY_DIR, or a path with a '/'
@@ -171,12 +175,34 @@ public final class Region implements AutoCloseable {
      * @throws RamwayException as {@link #open(String, Options)}
      */
     public static Region openReadOnly(String name, Options options) {
-        return open(name, How.OPEN, 0, options, true);
+        return open(name, OpenMode.OPEN, 0, options, true);
     }
 
-    private static Region open(String name, How how, long length, Options options, boolean readOnly) {
-        return Forgotten.freeingSpace(
-                () -> new Region(name, RegionMapping.open(name, how, length, options, readOnly), options.waitMode()));
+    private static Region open(String name, OpenMode mode, long length, Options options, boolean readOnly) {
+        Objects.requireNonNull(name, "name");
+        return HandleCleaner.freeingSpace(() -> SegmentRequest.named(name, mode, Layout.KIND_REGION, () -> {
+            options.check(mode);
+            if (options.capacity() != 0 || options.align() != 0) {
+                throw Errors.of(ErrorKind.INVALID_ARGUMENT, (options.capacity() != 0 ? "capacity" : "align")
+                        + " is for rings; a region has a length");
+            }
+            SegmentSpec spec = mode == OpenMode.OPEN ? null
+                    : SegmentSpec.region(length, SegmentMemory.granule(options)).named(options.persistent());
+            return new SegmentRequest(name, mode, Layout.KIND_REGION, spec, SegmentLink.NO_ROLE, readOnly, options,
+                    found -> refuseOther(found.blocks()[0].length(), length)).open(s -> map(name, s, readOnly, options));
+        }));
+    }
+
+    private static void refuseOther(long there, long wanted) {
+        if (wanted != 0 && there != wanted) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "it exists with a length of %d bytes, not the %d asked for", there, wanted);
+        }
+    }
+
+    private static Region map(String name, Segment segment, boolean readOnly, Options options) {
+        BlockGeometry g = segment.header().blocks()[0];
+        SegmentMapping mapping = SegmentMapping.map(segment.fd(), g, false, !readOnly, !readOnly, segment.link(), options);
+        return new Region(name, mapping, g.length(), readOnly, options.waitMode());
     }
 
     /**
@@ -211,12 +237,12 @@ public final class Region implements AutoCloseable {
 
     /** {@return the number of bytes, as it was asked for when the region was created; also after close} */
     public long length() {
-        return mapping.length();
+        return length;
     }
 
     /** {@return whether this handle cannot write} */
     public boolean isReadOnly() {
-        return mapping.readOnly();
+        return readOnly;
     }
 
     /** {@return whether this handle is closed} */
@@ -231,14 +257,14 @@ public final class Region implements AutoCloseable {
      * @throws RamwayException PERMISSION_DENIED on a read-only handle, DETACHED if the region is closed
      */
     public void signal() {
-        if (mapping.readOnly()) {
+        if (readOnly) {
             throw Errors.about(Errors.of(ErrorKind.PERMISSION_DENIED, "it was opened read-only"), "signalling the region", name);
         }
         try {
-            // Release: whoever acquires the count sees what was written before.
+            // Release: a thread that acquires the count sees what was written before.
             int before = (int) WORD.getAndAddRelease(header, word(), NOTIFICATION);
             if ((before & WAITING) != 0) {
-                disturb(header);
+                wakeAll(header);
             }
         } catch (IllegalStateException e) {
             throw detached();
@@ -248,7 +274,7 @@ public final class Region implements AutoCloseable {
     }
 
     /**
-     * {@return how many notifications there were, modulo 2^31, and a sight of all that was written before them}
+     * {@return how many notifications there were, modulo 2^31. What was written before them is visible}
      *
      * @throws RamwayException DETACHED if the region is closed
      */
@@ -264,7 +290,7 @@ public final class Region implements AutoCloseable {
     /**
      * Waits until the count differs, for as long as it takes. Any number of notifications count as one.
      *
-     * @param seen what {@link #notifications} or the last await said before the data was looked at
+     * @param seen what {@link #notifications} or the last await said before the data was nameChecked at
      * @return the count
      * @throws InterruptedException if the thread is interrupted while it waits
      * @throws RamwayException CLOSED if the region's name was removed meanwhile (nobody can join any more), DETACHED if the
@@ -277,8 +303,8 @@ public final class Region implements AutoCloseable {
     /**
      * Waits until the count differs.
      *
-     * @param seen what {@link #notifications} or the last await said before the data was looked at
-     * @param timeout the longest wait; zero looks once
+     * @param seen what {@link #notifications} or the last await said before the data was nameChecked at
+     * @param timeout the longest wait; zero checks once
      * @return the count
      * @throws InterruptedException if the thread is interrupted while it waits
      * @throws TimedOutException if the time-out passed
@@ -294,19 +320,16 @@ public final class Region implements AutoCloseable {
         if (count != seen) {
             return count;
         }
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             checkOpen();
             waits++;
-        } finally {
-            lock.unlock();
         }
         try {
             return new RegionWait(this, seen, start, nanos).await();
         } finally {
-            lock.lock();
-            waits--;
-            lock.unlock();
+            try (var _ = lock.hold()) {
+                waits--;
+            }
             Reference.reachabilityFence(this);
         }
     }
@@ -320,37 +343,34 @@ public final class Region implements AutoCloseable {
      */
     @Override
     public void close() {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             if (closed) {
                 return;
             }
-            shutGate();
+            closeUsers();
             closed = true;
-        } finally {
-            lock.unlock();
         }
         // Once in any case: a signal may have been shut out between its count and its wake-up.
-        disturb(mapping.header());
+        wakeAll(mapping.header());
         // No wait begins any more; one that is just going to sleep is disturbed again.
         while (waits != 0) {
             LockSupport.parkNanos(PAUSE_NANOS);
-            disturb(mapping.header());
+            wakeAll(mapping.header());
         }
         rest.clean();
     }
 
-    /** The gate's last act, of no effect: what an arena has to run keeps this reachable for as long as its memory is in use. */
+    /** The arena's last act, of no effect: what an arena has to run keeps this reachable for as long as its memory is in use. */
     private void keep(MemorySegment memory) {
         Reference.reachabilityFence(this);
     }
 
-    /** After it no access through segments that users know is under way, and none can begin. */
-    private void shutGate() {
+    /** Closes the users' arena: after it no access through segments that users know is under way, and none can begin. */
+    private void closeUsers() {
         long start = System.nanoTime();
         while (true) {
             try {
-                gate.close();
+                users.close();
                 return;
             } catch (IllegalStateException e) {
                 if (System.nanoTime() - start > BORROWED_NANOS) {
@@ -363,12 +383,12 @@ public final class Region implements AutoCloseable {
     }
 
     /**
-     * Wakes everybody who sleeps on the word, without a notification: they look and sleep again. For waits of this handle
-     * that have another reason to end, and after a notification. The bit goes first: whoever sets it again from now on sleeps
-     * on a value that has the notification in it, or looks for the other reason.
+     * Wakes everybody who sleeps on the word, without a notification: they check and sleep again. For waits of this handle
+     * that have another reason to end, and after a notification. The bit goes first: a waiter that sets it again from now on sleeps
+     * on a value that has the notification in it, or checks for the other reason.
      */
-    private void disturb(MemorySegment through) {
-        if (!mapping.readOnly()) {
+    private void wakeAll(MemorySegment through) {
+        if (!readOnly) {
             WORD.getAndBitwiseAnd(through, word(), ~WAITING);
             Futex.wakeAll(wordAddress());
         }
@@ -376,11 +396,11 @@ public final class Region implements AutoCloseable {
 
     /**
      * A waiting thread was interrupted. The virtual machine may call this long after the wait, from the interrupting thread:
-     * hence through the gate.
+     * hence through a segment of the users' arena.
      */
     void interrupt() {
         try {
-            disturb(header);
+            wakeAll(header);
         } catch (IllegalStateException e) {
             // Closed: that has woken everybody.
             return;
@@ -404,13 +424,13 @@ public final class Region implements AutoCloseable {
         return mode;
     }
 
-    /** Whether it is time to ask for the name again; then that time begins anew. */
-    boolean isMoment() {
+    /** Whether it is time to check the name again; a caller that gets true checks. */
+    boolean isTimeToCheckName() {
         long now = System.nanoTime();
-        if (!gone && now - looked < RegionWait.ROUND_NANOS) {
+        if (!gone && now - nameChecked < RegionWait.POLL_INTERVAL) {
             return false;
         }
-        looked = now;
+        nameChecked = now;
         return true;
     }
 

@@ -6,11 +6,11 @@ import java.util.concurrent.locks.LockSupport;
 
 /** One wait for a region's count to differ. Its region stays mapped meanwhile. */
 final class RegionWait {
-    /** How long it sleeps at most before it looks whether the name is still there. */
-    static final long ROUND_NANOS = 100_000_000;
-    /** A handle without write permission cannot say that it waits, so it looks this often. */
+    /** The longest sleep before another check whether the name is still there, in ns. */
+    static final long POLL_INTERVAL = 100_000_000;
+    /** A handle without write permission cannot say that it waits, so it polls this often, in ns. */
     private static final long POLL_NANOS = 1_000_000;
-    /** How long it looks before it sleeps: about what a wake-up costs; and between two yields when it never sleeps. */
+    /** How long it polls before it sleeps, in ns: about what a wake-up costs; and between two yields when it never sleeps. */
     private static final long SPIN_NANOS = 20_000;
 
     private final Region region;
@@ -22,7 +22,7 @@ final class RegionWait {
     /**
      * A wait that began at a time.
      *
-     * @param seen the count that is not news
+     * @param seen the count that the caller has seen
      * @param start of {@link System#nanoTime}
      * @param timeout in nanoseconds, {@link Long#MAX_VALUE} for none
      */
@@ -54,22 +54,22 @@ final class RegionWait {
             if (region.mode() == WaitMode.SPIN) {
                 Thread.yield();
             } else {
-                sleep(value, Math.min(left, ROUND_NANOS));
+                sleep(value, Math.min(left, POLL_INTERVAL));
                 spins = false;
             }
         }
     }
 
     private int load() {
-        // Acquire: pairs with the release of whoever counted.
+        // Acquire: pairs with the release of the signal.
         return (int) Region.WORD.getAcquire(region.words(), region.word());
     }
 
-    /** Looks for a while. A virtual thread lets others have its carrier meanwhile. */
+    /** Polls for a while. A virtual thread lets others have its carrier meanwhile. */
     private void spin() {
         long begin = System.nanoTime();
         do {
-            for (int looks = 0; looks < 32; looks++) {
+            for (int polls = 0; polls < 32; polls++) {
                 if (load() >>> 1 != seen) {
                     return;
                 }
@@ -91,9 +91,9 @@ final class RegionWait {
         }
     }
 
-    /** Looks now and then whether the name is there. True: it is not, but there is news. */
+    /** Checks at times whether the name is there. True: it is not, but the count differs. */
     private boolean checkName() {
-        if (!region.isMoment() || !region.vanished()) {
+        if (!region.isTimeToCheckName() || !region.vanished()) {
             return false;
         }
         // Again after the name: what was notified before it went is delivered.
@@ -110,7 +110,7 @@ final class RegionWait {
             return;
         }
         int armed = value | Region.WAITING;
-        // The count was compared in value; if it has changed since, this fails and the caller looks again.
+        // The count was compared in value; if it has changed since, this fails and the caller checks again.
         if (value != armed && !Region.WORD.compareAndSet(region.words(), region.word(), value, armed)) {
             return;
         }
@@ -125,8 +125,8 @@ final class RegionWait {
         WakeOnInterrupt interrupt = new WakeOnInterrupt(region::interrupt);
         interrupt.enter();
         try {
-            // After the bit was set: whoever closes or interrupts from here on clears it, and then this does not sleep. If
-            // yet another waiter sets it again just in between, it does, but not longer than a round.
+            // After the bit was set: a thread that closes or interrupts from here on clears it, and then this does not sleep. If
+            // yet another waiter sets it again just in between, it does, but not longer than a poll interval.
             if (!region.isClosed() && !Thread.currentThread().isInterrupted()) {
                 Futex.waitShared(region.wordAddress(), armed, nanos);
             }

@@ -1,7 +1,6 @@
 package dev.ramway;
 
 import dev.ramway.sys.Files;
-import dev.ramway.sys.Mapping;
 import dev.ramway.sys.Memfd;
 import dev.ramway.sys.SysException;
 
@@ -44,8 +43,8 @@ public final class Ring {
     public static Pair pair(Options options) {
         Errors.checkPlatform();
         try {
-            options.check(How.CREATE);
-            return Forgotten.freeingSpace(() -> make(options));
+            options.check(OpenMode.CREATE);
+            return HandleCleaner.freeingSpace(() -> make(options));
         } catch (RamwayException e) {
             throw Errors.about(e, "making a ring for two threads", "");
         }
@@ -63,7 +62,7 @@ public final class Ring {
 
         private Unnamed(int fd) {
             this.fd = fd;
-            rest = Forgotten.watch(this, () -> Files.close(fd));
+            rest = HandleCleaner.watch(this, () -> Files.close(fd));
         }
 
         /** {@return the descriptor, close-on-exec, good until {@link #close}} */
@@ -71,7 +70,9 @@ public final class Ring {
             return fd;
         }
 
-        /** {@return a path to it, good in this process until {@link #close}; to be opened for reading, because writing truncates it} */
+        /**
+         * {@return a path to it, good in this process until {@link #close}; to be opened for reading, because writing truncates it}
+         */
         public java.io.File file() {
             return new java.io.File(Files.procPath(fd));
         }
@@ -91,30 +92,32 @@ public final class Ring {
     public static Unnamed unnamed(Options options) {
         Errors.checkPlatform();
         try {
-            options.check(How.CREATE);
-            return Forgotten.freeingSpace(() -> new Unnamed(memory(options)));
+            options.check(OpenMode.CREATE);
+            return HandleCleaner.freeingSpace(() -> new Unnamed(memory(options)));
         } catch (RamwayException e) {
             throw Errors.about(e, "making a ring without a name", "");
         }
     }
 
     private static int memory(Options options) {
-        long capacity = options.capacity() == 0 ? Layout.DEFAULT_CAPACITY : options.capacity();
-        Spec spec = Spec.ring(capacity, options.align(), Memory.granule(options)).named(false);
-        int fd = Errors.checked(Memfd.unsealed("ramway-ring"), "making memory");
-        boolean done = false;
+        SegmentSpec spec = SegmentSpec.ring(options, Layout.DEFAULT_CAPACITY).named(false);
+        return filled(Memfd.unsealed("ramway-ring"), spec, options);
+    }
+
+    /** Fills new memory. On an error it is closed. */
+    private static int filled(int made, SegmentSpec spec, Options options) {
+        int fd = Errors.checked(made, "making memory");
         try {
-            Memory.allocate(fd, spec, options.numaNode());
+            SegmentMemory.allocate(fd, spec, options.numaNode());
             Errors.checked(Files.truncate(fd, spec.size()), "sizing the memory");
-            Files.writeAt(fd, Header.format(spec), 0);
-            done = true;
+            Files.writeAt(fd, SegmentHeader.format(spec), 0);
             return fd;
         } catch (SysException e) {
+            Files.close(fd);
             throw Errors.os(e, "writing the header page");
-        } finally {
-            if (!done) {
-                Files.close(fd);
-            }
+        } catch (Throwable t) {
+            Files.close(fd);
+            throw t;
         }
     }
 
@@ -122,42 +125,23 @@ public final class Ring {
         if (options.hugePages()) {
             throw Errors.fail(ErrorKind.UNSUPPORTED, "hugePages is for named rings");
         }
-        long capacity = options.capacity() == 0 ? Layout.DEFAULT_CAPACITY : options.capacity();
-        Spec spec = Spec.ring(capacity, options.align(), Mapping.pageSize());
-        int fd = Errors.checked(Memfd.create("ramway-pair"), "making memory");
+        SegmentSpec spec = SegmentSpec.ring(options, Layout.DEFAULT_CAPACITY);
+        int fd = filled(Memfd.create("ramway-pair"), spec, options);
         try {
-            Memory.allocate(fd, spec, options.numaNode());
-            Files.writeAt(fd, Header.format(spec), 0);
             return attach(fd, spec.blocks()[0], options);
-        } catch (SysException e) {
-            throw Errors.os(e, "writing the header page");
         } finally {
             // A mapping keeps the memory.
             Files.close(fd);
         }
     }
 
-    private static Pair attach(int fd, Geometry g, Options options) {
-        Attachment out = Attachment.memory("", fd, Layout.BLOCK0, g, Link.NONE, Role.PRODUCER, options);
-        Attachment in = null;
-        Sender tx = null;
-        Receiver rx = null;
+    private static Pair attach(int fd, BlockGeometry g, Options options) {
+        Sender tx = Sender.attach(Attachment.memory("", fd, Layout.BLOCK0, g, Link.NONE, Role.PRODUCER, options), options);
         try {
-            in = Attachment.memory("", fd, Layout.BLOCK0, g, Link.NONE, Role.CONSUMER, options);
-            tx = Sender.attach(out, options);
-            rx = Receiver.attach(in, options);
-            return new Pair(tx, rx);
-        } finally {
-            if (rx == null) {
-                if (in != null) {
-                    in.release();
-                }
-                if (tx != null) {
-                    tx.close();
-                } else {
-                    out.release();
-                }
-            }
+            return new Pair(tx, Receiver.attach(Attachment.memory("", fd, Layout.BLOCK0, g, Link.NONE, Role.CONSUMER, options), options));
+        } catch (Throwable t) {
+            tx.close();
+            throw t;
         }
     }
 }

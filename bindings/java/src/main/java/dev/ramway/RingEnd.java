@@ -1,17 +1,421 @@
 package dev.ramway;
 
+import dev.ramway.sys.Futex;
+import dev.ramway.sys.Membarrier;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.function.Supplier;
 
 /** What the two ends of a ring have in common. */
-public abstract sealed class RingEnd extends Half implements AutoCloseable permits Producer, Consumer {
+// The endpoint: a role's line and the peer's, who fences, whether the peer lives, waiting, and closing. A Sender and a Receiver add
+// their positions and what they do with them. The fields are the business of the one thread inside the call guard.
+public abstract sealed class RingEnd extends CallGuard implements AutoCloseable permits Producer, Consumer {
     /** A wait without a limit, in nanoseconds. */
     static final long FOREVER = Long.MAX_VALUE;
     /** No wait at all. */
     static final long NOW = -1;
 
+    final Role role;
+    /** Where the ring's words are, this role's line and the peer's: addresses. */
+    final long ring;
+    final long mine;
+    final long peer;
+    /** Where the data begins, 2 * capacity bytes. */
+    final long data;
+    final long capacity;
+    final long mask;
+    final long alignMask;
+    /** An ending is forever (bus, pair). On a named ring a successor may attach. */
+    final boolean isFinal;
+    final String name;
+    final Attachment at;
+    /** Only a close can tell, because both ends are in one process. */
+    final boolean isPair;
+    /** Guards {@link #window}: closed before the memory goes, so that no thread is left in a getter. */
+    private final Arena views = Arena.ofShared();
+    /** What goes when this handle is unreachable. */
+    private final Resources resources;
+    private Cleaner.Cleanable cleanable;
+    /** Lives as long as this does: the other half of a bus, whose socket is the death notice of both. */
+    Object companion;
+    /** The data for getters of messages and slots. */
+    final MemorySegment window;
+    final Waiter waiter;
+    /** Publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep. */
+    private boolean fenceFree;
+    /** This process is registered with membarrier, and it worked. */
+    boolean membarrierCapable;
+    /** The peer's flags as last acted upon. */
+    int peerFlags;
+    private int epoch;
+    /** Views made from now on are for any thread. */
+    boolean sharedViews;
+    /** What is known of the peer, and the rule for its end. */
+    final PeerState peerState;
+    /**
+     * The last epoch of the peer that was found closed or dead, or 0. A successor holds the lock before it raises the epoch:
+     * between the two it must not pass for the peer that is gone.
+     */
+    private volatile int gone;
+    /** When this handle last asked the kernel whether the peer lives, by any call. */
+    private long peerChecked = System.nanoTime();
+    /** The peer was gone at the last check, also from another thread: check again at once. */
+    private volatile boolean checkAgain;
+
+    /** Prepares the end; the positions are checked next, and {@link #announce} makes it known. */
     RingEnd(Attachment a, Options options) {
-        super(a, options);
+        at = a;
+        name = a.name;
+        role = a.role;
+        ring = a.header.address() + a.block;
+        mine = ring + role.line();
+        peer = ring + role.other().line();
+        data = a.data.address();
+        capacity = a.capacity;
+        mask = capacity - 1;
+        alignMask = a.align - 1;
+        isFinal = a.link.isFinal();
+        isPair = a.link == Link.NONE;
+        peerState = PeerState.of(a, mine, peer);
+        membarrierCapable = options.membarrier() && Membarrier.isAvailable();
+        window = a.data.reinterpret(2 * capacity, views, this::keep);
+        resources = new Resources(a, mine, peer, isPair);
+        waiter = new Waiter(this, options.waitMode());
+    }
+
+    /** The address of the peer's position. */
+    abstract long positionWord();
+
+    /** What was last seen there. */
+    abstract long positionSeen();
+
+    /** Whether a call that waits can go on, after a check of the shared position. Corrupt is thrown. */
+    abstract boolean ready();
+
+    /** What a role does before it says that it closed. */
+    abstract void beforeClose();
+
+    /**
+     * Says "I am here" in this role's words, and wakes the peer so that it checks (ABI.md, section 6). The order of the stores
+     * counts; each is sequentially consistent, so the last one before the wake-up is the full fence as well.
+     */
+    final void announce() {
+        Words.setInt(mine + Layout.ROLE_WAIT, 0);
+        Words.setInt(mine + Layout.ROLE_FLAGS, membarrierCapable ? Layout.ROLE_MEMBARRIER_CAPABLE : 0);
+        int next = Words.getInt(mine + Layout.ROLE_EPOCH) + 1;
+        epoch = next == 0 ? 1 : next;
+        Words.setInt(mine + Layout.ROLE_EPOCH, epoch);
+        wakePeer();
+        peerChanged();
+        cleanable = HandleCleaner.watch(this, resources);
+    }
+
+    /** Says "I closed", after everything was published, and wakes the peer. */
+    final void announceClose() {
+        announceClose(mine, peer);
+    }
+
+    private static void announceClose(long mine, long peer) {
+        Words.setInt(mine + Layout.ROLE_FLAGS, Words.getInt(mine + Layout.ROLE_FLAGS) | Layout.ROLE_CLOSED);
+        wake(peer);
+    }
+
+    /** Wakes the peer whether it waits or not. */
+    final void wakePeer() {
+        wake(peer);
+    }
+
+    private static void wake(long peer) {
+        Words.setInt(peer + Layout.ROLE_WAIT, 0);
+        Futex.wakeAll(peer + Layout.ROLE_WAIT);
+    }
+
+    /**
+     * Stores a position of this side's. Release: what was read or written before goes before it. Fenced unless both sides
+     * agreed that it need not be, so that the load of the peer's wait word that follows is not done before it.
+     */
+    final void publish(long word, long position) {
+        Words.setLongRelease(word, position);
+        if (!fenceFree) {
+            VarHandle.fullFence();
+        }
+    }
+
+    /** After a publish: whether the peer sleeps or has changed its flags. */
+    final boolean peerSleepsOrChanged() {
+        // Acquire is what keeps the compiler from moving the load over the store of the position.
+        return Words.getIntAcquire(peer + Layout.ROLE_WAIT) != 0 || Words.getInt(peer + Layout.ROLE_FLAGS) != peerFlags;
+    }
+
+    /**
+     * Acts on {@link #peerSleepsOrChanged}. What was agreed on just now holds for this publish too: peerChanged fences, and the
+     * wait word is loaded once more after it.
+     */
+    final void wakeOrUpdate() {
+        peerChanged();
+        // Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
+        if (Words.getIntAcquire(peer + Layout.ROLE_WAIT) != 0) {
+            wakePeer();
+        }
+    }
+
+    /**
+     * Acts on the peer's flags: who fences, and, where it is final, whether a consumer has closed. A producer's close is acted
+     * on where the ring is found empty, because what it sent before is delivered first.
+     */
+    final void peerChanged() {
+        int flags = peerState.flags();
+        peerFlags = flags;
+        fenceFree = Words.KEEP_ORDER && membarrierCapable && (flags & Layout.ROLE_MEMBARRIER_CAPABLE) != 0;
+        // This role is the only writer of its flags. The store is a full fence, in any case: "I am fence-free" is visible before
+        // the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
+        int own = Words.getInt(mine + Layout.ROLE_FLAGS) & ~Layout.ROLE_FENCE_FREE;
+        Words.setInt(mine + Layout.ROLE_FLAGS, fenceFree ? own | Layout.ROLE_FENCE_FREE : own);
+        if (role == Role.PRODUCER && isFinal && (flags & Layout.ROLE_CLOSED) != 0) {
+            die(ErrorKind.CLOSED);
+        }
+    }
+
+    /** Ends this handle for what the peer wrote. */
+    final RamwayException corrupt() {
+        die(ErrorKind.CORRUPT);
+        return fail(dead);
+    }
+
+    @Override
+    final RamwayException fail(ErrorKind kind) {
+        return aboutRing(Errors.of(kind, kind != ErrorKind.CORRUPT ? null
+                : "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. "
+                        + "Recreate the ring, and see SECURITY.md if the peer is not trusted"));
+    }
+
+    /** An error with a text about this ring. */
+    final RamwayException fail(ErrorKind kind, String format, Object... arguments) {
+        return aboutRing(Errors.fail(kind, format, arguments));
+    }
+
+    /** Adds what was tried; a pair has no name. */
+    private RamwayException aboutRing(RamwayException e) {
+        String doing = role == Role.PRODUCER ? "sending" : "receiving";
+        String to = role == Role.PRODUCER ? " to" : " from";
+        return Errors.about(e, name.isEmpty() ? doing : doing + to, name);
+    }
+
+    /** {@link #ended(boolean)}, with system calls if it is time for them. */
+    final RamwayException ended() {
+        return ended(isTimeToCheckPeer());
+    }
+
+    /**
+     * How the ring has ended, or null. The epoch of a peer that ended is kept in {@link #gone}.
+     *
+     * @param askKernel whether to spend system calls on whether the peer lives
+     */
+    final RamwayException ended(boolean askKernel) {
+        PeerState.End end = peerState.end(askKernel);
+        if (end == null) {
+            return null;
+        }
+        if (end.reason() == PeerState.Reason.NAME_GONE) {
+            // No successor can ever attach.
+            return vanished();
+        }
+        gone = end.epoch();
+        return fail(end.reason() == PeerState.Reason.CLOSED ? ErrorKind.CLOSED : ErrorKind.PEER_DEAD);
+    }
+
+    /**
+     * Whether it is time to ask the kernel whether the peer lives; a caller that gets true asks. The clock is the handle's: with
+     * one of each call's, a loop of short waits would never ask.
+     */
+    private boolean isTimeToCheckPeer() {
+        long now = System.nanoTime();
+        if (!checkAgain && now - peerChecked < Waiter.POLL_INTERVAL) {
+            return false;
+        }
+        checkAgain = false;
+        peerChecked = now;
+        return true;
+    }
+
+    /** Has the next call that finds nothing ask the kernel. From any thread. */
+    final void checkPeerAgain() {
+        checkAgain = true;
+    }
+
+    @Override
+    final boolean interruptWait() {
+        return waiter.interrupt();
+    }
+
+    @Override
+    final boolean canMembarrier() {
+        return membarrierCapable;
+    }
+
+    @Override
+    final void finish() {
+        beforeClose();
+        waiter.close();
+        // No getter of a message, in any thread, gets past this.
+        views.close();
+        resources.orderly = true;
+        cleanable.clean();
+    }
+
+    @Override
+    final void owned(Holder h) {
+        resources.owner = h;
+    }
+
+    /** The arena's last act, of no effect: what an arena has to run keeps this reachable for as long as its memory is in use. */
+    final void keep(MemorySegment memory) {
+        Reference.reachabilityFence(this);
+    }
+
+    /** What a handle holds, without the handle. */
+    private static final class Resources implements Runnable {
+        private final Attachment at;
+        private final long mine;
+        private final long peer;
+        private final boolean isPair;
+        /** The handle was closed, so its peer is told. */
+        boolean orderly;
+        volatile Holder owner = Holder.NOBODY;
+
+        Resources(Attachment at, long mine, long peer, boolean isPair) {
+            this.at = at;
+            this.mine = mine;
+            this.peer = peer;
+            this.isPair = isPair;
+        }
+
+        /** Nobody is inside. Forgotten, it is as if this process had died; only that between two threads nobody could see it. */
+        @Override
+        public void run() {
+            if (!orderly && isPair) {
+                announceClose(mine, peer);
+            }
+            if (!orderly && owner.viewing) {
+                // Somebody may still use a view, which knows nothing of the handle: its addresses stay.
+                at.link.close();
+            } else {
+                at.release();
+            }
+        }
+    }
+
+    /** Whether it is ready now; how the stream has ended is thrown. The closed flag is checked every time, the kernel at times. */
+    final boolean isReadyNow() {
+        try {
+            return Waiter.decide(progress);
+        } catch (ClosedException | PeerDeadException end) {
+            throw ending(end);
+        }
+    }
+
+    /** Waits up to so long until it is ready. */
+    final void await(long nanos) throws InterruptedException {
+        try {
+            waiter.until(nanos);
+        } catch (ClosedException | PeerDeadException end) {
+            throw ending(end);
+        }
+    }
+
+    /** Records an end that is about to be thrown. */
+    RamwayException ending(RamwayException end) {
+        // A dead peer is still dead at the next call, and a vanished name still gone.
+        checkPeerAgain();
+        if (isFinal) {
+            die(end.kind());
+        }
+        return end;
+    }
+
+    /** What calls that send and receive wait for. */
+    final Waiter.Goal progress = new Waiter.Goal() {
+        @Override
+        public boolean ready() {
+            return RingEnd.this.ready();
+        }
+
+        @Override
+        public RamwayException ended() {
+            return RingEnd.this.ended();
+        }
+
+        @Override
+        public long untilCheck() {
+            return Waiter.POLL_INTERVAL - (System.nanoTime() - peerChecked);
+        }
+    };
+
+    /** What a wait for a peer waits for. An attach wakes this side, whether it waits or not. */
+    private final class PeerWait implements Waiter.Goal {
+        private final int before = peerState.epoch();
+        // A peer that closed or died stays so under its epoch: its successor holds the lock before it raises the epoch, and the
+        // lock alone would pass for the life of the predecessor.
+        private final boolean alive = before != 0 && before != gone && !peerState.hasClosed() && peerState.isAlive();
+
+        PeerWait() {
+            if (!alive) {
+                gone = before;
+            }
+        }
+
+        @Override
+        public boolean ready() {
+            return alive || peerState.epoch() != before;
+        }
+
+        @Override
+        public RamwayException ended() {
+            if (isFinal) {
+                return RingEnd.this.ended(true);
+            }
+            return at.link.vanished() ? vanished() : null;
+        }
+
+        @Override
+        public long untilCheck() {
+            return Waiter.POLL_INTERVAL;
+        }
+    }
+
+    private int awaitPeer(long nanos) throws InterruptedException {
+        Holder h = enter();
+        try {
+            waiter.untilPeer(new PeerWait(), nanos);
+            return peerState.epoch();
+        } finally {
+            leave(h);
+        }
+    }
+
+    private RamwayException vanished() {
+        return fail(ErrorKind.CLOSED, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no "
+                + "peer can find it any more. Create it again");
+    }
+
+    /** What any thread may ask, or another answer where nothing is mapped any more. */
+    final <T> T ask(Supplier<T> question, T finished) {
+        try (var _ = lock.hold()) {
+            return isFinished() ? finished : question.get();
+        }
+    }
+
+    /** Bytes published and not released, clamped because the peer could write anything. Any thread may ask. */
+    final long bytesBetween() {
+        return ask(() -> {
+            long between = Words.getLong(ring + Layout.OFF_TAIL) - Words.getLong(ring + Layout.OFF_HEAD);
+            return Long.compareUnsigned(between, capacity) > 0 ? capacity : between;
+        }, 0L);
     }
 
     /** A time-out in nanoseconds; what is too long to be counted is forever. */
@@ -49,7 +453,7 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
      * may ask; 0 once the handle is closed}
      */
     public final int peerEpoch() {
-        return peerEpochNow();
+        return ask(peerState::epoch, 0);
     }
 
     /**
@@ -57,7 +461,7 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
      * thread may ask; false once the handle is closed}
      */
     public final boolean peerAlive() {
-        return peerAliveNow();
+        return ask(() -> peerState.epoch() != 0 && !peerState.hasClosed() && peerState.isAlive(), false);
     }
 
     /**
@@ -71,20 +475,20 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
      *     whose peer died; BUSY while a message, batch or slot is out; DETACHED after close
      */
     public final int waitForPeer() throws InterruptedException {
-        return peerWithin(FOREVER);
+        return awaitPeer(FOREVER);
     }
 
     /**
      * {@link #waitForPeer()} with a limit.
      *
-     * @param timeout the longest wait; zero looks once
+     * @param timeout the longest wait; zero checks once
      * @return the peer's epoch, an unsigned number
      * @throws InterruptedException if the thread is interrupted while it waits
      * @throws TimedOutException if no peer came
      * @throws RamwayException as of {@link #waitForPeer()}
      */
     public final int waitForPeer(Duration timeout) throws InterruptedException {
-        return peerWithin(nanos(timeout));
+        return awaitPeer(nanos(timeout));
     }
 
     /** {@return the name that this end was opened by; that of the listener on a bus, empty on a pair} */
@@ -106,7 +510,7 @@ public abstract sealed class RingEnd extends Half implements AutoCloseable permi
      *
      * <p>Normally a view belongs to the thread that asked for it, which also has to close what it is a view of. Where another
      * thread has to be able to, views can be of the shared kind: each of them then costs 0.1 ms or more at the close, because
-     * the virtual machine stops every thread to be sure that none is looking. Getters, copies and {@link Message#read} work
+     * the virtual machine stops every thread to be sure that none is using it. Getters, copies and {@link Message#read} work
      * from any thread as it is.
      *
      * @param shared whether views made from now on are for any thread

@@ -11,7 +11,7 @@ enum Role {
 
     /** The byte of a named segment that the holder of the role locks exclusively. */
     int lockByte() {
-        return this == PRODUCER ? NamedLink.BYTE_PRODUCER : NamedLink.BYTE_CONSUMER;
+        return this == PRODUCER ? SegmentLink.BYTE_PRODUCER : SegmentLink.BYTE_CONSUMER;
     }
 
     /** Where the role's line begins in a ring's block. */

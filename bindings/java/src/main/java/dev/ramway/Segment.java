@@ -9,7 +9,7 @@ import dev.ramway.sys.Files;
  * @param header what it says, checked
  * @param link its locks
  */
-record Segment(int fd, Header header, NamedLink link) {
+record Segment(int fd, SegmentHeader header, SegmentLink link) {
     /** Lets everything go. */
     void drop() {
         Files.close(fd);

@@ -20,7 +20,22 @@ record SegmentFile(int fd, Stat stat) {
      * @param bytes {@link Layout#HEADER_SIZE} of them
      * @param fileSize the file's length
      */
-    record Page(byte[] bytes, long fileSize) {}
+    record Page(byte[] bytes, long fileSize) {
+        /** What it says, checked. */
+        SegmentHeader header() {
+            return SegmentHeader.check(bytes, fileSize);
+        }
+    }
+
+    /** The header, checked; on an error the file is closed. */
+    SegmentHeader headerOrClose() {
+        try {
+            return readPage(fd).header();
+        } catch (Throwable t) {
+            Files.close(fd);
+            throw t;
+        }
+    }
 
     /** Opens a regular file without side effects on anything else. null: nothing has this name. */
     static SegmentFile open(SegmentName name, boolean writable) {
@@ -28,7 +43,7 @@ record SegmentFile(int fd, Stat stat) {
         try {
             stat = Files.statAt(name.dir, name.file);
         } catch (SysException e) {
-            throw Errors.os(e, "looking at the name");
+            throw Errors.os(e, "checking the name");
         }
         if (stat == null) {
             return null;
@@ -45,7 +60,7 @@ record SegmentFile(int fd, Stat stat) {
             stat = Files.stat(fd);
         } catch (SysException e) {
             Files.close(fd);
-            throw Errors.os(e, "looking at the file");
+            throw Errors.os(e, "checking the file");
         }
         if (!stat.isRegular()) {
             Files.close(fd);

@@ -6,9 +6,17 @@ import dev.ramway.sys.Libc;
 import dev.ramway.sys.Stat;
 import dev.ramway.sys.SysException;
 import java.nio.charset.StandardCharsets;
+import java.util.regex.Pattern;
 
 /** A name in a directory that is held open, so that the whole of an operation happens in one directory. */
 final class SegmentName implements AutoCloseable {
+    /** A file that has no name yet is called this with 16 hexadecimal digits between, where it must have one. */
+    static final String DOT_PREFIX = ".ramway-";
+    static final String DOT_SUFFIX = ".new";
+    /** A listener's socket beside its segment, and its segment beside a socket given by path. */
+    static final String SOCKET_SUFFIX = ".sock";
+    static final String LOCK_SUFFIX = ".lock";
+
     /** The longest name in the Ramway directory, in bytes. */
     private static final int NAME_MAX = 80;
 
@@ -44,7 +52,7 @@ final class SegmentName implements AutoCloseable {
 
     /** Whether a name may stand in the Ramway directory. */
     static boolean isValid(String name) {
-        if (name.isEmpty() || name.length() > NAME_MAX || name.charAt(0) == '.' || name.endsWith(".sock")) {
+        if (name.isEmpty() || name.length() > NAME_MAX || name.charAt(0) == '.' || name.endsWith(SOCKET_SUFFIX)) {
             return false;
         }
         for (int i = 0; i < name.length(); i++) {
@@ -88,8 +96,8 @@ final class SegmentName implements AutoCloseable {
     }
 
     /**
-     * Opens the Ramway directory. Everybody may make a directory or link of the default name in /dev/shm, so there it is
-     * looked at what it is and whose.
+     * Opens the Ramway directory. Everybody may make a directory or link of the default name in /dev/shm, so there its
+     * type, owner and mode are checked.
      */
     private static int openRoot(String root, boolean makeDir) {
         boolean isDefault = root.equals(defaultDirectory());
@@ -103,7 +111,7 @@ final class SegmentName implements AutoCloseable {
                     "nothing has this name: the Ramway directory %s does not exist. Create it first, or check RAMWAY_DIR", root);
         }
         if (isDefault && (dir == -Errno.ENOTDIR || dir == -Errno.ELOOP)) {
-            throw refused(root, "it is none");
+            throw refused(root, "it is not a real directory");
         }
         Errors.checked(dir, "opening the Ramway directory " + root);
         if (isDefault) {
@@ -116,7 +124,7 @@ final class SegmentName implements AutoCloseable {
                 }
             } catch (SysException e) {
                 Files.close(dir);
-                throw Errors.os(e, "looking at the Ramway directory " + root);
+                throw Errors.os(e, "checking the Ramway directory " + root);
             }
         }
         return dir;
@@ -137,7 +145,12 @@ final class SegmentName implements AutoCloseable {
      * socket, the segment is PATH.lock.
      */
     static String socketOf(String segment) {
-        boolean byPath = segment.endsWith(".lock") && segment.length() > ".lock".length();
-        return byPath ? segment.substring(0, segment.length() - ".lock".length()) : segment + ".sock";
+        boolean byPath = segment.endsWith(LOCK_SUFFIX) && segment.length() > LOCK_SUFFIX.length();
+        return byPath ? segment.substring(0, segment.length() - LOCK_SUFFIX.length()) : segment + SOCKET_SUFFIX;
+    }
+
+    /** Whether a file in a directory has the name of a segment that was never finished. */
+    static boolean isDotName(String file) {
+        return file.matches(Pattern.quote(DOT_PREFIX) + "[0-9a-f]{16}" + Pattern.quote(DOT_SUFFIX));
     }
 }

@@ -27,8 +27,6 @@ import java.util.OptionalLong;
  * }
  */
 public final class Segments {
-    private static final String DOT_NAME = "\\.ramway-[0-9a-f]{16}\\.new";
-
     private Segments() {}
 
     /** What a segment holds. */
@@ -71,7 +69,7 @@ public final class Segments {
         REMOVED,
         /** It stays, for the reason that is given. */
         KEPT,
-        /** It is not Ramway's, and was not looked at any further. */
+        /** It is not Ramway's, and was not inspected any further. */
         NOT_RAMWAY,
         /** It could not be judged or removed. */
         FAILED
@@ -92,10 +90,11 @@ public final class Segments {
     }
 
     /**
-     * Every regular file of a directory whose name does not begin with a dot, sorted; what cannot be read as a segment is there with
-     * an error. Files are read and locks asked for: nothing is mapped, locked or written. A directory that is not there is empty.
+     * Every regular file of a directory whose name does not begin with a dot, sorted; what cannot be read as a segment is there
+     * with an error. Files are read and locks asked for: nothing is mapped, locked or written. A directory that is not there is
+     * empty.
      *
-     * @param directory where to look
+     * @param directory which one
      * @return what is there
      * @throws RamwayException if the directory cannot be read
      */
@@ -107,7 +106,7 @@ public final class Segments {
             }
             Path path = directory.resolve(name);
             try (SegmentName place = SegmentName.resolve(text(path), false)) {
-                Found found = look(name, path, place);
+                Found found = inspect(name, path, place);
                 if (found != null) {
                     all.add(found);
                 }
@@ -143,7 +142,7 @@ public final class Segments {
         return names;
     }
 
-    private static Found look(String name, Path path, SegmentName place) {
+    private static Found inspect(String name, Path path, SegmentName place) {
         SegmentFile file = SegmentFile.open(place, false);
         if (file == null) {
             return null;
@@ -151,9 +150,9 @@ public final class Segments {
         int fd = file.fd();
         try {
             SegmentFile.Page page = SegmentFile.readPage(fd);
-            Header header = Header.check(page.bytes(), page.fileSize());
-            Geometry g = header.blocks()[0];
-            boolean inUse = Lock.heldByAnother(fd, NamedLink.BYTE_IN_USE) != Lock.Mode.UNLOCKED;
+            SegmentHeader header = page.header();
+            BlockGeometry g = header.blocks()[0];
+            boolean inUse = Lock.heldByAnother(fd, SegmentLink.BYTE_IN_USE) != Lock.Mode.UNLOCKED;
             boolean isRing = header.kind() == Layout.KIND_RING;
             long used = 0;
             OptionalLong undelivered = OptionalLong.empty();
@@ -164,8 +163,8 @@ public final class Segments {
             }
             return new Found(name, path, Kind.values()[header.kind() - 1], inUse, header.persistent(), !inUse || header.ofAnotherBoot(),
                     page.fileSize(), header.kind() == Layout.KIND_REGION ? g.length() : g.capacity(), isRing ? g.align() : 0, used,
-                    undelivered, Lock.heldByAnother(fd, NamedLink.BYTE_PRODUCER) != Lock.Mode.UNLOCKED,
-                    Lock.heldByAnother(fd, NamedLink.BYTE_CONSUMER) != Lock.Mode.UNLOCKED, null);
+                    undelivered, Lock.heldByAnother(fd, SegmentLink.BYTE_PRODUCER) != Lock.Mode.UNLOCKED,
+                    Lock.heldByAnother(fd, SegmentLink.BYTE_CONSUMER) != Lock.Mode.UNLOCKED, null);
         } catch (SysException e) {
             throw Errors.os(e, "asking for the locks");
         } finally {
@@ -174,13 +173,13 @@ public final class Segments {
     }
 
     /** Bytes and messages; below 0: not known. What was counted while the receiver went on may have been overwritten. */
-    private static long[] count(int fd, Geometry g, byte[] page, boolean moves) {
+    private static long[] count(int fd, BlockGeometry g, byte[] page, boolean moves) {
         byte[] now = page;
         for (int attempt = 0; attempt < 4; attempt++) {
             ByteBuffer words = ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN);
             long tail = words.getLong(Layout.BLOCK0 + Layout.OFF_TAIL);
             long head = words.getLong(Layout.BLOCK0 + Layout.OFF_HEAD);
-            Undelivered.Count counted = Undelivered.count(fd, g, tail, head);
+            SegmentContents.Count counted = SegmentContents.count(fd, g, tail, head);
             now = SegmentFile.readPage(fd).bytes();
             long used = Long.compareUnsigned(tail - head, g.capacity()) > 0 ? g.capacity() : tail - head;
             if (!moves || ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN).getLong(Layout.BLOCK0 + Layout.OFF_HEAD) == head) {
@@ -206,8 +205,7 @@ public final class Segments {
                 throw nothing();
             }
             try {
-                SegmentFile.Page page = SegmentFile.readPage(file.fd());
-                remove(place, file, Header.check(page.bytes(), page.fileSize()).kind(), () -> null);
+                remove(place, file, SegmentFile.readPage(file.fd()).header().kind(), () -> null);
             } finally {
                 dev.ramway.sys.Files.close(file.fd());
             }
@@ -220,38 +218,20 @@ public final class Segments {
         return Errors.of(ErrorKind.NOT_FOUND, "no segment has this name");
     }
 
-    /** Why something is to stay; null: it is not. */
-    private interface Judge {
-        String reason();
+    /** Removes it unless there is a reason not to, which is returned. */
+    private static String remove(SegmentName place, SegmentFile file, int kind, SegmentRemoval.Judge judge) {
+        SegmentRemoval removal = SegmentRemoval.tryRemove(place, file, kind, judge);
+        return switch (removal.outcome()) {
+            case REMOVED, KEPT -> removal.reason();
+            case CHANGED -> throw nothing();
+            case IN_USE, BEING_REMOVED -> throw Errors.fail(ErrorKind.BUSY,
+                    "the %s is in use: close it in every process first (ramway ls shows which)", Layout.kindName(kind));
+        };
     }
 
-    /** Removes it under the lock of the last one out, unless there is a reason not to, which is given. */
-    private static String remove(SegmentName place, SegmentFile file, int kind, Judge judge) {
-        NamedLink link = NamedLink.open(place, file.stat(), false);
-        if (link == null) {
-            throw nothing();
-        }
-        try {
-            if (!Lock.tryLock(link.lock, NamedLink.BYTE_IN_USE, Lock.Mode.EXCLUSIVE)) {
-                throw Errors.fail(ErrorKind.BUSY, "the %s is in use: close it in every process first (ramway ls shows which)",
-                        Layout.kindName(kind));
-            }
-            if (!SegmentFile.leadsTo(place.dir, place.file, link.id)) {
-                throw nothing();
-            }
-            String reason = judge.reason();
-            if (reason == null) {
-                NamedLink.removeSegment(place.dir, place.file, kind);
-            }
-            return reason;
-        } catch (SysException e) {
-            throw Errors.os(e, "locking byte 0 of the segment");
-        } finally {
-            link.letGo();
-        }
-    }
-
-    /** {@return what became of the Ramway directory's segments; what is undelivered stays: {@link #clean(Path, boolean, boolean)}} */
+    /**
+     * {@return what became of the Ramway directory's segments; what is undelivered stays: {@link #clean(Path, boolean, boolean)}}
+     */
     public static List<Cleaned> clean() {
         return clean(Path.of(SegmentName.directory()), false, false);
     }
@@ -259,7 +239,7 @@ public final class Segments {
     /**
      * Removes the segments of a directory that nobody uses. Never one that somebody uses, and never what is not Ramway's.
      *
-     * @param directory where to look
+     * @param directory which one
      * @param undelivered also what somebody could want: undelivered messages, the end of a stream that nobody has seen, and
      *     persistent segments
      * @param dryRun only say what would be done; takes no lock
@@ -269,7 +249,7 @@ public final class Segments {
     public static List<Cleaned> clean(Path directory, boolean undelivered, boolean dryRun) {
         List<Cleaned> all = new ArrayList<>();
         for (String name : names(directory)) {
-            if (name.startsWith(".") && !name.matches(DOT_NAME)) {
+            if (name.startsWith(".") && !SegmentName.isDotName(name)) {
                 continue;
             }
             try (SegmentName place = SegmentName.resolve(text(directory.resolve(name)), false)) {
@@ -297,26 +277,26 @@ public final class Segments {
         try {
             SegmentFile.Page page = SegmentFile.readPage(file.fd());
             boolean isRamway = ByteBuffer.wrap(page.bytes()).order(ByteOrder.LITTLE_ENDIAN).getLong(0) == Layout.MAGIC;
-            boolean unborn = name.matches(DOT_NAME);
-            Header header;
+            boolean unfinished = SegmentName.isDotName(name);
+            SegmentHeader header;
             try {
-                header = Header.check(page.bytes(), page.fileSize());
+                header = page.header();
             } catch (RamwayException e) {
                 // A creator that was killed before it had written the header.
                 boolean empty = ByteBuffer.wrap(page.bytes()).getLong(0) == 0;
-                if (!unborn || !empty && !isRamway) {
+                if (!unfinished || !empty && !isRamway) {
                     return isRamway ? new Cleaned(name, Outcome.KEPT, e.getMessage())
                             : new Cleaned(name, Outcome.NOT_RAMWAY, "not Ramway's");
                 }
                 header = null;
             }
-            Header checked = header;
-            Judge judge = () -> checked == null || unborn || undelivered || checked.ofAnotherBoot() ? null
-                    : Undelivered.reasonToKeep(file.fd(), checked);
-            if (dryRun && Lock.heldByAnother(file.fd(), NamedLink.BYTE_IN_USE) != Lock.Mode.UNLOCKED) {
+            SegmentHeader checked = header;
+            SegmentRemoval.Judge judge = () -> checked == null || unfinished || undelivered || checked.ofAnotherBoot() ? null
+                    : SegmentContents.reasonToKeep(file.fd(), checked);
+            if (dryRun && Lock.heldByAnother(file.fd(), SegmentLink.BYTE_IN_USE) != Lock.Mode.UNLOCKED) {
                 return new Cleaned(name, Outcome.KEPT, "in use");
             }
-            String reason = dryRun ? judge.reason() : remove(place, file, checked == null ? Layout.KIND_RING : checked.kind(), judge);
+            String reason = dryRun ? judge.reasonToKeep() : remove(place, file, checked == null ? Layout.KIND_RING : checked.kind(), judge);
             return reason == null ? new Cleaned(name, Outcome.REMOVED, "") : new Cleaned(name, Outcome.KEPT, reason);
         } catch (SysException e) {
             throw Errors.os(e, "asking for the locks");

@@ -33,29 +33,13 @@ public final class Sender extends Producer {
         super(a, options);
     }
 
-    /** Takes the producer's role of an attachment (ABI.md, section 6). After an exception it is still the caller's. */
-    static Sender attach(Attachment a, Options options) {
-        return new Sender(a, options);
+    /** Takes the producer's role of an attachment (ABI.md, section 6), which is released if that fails. */
+    static Sender attach(Attachment attachment, Options options) {
+        return attachment.attach(a -> new Sender(a, options));
     }
 
-    private static Sender named(String name, How how, Options options) {
-        return Forgotten.freeingSpace(() -> attach(name, how, options));
-    }
-
-    private static Sender attach(String name, How how, Options options) {
-        return made(Attachment.named(name, how, options, Role.PRODUCER), options);
-    }
-
-    private static Sender made(Attachment a, Options options) {
-        Sender made = null;
-        try {
-            made = new Sender(a, options);
-            return made;
-        } finally {
-            if (made == null) {
-                a.release();
-            }
-        }
+    private static Sender open(String name, OpenMode mode, Options options) {
+        return HandleCleaner.freeingSpace(() -> attach(Attachment.named(name, mode, options, Role.PRODUCER), options));
     }
 
     /**
@@ -80,7 +64,7 @@ public final class Sender extends Producer {
      * @return the sending end
      */
     public static Sender create(String name, Options options) {
-        return named(name, How.CREATE, options);
+        return open(name, OpenMode.CREATE, options);
     }
 
     /**
@@ -103,12 +87,12 @@ public final class Sender extends Producer {
      * @return the sending end
      */
     public static Sender open(String name, Options options) {
-        return named(name, How.OPEN, options);
+        return open(name, OpenMode.OPEN, options);
     }
 
     /**
-     * The sender of the ring behind a descriptor that this process made by {@link Ring#unnamed(Options)} or has inherited; it stays the
-     * caller's, and is needed no more after this.
+     * The sender of the ring behind a descriptor that this process made by {@link Ring#unnamed(Options)} or has inherited; it stays
+     * the caller's, and is needed no more after this.
      *
      * @param fd the descriptor
      * @return the end
@@ -126,7 +110,7 @@ public final class Sender extends Producer {
      * @throws RamwayException INVALID_ARGUMENT if it leads to something else; BUSY if the role is taken; ABI_MISMATCH, CORRUPT
      */
     public static Sender fromFd(int fd, Options options) {
-        return Forgotten.freeingSpace(() -> made(Attachment.descriptor(fd, options, Role.PRODUCER), options));
+        return HandleCleaner.freeingSpace(() -> attach(Attachment.descriptor(fd, options, Role.PRODUCER), options));
     }
 
     /**
@@ -147,7 +131,7 @@ public final class Sender extends Producer {
      * @return the sending end
      */
     public static Sender openOrCreate(String name, Options options) {
-        return named(name, How.OPEN_OR_CREATE, options);
+        return open(name, OpenMode.OPEN_OR_CREATE, options);
     }
 
     /**
@@ -509,7 +493,7 @@ public final class Sender extends Producer {
     }
 
     /**
-     * {@return the tag of the last message that is visible to receivers (0 if it was sent without one), by whichever sender of
+     * {@return the tag of the last message that is visible to receivers (0 if it was sent without one), by any sender of
      * this ring; empty before the first, and once the handle is closed. A restarted producer asks this where to go on. Any
      * thread may ask}
      */

@@ -9,8 +9,8 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /**
- * A tensor as it lies in a message, checked. Whoever reads one: {@link Message#tensor}; whoever writes one:
- * {@link Sender#sendTensor}.
+ * A tensor as it lies in a message, checked. {@link Message#tensor} reads one, {@link Sender#sendTensor} writes
+ * one.
  *
  * {@snippet :
  * try (Message message = rx.recv()) {
@@ -115,7 +115,7 @@ public record Tensor(ElementType type, long[] shape, MemorySegment data) {
 
     /**
      * How many bytes the elements take; -1 if the product of the dimensions that are not 0 and of the element's size is 2^63
-     * or more: no stride then overflows, in whichever order a language multiplies.
+     * or more: no stride then overflows, whatever order a language multiplies in.
      */
     static long length(ElementType type, long[] shape) {
         long size = type.size();

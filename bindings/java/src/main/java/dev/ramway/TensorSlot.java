@@ -24,7 +24,7 @@ public final class TensorSlot implements AutoCloseable {
         this.length = length;
     }
 
-    /** A slot for a tensor, after a wait of up to so many nanoseconds for room. */
+    /** A slot for a tensor, after a wait for room of up to {@code nanos}. */
     static TensorSlot open(Sender sender, ElementType type, long[] shape, long nanos) throws InterruptedException {
         return in(sender.openSlot(Tensor.room(type, shape, sender.maxMessageLength()), nanos), type, shape);
     }

@@ -2,7 +2,7 @@ package dev.ramway;
 
 import java.util.ArrayDeque;
 
-/** What is to be undone, the last thing first; each of it whatever becomes of the others. */
+/** What is to be undone, the last thing first; an error in one does not keep the others from being undone. */
 final class Undo {
     private final ArrayDeque<Runnable> steps = new ArrayDeque<>();
 

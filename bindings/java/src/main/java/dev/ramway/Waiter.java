@@ -8,48 +8,48 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * How a handle waits: spin for a bounded time, then sleep, without ever missing a wake-up and without a fence on the waker's
- * hot path (ABI.md, section 7). One waiter at a time, the thread inside the gate.
+ * hot path (ABI.md, section 7). One waiter at a time, the thread inside the call guard.
  */
 final class Waiter {
-    /** The longest sleep before another look at whether the peer lives, in ns. A blocked side learns of a death within two. */
-    static final long ROUND = 100_000_000;
+    /** The longest sleep before another check whether the peer lives, in ns. A blocked side learns of a death within two. */
+    static final long POLL_INTERVAL = 100_000_000;
     /** The longest sleep where the waker does not fence and this side cannot make it. */
-    private static final long UNORDERED_ROUND = 1_000_000;
-    /** Looks, at 25 ns, are about what a sleep costs; the least are left where waits have been long (docs/adr/0018). */
+    private static final long UNFENCED_POLL_INTERVAL = 1_000_000;
+    /** Polls of 25 ns, 75 µs in all: about what a sleep costs. The least are left where waits have been long (docs/adr/0018). */
     private static final int SPIN_MAX = 3000;
     private static final int SPIN_MIN = 32;
-    /** Looks of a side that never sleeps between two looks at the clock and the peer: 50 µs. */
-    private static final int SPIN_ROUND = 2000;
-    /** A receiver's looks before it enters the general wait: more than a round trip takes. */
-    private static final int NEAR = 32;
-    /** Looks before the spin asks whether it was called off: about 1 µs. */
+    /** Polls of a side that never sleeps between two checks of the clock and the peer: 50 µs. */
+    private static final int POLLS_PER_CHECK = 2000;
+    /** A receiver's polls before it enters the general wait: more than a round trip takes. */
+    private static final int FIRST_POLLS = 32;
+    /** Polls before the spin checks whether it was called off: about 1 µs. */
     private static final int CHUNK = 40;
     /** A wait that was over before this would have been better spent spinning to the end, in ns. */
     private static final long SHORT_WAIT = 110_000;
     /** Spinning would only keep the peer from running. */
     private static final boolean ALONE = Cpu.count() == 1;
 
-    private final Half half;
-    private final Bell bell;
+    private final RingEnd end;
+    private final Notifier notifier;
     private volatile WaitMode mode;
-    /** How many looks a receiver spends before it waits in earnest. */
-    int near;
-    /** How many looks to spend before sleeping. */
+    /** How often a receiver polls before it enters the general wait. */
+    int firstPolls;
+    /** How often to poll before sleeping; it follows how long waits have lasted. */
     private int budget = SPIN_MAX;
     /** A call is in here. */
     private volatile boolean waiting;
-    /** A callback that is to come, or the last one. Guarded by the gate. */
+    /** A callback that is to come, or the last one. Guarded by the call guard. */
     private Poller.Entry callback;
 
-    Waiter(Half half, WaitMode mode) {
-        this.half = half;
-        bell = new Bell(half.mine + Layout.ROLE_WAIT);
+    Waiter(RingEnd end, WaitMode mode) {
+        this.end = end;
+        notifier = new Notifier(end.mine + Layout.ROLE_WAIT);
         setMode(mode);
     }
 
     void setMode(WaitMode mode) {
         this.mode = mode;
-        near = mode == WaitMode.BLOCK || ALONE ? 0 : NEAR;
+        firstPolls = mode == WaitMode.BLOCK || ALONE ? 0 : FIRST_POLLS;
     }
 
     /** Ends a wait that is in progress; false if there is none. From any thread. */
@@ -57,13 +57,13 @@ final class Waiter {
         if (!waiting) {
             return false;
         }
-        bell.ring();
+        notifier.notifySleeper();
         return true;
     }
 
     /** No interrupt touches the words after this. */
     void close() {
-        bell.close();
+        notifier.close();
         Poller.Entry e = callback;
         if (e != null) {
             // It is told that the handle is closed by its next call.
@@ -79,17 +79,17 @@ final class Waiter {
         /** Asked while {@link #ready} says false: how the stream has ended, or null. */
         RamwayException ended();
 
-        /** How long until {@link #ended} is to be asked again, in ns; at least 1. */
+        /** How long until {@link #ended} is to be asked again, in ns. */
         long untilCheck();
     }
 
-    /** Blocks until the half is ready, or throws why there is nothing to wait for any more. */
+    /** Blocks until the end is ready, or throws why there is nothing to wait for any more. */
     void until(long nanos) throws InterruptedException {
         long start = System.nanoTime();
         waiting = true;
         try {
-            if (!isOver(half, start, nanos) && !spin(start, nanos)) {
-                sleep(half, start, nanos);
+            if (!isOver(end.progress, start, nanos) && !spin(start, nanos)) {
+                sleep(end.progress, start, nanos);
                 budget = System.nanoTime() - start < SHORT_WAIT ? Math.min(2 * budget, SPIN_MAX) : Math.max(budget / 2, SPIN_MIN);
             }
         } finally {
@@ -97,7 +97,7 @@ final class Waiter {
         }
     }
 
-    /** The same for a peer, which a system call looks for: it sleeps at once. */
+    /** The same for a peer: a check costs a system call, so it sleeps at once. */
     void untilPeer(Goal peer, long nanos) throws InterruptedException {
         long start = System.nanoTime();
         waiting = true;
@@ -116,12 +116,12 @@ final class Waiter {
     }
 
     /**
-     * Throws if the wait must not go on. The end of the time comes last: what is there, and how the ring has ended, is found out
-     * also by who has no time. True: ready.
+     * Throws if the wait must not go on. The end of the time comes last: what is there, and how the ring has ended, is found
+     * out also by a call that has no time. True: ready.
      */
     private boolean isOver(Goal goal, long start, long nanos) throws InterruptedException {
-        if (half.isClosed()) {
-            throw half.fail(ErrorKind.DETACHED);
+        if (end.isClosed()) {
+            throw end.fail(ErrorKind.DETACHED);
         }
         if (Thread.interrupted()) {
             throw new InterruptedException();
@@ -132,12 +132,12 @@ final class Waiter {
         if (decide(goal)) {
             return true;
         }
-        throw half.fail(ErrorKind.TIMED_OUT);
+        throw end.fail(ErrorKind.TIMED_OUT);
     }
 
-    /** Looks for a bounded time, and forever in mode SPIN. True: ready. */
+    /** Polls for a bounded time, and forever in mode SPIN. True: ready. */
     private boolean spin(long start, long nanos) throws InterruptedException {
-        if (half.ready()) {
+        if (end.ready()) {
             return true;
         }
         WaitMode how = mode;
@@ -146,30 +146,30 @@ final class Waiter {
         }
         // On a virtual thread the peer may be one that waits for this very carrier.
         boolean virtual = Thread.currentThread().isVirtual();
-        boolean gentle = half.isPair && virtual;
+        boolean yields = end.isPair && virtual;
         for (int spent = CHUNK;; spent += CHUNK) {
-            if (look(half.positionWord(), half.positionSeen(), CHUNK) && half.ready()) {
+            if (poll(end.positionWord(), end.positionSeen(), CHUNK) && end.ready()) {
                 budget = Math.min(2 * budget, SPIN_MAX);
                 return true;
             }
-            if (gentle) {
+            if (yields) {
                 Thread.yield();
             }
-            if (isOver(half, start, nanos)) {
+            if (isOver(end.progress, start, nanos)) {
                 return true;
             }
             if (how == WaitMode.HYBRID) {
                 if (spent >= budget) {
                     return false;
                 }
-            } else if (spent >= SPIN_ROUND) {
+            } else if (spent >= POLLS_PER_CHECK) {
                 spent = 0;
-                if (decide(half)) {
+                if (decide(end.progress)) {
                     return true;
                 }
                 how = mode;
                 if (virtual) {
-                    // A carrier that is yielded takes this thread again as long as it finds it where it looks first, and another
+                    // A carrier that is yielded takes this thread again as long as it is the first in its queue, and another
                     // one, which may be the peer, would never begin. Parked, it is out of the way.
                     LockSupport.parkNanos(1);
                 } else {
@@ -180,9 +180,9 @@ final class Waiter {
         }
     }
 
-    /** Looks at a position until it is not the one that was seen, or so many times. */
-    private static boolean look(long word, long seen, int looks) {
-        for (int i = 0; i < looks; i++) {
+    /** Polls a position until it is not the one that was seen, at most {@code polls} times. */
+    private static boolean poll(long word, long seen, int polls) {
+        for (int i = 0; i < polls; i++) {
             if (Words.getLongAcquire(word) != seen) {
                 return true;
             }
@@ -199,12 +199,12 @@ final class Waiter {
             e.fire();
         }
         boolean virtual = Thread.currentThread().isVirtual();
-        WakeOnInterrupt interrupts = virtual ? null : bell.interrupts();
-        bell.sleeper = Thread.currentThread();
+        WakeOnInterrupt interrupts = virtual ? null : notifier.interrupts();
+        notifier.sleeper = Thread.currentThread();
         if (interrupts != null) {
             interrupts.enter();
         }
-        long word = half.mine + Layout.ROLE_WAIT;
+        long word = end.mine + Layout.ROLE_WAIT;
         try {
             while (true) {
                 long longest = arm();
@@ -222,14 +222,14 @@ final class Waiter {
             if (interrupts != null) {
                 interrupts.leave();
             }
-            bell.sleeper = null;
+            notifier.sleeper = null;
             // A waker that still sees 1 makes one call too many.
             Words.setInt(word, 0);
         }
     }
 
-    /** One look: true for ready, or how it ended. What was committed before the end is delivered before the end is. */
-    private static boolean decide(Goal goal) {
+    /** One check: true for ready; an end is thrown. What was committed before the end is delivered before the end is. */
+    static boolean decide(Goal goal) {
         if (goal.ready()) {
             return true;
         }
@@ -237,73 +237,77 @@ final class Waiter {
         if (end == null) {
             return false;
         }
-        // The second look: the flag or the free lock was seen after ready had looked.
+        // The second check: the flag or the free lock was seen after the first.
         if (goal.ready()) {
             return true;
         }
         throw end;
     }
 
-    /** Steps 1 and 2 of the sleep: store 1, then order that store before the look that follows. It says how long to sleep. */
+    /**
+     * Steps 1 and 2 of the sleep: store 1, then order that store before the check that follows. Returns how long the sleep may
+     * last, in ns.
+     */
     private long arm() {
-        Words.setInt(half.mine + Layout.ROLE_WAIT, 1);
-        if (half.can) {
+        Words.setInt(end.mine + Layout.ROLE_WAIT, 1);
+        if (end.membarrierCapable) {
             if (Membarrier.run()) {
-                return ROUND;
+                return POLL_INTERVAL;
             }
             // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
-            half.can = false;
-            Words.setInt(half.mine + Layout.ROLE_FLAGS, Words.getInt(half.mine + Layout.ROLE_FLAGS) & ~Layout.ROLE_MEMBARRIER_CAPABLE);
+            end.membarrierCapable = false;
+            int flags = Words.getInt(end.mine + Layout.ROLE_FLAGS);
+            Words.setInt(end.mine + Layout.ROLE_FLAGS, flags & ~Layout.ROLE_MEMBARRIER_CAPABLE);
         }
         VarHandle.fullFence();
-        return (Words.getIntAcquire(half.peer + Layout.ROLE_FLAGS) & Layout.ROLE_FENCE_FREE) != 0 ? UNORDERED_ROUND : ROUND;
+        return (end.peerState.flags() & Layout.ROLE_FENCE_FREE) != 0 ? UNFENCED_POLL_INTERVAL : POLL_INTERVAL;
     }
 
-    /** Asks for one callback when the half may be ready or at its end. Inside the gate. */
+    /** Asks for one callback when the end may be ready or its stream over. Inside the call guard. */
     Registration whenReady(Runnable callback) {
         Poller.Entry e = this.callback;
         if (e != null && e.isPending()) {
-            throw half.fail(ErrorKind.BUSY, "somebody waits by this handle already: one wait or callback at a time");
+            throw end.fail(ErrorKind.BUSY, "somebody waits by this handle already: one wait or callback at a time");
         }
         long longest = arm();
         boolean over;
-        half.lookAgain();
+        end.checkPeerAgain();
         try {
-            over = decide(half);
+            over = decide(end.progress);
         } catch (RamwayException end) {
             // The call that follows says it.
             over = true;
         }
         if (over) {
-            Words.setInt(half.mine + Layout.ROLE_WAIT, 0);
-            half.lookAgain();
+            Words.setInt(end.mine + Layout.ROLE_WAIT, 0);
+            end.checkPeerAgain();
         }
-        e = new Poller.Entry(half, callback, longest);
+        e = new Poller.Entry(end, callback, longest);
         this.callback = e;
         Poller.add(e, over);
         return e;
     }
 
     /** Interrupts a sleeper. The sleeper is told by something else before, and asks for it after it has armed. */
-    private static final class Bell {
+    private static final class Notifier {
         private final long word;
         private boolean closed;
         private WakeOnInterrupt interrupts;
         volatile Thread sleeper;
 
-        Bell(long word) {
+        Notifier(long word) {
             this.word = word;
         }
 
         /** Made by the first sleep of a platform thread. */
         WakeOnInterrupt interrupts() {
             if (interrupts == null) {
-                interrupts = new WakeOnInterrupt(this::ring);
+                interrupts = new WakeOnInterrupt(this::notifySleeper);
             }
             return interrupts;
         }
 
-        void ring() {
+        void notifySleeper() {
             Thread t = sleeper;
             if (t != null && t.isVirtual()) {
                 LockSupport.unpark(t);

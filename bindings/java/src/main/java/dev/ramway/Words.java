@@ -10,7 +10,7 @@ import java.util.Locale;
 
 /**
  * Words of mapped memory by their address, in a handle's own calls. An access costs one instruction, because segment and
- * layout are constants; what keeps the memory mapped meanwhile is the {@link Gate}, and what keeps an address inside is
+ * layout are constants; what keeps the memory mapped meanwhile is the {@link CallGuard}, and what keeps an address inside is
  * arithmetic on positions that were checked. Users' views are segments of their own, with bounds and a life.
  */
 final class Words {
@@ -25,7 +25,7 @@ final class Words {
      * it; C2, C1 and the interpreter of HotSpot put a barrier for the compiler around every ordered access of memory outside
      * of the heap. Of other virtual machines and compilers that is not known: there every publish fences (docs/adr/0022).
      */
-    static final boolean PLAIN = isHotSpot();
+    static final boolean KEEP_ORDER = isHotSpot();
 
     private Words() {}
 

@@ -104,7 +104,7 @@ class AbiPageTest {
     @Test
     void theHeaderPageIsAsShown() throws IOException {
         Path name = Scratch.directory("header").resolve("ring");
-        Attachment a = Rings.hold(name, How.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
+        Attachment a = Rings.hold(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
         byte[] file = Files.readAllBytes(name);
         for (Block block : blocks("header")) {
             block.lines.forEach(line -> compare(line, file, 0));
@@ -114,7 +114,7 @@ class AbiPageTest {
 
     @Test
     void helloIsAsShown() {
-        byte[] hello = Handshake.encode(Handshake.Type.HELLO, null, 0);
+        byte[] hello = BusHandshake.encode(BusHandshake.Type.HELLO, null, 0);
         for (Block block : blocks("hello")) {
             block.lines.forEach(line -> compare(line, hello, 0));
         }

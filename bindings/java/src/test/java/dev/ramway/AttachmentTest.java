@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 
 /** What a sender and a receiver stand on: a named ring, mapped. */
 class AttachmentTest {
-    private static Attachment open(String name, How how, Options options, Role role) {
+    private static Attachment open(String name, OpenMode how, Options options, Role role) {
         return Attachment.named(name, how, options, role);
     }
 
@@ -26,8 +26,8 @@ class AttachmentTest {
     @Test
     void bothHalvesOfTheMirrorAreTheSameBytes() {
         String name = Scratch.name("mirror");
-        Attachment tx = open(name, How.CREATE, Options.DEFAULT.withCapacity(5000), Role.PRODUCER);
-        Attachment rx = open(name, How.OPEN, Options.DEFAULT, Role.CONSUMER);
+        Attachment tx = open(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(5000), Role.PRODUCER);
+        Attachment rx = open(name, OpenMode.OPEN, Options.DEFAULT, Role.CONSUMER);
         assertEquals(8192, tx.capacity);
         assertEquals(16384, rx.data.byteSize());
         for (long at = 0; at < tx.capacity; at += 8) {
@@ -49,18 +49,18 @@ class AttachmentTest {
     @Test
     void aRoleIsHeldOnce() {
         String name = Scratch.name("busy");
-        Attachment tx = open(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
-        RamwayException e = refused(ErrorKind.BUSY, () -> open(name, How.OPEN, Options.DEFAULT, Role.PRODUCER));
+        Attachment tx = open(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
+        RamwayException e = refused(ErrorKind.BUSY, () -> open(name, OpenMode.OPEN, Options.DEFAULT, Role.PRODUCER));
         assertEquals("opening the ring '" + name + "': the ring has a sender already", e.getMessage());
-        refused(ErrorKind.ALREADY_EXISTS, () -> open(name, How.CREATE, Options.DEFAULT, Role.PRODUCER));
+        refused(ErrorKind.ALREADY_EXISTS, () -> open(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER));
         tx.release();
-        refused(ErrorKind.NOT_FOUND, () -> open(name, How.OPEN, Options.DEFAULT, Role.PRODUCER));
+        refused(ErrorKind.NOT_FOUND, () -> open(name, OpenMode.OPEN, Options.DEFAULT, Role.PRODUCER));
     }
 
     @Test
     void anotherProcessReadsWhatThisOneWroteAndIsMissedWhenItIsKilled() {
         String name = Scratch.name("process");
-        Attachment tx = open(name, How.CREATE, Options.DEFAULT.withCapacity(1 << 16), Role.PRODUCER);
+        Attachment tx = open(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(1 << 16), Role.PRODUCER);
         byte[] bytes = "over the end and round".getBytes();
         for (int i = 0; i < bytes.length; i++) {
             tx.data.set(ValueLayout.JAVA_BYTE, tx.capacity - 4 + i, bytes[i]);
@@ -75,13 +75,13 @@ class AttachmentTest {
             assertFalse(tx.link.peerAlive(tx.role));
         }
         // Its role is free.
-        open(name, How.OPEN, Options.DEFAULT.withTimeout(Duration.ofSeconds(5)), Role.CONSUMER).release();
+        open(name, OpenMode.OPEN, Options.DEFAULT.withTimeout(Duration.ofSeconds(5)), Role.CONSUMER).release();
         tx.release();
         assertFalse(Files.exists(Scratch.path(name)));
     }
 
     static void reader(Peer.Inside me, String[] args) {
-        Attachment rx = open(args[0], How.OPEN, Options.DEFAULT, Role.CONSUMER);
+        Attachment rx = open(args[0], OpenMode.OPEN, Options.DEFAULT, Role.CONSUMER);
         byte[] bytes = rx.data.asSlice(rx.capacity - 4, Integer.parseInt(args[1])).toArray(ValueLayout.JAVA_BYTE);
         me.say(new String(bytes));
         me.hear();
@@ -90,11 +90,11 @@ class AttachmentTest {
     @Test
     void theHeaderPageIsTheOneOfTheFormat() throws Exception {
         String name = Scratch.name("header");
-        Attachment tx = open(name, How.CREATE, Options.DEFAULT.withCapacity(4096).withAlign(64), Role.PRODUCER);
+        Attachment tx = open(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(4096).withAlign(64), Role.PRODUCER);
         byte[] page = java.util.Arrays.copyOf(Files.readAllBytes(Scratch.path(name)), 4096);
-        assertArrayEquals(page, Memory.snapshot(tx.header));
-        Header header = Header.check(page, 8192);
-        assertEquals(new Geometry(4096, 4096, 0, 64), header.blocks()[0]);
+        assertArrayEquals(page, SegmentMemory.snapshot(tx.header));
+        SegmentHeader header = SegmentHeader.check(page, 8192);
+        assertEquals(new BlockGeometry(4096, 4096, 0, 64), header.blocks()[0]);
         assertEquals(48, tx.header.get(ValueLayout.JAVA_LONG, tx.block + Layout.OFF_TAIL));
         tx.release();
     }

@@ -18,29 +18,29 @@ class BirthTest {
     private final Path dir = Scratch.directory("birth");
     private final Path name = dir.resolve("ring");
 
-    private Birth build(SegmentName place) throws Later {
-        Named request = new Named(name.toString(), How.CREATE, Layout.KIND_RING, Spec.ring(4096, 16, 4096).named(false),
-                NamedLink.BYTE_PRODUCER, false, Options.DEFAULT, found -> {});
-        Birth birth = new Birth(request);
+    private SegmentStage build(SegmentName place) throws RetryLater {
+        SegmentRequest request = new SegmentRequest(name.toString(), OpenMode.CREATE, Layout.KIND_RING,
+                SegmentSpec.ring(4096, 16, 4096).named(false), SegmentLink.BYTE_PRODUCER, false, Options.DEFAULT, found -> {});
+        SegmentStage birth = new SegmentStage(request);
         birth.build(place, false);
         return birth;
     }
 
     @Test
-    void underADotName() throws Later {
+    void underADotName() throws RetryLater {
         try (SegmentName place = SegmentName.resolve(name.toString(), true)) {
-            Birth first = build(place);
+            SegmentStage first = build(place);
             assertEquals(1, names(dir).size());
             assertTrue(names(dir).get(0).matches("\\.ramway-[0-9a-f]{16}\\.new"), names(dir).toString());
             assertEquals(0, first.giveName(place));
             expectNames(dir, "ring");
-            Birth second = build(place);
+            SegmentStage second = build(place);
             assertEquals(-Errno.EEXIST, second.giveName(place));
             second.drop();
             expectNames(dir, "ring");
             // The one that was dropped did not let go of the living one's role.
-            refused(ErrorKind.BUSY, name, How.OPEN, Options.DEFAULT, Role.PRODUCER);
-            hold(name, How.OPEN, Options.DEFAULT, Role.CONSUMER).release();
+            refused(ErrorKind.BUSY, name, OpenMode.OPEN, Options.DEFAULT, Role.PRODUCER);
+            hold(name, OpenMode.OPEN, Options.DEFAULT, Role.CONSUMER).release();
             first.drop();
             expectNames(dir);
         }
@@ -50,14 +50,14 @@ class BirthTest {
     @Test
     void theDotNameIsTakenAway() throws Exception {
         try (SegmentName place = SegmentName.resolve(name.toString(), true)) {
-            Birth birth = build(place);
+            SegmentStage birth = build(place);
             Files.delete(dir.resolve(names(dir).get(0)));
             assertEquals(-Errno.ENOENT, birth.giveName(place));
             birth.drop();
             expectNames(dir);
-            Birth again = build(place);
+            SegmentStage again = build(place);
             Files.delete(dir.resolve(names(dir).get(0)));
-            assertTrue(assertThrows(Later.class, () -> again.create(place)).race);
+            assertTrue(assertThrows(RetryLater.class, () -> again.create(place)).race);
             again.create(place).drop();
             expectNames(dir);
         }

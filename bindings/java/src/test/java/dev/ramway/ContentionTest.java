@@ -28,7 +28,7 @@ class ContentionTest {
     private final Path name = dir.resolve("ring");
 
     /** Eight threads attach at once, four in each role: those that could; the others are told what they should be. */
-    private List<Attachment> race(ExecutorService threads, How how, ErrorKind lost) throws Exception {
+    private List<Attachment> race(ExecutorService threads, OpenMode how, ErrorKind lost) throws Exception {
         CountDownLatch start = new CountDownLatch(1);
         List<Future<Attachment>> results = new ArrayList<>();
         for (int i = 0; i < 8; i++) {
@@ -58,7 +58,7 @@ class ContentionTest {
     void ofRacingCreatorThreadsOneWins() throws Exception {
         try (ExecutorService threads = Executors.newFixedThreadPool(8)) {
             for (int i = 0; i < 100; i++) {
-                List<Attachment> winners = race(threads, How.CREATE, ErrorKind.ALREADY_EXISTS);
+                List<Attachment> winners = race(threads, OpenMode.CREATE, ErrorKind.ALREADY_EXISTS);
                 winners.forEach(Attachment::release);
                 assertEquals(1, winners.size());
                 expectNames(dir);
@@ -90,7 +90,7 @@ class ContentionTest {
     static void create(Peer.Inside me, String[] args) {
         while (me.hear() != null) {
             try {
-                Attachment a = hold(Path.of(args[0]), How.CREATE, SMALL, Role.PRODUCER);
+                Attachment a = hold(Path.of(args[0]), OpenMode.CREATE, SMALL, Role.PRODUCER);
                 me.say("created");
                 me.hear();
                 a.release();
@@ -108,7 +108,7 @@ class ContentionTest {
     void oneProducerAndOneConsumer() throws Exception {
         try (ExecutorService threads = Executors.newFixedThreadPool(8)) {
             for (int i = 0; i < 50; i++) {
-                List<Attachment> holders = race(threads, How.OPEN_OR_CREATE, ErrorKind.BUSY);
+                List<Attachment> holders = race(threads, OpenMode.OPEN_OR_CREATE, ErrorKind.BUSY);
                 assertEquals(2, holders.size());
                 Attachment tx = holders.get(holders.get(0).role == Role.PRODUCER ? 0 : 1);
                 Attachment rx = holders.get(holders.get(0).role == Role.PRODUCER ? 1 : 0);
@@ -134,13 +134,13 @@ class ContentionTest {
             for (int i = 0; i < ROUNDS || opened == 0 && i < 100 * ROUNDS; i++) {
                 Attachment tx;
                 try {
-                    tx = hold(name, How.OPEN, Options.DEFAULT, Role.PRODUCER);
+                    tx = hold(name, OpenMode.OPEN, Options.DEFAULT, Role.PRODUCER);
                 } catch (RamwayException e) {
                     assertEquals(ErrorKind.NOT_FOUND, e.kind(), e.getMessage());
                     continue;
                 }
                 opened++;
-                NamedLink link = (NamedLink) tx.link;
+                SegmentLink link = (SegmentLink) tx.link;
                 assertEquals(4096, tx.capacity);
                 assertFalse(link.vanished());
                 assertTrue(SegmentFile.leadsTo(link.dir, "ring", link.id));
@@ -161,7 +161,7 @@ class ContentionTest {
         Thread end = Thread.ofPlatform().daemon().start(me::hear);
         while (end.isAlive()) {
             try {
-                hold(Path.of(args[0]), How.CREATE, SMALL, Role.CONSUMER).release();
+                hold(Path.of(args[0]), OpenMode.CREATE, SMALL, Role.CONSUMER).release();
             } catch (RamwayException e) {
                 assertEquals(ErrorKind.ALREADY_EXISTS, e.kind(), e.getMessage());
             }
@@ -180,8 +180,8 @@ class ContentionTest {
                 peer.kill();
             }
             assertTrue(names(dir).isEmpty() || names(dir).equals(List.of("ring")), names(dir).toString());
-            Attachment a = round % 2 == 0 ? hold(name, How.OPEN_OR_CREATE, next, Role.CONSUMER)
-                    : hold(name, How.CREATE, next.withDiscard(true), Role.CONSUMER);
+            Attachment a = round % 2 == 0 ? hold(name, OpenMode.OPEN_OR_CREATE, next, Role.CONSUMER)
+                    : hold(name, OpenMode.CREATE, next.withDiscard(true), Role.CONSUMER);
             drain(a);
             a.release();
             expectNames(dir);
@@ -192,9 +192,9 @@ class ContentionTest {
         Path name = Path.of(args[0]);
         me.say("ready");
         while (true) {
-            Attachment tx = hold(name, How.CREATE, Options.DEFAULT.withDiscard(true).withCapacity(1 << 16), Role.PRODUCER);
+            Attachment tx = hold(name, OpenMode.CREATE, Options.DEFAULT.withDiscard(true).withCapacity(1 << 16), Role.PRODUCER);
             put(tx, 100);
-            Attachment rx = hold(name, How.OPEN, Options.DEFAULT, Role.CONSUMER);
+            Attachment rx = hold(name, OpenMode.OPEN, Options.DEFAULT, Role.CONSUMER);
             drain(rx);
             rx.release();
             tx.release();

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** The messages of a handshake, without a listener. */
 class HandshakeTest {
-    static final byte[] HELLO = Handshake.encode(Handshake.Type.HELLO, null, 0);
+    static final byte[] HELLO = BusHandshake.encode(BusHandshake.Type.HELLO, null, 0);
 
     /** HELLO with one byte changed. */
     static byte[] changed(int at, int to) {
@@ -32,9 +32,9 @@ class HandshakeTest {
         return message;
     }
 
-    private static ErrorKind kindOf(byte[] message, Handshake.Type expected) {
+    private static ErrorKind kindOf(byte[] message, BusHandshake.Type expected) {
         try {
-            Handshake.decode(message, expected);
+            BusHandshake.decode(message, expected);
             return null;
         } catch (RamwayException e) {
             return e.kind();
@@ -52,9 +52,9 @@ class HandshakeTest {
 
     @ParameterizedTest
     @EnumSource(names = {"HELLO", "WELCOME", "ACK"})
-    void messagesComeOutAsTheyWentIn(Handshake.Type type) {
-        byte[] message = Handshake.encode(type, ErrorKind.PEER_DEAD, 0x1122334455667788L);
-        assertEquals(new Handshake.Content(11, 0x1122334455667788L), Handshake.decode(message, type));
+    void messagesComeOutAsTheyWentIn(BusHandshake.Type type) {
+        byte[] message = BusHandshake.encode(type, ErrorKind.PEER_DEAD, 0x1122334455667788L);
+        assertEquals(new BusHandshake.Content(11, 0x1122334455667788L), BusHandshake.decode(message, type));
     }
 
     @ParameterizedTest
@@ -62,19 +62,19 @@ class HandshakeTest {
         "required feature,24,1,ABI_MISMATCH", "optional feature,28,1,", "type,16,9,CORRUPT", "another type,16,4,CORRUPT",
         "reserved,63,1,", "a refusal where nobody asked,16,3,CORRUPT"})
     void whatIsNotUnderstoodIsRefusedByItsError(String what, int at, int to, ErrorKind kind) {
-        assertEquals(kind, kindOf(changed(at, to), Handshake.Type.HELLO), what);
+        assertEquals(kind, kindOf(changed(at, to), BusHandshake.Type.HELLO), what);
     }
 
     @ParameterizedTest
     @CsvSource({"15,NO_SPACE", "14,PERMISSION_DENIED", "0,OS", "99,OS", "-1,OS"})
     void aRefusalIsTheErrorThatItCarriesInWhateverVersion(int status, ErrorKind kind) {
-        byte[] message = Handshake.encode(Handshake.Type.REFUSE, null, 0);
+        byte[] message = BusHandshake.encode(BusHandshake.Type.REFUSE, null, 0);
         for (int i = 0; i < 4; i++) {
             message[0x14 + i] = (byte) (status >> 8 * i);
         }
         message[0x0C] = 7;
         message[0x18] = (byte) 0xFF;
-        RamwayException e = assertThrows(RamwayException.class, () -> Handshake.decode(message, Handshake.Type.WELCOME));
+        RamwayException e = assertThrows(RamwayException.class, () -> BusHandshake.decode(message, BusHandshake.Type.WELCOME));
         assertEquals(kind, e.kind());
         assertTrue(e.getMessage().contains("the listener refused"), e.getMessage());
     }
@@ -84,21 +84,21 @@ class HandshakeTest {
         RawSocket[] pair = RawSocket.pair();
         RawSocket b = pair[1];
         try (RawSocket a = pair[0]) {
-            byte[] message = Handshake.encode(Handshake.Type.ACK, null, 0);
-            Inbox inbox = new Inbox();
+            byte[] message = BusHandshake.encode(BusHandshake.Type.ACK, null, 0);
+            BusInbox inbox = new BusInbox();
             for (int i = 0; i < message.length; i++) {
-                assertEquals(Inbox.Progress.PARTIAL, inbox.fill(b.fd()), "after " + i);
+                assertEquals(BusInbox.Progress.PARTIAL, inbox.fill(b.fd()), "after " + i);
                 a.send(new byte[] {message[i]});
             }
             a.send(new byte[] {1, 2, 3});
-            assertEquals(Inbox.Progress.WHOLE, inbox.fill(b.fd()));
-            assertEquals(0, inbox.message(Handshake.Type.ACK, 0).status());
+            assertEquals(BusInbox.Progress.WHOLE, inbox.fill(b.fd()));
+            assertEquals(0, inbox.message(BusHandshake.Type.ACK, 0).status());
             assertArrayEquals(new byte[] {1, 2, 3}, b.read(3));
             b.close();
             RamwayException e = assertThrows(PeerDeadException.class,
-                    () -> Handshake.send(a.fd(), Handshake.Type.HELLO, null, 0, -1));
+                    () -> BusHandshake.send(a.fd(), BusHandshake.Type.HELLO, null, 0, -1));
             assertEquals("the other side hung up before HELLO", e.getMessage());
-            assertEquals(Inbox.Progress.HUNG_UP, new Inbox().fill(a.fd()));
+            assertEquals(BusInbox.Progress.HUNG_UP, new BusInbox().fill(a.fd()));
         }
     }
 
@@ -111,16 +111,16 @@ class HandshakeTest {
             try (RawSocket a = pair[0]; RawSocket b = pair[1]) {
                 int[] many = new int[n];
                 Arrays.fill(many, file);
-                a.send(Handshake.encode(Handshake.Type.WELCOME, null, 4096), many);
-                Inbox inbox = new Inbox();
-                assertEquals(Inbox.Progress.WHOLE, inbox.fill(b.fd()));
+                a.send(BusHandshake.encode(BusHandshake.Type.WELCOME, null, 4096), many);
+                BusInbox inbox = new BusInbox();
+                assertEquals(BusInbox.Progress.WHOLE, inbox.fill(b.fd()));
                 if (n == 1) {
-                    assertEquals(4096, inbox.message(Handshake.Type.WELCOME, 1).size());
+                    assertEquals(4096, inbox.message(BusHandshake.Type.WELCOME, 1).size());
                     int got = inbox.takeDescriptor();
                     assertEquals(1, Libc.fcntl(got, 1, 0), "close-on-exec");
                     Files.close(got);
                 } else {
-                    RamwayException e = assertThrows(RamwayException.class, () -> inbox.message(Handshake.Type.WELCOME, 1));
+                    RamwayException e = assertThrows(RamwayException.class, () -> inbox.message(BusHandshake.Type.WELCOME, 1));
                     assertEquals(ErrorKind.CORRUPT, e.kind(), e.getMessage());
                 }
                 inbox.discard();
@@ -142,7 +142,7 @@ class HandshakeTest {
     }
 
     private static void check(int uid, Set<Integer> others) {
-        Handshake.checkPeer(new Sockets.Credentials(1, uid), Libc.geteuid(), others, "allowUids");
+        BusHandshake.checkPeer(new Sockets.Credentials(1, uid), Libc.geteuid(), others, "allowUids");
     }
 
     @Test
@@ -153,7 +153,7 @@ class HandshakeTest {
             for (int i = random.nextInt(6); i > 0; i--) {
                 message[random.nextInt(40)] = (byte) random.nextInt();
             }
-            for (Handshake.Type type : Handshake.Type.values()) {
+            for (BusHandshake.Type type : BusHandshake.Type.values()) {
                 if (kindOf(message, type) == null) {
                     assertArrayEquals(Arrays.copyOf(HELLO, 12), Arrays.copyOf(message, 12), "magic and byte order");
                 }

@@ -20,8 +20,8 @@ class HeaderTest {
     /** A change of the header page of a ring of 8192 bytes in a segment of 12288, and what comes of it; null: nothing. */
     private record Row(String what, Consumer<ByteBuffer> change, ErrorKind kind) {}
 
-    private static byte[] page(Spec spec, Consumer<ByteBuffer> change) {
-        byte[] page = Header.format(spec);
+    private static byte[] page(SegmentSpec spec, Consumer<ByteBuffer> change) {
+        byte[] page = SegmentHeader.format(spec);
         change.accept(ByteBuffer.wrap(page).order(ByteOrder.LITTLE_ENDIAN));
         return page;
     }
@@ -78,21 +78,21 @@ class HeaderTest {
 
     private static void expect(ErrorKind kind, byte[] page, long fileSize) {
         if (kind == null) {
-            assertEquals(fileSize, Header.check(page, fileSize).size());
+            assertEquals(fileSize, SegmentHeader.check(page, fileSize).size());
         } else {
-            refused(kind, () -> Header.check(page, fileSize));
+            refused(kind, () -> SegmentHeader.check(page, fileSize));
         }
     }
 
     @TestFactory
     List<DynamicTest> everyRow() {
         return rows().stream().map(row -> DynamicTest.dynamicTest(row.what,
-                () -> expect(row.kind, page(Spec.ring(8192, 16, 4096), row.change), SIZE))).toList();
+                () -> expect(row.kind, page(SegmentSpec.ring(8192, 16, 4096), row.change), SIZE))).toList();
     }
 
     @Test
     void theFilesLength() {
-        byte[] page = Header.format(Spec.ring(8192, 16, 4096));
+        byte[] page = SegmentHeader.format(SegmentSpec.ring(8192, 16, 4096));
         for (long size : new long[] {0, 4095, 4096, SIZE + 1}) {
             expect(ErrorKind.CORRUPT, page, size);
         }
@@ -101,24 +101,24 @@ class HeaderTest {
 
     @Test
     void buses() {
-        Spec spec = Spec.bus(8192, 4096, 64);
-        Header header = Header.check(Header.format(spec), spec.size());
-        assertEquals(new Geometry(4096, 8192, 0, 64), header.blocks()[0]);
-        assertEquals(new Geometry(12_288, 4096, 0, 64), header.blocks()[1]);
+        SegmentSpec spec = SegmentSpec.bus(8192, 4096, 64);
+        SegmentHeader header = SegmentHeader.check(SegmentHeader.format(spec), spec.size());
+        assertEquals(new BlockGeometry(4096, 8192, 0, 64), header.blocks()[0]);
+        assertEquals(new BlockGeometry(12_288, 4096, 0, 64), header.blocks()[1]);
         // Neither may lie in the other.
-        says(refused(ErrorKind.CORRUPT, () -> Header.check(page(spec, int64(Layout.BLOCK1, 8192)), spec.size())), "overlap");
+        says(refused(ErrorKind.CORRUPT, () -> SegmentHeader.check(page(spec, int64(Layout.BLOCK1, 8192)), spec.size())), "overlap");
         // One direction may be absent, whatever else its block says.
-        Spec one = Spec.bus(0, 4096, 16);
-        header = Header.check(page(one, int64(Layout.BLOCK0, 1).andThen(int32(Layout.BLOCK0 + Layout.OFF_ALIGN, 3))), one.size());
-        assertEquals(Geometry.NONE, header.blocks()[0]);
+        SegmentSpec one = SegmentSpec.bus(0, 4096, 16);
+        header = SegmentHeader.check(page(one, int64(Layout.BLOCK0, 1).andThen(int32(Layout.BLOCK0 + Layout.OFF_ALIGN, 3))), one.size());
+        assertEquals(BlockGeometry.NONE, header.blocks()[0]);
         assertEquals(4096, header.blocks()[1].capacity());
-        refused(ErrorKind.INVALID_ARGUMENT, () -> Spec.bus(0, 0, 16));
+        refused(ErrorKind.INVALID_ARGUMENT, () -> SegmentSpec.bus(0, 0, 16));
     }
 
     @Test
     void regions() {
-        Spec spec = Spec.region(5000, 4096);
-        assertEquals(new Geometry(4096, 8192, 5000, 0), Header.check(Header.format(spec), spec.size()).blocks()[0]);
+        SegmentSpec spec = SegmentSpec.region(5000, 4096);
+        assertEquals(new BlockGeometry(4096, 8192, 5000, 0), SegmentHeader.check(SegmentHeader.format(spec), spec.size()).blocks()[0]);
         for (long length : new long[] {0, 8193, -1, Long.MIN_VALUE}) {
             expect(ErrorKind.CORRUPT, page(spec, int64(Layout.BLOCK0 + Layout.OFF_LEN, length)), spec.size());
         }
@@ -142,15 +142,15 @@ class HeaderTest {
 
     @Test
     void capacities() {
-        assertEquals(4096, Spec.ring(1, 16, 4096).blocks()[0].capacity());
-        assertEquals(8192, Spec.ring(4097, 16, 4096).blocks()[0].capacity());
-        assertEquals(2 << 20, Spec.ring(1, 16, 2 << 20).blocks()[0].dataOffset());
+        assertEquals(4096, SegmentSpec.ring(1, 16, 4096).blocks()[0].capacity());
+        assertEquals(8192, SegmentSpec.ring(4097, 16, 4096).blocks()[0].capacity());
+        assertEquals(2 << 20, SegmentSpec.ring(1, 16, 2 << 20).blocks()[0].dataOffset());
         for (long capacity : new long[] {Long.MAX_VALUE, (1L << 62) + 1, 1L << 62}) {
-            refused(ErrorKind.NO_SPACE, () -> Spec.ring(capacity, 16, 4096));
+            refused(ErrorKind.NO_SPACE, () -> SegmentSpec.ring(capacity, 16, 4096));
         }
-        refused(ErrorKind.INVALID_ARGUMENT, () -> Spec.ring(-1, 16, 4096));
+        refused(ErrorKind.INVALID_ARGUMENT, () -> SegmentSpec.ring(-1, 16, 4096));
         for (int align : new int[] {8, 24, 8192, -16}) {
-            refused(ErrorKind.INVALID_ARGUMENT, () -> Spec.ring(4096, align, 4096));
+            refused(ErrorKind.INVALID_ARGUMENT, () -> SegmentSpec.ring(4096, align, 4096));
         }
     }
 }

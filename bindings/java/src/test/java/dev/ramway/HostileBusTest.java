@@ -71,7 +71,7 @@ class HostileBusTest {
         try (Listening it = Listening.with(options)) {
             String path = it.listener().path();
             // More silent ones than there are places.
-            for (int i = 0; i < Serve.HANDSHAKES_MAX + 10; i++) {
+            for (int i = 0; i < BusServer.HANDSHAKES_MAX + 10; i++) {
                 silent.add(RawSocket.connect(path));
             }
             for (Wrong wrong : wrongs) {
@@ -82,7 +82,7 @@ class HostileBusTest {
                         socket.send(wrong.message(), many);
                     }
                     byte[] answer = socket.read(64);
-                    assertEquals(wrong.kind().number(), Handshake.decode(answer, Handshake.Type.REFUSE).status(), wrong.what());
+                    assertEquals(wrong.kind().number(), BusHandshake.decode(answer, BusHandshake.Type.REFUSE).status(), wrong.what());
                     assertEquals(0, socket.read(1).length, "it hangs up");
                 }
             }
@@ -92,7 +92,7 @@ class HostileBusTest {
             try (Bus theirs = Bus.connect(path); Bus ours = it.next()) {
                 assertTrue(theirs.peerAlive() && ours.peerAlive());
             }
-            int refused = Serve.HANDSHAKES_MAX + 10 + wrongs.size() + 4;
+            int refused = BusServer.HANDSHAKES_MAX + 10 + wrongs.size() + 4;
             BusTest.eventually(() -> it.listener().refused() == refused);
             assertTrue(it.listener().lastRefusal().isPresent());
         } finally {
@@ -104,8 +104,8 @@ class HostileBusTest {
     /** One that says that it cannot use the memory, one with a descriptor, one that says nothing, and one that goes. */
     private static void afterTheWelcome(String path, int root) {
         List<Consumer<RawSocket>> lasts = List.of(
-                socket -> socket.send(Handshake.encode(Handshake.Type.ACK, ErrorKind.NO_SPACE, 0)),
-                socket -> socket.send(Handshake.encode(Handshake.Type.ACK, null, 0), root),
+                socket -> socket.send(BusHandshake.encode(BusHandshake.Type.ACK, ErrorKind.NO_SPACE, 0)),
+                socket -> socket.send(BusHandshake.encode(BusHandshake.Type.ACK, null, 0), root),
                 socket -> {},
                 RawSocket::close);
         for (Consumer<RawSocket> last : lasts) {
@@ -121,7 +121,7 @@ class HostileBusTest {
     private static RawSocket welcomed(String path) {
         RawSocket socket = RawSocket.connect(path);
         socket.send(HandshakeTest.HELLO);
-        assertEquals(BUS_SIZE, Handshake.decode(socket.read(64), Handshake.Type.WELCOME).size());
+        assertEquals(BUS_SIZE, BusHandshake.decode(socket.read(64), BusHandshake.Type.WELCOME).size());
         return socket;
     }
 
@@ -130,8 +130,8 @@ class HostileBusTest {
         for (byte one : HandshakeTest.HELLO) {
             socket.send(new byte[] {one});
         }
-        Handshake.decode(socket.read(64), Handshake.Type.WELCOME);
-        for (byte one : Handshake.encode(Handshake.Type.ACK, null, 0)) {
+        BusHandshake.decode(socket.read(64), BusHandshake.Type.WELCOME);
+        for (byte one : BusHandshake.encode(BusHandshake.Type.ACK, null, 0)) {
             socket.send(new byte[] {one});
         }
         try (Bus bus = it.next()) {
@@ -155,7 +155,7 @@ class HostileBusTest {
                         if (socket.fd() >= 0) {
                             byte[] answer = socket.read(64);
                             if (answer.length == 64) {
-                                it.acks.add(Handshake.decode(answer, Handshake.Type.ACK).status());
+                                it.acks.add(BusHandshake.decode(answer, BusHandshake.Type.ACK).status());
                             }
                         }
                     }
@@ -173,13 +173,13 @@ class HostileBusTest {
 
     /** The header page of the bus that all of these are about, with a change. */
     private static byte[] page(Consumer<byte[]> change) {
-        byte[] page = Header.format(Spec.bus(4096, 4096, 16));
+        byte[] page = SegmentHeader.format(SegmentSpec.bus(4096, 4096, 16));
         change.accept(page);
         return page;
     }
 
     private static Consumer<RawSocket> welcome(long announced, int... descriptors) {
-        return socket -> socket.send(Handshake.encode(Handshake.Type.WELCOME, null, announced), descriptors);
+        return socket -> socket.send(BusHandshake.encode(BusHandshake.Type.WELCOME, null, announced), descriptors);
     }
 
     private static Consumer<RawSocket> raw(byte[] bytes) {
@@ -247,8 +247,8 @@ class HostileBusTest {
 
     private List<Trick> tricksWithMessages() {
         int fine = memory(BUS_SIZE, ALL, page(p -> {}));
-        byte[] refusal = Handshake.encode(Handshake.Type.REFUSE, ErrorKind.NO_SPACE, 0);
-        byte[] other = Handshake.encode(Handshake.Type.WELCOME, null, BUS_SIZE);
+        byte[] refusal = BusHandshake.encode(BusHandshake.Type.REFUSE, ErrorKind.NO_SPACE, 0);
+        byte[] other = BusHandshake.encode(BusHandshake.Type.WELCOME, null, BUS_SIZE);
         other[0x0C] = 2;
         return List.of(
                 new Trick("no descriptor", welcome(BUS_SIZE), ErrorKind.CORRUPT, false),

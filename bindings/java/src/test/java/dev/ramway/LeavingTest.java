@@ -36,7 +36,7 @@ class LeavingTest {
 
     @Test
     void theLastOneOutRemovesTheName() {
-        Attachment tx = hold(name, How.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
+        Attachment tx = hold(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
         try (Peer peer = Rings.holder(name, Role.CONSUMER)) {
             tx.release();
             expectNames(dir, "ring");
@@ -45,11 +45,11 @@ class LeavingTest {
         }
         expectNames(dir);
         // Undelivered keeps it, delivered does not.
-        tx = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+        tx = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
         put(tx, 0);
         tx.release();
         expectNames(dir, "ring");
-        Attachment rx = hold(name, How.OPEN, Options.DEFAULT, Role.CONSUMER);
+        Attachment rx = hold(name, OpenMode.OPEN, Options.DEFAULT, Role.CONSUMER);
         drain(rx);
         rx.release();
         expectNames(dir);
@@ -58,8 +58,8 @@ class LeavingTest {
     @Test
     void twoLeaveAtOnceAndTheNameGoes() throws Exception {
         for (int i = 0; i < 200; i++) {
-            Attachment tx = hold(name, How.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
-            Attachment rx = hold(name, How.OPEN, Options.DEFAULT, Role.CONSUMER);
+            Attachment tx = hold(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
+            Attachment rx = hold(name, OpenMode.OPEN, Options.DEFAULT, Role.CONSUMER);
             FutureTask<Void> other = begin(() -> {
                 tx.release();
                 return null;
@@ -72,12 +72,12 @@ class LeavingTest {
 
     @Test
     void discardNeverOverTheLiving() {
-        Attachment tx = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+        Attachment tx = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
         put(tx, 10);
         Options discard = Options.DEFAULT.withDiscard(true).withCapacity(8192);
-        refused(ErrorKind.ALREADY_EXISTS, name, How.CREATE, discard, Role.CONSUMER);
+        refused(ErrorKind.ALREADY_EXISTS, name, OpenMode.CREATE, discard, Role.CONSUMER);
         tx.release();
-        Attachment rx = hold(name, How.CREATE, discard, Role.CONSUMER);
+        Attachment rx = hold(name, OpenMode.CREATE, discard, Role.CONSUMER);
         assertEquals(8192, rx.capacity);
         assertEquals(0, word(rx, Layout.OFF_TAIL));
         rx.release();
@@ -85,10 +85,10 @@ class LeavingTest {
 
     @Test
     void whatDiffersIsSaid() {
-        Attachment tx = hold(name, How.OPEN_OR_CREATE, Options.DEFAULT.withCapacity(10_000).withAlign(64), Role.PRODUCER);
+        Attachment tx = hold(name, OpenMode.OPEN_OR_CREATE, Options.DEFAULT.withCapacity(10_000).withAlign(64), Role.PRODUCER);
         assertEquals(16_384, tx.capacity);
         assertEquals(64, tx.align);
-        for (How how : new How[] {How.OPEN, How.OPEN_OR_CREATE}) {
+        for (OpenMode how : new OpenMode[] {OpenMode.OPEN, OpenMode.OPEN_OR_CREATE}) {
             says(refused(ErrorKind.INVALID_ARGUMENT, name, how, Options.DEFAULT.withCapacity(4096), Role.CONSUMER), "16384", "4096",
                     "capacity");
             says(refused(ErrorKind.INVALID_ARGUMENT, name, how, Options.DEFAULT.withAlign(16), Role.CONSUMER), "64", "16", "alignment");
@@ -103,13 +103,13 @@ class LeavingTest {
     void openWaitsForTheName() {
         long start = System.nanoTime();
         Options wait = Options.DEFAULT.withTimeout(Duration.ofMillis(200));
-        says(refused(ErrorKind.NOT_FOUND, name, How.OPEN, wait, Role.PRODUCER), name);
+        says(refused(ErrorKind.NOT_FOUND, name, OpenMode.OPEN, wait, Role.PRODUCER), name);
         assertTrue(System.nanoTime() - start >= 200_000_000);
         Path absent = dir.resolve("no/such/dir");
-        refused(ErrorKind.NOT_FOUND, absent, How.OPEN, Options.DEFAULT, Role.PRODUCER);
-        refused(ErrorKind.NOT_FOUND, absent, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+        refused(ErrorKind.NOT_FOUND, absent, OpenMode.OPEN, Options.DEFAULT, Role.PRODUCER);
+        refused(ErrorKind.NOT_FOUND, absent, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
         try (Peer peer = Peer.start("LeavingTest.createLater", name.toString())) {
-            hold(name, How.OPEN, PATIENT, Role.PRODUCER).release();
+            hold(name, OpenMode.OPEN, PATIENT, Role.PRODUCER).release();
             peer.tell("leave");
             peer.finish();
         }
@@ -117,7 +117,7 @@ class LeavingTest {
 
     static void createLater(Peer.Inside me, String[] args) throws InterruptedException {
         Thread.sleep(300);
-        Attachment a = hold(Path.of(args[0]), How.CREATE, Options.DEFAULT, Role.CONSUMER);
+        Attachment a = hold(Path.of(args[0]), OpenMode.CREATE, Options.DEFAULT, Role.CONSUMER);
         me.hear();
         a.release();
     }
@@ -125,7 +125,7 @@ class LeavingTest {
     @Test
     void anInterruptEndsTheWaitForAName() throws Exception {
         FutureTask<Boolean> task = new FutureTask<>(() -> {
-            refused(ErrorKind.INTERRUPTED, name, How.OPEN, PATIENT, Role.PRODUCER);
+            refused(ErrorKind.INTERRUPTED, name, OpenMode.OPEN, PATIENT, Role.PRODUCER);
             return Thread.currentThread().isInterrupted();
         });
         Thread thread = Thread.ofPlatform().start(task);
@@ -140,11 +140,11 @@ class LeavingTest {
         try (Peer peer = Rings.holder(name, Role.PRODUCER)) {
             long start = System.nanoTime();
             Options wait = Options.DEFAULT.withTimeout(Duration.ofMillis(150));
-            says(refused(ErrorKind.BUSY, name, How.OPEN, wait, Role.PRODUCER), "sender", name);
+            says(refused(ErrorKind.BUSY, name, OpenMode.OPEN, wait, Role.PRODUCER), "sender", name);
             assertTrue(System.nanoTime() - start >= 150_000_000);
             peer.kill();
         }
-        hold(name, How.OPEN, PATIENT, Role.PRODUCER).release();
+        hold(name, OpenMode.OPEN, PATIENT, Role.PRODUCER).release();
         expectNames(dir);
     }
 
@@ -159,7 +159,7 @@ class LeavingTest {
             try (Peer peer = Rings.holder(name, Role.PRODUCER)) {
                 Object before = inode(name);
                 // An orderly end removes the name if it comes before the opener does.
-                How how = kills ? How.OPEN : How.OPEN_OR_CREATE;
+                OpenMode how = kills ? OpenMode.OPEN : OpenMode.OPEN_OR_CREATE;
                 FutureTask<Attachment> next = begin(() -> hold(name, how, PATIENT, Role.PRODUCER));
                 Thread.sleep(0, round * 173_000 % 999_999);
                 if (kills) {
@@ -180,10 +180,10 @@ class LeavingTest {
 
     @Test
     void whoWaitsInVainIsTheLastOneOut() throws Exception {
-        Attachment tx = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+        Attachment tx = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
         Options wait = Options.DEFAULT.withTimeout(Duration.ofMillis(300));
         FutureTask<Void> waiter = begin(() -> {
-            hold(name, How.OPEN, wait, Role.PRODUCER).release();
+            hold(name, OpenMode.OPEN, wait, Role.PRODUCER).release();
             return null;
         });
         Thread.sleep(50);
@@ -195,9 +195,9 @@ class LeavingTest {
         }
         expectNames(dir);
         // And where the name goes while its role is waited for, there is nothing left to wait for.
-        Attachment again = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+        Attachment again = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
         waiter = begin(() -> {
-            refused(ErrorKind.NOT_FOUND, name, How.OPEN, wait, Role.PRODUCER);
+            refused(ErrorKind.NOT_FOUND, name, OpenMode.OPEN, wait, Role.PRODUCER);
             return null;
         });
         Thread.sleep(50);
@@ -208,12 +208,12 @@ class LeavingTest {
 
     @Test
     void aNameThatVanishesUnderItsUsers() throws Exception {
-        Attachment tx = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+        Attachment tx = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
         assertFalse(tx.link.vanished());
         Files.delete(name);
         assertTrue(tx.link.vanished());
         // The name is somebody else's now; the old user leaves it alone.
-        Attachment rx = hold(name, How.CREATE, Options.DEFAULT, Role.CONSUMER);
+        Attachment rx = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.CONSUMER);
         tx.release();
         expectNames(dir, "ring");
         assertFalse(rx.link.vanished());
@@ -225,7 +225,7 @@ class LeavingTest {
 
     @Test
     void aLeaverOfAnImpossibleRingLeavesIt() {
-        Attachment tx = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+        Attachment tx = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
         word(tx, Layout.OFF_HEAD, 7);
         word(tx, Layout.OFF_TAIL, 7);
         tx.release();
@@ -244,15 +244,15 @@ class LeavingTest {
 
     @Test
     void aListenersLock() throws Exception {
-        NamedLink lock = ListenerLock.take(name.toString(), Duration.ZERO);
-        refused(ErrorKind.ALREADY_EXISTS, () -> ListenerLock.take(name.toString(), Duration.ZERO));
+        SegmentLink lock = BusListenerLock.take(name.toString(), Duration.ZERO);
+        refused(ErrorKind.ALREADY_EXISTS, () -> BusListenerLock.take(name.toString(), Duration.ZERO));
         try (SegmentName place = SegmentName.resolve(name.toString(), false)) {
-            assertEquals(true, ListenerLock.lives(place.dir, "ring"));
-            assertEquals(false, ListenerLock.lives(place.dir, "other"));
+            assertEquals(true, BusListenerLock.lives(place.dir, "ring"));
+            assertEquals(false, BusListenerLock.lives(place.dir, "other"));
             // What is beside it and is no socket stays.
             Files.createFile(dir.resolve("ring.sock"));
             lock.close();
-            assertEquals(false, ListenerLock.lives(place.dir, "ring"));
+            assertEquals(false, BusListenerLock.lives(place.dir, "ring"));
         }
         expectNames(dir, "ring.sock");
     }

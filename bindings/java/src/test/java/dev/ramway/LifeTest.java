@@ -33,7 +33,7 @@ class LifeTest {
         IN_USE {
             @Override
             Attachment make(Path name) {
-                return hold(name, How.CREATE, Options.DEFAULT.withCapacity(8192), Role.PRODUCER);
+                return hold(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(8192), Role.PRODUCER);
             }
         },
         STALE_AND_EMPTY {
@@ -59,7 +59,7 @@ class LifeTest {
         STALE_UNSEEN_CLOSE {
             @Override
             Attachment make(Path name) {
-                Attachment a = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+                Attachment a = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
                 half(a, Layout.OFF_PRODUCER + Layout.ROLE_EPOCH, 1);
                 half(a, Layout.OFF_PRODUCER + Layout.ROLE_FLAGS, Layout.ROLE_CLOSED);
                 a.release();
@@ -69,14 +69,14 @@ class LifeTest {
         STALE_PERSISTENT {
             @Override
             Attachment make(Path name) {
-                hold(name, How.CREATE, Options.DEFAULT.withPersistent(true), Role.PRODUCER).release();
+                hold(name, OpenMode.CREATE, Options.DEFAULT.withPersistent(true), Role.PRODUCER).release();
                 return null;
             }
         },
         OF_ANOTHER_BOOT {
             @Override
             Attachment make(Path name) {
-                Attachment a = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+                Attachment a = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
                 put(a, 100);
                 a.release();
                 try (RandomAccessFile file = new RandomAccessFile(name.toFile(), "rw")) {
@@ -93,15 +93,15 @@ class LifeTest {
     }
 
     /** What a call does in each column: "makes", "attaches", or the name of the error. */
-    private record Call(String what, How how, boolean discard, String... results) {}
+    private record Call(String what, OpenMode how, boolean discard, String... results) {}
 
     private static final List<Call> CALLS = List.of(
-            new Call("create", How.CREATE, false, "makes", "ALREADY_EXISTS", "makes", "ALREADY_EXISTS", "ALREADY_EXISTS",
+            new Call("create", OpenMode.CREATE, false, "makes", "ALREADY_EXISTS", "makes", "ALREADY_EXISTS", "ALREADY_EXISTS",
                     "ALREADY_EXISTS", "makes"),
-            new Call("create, discarding", How.CREATE, true, "makes", "ALREADY_EXISTS", "makes", "makes", "makes", "makes", "makes"),
-            new Call("open", How.OPEN, false, "NOT_FOUND", "attaches", "attaches", "attaches", "attaches", "attaches", "NOT_FOUND"),
+            new Call("create, discarding", OpenMode.CREATE, true, "makes", "ALREADY_EXISTS", "makes", "makes", "makes", "makes", "makes"),
+            new Call("open", OpenMode.OPEN, false, "NOT_FOUND", "attaches", "attaches", "attaches", "attaches", "attaches", "NOT_FOUND"),
             // Discarding is create's alone.
-            new Call("openOrCreate", How.OPEN_OR_CREATE, false, "makes", "attaches", "attaches", "attaches", "attaches", "attaches",
+            new Call("openOrCreate", OpenMode.OPEN_OR_CREATE, false, "makes", "attaches", "attaches", "attaches", "attaches", "attaches",
                     "makes"));
 
     @TestFactory
@@ -154,7 +154,7 @@ class LifeTest {
             Path name = dir.resolve(column.name());
             Attachment holder = text == null ? null : column.make(name);
             if (text != null) {
-                says(refused(ErrorKind.ALREADY_EXISTS, name, How.CREATE, Options.DEFAULT, Role.CONSUMER),
+                says(refused(ErrorKind.ALREADY_EXISTS, name, OpenMode.CREATE, Options.DEFAULT, Role.CONSUMER),
                         "creating the ring '" + name + "': ", text);
             }
             if (holder != null) {
@@ -163,7 +163,7 @@ class LifeTest {
         }
         Path name = dir.resolve("boot");
         Column.OF_ANOTHER_BOOT.make(name);
-        says(refused(ErrorKind.NOT_FOUND, name, How.OPEN, Options.DEFAULT, Role.CONSUMER), "another boot");
+        says(refused(ErrorKind.NOT_FOUND, name, OpenMode.OPEN, Options.DEFAULT, Role.CONSUMER), "another boot");
     }
 
     @Test
@@ -173,13 +173,13 @@ class LifeTest {
         String[] texts = {"contradict each other", "contradict each other", "the frame at 0 claims", "the frame at 32 claims"};
         for (int i = 0; i < damages.length; i++) {
             Path name = dir.resolve("ring" + i);
-            Attachment a = hold(name, How.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
+            Attachment a = hold(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
             word(a, Layout.OFF_TAIL, damages[i][0]);
             word(a, Layout.OFF_HEAD, damages[i][1]);
             a.data.set(java.lang.foreign.ValueLayout.JAVA_INT, 0, i == 2 ? -1 : 10);
             a.data.set(java.lang.foreign.ValueLayout.JAVA_INT, 32, 100);
             a.release();
-            says(refused(ErrorKind.ALREADY_EXISTS, name, How.CREATE, Options.DEFAULT, Role.PRODUCER), "it is damaged: ", texts[i]);
+            says(refused(ErrorKind.ALREADY_EXISTS, name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER), "it is damaged: ", texts[i]);
         }
     }
 }

@@ -50,17 +50,17 @@ class NamesTest {
 
     static void byName(Peer.Inside me, String[] args) {
         for (String bad : BAD) {
-            for (How how : new How[] {How.CREATE, How.OPEN}) {
+            for (OpenMode how : new OpenMode[] {OpenMode.CREATE, OpenMode.OPEN}) {
                 refused(ErrorKind.INVALID_ARGUMENT, () -> Attachment.named(bad, how, Options.DEFAULT, Role.CONSUMER));
             }
         }
         for (int wait : new int[] {0, 20}) {
             Options options = Options.DEFAULT.withTimeout(Duration.ofMillis(wait));
-            refused(ErrorKind.NOT_FOUND, () -> Attachment.named("absent", How.OPEN, options, Role.CONSUMER));
+            refused(ErrorKind.NOT_FOUND, () -> Attachment.named("absent", OpenMode.OPEN, options, Role.CONSUMER));
         }
         assertFalse(Files.exists(Path.of(SegmentName.directory())), "opening made the directory");
-        Attachment.named("x".repeat(80), How.CREATE, Options.DEFAULT, Role.CONSUMER).release();
-        Attachment a = Attachment.named("a-Valid_name.1", How.CREATE, Options.DEFAULT, Role.CONSUMER);
+        Attachment.named("x".repeat(80), OpenMode.CREATE, Options.DEFAULT, Role.CONSUMER).release();
+        Attachment a = Attachment.named("a-Valid_name.1", OpenMode.CREATE, Options.DEFAULT, Role.CONSUMER);
         me.say("made");
         me.hear();
         a.release();
@@ -77,7 +77,7 @@ class NamesTest {
         Path dir = Scratch.directory("modes");
         for (int mode : new int[] {0600, 0666, 0640}) {
             Path name = dir.resolve("ring");
-            Attachment a = hold(name, How.CREATE, Options.DEFAULT.withMode(mode), Role.PRODUCER);
+            Attachment a = hold(name, OpenMode.CREATE, Options.DEFAULT.withMode(mode), Role.PRODUCER);
             assertEquals(mode, (int) Files.getAttribute(name, "unix:mode") & 0777);
             a.release();
         }
@@ -95,13 +95,13 @@ class NamesTest {
     /** Every way to come at a name: whatever is there and is no sound ring. */
     private static void expectForeign(Path name, ErrorKind kind) throws IOException {
         State before = State.of(name);
-        for (How how : How.values()) {
+        for (OpenMode how : OpenMode.values()) {
             for (boolean discard : new boolean[] {false, true}) {
                 for (Role role : Role.values()) {
-                    if (discard && how != How.CREATE) {
+                    if (discard && how != OpenMode.CREATE) {
                         continue;
                     }
-                    says(refused(how == How.CREATE ? ErrorKind.ALREADY_EXISTS : kind, name, how,
+                    says(refused(how == OpenMode.CREATE ? ErrorKind.ALREADY_EXISTS : kind, name, how,
                             Options.DEFAULT.withDiscard(discard), role), name);
                 }
             }
@@ -133,11 +133,11 @@ class NamesTest {
                         socket.bind(UnixDomainSocketAddress.of(at));
                     }
                 }), foreign("a link to a good segment", kind, at -> {
-                    hold(at.resolveSibling("target"), How.CREATE, Options.DEFAULT.withPersistent(true), Role.CONSUMER).release();
+                    hold(at.resolveSibling("target"), OpenMode.CREATE, Options.DEFAULT.withPersistent(true), Role.CONSUMER).release();
                     Files.createSymbolicLink(at, Path.of("target"));
                 }), DynamicTest.dynamicTest("a device", () ->
                         // Opening one can do anything, so none is.
-                        says(refused(kind, Path.of("/dev/null"), How.OPEN, Options.DEFAULT, Role.PRODUCER), "device")));
+                        says(refused(kind, Path.of("/dev/null"), OpenMode.OPEN, Options.DEFAULT, Role.PRODUCER), "device")));
     }
 
     @TestFactory
@@ -158,7 +158,7 @@ class NamesTest {
         return List.of(8, 64, 4095, 4096, 4097, 8192, 12_287, 12_289, 1 << 20).stream().map(size ->
                 foreign(size + " bytes", ErrorKind.CORRUPT, at -> {
                     Options options = Options.DEFAULT.withCapacity(8192).withPersistent(true);
-                    hold(at, How.CREATE, options, Role.PRODUCER).release();
+                    hold(at, OpenMode.CREATE, options, Role.PRODUCER).release();
                     try (RandomAccessFile file = new RandomAccessFile(at.toFile(), "rw")) {
                         file.setLength(size);
                     }
@@ -170,10 +170,10 @@ class NamesTest {
         Path name = Scratch.directory("kind").resolve("thing");
         try (Region region = Region.create(name.toString(), 100, Options.DEFAULT)) {
             expectForeign(name, ErrorKind.INVALID_ARGUMENT);
-            says(refused(ErrorKind.INVALID_ARGUMENT, name, How.OPEN, Options.DEFAULT, Role.PRODUCER), "this is a region, not a ring");
+            says(refused(ErrorKind.INVALID_ARGUMENT, name, OpenMode.OPEN, Options.DEFAULT, Role.PRODUCER), "this is a region, not a ring");
             assertFalse(region.isClosed());
         }
-        Attachment ring = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+        Attachment ring = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
         says(refused(ErrorKind.INVALID_ARGUMENT, () -> Region.open(name.toString(), Options.DEFAULT)), "this is a ring, not a region",
                 "opening the region '" + name + "'");
         ring.release();
@@ -183,7 +183,7 @@ class NamesTest {
     void moreThanTheMachineHas() {
         Path dir = Scratch.directory("huge");
         for (long capacity : new long[] {1L << 50, 1L << 61, 1L << 62, Long.MAX_VALUE}) {
-            refused(ErrorKind.NO_SPACE, dir.resolve("ring"), How.CREATE, Options.DEFAULT.withCapacity(capacity), Role.PRODUCER);
+            refused(ErrorKind.NO_SPACE, dir.resolve("ring"), OpenMode.CREATE, Options.DEFAULT.withCapacity(capacity), Role.PRODUCER);
             refused(ErrorKind.NO_SPACE, () -> Region.create(dir.resolve("region").toString(), capacity, Options.DEFAULT));
             expectNames(dir);
         }
@@ -193,19 +193,19 @@ class NamesTest {
     void noDescriptorIsLeftOrInherited() throws Exception {
         Path dir = Scratch.directory("descriptors");
         Path name = dir.resolve("ring");
-        Attachment a = hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
+        Attachment a = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
         assertTrue(descriptors(dir) > 0, "there is a lock description");
         // A child that inherited one would keep the role alive.
-        NamedLink link = (NamedLink) a.link;
+        SegmentLink link = (SegmentLink) a.link;
         for (int fd : new int[] {link.lock, link.dir}) {
             assertEquals(FD_CLOEXEC, Libc.fcntl(fd, F_GETFD, 0));
         }
         for (int i = 0; i < 20; i++) {
-            refused(ErrorKind.ALREADY_EXISTS, name, How.CREATE, Options.DEFAULT, Role.PRODUCER);
-            refused(ErrorKind.BUSY, name, How.OPEN, Options.DEFAULT, Role.PRODUCER);
-            refused(ErrorKind.INVALID_ARGUMENT, name, How.OPEN, Options.DEFAULT.withCapacity(1 << 30), Role.CONSUMER);
-            refused(ErrorKind.NOT_FOUND, dir.resolve("absent"), How.OPEN, Options.DEFAULT, Role.PRODUCER);
-            refused(ErrorKind.NO_SPACE, dir.resolve("big"), How.CREATE, Options.DEFAULT.withCapacity(1L << 50), Role.PRODUCER);
+            refused(ErrorKind.ALREADY_EXISTS, name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
+            refused(ErrorKind.BUSY, name, OpenMode.OPEN, Options.DEFAULT, Role.PRODUCER);
+            refused(ErrorKind.INVALID_ARGUMENT, name, OpenMode.OPEN, Options.DEFAULT.withCapacity(1 << 30), Role.CONSUMER);
+            refused(ErrorKind.NOT_FOUND, dir.resolve("absent"), OpenMode.OPEN, Options.DEFAULT, Role.PRODUCER);
+            refused(ErrorKind.NO_SPACE, dir.resolve("big"), OpenMode.CREATE, Options.DEFAULT.withCapacity(1L << 50), Role.PRODUCER);
         }
         a.release();
         assertEquals(0, descriptors(dir));

@@ -15,8 +15,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * What a handle makes of a peer that ends, and of the moments in between: the peer's words are set by hand, and what the kernel says
- * of its lock is a function, in which the peer can go on while the kernel is asked.
+ * What a handle makes of a peer that ends, and of the moments in between: the peer's words are set by hand, and what the kernel
+ * says of its lock is a function, in which the peer can go on while the kernel is asked.
  */
 class PeerStateTest {
     private static final Options PAGE = Options.DEFAULT.withCapacity(Mapping.pageSize());
@@ -34,11 +34,11 @@ class PeerStateTest {
         Staged(Role role, boolean isFinal, int epoch, int flags) throws Exception {
             this.isFinal = isFinal;
             peer = role.other().line();
-            Spec spec = Spec.ring(Mapping.pageSize(), 16, Mapping.pageSize());
+            SegmentSpec spec = SegmentSpec.ring(Mapping.pageSize(), 16, Mapping.pageSize());
             int fd = Memfd.create("ramway-test");
             try {
-                Memory.allocate(fd, spec, -1);
-                Files.writeAt(fd, Header.format(spec), 0);
+                SegmentMemory.allocate(fd, spec, -1);
+                Files.writeAt(fd, SegmentHeader.format(spec), 0);
                 at = Attachment.memory("staged", fd, Layout.BLOCK0, spec.blocks()[0], this, role, PAGE);
             } finally {
                 Files.close(fd);

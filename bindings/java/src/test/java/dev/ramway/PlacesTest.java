@@ -51,13 +51,13 @@ class PlacesTest {
     static void inASmallTmpfs(Peer.Inside me, String[] args) throws IOException {
         Path dir = Path.of(args[0]);
         for (long capacity : new long[] {1 << 20, 1 << 21, 1 << 30, 1L << 40}) {
-            says(refused(ErrorKind.NO_SPACE, dir.resolve("ring"), How.CREATE, Options.DEFAULT.withCapacity(capacity), Role.CONSUMER),
+            says(refused(ErrorKind.NO_SPACE, dir.resolve("ring"), OpenMode.CREATE, Options.DEFAULT.withCapacity(capacity), Role.CONSUMER),
                     dir.resolve("ring"), "free space");
             expectNames(dir);
         }
         Options half = Options.DEFAULT.withCapacity(1 << 19);
-        Attachment a = hold(dir.resolve("fits"), How.CREATE, half, Role.PRODUCER);
-        refused(ErrorKind.NO_SPACE, dir.resolve("second"), How.CREATE, half, Role.PRODUCER);
+        Attachment a = hold(dir.resolve("fits"), OpenMode.CREATE, half, Role.PRODUCER);
+        refused(ErrorKind.NO_SPACE, dir.resolve("second"), OpenMode.CREATE, half, Role.PRODUCER);
         // The space is taken at creation: filling the ring to the brim is no SIGBUS, however full the rest is.
         assertThrows(IOException.class, () -> Files.write(dir.resolve("filler"), new byte[1 << 20]));
         a.data.asSlice(0, a.capacity).fill((byte) 1);
@@ -69,8 +69,8 @@ class PlacesTest {
 
     static void withFewInodes(Peer.Inside me, String[] args) {
         Path dir = Path.of(args[0]);
-        Attachment one = hold(dir.resolve("one"), How.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
-        refused(ErrorKind.NO_SPACE, dir.resolve("two"), How.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
+        Attachment one = hold(dir.resolve("one"), OpenMode.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
+        refused(ErrorKind.NO_SPACE, dir.resolve("two"), OpenMode.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
         one.release();
         me.say("fine");
     }
@@ -78,18 +78,18 @@ class PlacesTest {
     @Test
     void disksOnlyWhenAskedForAndOtherFileSystemsNever(@TempDir Path dir) throws IOException {
         Options disk = Options.DEFAULT.withAllowDisk(true);
-        refused(ErrorKind.UNSUPPORTED, Path.of("/proc/self/ring"), How.CREATE, disk, Role.PRODUCER);
+        refused(ErrorKind.UNSUPPORTED, Path.of("/proc/self/ring"), OpenMode.CREATE, disk, Role.PRODUCER);
         Path name = dir.resolve("ring");
         String type = Files.getFileStore(dir).type();
         if (type.equals("tmpfs")) {
-            hold(name, How.CREATE, Options.DEFAULT, Role.PRODUCER).release();
+            hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER).release();
         } else if (type.equals("overlay")) {
-            says(refused(ErrorKind.UNSUPPORTED, name, How.CREATE, disk, Role.PRODUCER), "overlay");
+            says(refused(ErrorKind.UNSUPPORTED, name, OpenMode.CREATE, disk, Role.PRODUCER), "overlay");
         } else {
-            says(refused(ErrorKind.UNSUPPORTED, name, How.CREATE, Options.DEFAULT, Role.PRODUCER), "allowDisk");
-            Attachment a = hold(name, How.CREATE, disk, Role.PRODUCER);
-            refused(ErrorKind.UNSUPPORTED, name, How.OPEN, Options.DEFAULT, Role.CONSUMER);
-            hold(name, How.OPEN, disk, Role.CONSUMER).release();
+            says(refused(ErrorKind.UNSUPPORTED, name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER), "allowDisk");
+            Attachment a = hold(name, OpenMode.CREATE, disk, Role.PRODUCER);
+            refused(ErrorKind.UNSUPPORTED, name, OpenMode.OPEN, Options.DEFAULT, Role.CONSUMER);
+            hold(name, OpenMode.OPEN, disk, Role.CONSUMER).release();
             a.release();
         }
         expectNames(dir);
@@ -103,7 +103,7 @@ class PlacesTest {
 
     static void create(Peer.Inside me, String[] args) {
         try {
-            Attachment.named("mine", How.CREATE, Options.DEFAULT, Role.CONSUMER).release();
+            Attachment.named("mine", OpenMode.CREATE, Options.DEFAULT, Role.CONSUMER).release();
             me.say("ok");
         } catch (RamwayException e) {
             me.say(e.kind().formatName());
@@ -158,9 +158,9 @@ class PlacesTest {
     void lockedAndFaultedIn() {
         Path dir = Scratch.directory("placed");
         Options options = Options.DEFAULT.withCapacity(1 << 20).withLockMemory(true).withPrefault(true);
-        Attachment tx = hold(dir.resolve("ring"), How.CREATE, options, Role.PRODUCER);
+        Attachment tx = hold(dir.resolve("ring"), OpenMode.CREATE, options, Role.PRODUCER);
         // A consumer cannot write: faulted in by reading.
-        Attachment rx = hold(dir.resolve("ring"), How.OPEN, options, Role.CONSUMER);
+        Attachment rx = hold(dir.resolve("ring"), OpenMode.OPEN, options, Role.CONSUMER);
         assertEquals(resident(tx.data), resident(rx.data));
         assertEquals(2048, resident(tx.data));
         rx.release();
@@ -206,9 +206,9 @@ class PlacesTest {
     static void littleRoom(Peer.Inside me, String[] args) {
         Path name = Path.of(args[0]).resolve("ring");
         Options locked = Options.DEFAULT.withCapacity(65536).withLockMemory(true);
-        me.say(refused(ErrorKind.NO_SPACE, name, How.CREATE, locked, Role.CONSUMER).getMessage());
+        me.say(refused(ErrorKind.NO_SPACE, name, OpenMode.CREATE, locked, Role.CONSUMER).getMessage());
         Options long2 = Options.DEFAULT.withCapacity(2 << 20);
-        me.say(refused(ErrorKind.NO_SPACE, name, How.CREATE, long2, Role.CONSUMER).getMessage());
+        me.say(refused(ErrorKind.NO_SPACE, name, OpenMode.CREATE, long2, Role.CONSUMER).getMessage());
     }
 
     @Test
@@ -219,11 +219,11 @@ class PlacesTest {
         try {
             huge = Placement.hugePageSize();
         } catch (SysException e) {
-            says(refused(ErrorKind.UNSUPPORTED, dir.resolve("huge"), How.CREATE, options, Role.PRODUCER), "transparent huge pages");
+            says(refused(ErrorKind.UNSUPPORTED, dir.resolve("huge"), OpenMode.CREATE, options, Role.PRODUCER), "transparent huge pages");
             return;
         }
         try {
-            Attachment a = hold(dir.resolve("huge"), How.CREATE, options, Role.PRODUCER);
+            Attachment a = hold(dir.resolve("huge"), OpenMode.CREATE, options, Role.PRODUCER);
             assertEquals(huge, a.capacity);
             assertEquals(0, a.data.address() % huge);
             a.release();
@@ -232,9 +232,9 @@ class PlacesTest {
             says(e, "shmem_enabled", dir.resolve("huge"));
         }
         // A file whose data does not begin on a huge page can never have them.
-        Attachment a = hold(dir.resolve("small"), How.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
+        Attachment a = hold(dir.resolve("small"), OpenMode.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
         Options opened = Options.DEFAULT.withHugePages(true);
-        says(refused(ErrorKind.UNSUPPORTED, dir.resolve("small"), How.OPEN, opened, Role.CONSUMER), "whole huge pages");
+        says(refused(ErrorKind.UNSUPPORTED, dir.resolve("small"), OpenMode.OPEN, opened, Role.CONSUMER), "whole huge pages");
         a.release();
         expectNames(dir);
     }

@@ -17,12 +17,12 @@ import org.junit.jupiter.api.function.Executable;
 final class Rings {
     private Rings() {}
 
-    static Attachment hold(Path name, How how, Options options, Role role) {
+    static Attachment hold(Path name, OpenMode how, Options options, Role role) {
         return Attachment.named(name.toString(), how, options, role);
     }
 
     /** The error of an attempt that must fail. */
-    static RamwayException refused(ErrorKind kind, Path name, How how, Options options, Role role) {
+    static RamwayException refused(ErrorKind kind, Path name, OpenMode how, Options options, Role role) {
         return refused(kind, () -> hold(name, how, options, role).release());
     }
 
@@ -86,7 +86,7 @@ final class Rings {
 
     /** In another process: holds a role of the ring args[0], puts a message at each word, and lets go at another. */
     static void holder(Peer.Inside me, String[] args) {
-        Attachment a = hold(Path.of(args[0]), How.OPEN_OR_CREATE, Options.DEFAULT.withCapacity(4096), Role.valueOf(args[1]));
+        Attachment a = hold(Path.of(args[0]), OpenMode.OPEN_OR_CREATE, Options.DEFAULT.withCapacity(4096), Role.valueOf(args[1]));
         me.say("ready");
         while ("put".equals(me.hear())) {
             put(a, 5);

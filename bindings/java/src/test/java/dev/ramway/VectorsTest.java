@@ -89,7 +89,7 @@ class VectorsTest {
             fill();
             if (reader.held() != null) {
                 Role role = Role.valueOf(reader.held().toUpperCase(java.util.Locale.ROOT));
-                assertTrue(Lock.tryLock(fd, NamedLink.BYTE_IN_USE, Lock.Mode.SHARED));
+                assertTrue(Lock.tryLock(fd, SegmentLink.BYTE_IN_USE, Lock.Mode.SHARED));
                 assertTrue(Lock.tryLock(fd, role.lockByte(), Lock.Mode.EXCLUSIVE));
             }
             return dir.resolve(name);
@@ -129,7 +129,7 @@ class VectorsTest {
 
         private void listener() throws Exception {
             Path path = make("bell.lock");
-            NamedLink lock = opened(() -> ListenerLock.take(path.toString(), Duration.ZERO));
+            SegmentLink lock = opened(() -> BusListenerLock.take(path.toString(), Duration.ZERO));
             if (lock != null) {
                 lock.close();
             }
@@ -166,9 +166,9 @@ class VectorsTest {
                 RawSocket[] connection = new RawSocket[1];
                 FutureTask<Integer> served = new FutureTask<>(() -> {
                     connection[0] = listening.accept();
-                    connection[0].read(Handshake.SIZE);
-                    connection[0].send(Handshake.encode(Handshake.Type.WELCOME, null, vector.size()), fd);
-                    return ByteBuffer.wrap(connection[0].read(Handshake.SIZE)).order(ByteOrder.LITTLE_ENDIAN).getInt(0x14);
+                    connection[0].read(BusHandshake.SIZE);
+                    connection[0].send(BusHandshake.encode(BusHandshake.Type.WELCOME, null, vector.size()), fd);
+                    return ByteBuffer.wrap(connection[0].read(BusHandshake.SIZE)).order(ByteOrder.LITTLE_ENDIAN).getInt(0x14);
                 });
                 Thread.ofPlatform().start(served);
                 Bus bus = opened(() -> Bus.connect(path));

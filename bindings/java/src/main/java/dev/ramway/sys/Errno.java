@@ -26,6 +26,7 @@ public final class Errno {
     public static final int ENOTSOCK = 88;
     public static final int EOPNOTSUPP = 95;
     public static final int EADDRINUSE = 98;
+    public static final int ECONNABORTED = 103;
     public static final int ECONNRESET = 104;
     public static final int ETIMEDOUT = 110;
     public static final int ECONNREFUSED = 111;

@@ -80,7 +80,7 @@ public final class Files {
 
     /**
      * Opens what {@link #statAt} called a regular file: a descriptor, or the error with a minus sign. If it was exchanged
-     * meanwhile, the open neither blocks nor follows a link nor takes a terminal; the caller looks again at what it got.
+     * meanwhile, the open neither blocks nor follows a link nor takes a terminal; the caller checks what it got.
      */
     public static int openAt(int dir, String name, boolean writable) {
         int flags = writable ? O_RDWR : O_RDONLY;

@@ -17,7 +17,7 @@ import java.nio.charset.StandardCharsets;
  * function for all of them, because linking each shape of a function costs a starting program some 8 ms.
  *
  * <p>Addresses are passed as numbers: a segment as an argument would keep its arena from being closed for as long as the
- * call lasts. Whoever calls sees to it that the memory stays.
+ * call lasts. The caller keeps the memory mapped.
  */
 public final class Libc {
     private static final long ERRNO = Linker.Option.captureStateLayout().byteOffset(PathElement.groupElement("errno"));

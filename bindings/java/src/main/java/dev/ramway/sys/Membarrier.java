@@ -13,13 +13,13 @@ public final class Membarrier {
      * seccomp filter may forbid it. The first call may take up to 12 ms. {@code RAMWAY_MEMBARRIER=0} in the environment
      * switches it off.
      */
-    public static boolean can() {
-        return Known.CAN;
+    public static boolean isAvailable() {
+        return Known.AVAILABLE;
     }
 
     private static final class Known {
         // Registering waits for every processor's grace period.
-        static final boolean CAN = !"0".equals(System.getenv("RAMWAY_MEMBARRIER"))
+        static final boolean AVAILABLE = !"0".equals(System.getenv("RAMWAY_MEMBARRIER"))
                 && Libc.syscall(NUMBER, REGISTER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0) == 0 && run();
     }
 

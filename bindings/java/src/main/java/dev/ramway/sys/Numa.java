@@ -52,7 +52,7 @@ public final class Numa {
     }
 
     /**
-     * Looks where the first, the middle and the last page are.
+     * Checks where the first, the middle and the last page are.
      *
      * @throws SysException.Setting if they are elsewhere
      * @throws SysException if the kernel does not say

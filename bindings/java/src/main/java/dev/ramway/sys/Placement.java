@@ -73,7 +73,7 @@ public record Placement(boolean hugePages, boolean lockMemory, boolean prefault)
         }
         long limit = Limits.of(Limits.LOCKED_MEMORY);
         long locked = Space.field(Files.text("/proc/self/status"), "VmLck:").orElse(0) << 10;
-        // EAGAIN is mlock's other way to say that memory could not be had.
+        // EAGAIN is mlock's other way to say that there is no memory.
         throw new SysException(errno == Errno.EAGAIN ? Errno.ENOMEM : errno, "lockMemory: mlock of " + length
                 + " bytes; this process has " + locked + " bytes locked, RLIMIT_MEMLOCK is "
                 + (limit == Long.MAX_VALUE ? "unlimited" : limit + " bytes")
@@ -110,7 +110,7 @@ public record Placement(boolean hugePages, boolean lockMemory, boolean prefault)
                     + huge + " bytes; the process that creates the segment has to ask for them too");
         }
         long whole = length * copies;
-        // Whether the advice is followed is looked at below, so that kernels which refuse the one but not the other are
+        // Whether the advice is followed is checked below, so that kernels which refuse the one but not the other are
         // served.
         int advised = madvise(at, whole, MADV_HUGEPAGE);
         // Puts the file's small pages together (Linux 6.1+) and maps the result, whatever shmem_enabled says except deny.

@@ -30,7 +30,7 @@ public final class Poll {
     private final int most;
     private int count;
 
-    /** A place for so many descriptors. */
+    /** Room for {@code most} descriptors. */
     public Poll(int most) {
         this.most = most;
         entries = arena.allocate((long) most * ENTRY, 8);
@@ -78,7 +78,7 @@ public final class Poll {
     }
 
     /**
-     * Whether the other end of a connected socket is closed: the peer let go of it or died. It never waits. Bytes that the
+     * Whether the other end of a connected socket is closed: the peer closed it or died. It never waits. Bytes that the
      * peer sends say nothing and are left alone.
      */
     public static boolean hungUp(int fd) {

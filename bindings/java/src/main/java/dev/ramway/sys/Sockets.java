@@ -85,7 +85,7 @@ public final class Sockets {
         return withAddress(BIND, fd, path);
     }
 
-    /** Lets connectors queue up at a bound socket, so many at a time. */
+    /** Lets connectors queue up at a bound socket, at most {@code backlog} at a time. */
     public static int listen(int fd, int backlog) {
         return (int) Libc.syscall(LISTEN, fd, backlog, 0, 0, 0, 0);
     }
@@ -138,7 +138,9 @@ public final class Sockets {
         return sent == bytes.length ? 0 : -Errno.EAGAIN;
     }
 
-    /** Takes what is there, at most so many bytes into an array at an offset, and never waits: EAGAIN if there is nothing yet. */
+    /**
+     * Takes what is there, at most {@code most} bytes into an array at an offset, and never waits: EAGAIN if there is nothing yet.
+     */
     public static Received receive(int fd, byte[] into, int offset, int most) {
         MemorySegment m = header(most);
         m.set(JAVA_LONG, CONTROL, m.address() + RIGHTS);
@@ -151,7 +153,7 @@ public final class Sockets {
         return new Received(count, rights(m), (m.get(JAVA_INT, FLAGS) & MSG_CTRUNC) != 0);
     }
 
-    /** A message header for so many bytes, without a control message. */
+    /** A message header for {@code bytes} bytes, without a control message. */
     private static MemorySegment header(int bytes) {
         MemorySegment m = Libc.scratch().buffer;
         m.fill((byte) 0);
@@ -196,8 +198,8 @@ public final class Sockets {
      * something else has the name now.
      */
     public static int modeAfterBind(int dir, String name, int mode) {
-        // Only a name for what is there, and no links followed: what is checked here is what is changed below, whoever
-        // renames meanwhile.
+        // Only a name for what is there, and no links followed: what is checked here is what is changed below, even if
+        // somebody renames it meanwhile.
         int fd = Files.openPath(dir, name);
         if (fd < 0) {
             return fd;

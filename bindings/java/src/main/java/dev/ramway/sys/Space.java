@@ -5,7 +5,7 @@ import java.util.OptionalLong;
 
 /** Taking the space of a file, so that what is too big is an error now and not a signal later. */
 public final class Space {
-    // So long that a step's look at the limits costs little, so short that a full machine is noticed.
+    // Long enough that checking the limits costs little, short enough that a full machine is noticed.
     private static final long STEP = 16 << 20;
     // Left to page tables, the process itself and everybody else, at most; of a small limit a 32nd part.
     private static final long HEADROOM = 16 << 20;
@@ -15,7 +15,7 @@ public final class Space {
     private Space() {}
 
     /**
-     * Takes the space of bytes in a file, growing it where it is shorter, after a look at every limit that a later page
+     * Takes the space of bytes in a file, growing it where it is shorter, after a check of every limit that a later page
      * fault would meet as SIGBUS or the OOM killer. On failure a part may be taken: throw the file away.
      *
      * @throws SysException.Limit that says which limit is in the way
@@ -50,7 +50,7 @@ public final class Space {
         }
     }
 
-    /** Whether so many more bytes can be had now. A limit that cannot be read does not limit. */
+    /** Whether {@code needed} more bytes are available now. A limit that cannot be read does not limit. */
     private static void check(int fd, boolean inMemory, List<ControlGroup> groups, long needed) throws SysException {
         Files.FileSystem fs = Files.fileSystem(fd);
         // A memfd, and a tmpfs mounted with size=0, count no blocks: no limit of the file system's.

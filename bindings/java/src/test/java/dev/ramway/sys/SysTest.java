@@ -274,7 +274,7 @@ class SysTest {
 
     @Test
     void membarrier() {
-        assertEquals(Membarrier.can(), Membarrier.run());
+        assertEquals(Membarrier.isAvailable(), Membarrier.run());
         assertEquals(0, Mapping.pageSize() % 4096);
         assertTrue(Errno.text(Errno.ENOENT).endsWith("(errno 2)"), Errno.text(Errno.ENOENT));
     }

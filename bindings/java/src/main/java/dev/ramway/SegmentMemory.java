@@ -7,12 +7,15 @@ import dev.ramway.sys.Space;
 import dev.ramway.sys.SysException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /** Taking and mapping a segment's memory. */
-final class Memory {
-    private Memory() {}
+final class SegmentMemory {
+    private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
+
+    private SegmentMemory() {}
 
     /** How many bytes of the header page are mapped: the header page, or a page where that is larger. */
     static long headerLength() {
@@ -22,10 +25,10 @@ final class Memory {
     /**
      * Takes the space of the header page and of the data. What lies between them, where pages are huge, stays a hole.
      */
-    static void allocate(int fd, Spec spec, int numaNode) {
+    static void allocate(int fd, SegmentSpec spec, int numaNode) {
         try {
             Space.allocate(fd, 0, Layout.HEADER_SIZE);
-            for (Geometry g : spec.blocks()) {
+            for (BlockGeometry g : spec.blocks()) {
                 if (numaNode != -1 && g.capacity() != 0) {
                     Numa.prefer(fd, g.dataOffset(), g.capacity(), numaNode);
                 }
@@ -45,7 +48,7 @@ final class Memory {
         }
     }
 
-    /** A private copy of a mapped header page, for {@link Header#check}. */
+    /** A private copy of a mapped header page, for {@link SegmentHeader#check}. */
     static byte[] snapshot(MemorySegment header) {
         byte[] copy = new byte[Layout.HEADER_SIZE];
         ByteBuffer to = ByteBuffer.wrap(copy).order(ByteOrder.nativeOrder());
@@ -55,8 +58,6 @@ final class Memory {
         }
         return copy;
     }
-
-    private static final java.lang.invoke.VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
 
     /** Refuses a node that this machine does not have. */
     static void checkNode(int node) {
@@ -68,14 +69,10 @@ final class Memory {
     }
 
     /** Does to mapped data what the options ask of it. */
-    static void place(MemorySegment data, int copies, Options options, String what) {
-        try {
-            new Placement(options.hugePages(), options.lockMemory(), options.prefault()).apply(data, copies);
-            if (options.numaNode() != -1) {
-                Numa.verify(data.asSlice(0, data.byteSize() / copies), options.numaNode());
-            }
-        } catch (SysException e) {
-            throw Errors.os(e, what);
+    static void place(MemorySegment data, int copies, Options options) throws SysException {
+        new Placement(options.hugePages(), options.lockMemory(), options.prefault()).apply(data, copies);
+        if (options.numaNode() != -1) {
+            Numa.verify(data.asSlice(0, data.byteSize() / copies), options.numaNode());
         }
     }
 

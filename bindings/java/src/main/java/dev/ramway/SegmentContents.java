@@ -6,8 +6,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /** What a ring still holds for its next receiver. */
-final class Undelivered {
-    private Undelivered() {}
+final class SegmentContents {
+    private SegmentContents() {}
 
     /** A ring's words in a copy of the header page. */
     private record Words(long tail, long head, int producerFlags, int producerEpoch, int closeSeen) {
@@ -26,33 +26,30 @@ final class Undelivered {
         }
 
         /** Positions that contradict each other count as undelivered: what is not understood is not thrown away. */
-        boolean hasMessages(Geometry g) {
+        boolean hasMessages(BlockGeometry g) {
             return tail != head || !Layout.positionsAgree(tail, head, g.capacity(), g.align());
         }
     }
 
-    private static boolean hasRing(Header header, int block) {
+    private static boolean hasRing(SegmentHeader header, int block) {
         return header.kind() != Layout.KIND_REGION && header.blocks()[block].capacity() != 0;
     }
 
-    /** Whether the last one out leaves the name in place. */
-    static boolean mustStay(byte[] page, Header header) {
-        if (header.persistent()) {
-            return true;
-        }
+    /** Whether the last one out leaves the name in place: {@link #reasonToKeep} without counting. */
+    static boolean mustStay(SegmentFile.Page page) {
+        SegmentHeader header = page.header();
+        boolean stays = header.persistent();
         for (int i = 0; i < 2; i++) {
             if (hasRing(header, i)) {
-                Words words = Words.of(page, i);
-                if (words.hasMessages(header.blocks()[i]) || words.unseenClose()) {
-                    return true;
-                }
+                Words words = Words.of(page.bytes(), i);
+                stays |= words.hasMessages(header.blocks()[i]) || words.unseenClose();
             }
         }
-        return false;
+        return stays;
     }
 
     /** Why a segment that nobody uses is nevertheless not to be thrown away; null if it may be. */
-    static String reasonToKeep(int fd, Header header) {
+    static String reasonToKeep(int fd, SegmentHeader header) {
         byte[] page = SegmentFile.readPage(fd).bytes();
         for (int i = 0; i < 2; i++) {
             if (!hasRing(header, i)) {
@@ -83,10 +80,10 @@ final class Undelivered {
     }
 
     /**
-     * Walks the frames from head to tail, believing no length, and says how many there are. It reads the file in pieces of
+     * Walks the frames from head to tail, checking each length, and counts them. It reads the file in pieces of
      * at most a MiB: no mapping, so a truncated file is an error and not a signal.
      */
-    static Count count(int fd, Geometry g, long tail, long head) {
+    static Count count(int fd, BlockGeometry g, long tail, long head) {
         if (!Layout.positionsAgree(tail, head, g.capacity(), g.align())) {
             return Count.damaged(String.format("the positions %s and %s contradict each other", Long.toUnsignedString(head),
                     Long.toUnsignedString(tail)));

@@ -5,13 +5,12 @@ import java.lang.foreign.Arena;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.locks.LockSupport;
-import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Lets one thread at a time into a handle, and close in from any, without a fence per call.
  *
  * <p>The handle is biased to the thread that used it last, its {@link Holder}. A call stores {@code inside} and then loads
- * {@code holder}; whoever closes, or takes the handle over for another thread, stores {@code holder} and then loads
+ * {@code holder}; a thread that closes, or takes the handle over, stores {@code holder} and then loads
  * {@code inside}. One of the two has to see the other's store, so there must be a full fence between the two on both sides.
  * The call's is left out: a locked instruction costs a call more than all the rest of it. The other side makes up for it by a
  * membarrier or, without one, by closing a shared arena, for which the virtual machine stops each thread at a safepoint. What
@@ -20,7 +19,7 @@ import java.util.concurrent.locks.ReentrantLock;
  * <p>{@code inside} stays set while a message, batch or slot is out. A handle that wanders from thread to thread gets a lock
  * around each call instead of a barrier per move.
  */
-abstract class Gate {
+abstract class CallGuard {
     /** A thread that uses the handle. */
     static final class Holder {
         static final Holder NOBODY = new Holder(null);
@@ -38,13 +37,13 @@ abstract class Gate {
 
     private static final VarHandle HOLDER;
     private static final VarHandle INSIDE;
-    /** After so many changes of the thread a handle is locked call by call: a barrier takes as long as a thousand locks. */
+    /** After this many changes of the thread a handle is locked call by call: a barrier takes as long as a thousand locks. */
     private static final int MOVES = 64;
 
     static {
         try {
             MethodHandles.Lookup lookup = MethodHandles.lookup();
-            HOLDER = lookup.findVarHandle(Gate.class, "holder", Holder.class);
+            HOLDER = lookup.findVarHandle(CallGuard.class, "holder", Holder.class);
             INSIDE = lookup.findVarHandle(Holder.class, "inside", int.class);
         } catch (ReflectiveOperationException e) {
             throw new ExceptionInInitializerError(e);
@@ -54,7 +53,7 @@ abstract class Gate {
     /** Whose calls need not take the lock: the owner, or nobody if the handle is closed, dead or shared. */
     private Holder holder = Holder.NOBODY;
     /** Held by what is not a call: opening, changes of the thread, closing, and questions from any thread. */
-    final ReentrantLock lock = new ReentrantLock();
+    final Mutex lock = new Mutex();
     /** The thread that used the handle last. With the lock. */
     private Holder owner = Holder.NOBODY;
     private int moves;
@@ -64,13 +63,13 @@ abstract class Gate {
     private volatile boolean closed;
     /** Nothing is mapped any more. With the lock. */
     private boolean finished;
-    /** What this handle is dead of, or null. Written inside the gate. */
+    /** What this handle is dead of, or null. Written inside the guard. */
     ErrorKind dead;
 
-    /** Whether something of this handle's is lent to the user. Certain to its owner, and while nobody is inside. */
+    /** Whether a user holds frames of this handle. Certain to its owner, and while nobody is inside. */
     abstract boolean isOut();
 
-    /** Gives back what a loop over messages that was left has still out. By its thread or after its end; false: it is not that. */
+    /** Gives back what a loop over messages has left out. By its thread or after its end; false: there is no such loop. */
     boolean dropLooped() {
         return false;
     }
@@ -84,7 +83,7 @@ abstract class Gate {
     /** Ends the wait of a call that is in progress; false if none waits. From any thread. */
     abstract boolean interruptWait();
 
-    /** Whether barriers can be had of the kernel. */
+    /** Whether the kernel gives membarriers. */
     abstract boolean canMembarrier();
 
     /** It has another owner. With the lock. */
@@ -93,7 +92,7 @@ abstract class Gate {
     /** Close was called while something is out: tells the peer what it can be told. With the lock. */
     void closing() {}
 
-    /** Says goodbye to the peer and lets everything go. With the lock, and nobody inside. */
+    /** Tells the peer and releases everything. With the lock, and nobody inside. */
     abstract void finish();
 
     /** Begins a call, or throws; {@link #leave} ends it. */
@@ -101,7 +100,7 @@ abstract class Gate {
         Holder h = holder;
         if (h.thread == Thread.currentThread() && h.inside == 0) {
             h.inside = 1;
-            if (!Words.PLAIN) {
+            if (!Words.KEEP_ORDER) {
                 // Of other virtual machines it is not known that they leave the two in order.
                 VarHandle.fullFence();
             }
@@ -113,7 +112,7 @@ abstract class Gate {
         return enterSlowly();
     }
 
-    /** Ends a call, or what was lent. */
+    /** Ends a call, or the use of held frames. */
     final void leave(Holder h) {
         // Release: what the call did to the handle's fields goes before it, for the next thread.
         INSIDE.setRelease(h, 0);
@@ -129,17 +128,13 @@ abstract class Gate {
 
     /** Whether what this holder had out is still its. */
     final boolean isOwner(Holder h) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             return owner == h;
-        } finally {
-            lock.unlock();
         }
     }
 
     private Holder enterSlowly() {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             if (closed) {
                 // A loop that was left before the close is over now, and the close with it.
                 dropLooped();
@@ -168,8 +163,6 @@ abstract class Gate {
             h.inside = 1;
             bias(h);
             return h;
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -206,7 +199,7 @@ abstract class Gate {
         }
     }
 
-    /** Makes every call from now on ask for the state. Inside the gate. */
+    /** Makes every call from now on ask for the state. Inside the guard. */
     final void die(ErrorKind kind) {
         if (dead == null) {
             dead = kind;
@@ -223,11 +216,8 @@ abstract class Gate {
                 return;
             }
         }
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             settle();
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -240,17 +230,16 @@ abstract class Gate {
     }
 
     /**
-     * Makes what is lent this thread's. False: it was given back. It throws where another thread has a view of it.
+     * Makes held frames this thread's. False: they were given back. It throws where another thread has a view of them.
      */
-    final boolean adopt(Lent lent) {
-        lock.lock();
-        try {
-            Holder h = lent.holder;
-            if (owner != h || lent.closed) {
+    final boolean adopt(HeldFrames frames) {
+        try (var _ = lock.hold()) {
+            Holder h = frames.holder;
+            if (owner != h || frames.closed) {
                 return false;
             }
             takeAway();
-            if (lent.closed) {
+            if (frames.closed) {
                 // Its holder is giving it back.
                 bias(h);
                 return false;
@@ -261,39 +250,33 @@ abstract class Gate {
             }
             if (h.viewing) {
                 // Confined to a thread that is no more: nobody can use the view, and nobody can end it.
-                lent.arena = null;
+                frames.arena = null;
             }
             Holder mine = new Holder(Thread.currentThread());
             mine.inside = 1;
-            lent.holder = mine;
+            frames.holder = mine;
             moved(mine);
             bias(mine);
             return true;
-        } finally {
-            lock.unlock();
         }
     }
 
     /** Gives back what a holder had out, in any state of the handle. */
     final void giveBackSlowly(Holder h, Runnable last) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             // Another thread has adopted it in the same moment, and gives it back.
             if (owner == h) {
                 last.run();
                 INSIDE.setRelease(h, 0);
                 settle();
             }
-        } finally {
-            lock.unlock();
         }
     }
 
     /** Closes, from any thread. */
     final void shut() {
         Holder h;
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             if (closed) {
                 return;
             }
@@ -310,15 +293,13 @@ abstract class Gate {
             if (finished || h.thread == Thread.currentThread()) {
                 return;
             }
-        } finally {
-            lock.unlock();
         }
         // Another thread is in a call, which ends now, or has something out: then the end of that finishes the close.
         long began = System.nanoTime();
         for (long pause = 20_000; (int) INSIDE.getAcquire(h) != 0; pause = Math.min(2 * pause, 1_000_000)) {
             // A guess from here, where its thread may be about to change it: what is out may be so for long, a call is not.
-            long patience = isOut() ? 1_000_000 : 1_000_000_000;
-            if (!interruptWait() && System.nanoTime() - began > patience) {
+            long limit = isOut() ? 1_000_000 : 1_000_000_000;
+            if (!interruptWait() && System.nanoTime() - began > limit) {
                 break;
             }
             LockSupport.parkNanos(pause);

@@ -7,22 +7,20 @@ import dev.ramway.sys.SysException;
 import java.time.Duration;
 
 /** The segment whose lock says that a listener lives. */
-final class ListenerLock {
-    private ListenerLock() {}
+final class BusListenerLock {
+    private BusListenerLock() {}
 
     /**
      * Makes the segment of a listener (kind 4, byte 1) under its own name or path, removing a dead one with its socket:
      * AlreadyExists if somebody listens there. Closing the link removes the segment, and a socket beside it
-     * ({@link SegmentName#socketOf}), if it is the last one. Whoever can open the file can lock it and so keep the next
+     * ({@link SegmentName#socketOf}), if it is the last one. A user who can open the file can lock it and so keep the next
      * listener out: our user only. Nothing but locks is shared through it, so that a disk will do.
      */
-    static NamedLink take(String name, Duration timeout) {
-        Errors.checkPlatform();
+    static SegmentLink take(String name, Duration timeout) {
         Options options = Options.DEFAULT.withAllowDisk(true).withTimeout(timeout);
-        Segment opened = new Named(name, How.CREATE, Layout.KIND_LISTENER, Spec.listener().named(false), NamedLink.BYTE_LISTENER, false,
-                options, found -> {}).open();
-        Files.close(opened.fd());
-        return opened.link();
+        return SegmentRequest.named(name, OpenMode.CREATE, Layout.KIND_LISTENER,
+                () -> new SegmentRequest(name, OpenMode.CREATE, Layout.KIND_LISTENER, SegmentSpec.listener().named(false),
+                        SegmentLink.BYTE_LISTENER, false, options, found -> {}).open(Segment::link));
     }
 
     /**
@@ -36,7 +34,7 @@ final class ListenerLock {
                 return false;
             }
             fd = Files.openAt(dir, file, false);
-            return fd < 0 ? null : Lock.heldByAnother(fd, NamedLink.BYTE_LISTENER) != Lock.Mode.UNLOCKED;
+            return fd < 0 ? null : Lock.heldByAnother(fd, SegmentLink.BYTE_LISTENER) != Lock.Mode.UNLOCKED;
         } catch (SysException e) {
             return null;
         } finally {

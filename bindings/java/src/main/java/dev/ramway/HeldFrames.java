@@ -7,15 +7,15 @@ import java.lang.foreign.MemorySegment;
  * Memory of a handle that a user has: a message, a batch or a slot. It is new for each one, so its own state says whether it
  * was given back, and a late use of it can never meet the next one's bytes.
  */
-abstract class Lent {
+abstract class HeldFrames {
     /** Whose it is; changes when another thread adopts it. */
-    Gate.Holder holder;
+    CallGuard.Holder holder;
     /** Given back. */
     boolean closed;
     /** What views live in, once there is one. */
     Arena arena;
 
-    Lent(Gate.Holder holder) {
+    HeldFrames(CallGuard.Holder holder) {
         this.holder = holder;
     }
 
@@ -28,7 +28,7 @@ abstract class Lent {
      * <p>Nothing that keeps C2 from seeing the arena stands between its store and the load in {@link #end}, so that it knows the
      * arena's class there and not only its profile, which anybody's shared arena spoils.
      */
-    final MemorySegment view(Half end, long at, long length) {
+    final MemorySegment view(RingEnd end, long at, long length) {
         Arena a = arena;
         if (a != null) {
             return Words.view(end.data + at, length, end.role == Role.PRODUCER, a);
@@ -39,9 +39,9 @@ abstract class Lent {
         if (end.sharedViews) {
             return sharedView(end, at, length);
         }
-        Gate.Holder h = holder;
+        CallGuard.Holder h = holder;
         h.viewing = true;
-        // Another thread that adopts this one looks at `viewing` after it has taken the handle away from its holder: either it
+        // Another thread that adopts this one reads `viewing` after it has taken the handle away from its holder: either it
         // sees the view and leaves it alone, or this sees that it came.
         if (end.current() != h && !end.isOwner(h)) {
             throw gone();
@@ -53,7 +53,7 @@ abstract class Lent {
     }
 
     /** A view for any thread, and so no reason against another one adopting this; but it has to see the arena then. */
-    private MemorySegment sharedView(Half end, long at, long length) {
+    private MemorySegment sharedView(RingEnd end, long at, long length) {
         Arena a = Arena.ofShared();
         arena = a;
         if (end.current() != holder && !end.isOwner(holder)) {
@@ -61,7 +61,7 @@ abstract class Lent {
             a.close();
             throw gone();
         }
-        // Through what the arena has to run at its end, whoever has this view has the handle.
+        // By what the arena has to run at its end, a holder of this view keeps the handle reachable.
         return Words.view(end.data + at, length, end.role == Role.PRODUCER, a).reinterpret(length, a, end::keep);
     }
 
@@ -76,7 +76,7 @@ abstract class Lent {
     }
 
     /** Begins the end: false if it is over already. From here on views are dead and the caller gives the memory back. */
-    final boolean end(Half end) {
+    final boolean end(RingEnd end) {
         if (closed || holder.thread != Thread.currentThread() && !end.adopt(this)) {
             return false;
         }

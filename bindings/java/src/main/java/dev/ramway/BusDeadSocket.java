@@ -8,8 +8,8 @@ import dev.ramway.sys.Stat;
 import dev.ramway.sys.SysException;
 
 /** What has a socket's name. It is removed only if a connection to it is refused: nothing else proves that nobody listens. */
-final class DeadSocket {
-    private DeadSocket() {}
+final class BusDeadSocket {
+    private BusDeadSocket() {}
 
     /** What was found, and done. */
     enum Found { NOTHING, REMOVED, NOT_A_SOCKET, ALIVE, FORBIDDEN }

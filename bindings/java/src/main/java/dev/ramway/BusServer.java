@@ -10,43 +10,42 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * The listener's half of the handshakes: one thread for all of them, which waits for whichever socket has something to
- * say. None of them can hold up another.
+ * The listener's side of the handshakes: one thread for all of them, which waits for all of their sockets at once. None of them can
+ * hold up another.
  */
-final class Serve implements Runnable {
+final class BusServer implements Runnable {
     /** How many handshakes run at a time; more connectors wait in the backlog. */
     static final int HANDSHAKES_MAX = 64;
 
-    private static final int ECONNABORTED = 103;
-    /** After a failure for want of descriptors, in ns. */
+    /** After a failure for lack of descriptors, in ns. */
     private static final long PAUSE = 100_000_000;
 
     private final String name;
-    private final Spec spec;
+    private final SegmentSpec spec;
     private final ListenOptions options;
     private final Options halves;
     private final boolean onlyOne;
     private final int socket;
     private final int alarm;
-    private final AcceptQueue queue;
-    private final long patience;
+    private final BusAcceptQueue queue;
+    /** How long a connector may take for each message, in ns. */
+    private final long messageNanos;
 
     private final int own = Libc.geteuid();
     private final Poll poll = new Poll(2 + HANDSHAKES_MAX);
     private final List<Handshaking> underWay = new ArrayList<>();
     private final CountDownLatch ended = new CountDownLatch(1);
-    /** Somebody was told to be welcome, and has not failed. Counts where only one is to be. */
-    private boolean welcomed;
-    private final Place place;
-    /** A descriptor of nothing that matters, to be let go where there is no other. */
+    private final BusPlace place;
+    /** With {@link #onlyOne}: its connector has been accepted, so no other one is welcome. */
+    private boolean taken;
+    /** A descriptor that is closed where there is no other one left, to tell a connector so. */
     private int reserve;
-    /** Accepting has failed, at that time. */
-    private boolean pausing;
-    private long failed;
+    /** No connector is accepted before this time of {@link System#nanoTime}. */
+    private long pausedUntil = System.nanoTime();
 
     /** The caller keeps the descriptors, and closes them after {@link #awaitEnd}. */
-    Serve(String name, Spec spec, ListenOptions options, boolean onlyOne, int socket, int alarm, AcceptQueue queue,
-            Place place) {
+    BusServer(String name, SegmentSpec spec, ListenOptions options, boolean onlyOne, int socket, int alarm, BusAcceptQueue queue,
+            BusPlace place) {
         this.name = name;
         this.spec = spec;
         this.options = options;
@@ -57,25 +56,44 @@ final class Serve implements Runnable {
         this.queue = queue;
         this.place = place;
         reserve = place.reserve();
-        patience = RingEnd.nanos(options.handshakeTimeout());
+        messageNanos = RingEnd.nanos(options.handshakeTimeout());
+    }
+
+    /** What a handshake waits for. */
+    private enum Stage {
+        /** The connector's HELLO. */
+        HELLO(BusHandshake.Type.HELLO),
+        /** The end of another handshake: only one connector at a time is welcome. It has said HELLO. */
+        IN_LINE(null),
+        /** The connector's ACK. It was told that it is welcome, and {@link Handshaking#halves} are attached. */
+        ACK(BusHandshake.Type.ACK);
+
+        /** The connector's next message; null: it has nothing to say. */
+        final BusHandshake.Type expected;
+
+        Stage(BusHandshake.Type expected) {
+            this.expected = expected;
+        }
     }
 
     /** One connector. */
     private static final class Handshaking {
         final BusEnd end;
-        Inbox inbox = new Inbox();
-        Handshake.Type expected = Handshake.Type.HELLO;
+        Stage stage = Stage.HELLO;
+        BusInbox inbox = new BusInbox();
         /** When its time for the next message began. */
         long since = System.nanoTime();
-        /** Once it was told to be welcome. */
-        BusMemory.Halves attached;
-        /** It has said HELLO and another one is welcome at the moment. */
-        boolean inLine;
+        /** This side's ends, in the stage {@link Stage#ACK}. */
+        BusMemory.Halves halves;
         /** Its number in the wait. */
         int index;
 
         Handshaking(BusEnd end) {
             this.end = end;
+        }
+
+        boolean speaks() {
+            return stage != Stage.IN_LINE;
         }
     }
 
@@ -99,10 +117,10 @@ final class Serve implements Runnable {
     public void run() {
         try {
             while (!queue.isOver()) {
-                round();
+                serveOnce();
             }
         } catch (Throwable t) {
-            // Nobody listens any more, and those who ask are told.
+            // Nobody listens any more, and calls of accept are told.
             RamwayException why = Errors.fail(ErrorKind.OS, "the listener's thread ended: %s", t);
             why.initCause(t);
             queue.end(why);
@@ -118,20 +136,16 @@ final class Serve implements Runnable {
         }
     }
 
-    private void round() {
+    private void serveOnce() {
         poll.clear();
         int woken = poll.add(alarm);
-        long limit = Long.MAX_VALUE;
-        if (pausing) {
-            long left = PAUSE - (System.nanoTime() - failed);
-            pausing = left > 0;
-            limit = pausing ? left : limit;
-        }
-        int connected = !pausing && queue.wants(HANDSHAKES_MAX) && hasRoom() ? poll.add(socket) : -1;
+        long paused = pausedUntil - System.nanoTime();
+        long limit = paused > 0 ? paused : Long.MAX_VALUE;
+        int connected = paused <= 0 && wantsConnector() ? poll.add(socket) : -1;
         for (Handshaking h : underWay) {
-            // A peer in line that hangs up is found out when its turn comes.
-            h.index = h.inLine ? -1 : poll.add(h.end.socket());
-            limit = h.inLine ? limit : Math.min(limit, Math.max(left(h), 0));
+            // A connector in line that hangs up is found out when it is welcomed.
+            h.index = h.speaks() ? poll.add(h.end.socket()) : -1;
+            limit = h.speaks() ? Math.min(limit, Math.max(left(h), 0)) : limit;
         }
         int error = -poll.await(limit == Long.MAX_VALUE ? -1 : limit);
         if (error > 0) {
@@ -144,29 +158,29 @@ final class Serve implements Runnable {
             if (queue.isOver()) {
                 return;
             }
-            if (!h.inLine && (poll.ready(h.index) || left(h) <= 0)) {
+            if (h.index >= 0 && (poll.ready(h.index) || left(h) <= 0)) {
                 step(h);
             }
         }
-        nextInLine();
+        welcomeNextInLine();
         if (connected >= 0 && poll.ready(connected)) {
             acceptAll();
         }
     }
 
     private long left(Handshaking h) {
-        return patience - (System.nanoTime() - h.since);
+        return messageNanos - (System.nanoTime() - h.since);
     }
 
     private void acceptAll() {
-        // Those that are under way have their turn as well.
-        for (int taken = 0; taken < HANDSHAKES_MAX && queue.wants(HANDSHAKES_MAX) && hasRoom(); taken++) {
+        // Not without end: the handshakes that are under way go on as well.
+        for (int accepted = 0; accepted < HANDSHAKES_MAX && wantsConnector(); accepted++) {
             int fd = Sockets.accept(socket);
             if (fd == -Errno.EAGAIN) {
                 return;
             }
             // A connector that is gone already is not the listener's failure.
-            if (fd == -Errno.EINTR || fd == -ECONNABORTED) {
+            if (fd == -Errno.EINTR || fd == -Errno.ECONNABORTED) {
                 continue;
             }
             if (fd == -Errno.EMFILE || fd == -Errno.ENFILE) {
@@ -184,9 +198,9 @@ final class Serve implements Runnable {
         }
     }
 
-    /** Whether another connector can be taken: not where all that are under way wait for their turn. */
-    private boolean hasRoom() {
-        return underWay.size() < HANDSHAKES_MAX || underWay.stream().anyMatch(h -> !h.inLine);
+    /** Whether to accept another connector: not where all that are under way wait in line. */
+    private boolean wantsConnector() {
+        return queue.wants(HANDSHAKES_MAX) && (underWay.size() < HANDSHAKES_MAX || underWay.stream().anyMatch(Handshaking::speaks));
     }
 
     private void begin(BusEnd end) {
@@ -194,7 +208,7 @@ final class Serve implements Runnable {
         Handshaking h = new Handshaking(end);
         underWay.add(h);
         try {
-            Handshake.checkPeer(end.peer, own, options.allowUids(), "allowUids");
+            BusHandshake.checkPeer(end.peer, own, options.allowUids(), "allowUids");
         } catch (RamwayException e) {
             refuse(h, e);
             queue.refuse(e);
@@ -207,15 +221,15 @@ final class Serve implements Runnable {
     /** Ends the handshake of the connector that has been silent the longest, where there are as many as there may be. */
     private void makeRoom() {
         while (underWay.size() >= HANDSHAKES_MAX) {
-            Handshaking oldest = oldest(Handshake.Type.HELLO);
+            Handshaking oldest = oldest(Stage.HELLO);
             if (oldest != null) {
-                // A last look at what has come.
+                // What has come meanwhile counts.
                 step(oldest);
-                if (!underWay.contains(oldest) || oldest.expected != Handshake.Type.HELLO || oldest.inLine) {
+                if (!underWay.contains(oldest) || oldest.stage != Stage.HELLO) {
                     continue;
                 }
             } else {
-                oldest = oldest(Handshake.Type.ACK);
+                oldest = oldest(Stage.ACK);
             }
             if (oldest == null) {
                 return;
@@ -225,14 +239,8 @@ final class Serve implements Runnable {
         }
     }
 
-    private Handshaking oldest(Handshake.Type expected) {
-        Handshaking oldest = null;
-        for (Handshaking h : underWay) {
-            if (h.expected == expected && !h.inLine && (oldest == null || h.since - oldest.since < 0)) {
-                oldest = h;
-            }
-        }
-        return oldest;
+    private Handshaking oldest(Stage stage) {
+        return underWay.stream().filter(h -> h.stage == stage).min((a, b) -> Long.signum(a.since - b.since)).orElse(null);
     }
 
     /** Tells everybody in the backlog that there is no descriptor for them, one after the other by the one in reserve. */
@@ -242,7 +250,7 @@ final class Serve implements Runnable {
             int fd = Sockets.accept(socket);
             if (fd >= 0) {
                 try {
-                    Handshake.send(fd, Handshake.Type.REFUSE, ErrorKind.NO_SPACE, 0, -1);
+                    BusHandshake.send(fd, BusHandshake.Type.REFUSE, ErrorKind.NO_SPACE, 0, -1);
                 } catch (RamwayException gone) {
                     queue.refuse(gone);
                 } finally {
@@ -250,15 +258,14 @@ final class Serve implements Runnable {
                 }
             }
             reserve = place.reserve();
-            if (fd < 0 && fd != -Errno.EINTR && fd != -ECONNABORTED) {
+            if (fd < 0 && fd != -Errno.EINTR && fd != -Errno.ECONNABORTED) {
                 break;
             }
         }
         if (reserve < 0) {
             reserve = place.reserve();
         }
-        pausing = true;
-        failed = System.nanoTime();
+        pausedUntil = System.nanoTime() + PAUSE;
         queue.offer(null, Errors.os(errno, "accepting a connection; those that waited were told. Raise the limit of descriptors "
                 + "(ulimit -n, RLIMIT_NOFILE), or close what is not needed"));
     }
@@ -266,60 +273,62 @@ final class Serve implements Runnable {
     /** Takes what a connector said, or what it did not say in time. */
     private void step(Handshaking h) {
         try {
-            Inbox.Progress progress = h.inbox.fill(h.end.socket());
-            if (progress == Inbox.Progress.PARTIAL) {
+            BusInbox.Progress progress = h.inbox.fill(h.end.socket());
+            if (progress == BusInbox.Progress.PARTIAL) {
                 if (left(h) > 0) {
                     return;
                 }
-                throw h.inbox.silent(h.expected);
+                throw h.inbox.silent(h.stage.expected);
             }
-            if (progress == Inbox.Progress.HUNG_UP) {
-                throw h.inbox.hungUp(h.expected);
+            if (progress == BusInbox.Progress.HUNG_UP) {
+                throw h.inbox.hungUp(h.stage.expected);
             }
-            int status = h.inbox.message(h.expected, 0).status();
-            if (h.expected == Handshake.Type.ACK && status != 0) {
-                throw Handshake.statusError(status, "the connector cannot use the memory");
+            int status = h.inbox.message(h.stage.expected, 0).status();
+            if (h.stage == Stage.ACK && status != 0) {
+                throw BusHandshake.statusError(status, "the connector cannot use the memory");
             }
         } catch (RamwayException e) {
             fail(h, e);
             return;
         }
-        if (h.expected == Handshake.Type.ACK) {
+        if (h.stage == Stage.ACK) {
             accepted(h);
-        } else if (onlyOne && welcomed) {
-            h.inLine = true;
-        } else {
+        } else if (mayWelcome()) {
             welcome(h);
+        } else {
+            h.stage = Stage.IN_LINE;
         }
     }
 
-    private void nextInLine() {
-        for (int i = 0; i < underWay.size() && !welcomed; i++) {
-            if (underWay.get(i).inLine) {
-                welcome(underWay.get(i--));
+    /** Whether a connector can be told that it is welcome; with {@link #onlyOne} no other one may be, or have been accepted. */
+    private boolean mayWelcome() {
+        return !onlyOne || !taken && underWay.stream().noneMatch(h -> h.stage == Stage.ACK);
+    }
+
+    private void welcomeNextInLine() {
+        for (Handshaking h : List.copyOf(underWay)) {
+            if (h.stage == Stage.IN_LINE && mayWelcome()) {
+                welcome(h);
             }
         }
     }
 
     /** Makes the memory and sends it. */
     private void welcome(Handshaking h) {
-        h.inLine = false;
-        welcomed = true;
         try {
-            h.attached = BusMemory.create(name, spec, h.end, halves);
+            h.halves = BusMemory.create(name, spec, h.end, halves);
         } catch (RamwayException e) {
-            // This side's: whoever calls accept is to know.
-            welcomed = false;
+            // This side's: the caller of accept is to know.
             int errno = e.errno().orElse(0);
             refuse(h, errno == Errno.EMFILE || errno == Errno.ENFILE ? Errors.of(ErrorKind.NO_SPACE, e.detail()) : e);
             queue.offer(null, e);
             return;
         }
-        h.expected = Handshake.Type.ACK;
-        h.inbox = new Inbox();
+        h.stage = Stage.ACK;
+        h.inbox = new BusInbox();
         h.since = System.nanoTime();
         try {
-            h.end.send(Handshake.Type.WELCOME, null, spec.size(), h.end.memory());
+            h.end.send(BusHandshake.Type.WELCOME, null, spec.size(), h.end.memory());
         } catch (RamwayException e) {
             fail(h, e);
         }
@@ -327,7 +336,8 @@ final class Serve implements Runnable {
 
     private void accepted(Handshaking h) {
         underWay.remove(h);
-        Bus bus = new Bus(h.end, h.attached);
+        taken = true;
+        Bus bus = new Bus(h.end, h.halves);
         // The halves have the socket: this is only one user less.
         h.end.release();
         if (!queue.offer(bus, null)) {
@@ -338,11 +348,10 @@ final class Serve implements Runnable {
 
     /** The connector's fault, and that is all. */
     private void fail(Handshaking h, RamwayException why) {
-        if (h.expected == Handshake.Type.HELLO) {
-            refuse(h, why);
-        } else {
-            welcomed = false;
+        if (h.stage == Stage.ACK) {
             drop(h);
+        } else {
+            refuse(h, why);
         }
         queue.refuse(why);
     }
@@ -350,7 +359,7 @@ final class Serve implements Runnable {
     /** Tells a connector why it is not served. It may be gone, which changes nothing. */
     private void refuse(Handshaking h, RamwayException why) {
         try {
-            h.end.send(Handshake.Type.REFUSE, why.kind(), 0, -1);
+            h.end.send(BusHandshake.Type.REFUSE, why.kind(), 0, -1);
         } catch (RamwayException gone) {
             why.addSuppressed(gone);
         }
@@ -364,8 +373,8 @@ final class Serve implements Runnable {
 
     private static void close(Handshaking h) {
         h.inbox.discard();
-        if (h.attached != null) {
-            h.attached.close();
+        if (h.halves != null) {
+            h.halves.close();
         }
         h.end.release();
     }

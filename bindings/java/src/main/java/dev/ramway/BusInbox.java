@@ -5,8 +5,8 @@ import dev.ramway.sys.Files;
 import dev.ramway.sys.Sockets;
 
 /** A message of a handshake that arrives in pieces, and the descriptors that came with it. For one thread. */
-final class Inbox {
-    private final byte[] bytes = new byte[Handshake.SIZE];
+final class BusInbox {
+    private final byte[] bytes = new byte[BusHandshake.SIZE];
     private int filled;
     /** The first one that came; -1 if none has. */
     private int descriptor = -1;
@@ -55,8 +55,8 @@ final class Inbox {
     }
 
     /** Decodes what is whole, if it came with exactly this many descriptors. */
-    Handshake.Content message(Handshake.Type expected, int wanted) {
-        Handshake.Content content = Handshake.decode(bytes, expected);
+    BusHandshake.Content message(BusHandshake.Type expected, int wanted) {
+        BusHandshake.Content content = BusHandshake.decode(bytes, expected);
         if (descriptors != wanted) {
             throw Errors.fail(ErrorKind.CORRUPT, "%s came with %d descriptors, expected %d; they are closed", expected, descriptors,
                     wanted);
@@ -83,12 +83,12 @@ final class Inbox {
     }
 
     /** What to say if the other side goes before its message is whole. */
-    RamwayException hungUp(Handshake.Type expected) {
+    RamwayException hungUp(BusHandshake.Type expected) {
         return Errors.fail(ErrorKind.PEER_DEAD, "the other side hung up after %d of the 64 bytes of %s", filled, expected);
     }
 
     /** What to say if its time is over before. */
-    RamwayException silent(Handshake.Type expected) {
+    RamwayException silent(BusHandshake.Type expected) {
         return Errors.fail(ErrorKind.TIMED_OUT, "only %d of the 64 bytes of %s came before the deadline", filled, expected);
     }
 }

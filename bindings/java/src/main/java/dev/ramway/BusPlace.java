@@ -12,9 +12,7 @@ import dev.ramway.sys.SysException;
  * plain name that is the segment's, the socket is NAME.sock beside it; a path is the socket's, and the segment is PATH.lock, or
  * NAME where the path is that of a named listener's socket.
  */
-final class Place implements AutoCloseable {
-    private static final String SOCKET = ".sock";
-
+final class BusPlace implements AutoCloseable {
     private final SegmentName directory;
     /** The segment as a name or path to be created. */
     final String segment;
@@ -24,7 +22,7 @@ final class Place implements AutoCloseable {
     /** Which file {@link #listen} made. */
     private FileId bound;
 
-    private Place(SegmentName directory, String segment, String segmentFile, String socketFile) {
+    private BusPlace(SegmentName directory, String segment, String segmentFile, String socketFile) {
         this.directory = directory;
         this.segment = segment;
         this.segmentFile = segmentFile;
@@ -32,21 +30,22 @@ final class Place implements AutoCloseable {
     }
 
     /** Finds the directory; {@code create} makes the Ramway directory if it is not there. */
-    static Place resolve(String text, boolean create) {
+    static BusPlace resolve(String text, boolean create) {
         boolean isPath = text.indexOf('/') >= 0;
-        if (!isPath && text.endsWith(".lock")) {
+        if (!isPath && text.endsWith(SegmentName.LOCK_SUFFIX)) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a listener's name must not end in .lock");
         }
         SegmentName at = SegmentName.resolve(text, create);
         if (!isPath) {
-            return new Place(at, text, at.file, at.file + SOCKET);
+            return new BusPlace(at, text, at.file, SegmentName.socketOf(at.file));
         }
-        String name = at.file.endsWith(SOCKET) ? at.file.substring(0, at.file.length() - SOCKET.length()) : "";
-        if (SegmentName.isValid(name) && !name.endsWith(".lock") && isRamwayDirectory(at.dir)) {
+        boolean isSocket = at.file.endsWith(SegmentName.SOCKET_SUFFIX);
+        String name = isSocket ? at.file.substring(0, at.file.length() - SegmentName.SOCKET_SUFFIX.length()) : "";
+        if (SegmentName.isValid(name) && !name.endsWith(SegmentName.LOCK_SUFFIX) && isRamwayDirectory(at.dir)) {
             // The path of a named listener's socket: it meets that name at the same lock.
-            return new Place(at, text.substring(0, text.length() - SOCKET.length()), name, at.file);
+            return new BusPlace(at, text.substring(0, text.length() - SegmentName.SOCKET_SUFFIX.length()), name, at.file);
         }
-        return new Place(at, text + ".lock", at.file + ".lock", at.file);
+        return new BusPlace(at, text + SegmentName.LOCK_SUFFIX, at.file + SegmentName.LOCK_SUFFIX, at.file);
     }
 
     /** Whether this is the directory that plain names stand in, however it was written. */
@@ -96,11 +95,11 @@ final class Place implements AutoCloseable {
      * socket, and one that a program listens at which does not hold that lock.
      */
     void clear() {
-        DeadSocket.Found found;
+        BusDeadSocket.Found found;
         try {
-            found = DeadSocket.remove(directory.dir, socketFile);
+            found = BusDeadSocket.remove(directory.dir, socketFile);
         } catch (SysException e) {
-            throw Errors.os(e, "looking at " + socketPath());
+            throw Errors.os(e, "checking " + socketPath());
         }
         switch (found) {
             case NOT_A_SOCKET -> throw Errors.fail(ErrorKind.ALREADY_EXISTS,
@@ -132,13 +131,13 @@ final class Place implements AutoCloseable {
             return;
         }
         try {
-            DeadSocket.unlink(directory.dir, socketFile, bound);
+            BusDeadSocket.unlink(directory.dir, socketFile, bound);
         } catch (SysException e) {
             throw Errors.os(e, "removing " + socketPath());
         }
     }
 
-    /** A descriptor that can be let go where there is no other. */
+    /** A descriptor to be closed where there is no other one left. */
     int reserve() {
         return Files.dup(directory.dir);
     }
@@ -196,7 +195,7 @@ final class Place implements AutoCloseable {
     RamwayException missed(boolean absent) {
         refuseOthers();
         // Where we may not ask we do not know.
-        Boolean lives = ListenerLock.lives(directory.dir, segmentFile);
+        Boolean lives = BusListenerLock.lives(directory.dir, segmentFile);
         if (Boolean.TRUE.equals(lives)) {
             return Errors.fail(ErrorKind.TIMED_OUT, "the listener of %s is alive but not accepting", socketPath());
         }
@@ -215,7 +214,7 @@ final class Place implements AutoCloseable {
                 throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "%s is %s, not a listener's socket", socketPath(), stat.describe());
             }
         } catch (SysException e) {
-            // What cannot be looked at is not known to be another thing.
+            // What cannot be checked is not known to be another thing.
             return;
         }
     }

@@ -8,13 +8,13 @@ import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 
 /** One call of {@link Bus#connect}. Its waits are sleeps: they hold no carrier of a virtual thread, and an interrupt ends them. */
-final class Connector {
+final class BusConnector {
     // Between two attempts, in nanoseconds.
     private static final long PAUSE_MIN = 500_000;
     private static final long PAUSE_MAX = 10_000_000;
-    // Between two looks at an answer that has not come: a connection is made once, so what it takes longer is no loss.
-    private static final long LOOK_MIN = 20_000;
-    private static final long LOOK_MAX = 2_000_000;
+    // Between two checks for an answer, in nanoseconds: a connection is made once, so a slow check is no loss.
+    private static final long CHECK_MIN = 20_000;
+    private static final long CHECK_MAX = 2_000_000;
     /** A listener's socket gets its permissions just after its name: a refusal in this time may pass. */
     private static final long PERMISSION_GRACE = 200_000_000;
 
@@ -26,7 +26,7 @@ final class Connector {
     /** What to say if no further attempt fares better. */
     private RamwayException miss;
 
-    Connector(String name, ConnectOptions options) {
+    BusConnector(String name, ConnectOptions options) {
         this.name = Objects.requireNonNull(name, "name");
         this.options = Objects.requireNonNull(options, "options");
         limit = RingEnd.nanos(options.timeout());
@@ -62,9 +62,9 @@ final class Connector {
 
     /** Tries once. Without a bus it may be tried again; {@link #miss} is what to say if it stays so. */
     private Bus attempt() throws InterruptedException {
-        Place at;
+        BusPlace at;
         try {
-            at = Place.resolve(name, false);
+            at = BusPlace.resolve(name, false);
         } catch (RamwayException e) {
             return again(e, e.kind() == ErrorKind.NOT_FOUND);
         }
@@ -77,7 +77,7 @@ final class Connector {
         }
         // Once the halves have the socket, this is only one user less.
         try {
-            Handshake.checkPeer(end.peer, Libc.geteuid(), options.allowUids(), "allowUids");
+            BusHandshake.checkPeer(end.peer, Libc.geteuid(), options.allowUids(), "allowUids");
             return greet(end);
         } finally {
             end.release();
@@ -97,8 +97,8 @@ final class Connector {
         return Errors.fail(ErrorKind.NOT_FOUND, "the listener went away before it served us, and no other one came");
     }
 
-    /** Connects a socket. Without one, {@link #miss} is why there is none yet. */
-    private BusEnd dial(Place at) {
+    /** Connects a socket. Without one, {@link #miss} says why. */
+    private BusEnd dial(BusPlace at) {
         int fd = Errors.checked(Sockets.stream(), "making a socket");
         int error;
         try {
@@ -126,33 +126,33 @@ final class Connector {
 
     /**
      * Says HELLO, waits for the memory, and attaches to it. null if the listener ended before it served us, or is silent:
-     * this process was stopped for so long that the listener lost its patience, or it serves nobody.
+     * this process was stopped for longer than the listener waits, or the listener accepts nobody.
      */
     private Bus greet(BusEnd end) throws InterruptedException {
         try {
-            end.send(Handshake.Type.HELLO, null, 0, -1);
+            end.send(BusHandshake.Type.HELLO, null, 0, -1);
         } catch (RamwayException e) {
             // A listener that does not serve us has answered and hung up already: its answer can still be read.
             if (e.kind() != ErrorKind.PEER_DEAD) {
                 throw e;
             }
         }
-        Inbox inbox = new Inbox();
+        BusInbox inbox = new BusInbox();
         try {
-            Inbox.Progress progress = receive(end, inbox);
-            if (progress == Inbox.Progress.HUNG_UP && inbox.filled() == 0) {
+            BusInbox.Progress progress = receive(end, inbox);
+            if (progress == BusInbox.Progress.HUNG_UP && inbox.filled() == 0) {
                 return again(listenerGone(), true);
             }
-            if (progress == Inbox.Progress.HUNG_UP) {
-                throw inbox.hungUp(Handshake.Type.WELCOME);
+            if (progress == BusInbox.Progress.HUNG_UP) {
+                throw inbox.hungUp(BusHandshake.Type.WELCOME);
             }
-            if (progress == Inbox.Progress.PARTIAL) {
+            if (progress == BusInbox.Progress.PARTIAL) {
                 return again(Errors.fail(ErrorKind.TIMED_OUT,
                         "the listener did not serve us in time; is it accepting? (%d of 64 bytes came)", inbox.filled()), true);
             }
             long size;
             try {
-                size = inbox.message(Handshake.Type.WELCOME, 1).size();
+                size = inbox.message(BusHandshake.Type.WELCOME, 1).size();
             } catch (RamwayException e) {
                 return again(e, e.kind() == ErrorKind.TIMED_OUT);
             }
@@ -163,11 +163,11 @@ final class Connector {
     }
 
     /** Until a message is whole, the other side hangs up, or the time is over (PARTIAL). */
-    private Inbox.Progress receive(BusEnd end, Inbox inbox) throws InterruptedException {
-        for (long pause = LOOK_MIN;; pause = Math.min(2 * pause, LOOK_MAX)) {
-            Inbox.Progress progress = inbox.fill(end.socket());
+    private BusInbox.Progress receive(BusEnd end, BusInbox inbox) throws InterruptedException {
+        for (long pause = CHECK_MIN;; pause = Math.min(2 * pause, CHECK_MAX)) {
+            BusInbox.Progress progress = inbox.fill(end.socket());
             long left = left();
-            if (progress != Inbox.Progress.PARTIAL || left <= 0) {
+            if (progress != BusInbox.Progress.PARTIAL || left <= 0) {
                 return progress;
             }
             sleep(Math.min(pause, left));
@@ -180,14 +180,14 @@ final class Connector {
             attached = BusMemory.open(name, memory, size, end, halves);
         } catch (RamwayException e) {
             try {
-                end.send(Handshake.Type.ACK, e.kind(), 0, -1);
+                end.send(BusHandshake.Type.ACK, e.kind(), 0, -1);
             } catch (RamwayException gone) {
                 e.addSuppressed(gone);
             }
             throw e;
         }
         try {
-            end.send(Handshake.Type.ACK, null, 0, -1);
+            end.send(BusHandshake.Type.ACK, null, 0, -1);
         } catch (RamwayException e) {
             // A listener that has the ACK has accepted us: if it has hung up since, what it sent is to be received first.
             attached.close();

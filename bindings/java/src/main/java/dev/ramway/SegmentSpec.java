@@ -12,12 +12,17 @@ import dev.ramway.sys.Mapping;
  * @param size the whole segment's length in bytes
  * @param blocks two
  */
-record Spec(int kind, int flags, byte[] bootId, long size, Geometry[] blocks) {
+record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[] blocks) {
     // More than this and a page would overflow; no machine has it.
     private static final long CAPACITY_MAX = 1L << 61;
 
+    /** A ring as the options say, of this capacity where they say none. */
+    static SegmentSpec ring(Options options, long capacity) {
+        return ring(options.capacity() == 0 ? capacity : options.capacity(), options.align(), SegmentMemory.granule(options));
+    }
+
     /** A ring. The granule is the (huge) page that the data's offset and capacity are multiples of. */
-    static Spec ring(long capacity, int align, long granule) {
+    static SegmentSpec ring(long capacity, int align, long granule) {
         return rings(Layout.KIND_RING, new long[] {capacity}, align, granule);
     }
 
@@ -25,7 +30,7 @@ record Spec(int kind, int flags, byte[] bootId, long size, Geometry[] blocks) {
      * A bus: toPeer is what the listener sends into, fromPeer what it receives from. A capacity of 0 leaves that direction
      * out.
      */
-    static Spec bus(long toPeer, long fromPeer, int align) {
+    static SegmentSpec bus(long toPeer, long fromPeer, int align) {
         if (toPeer == 0 && fromPeer == 0) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a bus needs a capacity other than 0 in one direction");
         }
@@ -33,7 +38,7 @@ record Spec(int kind, int flags, byte[] bootId, long size, Geometry[] blocks) {
     }
 
     /** A region of length bytes, more than 0. */
-    static Spec region(long length, long granule) {
+    static SegmentSpec region(long length, long granule) {
         if (length <= 0) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a region of %d bytes: expected at least 1", length);
         }
@@ -42,40 +47,40 @@ record Spec(int kind, int flags, byte[] bootId, long size, Geometry[] blocks) {
         }
         long offset = headerSpace(granule);
         long capacity = (length + granule - 1) & -granule;
-        return new Spec(Layout.KIND_REGION, 0, new byte[16], offset + capacity,
-                new Geometry[] {new Geometry(offset, capacity, length, 0), Geometry.NONE});
+        return new SegmentSpec(Layout.KIND_REGION, 0, new byte[16], offset + capacity,
+                new BlockGeometry[] {new BlockGeometry(offset, capacity, length, 0), BlockGeometry.NONE});
     }
 
     /** The lock of a listening socket. */
-    static Spec listener() {
-        return new Spec(Layout.KIND_LISTENER, 0, new byte[16], headerSpace(Mapping.pageSize()),
-                new Geometry[] {Geometry.NONE, Geometry.NONE});
+    static SegmentSpec listener() {
+        return new SegmentSpec(Layout.KIND_LISTENER, 0, new byte[16], headerSpace(Mapping.pageSize()),
+                new BlockGeometry[] {BlockGeometry.NONE, BlockGeometry.NONE});
     }
 
     /** The same for a segment with a name. */
-    Spec named(boolean persistent) {
-        return new Spec(kind, persistent ? Layout.FLAG_PERSISTENT : 0, BootId.now(), size, blocks);
+    SegmentSpec named(boolean persistent) {
+        return new SegmentSpec(kind, persistent ? Layout.FLAG_PERSISTENT : 0, BootId.now(), size, blocks);
     }
 
-    private static Spec rings(int kind, long[] capacities, int align, long granule) {
+    private static SegmentSpec rings(int kind, long[] capacities, int align, long granule) {
         int aligned = align == 0 ? Layout.ALIGN_MIN : align;
         if (aligned < Layout.ALIGN_MIN || aligned > Layout.ALIGN_MAX || Integer.bitCount(aligned) != 1) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "an alignment of %d: expected a power of two from %d to %d", align,
                     Layout.ALIGN_MIN, Layout.ALIGN_MAX);
         }
         long size = headerSpace(granule);
-        Geometry[] blocks = {Geometry.NONE, Geometry.NONE};
+        BlockGeometry[] blocks = {BlockGeometry.NONE, BlockGeometry.NONE};
         for (int i = 0; i < capacities.length; i++) {
             if (capacities[i] < 0) {
                 throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a capacity of %d bytes", capacities[i]);
             }
             boolean absent = capacities[i] == 0 && kind == Layout.KIND_BUS;
             long capacity = absent ? 0 : roundCapacity(capacities[i], granule);
-            blocks[i] = new Geometry(size, capacity, 0, aligned);
+            blocks[i] = new BlockGeometry(size, capacity, 0, aligned);
             // Two of at most 2^61 and a page: no overflow.
             size += capacity;
         }
-        return new Spec(kind, 0, new byte[16], size, blocks);
+        return new SegmentSpec(kind, 0, new byte[16], size, blocks);
     }
 
     /** What a ring gets for the capacity asked for: a power of two, at least a granule. */

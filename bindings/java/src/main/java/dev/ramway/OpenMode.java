@@ -1,14 +1,14 @@
 package dev.ramway;
 
 /** What may happen to a name. */
-enum How {
+enum OpenMode {
     CREATE("creating"),
     OPEN("opening"),
     OPEN_OR_CREATE("opening or creating");
 
     private final String verb;
 
-    How(String verb) {
+    OpenMode(String verb) {
         this.verb = verb;
     }
 

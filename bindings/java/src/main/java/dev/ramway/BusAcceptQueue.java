@@ -2,15 +2,18 @@ package dev.ramway;
 
 import dev.ramway.sys.Poll;
 import java.util.ArrayDeque;
+import java.util.List;
 import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 
 /** What the calls of {@link Listener#accept()} and the listener's thread tell each other. */
-final class AcceptQueue {
+final class BusAcceptQueue {
     /** What one call of accept returns: a bus, or a failure of this side's. */
     record Result(Bus bus, RamwayException failure) {}
 
-    private final ReentrantLock lock = new ReentrantLock();
+    /** The connectors that were refused or have given up. */
+    record Refusals(long count, RamwayException last) {}
+
+    private final Mutex lock = new Mutex();
     private final Condition arrived = lock.newCondition();
     /** Each is for one call. */
     private final ArrayDeque<Result> results = new ArrayDeque<>();
@@ -22,24 +25,23 @@ final class AcceptQueue {
     private boolean tried;
     /** What calls of accept are told from now on; null while the listener listens. */
     private RamwayException over;
-    private long refused;
-    private RamwayException lastRefusal;
+    /** Written by the listener's thread. */
+    private volatile Refusals refusals = new Refusals(0, null);
 
-    AcceptQueue(int alarm) {
+    BusAcceptQueue(int alarm) {
         this.alarm = alarm;
     }
 
-    /** The next result, or null if the time is over before; below 0 is forever. */
+    /** The next result, or null if the time is over before; {@link RingEnd#FOREVER} has no limit. */
     Result take(long nanos) throws InterruptedException {
-        lock.lockInterruptibly();
-        try {
+        try (var _ = lock.holdInterruptibly()) {
             asking++;
             try {
                 if (results.isEmpty()) {
                     wake();
                 }
                 while (results.isEmpty() && over == null) {
-                    if (nanos < 0) {
+                    if (nanos == RingEnd.FOREVER) {
                         arrived.await();
                     } else if (nanos == 0) {
                         return null;
@@ -50,28 +52,23 @@ final class AcceptQueue {
                 return next();
             } finally {
                 asking--;
+                // The wake-up of a call that was interrupted just then is another one's.
+                if (!results.isEmpty()) {
+                    arrived.signal();
+                }
             }
-        } finally {
-            // The wake-up of a call that was interrupted just then is another one's.
-            if (!results.isEmpty()) {
-                arrived.signal();
-            }
-            lock.unlock();
         }
     }
 
     /** The next result if there is one now; else null, and there will be one as soon as somebody connects. */
     Result tryTake() {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             if (results.isEmpty() && over == null) {
                 tried = true;
                 wake();
                 return null;
             }
             return next();
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -93,19 +90,15 @@ final class AcceptQueue {
 
     /** Whether to take another connector. A failure is told to somebody first, so none spins. */
     boolean wants(int most) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             return (asking > 0 || tried) && results.size() < most
                     && results.stream().noneMatch(result -> result.failure() != null);
-        } finally {
-            lock.unlock();
         }
     }
 
     /** Hands something to a call of accept, now or later; false: the listener was closed. */
     boolean offer(Bus bus, RamwayException failure) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             if (over != null) {
                 return false;
             }
@@ -113,62 +106,35 @@ final class AcceptQueue {
             results.add(new Result(bus, failure));
             arrived.signal();
             return true;
-        } finally {
-            lock.unlock();
         }
     }
 
+    /** Counts a connector that was refused or has given up. */
     void refuse(RamwayException why) {
-        lock.lock();
-        try {
-            refused++;
-            lastRefusal = why;
-        } finally {
-            lock.unlock();
-        }
+        refusals = new Refusals(refusals.count() + 1, why);
     }
 
-    long refused() {
-        lock.lock();
-        try {
-            return refused;
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    RamwayException lastRefusal() {
-        lock.lock();
-        try {
-            return lastRefusal;
-        } finally {
-            lock.unlock();
-        }
+    Refusals refusals() {
+        return refusals;
     }
 
     boolean isOver() {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             return over != null;
-        } finally {
-            lock.unlock();
         }
     }
 
-    /** Ends it all: waiting calls are told why, the listener's thread is woken, and the peers whom nobody took that we closed. */
+    /** Ends it all: waiting calls are told why, the listener's thread is woken, and the peers that nobody took that we closed. */
     void end(RamwayException why) {
-        Result[] left;
-        lock.lock();
-        try {
+        List<Result> left;
+        try (var _ = lock.hold()) {
             if (over == null) {
                 wake();
                 over = why;
             }
-            left = results.toArray(Result[]::new);
+            left = List.copyOf(results);
             results.clear();
             arrived.signalAll();
-        } finally {
-            lock.unlock();
         }
         for (Result result : left) {
             if (result.bus() != null) {

@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.Set;
 
 /** How two strangers agree on a bus: section 12 of docs/ABI.md. Nothing here waits. */
-final class Handshake {
+final class BusHandshake {
     /** The length of every message of a handshake, in every version. */
     static final int SIZE = 64;
 
@@ -21,7 +21,7 @@ final class Handshake {
     private static final short MINOR = 0;
     private static final int FEATURES = 0;
 
-    private Handshake() {}
+    private BusHandshake() {}
 
     /** What a message is. The order is that of the format's numbers, from 1 on. */
     enum Type {
@@ -50,7 +50,7 @@ final class Handshake {
     }
 
     /**
-     * Reads a message that must be of this type. A REFUSE in WELCOME's place is the error that it carries, whatever its
+     * Reads a message that must be of this type. A REFUSE in WELCOME's place is the error that it carries, in every
      * version: the fields up to the status stay where they are forever.
      */
     static Content decode(byte[] message, Type expected) {
@@ -93,7 +93,9 @@ final class Handshake {
         return Errors.fail(kind, "%s: %s (%s)", who, kind.summary(), kind.formatName());
     }
 
-    /** Sends a message, with a descriptor unless that is negative. An error only says that the other side is gone or does not read. */
+    /**
+     * Sends a message, with a descriptor unless that is negative. An error only says that the other side is gone or does not read.
+     */
     static void send(int socket, Type type, ErrorKind status, long size, int descriptor) {
         int error = -Sockets.send(socket, encode(type, status, size), descriptor);
         if (error == Errno.EPIPE || error == Errno.ECONNRESET) {

@@ -4,14 +4,14 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 
 /** The messages of a receiver until its sender closes, each good until the next one is asked for. */
-final class Loop implements Iterator<Message> {
+final class MessageIterator implements Iterator<Message> {
     private final Receiver rx;
     /** What was given out last, or what {@link #hasNext} has found. */
     private Message current;
     private boolean found;
     private boolean ended;
 
-    Loop(Receiver rx) {
+    MessageIterator(Receiver rx) {
         this.rx = rx;
     }
 

@@ -4,17 +4,16 @@ import dev.ramway.sys.Errno;
 import java.lang.ref.Cleaner;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 
 /**
- * What handles leave that nobody closed: when one becomes unreachable its memory, descriptors and role go, as if the process had
+ * Releases handles that nobody closed: when one becomes unreachable its memory, descriptors and role go, as if the process had
  * been killed.
  *
- * <p>What a handle holds is no memory of the heap's, so that the collector has no reason to run for it. It is asked to where many
- * handles are open, and where the system has no more to give.
+ * <p>A handle's memory is not on the heap, so the collector has no reason to run for it. It is asked to where many handles are
+ * open, and where the system has no more memory or descriptors.
  */
-final class Forgotten {
+final class HandleCleaner {
     /** A process may have 65,530 mappings, of which a ring's end takes three. */
     private static final int STEP = 4096;
     /** How long the first of what was found may take to go, where many handles are open and where an opening has failed. */
@@ -23,22 +22,22 @@ final class Forgotten {
 
     private static final Cleaner CLEANER = Cleaner.create();
     private static final AtomicInteger HELD = new AtomicInteger();
-    private static final ReentrantLock COLLECTING = new ReentrantLock();
-    /** With so many handles the collector is asked again. */
+    private static final Mutex COLLECTING = new Mutex();
+    /** With this many handles the collector is asked again. */
     private static volatile int next = STEP;
 
-    private Forgotten() {}
+    private HandleCleaner() {}
 
     /**
      * Has the end run once, when the handle is unreachable or by {@link Cleaner.Cleanable#clean}; the end must not know the handle.
      */
     static Cleaner.Cleanable watch(Object handle, Runnable end) {
-        if (HELD.incrementAndGet() > next && COLLECTING.tryLock()) {
-            try {
-                collect(SHORT);
-                next = HELD.get() + STEP;
-            } finally {
-                COLLECTING.unlock();
+        if (HELD.incrementAndGet() > next) {
+            try (Mutex.Held one = COLLECTING.tryHold()) {
+                if (one != null) {
+                    collect(SHORT);
+                    next = HELD.get() + STEP;
+                }
             }
         }
         return CLEANER.register(handle, () -> {
@@ -64,23 +63,20 @@ final class Forgotten {
     }
 
     private static boolean collectOnce() {
-        COLLECTING.lock();
-        try {
+        try (var _ = COLLECTING.hold()) {
             return collect(LONG);
-        } finally {
-            COLLECTING.unlock();
         }
     }
 
-    /** Asks the collector, and waits until no more of what it found goes; whether anything went. */
-    private static boolean collect(long patience) {
+    /** Asks the collector, and waits until no more goes of what it found, {@code first} ns for the first. Whether anything went. */
+    private static boolean collect(long first) {
         int before = HELD.get();
         if (before == 0) {
             return false;
         }
         System.gc();
         int held = before;
-        for (long since = System.nanoTime(); System.nanoTime() - since < (held == before ? patience : SHORT);) {
+        for (long since = System.nanoTime(); System.nanoTime() - since < (held == before ? first : SHORT);) {
             LockSupport.parkNanos(5_000_000);
             int now = HELD.get();
             if (now != held) {

@@ -17,9 +17,16 @@ import java.util.Arrays;
  * @param bootId when it was made, 16 bytes
  * @param blocks the rings, or the region in block 0
  */
-record Header(int kind, int flags, long size, byte[] bootId, Geometry[] blocks) {
+record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometry[] blocks) {
     boolean persistent() {
         return (flags & Layout.FLAG_PERSISTENT) != 0;
+    }
+
+    /** Refuses a segment of another kind. */
+    void expect(int wanted) {
+        if (kind != wanted) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "this is a %s, not a %s", Layout.kindName(kind), Layout.kindName(wanted));
+        }
     }
 
     /** Nobody uses this named segment and nobody may resume it. */
@@ -35,7 +42,7 @@ record Header(int kind, int flags, long size, byte[] bootId, Geometry[] blocks) 
     }
 
     /** The header page of a new segment. Rings begin empty at their first position, everything else is 0. */
-    static byte[] format(Spec spec) {
+    static byte[] format(SegmentSpec spec) {
         byte[] page = new byte[Layout.HEADER_SIZE];
         ByteBuffer to = littleEndian(page);
         to.putLong(Layout.OFF_MAGIC, Layout.MAGIC);
@@ -49,7 +56,7 @@ record Header(int kind, int flags, long size, byte[] bootId, Geometry[] blocks) 
         to.putLong(Layout.OFF_CREATED, now.getEpochSecond() * 1_000_000_000L + now.getNano());
         to.put(Layout.OFF_BOOT_ID, spec.bootId());
         for (int i = 0; i < 2; i++) {
-            Geometry g = spec.blocks()[i];
+            BlockGeometry g = spec.blocks()[i];
             if (g.dataOffset() == 0) {
                 continue;
             }
@@ -73,7 +80,7 @@ record Header(int kind, int flags, long size, byte[] bootId, Geometry[] blocks) 
      * @param page the file's first {@link Layout#HEADER_SIZE} bytes, zero beyond its end
      * @param fileSize the file's length in bytes
      */
-    static Header check(byte[] page, long fileSize) {
+    static SegmentHeader check(byte[] page, long fileSize) {
         ByteBuffer from = littleEndian(page);
         if (from.getLong(Layout.OFF_MAGIC) != Layout.MAGIC) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "this is not a Ramway segment (other first bytes); it is left as it is");
@@ -108,26 +115,26 @@ record Header(int kind, int flags, long size, byte[] bootId, Geometry[] blocks) 
                     Long.toUnsignedString(size), fileSize);
         }
         byte[] bootId = Arrays.copyOfRange(page, Layout.OFF_BOOT_ID, Layout.OFF_BOOT_ID + 16);
-        return new Header(kind, from.getInt(Layout.OFF_FLAGS), size, bootId, checkBlocks(from, kind, size));
+        return new SegmentHeader(kind, from.getInt(Layout.OFF_FLAGS), size, bootId, checkBlocks(from, kind, size));
     }
 
     /** The blocks that the segment's kind has. */
-    private static Geometry[] checkBlocks(ByteBuffer from, int kind, long size) {
-        Geometry first = switch (kind) {
+    private static BlockGeometry[] checkBlocks(ByteBuffer from, int kind, long size) {
+        BlockGeometry first = switch (kind) {
             case Layout.KIND_REGION -> checkRegion(from, size);
             case Layout.KIND_RING, Layout.KIND_BUS -> checkRing(from, 0, kind, size);
-            default -> Geometry.NONE;
+            default -> BlockGeometry.NONE;
         };
-        Geometry second = kind == Layout.KIND_BUS ? checkRing(from, 1, kind, size) : Geometry.NONE;
+        BlockGeometry second = kind == Layout.KIND_BUS ? checkRing(from, 1, kind, size) : BlockGeometry.NONE;
         if (first.capacity() != 0 && second.capacity() != 0 && first.dataOffset() < second.dataOffset() + second.capacity()
                 && second.dataOffset() < first.dataOffset() + first.capacity()) {
             throw Errors.fail(ErrorKind.CORRUPT, "the two rings of the bus overlap");
         }
-        return new Geometry[] {first, second};
+        return new BlockGeometry[] {first, second};
     }
 
     /** Reads a block's geometry and checks that the data lies inside the segment and can be mapped here. */
-    private static Geometry checkRange(ByteBuffer from, int block, long size) {
+    private static BlockGeometry checkRange(ByteBuffer from, int block, long size) {
         int base = Layout.block(block);
         long offset = from.getLong(base + Layout.OFF_DATA_OFFSET);
         long capacity = from.getLong(base + Layout.OFF_CAPACITY);
@@ -143,14 +150,14 @@ record Header(int kind, int flags, long size, byte[] bootId, Geometry[] blocks) 
             throw Errors.fail(ErrorKind.ABI_MISMATCH,
                     "the data (%d bytes at %d) cannot be mapped with this machine's pages of %d bytes", capacity, offset, page);
         }
-        return new Geometry(offset, capacity, from.getLong(base + Layout.OFF_LEN), from.getInt(base + Layout.OFF_ALIGN));
+        return new BlockGeometry(offset, capacity, from.getLong(base + Layout.OFF_LEN), from.getInt(base + Layout.OFF_ALIGN));
     }
 
-    private static Geometry checkRing(ByteBuffer from, int block, int kind, long size) {
+    private static BlockGeometry checkRing(ByteBuffer from, int block, int kind, long size) {
         if (kind == Layout.KIND_BUS && from.getLong(Layout.block(block) + Layout.OFF_CAPACITY) == 0) {
-            return Geometry.NONE;
+            return BlockGeometry.NONE;
         }
-        Geometry g = checkRange(from, block, size);
+        BlockGeometry g = checkRange(from, block, size);
         if (g.capacity() < Layout.HEADER_SIZE || Long.bitCount(g.capacity()) != 1) {
             throw Errors.fail(ErrorKind.CORRUPT, "ring %d has a capacity of %d bytes, not a power of two of at least a page", block,
                     g.capacity());
@@ -160,15 +167,15 @@ record Header(int kind, int flags, long size, byte[] bootId, Geometry[] blocks) 
                 || g.align() > g.capacity()) {
             throw Errors.fail(ErrorKind.CORRUPT, "ring %d has an alignment of %s", block, Integer.toUnsignedString(g.align()));
         }
-        return new Geometry(g.dataOffset(), g.capacity(), 0, g.align());
+        return new BlockGeometry(g.dataOffset(), g.capacity(), 0, g.align());
     }
 
-    private static Geometry checkRegion(ByteBuffer from, long size) {
-        Geometry g = checkRange(from, 0, size);
+    private static BlockGeometry checkRegion(ByteBuffer from, long size) {
+        BlockGeometry g = checkRange(from, 0, size);
         if (g.length() == 0 || Long.compareUnsigned(g.length(), g.capacity()) > 0) {
             throw Errors.fail(ErrorKind.CORRUPT, "the region claims %s bytes in a capacity of %d",
                     Long.toUnsignedString(g.length()), g.capacity());
         }
-        return new Geometry(g.dataOffset(), g.capacity(), g.length(), 0);
+        return new BlockGeometry(g.dataOffset(), g.capacity(), g.length(), 0);
     }
 }

@@ -14,10 +14,10 @@ import dev.ramway.sys.SysException;
  * keep its locks alive after death). Byte 0 shared: in use. Byte 1 exclusive: I am the producer; of a listener: I listen.
  * Byte 2 exclusive: I am the consumer. The kernel takes them away however a process ends.
  *
- * <p>Whoever holds byte 0 exclusively, for a moment, is alone with the file and may decide to unlink the name: the last one
- * out, a creator over a dead segment, and {@code ramway clean}. Whoever meets that lock starts over.
+ * <p>The holder of byte 0 exclusively, for a moment, is alone with the file and may decide to unlink the name
+ * ({@link SegmentRemoval}). A call that meets that lock starts over.
  */
-final class NamedLink implements Link {
+final class SegmentLink implements Link {
     static final int BYTE_IN_USE = 0;
     static final int BYTE_PRODUCER = 1;
     static final int BYTE_CONSUMER = 2;
@@ -33,15 +33,15 @@ final class NamedLink implements Link {
     final FileId id;
     /** The byte that is held exclusively. */
     private int roleByte = NO_ROLE;
-    /** Byte 0 was never taken, so that there is nothing to let go. */
+    /** Byte 0 was never taken, so that there is nothing to release. */
     private boolean idle;
 
     /** Of a segment that never had a name: nobody removes it, the kernel takes it with its last descriptor. */
-    static NamedLink unnamed(int lock) {
-        return new NamedLink(lock, -1, "", null);
+    static SegmentLink unnamed(int lock) {
+        return new SegmentLink(lock, -1, "", null);
     }
 
-    NamedLink(int lock, int dir, String file, FileId id) {
+    SegmentLink(int lock, int dir, String file, FileId id) {
         this.lock = lock;
         this.dir = dir;
         this.file = file;
@@ -53,7 +53,7 @@ final class NamedLink implements Link {
      * the file. It is opened for writing where that is permitted, because only then can a handle that only reads be the last
      * one out.
      */
-    static NamedLink open(SegmentName name, Stat stat, boolean readOnly) {
+    static SegmentLink open(SegmentName name, Stat stat, boolean readOnly) {
         int lock = Files.openAt(name.dir, name.file, true);
         if (readOnly && (lock == -Errno.EACCES || lock == -Errno.EPERM || lock == -Errno.EROFS)) {
             lock = Files.openAt(name.dir, name.file, false);
@@ -77,14 +77,14 @@ final class NamedLink implements Link {
             Files.close(lock);
             throw Errors.os(-dir, "duplicating a descriptor");
         }
-        return new NamedLink(lock, dir, name.file, stat.id());
+        return new SegmentLink(lock, dir, name.file, stat.id());
     }
 
     /**
-     * Locks a role's byte; to be tried again if somebody has it: perhaps the kernel has not let go yet of a predecessor that
-     * was killed.
+     * Locks a role's byte; to be tried again if somebody has it: perhaps the kernel has not released yet what a killed
+     * predecessor held.
      */
-    void takeRole(int at, int kind) throws Later {
+    void takeRole(int at, int kind) throws RetryLater {
         boolean got;
         try {
             got = Lock.tryLock(lock, at, Lock.Mode.EXCLUSIVE);
@@ -96,13 +96,13 @@ final class NamedLink implements Link {
             return;
         }
         if (kind == Layout.KIND_LISTENER) {
-            throw Later.busy("somebody is listening here already");
+            throw RetryLater.busy("somebody is listening here already");
         }
-        throw Later.busy(at == BYTE_CONSUMER ? "the ring has a receiver already" : "the ring has a sender already");
+        throw RetryLater.busy(at == BYTE_CONSUMER ? "the ring has a receiver already" : "the ring has a sender already");
     }
 
     /** Locks byte 0, shared. */
-    void use(SegmentName name) throws Later {
+    void use(SegmentName name) throws RetryLater {
         boolean got;
         try {
             got = Lock.tryLock(lock, BYTE_IN_USE, Lock.Mode.SHARED);
@@ -112,16 +112,16 @@ final class NamedLink implements Link {
         if (!got) {
             // The description holds nothing: nobody may take it for the last one out.
             idle = true;
-            throw Later.raced("somebody was removing the segment");
+            throw RetryLater.raced("somebody was removing the segment");
         }
         if (name != null && !SegmentFile.leadsTo(name.dir, name.file, id)) {
-            throw Later.raced("the name changed hands while it was opened");
+            throw RetryLater.raced("the name changed hands while it was opened");
         }
     }
 
     /** Locks byte 0 and a role of a ring without a name, waiting for it as the options say. */
     void take(Role role, Options options) {
-        Named.retry(RingEnd.nanos(options.timeout()), () -> {
+        SegmentOpening.retry(RingEnd.nanos(options.timeout()), () -> {
             idle = false;
             use(null);
             takeRole(role.lockByte(), Layout.KIND_RING);
@@ -165,72 +165,37 @@ final class NamedLink implements Link {
             // Released first and then tried: if two that leave at once both tried to turn their shared lock into an
             // exclusive one, both would fail and the name would stay.
             Lock.unlock(lock, BYTE_IN_USE);
-            if (id != null && tryAlone()) {
-                removeIfDone();
+            if (id != null) {
+                removeIfLast();
             }
         }
-        letGo();
+        closeDescriptors();
     }
 
-    /** Whether byte 0 could be locked exclusively. */
-    private boolean tryAlone() {
+    private void removeIfLast() {
         try {
-            return Lock.tryLock(lock, BYTE_IN_USE, Lock.Mode.EXCLUSIVE);
-        } catch (SysException e) {
-            return false;
-        }
-    }
-
-    /**
-     * Ends the use without being the last one out. Closing the description ends its lock as well, but not before a child that
-     * is between fork and exec has closed its copy: so it is let go by name.
-     */
-    void letGo() {
-        Lock.unlock(lock, BYTE_IN_USE);
-        Files.close(lock);
-        if (dir >= 0) {
-            Files.close(dir);
-        }
-    }
-
-    /** Only while alone (byte 0 held exclusively): removes the name if nothing needs it any more. */
-    private void removeIfDone() {
-        try {
-            if (!SegmentFile.leadsTo(dir, file, id)) {
-                return;
+            if (Lock.tryLock(lock, BYTE_IN_USE, Lock.Mode.EXCLUSIVE)) {
+                // A listener has taken its socket away itself, and only its own: here it is a segment like others.
+                SegmentRemoval.whileAlone(this, Layout.KIND_RING, () -> {
+                    SegmentFile.Page page = SegmentFile.readPage(lock);
+                    return SegmentContents.mustStay(page) ? "" : null;
+                });
             }
-            SegmentFile.Page page = SegmentFile.readPage(lock);
-            Header header = Header.check(page.bytes(), page.fileSize());
-            if (!Undelivered.mustStay(page.bytes(), header)) {
-                // A listener has taken its socket away itself, and only its own.
-                removeName(dir, file);
-            }
-        } catch (RamwayException e) {
+        } catch (SysException | RamwayException e) {
             // What cannot be judged stays.
             return;
         }
     }
 
     /**
-     * Unlinks a dead segment's name, and with a listener's a socket that nobody listens at. The caller holds byte 0 exclusively.
+     * Ends the use without being the last one out. Closing the description ends its lock as well, but not before a child that
+     * is between fork and exec has closed its copy: so it is released explicitly.
      */
-    static void removeSegment(int dir, String file, int kind) {
-        if (kind == Layout.KIND_LISTENER) {
-            try {
-                DeadSocket.remove(dir, SegmentName.socketOf(file));
-            } catch (SysException e) {
-                // The segment goes without it.
-                removeName(dir, file);
-                return;
-            }
-        }
-        removeName(dir, file);
-    }
-
-    private static void removeName(int dir, String file) {
-        int result = Files.unlink(dir, file);
-        if (result != 0 && result != -Errno.ENOENT) {
-            throw Errors.os(-result, "removing the dead segment");
+    void closeDescriptors() {
+        Lock.unlock(lock, BYTE_IN_USE);
+        Files.close(lock);
+        if (dir >= 0) {
+            Files.close(dir);
         }
     }
 }
