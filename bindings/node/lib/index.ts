@@ -1,12 +1,12 @@
 /** Shared memory between the processes of one machine, for Node.js, Bun and Deno. */
 import * as native from '../native.cjs';
 
-export { Batch } from './batch.js';
-export { Bus, type BusEvents } from './bus.js';
+export { Batch } from './ring/batch.js';
+export { Bus, type BusEvents } from './bus/bus.js';
 export { type ErrorKind, RamwayError } from './errors.js';
-export { Listener, type ListenerEvents } from './listener.js';
-export { Message } from './message.js';
-export type { ReceiverMethods, SenderMethods } from './methods.js';
+export { Listener, type ListenerEvents } from './bus/listener.js';
+export { Message } from './ring/message.js';
+export type { ReceiverMethods, SenderMethods } from './bus/methods.js';
 export type {
   ConnectOptions,
   FromFdOptions,
@@ -19,11 +19,11 @@ export type {
   UnnamedOptions,
   WaitPolicy,
 } from './options.js';
-export { type FrameInfo, Receiver, type ReceiverEvents } from './receiver.js';
+export { type FrameInfo, Receiver, type ReceiverEvents } from './ring/receiver.js';
 export { Region } from './region.js';
-export { Ring } from './ring.js';
-export { type Cleaned, type CleanOptions, clean, ls, type Segment, type SegmentKind, unlink } from './segments.js';
-export { Sender } from './sender.js';
+export { Ring } from './ring/ring.js';
+export { type Cleaned, type CleanOptions, clean, ls, type Segment, type SegmentKind, unlink } from './segment.js';
+export { Sender } from './ring/sender.js';
 export type {
   Filled,
   FrameOptions,
@@ -31,10 +31,10 @@ export type {
   TensorFill,
   TensorFilled,
   TensorOptions,
-} from './sending.js';
-export type { Data, DuplexOptions } from './streams.js';
+} from './ring/sending.js';
+export type { Data, DuplexOptions } from './bus/streams.js';
 export type { Tensor, TensorLike, TensorShape, TypedArray } from './tensor.js';
-export type { SyncOptions, WaitOptions } from './waiting.js';
+export type { SyncOptions, WaitOptions } from './waiting/waiting.js';
 
 /** The package's version. */
 export const version: string = native.version();

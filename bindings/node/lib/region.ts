@@ -2,8 +2,8 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import * as native from '../native.cjs';
 import { call, invalid, RamwayError } from './errors.js';
-import { Idle } from './idle.js';
-import { opening } from './opening.js';
+import { Idle } from './waiting/idle.js';
+import { opening } from './waiting/opening.js';
 import {
   bytesOf,
   nameOf,
@@ -19,7 +19,7 @@ import {
   refuseIdle,
   type WaitPolicy,
 } from './options.js';
-import { blockUntil, checkWait, limit, roundUntil, type SyncOptions, timedOut, type WaitOptions } from './waiting.js';
+import { blockUntil, checkWait, limit, sleepUntil, type SyncOptions, timedOut, type WaitOptions } from './waiting/waiting.js';
 
 /** A handle without the permission to write cannot say that it waits, so it looks this often, in milliseconds. */
 const POLL = 1;
@@ -195,14 +195,14 @@ export class Region implements Disposable, AsyncDisposable {
     const { since, ...limits } = read('Region.waitSync', REGION_WAIT_SYNC, options);
     const deadline = blockUntil('Region.waitSync', limits);
     for (;;) {
-      const round = roundUntil(deadline);
-      const word = call(() => this.#native.waitSince(2 * (since ?? this.#seen), round));
+      const milliseconds = sleepUntil(deadline);
+      const word = call(() => this.#native.waitSince(2 * (since ?? this.#seen), milliseconds));
       if (word !== null) {
         const count = word >>> 1;
         if (since === undefined) this.#seen = count;
         return count;
       }
-      if (round === 0) throw timedOut(this.#silent());
+      if (milliseconds === 0) throw timedOut(this.#silent());
     }
   }
 
@@ -321,7 +321,7 @@ export class Region implements Disposable, AsyncDisposable {
 
   #newIdle(): Idle {
     const idle = new Idle({
-      look: () => this.#count() !== this.#known,
+      poll: () => this.#count() !== this.#known,
       arm: () => this.#arm(this.#known),
       descriptor: () => this.#native.fd,
       spin: SPINS[this.#policy],

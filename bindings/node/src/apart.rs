@@ -2,7 +2,7 @@
 //! of their loop, and a program that opens and closes in one turn must not run out of mappings (`vm.max_map_count`).
 //!
 //! By the time of a close every buffer is detached, so nothing of JavaScript's reaches the memory. But a view may have been
-//! given to a thread of the runtime's (`fs.write`, `zlib`) and not awaited: where any was ever lent, the memory is left to the
+//! given to a thread of the runtime's (`fs.write`, `zlib`) and not awaited: where any was ever handed out, the memory is left to the
 //! buffers' finalizers, and only the last few that were closed are.
 
 use std::collections::VecDeque;
@@ -59,9 +59,9 @@ impl<T: Send + 'static> Apart<T> {
         self.lock().as_ref().map(run)
     }
 
-    /// Unmaps it, although buffers that are detached still hold it: now, or, if a view was `lent`, in a while.
-    pub(crate) fn close(self: &Arc<Self>, lent: bool) {
-        if !lent {
+    /// Unmaps it, although buffers that are detached still hold it: now, or, if a buffer was `viewed`, in a while.
+    pub(crate) fn close(self: &Arc<Self>, viewed: bool) {
+        if !viewed {
             return self.give_back();
         }
         let this: Weak<Self> = Arc::downgrade(self);

@@ -1,9 +1,8 @@
 //! Buses: what a connection gives.
 
+use crate::endpoint::{Core, NativeEndpoint};
 use crate::opening::{Attempt, blocking, promise};
 use crate::options::ConnectSettings;
-use crate::receiver::NativeReceiver;
-use crate::sender::NativeSender;
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 
@@ -11,9 +10,9 @@ use napi_derive::napi;
 #[napi(object, object_from_js = false)]
 pub struct NativeBus {
     /// Missing where this direction has no capacity.
-    pub sender: Option<NativeSender>,
+    pub sender: Option<NativeEndpoint>,
     /// Missing where this direction has no capacity.
-    pub receiver: Option<NativeReceiver>,
+    pub receiver: Option<NativeEndpoint>,
     pub peer_uid: u32,
     pub peer_pid: Option<u32>,
 }
@@ -23,8 +22,8 @@ impl NativeBus {
         let (peer_uid, peer_pid) = (core.peer_uid(), core.peer_pid());
         let (sender, receiver) = core.split();
         Ok(Self {
-            sender: sender.map(|end| NativeSender::wrap(end, None)).transpose()?,
-            receiver: receiver.map(|end| NativeReceiver::wrap(end, None)).transpose()?,
+            sender: sender.map(|end| NativeEndpoint::wrap(Core::Sender(end), None)).transpose()?,
+            receiver: receiver.map(|end| NativeEndpoint::wrap(Core::Receiver(end), None)).transpose()?,
             peer_uid,
             peer_pid,
         })
@@ -39,12 +38,12 @@ pub fn connect<'env>(
     name: String,
     settings: ConnectSettings,
 ) -> Result<Object<'env>> {
-    let connector = settings.connector(&name);
+    let connector = settings.connector(&name)?;
     promise(env, attempt, move |go_on| connector.connect_while(go_on), |_, bus| NativeBus::wrap(bus))
 }
 
 #[napi]
 pub fn connect_sync(env: Env, name: String, settings: ConnectSettings) -> Result<NativeBus> {
-    let connector = settings.connector(&name);
+    let connector = settings.connector(&name)?;
     NativeBus::wrap(blocking(&env, |go_on| connector.connect_while(go_on))?)
 }

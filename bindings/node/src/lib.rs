@@ -7,18 +7,18 @@
 mod apart;
 mod buffer;
 mod bus;
-mod end;
+mod endpoint;
 mod error;
+mod handle;
 mod listener;
 mod opening;
 mod options;
-mod receiver;
 mod region;
 mod ring;
-mod segments;
-mod sender;
+mod segment;
 mod teardown;
 mod uv;
+mod views;
 mod wakeups;
 
 /// The version of the package.

@@ -1,7 +1,7 @@
 //! Listeners.
 
 use crate::bus::NativeBus;
-use crate::end::Shared;
+use crate::handle::Shared;
 use crate::error::OrThrow;
 use crate::opening::{Attempt, GoOn, background, promise};
 use crate::options::{ListenSettings, milliseconds};
@@ -29,14 +29,14 @@ pub fn bind<'env>(
     settings: ListenSettings,
     one: bool,
 ) -> Result<Object<'env>> {
-    let builder = settings.builder(&name);
+    let builder = settings.builder(&name)?;
     let work = move |_: GoOn<'_>| if one { builder.bind_one() } else { builder.bind() };
     promise(env, attempt, work, NativeListener::wrap)
 }
 
 #[napi]
 pub fn bind_sync(env: Env, name: String, settings: ListenSettings, one: bool) -> Result<NativeListener> {
-    let builder = settings.builder(&name);
+    let builder = settings.builder(&name)?;
     let core = if one { builder.bind_one() } else { builder.bind() }.or_throw()?;
     NativeListener::wrap(&env, core)
 }

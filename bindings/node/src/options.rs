@@ -1,7 +1,9 @@
 //! What `lib/options.ts` has checked, on its way to the core's builders.
 
+use crate::error::refuse;
+use napi::Result;
 use napi_derive::napi;
-use ramway::{ListenerBuilder, RegionBuilder, RingBuilder, WaitPolicy};
+use ramway::{ErrorKind, ListenerBuilder, RegionBuilder, RingBuilder, WaitPolicy};
 use std::time::Duration;
 
 /// A length of time in milliseconds from 0 on; what no clock can count to is as good as forever.
@@ -9,13 +11,26 @@ pub(crate) fn milliseconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value / 1e3).unwrap_or(Duration::MAX)
 }
 
-/// `wait`, by its name.
-pub(crate) fn policy(name: Option<&str>) -> WaitPolicy {
+/// `wait`, by its name; the default where none is given.
+pub(crate) fn policy(name: Option<&str>) -> Result<WaitPolicy> {
     match name {
-        Some("spin") => WaitPolicy::Spin,
-        Some("block") => WaitPolicy::Block,
-        _ => WaitPolicy::Hybrid,
+        Some("spin") => Ok(WaitPolicy::Spin),
+        Some("hybrid") | None => Ok(WaitPolicy::Hybrid),
+        Some("block") => Ok(WaitPolicy::Block),
+        Some(other) => {
+            let text = format!("wait: {other:?}: expected 'spin', 'hybrid' or 'block'");
+            Err(refuse(ErrorKind::InvalidArgument, text))
+        }
     }
+}
+
+/// Hands the settings of these names that are given to the methods of these names of a core builder.
+macro_rules! pass {
+    ($settings:ident => $builder:ident: $($name:ident $(as $number:ty)?),*) => {
+        $(if let Some(value) = $settings.$name {
+            $builder = $builder.$name(value $(as $number)?);
+        })*
+    };
 }
 
 /// Options of a ring; numbers are whole, except for times.
@@ -38,31 +53,12 @@ pub struct RingSettings {
 }
 
 impl RingSettings {
-    pub(crate) fn apply(&self, mut builder: RingBuilder) -> RingBuilder {
-        if let Some(bytes) = self.capacity {
-            builder = builder.capacity(bytes as u64);
-        }
-        if let Some(bytes) = self.align {
-            builder = builder.align(bytes);
-        }
-        if let Some(mode) = self.mode {
-            builder = builder.mode(mode);
-        }
-        if let Some(node) = self.numa_node {
-            builder = builder.numa_node(node);
-        }
-        builder
-            .discard(self.discard.unwrap_or(false))
-            .persistent(self.persistent.unwrap_or(false))
-            .timeout(self.timeout.map_or(Duration::ZERO, milliseconds))
-            .allow_disk(self.allow_disk.unwrap_or(false))
-            .wait_policy(policy(self.wait.as_deref()))
-            .membarrier(self.membarrier.unwrap_or(true))
-            .lock_memory(self.lock_memory.unwrap_or(false))
-            .huge_pages(self.huge_pages.unwrap_or(false))
-            .prefault(self.prefault.unwrap_or(false))
-            // A typed array cannot be read-only.
-            .writable_views(true)
+    pub(crate) fn apply(&self, mut builder: RingBuilder) -> Result<RingBuilder> {
+        pass!(self => builder: capacity as u64, align, discard, persistent, mode, allow_disk, membarrier, lock_memory,
+            huge_pages, numa_node, prefault);
+        let timeout = self.timeout.map_or(Duration::ZERO, milliseconds);
+        // A typed array cannot be read-only.
+        Ok(builder.timeout(timeout).wait_policy(policy(self.wait.as_deref())?).writable_views(true))
     }
 }
 
@@ -84,16 +80,14 @@ pub struct ConnectSettings {
 }
 
 impl ConnectSettings {
-    pub(crate) fn connector(&self, name: &str) -> ramway::Connector {
+    pub(crate) fn connector(&self, name: &str) -> Result<ramway::Connector> {
         let mut connector = ramway::Bus::connector(name);
+        pass!(self => connector: membarrier);
         if let Some(timeout) = self.timeout {
             connector = connector.timeout(milliseconds(timeout));
         }
-        connector
-            .allow_uids(self.allow_uids.as_deref().unwrap_or_default())
-            .wait_policy(policy(self.wait.as_deref()))
-            .membarrier(self.membarrier.unwrap_or(true))
-            .writable_views(true)
+        let connector = connector.allow_uids(self.allow_uids.as_deref().unwrap_or_default());
+        Ok(connector.wait_policy(policy(self.wait.as_deref())?).writable_views(true))
     }
 }
 
@@ -117,27 +111,16 @@ pub struct ListenSettings {
 const CAPACITY: f64 = 1048576.0;
 
 impl ListenSettings {
-    pub(crate) fn builder(&self, name: &str) -> ListenerBuilder {
+    pub(crate) fn builder(&self, name: &str) -> Result<ListenerBuilder> {
         let both = self.capacity.unwrap_or(CAPACITY);
         let mut builder = ramway::Listener::builder(name)
             .capacities(self.to_peer.unwrap_or(both) as u64, self.from_peer.unwrap_or(both) as u64);
-        if let Some(bytes) = self.align {
-            builder = builder.align(bytes);
-        }
-        if let Some(mode) = self.mode {
-            builder = builder.mode(mode);
-        }
+        pass!(self => builder: align, mode, backlog, membarrier);
         if let Some(timeout) = self.handshake_timeout {
             builder = builder.handshake_timeout(milliseconds(timeout));
         }
-        if let Some(connectors) = self.backlog {
-            builder = builder.backlog(connectors);
-        }
-        builder
-            .allow_uids(self.allow_uids.as_deref().unwrap_or_default())
-            .wait_policy(policy(self.wait.as_deref()))
-            .membarrier(self.membarrier.unwrap_or(true))
-            .writable_views(true)
+        let builder = builder.allow_uids(self.allow_uids.as_deref().unwrap_or_default());
+        Ok(builder.wait_policy(policy(self.wait.as_deref())?).writable_views(true))
     }
 }
 
@@ -159,23 +142,11 @@ pub struct RegionSettings {
 }
 
 impl RegionSettings {
-    pub(crate) fn builder(&self) -> RegionBuilder {
+    pub(crate) fn builder(&self) -> Result<RegionBuilder> {
         let mut builder = ramway::Region::builder();
-        if let Some(mode) = self.mode {
-            builder = builder.mode(mode);
-        }
-        if let Some(node) = self.numa_node {
-            builder = builder.numa_node(node);
-        }
-        builder
-            .read_only(self.read_only.unwrap_or(false))
-            .persistent(self.persistent.unwrap_or(false))
-            .discard(self.discard.unwrap_or(false))
-            .allow_disk(self.allow_disk.unwrap_or(false))
-            .timeout(self.timeout.map_or(Duration::ZERO, milliseconds))
-            .wait_policy(policy(self.wait.as_deref()))
-            .lock_memory(self.lock_memory.unwrap_or(false))
-            .huge_pages(self.huge_pages.unwrap_or(false))
-            .prefault(self.prefault.unwrap_or(false))
+        pass!(self => builder: read_only, persistent, discard, allow_disk, mode, lock_memory, huge_pages, numa_node,
+            prefault);
+        let timeout = self.timeout.map_or(Duration::ZERO, milliseconds);
+        Ok(builder.timeout(timeout).wait_policy(policy(self.wait.as_deref())?))
     }
 }

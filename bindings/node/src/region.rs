@@ -2,7 +2,7 @@
 
 use crate::apart::Apart;
 use crate::buffer::{self, Buffer, Owner};
-use crate::end::Shared;
+use crate::handle::Shared;
 use crate::error::{OrThrow, refuse};
 use crate::opening::{Attempt, GoOn, blocking, promise};
 use crate::options::{RegionSettings, milliseconds};
@@ -23,7 +23,7 @@ pub struct NativeRegion {
     memory: Option<Arc<Apart<Owner>>>,
     name: String,
     /// A buffer was handed out.
-    lent: AtomicBool,
+    viewed: AtomicBool,
 }
 
 /// `intent` is "create", "open" (whatever the size) or "openOrCreate".
@@ -44,7 +44,7 @@ pub fn open_region<'env>(
     size: f64,
     settings: RegionSettings,
 ) -> Result<Object<'env>> {
-    let builder = settings.builder();
+    let builder = settings.builder()?;
     let shown = name.clone();
     let work = move |go_on: GoOn<'_>| make(&builder, &intent, &name, size, go_on);
     promise(env, attempt, work, |env, core| NativeRegion::wrap(env, core, shown))
@@ -58,7 +58,7 @@ pub fn open_region_sync(
     size: f64,
     settings: RegionSettings,
 ) -> Result<NativeRegion> {
-    let builder = settings.builder();
+    let builder = settings.builder()?;
     let core = blocking(&env, |go_on| make(&builder, &intent, &name, size, go_on))?;
     NativeRegion::wrap(&env, core, name)
 }
@@ -68,7 +68,7 @@ impl NativeRegion {
         let memory = Apart::new(core.mapping(), core.capacity() as usize);
         let core = Shared::new(core, "region");
         close_with(env, &core)?;
-        Ok(Self { core, memory: Some(memory), name, lent: AtomicBool::new(false) })
+        Ok(Self { core, memory: Some(memory), name, viewed: AtomicBool::new(false) })
     }
 }
 
@@ -93,13 +93,13 @@ impl NativeRegion {
                 let text = format!("the region '{name}' was opened read-only, and JavaScript has no read-only views");
                 return Err(refuse(ErrorKind::Unsupported, text + ": use readAt"));
             }
-            // In a fork's child the bytes are the parent's business.
+            // `Detached` in a fork's child: there the bytes are the parent's.
             core.notifications().or_throw()?;
             Ok((core.as_ptr(), core.len() as usize))
         })?;
         let memory: Arc<Apart<Owner>> = self.memory.clone().expect("there until it is closed");
-        // Relaxed: this thread alone looks at it.
-        self.lent.store(true, Ordering::Relaxed);
+        // Relaxed: only this thread uses it.
+        self.viewed.store(true, Ordering::Relaxed);
         // SAFETY: `len` bytes are mapped there for reading and writing, as long as the mapping lives: `close` ends that
         // early only where all buffers are detached.
         unsafe { buffer::over(&env, start, len, memory) }
@@ -166,7 +166,7 @@ impl NativeRegion {
         drop(self.core.take());
         if let Some(memory) = self.memory.take().filter(|_| !moved) {
             // Relaxed: as in `buffer`.
-            memory.close(self.lent.load(Ordering::Relaxed));
+            memory.close(self.viewed.load(Ordering::Relaxed));
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Named rings, and pairs.
 
 use crate::error::{OrThrow, refuse};
-use crate::opening::{Attempt, blocking, promise};
+use crate::endpoint::{Core, NativeEndpoint};
+use crate::opening::{Attempt, GoOn, blocking, promise};
 use crate::options::{PairSettings, RingSettings, policy};
-use crate::receiver::NativeReceiver;
-use crate::sender::NativeSender;
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use ramway::{ErrorKind, RingBuilder};
@@ -21,7 +20,7 @@ fn builder(intent: &str, name: &str, settings: &RingSettings) -> Result<RingBuil
             ramway::Ring::from_fd(unsafe { BorrowedFd::borrow_raw(fd) })
         }
     };
-    Ok(settings.apply(builder))
+    settings.apply(builder)
 }
 
 fn descriptor(number: &str) -> Result<RawFd> {
@@ -37,7 +36,7 @@ fn named(intent: &str, name: String) -> Option<String> {
 /// Makes a ring without a name; gives its descriptor, which is the caller's.
 #[napi]
 pub fn unnamed(settings: RingSettings) -> Result<i32> {
-    Ok(settings.apply(ramway::Ring::unnamed()).into_fd().or_throw()?.into_raw_fd())
+    Ok(settings.apply(ramway::Ring::unnamed())?.into_fd().or_throw()?.into_raw_fd())
 }
 
 /// Closes a descriptor of [`unnamed`]'s, once.
@@ -51,64 +50,57 @@ pub fn close_descriptor(fd: i32) -> Result<()> {
     Ok(())
 }
 
-/// A ring's sending end. `intent` is "create", "open", "openOrCreate", or "fromFd", whose name is a descriptor's number.
-#[napi(ts_return_type = "Promise<NativeSender>")]
-pub fn open_sender<'env>(
+/// `sender`: which end.
+fn open(builder: RingBuilder, sender: bool, go_on: GoOn<'_>) -> ramway::Result<Core> {
+    if sender {
+        builder.sender_while(go_on).map(Core::Sender)
+    } else {
+        builder.receiver_while(go_on).map(Core::Receiver)
+    }
+}
+
+/// An end of a ring. `intent` is "create", "open", "openOrCreate", or "fromFd", whose name is a descriptor's number.
+#[napi(ts_return_type = "Promise<NativeEndpoint>")]
+pub fn open_endpoint<'env>(
     env: &'env Env,
     attempt: &Attempt,
+    sender: bool,
     intent: String,
     name: String,
     settings: RingSettings,
 ) -> Result<Object<'env>> {
     let builder = builder(&intent, &name, &settings)?;
-    promise(
-        env,
-        attempt,
-        |go_on| builder.sender_while(go_on),
-        move |_, end| NativeSender::wrap(end, named(&intent, name)),
-    )
+    let finish = move |_: &Env, end| NativeEndpoint::wrap(end, named(&intent, name));
+    promise(env, attempt, move |go_on| open(builder, sender, go_on), finish)
 }
 
 #[napi]
-pub fn open_sender_sync(env: Env, intent: String, name: String, settings: RingSettings) -> Result<NativeSender> {
-    let builder = builder(&intent, &name, &settings)?;
-    let end = blocking(&env, |go_on| builder.sender_while(go_on))?;
-    NativeSender::wrap(end, named(&intent, name))
-}
-
-/// A ring's receiving end.
-#[napi(ts_return_type = "Promise<NativeReceiver>")]
-pub fn open_receiver<'env>(
-    env: &'env Env,
-    attempt: &Attempt,
+pub fn open_endpoint_sync(
+    env: Env,
+    sender: bool,
     intent: String,
     name: String,
     settings: RingSettings,
-) -> Result<Object<'env>> {
+) -> Result<NativeEndpoint> {
     let builder = builder(&intent, &name, &settings)?;
-    let finish = move |_: &Env, end| NativeReceiver::wrap(end, named(&intent, name));
-    promise(env, attempt, |go_on| builder.receiver_while(go_on), finish)
-}
-
-#[napi]
-pub fn open_receiver_sync(env: Env, intent: String, name: String, settings: RingSettings) -> Result<NativeReceiver> {
-    let builder = builder(&intent, &name, &settings)?;
-    let end = blocking(&env, |go_on| builder.receiver_while(go_on))?;
-    NativeReceiver::wrap(end, named(&intent, name))
+    NativeEndpoint::wrap(blocking(&env, |go_on| open(builder, sender, go_on))?, named(&intent, name))
 }
 
 /// Both ends of a ring.
 #[napi(object, object_from_js = false)]
 pub struct NativePair {
-    pub sender: NativeSender,
-    pub receiver: NativeReceiver,
+    pub sender: NativeEndpoint,
+    pub receiver: NativeEndpoint,
 }
 
 /// Both ends of a new ring without a name.
 #[napi]
 pub fn pair(capacity: f64, settings: PairSettings) -> Result<NativePair> {
-    let policy = policy(settings.wait.as_deref());
+    let policy = policy(settings.wait.as_deref())?;
     let align = settings.align.unwrap_or(16);
     let (sender, receiver) = ramway::Ring::pair_with(capacity as u64, align, policy, true).or_throw()?;
-    Ok(NativePair { sender: NativeSender::wrap(sender, None)?, receiver: NativeReceiver::wrap(receiver, None)? })
+    Ok(NativePair {
+        sender: NativeEndpoint::wrap(Core::Sender(sender), None)?,
+        receiver: NativeEndpoint::wrap(Core::Receiver(receiver), None)?,
+    })
 }

@@ -1,7 +1,7 @@
 //! Handles that an environment leaves behind are closed at its end. Node and Bun finalize them then anyway; Deno
 //! finalizes nothing when a worker ends, whose names and roles would stay taken as long as the process lives.
 
-use crate::end::Shared;
+use crate::handle::Shared;
 use napi::bindgen_prelude::*;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -21,7 +21,7 @@ const named = [...spelled.map(([, names]) => names), ...lines(more).map((line) =
 /** The public members of each declared type, and the text of their declarations. @type {Map<string, Declared>} */
 const types = new Map();
 const dist = new URL('../dist/', import.meta.url);
-for (const file of readdirSync(dist).filter((name) => name.endsWith('.d.ts'))) {
+for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.d.ts'))) {
   const text = readFileSync(new URL(file, dist), 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');
   const head = /^(?:export )?(?:declare )?(?:abstract )?(?:class|interface) (\w+)(.*?)\{\n([\s\S]*?)^\}/gm;
   for (const [, name, parents, body] of text.matchAll(head)) {

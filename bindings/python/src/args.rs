@@ -1,7 +1,7 @@
 //! What callers pass: names, time-outs, wait policies, bytes.
 
-use crate::dlpack::{LARGE, copy_bytes};
 use crate::errors::error;
+use crate::tensor::dlpack::{LARGE, copy_bytes};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyDict, PyInt, PyMemoryView, PySlice, PyString};
@@ -36,7 +36,7 @@ impl Name {
     }
 }
 
-/// Seconds, or `None` forever. 0 is one look.
+/// How long a call may take: `None` forever, 0 one poll.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeout(pub(crate) Option<Duration>);
 
@@ -44,6 +44,7 @@ impl Timeout {
     pub(crate) const FOREVER: Self = Self(None);
     pub(crate) const NOW: Self = Self(Some(Duration::ZERO));
     pub(crate) const SECOND: Self = Self(Some(Duration::from_secs(1)));
+    pub(crate) const TEN_SECONDS: Self = Self(Some(Duration::from_secs(10)));
 
     /// What is left of it at any time from now on.
     pub(crate) fn counting(self) -> impl Fn() -> Self {
@@ -57,25 +58,32 @@ impl Timeout {
     }
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Timeout {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if object.is_none() {
-            return Ok(Self(None));
-        }
-        duration(object.py(), object.extract()?).map(|d| Self(Some(d)))
+impl From<Option<Seconds>> for Timeout {
+    #[inline(always)]
+    fn from(given: Option<Seconds>) -> Self {
+        Self(given.map(|Seconds(duration)| duration))
     }
 }
 
-/// A length of time in seconds.
-pub(crate) fn duration(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
-    if seconds.is_nan() || seconds < 0.0 {
-        let text = format!("a time-out of {seconds} s: expected None or a number of seconds from 0 on");
-        return Err(error(py, ErrorKind::InvalidArgument, text));
+/// A number of seconds from 0 on.
+pub(crate) struct Seconds(Duration);
+
+impl Seconds {
+    pub(crate) const ZERO: Self = Self(Duration::ZERO);
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Seconds {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let seconds: f64 = object.extract()?;
+        if seconds.is_nan() || seconds < 0.0 {
+            let text = format!("a time-out of {seconds} s: expected None or a number of seconds from 0 on");
+            return Err(error(object.py(), ErrorKind::InvalidArgument, text));
+        }
+        // Longer than any process lives: as good as forever.
+        Ok(Self(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
     }
-    // Longer than any process lives: as good as forever.
-    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 /// "spin", "hybrid" or "block".
@@ -299,20 +307,38 @@ impl<'py> Options<'py> {
         if !self.has(name)? {
             return Ok(default);
         }
-        Ok(self.get::<Timeout>(name)?.unwrap_or(Timeout::FOREVER))
+        Ok(self.get::<Seconds>(name)?.into())
     }
 
-    /// `InvalidArgument` for an option that only a call which makes something new has a use for.
-    pub(crate) fn refuse(&self, call: &str, name: &str, belongs_to: &str) -> PyResult<()> {
-        match self.left.get_item(name)? {
-            Some(value) if value.is_none() || value.is(PyBool::new(value.py(), false)) => self.left.del_item(name),
-            // What is neither a number nor a bool is told so when it is taken.
-            Some(value) if value.is_instance_of::<PyInt>() => {
-                let text = format!("{name}={value}: {name} applies to {belongs_to} only, and {call} would ignore it");
-                Err(error(self.left.py(), ErrorKind::InvalidArgument, text))
-            }
-            _ => Ok(()),
+    /// `InvalidArgument` for options of named segments that `intent`, a static method of `class`, would ignore.
+    pub(crate) fn refuse_idle(&self, class: &str, intent: &str) -> PyResult<()> {
+        let call = format!("{class}.{intent}");
+        if intent != "create" {
+            self.refuse(&call, &["discard"], "create")?;
         }
+        if intent == "open" {
+            self.refuse(&call, &["persistent", "mode", "huge_pages", "numa_node"], "create and open_or_create")?;
+        }
+        Ok(())
+    }
+
+    /// `InvalidArgument` for options that `call` would ignore.
+    pub(crate) fn refuse(&self, call: &str, names: &[&str], belongs_to: &str) -> PyResult<()> {
+        for name in names {
+            match self.left.get_item(name)? {
+                Some(value) if value.is_none() || value.is(PyBool::new(value.py(), false)) => {
+                    self.left.del_item(name)?
+                }
+                // What is neither a number nor a bool is refused when it is taken.
+                Some(value) if value.is_instance_of::<PyInt>() => {
+                    let text =
+                        format!("{name}={value}: {name} applies to {belongs_to} only, and {call} would ignore it");
+                    return Err(error(self.left.py(), ErrorKind::InvalidArgument, text));
+                }
+                _ => (),
+            }
+        }
+        Ok(())
     }
 
     /// What was given, after everything known was taken.
@@ -373,8 +399,73 @@ integers! {
     n: usize,
     max: usize,
     offset: usize,
+    first: usize,
     size: u64,
     capacity: u64,
     count: u32,
     fd: i32,
 }
+
+/// Methods of a class, with each argument said once instead of in the signature, in its type and in its conversion:
+///
+///     calls! {
+///         Sender as slf:
+///         /// The docstring.
+///         send(data: any, type_id: u32 = 0, * timeout) -> () { slf.get().put(data, type_id, timeout) }
+///     }
+///
+/// `any` is an object of Python's. Of an integer, the function of its name above says in errors which argument it is.
+/// Without a type it is a [`Timeout`], which may be left out; after a `*` by keyword alone. Where the class is in
+/// brackets, `Bus` has the same method, which hands the call on to that end of it.
+macro_rules! calls {
+    ([$class:ident] as $slf:ident: $($(#[$($doc:tt)*])* $name:ident($($args:tt)*) -> $return:ty $body:block)*) => {
+        $($crate::args::calls!(@ [$class] [$slf [$(#[$($doc)*])*] $name $return $body] [] [] [] [] $($args)*);)*
+    };
+    ($class:ident as $slf:ident: $($(#[$($doc:tt)*])* $name:ident($($args:tt)*) -> $return:ty $body:block)*) => {
+        $($crate::args::calls!(@ $class [$slf [$(#[$($doc)*])*] $name $return $body] [] [] [] [] $($args)*);)*
+    };
+    (@ $class:tt $call:tt [$($signature:tt)*] [$($parameter:tt)*] [$($name:ident)*] [$($let:tt)*]
+        $arg:ident: any $(, $($rest:tt)*)?) => {
+        $crate::args::calls!(@ $class $call [$($signature)* $arg,] [$($parameter)* $arg: &Bound<'py, PyAny>,]
+            [$($name)* $arg] [$($let)*] $($($rest)*)?);
+    };
+    (@ $class:tt $call:tt [$($signature:tt)*] [$($parameter:tt)*] [$($name:ident)*] [$($let:tt)*]
+        $arg:ident: $integer:ident $(= $default:literal)? $(, $($rest:tt)*)?) => {
+        $crate::args::calls!(@ $class $call [$($signature)* $arg $(= $default)?,]
+            [$($parameter)* #[pyo3(from_py_with = $crate::args::$arg)] $arg: $integer,]
+            [$($name)* $arg] [$($let)*] $($($rest)*)?);
+    };
+    (@ $class:tt $call:tt [$($signature:tt)*] [$($parameter:tt)*] [$($name:ident)*] [$($let:tt)*] * $arg:ident) => {
+        $crate::args::calls!(@ $class $call [$($signature)* *,] [$($parameter)*] [$($name)*] [$($let)*] $arg);
+    };
+    (@ $class:tt $call:tt [$($signature:tt)*] [$($parameter:tt)*] [$($name:ident)*] [$($let:tt)*] $arg:ident) => {
+        $crate::args::calls!(@ $class $call [$($signature)* $arg = None,]
+            [$($parameter)* $arg: Option<$crate::args::Seconds>,]
+            [$($name)* $arg] [$($let)* let $arg = $crate::args::Timeout::from($arg);]);
+    };
+    (@ [$class:ident] [$slf:ident $doc:tt $name:ident $return:ty $body:block] [$($signature:tt)*] [$($parameter:tt)*]
+        [$($arg:ident)*] $let:tt) => {
+        #[pymethods]
+        impl $crate::bus::Bus {
+            #[doc = concat!("`", stringify!($class), ".", stringify!($name), "`.")]
+            #[pyo3(signature = ($($signature)*))]
+            fn $name<'py>($slf: &Bound<'py, Self>, $($parameter)*) -> PyResult<$return> {
+                $class::$name(<$class as $crate::bus::Half>::of($slf)?, $($arg),*)
+            }
+        }
+        $crate::args::calls!(@ $class [$slf $doc $name $return $body] [$($signature)*] [$($parameter)*] [$($arg)*] $let);
+    };
+    (@ $class:ident [$slf:ident [$($doc:tt)*] $name:ident $return:ty $body:block] [$($signature:tt)*] [$($parameter:tt)*]
+        $args:tt [$($let:tt)*]) => {
+        #[pymethods]
+        impl $class {
+            $($doc)*
+            #[pyo3(signature = ($($signature)*))]
+            pub(crate) fn $name<'py>($slf: &Bound<'py, Self>, $($parameter)*) -> PyResult<$return> {
+                $($let)*
+                $body
+            }
+        }
+    };
+}
+pub(crate) use calls;

@@ -1,15 +1,18 @@
 //! `ramway.Region`: named shared bytes as a buffer.
 
-use crate::args::{Name, Options, Policy, Timeout, assign, pass};
-use crate::errors::{self, OrRaise, error};
-use crate::handle::Gil;
+use crate::args::{Name, Options, Policy, Seconds, Timeout, assign, pass};
+use crate::endpoint::{Shared, shared_calls};
+use crate::errors::{self, OrRaise};
+use crate::waiting::awaitable::Wait;
+use crate::waiting::operation::Operation;
 use crate::waiting::{self, poll_interval, unless_signalled};
-use crate::watch::Waits;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMemoryView};
-use ramway::{ErrorKind, RegionBuilder, WaitPolicy};
+use pyo3::types::{PyDict, PyMemoryView, PyTuple};
+use ramway::ring::raw::WaitLimit;
+use ramway::{ErrorKind, WaitPolicy};
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -24,70 +27,60 @@ use std::sync::Arc;
 /// memory mapped until the last one is gone. A region lives until its last handle is gone, in whichever process.
 #[pyclass(module = "ramway", frozen, weakref)]
 pub(crate) struct Region {
-    /// `None` once it is closed. Calls that wait, and every exported buffer, hold one more reference.
-    core: Gil<Option<Arc<ramway::Region>>>,
-    name: String,
+    pub(crate) shared: Shared<ramway::Region>,
     pub(crate) read_only: bool,
     policy: WaitPolicy,
-    /// The task that waits for a notification.
-    pub(crate) waits: Waits,
 }
 
 impl Region {
-    fn wrap(core: ramway::Region, name: &Name, policy: Policy) -> Self {
-        let read_only = core.is_read_only();
-        Self {
-            core: Gil::new(Some(Arc::new(core))),
-            name: name.shown(),
-            read_only,
-            policy: policy.0,
-            waits: Waits::default(),
-        }
-    }
-
-    fn core(&self, py: Python<'_>) -> PyResult<Arc<ramway::Region>> {
-        self.core.with(|core| core.clone()).ok_or_else(|| self.detached(py))
-    }
-
-    #[cold]
-    fn detached(&self, py: Python<'_>) -> PyErr {
-        error(py, ErrorKind::Detached, format!("the region '{}' is closed", self.name))
-    }
-
-    fn check_open(&self, py: Python<'_>) -> PyResult<()> {
-        if self.is_closed() { Err(self.detached(py)) } else { Ok(()) }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.core.with(|core| core.is_none())
-    }
-}
-
-/// How a region is made or opened, of keyword arguments.
-struct How {
-    builder: RegionBuilder,
-    wait: Policy,
-}
-
-impl How {
-    fn new(py: Python<'_>, call: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    /// `intent` is the static method; `open` takes any size.
+    fn of(
+        py: Python<'_>,
+        intent: &'static str,
+        name: &Name,
+        size: u64,
+        given: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let mut options = Options::new(py, given)?;
+        options.refuse_idle("Region", intent)?;
         let mut builder = ramway::Region::builder();
-        if call != "Region.create" {
-            options.refuse(call, "discard", "create")?;
-        }
-        if call == "Region.open" {
-            for name in ["persistent", "mode", "huge_pages", "numa_node"] {
-                options.refuse(call, name, "create and open_or_create")?;
-            }
+        if intent == "open" {
             pass!(options => builder: read_only);
         }
         pass!(options => builder: persistent, discard, allow_disk, mode, lock_memory, huge_pages, numa_node, prefault);
-        let wait = options.get("wait")?.unwrap_or(Policy::HYBRID);
+        let Policy(policy) = options.get("wait")?.unwrap_or(Policy::HYBRID);
         let timeout = options.timeout("timeout", Timeout::NOW)?;
         options.finish()?;
-        Ok(Self { builder: builder.timeout(timeout.limit()).wait_policy(wait.0), wait })
+        let builder = builder.timeout(timeout.limit()).wait_policy(policy);
+        let core = unless_signalled(py, |go_on| match intent {
+            "create" => builder.create(&name.0, size),
+            "open" => builder.open_while(&name.0, go_on),
+            _ => builder.open_or_create(&name.0, size),
+        })?;
+        let read_only = core.is_read_only();
+        Ok(Self { shared: Shared::new(core, "region", name.shown()), read_only, policy })
     }
+
+    /// Waits for a notification by `attempt`; `None` if the time was up.
+    fn wait_by<T: Send>(
+        &self,
+        py: Python<'_>,
+        timeout: Option<Seconds>,
+        attempt: impl FnMut(WaitLimit) -> ramway::Result<T> + Send,
+    ) -> PyResult<Option<T>> {
+        let still_open = |py: Python<'_>| self.shared.check_open(py);
+        match waiting::wait(py, timeout.into(), poll_interval(self.policy), attempt, still_open) {
+            Ok(found) => Ok(Some(found)),
+            Err(e) if errors::is(py, &e, ErrorKind::TimedOut) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+shared_calls! {
+    Region, "send its name, and open it in the other process",
+    /// Releases the region; every later call is DetachedError. Views of it keep the memory mapped. A thread that waits
+    /// meanwhile gets `DetachedError` within 100 ms.
 }
 
 #[pymethods]
@@ -111,15 +104,13 @@ impl Region {
         #[pyo3(from_py_with = crate::args::size)] size: u64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let how = How::new(py, "Region.create", options)?;
-        let core = py.detach(|| how.builder.create(&name.0, size)).or_raise(py)?;
-        Ok(Self::wrap(core, &name, how.wait))
+        Self::of(py, "create", &name, size, options)
     }
 
     /// Opens the region of that name. `timeout` is how long to wait, in seconds, for one that is not there yet (`None`:
     /// as long as it takes).
     ///
-    /// With `read_only` its buffers are read-only; such a handle cannot notify, and waits by looking every millisecond.
+    /// With `read_only` its buffers are read-only; such a handle cannot notify, and waits by polling every millisecond.
     ///
     /// Raises `NotFoundError`, `PermissionDeniedError`, `AbiMismatchError`, `InvalidArgumentError` (also for an option
     /// that says what a new region is like).
@@ -127,9 +118,7 @@ impl Region {
     #[pyo3(signature = (name, **options), text_signature = "(name, *, read_only=False, timeout=0.0, allow_disk=False, \
         wait='hybrid', lock_memory=False, prefault=False)")]
     fn open(py: Python<'_>, name: Name, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let how = How::new(py, "Region.open", options)?;
-        let core = unless_signalled(py, |go_on| how.builder.open_while(&name.0, go_on))?;
-        Ok(Self::wrap(core, &name, how.wait))
+        Self::of(py, "open", &name, 0, options)
     }
 
     /// Opens the region of that name, or makes it, with the options of `create` except `discard`.
@@ -143,15 +132,7 @@ impl Region {
         #[pyo3(from_py_with = crate::args::size)] size: u64,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let how = How::new(py, "Region.open_or_create", options)?;
-        let core = py.detach(|| how.builder.open_or_create(&name.0, size)).or_raise(py)?;
-        Ok(Self::wrap(core, &name, how.wait))
-    }
-
-    /// The name that it was made or opened by.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.name
+        Self::of(py, "open_or_create", &name, size, options)
     }
 
     /// Whether this handle may not write.
@@ -160,16 +141,10 @@ impl Region {
         self.read_only
     }
 
-    /// Whether `close` was called.
-    #[getter]
-    fn closed(&self) -> bool {
-        self.is_closed()
-    }
-
     /// Tells everyone who waits that something has changed, after everything that this thread wrote before. Never
     /// blocks. Raises `PermissionDeniedError` on a read-only handle.
     fn notify(&self, py: Python<'_>) -> PyResult<()> {
-        self.core(py)?.notify().or_raise(py)
+        self.shared.core(py)?.notify().or_raise(py)
     }
 
     /// Waits until somebody notifies, for at most `timeout` seconds (`None`: forever). `True`: there was a notification
@@ -177,79 +152,60 @@ impl Region {
     /// this call; any number of them count as one. `False`: the time passed.
     ///
     /// Raises `ClosedError` if the region's name was removed meanwhile, so that no one can join any more.
-    #[pyo3(signature = (timeout=Timeout::FOREVER), text_signature = "($self, timeout=None)")]
-    fn wait(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
-        let core = self.core(py)?;
+    #[pyo3(signature = (timeout = None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<Seconds>) -> PyResult<bool> {
+        let core = self.shared.core(py)?;
         let attempt = |wait_limit| {
             if core.wait(Some(waiting::limit(wait_limit)))? { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
         };
-        match waiting::wait(py, timeout, poll_interval(self.policy), attempt, |py| self.check_open(py)) {
-            Ok(()) => Ok(true),
-            Err(e) if errors::is(py, &e, ErrorKind::TimedOut) => Ok(false),
-            Err(e) => Err(e),
-        }
+        Ok(self.wait_by(py, timeout, attempt)?.is_some())
     }
 
     /// A number that changes with each notification, for `wait_since`.
     #[getter]
     fn notifications(&self, py: Python<'_>) -> PyResult<u32> {
-        self.core(py)?.notifications().or_raise(py)
+        self.shared.core(py)?.notifications().or_raise(py)
     }
 
     /// Waits until `notifications` is another number than `count`, for at most `timeout` seconds (`None`: forever), and
     /// gives the new one; `None` if the time passed. Read the count, look at the bytes, then wait: what is notified in
     /// between ends the wait at once. Raises as `wait` does.
-    #[pyo3(signature = (count, timeout=Timeout::FOREVER), text_signature = "($self, count, timeout=None)")]
+    #[pyo3(signature = (count, timeout = None))]
     fn wait_since(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = crate::args::count)] count: u32,
-        timeout: Timeout,
+        timeout: Option<Seconds>,
     ) -> PyResult<Option<u32>> {
-        let core = self.core(py)?;
+        let core = self.shared.core(py)?;
         let attempt = |wait_limit| {
             let changed = core.wait_since(count, Some(waiting::limit(wait_limit)))?;
             changed.ok_or_else(|| ErrorKind::TimedOut.into())
         };
-        match waiting::wait(py, timeout, poll_interval(self.policy), attempt, |py| self.check_open(py)) {
-            Ok(count) => Ok(Some(count)),
-            Err(e) if errors::is(py, &e, ErrorKind::TimedOut) => Ok(None),
-            Err(e) => Err(e),
-        }
+        self.wait_by(py, timeout, attempt)
     }
 
     /// `wait` that does not wait.
     fn try_wait(&self, py: Python<'_>) -> PyResult<bool> {
-        self.core(py)?.try_wait().or_raise(py)
+        self.shared.core(py)?.try_wait().or_raise(py)
     }
 
     /// A descriptor for event loops, which becomes readable when `try_wait` would say `True`, or the region's name is
     /// gone. Call `try_wait` until it says `False`, which makes it unreadable. It belongs to the region: do not read
     /// from it, do not close it. Raises `UnsupportedError` on a read-only handle.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
-        let core = self.core(py)?;
+        let core = self.shared.core(py)?;
         Ok(core.readiness().or_raise(py)?.as_raw_fd())
     }
 
-    /// Releases the region; every later call is `DetachedError`. Views of it keep the memory mapped. A thread that
-    /// waits meanwhile gets `DetachedError` within 100 ms.
-    fn close(&self, py: Python<'_>) {
-        drop(self.core.replace(None));
-        self.waits.close(py);
-    }
-
-    fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        slf.get().check_open(slf.py())?;
-        Ok(slf)
-    }
-
-    #[pyo3(signature = (*exception))]
-    fn __exit__(&self, exception: &Bound<'_, pyo3::types::PyTuple>) {
-        self.close(exception.py());
+    /// wait for asyncio: an awaitable that is done after the next notification. One task at a time may wait on a handle
+    /// (BusyError). Raises UnsupportedError on a read-only handle.
+    fn wait_async(slf: &Bound<'_, Self>) -> Wait {
+        Wait::new(Operation::Notification { region: slf.clone().unbind() })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.core(py)?.len() as usize)
+        Ok(self.shared.core(py)?.len() as usize)
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -264,7 +220,7 @@ impl Region {
     /// The interpreter calls it, with a view of its own.
     unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
-        let core = this.core(py)?;
+        let core = this.shared.core(py)?;
         // In a fork's child new views are refused; those of before stay readable.
         core.notifications().or_raise(py)?;
         let (address, len) = (core.as_ptr(), core.len() as ffi::Py_ssize_t);
@@ -286,15 +242,11 @@ impl Region {
         drop(unsafe { Arc::from_raw((*view).internal.cast::<ramway::Region>()) });
     }
 
-    fn __reduce__(&self) -> PyResult<()> {
-        let text = "a Region cannot be pickled: send its name, and open it in the other process";
-        Err(PyTypeError::new_err(text))
-    }
-
-    fn __repr__(&self) -> String {
-        match self.core.with(|core| core.as_ref().map(|core| core.len())) {
-            Some(len) => format!("<ramway.Region '{}' of {len} bytes>", self.name),
-            None => format!("<ramway.Region '{}' closed>", self.name),
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let name = &self.shared.name;
+        match self.shared.core(py) {
+            Ok(core) => format!("<ramway.Region '{name}' of {} bytes>", core.len()),
+            Err(_) => format!("<ramway.Region '{name}' closed>"),
         }
     }
 }

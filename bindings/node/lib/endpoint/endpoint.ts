@@ -1,0 +1,259 @@
+// What a sender and a receiver share: the native half, the memory, how they wait, who is at the other side.
+import { EventEmitter } from 'node:events';
+import { clearTimeout, setTimeout } from 'node:timers';
+import type { Memory, NativeEndpoint } from '../../native.cjs';
+import { call, RamwayError } from '../errors.js';
+import type { Half } from './half.js';
+import { Idle } from '../waiting/idle.js';
+import { checkNames, type WaitPolicy } from '../options.js';
+import {
+  blockUntil,
+  checkCall,
+  sleepUntil,
+  SYNC_NAMES,
+  type SyncOptions,
+  timedOut,
+  WAIT_NAMES,
+  type WaitOptions,
+} from '../waiting/waiting.js';
+
+/** Milliseconds of polling once a turn before the loop sleeps: about what being woken would cost both sides. */
+const SPIN = 0.05;
+/** The longest pause between two polls for the other side, in milliseconds. */
+const PEER_PAUSE = 50;
+/** Polls of a blocking call before it asks the native half to block, 5 to 10 ns each. */
+export const BLOCKING_POLLS = 4000;
+
+/** A sender or a receiver. */
+export abstract class Endpoint<H extends Half, Events extends Record<keyof Events, unknown[]>>
+  extends EventEmitter<Events>
+  implements Disposable, AsyncDisposable
+{
+  /** @internal The half of the protocol that works on the memory. */
+  protected readonly half: H;
+  /** @internal The address of the data, modulo 4096. */
+  protected readonly address: number;
+  private readonly header: ArrayBuffer;
+  /** @internal */
+  protected readonly idle: Idle;
+  /** @internal Whether a blocking wait begins with polling. */
+  protected polls: boolean;
+  /** @internal */
+  protected isClosed = false;
+  private announced = false;
+  private readonly pauses = new Set<() => void>();
+  /** @internal What errors call it. */
+  protected readonly what: string;
+
+  /** @internal `role`: sender or receiver. `of`: what it belongs to, where that is no named ring. */
+  constructor(
+    /** @internal */
+    protected readonly native: NativeEndpoint,
+    /** @internal */
+    protected policy: WaitPolicy,
+    role: string,
+    of: string | undefined,
+    make: new (native: NativeEndpoint, memory: Memory) => H,
+  ) {
+    super();
+    const owner = of ?? (native.name === null ? 'a ring without a name' : `the ring '${native.name}'`);
+    this.what = `the ${role} of ${owner}`;
+    this.polls = call(() => native.polls());
+    const memory = call(() => native.memory());
+    this.header = memory.header;
+    this.address = memory.address;
+    this.half = new make(native, memory);
+    const end = this;
+    this.idle = new Idle({
+      poll: () => this.poll(),
+      arm: () => this.arm(),
+      descriptor: () => native.descriptor(),
+      get spin() {
+        return end.policy === 'spin' ? Infinity : end.polls ? SPIN : 0;
+      },
+    });
+  }
+
+  /** @internal Whether what is waited for is there: cheap, in JavaScript. */
+  protected abstract poll(): boolean;
+
+  /** @internal The same by the native half, which tells of it from now on if it is not. */
+  protected abstract arm(): boolean;
+
+  /** The ring's name; undefined on a bus or a pair. */
+  get name(): string | undefined {
+    return this.native.name ?? undefined;
+  }
+
+  /** Bytes of the data area. */
+  get capacity(): number {
+    return this.half.capacity;
+  }
+
+  /** Every payload begins on a multiple of this many bytes. */
+  get align(): number {
+    return this.half.align;
+  }
+
+  /** Bytes of the ring that are sent and not released, frame headers included. Can be stale. */
+  get used(): number {
+    this.checkOpen();
+    return this.half.used;
+  }
+
+  /** Whether `close` was called. */
+  get closed(): boolean {
+    return this.isClosed;
+  }
+
+  /** Whether the other side is attached and its process lives. A stopped process is alive. */
+  get peerAlive(): boolean {
+    return call(() => this.native.peerAlive);
+  }
+
+  /** Waits until the other side is attached, has not closed, and its process lives: at once if it is so now. One that
+   * came during the wait and went again ends it too: its messages may be there. Resolves with the `peerEpoch`. After
+   * ERR_RAMWAY_PEER_DEAD or ERR_RAMWAY_CLOSED of a named ring, which every call says until then,
+   * this waits for the successor. It polls up to 20 times a second.
+   *
+   * ERR_RAMWAY_TIMED_OUT; ERR_RAMWAY_CLOSED if the ring's name was removed, so that nobody can come; on a bus or a pair,
+   * where an end is final, ERR_RAMWAY_PEER_DEAD or ERR_RAMWAY_CLOSED at once; ERR_RAMWAY_DETACHED. */
+  async waitForPeer(options?: WaitOptions): Promise<number> {
+    if (options !== undefined) checkCall('waitForPeer', options, WAIT_NAMES);
+    const { timeout, signal } = options ?? {};
+    const until = timeout === undefined ? Infinity : performance.now() + timeout;
+    const before = this.isClosed ? 0 : this.peerEpoch;
+    for (let pause = 1; ; pause = Math.min(2 * pause, PEER_PAUSE)) {
+      const epoch = this.findPeer(0, before);
+      if (epoch !== null) return epoch;
+      const left = until - performance.now();
+      if (left <= 0) throw timedOut(this.nobody());
+      await this.pauseForPeer(Math.min(pause, left), signal);
+    }
+  }
+
+  /** `waitForPeer`, blocking the thread. In a worker, unless `allowMainThread`. */
+  waitForPeerSync(options?: SyncOptions): number {
+    if (options !== undefined) checkNames('waitForPeerSync', options, SYNC_NAMES);
+    const deadline = blockUntil('waitForPeerSync', options);
+    const before = this.isClosed ? 0 : this.peerEpoch;
+    for (;;) {
+      const milliseconds = sleepUntil(deadline);
+      const epoch = this.findPeer(milliseconds, before);
+      if (epoch !== null) return epoch;
+      if (milliseconds === 0) throw timedOut(this.nobody());
+    }
+  }
+
+  private nobody(): string {
+    return `${this.what} has no living peer`;
+  }
+
+  private findPeer(milliseconds: number, before: number): number | null {
+    if (this.isClosed) throw this.detached();
+    const epoch = call(() => this.native.waitForPeer(milliseconds));
+    if (epoch !== null) return epoch;
+    const now = this.peerEpoch;
+    return now === before ? null : now;
+  }
+
+  /** A pause of {@link waitForPeer}; an abort rejects, a close ends it. */
+  private pauseForPeer(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.pauses.delete(end);
+        signal?.removeEventListener('abort', end);
+        if (signal?.aborted) reject(signal.reason);
+        else resolve();
+      };
+      const timer = setTimeout(end, milliseconds);
+      if (!this.idle.holds) timer.unref();
+      this.pauses.add(end);
+      signal?.addEventListener('abort', end, { once: true });
+    });
+  }
+
+  /** @internal A wait for a peer ends, and sees that this is closed. */
+  protected endPauses(): void {
+    for (const end of [...this.pauses]) end();
+  }
+
+  /** How often the other side has attached; 0: never yet. */
+  get peerEpoch(): number {
+    return call(() => this.native.peerEpoch);
+  }
+
+  /** How often this side has attached, this handle included. */
+  get epoch(): number {
+    return call(() => this.native.epoch);
+  }
+
+  /** How it waits: 'spin' polls in every turn of the loop (a blocking call: all the time), 'hybrid' for a while, 'block'
+   * not at all, before it sleeps. */
+  get wait(): WaitPolicy {
+    return this.policy;
+  }
+
+  set wait(policy: WaitPolicy) {
+    call(() => this.native.setWait(policy));
+    this.policy = policy;
+    this.polls = call(() => this.native.polls());
+  }
+
+  /** @internal How often the loop had to be woken. */
+  get wakes(): number {
+    return this.idle.wakes;
+  }
+
+  /** A wait keeps the process running (the default). */
+  ref(): this {
+    this.idle.hold(true);
+    return this;
+  }
+
+  /** The process may end while this waits. */
+  unref(): this {
+    this.idle.hold(false);
+    return this;
+  }
+
+  /** Gives the role up, at once. Again: nothing happens. */
+  abstract close(): void;
+
+  /** `close`, once what waits was sent. */
+  abstract end(): Promise<void>;
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.end();
+  }
+
+  /** @internal */
+  protected checkOpen(): void {
+    if (this.isClosed) throw this.detached();
+  }
+
+  /** @internal Gives the role up; views of the data are gone by now. */
+  protected giveRoleUp(abandon: boolean): void {
+    this.isClosed = true;
+    this.idle.forget();
+    const { half } = this;
+    call(() => this.native.close(this.header, half.data, half.positions, abandon));
+  }
+
+  /** @internal */
+  protected detached(): RamwayError {
+    return new RamwayError('Detached', `${this.what} is closed`);
+  }
+
+  /** @internal 'close', once. */
+  protected announce(): void {
+    if (this.announced) return;
+    this.announced = true;
+    process.nextTick(() => (this as EventEmitter).emit('close'));
+  }
+}

@@ -1,0 +1,194 @@
+import type { NativeEndpoint } from '../../native.cjs';
+import type { Consumer } from './consumer.js';
+import { invalid, RamwayError } from '../errors.js';
+import { FRAME_HEADER } from '../facts.js';
+import { SharedView } from './view.js';
+import { type Frames, Message } from './message.js';
+
+/** Frames that were taken from the ring together and go back together. */
+export class Taken implements Frames {
+  alive = true;
+  /** How many `next` gave. */
+  handedOut = 0;
+  /** How many of those are done with: all but the last one, of a batch none. */
+  handled = 0;
+  private shared: SharedView | null = null;
+
+  constructor(
+    private readonly consumer: Consumer,
+    private readonly native: NativeEndpoint,
+    readonly count: number,
+    /** Gives back what was handed out. */
+    readonly giveBack: () => void,
+  ) {}
+
+  /** The next message, once each. */
+  next(): Message | null {
+    if (this.handedOut === this.count) return null;
+    this.handled = this.handedOut;
+    return this.message(this.handedOut++);
+  }
+
+  /** All of them at once, as a batch. */
+  handOutAll(): void {
+    this.handedOut = this.count;
+  }
+
+  message(index: number): Message {
+    const { consumer } = this;
+    const at = consumer.start(index);
+    const word = at >> 2;
+    const { words } = consumer;
+    return new Message(
+      this,
+      at,
+      consumer.length(index),
+      words[word - 3]! >>> 0,
+      words[word - 2]!,
+      words[word - 1]!,
+      consumer.after(index),
+    );
+  }
+
+  get bytes(): Uint8Array {
+    return this.consumer.bytes;
+  }
+
+  view(at: number, length: number): Uint8Array {
+    return this.sharedView().view(this.unwrapped(at), length);
+  }
+
+  /** The payload of the first message and everything up to the end of the last one. */
+  all(): Uint8Array {
+    return this.sharedView().all();
+  }
+
+  private sharedView(): SharedView {
+    // The messages that are still in use lie in the new memory then.
+    if (this.shared?.moved) this.endViews();
+    if (this.shared === null) {
+      const { consumer, count } = this;
+      const span = (consumer.after(count - 1) - consumer.position) >>> 0;
+      this.shared = new SharedView(this.native, consumer.start(0), span - FRAME_HEADER);
+    }
+    return this.shared;
+  }
+
+  private endViews(): void {
+    const moved = this.shared?.end();
+    this.shared = null;
+    if (moved) this.consumer.move(moved);
+  }
+
+  /** Frames follow each other in the doubled data, but each is recorded where it begins in the first half. */
+  private unwrapped(at: number): number {
+    return at < this.consumer.start(0) ? at + this.consumer.capacity : at;
+  }
+
+  /** Where message `index` begins in `all()`. */
+  offset(index: number): number {
+    return this.unwrapped(this.consumer.start(index)) - this.consumer.start(0);
+  }
+
+  size(index: number): number {
+    return this.consumer.length(index);
+  }
+
+  /** The newest message that a loop handed out takes those before it along; one of several in a batch does nothing. */
+  done(message: Message): void {
+    const { handedOut } = this;
+    if (handedOut > 0 && message.after === this.consumer.after(handedOut - 1)) this.giveBack();
+  }
+
+  /** Ends all views and gives the first `count` frames back; the others are received again. */
+  release(count: number): void {
+    if (!this.alive) return;
+    this.alive = false;
+    const { consumer } = this;
+    this.endViews();
+    consumer.release(count > 0 ? consumer.after(count - 1) : consumer.position);
+  }
+}
+
+/** Several messages that are released together, at the latest by the next receive. */
+export class Batch implements Iterable<Message> {
+  /** How many. At least 1. */
+  readonly length: number;
+
+  /** @internal */
+  constructor(private readonly taken: Taken) {
+    this.length = taken.count;
+  }
+
+  /** All messages in one view, for loops that are to make no objects: message `i` is the `size(i)` bytes from
+   * `offset(i)`, a multiple of the ring's align. What lies between them is not the messages'. */
+  get bytes(): Uint8Array {
+    this.check();
+    return this.taken.all();
+  }
+
+  /** Where message `index` begins in `bytes`. */
+  offset(index: number): number {
+    return this.taken.offset(this.inside(index));
+  }
+
+  /** Bytes of message `index`. */
+  size(index: number): number {
+    return this.taken.size(this.inside(index));
+  }
+
+  /** The message at this place, counted from 0; undefined where there is none. */
+  at(index: number): Message | undefined {
+    this.check();
+    return Number.isInteger(index) && index >= 0 && index < this.length ? this.taken.message(index) : undefined;
+  }
+
+  [Symbol.iterator](): IterableIterator<Message> {
+    this.check();
+    return new Messages(this, this.taken);
+  }
+
+  /** Whether it was released, and its messages with it. */
+  get released(): boolean {
+    return !this.taken.alive;
+  }
+
+  /** Gives the places of all messages back. Again: nothing happens. */
+  release(): void {
+    if (this.taken.alive) this.taken.giveBack();
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
+
+  private inside(index: number): number {
+    this.check();
+    if (index >= 0 && index < this.length) return index;
+    throw invalid(`index: ${String(index)} is not from 0 to ${this.length - 1}`);
+  }
+
+  private check(): void {
+    if (!this.taken.alive) {
+      throw new RamwayError('Detached', 'this batch was released (by release() or the next receive)');
+    }
+  }
+}
+
+class Messages implements IterableIterator<Message> {
+  private index = 0;
+
+  constructor(
+    private readonly batch: Batch,
+    private readonly taken: Taken,
+  ) {}
+
+  next(): IteratorResult<Message> {
+    if (this.index === this.batch.length || !this.taken.alive) return { done: true, value: undefined };
+    return { done: false, value: this.taken.message(this.index++) };
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
+}

@@ -1,0 +1,528 @@
+import type { EventEmitter } from 'node:events';
+import type { NativeEndpoint } from '../../native.cjs';
+import { Batch, Taken } from './batch.js';
+import { Consumer } from './consumer.js';
+import { BLOCKING_POLLS, Endpoint } from '../endpoint/endpoint.js';
+import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
+import { BatchLoop, MessageLoop } from './loops.js';
+import type { Message } from './message.js';
+import { checkNames, type WaitPolicy } from '../options.js';
+import { readableOf } from '../bus/streams.js';
+import * as turn from '../waiting/turn.js';
+import {
+  blockUntil,
+  checkCall,
+  limit,
+  sleepUntil,
+  SYNC_NAMES,
+  type SyncOptions,
+  timedOut,
+  WAIT_NAMES,
+  type WaitOptions,
+} from '../waiting/waiting.js';
+
+/** What a frame says besides its bytes. */
+export interface FrameInfo {
+  /** Bytes of payload. */
+  length: number;
+  typeId: number;
+  tag: bigint;
+}
+
+/** Messages that one step of a loop over messages takes from the ring: they are given back together. */
+const TOGETHER = 64;
+/** Messages of a batch where nobody says how many. */
+const BATCH = 1024;
+const BATCH_TRY = ['max'];
+const BATCH_WAIT = ['max', ...WAIT_NAMES];
+const BATCH_SYNC = ['max', ...SYNC_NAMES];
+const LOOP = ['signal'];
+const BATCH_LOOP = ['max', 'signal'];
+/** Polls before a wait begins: an answer that comes within a few hundred nanoseconds is received at once. */
+const FIRST_POLLS = 24;
+/** Milliseconds between two system calls that ask whether the sender lives. */
+const LIFE = 100;
+
+interface Pending {
+  /** Gives the wait up. */
+  reject(reason: unknown): void;
+}
+
+/** What a {@link Receiver} tells. */
+export interface ReceiverEvents {
+  /** A message, valid until the listeners return. Messages flow while somebody listens; see `pause`. */
+  message: [message: Message];
+  /** The receiver was closed, or the flow of messages has ended. Once. */
+  close: [];
+  /** What ended the flow of messages: ERR_RAMWAY_PEER_DEAD, say. */
+  error: [error: unknown];
+}
+
+/** The receiving end of a ring. One per ring, in the whole system; used by one thread.
+ *
+ * A message or batch lies in shared memory until it is released, at the latest by the next receive; its views then have
+ * length 0. One receive waits at a time (`ERR_RAMWAY_BUSY`). `Closed` comes after the sender's last message, `PeerDead`
+ * too: what it sent before is received first. */
+export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
+  private taken: Taken | null = null;
+  private pending: Pending | null = null;
+  private flowing = false;
+  private paused = false;
+  /** When the native half was last asked and knew of no end. */
+  private asked = -Infinity;
+  /** @internal What part of a loop iteration handling the last step's messages is, each or as the batch that they are. */
+  work = 1;
+  private stream: ReadableStream<Uint8Array> | null = null;
+  private readonly giveBack = () => this.giveUp();
+
+  /** @internal */
+  constructor(native: NativeEndpoint, policy: WaitPolicy = 'hybrid', of?: string) {
+    super(native, policy, 'receiver', of, Consumer);
+    (this as EventEmitter).on('newListener', (event) => {
+      if (event === 'message') queueMicrotask(() => this.flow());
+    });
+    (this as EventEmitter).on('removeListener', () => this.ebb());
+  }
+
+  // ---- one message
+
+  /** The next message; the one before is released (not `Busy`: nothing tells when JavaScript drops it). */
+  recv(options?: WaitOptions): Promise<Message> {
+    return this.receive('recv', WAIT_NAMES, () => this.takeOne(), options);
+  }
+
+  /** The next message, or null if there is none now; the one before is released. */
+  tryRecv(): Message | null {
+    this.begin();
+    return this.thereIs() ? this.takeOne() : null;
+  }
+
+  /** The next message, blocking the thread until it comes; the one before is released. In a worker, unless
+   * `allowMainThread`. */
+  recvSync(options?: SyncOptions): Message {
+    this.block('recvSync', SYNC_NAMES, options);
+    return this.takeOne();
+  }
+
+  // ---- several
+
+  /** Up to `max` (1024) messages: waits for the first one and takes what is there then. */
+  recvBatch(options?: { max?: number | undefined } & WaitOptions): Promise<Batch> {
+    let max = BATCH;
+    try {
+      max = checkMax(options?.max);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.receive('recvBatch', BATCH_WAIT, () => this.takeBatch(max), options);
+  }
+
+  /** Up to `max` (1024) messages, or null if there is none now. */
+  tryRecvBatch(options?: { max?: number | undefined }): Batch | null {
+    if (options !== undefined) checkNames('tryRecvBatch', options, BATCH_TRY);
+    const max = checkMax(options?.max);
+    this.begin();
+    return this.thereIs() ? this.takeBatch(max) : null;
+  }
+
+  /** Up to `max` (1024) messages, blocking the thread until there is one. In a worker, unless `allowMainThread`. */
+  recvBatchSync(options?: { max?: number | undefined } & SyncOptions): Batch {
+    const max = checkMax(options?.max);
+    this.block('recvBatchSync', BATCH_SYNC, options);
+    return this.takeBatch(max);
+  }
+
+  // ---- copies
+
+  /** Copies the next message to the start of `target`, each byte once: a sender that writes on changes nothing after. A
+   * target that is too short is `ERR_RAMWAY_TOO_LARGE`, and the message stays for the next receive. */
+  recvInto(target: Uint8Array, options?: WaitOptions): Promise<FrameInfo> {
+    try {
+      checkTarget(target);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.receive('recvInto', WAIT_NAMES, () => this.copyInto(target), options);
+  }
+
+  /** `recvInto` that gives null if there is no message now. */
+  tryRecvInto(target: Uint8Array): FrameInfo | null {
+    checkTarget(target);
+    this.begin();
+    return this.thereIs() ? this.copyInto(target) : null;
+  }
+
+  /** `recvInto`, blocking the thread until a message comes. In a worker, unless `allowMainThread`. */
+  recvIntoSync(target: Uint8Array, options?: SyncOptions): FrameInfo {
+    checkTarget(target);
+    this.block('recvIntoSync', SYNC_NAMES, options);
+    return this.copyInto(target);
+  }
+
+  // ---- loops
+
+  /** The messages until the sender closes. Each is valid until the next one is asked for. What else ends the loop is an
+   * error: the sender's death, an abort (with the signal's reason), and `close()` of this receiver
+   * (`ERR_RAMWAY_DETACHED`). `break` and `return` end it quietly, and leave the receiver open. */
+  messages(options?: { signal?: AbortSignal | undefined }): AsyncIterableIterator<Message> {
+    if (options !== undefined) checkNames('messages', options, LOOP);
+    return new MessageLoop(this, options?.signal);
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
+    return this.messages();
+  }
+
+  /** Batches of up to `max` (1024) messages until the sender closes. Each is valid until the next one is asked for; it
+   * ends as `messages` does. */
+  batches(options?: { max?: number | undefined; signal?: AbortSignal | undefined }): AsyncIterableIterator<Batch> {
+    if (options !== undefined) checkNames('batches', options, BATCH_LOOP);
+    return new BatchLoop(this, checkMax(options?.max), options?.signal);
+  }
+
+  /** Copies of the messages as a web stream, which asks for one when somebody reads. Cancelling it closes the receiver. */
+  get readable(): ReadableStream<Uint8Array> {
+    this.stream ??= readableOf(this);
+    return this.stream;
+  }
+
+  // ---- 'message' events
+
+  /** No 'message' events until `resume`. */
+  pause(): this {
+    this.paused = true;
+    this.ebb();
+    return this;
+  }
+
+  resume(): this {
+    this.paused = false;
+    queueMicrotask(() => this.flow());
+    return this;
+  }
+
+  // ---- the handle
+
+  /** Gives the role up, at once. What was not released stays in a named ring for the next receiver; a receive that waits
+   * and a loop are `ERR_RAMWAY_DETACHED`. Again: nothing happens. */
+  override close(): void {
+    if (this.isClosed) return;
+    this.taken?.release(this.taken.handled);
+    this.taken = null;
+    this.giveRoleUp(false);
+    this.pending?.reject(this.detached());
+    this.endPauses();
+    this.announce();
+  }
+
+  /** `close`, for symmetry with a sender. */
+  override end(): Promise<void> {
+    this.close();
+    return Promise.resolve();
+  }
+
+  // ---- how it works
+
+  /** @internal */
+  protected override poll(): boolean {
+    return this.half.poll();
+  }
+
+  /** @internal */
+  protected override arm(): boolean {
+    return this.ask();
+  }
+
+  /** A receive begins: what the last one gave goes back. */
+  private begin(): void {
+    if (this.isClosed || this.pending !== null || this.flowing) this.cannot();
+    this.giveUp();
+  }
+
+  private cannot(): never {
+    this.checkOpen();
+    const who = this.flowing ? "'message' listeners have" : 'another receive waits for';
+    throw new RamwayError('Busy', `${this.what}: ${who} its messages, and one at a time may`);
+  }
+
+  /** Whether a message is there. Throws how the stream ended. */
+  private thereIs(): boolean {
+    if (this.half.poll()) return true;
+    if (!this.half.hasEnded() && performance.now() - this.asked < LIFE) return false;
+    // One that throws is asked again at the next call.
+    this.asked = -Infinity;
+    const there = this.ask();
+    this.asked = performance.now();
+    return there;
+  }
+
+  /** The same by the native half, which arms the descriptor if not. */
+  private ask(): boolean {
+    const consumer = this.half;
+    if (!call(() => this.native.ready(consumer.positions, 0))) return false;
+    return consumer.poll();
+  }
+
+  private take(max: number, most: number): Taken {
+    const consumer = this.half;
+    const taken = new Taken(consumer, this.native, consumer.take(max, most), this.giveBack);
+    this.taken = taken;
+    this.work = turn.workOf(((consumer.head - consumer.position) >>> 0) / taken.count);
+    return taken;
+  }
+
+  private takeOne(): Message {
+    return this.take(1, this.half.capacity).next()!;
+  }
+
+  private takeBatch(max: number): Batch {
+    const taken = this.take(max, this.half.capacity);
+    taken.handOutAll();
+    this.work *= taken.count;
+    return new Batch(taken);
+  }
+
+  private copyInto(target: Uint8Array): FrameInfo {
+    const consumer = this.half;
+    consumer.take(1, consumer.capacity);
+    const at = consumer.start(0);
+    const length = consumer.length(0);
+    if (length > target.length) {
+      consumer.release(consumer.position);
+      const text = `${this.what}: the next message has ${length} bytes, and the target ${target.length}`;
+      throw new RamwayError('TooLarge', `${text}: it stays for a longer one`);
+    }
+    const word = at >> 2;
+    const { words, bytes } = consumer;
+    const info = new Info(length, words[word - 3]! >>> 0, words[word - 2]!, words[word - 1]!);
+    try {
+      // subarray costs as much as copying 100 bytes.
+      if (length <= 32) for (let i = 0; i < length; i++) target[i] = bytes[at + i]!;
+      else target.set(bytes.subarray(at, at + length));
+    } catch (error) {
+      // A target that is not as long as it says.
+      consumer.release(consumer.position);
+      throw error;
+    }
+    consumer.release(consumer.head);
+    this.work = turn.workOf(length);
+    return info;
+  }
+
+  private receive<T>(
+    what: string,
+    names: readonly string[],
+    take: () => T,
+    options: WaitOptions | undefined,
+  ): Promise<T> {
+    try {
+      if (options !== undefined) checkCall(what, options, names);
+      this.begin();
+      for (let polls = FIRST_POLLS; polls > 0; polls--) {
+        if (this.half.poll()) {
+          if (!turn.isOver(this.work)) return Promise.resolve(take());
+          break;
+        }
+      }
+      if (options?.timeout === 0) {
+        if (this.thereIs()) return Promise.resolve(take());
+        throw timedOut(this.nothing());
+      }
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.waitFor(take, options);
+  }
+
+  private waitFor<T>(take: () => T, options: WaitOptions | undefined): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const settle = () => {
+        stop();
+        this.pending = null;
+        this.idle.cancel();
+      };
+      const fail = (reason: unknown) => {
+        settle();
+        reject(reason);
+      };
+      const late = (reason: unknown) => {
+        // What ended at the same time says more than that the time is up.
+        if (isTimeOut(reason)) step(() => fail(reason));
+        else fail(reason);
+      };
+      const stop = limit(options, () => this.nothing(), late);
+      this.pending = { reject: fail };
+      const step = (nothing: () => void) => {
+        try {
+          if (!this.half.poll() && !this.ask()) return nothing();
+          settle();
+          resolve(take());
+        } catch (error) {
+          fail(error);
+        }
+      };
+      const again = () => this.idle.wait(() => step(again));
+      again();
+    });
+  }
+
+  private nothing(): string {
+    return `no message came to ${this.what}`;
+  }
+
+  /** Blocks until a message is there. */
+  private block(what: string, names: readonly string[], options: SyncOptions | undefined): void {
+    if (options !== undefined) checkNames(what, options, names);
+    const deadline = blockUntil(what, options);
+    this.begin();
+    const consumer = this.half;
+    if (consumer.poll()) return;
+    if (options?.timeout === 0) {
+      if (this.thereIs()) return;
+      throw timedOut(this.nothing());
+    }
+    for (;;) {
+      if (this.polls) for (let polls = BLOCKING_POLLS; polls > 0; polls--) if (consumer.poll()) return;
+      const milliseconds = sleepUntil(deadline);
+      if (this.policy === 'spin' && milliseconds > 0) {
+        // Not asleep, but now and then it asks whether the sender has ended: each time by a system call.
+        if (this.thereIs()) return;
+        continue;
+      }
+      if (milliseconds === 0) {
+        if (this.thereIs()) return;
+        throw timedOut(this.nothing());
+      }
+      const { asked } = this;
+      // If the wait throws an end, the next call asks for it again.
+      this.asked = -Infinity;
+      if (call(() => this.native.wait(consumer.positions, 0, milliseconds)) && consumer.poll()) return;
+      this.asked = asked;
+    }
+  }
+
+  // ---- for the loops
+
+  /** @internal The next message of a loop, the one before being done with; null: none now. */
+  nextMessage(): Message | null {
+    const { taken, half: consumer } = this;
+    if (taken !== null) {
+      // A sender that waits for room gets it before this loop goes on.
+      const next = consumer.senderWaits() ? null : taken.next();
+      if (next !== null) return next;
+      this.giveUp();
+    }
+    if (!consumer.poll()) return null;
+    return this.take(TOGETHER, consumer.capacity >> 2).next();
+  }
+
+  /** @internal The next batch of a loop; null: none now. */
+  nextBatch(max: number): Batch | null {
+    this.giveUp();
+    return this.half.poll() ? this.takeBatch(max) : null;
+  }
+
+  /** @internal Gives back what was handed out; what a loop took beyond that is received again. */
+  giveUp(): void {
+    const { taken } = this;
+    this.taken = null;
+    taken?.release(taken.handedOut);
+  }
+
+  /** @internal A step of a loop: refuses what `begin` refuses. */
+  checkLoop(): void {
+    if (this.isClosed || this.pending !== null || this.flowing) this.cannot();
+  }
+
+  /** @internal The next item of a loop, when there is one. */
+  later<T>(next: () => T | null, signal: AbortSignal | undefined): Promise<T> {
+    const { taken, half: consumer } = this;
+    if (consumer.head !== consumer.peer || (taken !== null && taken.handedOut < taken.count)) {
+      return turn.over().then(() => {
+        this.checkOpen();
+        return next() ?? this.later(next, signal);
+      });
+    }
+    // Before a wait, all of what the last step gave: the sender may wait for just that room.
+    this.giveUp();
+    return this.waitFor(() => next() as T, { signal });
+  }
+
+  /** Hands messages to the listeners, as long as there are some of both. */
+  private flow(): void {
+    if (this.flowing || this.paused || this.isClosed || this.pending !== null) return;
+    if (this.listenerCount('message') === 0) return;
+    this.giveUp();
+    this.flowing = true;
+    this.pump();
+  }
+
+  private readonly pump = (): void => {
+    while (this.flowing && !this.isClosed) {
+      if (this.paused || this.listenerCount('message') === 0) return this.stopFlowing();
+      let message: Message | null = null;
+      try {
+        message = this.nextMessage();
+        if (message === null && !this.ask()) return this.idle.wait(this.pump);
+      } catch (error) {
+        this.stopFlowing();
+        if (!isEnd(error)) process.nextTick(() => this.emit('error', error));
+        return this.announce();
+      }
+      if (message !== null) this.hand(message);
+      if (turn.isOver(this.work)) {
+        turn.over().then(this.pump);
+        return;
+      }
+    }
+  };
+
+  private hand(message: Message): void {
+    try {
+      this.emit('message', message);
+    } catch (error) {
+      // The listener's own: it reaches the process as from any other event, and the messages flow on.
+      process.nextTick(() => {
+        throw error;
+      });
+    }
+  }
+
+  /** Ends the flow, if it waits, for want of somebody to flow to. */
+  private ebb(): void {
+    if (!this.flowing || !this.idle.waits) return;
+    if (this.paused || this.listenerCount('message') === 0) {
+      this.idle.cancel();
+      this.stopFlowing();
+    }
+  }
+
+  private stopFlowing(): void {
+    this.flowing = false;
+    if (!this.isClosed) this.giveUp();
+  }
+}
+
+class Info implements FrameInfo {
+  constructor(
+    readonly length: number,
+    readonly typeId: number,
+    private readonly low: number,
+    private readonly high: number,
+  ) {}
+
+  get tag(): bigint {
+    return (BigInt(this.high >>> 0) << 32n) | BigInt(this.low >>> 0);
+  }
+}
+
+function checkMax(max: number | undefined): number {
+  if (max === undefined) return BATCH;
+  if (!Number.isInteger(max) || max < 1)
+    throw invalid(`max: ${String(max)} is not a whole number of messages from 1 up`);
+  return max;
+}
+
+function checkTarget(target: Uint8Array): void {
+  if (!(target instanceof Uint8Array)) throw invalid('target: expected a Uint8Array');
+}

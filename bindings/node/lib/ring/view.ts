@@ -1,0 +1,55 @@
+// What of a ring is handed out as views, and how that ends: an ArrayBuffer of its own, detached at the release.
+import * as native from '../../native.cjs';
+import { call } from '../errors.js';
+
+/** The native half of an end, as far as memory goes. */
+interface Memory {
+  view(offset: number, length: number): ArrayBuffer;
+  cut(offset: number, length: number): ArrayBuffer;
+}
+
+/** A buffer over a piece of a ring, from its first use to its end. */
+export class SharedView {
+  private buffer: ArrayBuffer | null = null;
+  private whole: Uint8Array | null = null;
+
+  /** Of the doubled data. */
+  constructor(
+    private readonly memory: Memory,
+    private readonly start: number,
+    private readonly length: number,
+  ) {}
+
+  /** All of it. */
+  all(): Uint8Array {
+    // A buffer of no bytes could not be told from one that was transferred away.
+    if (this.length === 0) return new Uint8Array(0);
+    if (this.whole === null) {
+      this.buffer = call(() => this.memory.view(this.start, this.length));
+      this.whole = new Uint8Array(this.buffer);
+    }
+    return this.whole;
+  }
+
+  /** A view of `length` bytes at `at` of the doubled data. */
+  view(at: number, length: number): Uint8Array {
+    // Faster than a new Uint8Array over the buffer: 120 against 180 ns in Node (docs/adr/0021).
+    return this.all().subarray(at - this.start, at - this.start + length);
+  }
+
+  /** Whether somebody has transferred the buffer away. */
+  get moved(): boolean {
+    return this.buffer !== null && this.buffer.byteLength === 0;
+  }
+
+  /** Ends all views. Where the buffer was transferred away, whoever has it keeps private memory with what it showed;
+   * then this gives a new buffer over the whole data to work on. */
+  end(): ArrayBuffer | null {
+    const buffer = this.buffer;
+    if (buffer === null) return null;
+    this.buffer = this.whole = null;
+    if (buffer.byteLength === 0) return call(() => this.memory.cut(this.start, this.length));
+    native.detach(buffer);
+    return null;
+  }
+}

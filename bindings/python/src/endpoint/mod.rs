@@ -1,0 +1,264 @@
+//! One core end behind a Python object: used by one thread at a time, and gone once it is closed.
+//!
+//! The interpreter lock orders everything here: fields change only while it is held. A call that waits gives it up while
+//! it uses the end, which is then marked as being in use. Closing does not wait for such a call: it ends its wait, and
+//! the call releases the end when it leaves ([`Using`]).
+
+mod calls;
+mod gil;
+mod shared;
+
+pub(crate) use gil::Gil;
+pub(crate) use shared::{Shared, shared_calls};
+
+use crate::errors::{error, is};
+use crate::waiting::FIRST_POLLS;
+use crate::waiting::watch::Waits;
+use pyo3::prelude::*;
+use ramway::{ErrorKind, WaitPolicy, Waker};
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::RawFd;
+
+/// A core end, and what the objects of both roles share; their methods are in `calls.rs`.
+pub(crate) struct Endpoint<T> {
+    busy: Gil<bool>,
+    /// Closed, as far as callers can tell; the end may still be there, for the views of its messages.
+    shut: Gil<bool>,
+    /// `None` once it was taken. Touched by whoever set `busy`, and by nobody else.
+    end: UnsafeCell<Option<T>>,
+    /// "sender" or "receiver": for the texts of errors.
+    role: &'static str,
+    name: Option<String>,
+    /// Ends the wait of the thread that uses the end. Keeps a page mapped, and goes with the end.
+    waker: Gil<Option<Waker>>,
+    /// Whose it is: in a fork's child nobody ends the calls that other threads were in.
+    process: u32,
+    /// How blocking calls wait.
+    pub(crate) policy: Gil<WaitPolicy>,
+    /// Polls before a call gives the interpreter lock up: 1 where waiting does not begin with polling.
+    pub(crate) first_polls: Gil<u32>,
+    /// The task that waits for this end.
+    pub(crate) waits: Waits,
+    /// The readiness descriptor, once somebody has it.
+    descriptor: Gil<Option<RawFd>>,
+}
+
+// SAFETY: `end` is used only between setting and clearing `busy`, which happens under the interpreter lock.
+unsafe impl<T: Send> Sync for Endpoint<T> {}
+
+impl<T> Endpoint<T> {
+    /// `polls`: whether waiting by this policy begins with polling.
+    pub(crate) fn new(
+        end: T,
+        waker: Waker,
+        role: &'static str,
+        name: Option<String>,
+        policy: WaitPolicy,
+        polls: bool,
+    ) -> Self {
+        let new = Self {
+            busy: Gil::new(false),
+            shut: Gil::new(false),
+            end: UnsafeCell::new(Some(end)),
+            role,
+            name,
+            waker: Gil::new(Some(waker)),
+            process: std::process::id(),
+            policy: Gil::default(),
+            first_polls: Gil::new(1),
+            waits: Waits::default(),
+            descriptor: Gil::default(),
+        };
+        new.wait_by(policy, polls);
+        new
+    }
+
+    fn wait_by(&self, policy: WaitPolicy, polls: bool) {
+        self.policy.set(policy);
+        self.first_polls.set(if polls { FIRST_POLLS } else { 1 });
+    }
+
+    /// The end, for as long as the guard lives, across a release of the interpreter lock too.
+    #[inline(always)]
+    pub(crate) fn enter(&self, py: Python<'_>) -> PyResult<Entered<'_, T>> {
+        if self.shut.get() {
+            return Err(self.refusal(py));
+        }
+        self.try_enter().ok_or_else(|| self.refusal(py))
+    }
+
+    /// The end, also when it is shut, unless it was taken or another thread uses it just now.
+    #[inline(always)]
+    pub(crate) fn try_enter(&self) -> Option<Entered<'_, T>> {
+        if self.busy.get() {
+            return None;
+        }
+        // SAFETY: not busy, so nobody else has a reference.
+        let end = unsafe { &mut *self.end.get() }.as_mut()?;
+        self.busy.set(true);
+        Some(Entered { end, busy: &self.busy })
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_shut(&self) -> bool {
+        self.shut.get()
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.get()
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// From now on every call is told that the handle is closed, also one that waits. False if it was shut before.
+    pub(crate) fn shut(&self, py: Python<'_>) -> bool {
+        let first = !self.shut.replace(true);
+        if first {
+            if self.busy.get() {
+                self.waker.with(|waker| waker.as_ref().map(Waker::wake));
+            }
+            self.waits.close(py);
+        }
+        first
+    }
+
+    /// For a call that waits, after each poll interval: `Detached` if the handle was shut meanwhile.
+    pub(crate) fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        if self.shut.get() { Err(self.refusal(py)) } else { Ok(()) }
+    }
+
+    /// The end itself, once; `None` while a thread uses it.
+    pub(crate) fn take(&self) -> Option<T> {
+        if self.busy.get() {
+            return None;
+        }
+        self.waker.set(None);
+        // SAFETY: as in `try_enter`.
+        unsafe { &mut *self.end.get() }.take()
+    }
+
+    pub(crate) fn has_descriptor(&self) -> bool {
+        self.descriptor.get().is_some()
+    }
+
+    /// The descriptor that was asked for before. Also after the end of the stream: who polls for that wants to leave its
+    /// event loop.
+    fn known_descriptor(&self) -> Option<RawFd> {
+        self.descriptor.get().filter(|_| !self.shut.get() && !self.is_inherited())
+    }
+
+    /// The error of a wait; a time-out says what did not come, and where.
+    #[cold]
+    pub(crate) fn missing(&self, py: Python<'_>, cause: PyErr, what: &str) -> PyErr {
+        if !is(py, &cause, ErrorKind::TimedOut) {
+            return cause;
+        }
+        error(py, ErrorKind::TimedOut, format!("this {} had {what} within the time", self.what()))
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    fn what(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} of '{name}'", self.role),
+            None => self.role.to_owned(),
+        }
+    }
+
+    /// Why nobody may enter now.
+    #[cold]
+    pub(crate) fn refusal(&self, py: Python<'_>) -> PyErr {
+        let what = self.what();
+        if self.shut.get() {
+            error(py, ErrorKind::Detached, format!("this {what} is closed"))
+        } else if self.is_inherited() {
+            error(py, ErrorKind::Detached, format!("this {what} was inherited across a fork: it is the parent's"))
+        } else {
+            let text = format!("another thread is in a call of this {what}, which only one at a time may use");
+            error(py, ErrorKind::Busy, text)
+        }
+    }
+}
+
+/// Exclusive use of an end.
+pub(crate) struct Entered<'a, T> {
+    end: &'a mut T,
+    busy: &'a Gil<bool>,
+}
+
+impl<T> Drop for Entered<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.busy.set(false);
+    }
+}
+
+impl<T> Deref for Entered<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.end
+    }
+}
+
+impl<T> DerefMut for Entered<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        self.end
+    }
+}
+
+/// An object with an end, which can be closed while a call uses the end.
+pub(crate) trait Owner {
+    type End;
+
+    fn endpoint(&self) -> &Endpoint<Self::End>;
+
+    /// Nobody uses the end any more, and the handle is shut: releases the end, unless something else keeps it.
+    fn left(&self);
+}
+
+/// Exclusive use of an owner's end, after which the end goes if the handle was closed meanwhile.
+pub(crate) struct Using<'a, O: Owner> {
+    /// Goes first: then nobody uses the end.
+    entered: Entered<'a, O::End>,
+    _leaving: Leaving<'a, O>,
+}
+
+struct Leaving<'a, O: Owner>(&'a O);
+
+impl<O: Owner> Drop for Leaving<'_, O> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.0.endpoint().is_shut() {
+            self.0.left();
+        }
+    }
+}
+
+impl<'a, O: Owner> Using<'a, O> {
+    #[inline(always)]
+    pub(crate) fn of(owner: &'a O, py: Python<'_>) -> PyResult<Self> {
+        Ok(Self { entered: owner.endpoint().enter(py)?, _leaving: Leaving(owner) })
+    }
+}
+
+impl<O: Owner> Deref for Using<'_, O> {
+    type Target = O::End;
+    #[inline(always)]
+    fn deref(&self) -> &O::End {
+        &self.entered
+    }
+}
+
+impl<O: Owner> DerefMut for Using<'_, O> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut O::End {
+        &mut self.entered
+    }
+}

@@ -1,0 +1,266 @@
+//! Many small messages of one size as one NumPy array, either way.
+
+use crate::args::{Timeout, calls};
+use crate::errors::{OrRaise, is_ours};
+use crate::ring::receiver::{Receiver, at_least_one};
+use crate::ring::sender::{Sender, check_type_id};
+use crate::tensor::dlpack::LARGE;
+use crate::tensor::elements::{Buffer, copy_n, invalid};
+use crate::tensor::numpy::{Numpy, size_of};
+use crate::waiting::awaitable::Wait;
+use crate::waiting::operation::several;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+use ramway::ring::consumer::Frame;
+use ramway::ring::raw::WaitLimit;
+use ramway::{ErrorKind, Result};
+use std::time::{Duration, Instant};
+
+/// Rows are published together up to so many bytes: enough to spread what publishing costs, few enough for the receiver
+/// to begin while the rest is written.
+const CHUNK: usize = 8 << 10;
+/// How long rows are sent before the signals are checked.
+const SLICE: Duration = Duration::from_millis(10);
+
+calls! {
+    [Receiver] as slf:
+
+    /// Up to `max` messages of `dtype`'s size as one array of one dimension, copied; at least one, for which it waits.
+    ///
+    /// For many small messages, of a structured dtype for example: one call instead of a loop. It ends before a message
+    /// of another length; if that is the next one, InvalidArgumentError names both sizes and the message stays.
+    recv_array(dtype: any, max: usize = 1024, timeout) -> Bound<'py, PyAny> {
+        let (py, receiver) = (slf.py(), slf.get());
+        let numpy = Numpy::get(py)?;
+        let (descr, size) = numpy.resolve(dtype)?;
+        at_least_one(py, max)?;
+        let (first, number) = receiver.fetch(py, timeout)?;
+        if first.len != size {
+            receiver.put_back(py)?;
+            let text = format!(
+                "the next message has {} bytes, and an element of {descr} has {size}: it stays for the next receive",
+                first.len
+            );
+            return Err(invalid(py, text));
+        }
+        // From the fetch up to here nothing of Python's ran, so that it is still the last message when it is put back.
+        let filled = (|| {
+            let mut core = receiver.enter(py)?;
+            // By the sender's position, which the core clamps to the ring's capacity: not more than can be there.
+            let more = (core.len() as u64).saturating_sub(core.raw().lent()) / frame_size(size, core.align());
+            let room = max.min(usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1));
+            let array = numpy.empty(py, room, &descr)?;
+            // Nobody else has the array yet, so that it stays where it is after the buffer was given back.
+            let to: *mut u8 = Buffer::get(&array, ffi::PyBUF_WRITABLE)?.view.buf.cast();
+            // SAFETY: the first frame is held, and the array has room for `room` elements of `size` bytes.
+            unsafe { to.copy_from_nonoverlapping(first.data, size) };
+            let mut fill = Fill { to: to.wrapping_add(size), size, room: room - 1 };
+            let end: &mut ramway::Receiver = &mut core;
+            let rest = if room * size >= LARGE { py.detach(move || fill.from(end)) } else { fill.from(end) };
+            Ok((array, room, rest + 1, core.raw().position()))
+        })();
+        let (array, room, count, position) = match filled {
+            Ok(filled) => filled,
+            Err(error) => {
+                receiver.put_back(py)?;
+                return Err(error);
+            }
+        };
+        if count > 1 {
+            // Given back first, so that the first message's end is where all end: one release.
+            let rest = receiver.held.with(|held| held.push(position));
+            receiver.give_back(rest);
+        }
+        receiver.give_back(number);
+        // Settles what other threads gave back while the array was filled.
+        drop(receiver.enter(py));
+        if count == room { Ok(array) } else { array.get_item(PySlice::new(py, 0, count as isize, 1)) }
+    }
+
+    /// recv_array for asyncio: an awaitable of an array of up to `max` messages, at least one.
+    recv_array_async(dtype: any, max: usize = 1024) -> Wait {
+        at_least_one(slf.py(), max)?;
+        // What is no dtype is refused now, not when a message is there.
+        let (dtype, _) = Numpy::get(slf.py())?.resolve(dtype)?;
+        several(slf, "recv_array", (dtype, max, 0.0))
+    }
+}
+
+calls! {
+    [Sender] as slf:
+
+    /// Sends each row of an array (each element, if it has one dimension) as a message of its own, all with this type and
+    /// tag, published in chunks, waiting for room, for all of them together up to `timeout` seconds. Gives how many.
+    ///
+    /// An error, TimedOutError too, is raised if it meets the first row. A later one ends the call with the number sent
+    /// so far, and the next call meets it.
+    send_array(array: any, type_id: u32 = 0, tag: u64 = 0, * timeout) -> usize {
+        send(slf, array, 0, type_id, tag, Some(timeout))
+    }
+
+    /// send_array for asyncio: a coroutine that gives how many rows were sent. One that is cancelled has sent those
+    /// before.
+    send_array_async(array: any, type_id: u32 = 0, tag: u64 = 0) -> Bound<'py, PyAny> {
+        slf.py().import("ramway._aio")?.getattr("send_array")?.call1((slf, array, type_id, tag))
+    }
+}
+
+calls! {
+    Sender as slf:
+
+    /// Sends the rows from the given one on that there is room for; FullError if there is none. For `ramway._aio`.
+    _try_send_rows(array: any, first: usize, type_id: u32, tag: u64) -> usize {
+        send(slf, array, first, type_id, tag, None)
+    }
+}
+
+/// The part of an array that is still to be filled.
+struct Fill {
+    to: *mut u8,
+    size: usize,
+    room: usize,
+}
+
+// SAFETY: an address in an array that only the caller has.
+unsafe impl Send for Fill {}
+
+impl Fill {
+    /// Copies the messages that are there, until one of another length; gives how many. An error of the ring ends it
+    /// too, and stays for the next receive.
+    fn from(&mut self, core: &mut ramway::Receiver) -> usize {
+        // SAFETY: as `copy` says. A constant length is a few loads and stores.
+        unsafe {
+            match self.size {
+                8 => self.copy(core, |from, to| copy_n::<8>(from, to)),
+                16 => self.copy(core, |from, to| copy_n::<16>(from, to)),
+                32 => self.copy(core, |from, to| copy_n::<32>(from, to)),
+                64 => self.copy(core, |from, to| copy_n::<64>(from, to)),
+                size => self.copy(core, |from, to| to.copy_from_nonoverlapping(from, size)),
+            }
+        }
+    }
+
+    /// `one` is called with a frame of `size` bytes and with room for them.
+    #[inline(always)]
+    fn copy(&mut self, core: &mut ramway::Receiver, one: impl Fn(*const u8, *mut u8)) -> usize {
+        let mut raw = core.raw();
+        for count in 0..self.room {
+            let before = raw.position();
+            match raw.look(1) {
+                Ok(Some(Frame { data, len, .. })) if len == self.size => {
+                    one(data, self.to);
+                    self.to = self.to.wrapping_add(self.size);
+                }
+                Ok(Some(_)) => {
+                    raw.unread(Some(before));
+                    return count;
+                }
+                Ok(None) | Err(_) => return count,
+            }
+        }
+        self.room
+    }
+}
+
+/// `Sender.send_array`, from a row on; without a time-out, what there is room for.
+fn send(
+    slf: &Bound<'_, Sender>,
+    array: &Bound<'_, PyAny>,
+    first: usize,
+    type_id: u32,
+    tag: u64,
+    timeout: Option<Timeout>,
+) -> PyResult<usize> {
+    let (py, sender) = (slf.py(), slf.get());
+    check_type_id(py, type_id)?;
+    let numpy = Numpy::get(py)?;
+    let array = numpy.asarray(array)?;
+    if array.getattr("ndim")?.extract::<usize>()? == 0 {
+        return Err(invalid(py, "an array without dimensions has no rows: each of them is one message"));
+    }
+    // Only for what it refuses: the size of a row is that of its elements together.
+    size_of(&array.getattr("dtype")?)?;
+    let rows = array.len()?;
+    if rows <= first {
+        return Ok(0);
+    }
+    let array = numpy.ascontiguousarray(&array)?;
+    let buffer = Buffer::get(&array, ffi::PyBUF_SIMPLE)?;
+    let size = buffer.view.len as usize / rows;
+    let from = buffer.view.buf.cast::<u8>().wrapping_add(first * size);
+    let mut rest = Rows { from, size, left: rows - first, unflushed: 0, type_id, tag };
+    let mut core = sender.begin(py, type_id)?;
+    let end: &mut ramway::Sender = &mut core;
+    let large = rest.left.saturating_mul(size) >= LARGE;
+    let outcome = if !large {
+        rest.send(end, WaitLimit::None)
+    } else if timeout.is_none() {
+        py.detach(|| rest.send(end, WaitLimit::None))
+    } else {
+        Err(ErrorKind::Full.into())
+    };
+    let outcome = match (outcome, timeout) {
+        (Err(e), Some(timeout)) if e.kind() == ErrorKind::Full => {
+            let rest = &mut rest;
+            let all = |wait_limit| rest.send(end, wait_limit);
+            sender.wait_by(py, timeout, all)
+        }
+        (outcome, _) => outcome.or_raise(py),
+    };
+    let sent = rows - first - rest.left;
+    match core.flush().or_raise(py).and(outcome) {
+        Err(e) if sent == 0 || !is_ours(py, &e) => Err(e),
+        _ => Ok(sent),
+    }
+}
+
+/// The rows that are still to be sent.
+struct Rows {
+    from: *const u8,
+    size: usize,
+    left: usize,
+    unflushed: usize,
+    type_id: u32,
+    tag: u64,
+}
+
+// SAFETY: an address in an array whose buffer the caller keeps.
+unsafe impl Send for Rows {}
+
+impl Rows {
+    /// Sends what there is room for, and waits for room within `wait_limit`; `TimedOut` also when it has been at
+    /// it for a while.
+    fn send(&mut self, core: &mut ramway::Sender, wait_limit: WaitLimit) -> Result<()> {
+        let began = Instant::now();
+        let mut raw = core.raw();
+        while self.left != 0 {
+            let to = match raw.reserve(self.size, WaitLimit::None) {
+                // It has published what was committed.
+                Err(e) if e.kind() == ErrorKind::Full && wait_limit != WaitLimit::None => {
+                    raw.reserve(self.size, wait_limit)?
+                }
+                room => room?,
+            };
+            // SAFETY: `left` rows of `size` bytes are left; as many were reserved.
+            unsafe { to.copy_from_nonoverlapping(self.from, self.size) };
+            self.unflushed += self.size + 16;
+            let flush = self.unflushed >= CHUNK;
+            raw.commit(self.size, self.type_id, self.tag, flush)?;
+            self.from = self.from.wrapping_add(self.size);
+            self.left -= 1;
+            if flush {
+                self.unflushed = 0;
+                if wait_limit != WaitLimit::None && self.left != 0 && began.elapsed() >= SLICE {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that a message of `len` takes in a ring.
+fn frame_size(len: usize, align: usize) -> u64 {
+    ramway::layout::frame_size(len as u64, align as u32)
+}

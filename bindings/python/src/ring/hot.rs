@@ -1,0 +1,279 @@
+//! What every message of a `for` loop goes through, as the interpreter calls it: making a message, its buffer, its end, and
+//! the next step of the loop. The layers that pyo3 puts around a slot (a panic is caught, attachments are counted in
+//! thread-local memory, objects come from the general allocator) cost more than the slots themselves.
+//!
+//! [`Message`] is pyo3's; what Python sees as `ramway.Message` is a type below it, with these slots instead. Nothing here
+//! drops a `Py`, because without an attachment that pyo3 knows of, it would put that off.
+
+use crate::endpoint::Gil;
+use crate::ring::message::Message;
+use crate::ring::receiver::Receiver;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use ramway::ring::consumer::Frame;
+use std::ffi::{CString, c_int, c_void};
+use std::ptr;
+
+/// Messages that wait to be used again: as many as a loop that keeps a few has in its hands.
+const SPARE_MAX: usize = 32;
+
+/// Under the interpreter lock.
+struct Spares {
+    objects: [*mut ffi::PyObject; SPARE_MAX],
+    count: usize,
+    /// The type of all messages; set when the module is made.
+    class: *mut ffi::PyTypeObject,
+    /// The type of what a loop asks for the next message.
+    messages: *mut ffi::PyTypeObject,
+}
+
+// SAFETY: objects that nobody else has; used under the interpreter lock.
+unsafe impl Send for Spares {}
+
+static SPARES: Gil<Spares> = Gil::new(Spares {
+    objects: [ptr::null_mut(); SPARE_MAX],
+    count: 0,
+    class: ptr::null_mut(),
+    messages: ptr::null_mut(),
+});
+
+/// Bytes from an object's begin to the value in it: as pyo3 lays out a class without a dictionary and without a base.
+const VALUE: usize = size_of::<ffi::PyObject>().next_multiple_of(align_of::<Message>());
+
+/// What pyo3's class of messages has in common with the type here.
+#[inline(always)]
+unsafe fn message<'a>(object: *mut ffi::PyObject) -> &'a Message {
+    // SAFETY: the slots are called with messages, whose value lies there.
+    unsafe { &*object.cast::<u8>().add(VALUE).cast::<Message>() }
+}
+
+/// A new message.
+#[inline]
+pub(crate) fn make(receiver: &Bound<'_, Receiver>, frame: Frame, number: u64) -> PyResult<Py<Message>> {
+    // SAFETY: attached; a reference that the message owns.
+    let object = unsafe { make_raw(receiver.as_ptr(), frame, number) };
+    // SAFETY: a new reference to an object of a type below `Message`, or null with an exception.
+    unsafe { Ok(Bound::from_owned_ptr_or_err(receiver.py(), object)?.cast_into_unchecked::<Message>().unbind()) }
+}
+
+#[inline(always)]
+unsafe fn make_raw(receiver: *mut ffi::PyObject, frame: Frame, number: u64) -> *mut ffi::PyObject {
+    let (spare, class) = SPARES.with(|spares| {
+        let spare = spares.count.checked_sub(1).map(|last| {
+            spares.count = last;
+            spares.objects[last]
+        });
+        (spare, spares.class)
+    });
+    // SAFETY: attached; an object of that type which nobody has, its header that of an untracked one, or a new one, which
+    // is tracked without a value: nothing that the collector could be run by happens until it has one.
+    unsafe {
+        let object = match spare {
+            Some(spare) => ffi::PyObject_Init(spare, class),
+            None => ffi::PyType_GenericAlloc(class, 0),
+        };
+        if object.is_null() {
+            return object;
+        }
+        ffi::Py_INCREF(receiver);
+        let place = object.cast::<u8>().add(VALUE).cast::<Message>();
+        place.write(Message::of(receiver, frame, number));
+        (*place).note();
+        if spare.is_some() {
+            ffi::PyObject_GC_Track(object.cast());
+        }
+        object
+    }
+}
+
+unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
+    // SAFETY: called with the interpreter lock, once, by who had the last reference.
+    unsafe {
+        ffi::PyObject_GC_UnTrack(object.cast());
+        let this = message(object);
+        this.give_back();
+        ffi::Py_DECREF(this.receiver_ptr());
+        let class = ffi::Py_TYPE(object);
+        let kept = SPARES.with(|spares| {
+            let room = spares.count < SPARE_MAX;
+            if room {
+                spares.objects[spares.count] = object;
+                spares.count += 1;
+            }
+            room
+        });
+        if !kept {
+            ffi::PyObject_GC_Del(object.cast());
+        }
+        // An object holds its type; `PyObject_Init` takes it again.
+        ffi::Py_DECREF(class.cast());
+    }
+}
+
+unsafe extern "C" fn traverse(object: *mut ffi::PyObject, visit: ffi::visitproc, data: *mut c_void) -> c_int {
+    // SAFETY: called by the garbage collector for a message, which has its value from when it is tracked.
+    unsafe {
+        match visit(ffi::Py_TYPE(object).cast(), data) {
+            0 => visit(message(object).receiver_ptr(), data),
+            stop => stop,
+        }
+    }
+}
+
+unsafe extern "C" fn getbuffer(object: *mut ffi::PyObject, view: *mut ffi::Py_buffer, flags: c_int) -> c_int {
+    // SAFETY: called with the interpreter lock, a message, and a view to fill in.
+    unsafe {
+        let this = message(object);
+        let Some((frame, readonly)) = this.export() else {
+            (*view).obj = ptr::null_mut();
+            Python::attach(|py| crate::ring::message::released(py).restore(py));
+            return -1;
+        };
+        let data = frame.data.cast_mut().cast::<c_void>();
+        let filled = ffi::PyBuffer_FillInfo(view, object, data, frame.len as isize, readonly.into(), flags);
+        if filled != 0 {
+            this.unview();
+        }
+        filled
+    }
+}
+
+unsafe extern "C" fn releasebuffer(object: *mut ffi::PyObject, _view: *mut ffi::Py_buffer) {
+    // SAFETY: called with the interpreter lock, once for each view.
+    unsafe { message(object) }.unview();
+}
+
+/// `iter(receiver)`.
+#[repr(C)]
+struct Messages {
+    head: ffi::PyObject,
+    receiver: *mut ffi::PyObject,
+}
+
+pub(crate) fn messages(receiver: &Bound<'_, Receiver>) -> PyResult<Py<PyAny>> {
+    let class = SPARES.with(|spares| spares.messages);
+    // SAFETY: attached; the type's own allocation, then its one field.
+    unsafe {
+        let object = ffi::PyType_GenericAlloc(class, 0);
+        let new = Bound::from_owned_ptr_or_err(receiver.py(), object)?;
+        (*object.cast::<Messages>()).receiver = receiver.clone().into_ptr();
+        Ok(new.unbind())
+    }
+}
+
+unsafe extern "C" fn next(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: called with the interpreter lock and an object of this type, whose receiver is set when it is made.
+    unsafe {
+        let receiver = (*object.cast::<Messages>()).receiver;
+        let py = Python::assume_attached();
+        let this = Borrowed::from_ptr(py, receiver).cast_unchecked::<Receiver>();
+        match this.get().at_once() {
+            Some((frame, number)) => make_raw(receiver, frame, number),
+            None => wait(receiver),
+        }
+    }
+}
+
+/// What is not there yet, or an error.
+#[cold]
+#[inline(never)]
+unsafe fn wait(receiver: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    Python::attach(|py| {
+        // SAFETY: a receiver, which the caller keeps.
+        let receiver = unsafe { Borrowed::from_ptr(py, receiver).cast_unchecked::<Receiver>() };
+        match Receiver::next(&receiver) {
+            Ok(Some(message)) => message.into_ptr(),
+            Ok(None) => ptr::null_mut(),
+            Err(error) => {
+                error.restore(py);
+                ptr::null_mut()
+            }
+        }
+    })
+}
+
+unsafe extern "C" fn messages_dealloc(object: *mut ffi::PyObject) {
+    // SAFETY: as in `dealloc`; the receiver may be unset if making it failed.
+    unsafe {
+        ffi::PyObject_GC_UnTrack(object.cast());
+        let class = ffi::Py_TYPE(object);
+        ffi::Py_XDECREF((*object.cast::<Messages>()).receiver);
+        ffi::PyObject_GC_Del(object.cast());
+        ffi::Py_DECREF(class.cast());
+    }
+}
+
+unsafe extern "C" fn messages_traverse(object: *mut ffi::PyObject, visit: ffi::visitproc, data: *mut c_void) -> c_int {
+    // SAFETY: as in `traverse`; the receiver is null until it is set.
+    unsafe {
+        let receiver = (*object.cast::<Messages>()).receiver;
+        match visit(ffi::Py_TYPE(object).cast(), data) {
+            0 if !receiver.is_null() => visit(receiver, data),
+            stop => stop,
+        }
+    }
+}
+
+unsafe extern "C" fn itself(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a new reference to the caller's.
+    unsafe { ffi::Py_NewRef(object) }
+}
+
+fn slot(slot: c_int, function: *mut c_void) -> ffi::PyType_Slot {
+    ffi::PyType_Slot { slot, pfunc: function }
+}
+
+/// The types of this file; the first is what Python knows as `Message`.
+pub(crate) fn types(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    static TYPES: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = TYPES.get_or_try_init(py, || {
+        let base = py.get_type::<Message>();
+        let size: usize = base.getattr("__basicsize__")?.extract()?;
+        assert_eq!(size, VALUE + size_of::<Message>(), "pyo3 lays objects out as `VALUE` says");
+        let doc = CString::new(base.getattr("__doc__")?.extract::<String>()?)?;
+        let mut slots = [
+            slot(ffi::Py_tp_doc, doc.as_ptr().cast_mut().cast()),
+            slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+            slot(ffi::Py_tp_traverse, traverse as *mut c_void),
+            slot(ffi::Py_bf_getbuffer, getbuffer as *mut c_void),
+            slot(ffi::Py_bf_releasebuffer, releasebuffer as *mut c_void),
+            slot(0, ptr::null_mut()),
+        ];
+        let mut spec = ffi::PyType_Spec {
+            name: c"ramway.Message".as_ptr(),
+            basicsize: size as c_int,
+            itemsize: 0,
+            flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as _,
+            slots: slots.as_mut_ptr(),
+        };
+        // SAFETY: a specification that the call copies.
+        let class =
+            unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr()))? };
+        let mut slots = [
+            slot(ffi::Py_tp_dealloc, messages_dealloc as *mut c_void),
+            slot(ffi::Py_tp_traverse, messages_traverse as *mut c_void),
+            slot(ffi::Py_tp_iter, itself as *mut c_void),
+            slot(ffi::Py_tp_iternext, next as *mut c_void),
+            slot(0, ptr::null_mut()),
+        ];
+        let mut spec = ffi::PyType_Spec {
+            name: c"ramway._Messages".as_ptr(),
+            basicsize: size_of::<Messages>() as c_int,
+            itemsize: 0,
+            flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as _,
+            slots: slots.as_mut_ptr(),
+        };
+        // SAFETY: as above.
+        let messages = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&mut spec))? };
+        let class: Bound<'_, PyType> = class.cast_into::<PyType>().map_err(PyErr::from)?;
+        SPARES.with(|spares| {
+            spares.class = class.as_type_ptr();
+            // Kept for the life of the process, as the class is.
+            spares.messages = messages.into_ptr().cast();
+        });
+        Ok::<_, PyErr>(class.unbind())
+    })?;
+    Ok(class.bind(py).clone())
+}
