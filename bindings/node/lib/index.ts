@@ -1,12 +1,11 @@
 /** Shared memory between the processes of one machine, for Node.js, Bun and Deno. */
 import * as native from '../native.cjs';
 
-export { Batch } from './ring/batch.js';
 export { Bus, type BusEvents } from './bus/bus.js';
-export { type ErrorKind, RamwayError } from './errors.js';
 export { Listener, type ListenerEvents } from './bus/listener.js';
-export { Message } from './ring/message.js';
 export type { ReceiverMethods, SenderMethods } from './bus/methods.js';
+export type { Data, DuplexOptions } from './bus/streams.js';
+export { type ErrorKind, RamwayError } from './errors.js';
 export type {
   ConnectOptions,
   FromFdOptions,
@@ -19,10 +18,11 @@ export type {
   UnnamedOptions,
   WaitPolicy,
 } from './options.js';
-export { type FrameInfo, Receiver, type ReceiverEvents } from './ring/receiver.js';
 export { Region } from './region.js';
+export { Batch } from './ring/batch.js';
+export { Message } from './ring/message.js';
+export { type FrameInfo, Receiver, type ReceiverEvents } from './ring/receiver.js';
 export { Ring } from './ring/ring.js';
-export { type Cleaned, type CleanOptions, clean, ls, type Segment, type SegmentKind, unlink } from './segment.js';
 export { Sender } from './ring/sender.js';
 export type {
   Filled,
@@ -32,7 +32,7 @@ export type {
   TensorFilled,
   TensorOptions,
 } from './ring/sending.js';
-export type { Data, DuplexOptions } from './bus/streams.js';
+export { type Cleaned, type CleanOptions, clean, ls, type Segment, type SegmentKind, unlink } from './segment.js';
 export type { Tensor, TensorLike, TensorShape, TypedArray } from './tensor.js';
 export type { SyncOptions, WaitOptions } from './waiting/waiting.js';
 

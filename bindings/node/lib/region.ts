@@ -2,8 +2,6 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import * as native from '../native.cjs';
 import { call, invalid, RamwayError } from './errors.js';
-import { Idle } from './waiting/idle.js';
-import { opening } from './waiting/opening.js';
 import {
   bytesOf,
   nameOf,
@@ -19,7 +17,17 @@ import {
   refuseIdle,
   type WaitPolicy,
 } from './options.js';
-import { blockUntil, checkWait, limit, sleepUntil, type SyncOptions, timedOut, type WaitOptions } from './waiting/waiting.js';
+import { Idle } from './waiting/idle.js';
+import { opening } from './waiting/opening.js';
+import {
+  blockUntil,
+  checkWait,
+  limit,
+  type SyncOptions,
+  sleepUntil,
+  timedOut,
+  type WaitOptions,
+} from './waiting/waiting.js';
 
 /** A handle without the permission to write cannot say that it waits, so it looks this often, in milliseconds. */
 const POLL = 1;

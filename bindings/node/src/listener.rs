@@ -1,8 +1,8 @@
 //! Listeners.
 
 use crate::bus::NativeBus;
-use crate::handle::Shared;
 use crate::error::OrThrow;
+use crate::handle::Shared;
 use crate::opening::{Attempt, GoOn, background, promise};
 use crate::options::{ListenSettings, milliseconds};
 use crate::teardown::close_with;

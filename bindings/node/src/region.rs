@@ -2,8 +2,8 @@
 
 use crate::apart::Apart;
 use crate::buffer::{self, Buffer, Owner};
-use crate::handle::Shared;
 use crate::error::{OrThrow, refuse};
+use crate::handle::Shared;
 use crate::opening::{Attempt, GoOn, blocking, promise};
 use crate::options::{RegionSettings, milliseconds};
 use crate::teardown::close_with;
@@ -29,9 +29,9 @@ pub struct NativeRegion {
 /// `intent` is "create", "open" (whatever the size) or "openOrCreate".
 fn make(builder: &RegionBuilder, intent: &str, name: &str, size: f64, go_on: GoOn<'_>) -> ramway::Result<Region> {
     match intent {
-        "create" => builder.create(name, size as u64),
+        "create" => builder.create_while(name, size as u64, go_on),
         "open" => builder.open_while(name, go_on),
-        _ => builder.open_or_create(name, size as u64),
+        _ => builder.open_or_create_while(name, size as u64, go_on),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Named rings, and pairs.
 
-use crate::error::{OrThrow, refuse};
 use crate::endpoint::{Core, NativeEndpoint};
+use crate::error::{OrThrow, refuse};
 use crate::opening::{Attempt, GoOn, blocking, promise};
 use crate::options::{PairSettings, RingSettings, policy};
 use napi::bindgen_prelude::*;

@@ -81,7 +81,13 @@ impl Views {
             let text = format!("a ring of {capacity} bytes: JavaScript works with rings of up to {CAPACITY_MAX} bytes");
             return Err(refuse(ErrorKind::Unsupported, text));
         }
-        Ok(Self { window: Apart::new(window, capacity), data: start.data, capacity, end, viewed: AtomicBool::new(false) })
+        Ok(Self {
+            window: Apart::new(window, capacity),
+            data: start.data,
+            capacity,
+            end,
+            viewed: AtomicBool::new(false),
+        })
     }
 
     /// A buffer over `len` bytes from `offset` of the doubled data.

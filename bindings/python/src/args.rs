@@ -430,7 +430,7 @@ macro_rules! calls {
             [$($name)* $arg] [$($let)*] $($($rest)*)?);
     };
     (@ $class:tt $call:tt [$($signature:tt)*] [$($parameter:tt)*] [$($name:ident)*] [$($let:tt)*]
-        $arg:ident: $integer:ident $(= $default:literal)? $(, $($rest:tt)*)?) => {
+        $arg:ident: $integer:ident $(= $default:tt)? $(, $($rest:tt)*)?) => {
         $crate::args::calls!(@ $class $call [$($signature)* $arg $(= $default)?,]
             [$($parameter)* #[pyo3(from_py_with = $crate::args::$arg)] $arg: $integer,]
             [$($name)* $arg] [$($let)*] $($($rest)*)?);

@@ -53,9 +53,9 @@ impl Region {
         options.finish()?;
         let builder = builder.timeout(timeout.limit()).wait_policy(policy);
         let core = unless_signalled(py, |go_on| match intent {
-            "create" => builder.create(&name.0, size),
+            "create" => builder.create_while(&name.0, size, go_on),
             "open" => builder.open_while(&name.0, go_on),
-            _ => builder.open_or_create(&name.0, size),
+            _ => builder.open_or_create_while(&name.0, size, go_on),
         })?;
         let read_only = core.is_read_only();
         Ok(Self { shared: Shared::new(core, "region", name.shown()), read_only, policy })

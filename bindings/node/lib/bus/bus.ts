@@ -3,12 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { clearTimeout, setTimeout } from 'node:timers';
 import * as native from '../../native.cjs';
-import { Accepting, nobody } from './accepting.js';
-import type { Batch } from '../ring/batch.js';
 import { call, RamwayError } from '../errors.js';
-import type { Message } from '../ring/message.js';
-import type { ReceiverMethods, SenderMethods } from './methods.js';
-import { opening } from '../waiting/opening.js';
 import {
   CONNECT,
   CONNECT_SYNC,
@@ -20,12 +15,17 @@ import {
   read,
   type WaitPolicy,
 } from '../options.js';
+import type { Batch } from '../ring/batch.js';
+import type { Message } from '../ring/message.js';
 import { type FrameInfo, Receiver } from '../ring/receiver.js';
 import { Sender } from '../ring/sender.js';
 import type { Filled, FrameOptions, TensorFill, TensorFilled, TensorOptions } from '../ring/sending.js';
-import { type Data, type DuplexOptions, duplexOf } from './streams.js';
 import type { TensorLike, TensorShape, TypedArray } from '../tensor.js';
-import { blockUntil, checkWait, sleepUntil, type SyncOptions, timedOut, type WaitOptions } from '../waiting/waiting.js';
+import { opening } from '../waiting/opening.js';
+import { blockUntil, checkWait, type SyncOptions, sleepUntil, timedOut, type WaitOptions } from '../waiting/waiting.js';
+import { Accepting, nobody } from './accepting.js';
+import type { ReceiverMethods, SenderMethods } from './methods.js';
+import { type Data, type DuplexOptions, duplexOf } from './streams.js';
 
 /** Milliseconds between two looks at a peer that has ended its sending half: nothing tells of the other one's end. */
 const LOOK_MAX = 100;

@@ -1,12 +1,12 @@
 // Listeners: a name that processes connect to, each with a bus of its own.
 import { EventEmitter } from 'node:events';
 import * as native from '../../native.cjs';
+import { call } from '../errors.js';
+import { BIND, BIND_SYNC, type ListenOptions, nameOf, read, SYNC, WAIT, type WaitPolicy } from '../options.js';
+import { opening } from '../waiting/opening.js';
+import { blockUntil, checkWait, type SyncOptions, sleepUntil, timedOut, type WaitOptions } from '../waiting/waiting.js';
 import { Accepting, nobody } from './accepting.js';
 import { Bus } from './bus.js';
-import { call } from '../errors.js';
-import { opening } from '../waiting/opening.js';
-import { BIND, BIND_SYNC, type ListenOptions, nameOf, read, SYNC, WAIT, type WaitPolicy } from '../options.js';
-import { blockUntil, checkWait, sleepUntil, type SyncOptions, timedOut, type WaitOptions } from '../waiting/waiting.js';
 
 /** What a {@link Listener} tells. */
 export interface ListenerEvents {

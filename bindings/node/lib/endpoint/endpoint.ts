@@ -3,19 +3,19 @@ import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { Memory, NativeEndpoint } from '../../native.cjs';
 import { call, RamwayError } from '../errors.js';
-import type { Half } from './half.js';
-import { Idle } from '../waiting/idle.js';
 import { checkNames, type WaitPolicy } from '../options.js';
+import { Idle } from '../waiting/idle.js';
 import {
   blockUntil,
   checkCall,
-  sleepUntil,
   SYNC_NAMES,
   type SyncOptions,
+  sleepUntil,
   timedOut,
   WAIT_NAMES,
   type WaitOptions,
 } from '../waiting/waiting.js';
+import type { Half } from './half.js';
 
 /** Milliseconds of polling once a turn before the loop sleeps: about what being woken would cost both sides. */
 const SPIN = 0.05;

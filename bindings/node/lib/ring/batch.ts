@@ -1,9 +1,9 @@
 import type { NativeEndpoint } from '../../native.cjs';
-import type { Consumer } from './consumer.js';
 import { invalid, RamwayError } from '../errors.js';
 import { FRAME_HEADER } from '../facts.js';
-import { SharedView } from './view.js';
+import type { Consumer } from './consumer.js';
 import { type Frames, Message } from './message.js';
+import { SharedView } from './view.js';
 
 /** Frames that were taken from the ring together and go back together. */
 export class Taken implements Frames {

@@ -1,6 +1,7 @@
 // What is sent: bytes, however they are given.
-import { invalid, RamwayError } from '../errors.js';
+
 import type { Data } from '../bus/streams.js';
+import { invalid, RamwayError } from '../errors.js';
 
 const encoder = new TextEncoder();
 

@@ -1,10 +1,11 @@
 // `for await` over a receiver: iterators of their own, since a generator costs twice as much a step (docs/adr/0021).
-import type { Batch } from './batch.js';
+
 import { isEnd, RamwayError } from '../errors.js';
-import type { Message } from './message.js';
-import type { Receiver } from './receiver.js';
 import * as turn from '../waiting/turn.js';
 import { checkWait } from '../waiting/waiting.js';
+import type { Batch } from './batch.js';
+import type { Message } from './message.js';
+import type { Receiver } from './receiver.js';
 
 /** A loop over a receiver, which ends at the sender's close. A receiver that is closed here ends it by an error: half a
  * stream is not to pass for the whole of it. */

@@ -1,25 +1,25 @@
 import type { EventEmitter } from 'node:events';
 import type { NativeEndpoint } from '../../native.cjs';
-import { Batch, Taken } from './batch.js';
-import { Consumer } from './consumer.js';
+import { readableOf } from '../bus/streams.js';
 import { BLOCKING_POLLS, Endpoint } from '../endpoint/endpoint.js';
 import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
-import { BatchLoop, MessageLoop } from './loops.js';
-import type { Message } from './message.js';
 import { checkNames, type WaitPolicy } from '../options.js';
-import { readableOf } from '../bus/streams.js';
 import * as turn from '../waiting/turn.js';
 import {
   blockUntil,
   checkCall,
   limit,
-  sleepUntil,
   SYNC_NAMES,
   type SyncOptions,
+  sleepUntil,
   timedOut,
   WAIT_NAMES,
   type WaitOptions,
 } from '../waiting/waiting.js';
+import { Batch, Taken } from './batch.js';
+import { Consumer } from './consumer.js';
+import { BatchLoop, MessageLoop } from './loops.js';
+import type { Message } from './message.js';
 
 /** What a frame says besides its bytes. */
 export interface FrameInfo {

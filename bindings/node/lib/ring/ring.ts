@@ -1,7 +1,6 @@
 // Named rings: what there is to know before one of its ends is opened.
 import * as native from '../../native.cjs';
 import { call, RamwayError } from '../errors.js';
-import { opening } from '../waiting/opening.js';
 import {
   capacityOf,
   type FromFdOptions,
@@ -20,9 +19,10 @@ import {
   type UnnamedOptions,
   WAIT,
 } from '../options.js';
+import { opening } from '../waiting/opening.js';
+import { blockUntil, type SyncOptions, type WaitOptions } from '../waiting/waiting.js';
 import { Receiver } from './receiver.js';
 import { Sender } from './sender.js';
-import { blockUntil, type SyncOptions, type WaitOptions } from '../waiting/waiting.js';
 
 type Intent = 'create' | 'open' | 'openOrCreate' | 'fromFd';
 
@@ -148,7 +148,10 @@ export class Ring {
     const { timeout, signal } = read('Ring.receiver', WAIT, options);
     const settings = this.#within(timeout);
     return opening(signal, async (attempt) => {
-      return new Receiver(await native.openEndpoint(attempt, false, this.#intent, this.#where(), settings), settings.wait);
+      return new Receiver(
+        await native.openEndpoint(attempt, false, this.#intent, this.#where(), settings),
+        settings.wait,
+      );
     });
   }
 

@@ -1,7 +1,10 @@
 import type { NativeEndpoint } from '../../native.cjs';
-import { bytesOf, changed, checkList, checkSize, gathered } from './data.js';
+import { type Data, writableOf } from '../bus/streams.js';
 import { call } from '../errors.js';
 import type { WaitPolicy } from '../options.js';
+import { type TensorLike, TensorPlan, type TensorShape, type TypedArray } from '../tensor.js';
+import { checkCall, type SyncOptions, type WaitOptions } from '../waiting/waiting.js';
+import { bytesOf, changed, checkList, checkSize, gathered } from './data.js';
 import {
   DONE,
   type Filled,
@@ -12,9 +15,6 @@ import {
   type TensorFilled,
   type TensorOptions,
 } from './sending.js';
-import { type Data, writableOf } from '../bus/streams.js';
-import { type TensorLike, TensorPlan, type TensorShape, type TypedArray } from '../tensor.js';
-import { checkCall, type SyncOptions, type WaitOptions } from '../waiting/waiting.js';
 
 /** The sending end of a ring. One per ring, in the whole system; used by one thread.
  *

@@ -1,24 +1,24 @@
 // How a sender sends: its frames, the queue of sends that wait for room or for those before them, and slots.
 import type { NativeEndpoint } from '../../native.cjs';
-import { checkFill, checkSize } from './data.js';
 import { BLOCKING_POLLS, Endpoint } from '../endpoint/endpoint.js';
 import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
 import { TYPE_ID_RESERVED } from '../facts.js';
-import { SharedView } from './view.js';
 import { checkNames, type WaitPolicy } from '../options.js';
-import { Producer } from './producer.js';
 import { TENSOR_TYPE_ID, type TensorPlan, type TypedArray } from '../tensor.js';
 import * as turn from '../waiting/turn.js';
 import {
   blockUntil,
   limit,
-  sleepUntil,
   SYNC_NAMES,
   type SyncOptions,
+  sleepUntil,
   timedOut,
   WAIT_NAMES,
   type WaitOptions,
 } from '../waiting/waiting.js';
+import { checkFill, checkSize } from './data.js';
+import { Producer } from './producer.js';
+import { SharedView } from './view.js';
 
 /** What a message carries besides its bytes. */
 export interface FrameOptions {
