@@ -266,7 +266,9 @@ pub unsafe extern "C" fn ramway_bus_connect(
             || options.backlog != 0
             || options.flags & !RAMWAY_NO_MEMBARRIER != 0
         {
-            return Err(invalid("capacities, directions, align, mode and backlog are the listener's to choose"));
+            return Err(invalid(
+                "the listener chooses capacities, directions, align, mode and backlog: leave them 0 to connect",
+            ));
         }
         let mut connector = Bus::connector(name)
             // SAFETY: the caller's.
@@ -304,7 +306,10 @@ pub unsafe extern "C" fn ramway_bus_receiver(bus: *const ramway_bus) -> *mut ram
 }
 
 fn missing(ways: &str) -> Failure {
-    Failure::Own(ramway_status::RAMWAY_UNSUPPORTED, format!("this bus is {ways}"))
+    Failure::Own(
+        ramway_status::RAMWAY_UNSUPPORTED,
+        format!("this bus is {ways}: the listener gave the other direction a capacity of 0"),
+    )
 }
 
 /// Frees the bus and gives its two ends, each to be closed by itself: null for a direction that does not exist. The

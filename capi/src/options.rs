@@ -167,7 +167,7 @@ fn flags_known(which: &str, flags: u32, known: u32) -> Outcome {
     if flags & !known == 0 {
         return Ok(());
     }
-    Err(invalid(format!("{which}.flags is {flags:#x}: only the bits {known:#x} have a meaning here")))
+    Err(invalid(format!("{which}.flags is {flags:#x}: expected only bits of {known:#x}")))
 }
 
 /// # Safety
@@ -191,7 +191,9 @@ pub(crate) unsafe fn bus_options(from: *const ramway_bus_options) -> Outcome<ram
     const NO_DIRECTION: u32 = RAMWAY_BUS_SEND_ONLY | RAMWAY_BUS_RECV_ONLY;
     flags_known("ramway_bus_options", options.flags, BUS_FLAGS_KNOWN)?;
     if options.flags & NO_DIRECTION == NO_DIRECTION {
-        return Err(invalid("a bus that is both send-only and receive-only has no direction left"));
+        return Err(invalid(
+            "RAMWAY_BUS_SEND_ONLY and RAMWAY_BUS_RECV_ONLY together leave no direction: give one of them, or none",
+        ));
     }
     if options.allow_uid_count != 0 && options.allow_uids.is_null() {
         return Err(null("ramway_bus_options.allow_uids"));
@@ -205,7 +207,9 @@ pub(crate) fn wait_policy(number: u32) -> Outcome<WaitPolicy> {
         RAMWAY_WAIT_SPIN => Ok(WaitPolicy::Spin),
         RAMWAY_WAIT_DEFAULT | RAMWAY_WAIT_HYBRID => Ok(WaitPolicy::Hybrid),
         RAMWAY_WAIT_BLOCK => Ok(WaitPolicy::Block),
-        other => Err(invalid(format!("wait policy {other}: RAMWAY_WAIT_SPIN, _HYBRID or _BLOCK"))),
+        other => {
+            Err(invalid(format!("wait_policy is {other}: expected RAMWAY_WAIT_DEFAULT, _SPIN, _HYBRID or _BLOCK")))
+        }
     }
 }
 
@@ -221,7 +225,7 @@ pub(crate) fn wait_limit(timeout_ns: i64) -> Outcome<WaitLimit> {
 
 #[cold]
 fn negative(timeout_ns: i64) -> Failure {
-    invalid(format!("a time-out of {timeout_ns} ns: RAMWAY_FOREVER is the one that is negative; 0 does not wait"))
+    invalid(format!("a time-out of {timeout_ns} ns: expected RAMWAY_FOREVER (-1), 0, which does not wait, or more"))
 }
 
 /// A time-out of a call that has no other way not to wait: `None` is forever.

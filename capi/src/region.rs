@@ -161,7 +161,7 @@ pub unsafe extern "C" fn ramway_region_read_at(
         }
         if len as u64 > region.len() {
             // Before a slice is made of a length that no memory has.
-            return Err(invalid(format!("{len} bytes of a region of {} bytes", region.len())));
+            return Err(invalid(format!("reading {len} bytes of a region of {} bytes", region.len())));
         }
         let to = if len == 0 {
             &mut []
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn ramway_region_write_at(
             return Err(null("from"));
         }
         if len as u64 > region.len() {
-            return Err(invalid(format!("{len} bytes into a region of {} bytes", region.len())));
+            return Err(invalid(format!("writing {len} bytes to a region of {} bytes", region.len())));
         }
         let from = if len == 0 {
             &[]

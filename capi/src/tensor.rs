@@ -108,7 +108,7 @@ fn commit(handle: &mut SenderHandle, tag: u64, flush: bool) -> Outcome {
     // The inline functions know nothing of tensors: the slot may have been aborted, and another one opened, since.
     let open = handle.tensor.as_ref().filter(|open| hot.slot == open.room && hot.tail == open.tail);
     let Some(&OpenTensor { len, .. }) = open.filter(|_| hot.slot != NO_SLOT) else {
-        return Err(invalid("no tensor's slot is open"));
+        return Err(invalid("no tensor's slot is open: reserve one first (ramway_reserve_tensor)"));
     };
     handle.tensor = None;
     Ok(handle.sender.raw().commit(len, tensor::TYPE_ID, tag, flush)?)
@@ -145,8 +145,10 @@ pub unsafe extern "C" fn ramway_send_tensor(
         // SAFETY: the caller's.
         let plan = unsafe { plan(dtype, shape, ndim) }?;
         if data.len() != plan.nbytes() {
-            let text = format!("{nbytes} bytes for {} of the shape {:?}", plan.dtype(), plan.shape());
-            return Err(invalid(format!("{text}: that is {}", plan.nbytes())));
+            let (dtype, shape, expected) = (plan.dtype(), plan.shape(), plan.nbytes());
+            return Err(invalid(format!(
+                "{nbytes} bytes of data, expected {expected}: {dtype} of the shape {shape:?}"
+            )));
         }
         let to = open(handle, &plan, timeout_ns)?;
         // SAFETY: `to` has room for `nbytes`; the caller's bytes lie outside of the ring's unreserved part, which

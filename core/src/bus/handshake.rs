@@ -219,31 +219,26 @@ pub(crate) fn refuse(socket: BorrowedFd<'_>, reason: &Error) {
     let _ = send(socket, Type::Refuse, Message { status: kind.code() as u32, size: 0 }, None);
 }
 
-/// The listener's half of one handshake, which never waits: it takes what has come, when it is asked to.
+/// A message that the listener waits for: HELLO, or after [`welcome`] ACK. It never blocks: it takes what has come, when it
+/// is asked to.
 pub(crate) struct Incoming {
     inbox: Inbox,
     expected: Type,
 }
 
 impl Incoming {
-    /// Nothing has come yet.
-    pub(crate) fn new() -> Self {
+    /// HELLO is due.
+    pub(crate) fn hello() -> Self {
         Self { inbox: Inbox::new(), expected: Type::Hello }
     }
 
-    /// What has come: `Ok(true)` = the message that was due is here (HELLO, or after [`Incoming::welcome`] an ACK
-    /// with success), `Ok(false)` = not all of it yet. After an error the connector has been told, and only closing is left.
-    pub(crate) fn step(&mut self, socket: BorrowedFd<'_>) -> Result<bool> {
-        match self.take(socket) {
-            Err(error) if self.expected == Type::Hello => {
-                refuse(socket, &error);
-                Err(error)
-            }
-            other => other,
-        }
+    /// Whether the message is here, an ACK with success; `Ok(false)`: not all of it yet. After an error the connector has
+    /// been told, and only closing is left.
+    pub(crate) fn take(&mut self, socket: BorrowedFd<'_>) -> Result<bool> {
+        self.receive(socket).inspect_err(|error| self.tell(socket, error))
     }
 
-    fn take(&mut self, socket: BorrowedFd<'_>) -> Result<bool> {
+    fn receive(&mut self, socket: BorrowedFd<'_>) -> Result<bool> {
         match self.inbox.fill(socket)? {
             Progress::Partial => return Ok(false),
             Progress::HungUp => return Err(self.inbox.hung_up(self.expected)),
@@ -256,21 +251,25 @@ impl Incoming {
         }
     }
 
-    /// Sends the memory; the connector's ACK is due next.
-    pub(crate) fn welcome(&mut self, socket: BorrowedFd<'_>, memory: BorrowedFd<'_>, size: u64) -> Result<()> {
-        send(socket, Type::Welcome, Message { status: 0, size }, Some(memory))?;
-        *self = Self { inbox: Inbox::new(), expected: Type::Ack };
-        Ok(())
-    }
-
     /// Tells the connector that its time is up, and says what was missing.
     pub(crate) fn expire(&self, socket: BorrowedFd<'_>) -> Error {
         let error = self.inbox.silent(self.expected);
-        if self.expected == Type::Hello {
-            refuse(socket, &error);
-        }
+        self.tell(socket, &error);
         error
     }
+
+    /// A connector that has its WELCOME expects no answer any more.
+    fn tell(&self, socket: BorrowedFd<'_>, error: &Error) {
+        if self.expected == Type::Hello {
+            refuse(socket, error);
+        }
+    }
+}
+
+/// The answer to HELLO: sends the memory. The connector's ACK is due next.
+pub(crate) fn welcome(socket: BorrowedFd<'_>, memory: BorrowedFd<'_>, size: u64) -> Result<Incoming> {
+    send(socket, Type::Welcome, Message { status: 0, size }, Some(memory))?;
+    Ok(Incoming { inbox: Inbox::new(), expected: Type::Ack })
 }
 
 /// What the connector got for its HELLO.

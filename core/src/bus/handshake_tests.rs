@@ -50,7 +50,7 @@ fn incoming_with(hello: impl FnOnce(&UnixStream)) -> (Result<bool>, Vec<u8>) {
     let (mut connector, listener) = UnixStream::pair().unwrap();
     hello(&connector);
     connector.shutdown(std::net::Shutdown::Write).unwrap();
-    let result = Incoming::new().step(listener.as_fd());
+    let result = Incoming::hello().take(listener.as_fd());
     drop(listener);
     let mut answer = Vec::new();
     let _ = connector.read_to_end(&mut answer);
@@ -79,14 +79,14 @@ fn the_layout_is_the_documented_one() {
 #[test]
 fn a_whole_handshake() {
     let (connector, listener) = UnixStream::pair().unwrap();
-    let mut incoming = Incoming::new();
-    assert!(!incoming.step(listener.as_fd()).unwrap());
+    let mut incoming = Incoming::hello();
+    assert!(!incoming.take(listener.as_fd()).unwrap());
     let served = std::thread::spawn(move || {
         socket::wait_readable(listener.as_fd(), None).unwrap();
-        assert!(incoming.step(listener.as_fd()).unwrap());
+        assert!(incoming.take(listener.as_fd()).unwrap());
         let memory = File::open("/").unwrap();
-        incoming.welcome(listener.as_fd(), memory.as_fd(), 4711).unwrap();
-        while !incoming.step(listener.as_fd()).unwrap() {
+        incoming = welcome(listener.as_fd(), memory.as_fd(), 4711).unwrap();
+        while !incoming.take(listener.as_fd()).unwrap() {
             socket::wait_readable(listener.as_fd(), None).unwrap();
         }
         listener
@@ -106,12 +106,11 @@ fn a_whole_handshake() {
 #[test]
 fn both_learn_that_the_connector_cannot_use_the_memory() {
     let (connector, listener) = UnixStream::pair().unwrap();
-    let mut incoming = Incoming::new();
     let memory = File::open("/").unwrap();
-    incoming.welcome(listener.as_fd(), memory.as_fd(), 1).unwrap();
+    let mut incoming = welcome(listener.as_fd(), memory.as_fd(), 1).unwrap();
     let outcome: Result<()> = Err(ErrorKind::Corrupt.into());
     acknowledge(connector.as_fd(), &outcome).unwrap();
-    let error = incoming.step(listener.as_fd()).unwrap_err();
+    let error = incoming.take(listener.as_fd()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("connector"), "{error}");
 }
@@ -140,8 +139,8 @@ fn a_wrong_hello_is_refused_with_the_reason() {
 fn half_a_hello_waits_and_then_expires() {
     let (mut connector, listener) = UnixStream::pair().unwrap();
     connector.write_all(&message(Type::Hello, 0, 0)[..32]).unwrap();
-    let mut incoming = Incoming::new();
-    assert!(!incoming.step(listener.as_fd()).unwrap());
+    let mut incoming = Incoming::hello();
+    assert!(!incoming.take(listener.as_fd()).unwrap());
     let error = incoming.expire(listener.as_fd());
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(error.to_string().contains("32 of the 64"), "{error}");
@@ -153,12 +152,12 @@ fn half_a_hello_waits_and_then_expires() {
 #[test]
 fn a_hello_in_single_bytes_is_whole_in_the_end() {
     let (mut connector, listener) = UnixStream::pair().unwrap();
-    let mut incoming = Incoming::new();
+    let mut incoming = Incoming::hello();
     for (i, byte) in message(Type::Hello, 0, 0).into_iter().enumerate() {
-        assert!(!incoming.step(listener.as_fd()).unwrap(), "whole after {i} bytes");
+        assert!(!incoming.take(listener.as_fd()).unwrap(), "whole after {i} bytes");
         connector.write_all(&[byte]).unwrap();
     }
-    assert!(incoming.step(listener.as_fd()).unwrap());
+    assert!(incoming.take(listener.as_fd()).unwrap());
 }
 
 #[test]

@@ -78,13 +78,12 @@ pub(super) struct Settings {
 
 /// The handshakes that are under way.
 struct Handshakes {
-    by_token: HashMap<u64, Pending>,
+    /// By token; `None`: one of the threads has it in hand.
+    by_token: HashMap<u64, Option<Pending>>,
     last_token: u64,
-    /// Handshakes that one of the threads is just working on, which are not in `by_token`.
-    in_hand: usize,
     /// For those that may be welcomed.
     permits: Permits,
-    /// The listening socket is not looked at, because there are enough handshakes.
+    /// The listening socket is not polled, because there are enough handshakes.
     paused: bool,
     refused: u64,
     last_refusal: Option<String>,
@@ -92,22 +91,32 @@ struct Handshakes {
 }
 
 struct Pending {
-    token: u64,
     socket: fork::Entry,
     peer: socket::Credentials,
-    incoming: Incoming,
-    /// `None` = never.
-    deadline: Option<Instant>,
     stage: Stage,
 }
 
+/// How far a handshake is.
 enum Stage {
     /// HELLO is due.
-    Greeting,
-    /// HELLO is here; another connector has to fail first.
+    Greeting(Due),
+    /// HELLO is here, but no permit is left: another connector has to fail first. It has no deadline.
     Parked,
     /// ACK is due.
-    Welcomed { halves: Halves, _permit: Permit },
+    Welcomed { due: Due, halves: Halves, _permit: Permit },
+}
+
+/// A message that has to come in time.
+struct Due {
+    message: Incoming,
+    /// `None` = never.
+    deadline: Option<Instant>,
+}
+
+/// What became of a handshake.
+enum Progress {
+    Waits(Pending),
+    Done(Bus),
 }
 
 impl Listener {
@@ -228,25 +237,27 @@ impl Listener {
     /// When a connector's time is up, of which the descriptor says nothing; `None` if nobody is in a handshake.
     #[doc(hidden)] // for event loops of the bindings; not part of the stable API
     pub fn due_in(&self) -> Option<Duration> {
-        let next = self.lock().by_token.values().filter_map(|p| p.deadline).min();
+        let next = self.lock().waiting().filter_map(|(_, stage)| stage.deadline()).min();
         next.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
-    fn handshake_deadline(&self) -> Option<Instant> {
-        Instant::now().checked_add(self.settings.handshake_timeout)
+    /// A message whose time begins now.
+    fn due(&self, message: Incoming) -> Due {
+        Due { message, deadline: Instant::now().checked_add(self.settings.handshake_timeout) }
     }
 
-    /// Sees to handshakes whose time is up, and to those that waited for a place.
+    /// Goes on with handshakes whose time is up, and with those that waited for a permit.
     fn overdue(&self) -> Result<Option<Bus>> {
         loop {
             let now = Instant::now();
             let token = {
                 let state = self.lock();
                 let free = state.permits.are_left();
-                let due =
-                    |p: &&Pending| p.deadline.is_some_and(|d| d <= now) || (free && matches!(p.stage, Stage::Parked));
-                // First come, first served.
-                state.by_token.values().filter(due).map(|p| p.token).min()
+                let due = |stage: &Stage| match stage {
+                    Stage::Parked => free,
+                    stage => stage.deadline().is_some_and(|deadline| deadline <= now),
+                };
+                state.first(due)
             };
             match token {
                 None => return Ok(None),
@@ -261,83 +272,78 @@ impl Listener {
 
     /// Goes on with one handshake, as far as it goes without waiting. It has to `leave` if it is silent still.
     fn advance(&self, token: u64, leave: bool) -> Result<Option<Bus>> {
-        let mut pending = {
-            let mut state = self.lock();
-            // Another thread may have it in hand or may have finished it.
-            let Some(pending) = state.by_token.remove(&token) else { return Ok(None) };
-            state.in_hand += 1;
-            pending
+        // Another thread may have it in hand or may have finished it.
+        let Some(pending) = self.lock().by_token.get_mut(&token).and_then(Option::take) else { return Ok(None) };
+        let in_hand = InHand { listener: self, token };
+        let socket = pending.socket.clone();
+        let over = |in_hand| {
+            self.set.remove(socket.fd(0));
+            drop(in_hand);
         };
-        let outcome = self.step(&mut pending, leave);
-        let mut state = self.lock();
-        state.in_hand -= 1;
-        if state.paused {
-            state.paused = false;
-            self.set.enable(self.listening.fd(0), LISTENING, true)?;
-        }
-        match outcome {
-            Ok(false) => {
+        let outcome = match self.step(pending, leave) {
+            Ok(Progress::Waits(pending)) => {
+                let mut state = self.lock();
+                // Under the lock: a thread that is told of the next bytes finds the handshake in its place.
                 if !matches!(pending.stage, Stage::Parked) {
-                    self.set.arm(pending.socket.fd(0), token)?;
+                    self.set.arm(socket.fd(0), token)?;
                 }
-                state.by_token.insert(token, pending);
+                in_hand.put_back(&mut state, pending);
                 Ok(None)
             }
-            Ok(true) => {
-                self.set.remove(pending.socket.fd(0));
-                let Stage::Welcomed { halves, .. } = pending.stage else { unreachable!("only an ACK completes") };
-                Ok(Some(Bus::new(halves, pending.socket, pending.peer)))
+            Ok(Progress::Done(bus)) => {
+                over(in_hand);
+                Ok(Some(bus))
             }
-            Err(failure) => {
-                self.set.remove(pending.socket.fd(0));
-                match failure {
-                    Failure::Peer(error) => {
-                        state.refuse(&error);
-                        Ok(None)
-                    }
-                    Failure::Own(error) => Err(error.context(format_args!("a bus for {}", self.path.display()))),
-                }
+            Err(Failure::Peer(error)) => {
+                over(in_hand);
+                self.lock().refuse(&error);
+                Ok(None)
             }
-        }
+            Err(Failure::Own(error)) => {
+                over(in_hand);
+                Err(error.context(format_args!("a bus for {}", self.path.display())))
+            }
+        };
+        self.listen(&mut self.lock(), true)?;
+        outcome
     }
 
-    /// `Ok(true)`: the connector has acknowledged. `Ok(false)`: something is still due.
-    fn step(&self, pending: &mut Pending, leave: bool) -> std::result::Result<bool, Failure> {
+    /// Polls the listening socket, or leaves connectors in its backlog.
+    fn listen(&self, state: &mut Handshakes, yes: bool) -> Result<()> {
+        if state.paused == yes {
+            self.set.enable(self.listening.fd(0), LISTENING, yes)?;
+            state.paused = !yes;
+        }
+        Ok(())
+    }
+
+    /// Goes on with a handshake until something is due that is not here.
+    fn step(&self, mut pending: Pending, leave: bool) -> std::result::Result<Progress, Failure> {
         let socket = pending.socket.fd(0);
-        if !matches!(pending.stage, Stage::Parked) {
-            match pending.incoming.step(socket).map_err(Failure::Peer)? {
-                true if matches!(pending.stage, Stage::Welcomed { .. }) => return Ok(true),
-                true => {}
-                false if pending.deadline.is_some_and(|d| d <= Instant::now()) => {
-                    return Err(Failure::Peer(pending.incoming.expire(socket)));
-                }
-                false if leave => {
-                    pending.incoming.expire(socket);
-                    let text = format!("{HANDSHAKES_MAX} handshakes were under way, this one was silent the longest");
-                    return Err(Failure::Peer(Error::new(ErrorKind::TimedOut, text)));
-                }
-                false => return Ok(false),
-            }
+        if let Stage::Greeting(due) | Stage::Welcomed { due, .. } = &mut pending.stage
+            && !due.take(socket, leave).map_err(Failure::Peer)?
+        {
+            return Ok(Progress::Waits(pending));
+        }
+        if let Stage::Welcomed { halves, .. } = pending.stage {
+            return Ok(Progress::Done(Bus::new(halves, pending.socket, pending.peer)));
         }
         let permit = self.lock().permits.try_take();
-        let Some(permit) = permit else {
-            (pending.stage, pending.deadline) = (Stage::Parked, None);
-            return Ok(false);
+        pending.stage = match permit {
+            Some(permit) => self.welcome(&pending.socket, permit)?,
+            None => Stage::Parked,
         };
-        self.welcome(pending, permit)?;
-        Ok(false)
+        Ok(Progress::Waits(pending))
     }
 
-    fn welcome(&self, pending: &mut Pending, permit: Permit) -> std::result::Result<(), Failure> {
-        let (halves, memory, size) = memory::create(&self.settings.plan, &pending.socket, self.settings.attach_options)
+    fn welcome(&self, socket: &fork::Entry, permit: Permit) -> std::result::Result<Stage, Failure> {
+        let (halves, memory, size) = memory::create(&self.settings.plan, socket, self.settings.attach_options)
             .map_err(|e| {
-                handshake::refuse(pending.socket.fd(0), &e);
+                handshake::refuse(socket.fd(0), &e);
                 Failure::Own(e)
             })?;
-        pending.incoming.welcome(pending.socket.fd(0), memory.as_fd(), size).map_err(Failure::Peer)?;
-        pending.stage = Stage::Welcomed { halves, _permit: permit };
-        pending.deadline = self.handshake_deadline();
-        Ok(())
+        let ack = handshake::welcome(socket.fd(0), memory.as_fd(), size).map_err(Failure::Peer)?;
+        Ok(Stage::Welcomed { due: self.due(ack), halves, _permit: permit })
     }
 }
 
@@ -349,12 +355,38 @@ enum Failure {
     Own(Error),
 }
 
+impl Stage {
+    fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Greeting(due) | Self::Welcomed { due, .. } => due.deadline,
+            Self::Parked => None,
+        }
+    }
+}
+
+impl Due {
+    /// Whether the message is here. One that is late is an error, and so is one that has to `leave` unless it is here.
+    fn take(&mut self, socket: BorrowedFd<'_>, leave: bool) -> Result<bool> {
+        if self.message.take(socket)? {
+            return Ok(true);
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(self.message.expire(socket));
+        }
+        if leave {
+            self.message.expire(socket);
+            let text = format!("{HANDSHAKES_MAX} handshakes were under way, this one was silent the longest");
+            return Err(Error::new(ErrorKind::TimedOut, text));
+        }
+        Ok(false)
+    }
+}
+
 impl Handshakes {
     fn new(shortage: Shortage, peers: usize) -> Self {
         Self {
             by_token: HashMap::new(),
             last_token: 0,
-            in_hand: 0,
             permits: Permits::new(peers),
             paused: false,
             refused: 0,
@@ -363,9 +395,38 @@ impl Handshakes {
         }
     }
 
+    /// Those that no thread has in hand.
+    fn waiting(&self) -> impl Iterator<Item = (u64, &Stage)> {
+        self.by_token.iter().filter_map(|(&token, pending)| Some((token, &pending.as_ref()?.stage)))
+    }
+
+    /// The one that came first.
+    fn first(&self, is: impl Fn(&Stage) -> bool) -> Option<u64> {
+        self.waiting().filter(|(_, stage)| is(stage)).map(|(token, _)| token).min()
+    }
+
     fn refuse(&mut self, error: &Error) {
         self.refused += 1;
         self.last_refusal = Some(error.to_string());
+    }
+}
+
+/// A handshake that this thread works on. Unless it was put back it is over when this is dropped.
+struct InHand<'a> {
+    listener: &'a Listener,
+    token: u64,
+}
+
+impl InHand<'_> {
+    fn put_back(self, state: &mut Handshakes, pending: Pending) {
+        state.by_token.insert(self.token, Some(pending));
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.listener.lock().by_token.remove(&self.token);
     }
 }
 
@@ -389,5 +450,38 @@ impl Drop for Listener {
         // While our lock says that this name is ours. A connector that comes in between is told by the hang-up, and
         // waits for the next listener.
         self.place.remove_own(self.own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_handshake_counts_until_it_is_over_however_that_comes() {
+        let path = format!("/dev/shm/ramway-unit-{}-in-hand", std::process::id());
+        let listener = Listener::bind(&path).unwrap();
+        let _silent = UnixStream::connect(&path).unwrap();
+        assert_eq!(listener.try_accept().unwrap_err().kind(), ErrorKind::Empty);
+        let token = listener.lock().first(|_| true).expect("a connector that has not said HELLO yet");
+        let in_hand = || {
+            let pending = listener.lock().by_token.get_mut(&token).and_then(Option::take).unwrap();
+            (InHand { listener: &listener, token }, pending)
+        };
+        let (place, pending) = in_hand();
+        let counted = || {
+            let state = listener.lock();
+            (state.by_token.len(), state.first(|_| true))
+        };
+        assert_eq!(counted(), (1, None));
+        place.put_back(&mut listener.lock(), pending);
+        assert_eq!(counted(), (1, Some(token)));
+        let panics = std::panic::AssertUnwindSafe(|| {
+            let _in_hand = in_hand();
+            std::panic::resume_unwind(Box::new("in the middle of a step"));
+        });
+        std::panic::catch_unwind(panics).unwrap_err();
+        assert_eq!(counted(), (0, None));
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::{HANDSHAKES_MAX, Handshakes, LISTENING, Listener, Pending, Stage};
+use super::{HANDSHAKES_MAX, Handshakes, Listener, Pending, Stage};
 use crate::bus::handshake::{self, Incoming};
 use crate::bus::{Bus, check_peer};
 use crate::sys::{fork, socket};
@@ -53,12 +53,9 @@ impl Listener {
         for _ in 0..HANDSHAKES_MAX {
             let token = {
                 let mut state = self.lock();
-                if state.under_way() >= HANDSHAKES_MAX && state.longest_silent().is_none() {
+                if state.by_token.len() >= HANDSHAKES_MAX && state.longest_silent().is_none() {
                     // Nobody leaves before it has been served: the others wait in the backlog.
-                    if !state.paused {
-                        self.set.enable(self.listening.fd(0), LISTENING, false)?;
-                        state.paused = true;
-                    }
+                    self.listen(&mut state, false)?;
                     return Ok(None);
                 }
                 if state.shortage.reserve.is_none() {
@@ -105,16 +102,15 @@ impl Listener {
         state.last_token += 1;
         let token = state.last_token;
         self.set.add(socket.fd(0), token, false)?;
-        let deadline = self.handshake_deadline();
-        let (incoming, stage) = (Incoming::new(), Stage::Greeting);
-        state.by_token.insert(token, Pending { token, socket, peer, incoming, deadline, stage });
+        let stage = Stage::Greeting(self.due(Incoming::hello()));
+        state.by_token.insert(token, Some(Pending { socket, peer, stage }));
         Ok(Taken::Token(token))
     }
 
     /// Who has to leave, if there are more handshakes than there may be.
     fn supernumerary(&self) -> Option<u64> {
         let state = self.lock();
-        if state.under_way() > HANDSHAKES_MAX { state.longest_silent() } else { None }
+        if state.by_token.len() > HANDSHAKES_MAX { state.longest_silent() } else { None }
     }
 
     /// What accept says when no connection can be taken. The connectors are told first, where a descriptor is all that
@@ -165,13 +161,9 @@ enum Taken {
 }
 
 impl Handshakes {
-    fn under_way(&self) -> usize {
-        self.by_token.len() + self.in_hand
-    }
-
     /// The oldest that has not said HELLO, or else the oldest that has not said ACK.
     fn longest_silent(&self) -> Option<u64> {
-        let oldest = |is: fn(&Stage) -> bool| self.by_token.values().filter(|p| is(&p.stage)).map(|p| p.token).min();
-        oldest(|stage| matches!(stage, Stage::Greeting)).or_else(|| oldest(|s| matches!(s, Stage::Welcomed { .. })))
+        let greeting = self.first(|stage| matches!(stage, Stage::Greeting(_)));
+        greeting.or_else(|| self.first(|stage| matches!(stage, Stage::Welcomed { .. })))
     }
 }
