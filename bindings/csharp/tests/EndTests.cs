@@ -31,8 +31,7 @@ namespace Ramway.Tests
             int fd = Memfd.New("ramway-test");
             try
             {
-                Birth.Allocate(fd, spec, null);
-                Check.Equal(0, Files.WriteAt(fd, Header.Format(spec), 0), "the header page");
+                SegmentFile.Fill(fd, spec, null);
                 RingOptions o = RingOptions.Default;
                 Attachment at = Attachment.Memory(fd, Layout.Block0, spec.Blocks[0], link, o);
                 RoleLine* peer = sends ? &at.Ring->Consumer : &at.Ring->Producer;

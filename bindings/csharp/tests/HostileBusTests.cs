@@ -66,7 +66,7 @@ namespace Ramway.Tests
             int root = Files.OpenDir("/", true);
             byte[] good = RawSocket.Encoded(HandshakeType.Hello);
             // More silent ones than there are places.
-            RawSocket[] silent = Enumerable.Range(0, Reception.Places + 10).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
+            RawSocket[] silent = Enumerable.Range(0, ListenerThread.Places + 10).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
             foreach ((string what, byte[] message, int descriptors, ErrorKind kind) in new[]
             {
                 ("another magic", RawSocket.Changed(HandshakeType.Hello, 0, (byte)'X'), 0, ErrorKind.AbiMismatch),
@@ -132,7 +132,7 @@ namespace Ramway.Tests
             {
                 Next(buses).Dispose();
             }
-            Wait.Until("all others were counted: " + listener.Refused, () => listener.Refused == Reception.Places + 10 + 9 + 4);
+            Wait.Until("all others were counted: " + listener.Refused, () => listener.Refused == ListenerThread.Places + 10 + 9 + 4);
             Check.That(listener.LastRefusal != null, "why the last one was refused");
             listener.Dispose();
             Files.Close(root);
@@ -146,7 +146,7 @@ namespace Ramway.Tests
             var buses = new List<Bus>();
             var options = new ListenOptions { HandshakeTimeout = Timeout.InfiniteTimeSpan };
             using Listener listener = Listening(folder.At("silent"), options, buses);
-            RawSocket[] silent = Enumerable.Range(0, Reception.Places - 1).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
+            RawSocket[] silent = Enumerable.Range(0, ListenerThread.Places - 1).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
             // And one that stops in the middle, once it is welcome.
             silent[0].Send(RawSocket.Encoded(HandshakeType.Hello));
             silent[0].Message();
@@ -158,7 +158,7 @@ namespace Ramway.Tests
             }
             Check.That(watch.ElapsedMilliseconds < 5000, "20 connections took " + watch.ElapsedMilliseconds + " ms");
             Array.ForEach(silent, socket => socket.Dispose());
-            Wait.Until("they have given up", () => listener.Refused == Reception.Places - 1);
+            Wait.Until("they have given up", () => listener.Refused == ListenerThread.Places - 1);
         }
 
         [Test]

@@ -27,7 +27,8 @@ namespace Ramway.Tests
             int fd = Memfd.New("ramway-test");
             Check.Equal(0L, Memfd.SealedSize(fd, out string? why), "not sealed yet");
             Check.That(why != null, "why is that");
-            Memfd.Size(fd, 8192);
+            Space.Allocate(fd, 0, 8192);
+            Memfd.Seal(fd);
             Check.Equal(8192L, Memfd.SealedSize(fd, out why), "the size: " + why);
             Check.Equal(-Errno.EPERM, Files.Truncate(fd, 4096), "making it shorter");
             Check.Equal(-Errno.EPERM, Files.Truncate(fd, 16384), "making it longer");

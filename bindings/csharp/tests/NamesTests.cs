@@ -239,20 +239,20 @@ namespace Ramway.Tests
         {
             using var dir = new Folder();
             using SegmentName name = SegmentName.Resolve(dir.At("ring"), true);
-            Birth Build()
+            Staged Build()
             {
-                var birth = new Birth();
-                birth.Build(name, Spec.Ring(4096, 16, Memory.PageSize).Named(false), SegmentKind.Ring, Named.ByteProducer,
+                var birth = new Staged();
+                birth.Build(name, Spec.Ring(4096, 16, Memory.PageSize).Named(false), SegmentLink.ByteProducer,
                     new RingOptions(), false);
                 return birth;
             }
-            Birth first = Build();
+            Staged first = Build();
             string[] names = dir.Names();
             Check.That(names.Length == 1 && names[0].StartsWith(".ramway-", StringComparison.Ordinal) && names[0].Length == 8 + 16 + 4,
                 "what is there: " + string.Join(" ", names));
             Check.Equal(0, first.GiveName(name), "giving a name");
             dir.Holds("ring");
-            Birth second = Build();
+            Staged second = Build();
             Check.Equal(-Errno.EEXIST, second.GiveName(name), "giving it once more");
             second.Drop();
             dir.Holds("ring");
@@ -261,7 +261,7 @@ namespace Ramway.Tests
             first.Take().Drop();
             dir.Holds();
             // A cleaner is faster than the creator: it starts over instead of publishing a file that is gone.
-            Birth third = Build();
+            Staged third = Build();
             File.Delete(dir.At(dir.Names()[0]));
             Check.Equal(-Errno.ENOENT, third.GiveName(name), "giving a name to what is gone");
             third.Drop();

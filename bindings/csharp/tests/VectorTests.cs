@@ -117,7 +117,7 @@ namespace Ramway.Tests
             if (_reader.Held.Length != 0)
             {
                 Role role = _reader.Held == "consumer" ? Role.Consumer : Role.Producer;
-                Check.Equal(1, Lock.Try(_file, Named.ByteInUse, LockMode.Shared), "byte 0");
+                Check.Equal(1, Lock.Try(_file, SegmentLink.ByteInUse, LockMode.Shared), "byte 0");
                 Check.Equal(1, Lock.Try(_file, role.LockByte(), LockMode.Exclusive), "the role's byte");
             }
             return _dir.At(name);
@@ -259,7 +259,7 @@ namespace Ramway.Tests
                     continue;
                 }
                 long page = run.At / Memory.PageSize * Memory.PageSize;
-                Check.Equal(0, Memory.Map(_file, page, Memory.PageSize, true, out byte* at), "mapping");
+                Check.Equal(0, Memory.Map(_file, page, Memory.PageSize, 1, true, out byte* at), "mapping");
                 byte* word = at + (run.At - page);
                 if (size == 8)
                 {

@@ -8,8 +8,8 @@ using Ramway.Sys;
 namespace Ramway
 {
     /// <summary>
-    /// Between a listener's thread and those who ask it for a bus. Each bus, and each failure of this side, goes to exactly one
-    /// of them. For any number of threads.
+    /// Between a listener's thread and the calls that ask it for a bus. Each bus, and each failure of this side, goes to exactly
+    /// one of them. For any number of threads.
     /// </summary>
     internal sealed class AcceptQueue
     {
@@ -21,9 +21,9 @@ namespace Ramway
         private readonly Queue<Bus> _buses = new Queue<Bus>();
         private readonly Queue<RamwayException> _failures = new Queue<RamwayException>();
         private bool _nudged;
-        private bool _closed;
+        private volatile bool _closed;
 
-        /// <summary>The signal is raised whenever the thread has something to look at.</summary>
+        /// <summary>The signal is raised whenever the thread has something to do.</summary>
         internal AcceptQueue(string path, Signal signal)
         {
             _path = path;
@@ -31,19 +31,10 @@ namespace Ramway
         }
 
         /// <summary>For the thread: whether the listener is closed.</summary>
-        internal bool Closed
-        {
-            get
-            {
-                lock (_calls)
-                {
-                    return _closed;
-                }
-            }
-        }
+        internal bool Closed => _closed;
 
         /// <summary>
-        /// For the thread: whether somebody waits for a bus or, once, has asked without waiting; ready is how many buses nobody has
+        /// For the thread: whether a call waits for a bus or, once, has asked without waiting; ready is how many buses nobody has
         /// taken yet.
         /// </summary>
         internal bool Wanted(out bool nudged, out int ready)
@@ -57,7 +48,7 @@ namespace Ramway
             }
         }
 
-        /// <summary>For the thread: as if somebody had asked once more without waiting.</summary>
+        /// <summary>For the thread: as if a call had asked once more without waiting.</summary>
         internal void Nudge()
         {
             lock (_calls)
@@ -72,14 +63,9 @@ namespace Ramway
         {
             lock (_calls)
             {
-                while (_calls.Count != 0)
+                if (Give(call => call.Serve(bus)))
                 {
-                    AcceptCall call = _calls.First.Value;
-                    _calls.RemoveFirst();
-                    if (call.Serve(bus))
-                    {
-                        return;
-                    }
+                    return;
                 }
                 if (!_closed)
                 {
@@ -97,17 +83,26 @@ namespace Ramway
             e = Errors.About(e, "accepting at", _path);
             lock (_calls)
             {
-                while (_calls.Count != 0)
+                if (!Give(call => call.Fail(e)))
                 {
-                    AcceptCall call = _calls.First.Value;
-                    _calls.RemoveFirst();
-                    if (call.Fail(e))
-                    {
-                        return;
-                    }
+                    _failures.Enqueue(e);
                 }
-                _failures.Enqueue(e);
             }
+        }
+
+        /// <summary>Under the lock: gives something to the first call that still takes it.</summary>
+        private bool Give(Func<AcceptCall, bool> give)
+        {
+            while (_calls.Count != 0)
+            {
+                AcceptCall call = _calls.First.Value;
+                _calls.RemoveFirst();
+                if (give(call))
+                {
+                    return true;
+                }
+            }
+            return false;
         }
 
         /// <summary>Asks for the next bus, and waits for it unless it is there already.</summary>
@@ -143,7 +138,7 @@ namespace Ramway
             return call;
         }
 
-        /// <summary>The next bus if it is there already. If not, those who have connected are seen to.</summary>
+        /// <summary>The next bus if it is there already. If not, those who have connected are served.</summary>
         internal bool TryTake([NotNullWhen(true)] out Bus? bus)
         {
             lock (_calls)
@@ -222,7 +217,7 @@ namespace Ramway
         }
     }
 
-    /// <summary>Somebody who asks for a bus. Exactly one of what can end the wait does.</summary>
+    /// <summary>A call that asks for a bus. Exactly one of what can end its wait does.</summary>
     internal sealed class AcceptCall
     {
         private readonly AcceptQueue _queue;
@@ -266,9 +261,8 @@ namespace Ramway
         }
 
         /// <summary>Blocks for the result. A bus that comes when nobody waits for it any more is another call's.</summary>
-        internal Bus Wait(TimeSpan limit)
+        internal Bus Wait(WaitLimit deadline)
         {
-            WaitLimit deadline = WaitLimit.Of(limit);
             try
             {
                 while (!Task.IsCompleted)

@@ -18,7 +18,7 @@ namespace Ramway
         // The halves, and the handshake while it lasts; the last one closes everything.
         private int _users = 1;
 
-        /// <summary>Takes over a connected socket, also where it throws. Whoever calls it is its first user.</summary>
+        /// <summary>Takes over a connected socket, also where it throws. The caller is its first user.</summary>
         internal BusEnd(int fd)
         {
             _socket = new Descriptor(fd);
@@ -26,7 +26,7 @@ namespace Ramway
             if (result < 0)
             {
                 _socket.Dispose();
-                throw Errors.Os(result, "asking who is at the other end of a socket");
+                throw Errors.Os(result, "asking for the user at the other end of a socket");
             }
             Peer = peer;
         }
@@ -45,7 +45,7 @@ namespace Ramway
         internal RamwayException? Send(HandshakeType type, ErrorKind status = 0, ulong size = 0, int descriptor = -1) =>
             Handshake.Send(Socket, type, status, size, descriptor);
 
-        /// <summary>Whether the peer let go of its end or died, or this end is closed. From any thread, at any time.</summary>
+        /// <summary>Whether the peer closed its end or died, or this end is closed. From any thread, at any time.</summary>
         internal bool HungUp()
         {
             int fd = _socket.Enter();

@@ -31,21 +31,14 @@ namespace Ramway
             using Signal? cancelled = token.CanBeCanceled ? new Signal() : null;
             using CancellationTokenRegistration registration =
                 token.Register(signal => ((Signal)signal!).Raise(), cancelled);
-            try
-            {
-                return Run(new Limit(_options.Timeout, cancelled, token));
-            }
-            catch (RamwayException e)
-            {
-                throw Errors.About(e, "connecting to the bus", _name);
-            }
+            var limit = new Limit(WaitLimit.Of(_options.Timeout, token), cancelled);
+            return Errors.During("connecting to the bus", _name, () => Run(limit));
         }
 
         private Bus Run(Limit limit)
         {
-            Libc.RequireSupported();
-            Segment.CheckWait(_options.Wait);
-            WaitLimit.Check(_options.Timeout);
+            Waiter.Check(_options.Wait);
+            WaitLimit.Check(_options.Timeout, "timeout");
             for (long pause = PauseMin; ; pause = Math.Min(2 * pause, PauseMax))
             {
                 Bus? bus = Attempt(limit, out RamwayException? miss);
@@ -155,7 +148,7 @@ namespace Ramway
                 if (!limit.Wait(end.Socket, long.MaxValue) && limit.Over)
                 {
                     miss = Errors.Fail(ErrorKind.TimedOut, "the listener did not serve us in time; is it accepting? " +
-                        $"({inbox.Filled} of 64 bytes came)");
+                        $"({inbox.Filled} of {Handshake.Size} bytes came)");
                     return false;
                 }
             }
@@ -184,11 +177,7 @@ namespace Ramway
         {
             miss = null;
             string path = at.SocketAddress();
-            int fd = Sockets.Stream();
-            if (fd < 0)
-            {
-                throw Errors.Os(fd, "making a socket");
-            }
+            int fd = Errors.Check(Sockets.Stream(), "making a socket");
             int result = Sockets.Connect(fd, path);
             if (result >= 0)
             {
@@ -219,38 +208,32 @@ namespace Ramway
         private static RamwayException ListenerGone() => Errors.Fail(ErrorKind.NotFound,
             "the listener went away before it served us, and no other one came");
 
-        /// <summary>How long to go on: until the deadline, or until somebody cancels it.</summary>
+        /// <summary>How long to go on: until the deadline, or until it is cancelled.</summary>
         private sealed class Limit
         {
-            private readonly WaitLimit _deadline;
+            private readonly WaitLimit _limit;
             private readonly Signal? _cancelled;
-            private readonly CancellationToken _token;
 
-            internal Limit(TimeSpan time, Signal? cancelled, CancellationToken token)
+            internal Limit(WaitLimit limit, Signal? cancelled)
             {
-                _deadline = WaitLimit.Of(time);
+                _limit = limit;
                 _cancelled = cancelled;
-                _token = token;
             }
 
-            internal bool Over => _deadline.Passed;
+            internal bool Over => _limit.Passed;
 
             /// <summary>Waits until there is something to read at a socket (unless that is negative), for at most so many
             /// nanoseconds. False: there is nothing.</summary>
             /// <exception cref="OperationCanceledException">It was cancelled.</exception>
             internal bool Wait(int socket, long atMost)
             {
-                _token.ThrowIfCancellationRequested();
+                _limit.Token.ThrowIfCancellationRequested();
                 // A negative descriptor is left out by the kernel.
                 Sockets.PollFd* polled = stackalloc Sockets.PollFd[2];
                 polled[0] = new Sockets.PollFd { Fd = socket, Events = Sockets.PollIn };
                 polled[1] = new Sockets.PollFd { Fd = _cancelled?.Fd ?? -1, Events = Sockets.PollIn };
-                int ready = Sockets.Poll(polled, 2, Math.Min(_deadline.Left, atMost));
-                if (ready < 0)
-                {
-                    throw Errors.Os(ready, "waiting for the listener");
-                }
-                _token.ThrowIfCancellationRequested();
+                Errors.Check(Sockets.Poll(polled, 2, Math.Min(_limit.Left, atMost)), "waiting for the listener");
+                _limit.Token.ThrowIfCancellationRequested();
                 return polled[0].Returned != 0;
             }
         }

@@ -1,6 +1,7 @@
 using System;
 using System.Buffers.Binary;
 using System.Collections.Generic;
+using System.Linq;
 using Ramway.Sys;
 
 namespace Ramway
@@ -23,7 +24,7 @@ namespace Ramway
     }
 
     /// <summary>
-    /// How two strangers agree on a bus: section 12 of docs/ABI.md. Nothing here waits. What the other side does wrong is an
+    /// How two processes agree on a bus: section 12 of docs/ABI.md. Nothing here waits. What the other side does wrong is an
     /// error that is returned and not thrown: a listener meets it every day.
     /// </summary>
     internal static class Handshake
@@ -33,6 +34,10 @@ namespace Ramway
 
         /// <summary>The first eight bytes of each, "RAMBUS\r\n", as a little-endian number.</summary>
         private const ulong Magic = 0x0A0D_5355_424D_4152;
+
+        // Where the fields are.
+        private const int OffByteOrder = 0x08, OffMajor = 0x0C, OffMinor = 0x0E, OffType = 0x10, OffStatus = 0x14, OffFeatures = 0x18,
+            OffSize = 0x20;
 
         private const ushort Major = 1;
         private const ushort Minor = 0;
@@ -45,12 +50,12 @@ namespace Ramway
         {
             to.Clear();
             BinaryPrimitives.WriteUInt64LittleEndian(to, Magic);
-            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(0x08), Layout.ByteOrder);
-            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(0x0C), Major);
-            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(0x0E), Minor);
-            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(0x10), (uint)type);
-            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(0x14), (uint)status);
-            BinaryPrimitives.WriteUInt64LittleEndian(to.Slice(0x20), size);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(OffByteOrder), Layout.ByteOrder);
+            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(OffMajor), Major);
+            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(OffMinor), Minor);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(OffType), (uint)type);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(OffStatus), (uint)status);
+            BinaryPrimitives.WriteUInt64LittleEndian(to.Slice(OffSize), size);
         }
 
         /// <summary>
@@ -65,23 +70,23 @@ namespace Ramway
             {
                 return Errors.Fail(ErrorKind.AbiMismatch, "the other side does not speak Ramway's bus handshake");
             }
-            if (BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(0x08)) != Layout.ByteOrder)
+            if (BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(OffByteOrder)) != Layout.ByteOrder)
             {
                 return Errors.Fail(ErrorKind.AbiMismatch, "the other side has another byte order");
             }
-            HandshakeType type = (HandshakeType)BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(0x10));
-            status = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(0x14));
+            HandshakeType type = (HandshakeType)BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(OffType));
+            status = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(OffStatus));
             if (type == HandshakeType.Refuse && expected == HandshakeType.Welcome)
             {
                 return StatusError(status, "the listener refused");
             }
-            ushort major = BinaryPrimitives.ReadUInt16LittleEndian(from.Slice(0x0C));
+            ushort major = BinaryPrimitives.ReadUInt16LittleEndian(from.Slice(OffMajor));
             if (major != Major)
             {
                 return Errors.Fail(ErrorKind.AbiMismatch,
                     $"the other side speaks version {major} of the handshake, this one {Major}");
             }
-            uint unknown = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(0x18)) & ~Features;
+            uint unknown = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(OffFeatures)) & ~Features;
             if (unknown != 0)
             {
                 return Errors.Fail(ErrorKind.AbiMismatch,
@@ -92,7 +97,7 @@ namespace Ramway
                 return Errors.Fail(ErrorKind.Corrupt,
                     $"the other side sent a message of type {(uint)type}, expected {NameOf(expected)}");
             }
-            size = BinaryPrimitives.ReadUInt64LittleEndian(from.Slice(0x20));
+            size = BinaryPrimitives.ReadUInt64LittleEndian(from.Slice(OffSize));
             return null;
         }
 
@@ -108,22 +113,14 @@ namespace Ramway
             return Errors.Fail(kind, $"{who}: {why} ({kind})");
         }
 
-        internal static string NameOf(HandshakeType type)
+        internal static string NameOf(HandshakeType type) => type switch
         {
-            switch (type)
-            {
-                case HandshakeType.Hello:
-                    return "HELLO";
-                case HandshakeType.Welcome:
-                    return "WELCOME";
-                case HandshakeType.Refuse:
-                    return "REFUSE";
-                case HandshakeType.Ack:
-                    return "ACK";
-                default:
-                    return "a message of unknown type";
-            }
-        }
+            HandshakeType.Hello => "HELLO",
+            HandshakeType.Welcome => "WELCOME",
+            HandshakeType.Refuse => "REFUSE",
+            HandshakeType.Ack => "ACK",
+            _ => "a message of unknown type",
+        };
 
         /// <summary>Sends a message, with a descriptor unless that is negative. An error only says that the other side is gone
         /// or does not read.</summary>
@@ -145,7 +142,7 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Whether the other end is a user that we deal with: our own or one that was named; never the one that stands for all
+        /// Whether the other end is a user that may take part: our own or one that was named; never the one that stands for all
         /// users without a number here.
         /// </summary>
         internal static RamwayException? CheckPeer(Credentials peer, IReadOnlyCollection<uint> others, string option)
@@ -156,16 +153,9 @@ namespace Ramway
                 return Errors.Fail(ErrorKind.PermissionDenied,
                     $"the other side's user has no number here (shown as {peer.Uid}), so nothing says who it is: run it as another user");
             }
-            if (peer.Uid == own)
+            if (peer.Uid == own || others.Contains(peer.Uid))
             {
                 return null;
-            }
-            foreach (uint uid in others)
-            {
-                if (uid == peer.Uid)
-                {
-                    return null;
-                }
             }
             return Errors.Fail(ErrorKind.PermissionDenied,
                 $"the other side is user {peer.Uid}, we are user {own}; name it in {option} if it may take part");
@@ -272,10 +262,10 @@ namespace Ramway
 
         /// <summary>What to say if the other side goes before its message is whole.</summary>
         internal RamwayException HungUp(HandshakeType expected) => Errors.Fail(ErrorKind.PeerDead,
-            $"the other side hung up after {Filled} of the 64 bytes of {Handshake.NameOf(expected)}");
+            $"the other side hung up after {Filled} of the {Handshake.Size} bytes of {Handshake.NameOf(expected)}");
 
         /// <summary>What to say if its time is over before.</summary>
         internal RamwayException Silent(HandshakeType expected) => Errors.Fail(ErrorKind.TimedOut,
-            $"only {Filled} of the 64 bytes of {Handshake.NameOf(expected)} came before the deadline");
+            $"only {Filled} of the {Handshake.Size} bytes of {Handshake.NameOf(expected)} came before the deadline");
     }
 }

@@ -26,27 +26,27 @@ namespace Ramway
     public sealed class Listener : IDisposable
     {
         private readonly Place _place;
-        private readonly NamedLink _link;
+        private readonly SegmentLink _link;
         private readonly Descriptor _socket;
-        private readonly Reception _reception;
+        private readonly ListenerThread _thread;
         private int _disposed;
 
-        private Listener(Place place, NamedLink link, Descriptor socket, Reception reception)
+        private Listener(Place place, SegmentLink link, Descriptor socket, ListenerThread thread)
         {
             _place = place;
             _link = link;
             _socket = socket;
-            _reception = reception;
+            _thread = thread;
         }
 
         /// <summary>The socket's path, which connectors can be given in place of the name.</summary>
         public string Path => _place.SocketPath;
 
         /// <summary>How many connectors have been refused or have given up so far.</summary>
-        public long Refused => _reception.Refused;
+        public long Refused => _thread.Refused;
 
         /// <summary>Why the last one was, for logs; null if there was none.</summary>
-        public RamwayException? LastRefusal => _reception.LastRefusal;
+        public RamwayException? LastRefusal => _thread.LastRefusal;
 
         /// <summary>
         /// Starts to listen at a name in RAMWAY_DIR, or at a path (with a '/'). The name is gone when the listener is disposed of;
@@ -71,32 +71,24 @@ namespace Ramway
             {
                 throw new ArgumentNullException(nameof(name));
             }
-            try
-            {
-                return BindOnce(name, options, peers);
-            }
-            catch (RamwayException e)
-            {
-                throw Errors.About(e, "listening at", name);
-            }
+            return Errors.During("listening at", name, () => BindOnce(name, options, peers));
         }
 
         private static Listener BindOnce(string name, ListenOptions options, int peers)
         {
-            Libc.RequireSupported();
-            BusPlan plan = options.Plan(name);
+            ListenPlan plan = options.Plan(name);
             Place at = Place.Resolve(name, true);
-            NamedLink? link = null;
+            SegmentLink? link = null;
             Descriptor? socket = null;
             try
             {
                 // What is too long is so before anything is made.
                 at.SocketAddress();
-                link = Attach.LockListener(at.Segment);
+                link = Named.LockListener(at.Segment);
                 // The lock says that the place is ours.
                 at.Clear();
                 socket = at.Listen(options.SocketMode, options.Backlog);
-                return new Listener(at, link, socket, new Reception(plan, options, socket, peers, at));
+                return new Listener(at, link, socket, new ListenerThread(plan, options, socket, peers, at));
             }
             catch
             {
@@ -123,15 +115,14 @@ namespace Ramway
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public Bus Accept(TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
-            TimeSpan limit = timeout ?? Timeout.InfiniteTimeSpan;
-            WaitLimit.Check(limit);
-            return _reception.Queue.Ask(cancellationToken).Wait(limit);
+            WaitLimit.Check(timeout, "timeout");
+            return _thread.Queue.Ask(cancellationToken).Wait(WaitLimit.Of(timeout));
         }
 
         /// <summary>The next bus, for which no thread of the pool waits. Errors as those of <see cref="Accept"/>.</summary>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         public Task<Bus> AcceptAsync(CancellationToken cancellationToken = default) =>
-            _reception.Queue.Ask(cancellationToken).Task;
+            _thread.Queue.Ask(cancellationToken).Task;
 
         /// <summary>One bus after another, until the token is cancelled or the listener is disposed of.</summary>
         /// <param name="cancellationToken">Ends it, by an <see cref="OperationCanceledException"/>.</param>
@@ -159,7 +150,7 @@ namespace Ramway
         /// and a later one has their buses. Errors as those of <see cref="Accept"/>.
         /// </summary>
         /// <param name="bus">The bus.</param>
-        public bool TryAccept([NotNullWhen(true)] out Bus? bus) => _reception.Queue.TryTake(out bus);
+        public bool TryAccept([NotNullWhen(true)] out Bus? bus) => _thread.Queue.TryTake(out bus);
 
         /// <summary>
         /// Stops listening and removes the name. Calls that wait for a bus end with <see cref="ErrorKind.Detached"/>, and
@@ -173,7 +164,7 @@ namespace Ramway
             }
             // While our lock says that this name is ours. A connector that comes in between is told by the hang-up.
             _place.ClearOwn();
-            _reception.Close();
+            _thread.Close();
             _socket.Dispose();
             _link.Close();
             _place.Dispose();

@@ -3,6 +3,85 @@ using Ramway.Sys;
 
 namespace Ramway
 {
+    /// <summary>What has a socket's name, under its listener's lock (ABI.md, section 12, step 3).</summary>
+    internal enum SocketState
+    {
+        /// <summary>Nothing has the name.</summary>
+        Absent,
+        /// <summary>It was a dead socket's, and is removed.</summary>
+        Removed,
+        /// <summary>It is not a socket.</summary>
+        NoSocket,
+        /// <summary>Some program listens there, or may.</summary>
+        Live,
+    }
+
+    /// <summary>The names of sockets: how they are reached, and that only dead ones are removed.</summary>
+    internal static class SocketName
+    {
+        /// <summary>
+        /// A path that leads to a socket and fits into an address where one does: through the open directory if the socket's own is
+        /// too long.
+        /// </summary>
+        internal static string Address(int dir, string file, string path) =>
+            Names.LengthOf(path) > Sockets.PathMax ? Files.ProcPath(dir) + "/" + file : path;
+
+        /// <summary>
+        /// Removes the name of a socket where nobody listens: one that refuses a connection. A user who may not ask gets a negated
+        /// errno.
+        /// </summary>
+        internal static int RemoveDead(int dir, string file, string path, out SocketState state, out Stat found)
+        {
+            state = SocketState.Absent;
+            int result = Files.StatAt(dir, file, out found);
+            if (result < 0)
+            {
+                return result == -Errno.ENOENT ? 0 : result;
+            }
+            if (!found.IsSocket)
+            {
+                state = SocketState.NoSocket;
+                return 0;
+            }
+            path = Address(dir, file, path);
+            state = SocketState.Live;
+            if (Names.LengthOf(path) > Sockets.PathMax)
+            {
+                // Nobody could have bound it by a way that we know.
+                return 0;
+            }
+            int fd = Sockets.Stream();
+            if (fd < 0)
+            {
+                return fd;
+            }
+            result = Sockets.Connect(fd, path);
+            Files.Close(fd);
+            switch (-result)
+            {
+                case Errno.ENOENT:
+                    state = SocketState.Absent;
+                    return 0;
+                case Errno.ECONNREFUSED:
+                    state = SocketState.Removed;
+                    return RemoveIfSame(dir, file, found.Id);
+                default:
+                    return result == -Errno.EACCES || result == -Errno.EPERM ? result : 0;
+            }
+        }
+
+        /// <summary>Removes a name if it leads to this file: 0 or a negated errno.</summary>
+        internal static int RemoveIfSame(int dir, string file, in FileId id)
+        {
+            if (!SegmentFile.LeadsTo(dir, file, id))
+            {
+                return 0;
+            }
+            int removed = Files.Unlink(dir, file);
+            return removed == -Errno.ENOENT ? 0 : removed;
+        }
+    }
+
     /// <summary>
     /// Where a listener is: its socket, and the segment whose lock says that it lives, in a directory that is held open. For a
     /// plain name that is the segment's, and the socket is NAME.sock beside it; a path is the socket's, and the segment is
@@ -23,48 +102,38 @@ namespace Ramway
             _segmentFile = segmentFile;
             _socketFile = socketFile;
             // With a '/' in it, so that it is a path wherever it is given as a name.
-            string path = _directory.Path;
-            SocketPath = path.Substring(0, path.LastIndexOf('/') + 1) + _socketFile;
+            SocketPath = Names.Beside(directory.Path, socketFile);
         }
 
         /// <summary>The segment as a name or path to be created.</summary>
         internal string Segment { get; }
 
-        /// <summary>For messages, and for those who connect by path.</summary>
+        /// <summary>For messages, and for peers that connect by path.</summary>
         internal string SocketPath { get; }
+
+        /// <summary>The directory, for its user as long as this lives.</summary>
+        internal int Dir => _directory.Dir;
 
         /// <summary>Finds the directory; create makes the Ramway directory if it is not there.</summary>
         internal static Place Resolve(string text, bool create)
         {
             bool isPath = text.IndexOf('/') >= 0;
-            if (!isPath && text.EndsWith(".lock", StringComparison.Ordinal))
+            if (!isPath && Names.HasSuffix(text, Names.LockSuffix))
             {
-                throw Errors.Fail(ErrorKind.InvalidArgument, "a listener's name must not end in .lock");
+                throw Errors.Fail(ErrorKind.InvalidArgument, "a listener's name must not end in " + Names.LockSuffix);
             }
-            SegmentName directory = SegmentName.Resolve(text, create);
+            SegmentName at = SegmentName.Resolve(text, create);
             if (!isPath)
             {
-                return new Place(directory, text, directory.File, directory.File + ".sock");
+                return new Place(at, text, at.File, Names.SocketOf(at.File));
             }
-            string? name = NameOf(directory.File);
-            return name != null && IsRamwayDirectory(directory.Dir)
-                ? new Place(directory, text.Substring(0, text.LastIndexOf('/') + 1) + name, name, directory.File)
-                : new Place(directory, text + ".lock", directory.File + ".lock", directory.File);
+            string? name = Names.NameOfSocket(at.File);
+            return name != null && IsRamwayDirectory(at.Dir)
+                ? new Place(at, Names.Beside(text, name), name, at.File)
+                : new Place(at, text + Names.LockSuffix, at.File + Names.LockSuffix, at.File);
         }
 
-        /// <summary>The listener's name whose socket would have this file name in the Ramway directory, or null.</summary>
-        private static string? NameOf(string file)
-        {
-            const string suffix = ".sock";
-            if (!file.EndsWith(suffix, StringComparison.Ordinal))
-            {
-                return null;
-            }
-            string name = file.Substring(0, file.Length - suffix.Length);
-            return Names.IsValid(name) && !name.EndsWith(".lock", StringComparison.Ordinal) ? name : null;
-        }
-
-        /// <summary>However the two are written.</summary>
+        /// <summary>Whether this is the Ramway directory, however the two are written.</summary>
         private static bool IsRamwayDirectory(int dir)
         {
             string root = Names.Directory();
@@ -78,27 +147,20 @@ namespace Ramway
             return same;
         }
 
-        /// <summary>The directory, for its user as long as this lives.</summary>
-        internal int Dir => _directory.Dir;
-
         public void Dispose() => _directory.Dispose();
 
-        /// <summary>A path to the socket that fits into an address, through the directory that is held open if need be.</summary>
+        /// <summary>A path to the socket that fits into an address.</summary>
         internal string SocketAddress()
         {
-            string path = SocketPath;
-            if (Sockets.PathLength(path) > Sockets.PathMax)
-            {
-                path = Files.ProcPath(_directory.Dir) + "/" + _socketFile;
-            }
-            int length = Sockets.PathLength(path);
+            string path = SocketName.Address(Dir, _socketFile, SocketPath);
+            int length = Names.LengthOf(path);
             if (length < 0)
             {
                 throw Errors.Fail(ErrorKind.InvalidArgument, "the path has a NUL or half a surrogate pair in it");
             }
             if (length > Sockets.PathMax)
             {
-                int most = Math.Max(Sockets.PathMax - (length - Sockets.PathLength(_socketFile)), 0);
+                int most = Math.Max(Sockets.PathMax - (length - Names.LengthOf(_socketFile)), 0);
                 throw Errors.Fail(ErrorKind.InvalidArgument, $"the socket's path {SocketPath} is too long: the system takes at " +
                     $"most {Sockets.PathMax} bytes, and so at most {most} in the file name; pick a shorter name, or set " +
                     "RAMWAY_DIR to a shorter path");
@@ -109,11 +171,8 @@ namespace Ramway
         /// <summary>Removes a dead socket. The caller holds the listener's lock. Anything else stays and is an error.</summary>
         internal void Clear()
         {
-            int result = SocketName.RemoveDead(_directory.Dir, _socketFile, SocketPath, out SocketState state, out Stat found);
-            if (result < 0)
-            {
-                throw Errors.Os(result, "removing the dead socket " + SocketPath);
-            }
+            Errors.Check(SocketName.RemoveDead(Dir, _socketFile, SocketPath, out SocketState state, out Stat found),
+                "removing the dead socket " + SocketPath);
             switch (state)
             {
                 case SocketState.NoSocket:
@@ -135,7 +194,7 @@ namespace Ramway
             if (_bound is FileId own)
             {
                 // What cannot be removed now is found dead by the next listener.
-                SocketName.RemoveIfSame(_directory.Dir, _socketFile, own);
+                SocketName.RemoveIfSame(Dir, _socketFile, own);
             }
         }
 
@@ -143,58 +202,40 @@ namespace Ramway
         internal Descriptor Listen(uint mode, int backlog)
         {
             string path = SocketAddress();
-            int fd = Sockets.Stream();
-            if (fd < 0)
-            {
-                throw Errors.Os(fd, "making a socket");
-            }
+            var socket = new Descriptor(Errors.Check(Sockets.Stream(), "making a socket"));
             try
             {
-                Bind(fd, path, mode, backlog);
+                Bind((int)socket.DangerousGetHandle(), path, mode, backlog);
+                return socket;
             }
             catch
             {
                 ClearOwn();
-                Files.Close(fd);
+                socket.Dispose();
                 throw;
             }
-            return new Descriptor(fd);
         }
 
         private void Bind(int fd, string path, uint mode, int backlog)
         {
-            int result = Sockets.ModeBeforeBind(fd, mode);
-            if (result < 0)
-            {
-                throw Errors.Os(result, "setting the mode of a socket");
-            }
-            result = Sockets.Bind(fd, path);
+            Errors.Check(Sockets.ModeBeforeBind(fd, mode), "setting the mode of a socket");
+            int result = Sockets.Bind(fd, path);
             if (result == -Errno.EADDRINUSE)
             {
                 throw Foreign();
             }
-            if (result < 0)
-            {
-                throw Errors.Os(result, "binding " + SocketPath);
-            }
-            if (Files.StatAt(_directory.Dir, _socketFile, out Stat own) >= 0 && own.IsSocket)
+            Errors.Check(result, "binding " + SocketPath);
+            if (Files.StatAt(Dir, _socketFile, out Stat own) >= 0 && own.IsSocket)
             {
                 _bound = own.Id;
             }
-            result = Sockets.SocketMode(_directory.Dir, _socketFile, mode);
+            result = Sockets.SocketMode(Dir, _socketFile, mode);
             if (result == -Errno.ENOTSOCK)
             {
                 throw Errors.Fail(ErrorKind.AlreadyExists,
-                    $"somebody replaced the socket {SocketPath}, which was just bound");
+                    $"another program replaced the socket {SocketPath}, which was just bound; pick another name");
             }
-            if (result >= 0)
-            {
-                result = Sockets.Listen(fd, backlog);
-            }
-            if (result < 0)
-            {
-                throw Errors.Os(result, "listening at " + SocketPath);
-            }
+            Errors.Check(result < 0 ? result : Sockets.Listen(fd, backlog), "listening at " + SocketPath);
         }
 
         /// <summary>
@@ -204,19 +245,35 @@ namespace Ramway
         internal RamwayException Missed(bool absent)
         {
             // A link may lead to a socket.
-            if (Files.StatAt(_directory.Dir, _socketFile, out Stat stat) >= 0 && !stat.IsSocket && !stat.IsLink)
+            if (Files.StatAt(Dir, _socketFile, out Stat stat) >= 0 && !stat.IsSocket && !stat.IsLink)
             {
                 throw Errors.Fail(ErrorKind.InvalidArgument,
                     $"{SocketPath} is {stat.Describe()}, not a listener's socket");
             }
-            // Where we may not ask we do not know.
-            if (Attach.ListenerLives(_directory.Dir, _segmentFile) == true)
+            if (IsHeld())
             {
                 return Errors.Fail(ErrorKind.TimedOut, $"the listener of {SocketPath} is alive but not accepting");
             }
             return Errors.Fail(ErrorKind.NotFound, absent
                 ? $"no listener made the socket {SocketPath}: start it, or check the name and RAMWAY_DIR"
                 : $"the listener that made {SocketPath} is gone: start it again");
+        }
+
+        /// <summary>Whether a listener holds the segment's lock. Where we may not ask we do not know: false.</summary>
+        private bool IsHeld()
+        {
+            if (Files.StatAt(Dir, _segmentFile, out Stat stat) < 0 || !stat.IsRegular)
+            {
+                return false;
+            }
+            int fd = Files.OpenAt(Dir, _segmentFile, false);
+            if (fd < 0)
+            {
+                return false;
+            }
+            int result = Lock.HeldByAnother(fd, SegmentLink.ByteListener, out LockMode mode);
+            Files.Close(fd);
+            return result >= 0 && mode != LockMode.Unlocked;
         }
     }
 }

@@ -36,8 +36,7 @@ namespace Ramway
         }
 
         /// <summary>An error with a text.</summary>
-        internal static RamwayException Fail(ErrorKind kind, string? text) =>
-            new RamwayException(kind, null, null, text, 0, null);
+        internal static RamwayException Fail(ErrorKind kind, string? text) => Fail(kind, null, null, text);
 
         /// <summary>An error with a text about something that was done to a name.</summary>
         internal static RamwayException Fail(ErrorKind kind, string? operation, string? name, string? text) =>
@@ -47,11 +46,17 @@ namespace Ramway
         /// An error of the operating system while something was done; the kind follows from its number, which may be
         /// negative as the functions of Ramway.Sys return it.
         /// </summary>
-        internal static RamwayException Os(int errno, string doing)
+        internal static RamwayException Os(long errno, string doing)
         {
-            errno = Math.Abs(errno);
-            return new RamwayException(KindOf(errno), null, null, doing, errno, null);
+            int number = (int)Math.Abs(errno);
+            return new RamwayException(KindOf(number), null, null, doing, number, null);
         }
+
+        /// <summary>The result of a call of Ramway.Sys, or an exception where it is a negated errno.</summary>
+        internal static int Check(int result, string doing) => result >= 0 ? result : throw Os(result, doing);
+
+        /// <summary>Likewise.</summary>
+        internal static long Check(long result, string doing) => result >= 0 ? result : throw Os(result, doing);
 
         internal static ErrorKind KindOf(int errno)
         {
@@ -84,6 +89,20 @@ namespace Ramway
             e.Operation != null && e.Name != null
                 ? e
                 : new RamwayException(e.Kind, e.Operation ?? operation, e.Name ?? name, e.Text, e.Errno, e.InnerException);
+
+        /// <summary>Does something, whose errors say what was tried, on which name. Nothing is tried where this port cannot run.</summary>
+        internal static T During<T>(string operation, string? name, Func<T> act)
+        {
+            try
+            {
+                Libc.RequireSupported();
+                return act();
+            }
+            catch (RamwayException e)
+            {
+                throw About(e, operation, name);
+            }
+        }
 
         /// <summary>An errno in words.</summary>
         internal static string Describe(int errno) => Libc.ErrorText(errno);

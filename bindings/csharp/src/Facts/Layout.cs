@@ -81,26 +81,28 @@ namespace Ramway
         internal const int OffHead = 0x100;
         internal const int OffProducer = 0x180;
         internal const int OffConsumer = 0x200;
+        internal const int OffLastTag0 = 0x088;
+        internal const int OffLastTag1 = 0x098;
+        /// <summary>A region's word.</summary>
+        internal const int OffNotify = 0x080;
+
+        /// <summary>Where the words of a role are, from the role's start.</summary>
+        internal const int OffRoleWait = 0;
+        internal const int OffRoleFlags = 4;
+        internal const int OffRoleEpoch = 8;
+        internal const int OffRoleCloseSeen = 12;
 
         /// <summary>Where a block begins in the header page.</summary>
         internal static int BlockOffset(int block) => block == 0 ? Block0 : Block1;
 
-        internal static string NameOf(SegmentKind kind)
+        internal static string NameOf(SegmentKind kind) => kind switch
         {
-            switch (kind)
-            {
-                case SegmentKind.Region:
-                    return "region";
-                case SegmentKind.Ring:
-                    return "ring";
-                case SegmentKind.Bus:
-                    return "bus";
-                case SegmentKind.Listener:
-                    return "listener";
-                default:
-                    return "segment of unknown kind";
-            }
-        }
+            SegmentKind.Region => "region",
+            SegmentKind.Ring => "ring",
+            SegmentKind.Bus => "bus",
+            SegmentKind.Listener => "listener",
+            _ => "segment of unknown kind",
+        };
 
         /// <summary>Where the positions of a new ring with this alignment begin.</summary>
         internal static ulong FirstPosition(uint align) => (ulong)align - FrameHeader;
@@ -141,13 +143,13 @@ namespace Ramway
     internal struct RoleLine
     {
         /// <summary>The futex: 1 while the holder sleeps or is about to.</summary>
-        [FieldOffset(0)] internal uint Wait;
+        [FieldOffset(Layout.OffRoleWait)] internal uint Wait;
         /// <summary><see cref="Layout.RoleMembarrierCapable"/>, <see cref="Layout.RoleFenceFree"/>, <see cref="Layout.RoleClosed"/>.</summary>
-        [FieldOffset(4)] internal uint Flags;
+        [FieldOffset(Layout.OffRoleFlags)] internal uint Flags;
         /// <summary>How often the role was attached; 0 = never.</summary>
-        [FieldOffset(8)] internal uint Epoch;
+        [FieldOffset(Layout.OffRoleEpoch)] internal uint Epoch;
         /// <summary>Consumer only: the producer's epoch whose orderly close was delivered.</summary>
-        [FieldOffset(12)] internal uint CloseSeen;
+        [FieldOffset(Layout.OffRoleCloseSeen)] internal uint CloseSeen;
     }
 
     /// <summary>
@@ -158,8 +160,8 @@ namespace Ramway
     internal struct RingBlock
     {
         [FieldOffset(Layout.OffTail)] internal ulong Tail;
-        [FieldOffset(0x088)] internal TagRecord LastTag0;
-        [FieldOffset(0x098)] internal TagRecord LastTag1;
+        [FieldOffset(Layout.OffLastTag0)] internal TagRecord LastTag0;
+        [FieldOffset(Layout.OffLastTag1)] internal TagRecord LastTag1;
         [FieldOffset(Layout.OffHead)] internal ulong Head;
         [FieldOffset(Layout.OffProducer)] internal RoleLine Producer;
         [FieldOffset(Layout.OffConsumer)] internal RoleLine Consumer;
@@ -170,6 +172,6 @@ namespace Ramway
     internal struct RegionBlock
     {
         /// <summary>Bit 0 = somebody waits, the rest counts notifications.</summary>
-        [FieldOffset(0x080)] internal int Notify;
+        [FieldOffset(Layout.OffNotify)] internal int Notify;
     }
 }

@@ -29,8 +29,7 @@ namespace Ramway
         // Added to _users by Dispose: so far below zero that calls do not reach it.
         private const long ClosedBias = long.MinValue / 2;
 
-        private readonly RegionMapping _mapping;
-        private readonly string _name;
+        private readonly Attachment _mapping;
         private readonly WaitMode _mode;
         private readonly RegionMemory _memory;
         // The calls that are using the mapping, and the pins; below zero once Dispose was called, and the bias when nobody is
@@ -40,10 +39,10 @@ namespace Ramway
         private int _released;
         private volatile bool _done;
 
-        private Region(RegionMapping mapping, string name, WaitMode mode)
+        private Region(Attachment mapping, bool readOnly, WaitMode mode)
         {
             _mapping = mapping;
-            _name = name;
+            ReadOnly = readOnly;
             _mode = mode;
             _memory = new RegionMemory(this);
             // What was notified before now is not news to this handle.
@@ -70,7 +69,7 @@ namespace Ramway
         public static Region Open(string name, RegionOptions? options = null) => New(name, How.Open, 0, options, false);
 
         /// <summary>
-        /// Opens the region of that name without the permission to write. Such a handle cannot notify, and waits by looking every
+        /// Opens the region of that name without the permission to write. Such a handle cannot notify, and waits by a check every
         /// millisecond.
         /// </summary>
         /// <exception cref="RamwayException">Those of <see cref="Open"/>.</exception>
@@ -86,20 +85,20 @@ namespace Ramway
         private static Region New(string name, How how, long length, RegionOptions? options, bool readOnly)
         {
             RegionOptions o = options ?? RegionOptions.Default;
-            return new Region(Attach.Region(name, how, length, o, readOnly), name, o.Wait);
+            return new Region(Attachment.NamedRegion(name, how, length, o, readOnly), readOnly, o.Wait);
         }
 
         /// <summary>The length that the region was created with, in bytes.</summary>
         public long Length => _mapping.Length;
 
         /// <summary>How many bytes are mapped: the length rounded up to a page, or to a huge page.</summary>
-        public long Capacity => _mapping.Capacity;
+        public long Capacity => (long)_mapping.Capacity;
 
         /// <summary>The name or path it was opened by.</summary>
-        public string Name => _name;
+        public string Name => _mapping.Name;
 
         /// <summary>Whether this handle may not write.</summary>
-        public bool ReadOnly => _mapping.ReadOnly;
+        public bool ReadOnly { get; }
 
         /// <summary>
         /// All <see cref="Length"/> bytes, the memory itself: what is written here is there for everybody, and what is read may
@@ -117,16 +116,9 @@ namespace Ramway
         {
             get
             {
-                Enter(nameof(View));
-                try
-                {
-                    // Mapped until Dispose, and the length is within the capacity that is.
-                    return new ReadOnlySpan<byte>(_mapping.Data, SpanLength());
-                }
-                finally
-                {
-                    Leave();
-                }
+                using Use use = Enter(nameof(View));
+                // Mapped until Dispose, and the length is within the capacity that is.
+                return new ReadOnlySpan<byte>(_mapping.Data, SpanLength());
             }
         }
 
@@ -136,16 +128,9 @@ namespace Ramway
         /// </exception>
         public Span<byte> Slice(long offset, int length)
         {
-            EnterWriting(nameof(Slice));
-            try
-            {
-                CheckRange(offset, length);
-                return new Span<byte>(_mapping.Data + offset, length);
-            }
-            finally
-            {
-                Leave();
-            }
+            using Use use = EnterWriting(nameof(Slice));
+            CheckRange(offset, length);
+            return new Span<byte>(_mapping.Data + offset, length);
         }
 
         /// <summary>
@@ -157,16 +142,9 @@ namespace Ramway
         {
             get
             {
-                EnterWriting(nameof(Memory));
-                try
-                {
-                    SpanLength();
-                    return _memory.Memory;
-                }
-                finally
-                {
-                    Leave();
-                }
+                using Use use = EnterWriting(nameof(Memory));
+                SpanLength();
+                return _memory.Memory;
             }
         }
 
@@ -177,16 +155,9 @@ namespace Ramway
         /// <exception cref="RamwayException">InvalidArgument if they do not lie within the region, Detached.</exception>
         public void Read(long offset, Span<byte> to)
         {
-            Enter(nameof(Read));
-            try
-            {
-                CheckRange(offset, to.Length);
-                Shared.CopyOut(to, _mapping.Data + offset);
-            }
-            finally
-            {
-                Leave();
-            }
+            using Use use = Enter(nameof(Read));
+            CheckRange(offset, to.Length);
+            Shared.CopyOut(to, _mapping.Data + offset);
         }
 
         /// <summary>
@@ -197,16 +168,9 @@ namespace Ramway
         /// </exception>
         public void Write(long offset, ReadOnlySpan<byte> from)
         {
-            EnterWriting(nameof(Write));
-            try
-            {
-                CheckRange(offset, from.Length);
-                Shared.CopyIn(_mapping.Data + offset, from);
-            }
-            finally
-            {
-                Leave();
-            }
+            using Use use = EnterWriting(nameof(Write));
+            CheckRange(offset, from.Length);
+            Shared.CopyIn(_mapping.Data + offset, from);
         }
 
         /// <summary>
@@ -219,60 +183,32 @@ namespace Ramway
         /// </exception>
         public ref int Int32At(long offset)
         {
-            EnterWriting(nameof(Int32At));
-            try
-            {
-                return ref *(int*)Word(offset, 4);
-            }
-            finally
-            {
-                Leave();
-            }
+            using Use use = EnterWriting(nameof(Int32At));
+            return ref *(int*)Word(offset, 4);
         }
 
         /// <summary>As <see cref="Int32At"/>, with 8 bytes at a multiple of 8.</summary>
         /// <exception cref="RamwayException">As for <see cref="Int32At"/>.</exception>
         public ref long Int64At(long offset)
         {
-            EnterWriting(nameof(Int64At));
-            try
-            {
-                return ref *(long*)Word(offset, 8);
-            }
-            finally
-            {
-                Leave();
-            }
+            using Use use = EnterWriting(nameof(Int64At));
+            return ref *(long*)Word(offset, 8);
         }
 
         /// <summary>The value of the 4 bytes at an offset, atomically and acquiring, also on a read-only handle.</summary>
         /// <exception cref="RamwayException">As for <see cref="Int32At"/>, except PermissionDenied.</exception>
         public int ReadInt32(long offset)
         {
-            Enter(nameof(ReadInt32));
-            try
-            {
-                return Volatile.Read(ref *(int*)Word(offset, 4));
-            }
-            finally
-            {
-                Leave();
-            }
+            using Use use = Enter(nameof(ReadInt32));
+            return Volatile.Read(ref *(int*)Word(offset, 4));
         }
 
         /// <summary>The value of the 8 bytes at an offset, atomically and acquiring, also on a read-only handle.</summary>
         /// <exception cref="RamwayException">As for <see cref="Int32At"/>, except PermissionDenied.</exception>
         public long ReadInt64(long offset)
         {
-            Enter(nameof(ReadInt64));
-            try
-            {
-                return Volatile.Read(ref *(long*)Word(offset, 8));
-            }
-            finally
-            {
-                Leave();
-            }
+            using Use use = Enter(nameof(ReadInt64));
+            return Volatile.Read(ref *(long*)Word(offset, 8));
         }
 
         /// <summary>
@@ -308,25 +244,37 @@ namespace Ramway
             }
         }
 
-        /// <summary>Keeps the mapping until Leave; Detached if the region is closed.</summary>
-        private void Enter(string what)
+        /// <summary>A call that keeps the mapping until its end.</summary>
+        private readonly ref struct Use
+        {
+            private readonly Region _region;
+
+            internal Use(Region region) => _region = region;
+
+            public void Dispose() => _region.Leave();
+        }
+
+        /// <summary>Keeps the mapping until the use ends; Detached if the region is closed.</summary>
+        private Use Enter(string what)
         {
             if (Interlocked.Increment(ref _users) <= 0)
             {
                 Leave();
                 throw Closed(what);
             }
+            return new Use(this);
         }
 
         /// <summary>Enter for calls that write.</summary>
-        private void EnterWriting(string what)
+        private Use EnterWriting(string what)
         {
-            Enter(what);
-            if (_mapping.ReadOnly)
+            Use use = Enter(what);
+            if (ReadOnly)
             {
-                Leave();
-                throw Errors.Fail(ErrorKind.PermissionDenied, "using the region", _name, what + " on a region that was opened read-only");
+                use.Dispose();
+                throw Fail(ErrorKind.PermissionDenied, what + " on a region that was opened read-only");
             }
+            return use;
         }
 
         private void Leave()
@@ -339,32 +287,28 @@ namespace Ramway
             }
         }
 
-        private RamwayException Closed(string what) =>
-            Errors.Fail(ErrorKind.Detached, "using the region", _name, what + " on a region that was closed");
+        private RamwayException Fail(ErrorKind kind, string text) => Errors.Fail(kind, "using the region", Name, text);
+
+        private RamwayException Closed(string what) => Fail(ErrorKind.Detached, what + " on a region that was closed");
 
         private int SpanLength() => Length <= int.MaxValue
             ? (int)Length
-            : throw Errors.Fail(ErrorKind.TooLarge, "using the region", _name, Length +
-                " bytes are more than a span can have; use Slice, Read and Write");
+            : throw Fail(ErrorKind.TooLarge, Length + " bytes are more than a span can have; use Slice, Read and Write");
 
         private void CheckRange(long offset, int length)
         {
             if (offset < 0 || length < 0 || offset > Length || length > Length - offset)
             {
-                throw OutOfRegion(offset, length);
+                throw Fail(ErrorKind.InvalidArgument, length + " bytes at offset " + offset + " of a region of " + Length + " bytes");
             }
         }
-
-        private RamwayException OutOfRegion(long offset, int length) =>
-            Errors.Fail(ErrorKind.InvalidArgument, "using the region", _name,
-                length + " bytes at offset " + offset + " of a region of " + Length + " bytes");
 
         /// <summary>The address of an aligned word within the region; the data begins at a page.</summary>
         private byte* Word(long offset, int size)
         {
             if (offset % size != 0)
             {
-                throw Errors.Fail(ErrorKind.InvalidArgument, "using the region", _name,
+                throw Fail(ErrorKind.InvalidArgument,
                     "a word of " + size + " bytes at offset " + offset + ": expected a multiple of " + size);
             }
             CheckRange(offset, size);
@@ -380,7 +324,7 @@ namespace Ramway
 
             public override Span<byte> GetSpan()
             {
-                Use();
+                Keep();
                 var all = new Span<byte>(_region._mapping.Data, (int)_region.Length);
                 _region.Leave();
                 return all;
@@ -399,7 +343,7 @@ namespace Ramway
                 Interlocked.Increment(ref _region._pins);
                 try
                 {
-                    Use();
+                    Keep();
                 }
                 catch
                 {
@@ -419,7 +363,7 @@ namespace Ramway
             {
             }
 
-            private void Use()
+            private void Keep()
             {
                 try
                 {

@@ -7,8 +7,8 @@ namespace Ramway
     // Waiting without holding a thread: one watcher sleeps for all asynchronous waits of a handle.
     public sealed partial class Region
     {
-        // How long the watcher sleeps at most before it looks whether anybody still waits.
-        private static readonly System.TimeSpan WatchRound = System.TimeSpan.FromMilliseconds(100);
+        // How long the watcher sleeps at most before it checks whether a call still waits.
+        private static readonly System.TimeSpan WatchInterval = System.TimeSpan.FromMilliseconds(100);
 
         private readonly List<Asked> _asked = new List<Asked>();
         // Under the lock of _asked.
@@ -108,8 +108,8 @@ namespace Ramway
                     {
                         return;
                     }
-                    End end = Sleep(known, WaitLimit.Of(WatchRound), default, out _);
-                    if (end == End.NameGone || end == End.Detached)
+                    WaitEnd end = Sleep(known, WaitLimit.Of(WatchInterval), out _);
+                    if (end == WaitEnd.NameGone || end == WaitEnd.Detached)
                     {
                         Answer(known, Failure(end));
                         return;

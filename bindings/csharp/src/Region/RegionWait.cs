@@ -5,24 +5,24 @@ using Ramway.Sys;
 
 namespace Ramway
 {
-    // Notifications (ABI.md, section 9). The word: bit 0 = somebody sleeps on it, the rest counts.
+    // Notifications (ABI.md, section 9). The word: bit 0: a handle sleeps on it, the rest counts.
     public sealed unsafe partial class Region
     {
         private const int Waiting = 1;
         private const int One = 2;
 
-        // How long a waiter sleeps at most before it looks whether the name is still there.
-        private const long Round = 100_000_000;
-        // A handle without write permission cannot say that it waits, so it looks this often, in milliseconds.
-        private const int Poll = 1;
-        // How long a Hybrid wait looks before it sleeps: about what a wake-up costs.
+        // How long a waiter sleeps at most before it checks whether the name is still there, in nanoseconds.
+        private const long Interval = Waiter.PollInterval;
+        // A handle without write permission cannot say that it waits, so it checks this often, in milliseconds.
+        private const int ReadOnlyInterval = 1;
+        // How long a Hybrid wait polls before it sleeps, in nanoseconds: about what a wake-up costs.
         private const long SpinTime = 20_000;
 
         private readonly List<Sleeper> _sleepers = new List<Sleeper>();
         // The count that the last Wait or TryWait without an argument returned for; an int for Interlocked.
         private int _seen;
 
-        private ref int NotifyWord => ref _mapping.Block->Notify;
+        private ref int NotifyWord => ref _mapping.Region->Notify;
 
         /// <summary>A call that waits.</summary>
         private sealed class Sleeper
@@ -54,16 +54,16 @@ namespace Ramway
 
         /// <summary>
         /// Tells everyone who waits that something has changed, after everything that this thread wrote before. It never blocks, and
-        /// makes a system call only if somebody sleeps.
+        /// makes a system call only if a handle sleeps.
         /// </summary>
         /// <exception cref="RamwayException">PermissionDenied on a read-only handle, Detached after Dispose.</exception>
         public void Notify()
         {
             EnterWriting(nameof(Notify));
-            // A full fence: whoever acquires the count sees what was written before.
+            // A full fence: a handle that acquires the count sees what was written before.
             if ((Interlocked.Add(ref NotifyWord, One) & Waiting) != 0)
             {
-                // The bit goes first: whoever sets it again from now on sleeps on a value that has this notification in it.
+                // The bit goes first: a waiter that sets it again from now on sleeps on a value that has this notification in it.
                 for (;;)
                 {
                     int value = Volatile.Read(ref NotifyWord);
@@ -77,13 +77,13 @@ namespace Ramway
             Leave();
         }
 
-        private void WakeAll() => Futex.WakeAll((uint*)&_mapping.Block->Notify);
+        private void WakeAll() => Futex.WakeAll((uint*)&_mapping.Region->Notify);
 
         /// <summary>
-        /// Blocks until somebody notifies: returns if there was a notification since the last call of this handle that returned for
+        /// Blocks until a notification: returns if there was a notification since the last call of this handle that returned for
         /// one, or since the handle was opened, even if it came before this call; any number of them count as one. Threads that must
         /// each see every notification open a handle each, or use the Wait that is given a count. A read-only handle cannot be woken
-        /// and looks every millisecond instead.
+        /// and checks every millisecond instead.
         /// </summary>
         /// <param name="timeout">How long to wait at most; null: forever.</param>
         /// <param name="cancellationToken">Ends the wait at once.</param>
@@ -120,34 +120,27 @@ namespace Ramway
         public uint Wait(uint seen, TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             WaitLimit.Check(timeout);
-            Enter(nameof(Wait));
-            try
+            using Use use = Enter(nameof(Wait));
+            uint now = Now();
+            if (now != seen)
             {
-                uint now = Now();
-                if (now != seen)
-                {
-                    return now;
-                }
-                WaitLimit deadline = WaitLimit.Of(timeout);
-                if (Spin(seen, deadline, cancellationToken, out now))
-                {
-                    return now;
-                }
-                End end = Sleep(seen, deadline, cancellationToken, out now);
-                if (end == End.Cancelled)
-                {
-                    throw new OperationCanceledException(cancellationToken);
-                }
-                return end == End.Changed ? now : throw Failure(end);
+                return now;
             }
-            finally
+            WaitLimit limit = WaitLimit.Of(timeout, cancellationToken);
+            if (Spin(seen, limit, out now))
             {
-                Leave();
+                return now;
             }
+            WaitEnd end = Sleep(seen, limit, out now);
+            if (end == WaitEnd.Cancelled)
+            {
+                throw new OperationCanceledException(cancellationToken);
+            }
+            return end == WaitEnd.Changed ? now : throw Failure(end);
         }
 
         /// <summary>How a wait ended.</summary>
-        private enum End
+        private enum WaitEnd
         {
             Changed,
             TimedOut,
@@ -156,33 +149,27 @@ namespace Ramway
             Detached,
         }
 
-        private RamwayException Failure(End end)
+        private RamwayException Failure(WaitEnd end) => end switch
         {
-            switch (end)
-            {
-                case End.Detached:
-                    return Closed(nameof(Wait));
-                case End.NameGone:
-                    return Errors.Fail(ErrorKind.Closed, "waiting for the region", _name,
-                        "the region's name was removed while this handle waited; nobody can open it any more");
-                default:
-                    return Errors.Fail(ErrorKind.TimedOut, "waiting for the region", _name, null);
-            }
-        }
+            WaitEnd.Detached => Closed(nameof(Wait)),
+            WaitEnd.NameGone => Errors.Fail(ErrorKind.Closed, "waiting for the region", Name,
+                "the region's name was removed while this handle waited; nobody can open it any more"),
+            _ => Errors.Fail(ErrorKind.TimedOut, "waiting for the region", Name, null),
+        };
 
         /// <summary>
-        /// Looks for as long as the handle's mode says. False: what ends the wait, if anything does, is told by the sleep that
+        /// Polls for as long as the handle's mode says. False: what ends the wait, if anything does, is told by the sleep that
         /// follows.
         /// </summary>
-        private bool Spin(uint seen, WaitLimit deadline, CancellationToken cancel, out uint now)
+        private bool Spin(uint seen, in WaitLimit limit, out uint now)
         {
             now = seen;
-            if (_mode == WaitMode.Block || _mode == WaitMode.Hybrid && Cpu.Alone)
+            if (!Waiter.ShouldSpin(_mode))
             {
                 return false;
             }
             long start = Clock.Nanoseconds;
-            for (int looks = 1; ; looks++)
+            for (int polls = 1; ; polls++)
             {
                 Cpu.Pause();
                 now = Now();
@@ -190,16 +177,16 @@ namespace Ramway
                 {
                     return true;
                 }
-                if (looks % 16 != 0)
+                if (polls % 16 != 0)
                 {
                     continue;
                 }
                 long passed = Clock.Nanoseconds - start;
-                if (_mode == WaitMode.Hybrid && passed >= SpinTime || cancel.IsCancellationRequested || IsClosing || deadline.Passed)
+                if (_mode == WaitMode.Hybrid && passed >= SpinTime || limit.Token.IsCancellationRequested || IsClosing || limit.Passed)
                 {
                     return false;
                 }
-                if (passed >= Round)
+                if (passed >= Interval)
                 {
                     if (_mapping.Link.Vanished())
                     {
@@ -212,7 +199,7 @@ namespace Ramway
 
         private bool IsClosing => Interlocked.Read(ref _users) < 0;
 
-        private End Sleep(uint seen, WaitLimit deadline, CancellationToken cancel, out uint now)
+        private WaitEnd Sleep(uint seen, in WaitLimit limit, out uint now)
         {
             var me = new Sleeper();
             lock (_sleepers)
@@ -222,42 +209,42 @@ namespace Ramway
             CancellationTokenRegistration registration = default;
             try
             {
-                registration = cancel.Register(Interrupt, me);
-                long looked = Clock.Nanoseconds;
+                registration = limit.Token.Register(Interrupt, me);
+                long checkedName = Clock.Nanoseconds;
                 bool gone = _mapping.Link.Vanished();
                 for (;;)
                 {
-                    // Before the reasons to stop are looked at, a full fence between: whoever interrupts gives the reason first,
-                    // and wakes the word until this says no.
+                    // Before the reasons to stop are checked, a full fence between: an interrupt gives the reason first, and
+                    // wakes the word until this says no.
                     me.Asleep = true;
                     Interlocked.MemoryBarrier();
                     now = Now();
                     if (now != seen)
                     {
-                        return End.Changed;
+                        return WaitEnd.Changed;
                     }
                     // The count was loaded again after the name was seen gone.
                     if (gone)
                     {
-                        return End.NameGone;
+                        return WaitEnd.NameGone;
                     }
                     if (IsClosing)
                     {
-                        return End.Detached;
+                        return WaitEnd.Detached;
                     }
-                    if (cancel.IsCancellationRequested)
+                    if (limit.Token.IsCancellationRequested)
                     {
-                        return End.Cancelled;
+                        return WaitEnd.Cancelled;
                     }
-                    if (deadline.Passed)
+                    if (limit.Passed)
                     {
-                        return End.TimedOut;
+                        return WaitEnd.TimedOut;
                     }
-                    Nap(seen, deadline);
+                    SleepOnce(seen, limit);
                     me.Asleep = false;
-                    if (Clock.Nanoseconds - looked >= Round)
+                    if (Clock.Nanoseconds - checkedName >= Interval)
                     {
-                        looked = Clock.Nanoseconds;
+                        checkedName = Clock.Nanoseconds;
                         gone = _mapping.Link.Vanished();
                     }
                 }
@@ -275,11 +262,11 @@ namespace Ramway
         }
 
         /// <summary>Sleeps once, for at most a round; returns at once where the word was faster.</summary>
-        private void Nap(uint seen, WaitLimit deadline)
+        private void SleepOnce(uint seen, in WaitLimit limit)
         {
-            if (_mapping.ReadOnly)
+            if (ReadOnly)
             {
-                Thread.Sleep(Poll);
+                Thread.Sleep(ReadOnlyInterval);
                 return;
             }
             int value = Volatile.Read(ref NotifyWord);
@@ -297,15 +284,15 @@ namespace Ramway
                 value |= Waiting;
             }
             // A deadline that has just passed still wants a time that is not 0.
-            Futex.Wait((uint*)&_mapping.Block->Notify, (uint)value, Math.Max(Math.Min(deadline.Left, Round), 1));
+            Futex.Wait((uint*)&_mapping.Region->Notify, (uint)value, Math.Max(Math.Min(limit.Left, Interval), 1));
         }
 
         /// <summary>Gets a call out of its sleep; the reason was given before.</summary>
         private void Interrupt(object? sleeper)
         {
             var s = (Sleeper)sleeper!;
-            // It may be just before its sleep: then it is to be woken again. One that cannot be woken looks by itself.
-            while (s.Asleep && !_mapping.ReadOnly)
+            // It may be just before its sleep: then it is to be woken again. One that cannot be woken checks by itself.
+            while (s.Asleep && !ReadOnly)
             {
                 WakeAll();
                 Thread.Sleep(0);

@@ -1,4 +1,5 @@
 using System;
+using System.Buffers;
 using System.Runtime.CompilerServices;
 
 namespace Ramway
@@ -96,5 +97,195 @@ namespace Ramway
 
         internal static void ThrowReleased() =>
             throw new ObjectDisposedException(nameof(Message), "ramway: message used after its Dispose");
+    }
+
+    /// <summary>What a copied message was sent with.</summary>
+    public readonly struct MessageInfo
+    {
+        internal MessageInfo(uint typeId, ulong tag, int length)
+        {
+            TypeId = typeId;
+            Tag = tag;
+            Length = length;
+        }
+
+        /// <summary>The sender's type id.</summary>
+        public uint TypeId { get; }
+
+        /// <summary>The sender's tag, 0 if it gave none.</summary>
+        public ulong Tag { get; }
+
+        /// <summary>The number of bytes of payload.</summary>
+        public int Length { get; }
+    }
+
+    /// <summary>
+    /// A received message that may be kept in a field and used after an await, on any thread; good until Dispose. Otherwise it is
+    /// as <see cref="Message"/>, and nothing is allocated for it.
+    /// </summary>
+    /// <remarks>
+    /// While it is out, nothing else can be received. After Dispose every property of it, and of a copy of it, throws <see
+    /// cref="ObjectDisposedException"/>.
+    /// <code>
+    /// await foreach (MessageLease message in receiver.ReadAllAsync(token))
+    /// {
+    ///     await stream.WriteAsync(message.Memory);
+    /// }
+    /// </code>
+    /// </remarks>
+    public readonly unsafe struct MessageLease : IDisposable
+    {
+        private readonly Receiver? receiver;
+        private readonly uint lease;
+
+        internal MessageLease(Receiver receiver, uint lease)
+        {
+            this.receiver = receiver;
+            this.lease = lease;
+        }
+
+        /// <summary>The payload in place; its address is a multiple of the ring's alignment.</summary>
+        public ReadOnlySpan<byte> Data => View.Data;
+
+        /// <summary>What the sender said the payload is; below 0xFFFF0000 for an application's own.</summary>
+        public uint TypeId => View.TypeId;
+
+        /// <summary>The sender's tag, 0 if it gave none.</summary>
+        public ulong Tag => View.Tag;
+
+        /// <summary>Bytes of payload.</summary>
+        public int Length => View.Length;
+
+        /// <summary>All three of these.</summary>
+        public MessageInfo Info => View.Info;
+
+        /// <summary>Where the payload is.</summary>
+        public IntPtr Address => View.Address;
+
+        /// <summary>
+        /// The payload as memory, for calls that want that. It allocates a small object, and throws like the message once that
+        /// was released.
+        /// </summary>
+        public ReadOnlyMemory<byte> Memory => new OwnedMessage(this).Memory;
+
+        /// <summary>A copy of the payload.</summary>
+        public byte[] ToArray() => View.ToArray();
+
+        /// <summary>Gives the message back. The second time it does nothing.</summary>
+        public void Dispose() => receiver?.Release(lease);
+
+        internal Message View
+        {
+            get
+            {
+                if (receiver == null)
+                {
+                    Message.ThrowReleased();
+                }
+                return new Message(receiver!, lease, 0);
+            }
+        }
+    }
+
+    /// <summary>
+    /// A received message as memory that can be kept: the bytes in the ring, not a copy. Until Dispose they stay, even if the
+    /// Receiver is closed, and nothing else can be received. Once it is disposed, <see cref="MemoryManager{T}.Memory"/>'s Span
+    /// throws <see cref="ObjectDisposedException"/>.
+    /// </summary>
+    /// <remarks>
+    /// It may be used and disposed from any thread, by one at a time. Memory that is pinned keeps the message until it is
+    /// unpinned. What is written into the memory, nobody sees but a later receiver of the same message, if this process dies
+    /// before the release.
+    /// </remarks>
+    public sealed unsafe class OwnedMessage : MemoryManager<byte>
+    {
+        private readonly MessageLease message;
+        private readonly MessageInfo info;
+        private readonly object counting = new object();
+        private int pins;
+        private bool disposed;
+
+        internal OwnedMessage(MessageLease message)
+        {
+            this.message = message;
+            info = message.Info;
+        }
+
+        /// <summary>What the sender said the payload is; below 0xFFFF0000 for an application's own.</summary>
+        public uint TypeId => info.TypeId;
+
+        /// <summary>The sender's tag, 0 if it gave none.</summary>
+        public ulong Tag => info.Tag;
+
+        /// <summary>Bytes of payload.</summary>
+        public int Length => info.Length;
+
+        /// <inheritdoc/>
+        public override Memory<byte> Memory => CreateMemory(info.Length);
+
+        /// <inheritdoc/>
+        public override Span<byte> GetSpan()
+        {
+            lock (counting)
+            {
+                Check();
+                // The mapping is writable, as IMemoryOwner has it.
+                return new Span<byte>((void*)message.Address, info.Length);
+            }
+        }
+
+        /// <inheritdoc/>
+        public override MemoryHandle Pin(int elementIndex = 0)
+        {
+            if ((uint)elementIndex > (uint)info.Length)
+            {
+                throw new ArgumentOutOfRangeException(nameof(elementIndex));
+            }
+            lock (counting)
+            {
+                Check();
+                pins++;
+                return new MemoryHandle((byte*)message.Address + elementIndex, default, this);
+            }
+        }
+
+        /// <inheritdoc/>
+        public override void Unpin()
+        {
+            lock (counting)
+            {
+                if (pins > 0 && --pins == 0 && disposed)
+                {
+                    message.Dispose();
+                }
+            }
+        }
+
+        /// <summary>Gives the message back, or, while memory of it is pinned, as soon as that is unpinned.</summary>
+        public void Dispose() => ((IDisposable)this).Dispose();
+
+        /// <inheritdoc/>
+        protected override void Dispose(bool disposing)
+        {
+            lock (counting)
+            {
+                if (!disposed)
+                {
+                    disposed = true;
+                    if (pins == 0)
+                    {
+                        message.Dispose();
+                    }
+                }
+            }
+        }
+
+        private void Check()
+        {
+            if (disposed)
+            {
+                Message.ThrowReleased();
+            }
+        }
     }
 }

@@ -13,14 +13,8 @@ namespace Ramway
         /// <exception cref="RamwayException">InvalidArgument, NoSpace, Unsupported (HugePages), Os.</exception>
         public static (Sender Sender, Receiver Receiver) Pair(RingOptions? options = null)
         {
-            try
-            {
-                return Make(options ?? RingOptions.Default);
-            }
-            catch (RamwayException e)
-            {
-                throw Errors.About(e, "making a ring for two threads", null);
-            }
+            RingOptions o = options ?? RingOptions.Default;
+            return Errors.During("making a ring for two threads", null, () => Make(o));
         }
 
         /// <summary>
@@ -33,58 +27,36 @@ namespace Ramway
         /// <exception cref="RamwayException">InvalidArgument, NoSpace, Unsupported, Os.</exception>
         public static SafeFileHandle Unnamed(RingOptions? options = null, bool inheritable = false)
         {
-            try
-            {
-                return Ramway.Unnamed.Create(options ?? RingOptions.Default, inheritable);
-            }
-            catch (RamwayException e)
-            {
-                throw Errors.About(e, "making a ring without a name", null);
-            }
+            RingOptions o = options ?? RingOptions.Default;
+            return Errors.During("making a ring without a name", null, () => Ramway.Unnamed.Create(o, inheritable));
         }
 
         private static (Sender, Receiver) Make(RingOptions o)
         {
-            Libc.RequireSupported();
             if (o.HugePages)
             {
                 throw Errors.Fail(ErrorKind.Unsupported, "HugePages is for named rings");
             }
-            Spec spec = Spec.Ring(o.Capacity == 0 ? Layout.DefaultCapacity : o.Capacity,
-                o.Align == 0 ? Layout.AlignMin : o.Align, Segment.Granule(o));
-            int fd = Memfd.New("ramway-pair");
-            if (fd < 0)
-            {
-                throw Errors.Os(fd, "making memory");
-            }
+            Spec spec = Spec.Ring(o, o.Check());
+            int fd = Errors.Check(Memfd.New("ramway-pair"), "making memory");
             try
             {
-                Birth.Allocate(fd, spec, o.NumaNode);
-                int error = Files.WriteAt(fd, Header.Format(spec), 0);
-                if (error < 0)
+                SegmentFile.Fill(fd, spec, o.NumaNode);
+                Attachment Attach() => Attachment.Memory(fd, Layout.Block0, spec.Blocks[0], NoLink.Instance, o);
+                Sender sender = Sender.Over(Attach(), o);
+                try
                 {
-                    throw Errors.Os(error, "writing the header page");
+                    return (sender, Receiver.Over(Attach(), o));
                 }
-                return Ends(fd, spec, o);
+                catch
+                {
+                    sender.Dispose();
+                    throw;
+                }
             }
             finally
             {
                 Files.Close(fd);
-            }
-        }
-
-        private static (Sender, Receiver) Ends(int fd, Spec spec, RingOptions o)
-        {
-            Attachment Attach() => Attachment.Memory(fd, Layout.Block0, spec.Blocks[0], NoLink.Instance, o);
-            Sender sender = Sender.Over(Attach(), o);
-            try
-            {
-                return (sender, Receiver.Over(Attach(), o));
-            }
-            catch
-            {
-                sender.Dispose();
-                throw;
             }
         }
     }

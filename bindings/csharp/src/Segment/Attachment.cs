@@ -1,113 +1,140 @@
+using System;
 using Ramway.Sys;
 
 namespace Ramway
 {
     /// <summary>
-    /// All that a Sender or a Receiver stands on: mapped memory whose geometry was checked, and the role, held until Release.
+    /// All that a handle stands on: mapped memory whose geometry was checked, and the role, held until Release.
     /// </summary>
     internal sealed unsafe class Attachment
     {
-        private Attachment(byte* header, byte* block, byte* data, int fd, in Geometry g, ILink link)
+        private readonly Geometry geometry;
+        private readonly int blockOffset;
+        /// <summary>How often the data is mapped, back to back: 2 for a ring, 1 for a region.</summary>
+        private readonly int copies;
+        private byte* header;
+        private byte* data;
+        private int file;
+
+        private Attachment(int file, int blockOffset, in Geometry geometry, int copies, ILink link, string name)
         {
-            Header = header;
-            Ring = (RingBlock*)block;
-            Data = data;
-            File = fd;
-            DataOffset = (long)g.DataOffset;
-            Capacity = g.Capacity;
-            Align = g.Align;
+            this.file = file;
+            this.blockOffset = blockOffset;
+            this.geometry = geometry;
+            this.copies = copies;
             Link = link;
+            Name = name;
         }
 
-        /// <summary>The header page: <see cref="Segment.HeaderLength"/> bytes, readable and writable, shared.</summary>
-        internal byte* Header { get; private set; }
+        /// <summary>The ring's words in the header page, shared.</summary>
+        internal RingBlock* Ring => (RingBlock*)(header + blockOffset);
 
-        /// <summary>The ring's words in the header page.</summary>
-        internal RingBlock* Ring { get; private set; }
+        /// <summary>The region's words in the header page, shared.</summary>
+        internal RegionBlock* Region => (RegionBlock*)(header + blockOffset);
 
         /// <summary>
-        /// The ring's data: Capacity bytes, mapped twice back to back, readable and writable. A receiver's too: the type of a
-        /// view that lives longer (<see cref="System.Memory{T}"/>) is writable, and a stray write to memory that is not would
-        /// end the process.
+        /// Capacity bytes, of a ring mapped twice back to back, readable and (but for a read-only region) writable. A receiver's
+        /// too: the type of a view that lives longer (<see cref="System.Memory{T}"/>) is writable, and a stray write to memory that
+        /// is not would end the process.
         /// </summary>
-        internal byte* Data { get; private set; }
+        internal byte* Data => data;
 
-        /// <summary>The segment's file, for mapping the data once more, or -1 after <see cref="CloseFile"/>. It holds no lock.</summary>
-        internal int File { get; private set; }
+        /// <summary>Where the data begins in the file, in bytes.</summary>
+        internal long DataOffset => (long)geometry.DataOffset;
 
-        /// <summary>Where the data begins in the file.</summary>
-        internal long DataOffset { get; }
+        /// <summary>In bytes, whole pages; of a ring a power of two.</summary>
+        internal ulong Capacity => geometry.Capacity;
 
-        /// <summary>A power of two, at least a page.</summary>
-        internal ulong Capacity { get; }
+        /// <summary>A region's length as it was asked for, 1 to Capacity; 0 in a ring.</summary>
+        internal long Length => (long)geometry.Length;
 
-        /// <summary>A power of two from 16 to 4096.</summary>
-        internal uint Align { get; }
+        /// <summary>A ring's, a power of two from 16 to 4096; 0 in a region.</summary>
+        internal uint Align => geometry.Align;
 
         /// <summary>How the handle is tied to its peer.</summary>
         internal ILink Link { get; }
 
         /// <summary>For messages; empty for a ring without a name.</summary>
-        internal string Name { get; private set; } = "";
+        internal string Name { get; }
 
         /// <summary>
         /// Creates or opens a named ring, takes the role and maps the ring. It blocks as the options' Timeout says, and up to a
         /// second in races with others.
         /// </summary>
-        internal static Attachment Named(string name, How how, RingOptions o, Role role)
+        internal static Attachment Named(string name, How how, RingOptions o, Role role) =>
+            Errors.During(how.Verb() + " the ring", name, () =>
+            {
+                // Checked here although an existing ring may need none of it: a mistake shows on the first run.
+                Spec spec = Spec.Ring(o, o.Check(how)).Named(o.Persistent);
+                OpenSegment s = new Named(name, how, spec, role.LockByte(), o, h => CheckRing(o, spec, h)).Open();
+                return Map(s.File, Layout.Block0, s.Header.Blocks[0], 2, true, s.Link, o, name);
+            });
+
+        /// <summary>Refuses a ring of another capacity or alignment than was asked for.</summary>
+        internal static void CheckRing(RingOptions o, Spec spec, Header found)
         {
-            Attachment a = Attach.Ring(name, how, o, role);
-            a.Name = name;
-            return a;
+            Geometry wanted = spec.Blocks[0], there = found.Blocks[0];
+            bool capacity = o.Capacity != 0 && there.Capacity != wanted.Capacity;
+            if (capacity || o.Align != 0 && there.Align != wanted.Align)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, "it exists, and its " + (capacity
+                    ? "capacity is " + there.Capacity + " bytes, not the " + wanted.Capacity
+                    : "alignment is " + there.Align + " bytes, not the " + wanted.Align) +
+                    " asked for; leave it out to take what is there");
+            }
+        }
+
+        /// <summary>
+        /// Creates or opens a named region and maps it. length is in bytes: what a new one gets and, if it is not 0, what an existing
+        /// one must have. A read-only handle can only be opened.
+        /// </summary>
+        internal static Attachment NamedRegion(string name, How how, long length, RegionOptions o, bool readOnly) =>
+            Errors.During(how.Verb() + " the region", name, () =>
+            {
+                long granule = o.Check(how);
+                Spec spec = Spec.Region(how == How.Open ? 1 : length, granule).Named(o.Persistent);
+                OpenSegment s = new Named(name, how, spec, SegmentLink.NoRole, o, h => CheckRegion(length, h), readOnly).Open();
+                Attachment a = Map(s.File, Layout.Block0, s.Header.Blocks[0], 1, !readOnly, s.Link, o, name);
+                // A mapping keeps the memory; nothing maps a region again.
+                a.CloseFile();
+                return a;
+            });
+
+        private static void CheckRegion(long wanted, Header found)
+        {
+            ulong length = found.Blocks[0].Length;
+            if (wanted != 0 && length != (ulong)wanted)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, "it exists with a length of " + length + " bytes, not the " + wanted +
+                    " asked for");
+            }
         }
 
         /// <summary>
         /// Maps the header page and a ring's data of a segment in memory without a name, which was checked: blockOffset is
-        /// Layout.Block0 or Block1, g what Header.Check said of it. The file stays the caller's: it is duplicated. On an exception
-        /// the link stays the caller's too, else Release closes it.
+        /// Layout.Block0 or Block1, g what Header.Check said of it. The file stays the caller's: it is duplicated. The link is the
+        /// attachment's, also after an exception.
         /// </summary>
-        internal static Attachment Memory(int fd, int blockOffset, in Geometry g, ILink link, RingOptions o, string name = "")
+        internal static Attachment Memory(int fd, int blockOffset, in Geometry g, ILink link, RingOptions o, string name = "") =>
+            Map(Files.Dup(fd), blockOffset, g, 2, true, link, o, name);
+
+        /// <summary>Maps the data copies times. The file (or the negated errno in its place) and the link are taken over.</summary>
+        private static Attachment Map(int file, int blockOffset, in Geometry g, int copies, bool writable, ILink link,
+            SegmentOptions o, string name)
         {
-            int own = Files.Dup(fd);
-            if (own < 0)
-            {
-                throw Errors.Os(own, "duplicating a descriptor");
-            }
+            var a = new Attachment(file, blockOffset, g, copies, link, name);
             try
             {
-                Attachment a = Over(own, blockOffset, g, link, o);
-                a.Name = name;
+                Errors.Check(file, "duplicating a descriptor");
+                a.header = SegmentFile.MapHeader(file, writable);
+                Errors.Check(Sys.Memory.Map(file, (long)g.DataOffset, (long)g.Capacity, copies, writable, out a.data),
+                    "mapping the segment's data");
+                Placement.Place(a.data, (long)g.Capacity, copies, writable, o, "placing the segment's data");
                 return a;
             }
             catch
             {
-                Files.Close(own);
-                throw;
-            }
-        }
-
-        /// <summary>Maps a ring; on success the attachment owns the file and the link.</summary>
-        internal static Attachment Over(int fd, int blockOffset, in Geometry g, ILink link, RingOptions o)
-        {
-            byte* page = Segment.MapHeader(fd, true);
-            byte* data = null;
-            try
-            {
-                int error = Sys.Memory.MirrorMap(fd, (long)g.DataOffset, (long)g.Capacity, true, out data);
-                if (error < 0)
-                {
-                    throw Errors.Os(error, "mapping the ring's data twice");
-                }
-                Placement.Place(data, (long)g.Capacity, 2, true, o, "placing the ring's data");
-                return new Attachment(page, page + blockOffset, data, fd, g, link);
-            }
-            catch
-            {
-                if (data != null)
-                {
-                    Sys.Memory.Unmap(data, 2 * (long)g.Capacity);
-                }
-                Sys.Memory.Unmap(page, Segment.HeaderLength);
+                a.Release();
                 throw;
             }
         }
@@ -115,30 +142,28 @@ namespace Ramway
         /// <summary>Gives the file's descriptor back where no further mapping will be made.</summary>
         internal void CloseFile()
         {
-            if (File >= 0)
+            if (file >= 0)
             {
-                Files.Close(File);
-                File = -1;
+                Files.Close(file);
+                file = -1;
             }
         }
 
         /// <summary>
-        /// Unmaps the memory and lets the role go, in this order. To be called once, when nobody uses the memory any more; with
-        /// keepMapped somebody may still look at the data, which then stays until the process ends.
+        /// Unmaps the memory and releases the role, in this order. To be called once, when nobody uses the memory any more; with
+        /// keepMapped the data may still be read, and stays until the process ends.
         /// </summary>
         internal void Release(bool keepMapped = false)
         {
-            if (Data != null && !keepMapped)
+            if (data != null && !keepMapped)
             {
-                Sys.Memory.Unmap(Data, 2 * (long)Capacity);
+                Sys.Memory.Unmap(data, copies * (long)Capacity);
             }
-            Data = null;
-            if (Header != null)
+            if (header != null)
             {
-                Sys.Memory.Unmap(Header, Segment.HeaderLength);
+                Sys.Memory.Unmap(header, SegmentFile.HeaderLength);
             }
-            Header = null;
-            Ring = null;
+            data = header = null;
             CloseFile();
             Link.Close();
         }

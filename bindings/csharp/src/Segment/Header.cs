@@ -46,6 +46,15 @@ namespace Ramway
             }
         }
 
+        /// <summary>Refuses a segment of another kind.</summary>
+        internal void Require(SegmentKind kind)
+        {
+            if (Kind != kind)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, "this is a " + Layout.NameOf(Kind) + ", not a " + Layout.NameOf(kind));
+            }
+        }
+
         /// <summary>
         /// Makes the header page of a new segment. Rings begin empty at their first position, everything else is 0.
         /// </summary>

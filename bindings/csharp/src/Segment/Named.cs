@@ -1,64 +1,49 @@
 using System;
-using System.Threading;
 using Ramway.Sys;
 
 namespace Ramway
 {
+    /// <summary>How a name is opened.</summary>
+    internal enum How : byte
+    {
+        Create,
+        Open,
+        OpenOrCreate,
+    }
+
+    internal static class Verbs
+    {
+        internal static string Verb(this How how) =>
+            how == How.Create ? "creating" : how == How.Open ? "opening" : "opening or creating";
+    }
+
     /// <summary>A named segment that this process uses.</summary>
     internal sealed class OpenSegment
     {
-        internal OpenSegment(int file, Header header, NamedLink link)
-        {
-            File = file;
-            Header = header;
-            Link = link;
-        }
+        internal OpenSegment(int file) => File = file;
 
         /// <summary>A description without locks, for mapping.</summary>
         internal int File { get; }
 
-        internal Header Header { get; }
+        internal Header Header { get; set; } = null!;
 
-        internal NamedLink Link { get; }
+        internal SegmentLink Link { get; set; } = null!;
 
-        /// <summary>Lets everything go.</summary>
+        /// <summary>Releases what there is of it.</summary>
         internal void Drop()
         {
             Files.Close(File);
-            Link.Close();
+            Link?.Close();
         }
     }
 
-    /// <summary>
-    /// Opening and creating a named segment. One kernel lock does four jobs: each handle keeps one more open file description, used
-    /// for nothing but locks (a mapping or a sent descriptor would keep its locks alive after death). Byte 0 shared: in use. Byte 1
-    /// exclusive: I am the producer; of a listener: I listen. Byte 2 exclusive: I am the consumer. The kernel takes them away
-    /// however a process ends.
-    /// </summary>
-    /// <remarks>
-    /// Whoever holds byte 0 exclusively, for a moment, is alone with the file and may decide to unlink the name: the last one out, a
-    /// creator over a dead segment, and `ramway clean`. Whoever meets that lock starts over.
-    /// </remarks>
-    internal sealed partial class Named
+    /// <summary>Opening and creating a named segment.</summary>
+    internal sealed class Named
     {
-        internal const long ByteInUse = 0;
-        internal const long ByteProducer = 1;
-        internal const long ByteConsumer = 2;
-        internal const long ByteListener = 1;
-        /// <summary>Regions have none.</summary>
-        internal const long NoRole = -1;
-
-        // How long races with others (a segment that is just going away) are retried at least.
-        private static readonly TimeSpan RaceTimeout = TimeSpan.FromSeconds(1);
-        private const double PauseFirst = 0.1;
-        private const double PauseMax = 10;
-
         private readonly string _name;
         private readonly How _how;
-        // What an existing segment must be.
-        private readonly SegmentKind _kind;
-        // What to make; null only for How.Open.
-        private readonly Spec? _spec;
+        // What to make, and of which kind an existing segment must be.
+        private readonly Spec _spec;
         // The byte to lock exclusively, or NoRole.
         private readonly long _roleByte;
         // Read-only handles take no role and create nothing.
@@ -67,21 +52,34 @@ namespace Ramway
         // Asked about an existing segment before it is locked: an exception keeps it untouched.
         private readonly Action<Header>? _check;
         // A segment whose role is taken, kept between attempts. With its byte 0 held, nobody is the last one out: if the role's
-        // holder goes, its ring is still there to be taken over. Letting go between attempts would make us the last one out of a
+        // holder goes, its ring is still there to be taken over. A release between attempts would make us the last one out of a
         // ring whose holder died just then, and remove what we were waiting for.
         private OpenSegment? _waiting;
 
-        internal Named(string name, How how, SegmentKind kind, Spec? spec, long roleByte, bool readOnly, SegmentOptions options,
-            Action<Header>? check = null)
+        internal Named(string name, How how, Spec spec, long roleByte, SegmentOptions options, Action<Header>? check = null,
+            bool readOnly = false)
         {
             _name = name;
             _how = how;
-            _kind = kind;
             _spec = spec;
             _roleByte = roleByte;
-            _readOnly = readOnly;
             _options = options;
             _check = check;
+            _readOnly = readOnly;
+        }
+
+        /// <summary>
+        /// Makes the segment of a listener (kind 4, byte 1) under its own name or path, removing a dead one with its socket:
+        /// AlreadyExists if a live listener has it. Closing the link removes the segment if it is the last one. A user who can open
+        /// the file can lock it and so keep the next listener out: our user only. Nothing but locks is shared through it, so that a
+        /// disk will do.
+        /// </summary>
+        internal static SegmentLink LockListener(string name)
+        {
+            var o = new RegionOptions { AllowDisk = true };
+            OpenSegment s = new Named(name, How.Create, Spec.Listener().Named(false), SegmentLink.ByteListener, o).Open();
+            Files.Close(s.File);
+            return s.Link;
         }
 
         /// <summary>
@@ -90,59 +88,20 @@ namespace Ramway
         /// </summary>
         internal OpenSegment Open()
         {
-            long start = Clock.Nanoseconds;
-            double pause = PauseFirst;
-            var birth = new Birth();
+            var staged = new Staged();
             try
             {
-                for (;;)
-                {
-                    try
-                    {
-                        return Attempt(birth);
-                    }
-                    catch (Again again)
-                    {
-                        bool forever = _options.Timeout == Timeout.InfiniteTimeSpan;
-                        TimeSpan limit = again.Race && _options.Timeout < RaceTimeout && !forever ? RaceTimeout : _options.Timeout;
-                        double left = limit.TotalMilliseconds - (Clock.Nanoseconds - start) / 1e6;
-                        if (!forever && left <= 0)
-                        {
-                            throw About(again.Error);
-                        }
-                        Pause(forever ? pause : Math.Min(pause, left));
-                        pause = Math.Min(2 * pause, PauseMax);
-                    }
-                }
-            }
-            catch (RamwayException e)
-            {
-                throw About(e);
+                return Errors.During(_how.Verb() + " the " + Layout.NameOf(_spec.Kind), _name,
+                    () => Again.Try(_options.Timeout, () => Attempt(staged)));
             }
             finally
             {
                 StopWaiting();
-                birth.Drop();
+                staged.Drop();
             }
         }
 
-        private RamwayException About(RamwayException e) =>
-            Errors.About(e, _how.Verb() + " the " + Layout.NameOf(_kind), _name);
-
-        /// <summary>Sleeps so many milliseconds; the runtime's own sleep knows whole ones only.</summary>
-        private static void Pause(double milliseconds)
-        {
-            if (milliseconds < 1)
-            {
-                Futex.Sleep((long)(milliseconds * 1e6) + 1);
-            }
-            else
-            {
-                Thread.Sleep((int)milliseconds);
-            }
-        }
-
-        private OpenSegment Attempt(Birth birth)
+        private OpenSegment Attempt(Staged staged)
         {
             SegmentName name;
             try
@@ -157,7 +116,7 @@ namespace Ramway
             {
                 if (_how == How.Create)
                 {
-                    return CreateOnce(name, birth);
+                    return CreateOnce(name, staged);
                 }
                 try
                 {
@@ -168,11 +127,11 @@ namespace Ramway
                 }
                 try
                 {
-                    return CreateOnce(name, birth);
+                    return CreateOnce(name, staged);
                 }
                 catch (RamwayException e) when (e.Kind == ErrorKind.AlreadyExists)
                 {
-                    // Somebody was faster: what they made is to be opened.
+                    // Another creator was faster: its segment is to be opened.
                     throw new Again(e, race: true);
                 }
             }
@@ -180,43 +139,21 @@ namespace Ramway
 
         private OpenSegment OpenOnce(SegmentName name)
         {
-            if (_waiting != null)
+            if (_waiting == null)
             {
-                if (LeadsTo(name.Dir, name.File, _waiting.Link.Id))
-                {
-                    return TakeRole(_waiting);
-                }
+                _waiting = LockExisting(name);
+            }
+            else if (!SegmentFile.LeadsTo(name.Dir, name.File, _waiting.Link.Id))
+            {
                 StopWaiting();
                 throw Again.Raced("the name changed hands while its role was waited for");
             }
-            int file = OpenRegular(name, !_readOnly, out Stat stat);
-            if (file < 0)
+            if (_roleByte != SegmentLink.NoRole)
             {
-                throw Again.Missing("no segment has the name '" + name.Path + "': create it first, or check RAMWAY_DIR");
+                // Where it is taken, the segment waits for the next attempt.
+                _waiting.Link.TakeRole(_roleByte, _spec.Kind);
             }
-            OpenSegment s;
-            try
-            {
-                s = LockExisting(name, file, stat);
-            }
-            catch
-            {
-                Files.Close(file);
-                throw;
-            }
-            return TakeRole(s);
-        }
-
-        /// <summary>
-        /// Locks the role's byte of a segment in use. Where it is taken, the segment waits for the next attempt.
-        /// </summary>
-        private OpenSegment TakeRole(OpenSegment s)
-        {
-            _waiting = s;
-            if (_roleByte != NoRole)
-            {
-                s.Link.TakeRole(_roleByte, _kind);
-            }
+            OpenSegment s = _waiting;
             _waiting = null;
             return s;
         }
@@ -224,42 +161,116 @@ namespace Ramway
         /// <summary>Releases a segment whose role was taken.</summary>
         private void StopWaiting()
         {
-            OpenSegment? s = _waiting;
+            _waiting?.Drop();
             _waiting = null;
-            s?.Drop();
         }
 
-        /// <summary>Judges an open file and locks byte 0, shared. On an exception the file stays the caller's.</summary>
-        private OpenSegment LockExisting(SegmentName name, int file, in Stat stat)
+        /// <summary>Opens and judges the file that has the name, and locks byte 0, shared.</summary>
+        private OpenSegment LockExisting(SegmentName name)
         {
-            CheckFileSystem(file, _options.AllowDisk);
-            // The header is written before the name exists and never after, so it can be judged without a lock.
-            byte[] page = ReadPage(file, out ulong size);
-            Header h = Header.Check(page, size);
-            if (h.Kind != _kind)
+            int file = SegmentFile.OpenRegular(name, !_readOnly, out Stat stat);
+            if (file < 0)
             {
-                throw Errors.Fail(ErrorKind.InvalidArgument, "this is a " + Layout.NameOf(h.Kind) + ", not a " + Layout.NameOf(_kind));
+                throw Again.Missing("no segment has the name '" + name.Path + "': create it first, or check RAMWAY_DIR");
             }
-            if (h.OfAnotherBoot)
-            {
-                throw Again.Missing("the segment '" + name.Path + "' is stale: it was left by another boot; creating starts anew");
-            }
-            _check?.Invoke(h);
-            NamedLink? link = NamedLink.Open(name, stat, _readOnly);
-            if (link == null)
-            {
-                throw Again.Raced("the name changed hands while it was opened");
-            }
+            var s = new OpenSegment(file);
             try
             {
-                link.Use(name);
+                SegmentFile.CheckFileSystem(file, _options.AllowDisk);
+                // The header is written before the name exists and never after, so it can be judged without a lock.
+                s.Header = Header.Check(SegmentFile.ReadPage(file, out ulong size), size);
+                s.Header.Require(_spec.Kind);
+                if (s.Header.OfAnotherBoot)
+                {
+                    throw Again.Missing("the segment '" + name.Path + "' is stale: it was left by another boot; creating starts anew");
+                }
+                _check?.Invoke(s.Header);
+                s.Link = SegmentLink.Open(name, stat, _readOnly) ?? throw Again.Raced("the name changed hands while it was opened");
+                if (!s.Link.TryUse())
+                {
+                    throw Again.Raced("another process was removing the segment");
+                }
+                return s.Link.HasName() ? s : throw Again.Raced("the name changed hands while it was opened");
             }
             catch
             {
-                link.Close();
+                s.Drop();
                 throw;
             }
-            return new OpenSegment(file, h, link);
+        }
+
+        /// <summary>Creates at a name that is free, or that a dead and empty segment has.</summary>
+        private OpenSegment CreateOnce(SegmentName name, Staged staged)
+        {
+            SegmentFile.CheckFileSystem(name.Dir, _options.AllowDisk);
+            MakeWay(name);
+            if (staged.Segment == null)
+            {
+                staged.Build(name, _spec, _roleByte, _options);
+            }
+            int result = staged.GiveName(name);
+            switch (result)
+            {
+                case -Errno.EEXIST:
+                    throw Again.Raced("another process created the same name");
+                case -Errno.ENOENT:
+                    // `ramway clean` took the dot-name for a dead one's; or the directory is gone.
+                    staged.Drop();
+                    throw Staged.Vanished();
+            }
+            Errors.Check(result, "giving the segment its name");
+            return staged.Take();
+        }
+
+        /// <summary>
+        /// Removes a dead, empty segment that has the name. Anything else takes the name, so here that is AlreadyExists.
+        /// </summary>
+        private void MakeWay(SegmentName name)
+        {
+            int file = -1;
+            Stat stat;
+            Header h;
+            try
+            {
+                file = SegmentFile.OpenRegular(name, true, out stat);
+                if (file < 0)
+                {
+                    return;
+                }
+                h = Header.Check(SegmentFile.ReadPage(file, out ulong size), size);
+                MakeWay(name, file, stat, h);
+            }
+            catch (RamwayException e) when (e.Kind == ErrorKind.InvalidArgument || e.Kind == ErrorKind.AbiMismatch ||
+                e.Kind == ErrorKind.Corrupt)
+            {
+                throw Errors.Fail(ErrorKind.AlreadyExists, "the name is taken: " + e.Text);
+            }
+            finally
+            {
+                if (file >= 0)
+                {
+                    Files.Close(file);
+                }
+            }
+        }
+
+        private void MakeWay(SegmentName name, int file, in Stat stat, Header h)
+        {
+            bool damaged = false, takesAll = h.OfAnotherBoot || _how == How.Create && _options.Discard;
+            switch (StaleName.Remove(name, stat, h.Kind, () => takesAll ? null : Undelivered.ReasonToKeep(file, h, out damaged),
+                out string? reason))
+            {
+                case Removal.InUse:
+                    throw Errors.Fail(ErrorKind.AlreadyExists, "a live " + Layout.NameOf(h.Kind) +
+                        " has this name; open it, or pick another name");
+                case Removal.Contended:
+                    throw Again.Raced("another process was removing the segment");
+                case Removal.Moved:
+                    throw Again.Raced("the name changed hands while it was checked");
+                case Removal.Kept:
+                    throw Errors.Fail(ErrorKind.AlreadyExists, reason + "; " +
+                        (damaged ? "nobody can resume it" : "OpenOrCreate resumes it") + ", Discard starts anew");
+            }
         }
     }
 }

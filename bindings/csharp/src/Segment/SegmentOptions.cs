@@ -1,11 +1,12 @@
 using System;
+using Ramway.Sys;
 
 namespace Ramway
 {
     /// <summary>How a blocking call waits.</summary>
     public enum WaitMode
     {
-        /// <summary>Spins for up to about 50 µs, less where waits have been long, and then sleeps.</summary>
+        /// <summary>Spins for up to about 75 µs, less where waits have been long, and then sleeps.</summary>
         Hybrid = 0,
         /// <summary>Never sleeps in the kernel while the peer lives: the lowest latency, at the price of a processor.</summary>
         Spin = 1,
@@ -73,6 +74,47 @@ namespace Ramway
 
         /// <summary>The permissions of a new segment's file.</summary>
         internal uint FileMode => Mode == 0 ? 0x180u : (uint)Mode & 0x1FF;
+
+        /// <summary>
+        /// Refuses what cannot be, and what this way of opening would ignore. Gives the granule: what the data's offset and capacity
+        /// must be multiples of, in bytes.
+        /// </summary>
+        internal long Check(How how)
+        {
+            long granule = Check();
+            if (Discard && how != How.Create)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, "Discard applies to Create only; Open and OpenOrCreate take what is there");
+            }
+            if (how == How.Open && (Persistent || Mode != 0))
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, (Persistent ? "Persistent" : "Mode") +
+                    " applies to a new segment only, and Open makes none; leave it out, or use Create or OpenOrCreate");
+            }
+            return granule;
+        }
+
+        /// <summary>Likewise for all ways.</summary>
+        internal long Check()
+        {
+            Waiter.Check(Wait);
+            CheckMode(Mode);
+            WaitLimit.Check(Timeout, "timeout");
+            if (NumaNode is int node)
+            {
+                Numa.Check(node);
+            }
+            return HugePages ? Placement.HugePageSize() : Memory.PageSize;
+        }
+
+        /// <summary>Refuses what is not permission bits.</summary>
+        internal static void CheckMode(int mode)
+        {
+            if (mode < 0 || mode > 0x1FF)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, "a mode of " + mode + ": expected permission bits, 0 to 511 (0777 octal)");
+            }
+        }
     }
 
     /// <summary>How a ring is to be made or opened, and how its handle waits. A new object holds the defaults.</summary>

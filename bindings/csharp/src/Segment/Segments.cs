@@ -27,7 +27,7 @@ namespace Ramway
         /// <summary>What it holds.</summary>
         public SegmentKind Kind { get; internal set; }
 
-        /// <summary>Somebody uses it.</summary>
+        /// <summary>A process uses it.</summary>
         public bool InUse { get; internal set; }
 
         /// <summary>The last one out leaves the name in place.</summary>
@@ -51,27 +51,27 @@ namespace Ramway
         /// <summary>A ring's messages that are not released; null if it moved too fast to count or is damaged.</summary>
         public long? Undelivered { get; internal set; }
 
-        /// <summary>Somebody is the ring's sender; of a listener: somebody listens.</summary>
+        /// <summary>The ring has a sender; of a listener: it listens.</summary>
         public bool ProducerHeld { get; internal set; }
 
-        /// <summary>Somebody is the ring's receiver.</summary>
+        /// <summary>The ring has a receiver.</summary>
         public bool ConsumerHeld { get; internal set; }
     }
 
-    /// <summary>What became of a file that <see cref="Segments.Clean"/> looked at.</summary>
+    /// <summary>What became of a file that <see cref="Segments.Clean"/> inspected.</summary>
     public enum CleanOutcome
     {
         /// <summary>Removed; with dryRun it would have been.</summary>
         Removed = 0,
         /// <summary>Left alone, see the reason.</summary>
         Kept = 1,
-        /// <summary>Not Ramway's, so not looked at any further.</summary>
+        /// <summary>Not Ramway's, so not inspected any further.</summary>
         NotRamway = 2,
-        /// <summary>It could not be removed or looked at: see the error.</summary>
+        /// <summary>It could not be removed or inspected: see the error.</summary>
         Failed = 3,
     }
 
-    /// <summary>A file that <see cref="Segments.Clean"/> looked at.</summary>
+    /// <summary>A file that <see cref="Segments.Clean"/> inspected.</summary>
     public sealed class CleanedSegment
     {
         internal CleanedSegment(string name, CleanOutcome outcome, string? reason = null, RamwayException? error = null)
@@ -91,11 +91,11 @@ namespace Ramway
         /// <summary>Why it was kept; null otherwise.</summary>
         public string? Reason { get; }
 
-        /// <summary>Why it could not be removed or looked at; null otherwise.</summary>
+        /// <summary>Why it could not be removed or inspected; null otherwise.</summary>
         public RamwayException? Error { get; }
     }
 
-    /// <summary>Looking at the segments of a directory from outside, and removing those that nobody uses.</summary>
+    /// <summary>Lists the segments of a directory, and removes those that nobody uses.</summary>
     /// <remarks>
     /// <code>
     /// foreach (SegmentInfo segment in Segments.Ls())
@@ -123,7 +123,7 @@ namespace Ramway
                 {
                     continue;
                 }
-                SegmentInfo? info = Survey.Look(root, file);
+                SegmentInfo? info = Survey.Inspect(root, file);
                 if (info != null)
                 {
                     found.Add(info);
@@ -138,28 +138,24 @@ namespace Ramway
         /// </summary>
         /// <param name="name">A name in the Ramway directory, or a path (with a '/').</param>
         /// <exception cref="RamwayException">
-        /// Busy if somebody uses it, NotFound; InvalidArgument, AbiMismatch or Corrupt for what is no segment of this version, which
+        /// Busy if it is in use, NotFound; InvalidArgument, AbiMismatch or Corrupt for what is no segment of this version, which
         /// stays as it is; PermissionDenied.
         /// </exception>
         public static void Unlink(string name)
         {
-            try
+            Errors.During("unlinking", name, () =>
             {
                 using SegmentName at = SegmentName.Resolve(name, false);
-                Survey.Unlink(at);
-            }
-            catch (RamwayException e)
-            {
-                throw Errors.About(e, "unlinking", name);
-            }
+                return Survey.Unlink(at);
+            });
         }
 
         /// <summary>
-        /// Removes the segments of a directory that nobody uses. Never one that somebody uses, however quiet it is, and never what
-        /// is not Ramway's. Says what became of each regular file.
+        /// Removes the segments of a directory that nobody uses. Never one that is in use, however quiet it is, and never what is
+        /// not Ramway's. Says what became of each regular file.
         /// </summary>
         /// <param name="directory">null: <see cref="RamwayDirectory.Path"/>. One that does not exist is empty.</param>
-        /// <param name="undelivered">Also removes what nobody uses but somebody could want: undelivered messages, the unseen end of
+        /// <param name="undelivered">Also removes what nobody uses but a later process could want: undelivered messages, the unseen end of
         /// a stream, persistent segments.</param>
         /// <param name="dryRun">Only says what would be done.</param>
         /// <exception cref="RamwayException">The directory cannot be read.</exception>
@@ -170,7 +166,7 @@ namespace Ramway
             var outcomes = new List<CleanedSegment>();
             foreach (string file in FilesOf(root))
             {
-                if (file[0] == '.' && !Birth.IsDotName(file))
+                if (file[0] == '.' && !Staged.IsDotName(file))
                 {
                     continue;
                 }

@@ -45,6 +45,10 @@ namespace Ramway
         internal static Spec Ring(long capacity, int align, long granule) =>
             Rings(SegmentKind.Ring, new[] { capacity }, align, granule);
 
+        /// <summary>The ring that options ask for.</summary>
+        internal static Spec Ring(RingOptions o, long granule) =>
+            Ring(o.Capacity == 0 ? Layout.DefaultCapacity : o.Capacity, o.Align, granule);
+
         /// <summary>
         /// A bus: toPeer is what the listener sends into, fromPeer what it receives from. A capacity of 0 leaves that direction
         /// out.

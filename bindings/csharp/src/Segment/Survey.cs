@@ -8,25 +8,18 @@ namespace Ramway
     internal static class Survey
     {
         /// <summary>What there is to say of a file; null if it is gone, or can be no segment.</summary>
-        internal static SegmentInfo? Look(string directory, string file)
+        internal static SegmentInfo? Inspect(string directory, string file)
         {
-            var info = new SegmentInfo(file, directory.TrimEnd('/') + "/" + file);
+            var info = new SegmentInfo(file, Names.Within(directory, file));
             try
             {
                 using SegmentName at = SegmentName.In(directory, file);
-                int fd = Named.OpenRegular(at, false, out _);
-                if (fd < 0)
-                {
-                    return null;
-                }
-                try
+                With(at, false, (fd, _) =>
                 {
                     Fill(info, fd);
-                }
-                finally
-                {
-                    Files.Close(fd);
-                }
+                    return info;
+                });
+                return info;
             }
             catch (RamwayException e) when (e.Kind == ErrorKind.NotFound || e.Kind == ErrorKind.InvalidArgument)
             {
@@ -35,20 +28,38 @@ namespace Ramway
             catch (RamwayException e)
             {
                 info.Error = Errors.About(e, "inspecting", info.Path);
+                return info;
             }
-            return info;
+        }
+
+        /// <summary>Does something with the open file that has a name; NotFound if it has none.</summary>
+        private static T With<T>(SegmentName name, bool writable, Func<int, Stat, T> act)
+        {
+            int fd = SegmentFile.OpenRegular(name, writable, out Stat stat);
+            if (fd < 0)
+            {
+                throw Gone();
+            }
+            try
+            {
+                return act(fd, stat);
+            }
+            finally
+            {
+                Files.Close(fd);
+            }
         }
 
         private static void Fill(SegmentInfo info, int fd)
         {
-            byte[] page = Named.ReadPage(fd, out ulong size);
+            byte[] page = SegmentFile.ReadPage(fd, out ulong size);
             Header h = Header.Check(page, size);
             info.Kind = h.Kind;
             info.Persistent = h.Persistent;
             info.Size = (long)size;
-            info.InUse = Held(fd, Named.ByteInUse);
-            info.ProducerHeld = h.Kind != SegmentKind.Region && Held(fd, Named.ByteProducer);
-            info.ConsumerHeld = h.Kind == SegmentKind.Ring && Held(fd, Named.ByteConsumer);
+            info.InUse = Held(fd, SegmentLink.ByteInUse);
+            info.ProducerHeld = h.Kind != SegmentKind.Region && Held(fd, SegmentLink.ByteProducer);
+            info.ConsumerHeld = h.Kind == SegmentKind.Ring && Held(fd, SegmentLink.ByteConsumer);
             info.Capacity = (long)h.Blocks[0].Capacity;
             if (h.Kind != SegmentKind.Ring)
             {
@@ -58,97 +69,61 @@ namespace Ramway
             // Frames that were counted while their ring moved may have been overwritten: only a still ring counts.
             for (int attempt = 0; attempt < 3; attempt++)
             {
-                Words(page, out ulong tail, out ulong head);
-                info.Used = (long)Math.Min(unchecked(tail - head), h.Blocks[0].Capacity);
-                ulong messages = 0;
-                bool counted = true;
+                var words = new Undelivered.RingWords(page, 0);
+                info.Used = (long)Math.Min(unchecked(words.Tail - words.Head), h.Blocks[0].Capacity);
+                long? counted = null;
                 try
                 {
-                    Undelivered.Count(fd, h.Blocks[0], tail, head, out messages, out _);
+                    Undelivered.Count(fd, h.Blocks[0], words.Tail, words.Head, out ulong messages, out _);
+                    counted = (long)messages;
                 }
                 catch (RamwayException)
                 {
-                    counted = false;
+                    // Damaged, or overwritten while it was counted.
                 }
-                page = Named.ReadPage(fd, out _);
-                Words(page, out _, out ulong now);
-                if (now == head)
+                page = SegmentFile.ReadPage(fd, out _);
+                if (new Undelivered.RingWords(page, 0).Head == words.Head)
                 {
-                    info.Undelivered = counted ? (long?)messages : null;
+                    info.Undelivered = counted;
                     return;
                 }
             }
         }
 
-        private static void Words(byte[] page, out ulong tail, out ulong head)
-        {
-            ReadOnlySpan<byte> at = page.AsSpan(Layout.Block0);
-            tail = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Layout.OffTail));
-            head = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Layout.OffHead));
-        }
-
         private static bool Held(int fd, long at)
         {
-            int result = Lock.HeldByAnother(fd, at, out LockMode mode);
-            if (result < 0)
-            {
-                throw Errors.Os(result, "asking for the segment's locks");
-            }
+            Errors.Check(Lock.HeldByAnother(fd, at, out LockMode mode), "asking for the segment's locks");
             return mode != LockMode.Unlocked;
         }
 
         /// <summary>Removes a segment that nobody uses.</summary>
-        internal static void Unlink(SegmentName name)
+        internal static bool Unlink(SegmentName name) => With(name, true, (fd, stat) =>
         {
-            int fd = Named.OpenRegular(name, true, out Stat stat);
-            if (fd < 0)
+            Header h = Header.Check(SegmentFile.ReadPage(fd, out ulong size), size);
+            return StaleName.Remove(name, stat, h.Kind, () => null, out _) switch
             {
-                throw Gone();
-            }
-            try
-            {
-                Header h = Header.Check(Named.ReadPage(fd, out ulong size), size);
-                if (!Alone(name, stat, () => Remove(name, h.Kind)))
-                {
-                    throw Errors.Fail(ErrorKind.Busy, "the " + Layout.NameOf(h.Kind) +
-                        " is in use: close it first in every process (ramway ls shows which)");
-                }
-            }
-            finally
-            {
-                Files.Close(fd);
-            }
-        }
+                Removal.Removed => true,
+                Removal.Moved => throw Gone(),
+                _ => throw Errors.Fail(ErrorKind.Busy, "the " + Layout.NameOf(h.Kind) +
+                    " is in use: close it first in every process (ramway ls shows which)"),
+            };
+        });
 
         /// <summary>Removes a segment that nobody uses and nobody could want.</summary>
-        internal static CleanedSegment Clean(SegmentName name, bool undelivered, bool dryRun)
-        {
-            int fd = Named.OpenRegular(name, !dryRun, out Stat stat);
-            if (fd < 0)
-            {
-                throw Gone();
-            }
-            try
-            {
-                return Clean(name, fd, stat, undelivered, dryRun);
-            }
-            finally
-            {
-                Files.Close(fd);
-            }
-        }
+        internal static CleanedSegment Clean(SegmentName name, bool undelivered, bool dryRun) =>
+            With(name, !dryRun, (fd, stat) => Clean(name, fd, stat, undelivered, dryRun));
 
         private static CleanedSegment Clean(SegmentName name, int fd, in Stat stat, bool undelivered, bool dryRun)
         {
-            byte[] page = Named.ReadPage(fd, out ulong size);
-            bool unborn = Birth.IsDotName(name.File);
+            byte[] page = SegmentFile.ReadPage(fd, out ulong size);
+            bool staged = Staged.IsDotName(name.File);
             ulong magic = BinaryPrimitives.ReadUInt64LittleEndian(page);
             Header? h = null;
             try
             {
                 h = Header.Check(page, size);
             }
-            catch (RamwayException) when (unborn && (magic == 0 || magic == Layout.Magic))
+            catch (RamwayException) when (staged && (magic == 0 || magic == Layout.Magic))
             {
                 // A creator that was killed before it had written the header.
             }
@@ -160,80 +135,25 @@ namespace Ramway
             {
                 return new CleanedSegment(name.File, CleanOutcome.Kept, e.Text);
             }
+            string? Judge() => h == null || h.OfAnotherBoot || undelivered || staged ? null : Undelivered.ReasonToKeep(fd, h, out _);
             string? reason = null;
-            void Judge()
+            if (!dryRun)
             {
-                if (h != null && !h.OfAnotherBoot && !undelivered && !unborn)
+                switch (StaleName.Remove(name, stat, h?.Kind ?? SegmentKind.Ring, Judge, out reason))
                 {
-                    reason = Undelivered.ReasonToKeep(fd, h, out _);
-                }
-            }
-            bool free;
-            if (dryRun)
-            {
-                free = !Held(fd, Named.ByteInUse);
-                if (free)
-                {
-                    Judge();
+                    case Removal.Moved:
+                        throw Gone();
+                    case Removal.InUse:
+                    case Removal.Contended:
+                        reason = "in use";
+                        break;
                 }
             }
             else
             {
-                free = Alone(name, stat, () =>
-                {
-                    Judge();
-                    if (reason == null)
-                    {
-                        Remove(name, h?.Kind ?? SegmentKind.Ring);
-                    }
-                });
-            }
-            if (!free)
-            {
-                reason = "in use";
+                reason = Held(fd, SegmentLink.ByteInUse) ? "in use" : Judge();
             }
             return new CleanedSegment(name.File, reason == null ? CleanOutcome.Removed : CleanOutcome.Kept, reason);
-        }
-
-        /// <summary>Does something with a file while nobody else uses it; false, and nothing is done: somebody does.</summary>
-        private static bool Alone(SegmentName name, in Stat stat, Action act)
-        {
-            NamedLink? link = NamedLink.Open(name, stat, false);
-            if (link == null)
-            {
-                throw Gone();
-            }
-            try
-            {
-                int alone = link.TryAlone();
-                if (alone < 0)
-                {
-                    throw Errors.Os(alone, "locking byte 0 of the segment");
-                }
-                if (alone == 0)
-                {
-                    return false;
-                }
-                if (!Named.LeadsTo(name.Dir, name.File, link.Id))
-                {
-                    throw Gone();
-                }
-                act();
-                return true;
-            }
-            finally
-            {
-                link.LetGoAlone();
-            }
-        }
-
-        private static void Remove(SegmentName name, SegmentKind kind)
-        {
-            int result = Named.Remove(name.Dir, name.File, name.Path, kind);
-            if (result < 0)
-            {
-                throw Errors.Os(result, "removing the name");
-            }
         }
 
         private static RamwayException Gone() => Errors.Fail(ErrorKind.NotFound, "no segment has this name");

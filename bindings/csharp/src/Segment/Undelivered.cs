@@ -1,5 +1,6 @@
 using System;
 using System.Buffers.Binary;
+using System.Collections.Generic;
 using Ramway.Sys;
 
 namespace Ramway
@@ -11,53 +12,50 @@ namespace Ramway
         private const int WindowMax = 1 << 20;
 
         /// <summary>A ring's words in a copy of the header page.</summary>
-        private readonly struct RingWords
+        internal readonly struct RingWords
         {
             internal readonly ulong Tail;
             internal readonly ulong Head;
-            private readonly uint _producerFlags;
-            private readonly uint _producerEpoch;
-            private readonly uint _closeSeen;
+            /// <summary>An orderly close that no receiver has seen: it is delivered like a message.</summary>
+            internal readonly bool UnseenClose;
 
             internal RingWords(byte[] page, int block)
             {
                 ReadOnlySpan<byte> at = page.AsSpan(Layout.BlockOffset(block));
                 Tail = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Layout.OffTail));
                 Head = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Layout.OffHead));
-                _producerFlags = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffProducer + 4));
-                _producerEpoch = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffProducer + 8));
-                _closeSeen = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffConsumer + 12));
+                uint flags = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffProducer + Layout.OffRoleFlags));
+                uint epoch = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffProducer + Layout.OffRoleEpoch));
+                uint seen = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffConsumer + Layout.OffRoleCloseSeen));
+                UnseenClose = (flags & Layout.RoleClosed) != 0 && epoch != 0 && seen != epoch;
             }
 
-            /// <summary>An orderly close that no receiver has seen: it is delivered like a message.</summary>
-            internal bool UnseenClose =>
-                (_producerFlags & Layout.RoleClosed) != 0 && _producerEpoch != 0 && _closeSeen != _producerEpoch;
-
             /// <summary>Positions that contradict each other count as well: what is not understood is not thrown away.</summary>
-            internal bool Messages(in Geometry g) =>
+            internal bool HasMessages(in Geometry g) =>
                 Tail != Head || !Layout.PositionsAgree(Tail, Head, g.Capacity, g.Align);
+        }
+
+        /// <summary>Each ring of a segment, by a copy of its header page.</summary>
+        private static IEnumerable<(Geometry, RingWords)> Rings(byte[] page, Header h)
+        {
+            for (int i = 0; i < h.Blocks.Length; i++)
+            {
+                if (h.Kind != SegmentKind.Region && h.Blocks[i].Capacity != 0)
+                {
+                    yield return (h.Blocks[i], new RingWords(page, i));
+                }
+            }
         }
 
         /// <summary>Whether the last one out leaves the name in place.</summary>
         internal static bool MustStay(byte[] page, Header h)
         {
-            if (h.Persistent)
+            bool stays = h.Persistent;
+            foreach ((Geometry g, RingWords words) in Rings(page, h))
             {
-                return true;
+                stays |= words.HasMessages(g) || words.UnseenClose;
             }
-            for (int i = 0; i < h.Blocks.Length; i++)
-            {
-                if (h.Kind == SegmentKind.Region || h.Blocks[i].Capacity == 0)
-                {
-                    continue;
-                }
-                var words = new RingWords(page, i);
-                if (words.Messages(h.Blocks[i]) || words.UnseenClose)
-                {
-                    return true;
-                }
-            }
-            return false;
+            return stays;
         }
 
         /// <summary>
@@ -66,19 +64,13 @@ namespace Ramway
         internal static string? ReasonToKeep(int file, Header h, out bool damaged)
         {
             damaged = false;
-            byte[] page = Named.ReadPage(file, out _);
-            for (int i = 0; i < h.Blocks.Length; i++)
+            foreach ((Geometry g, RingWords words) in Rings(SegmentFile.ReadPage(file, out _), h))
             {
-                if (h.Kind == SegmentKind.Region || h.Blocks[i].Capacity == 0)
-                {
-                    continue;
-                }
-                var words = new RingWords(page, i);
-                if (words.Messages(h.Blocks[i]))
+                if (words.HasMessages(g))
                 {
                     try
                     {
-                        Count(file, h.Blocks[i], words.Tail, words.Head, out ulong messages, out ulong bytes);
+                        Count(file, g, words.Tail, words.Head, out ulong messages, out ulong bytes);
                         return "it holds " + messages + " undelivered messages (" + bytes + " bytes)";
                     }
                     catch (RamwayException e) when (e.Kind == ErrorKind.Corrupt)
@@ -96,7 +88,7 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Walks the frames from head to tail, believing no length: how many messages, and their payloads' bytes. It reads the file
+        /// Walks the frames from head to tail, trusting no length: how many messages, and their payloads' bytes. It reads the file
         /// in pieces: no mapping, so a truncated file is an error and not a signal.
         /// </summary>
         internal static void Count(int file, in Geometry g, ulong tail, ulong head, out ulong messages, out ulong bytes)
@@ -116,11 +108,7 @@ namespace Ramway
                 if (at < from || at + Layout.FrameHeader > from + filled)
                 {
                     int want = (int)Math.Min((ulong)window.Length, g.Capacity - at);
-                    int n = Files.ReadAt(file, window.AsSpan(0, want), (long)(g.DataOffset + at));
-                    if (n < 0)
-                    {
-                        throw Errors.Os(n, "reading the ring");
-                    }
+                    int n = Errors.Check(Files.ReadAt(file, window.AsSpan(0, want), (long)(g.DataOffset + at)), "reading the ring");
                     if (n < Layout.FrameHeader)
                     {
                         throw Errors.Fail(ErrorKind.Corrupt, "the file ends before the frame at " + at);

@@ -44,27 +44,17 @@ namespace Ramway.Sys
         internal uint Permissions => Mode & 0xFFF;
 
         /// <summary>The kind of file in words.</summary>
-        internal string Describe()
+        internal string Describe() => Type switch
         {
-            switch (Type)
-            {
-                case 0x8000:
-                    return "a regular file";
-                case 0x4000:
-                    return "a directory";
-                case 0xA000:
-                    return "a symbolic link";
-                case 0x1000:
-                    return "a FIFO";
-                case 0xC000:
-                    return "a socket";
-                case 0x2000:
-                case 0x6000:
-                    return "a device";
-                default:
-                    return "a file of unknown type";
-            }
-        }
+            0x8000 => "a regular file",
+            0x4000 => "a directory",
+            0xA000 => "a symbolic link",
+            0x1000 => "a FIFO",
+            0xC000 => "a socket",
+            0x2000 => "a device",
+            0x6000 => "a device",
+            _ => "a file of unknown type",
+        };
     }
 
     /// <summary>
@@ -98,13 +88,7 @@ namespace Ramway.Sys
         internal static int OpenWith(int dir, string name, int flags, uint mode = 0)
         {
             byte[] path = Libc.CString(name);
-            int fd;
-            do
-            {
-                fd = Libc.Result(Libc.openat(dir, path, flags | CloseOnExec, mode));
-            }
-            while (fd == -Errno.EINTR);
-            return fd;
+            return Libc.Retry(() => Libc.openat(dir, path, flags | CloseOnExec, mode));
         }
 
         /// <summary>
@@ -169,7 +153,7 @@ namespace Ramway.Sys
 
         /// <summary>
         /// Opens what <see cref="StatAt"/> called a regular file. If it was exchanged meanwhile, the open neither blocks nor
-        /// follows a link nor takes a terminal; the caller looks again at what it got.
+        /// follows a link nor takes a terminal; the caller checks again what it got.
         /// </summary>
         internal static int OpenAt(int dir, string name, bool writable) =>
             OpenWith(dir, name, (writable ? ReadWrite : 0) | NoFollow | NonBlocking | NoTerminal);
@@ -200,13 +184,7 @@ namespace Ramway.Sys
         private static int Link(int oldDir, string oldName, int newDir, string newName, int flags)
         {
             byte[] from = Libc.CString(oldName), to = Libc.CString(newName);
-            int result;
-            do
-            {
-                result = Libc.Result(Libc.linkat(oldDir, from, newDir, to, flags));
-            }
-            while (result == -Errno.EINTR);
-            return result;
+            return Libc.Retry(() => Libc.linkat(oldDir, from, newDir, to, flags));
         }
 
         /// <summary>Renames within a directory; EEXIST if the new name is taken.</summary>
@@ -236,51 +214,22 @@ namespace Ramway.Sys
         internal static int Unlink(int dir, string name)
         {
             byte[] path = Libc.CString(name);
-            int result;
-            do
-            {
-                result = Libc.Result(Libc.unlinkat(dir, path, 0));
-            }
-            while (result == -Errno.EINTR);
-            return result;
+            return Libc.Retry(() => Libc.unlinkat(dir, path, 0));
         }
 
         /// <summary>Sets a file's permissions exactly, whatever the umask.</summary>
-        internal static int Chmod(int fd, uint mode)
-        {
-            int result;
-            do
-            {
-                result = Libc.Result(Libc.fchmod(fd, mode & 0x1FF));
-            }
-            while (result == -Errno.EINTR);
-            return result;
-        }
+        internal static int Chmod(int fd, uint mode) => Libc.Retry(() => Libc.fchmod(fd, mode & 0x1FF));
 
         /// <summary>Makes a directory for its owner alone; that it exists already is fine.</summary>
         internal static int MakeDir(string path)
         {
             byte[] name = Libc.CString(path);
-            int result;
-            do
-            {
-                result = Libc.Result(Libc.mkdir(name, 0x1C0));
-            }
-            while (result == -Errno.EINTR);
+            int result = Libc.Retry(() => Libc.mkdir(name, 0x1C0));
             return result == -Errno.EEXIST ? 0 : result;
         }
 
         /// <summary>Sets a file's length.</summary>
-        internal static int Truncate(int fd, long length)
-        {
-            int result;
-            do
-            {
-                result = Libc.Result(Libc.ftruncate(fd, length));
-            }
-            while (result == -Errno.EINTR);
-            return result;
-        }
+        internal static int Truncate(int fd, long length) => Libc.Retry(() => Libc.ftruncate(fd, length));
 
         /// <summary>
         /// Reads at an offset until the buffer is full or the file ends, and says how much there was.

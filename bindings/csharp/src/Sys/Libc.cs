@@ -46,6 +46,18 @@ namespace Ramway.Sys
         /// <summary>Likewise.</summary>
         internal static long Result(long result) => result != -1 ? result : -Marshal.GetLastWin32Error();
 
+        /// <summary>The result of a call, or its negated errno. A call that a signal interrupts is made again.</summary>
+        internal static int Retry(Func<int> call)
+        {
+            int result;
+            do
+            {
+                result = Result(call());
+            }
+            while (result == -Errno.EINTR);
+            return result;
+        }
+
         /// <summary>An errno in words.</summary>
         internal static string ErrorText(int errno) => new Win32Exception(errno).Message + " (errno " + errno + ")";
 

@@ -28,43 +28,19 @@ namespace Ramway.Sys
         /// <summary>The kernel's limit on a memfd's name: NAME_MAX less its own prefix "memfd:".</summary>
         private const int NameMax = 249;
 
-        /// <summary>Makes memory, empty and close-on-exec, whose size can be set and then fixed by <see cref="Size"/>. What
+        /// <summary>Makes memory, empty and close-on-exec, whose size can be set and then fixed by <see cref="Seal"/>. What
         /// is given as its name only shows in /proc; what does not fit is cut off.</summary>
-        internal static int New(string name)
-        {
-            byte* text = stackalloc byte[NameMax + 1];
-            Name(name, text);
-            const uint flags = MfdCloexec | MfdAllowSealing;
-            // Kernels from 6.3 on can be told to accept only memory that cannot be executed; older ones do not know the flag.
-            int fd = Create(text, flags | MfdNoexecSeal);
-            return fd == -Errno.EINVAL ? Create(text, flags) : fd;
-        }
+        internal static int New(string name) => Create(name, MfdCloexec | MfdAllowSealing);
 
-        /// <summary>Likewise without seals, for memory whose size stays the business of those who share it.</summary>
-        internal static int Unsealed(string name)
-        {
-            byte* text = stackalloc byte[NameMax + 1];
-            Name(name, text);
-            int fd = Create(text, MfdCloexec | MfdNoexecSeal);
-            return fd == -Errno.EINVAL ? Create(text, MfdCloexec) : fd;
-        }
+        /// <summary>Likewise without seals, for memory whose size those who share it may change.</summary>
+        internal static int Unsealed(string name) => Create(name, MfdCloexec);
 
-        /// <summary>Takes the space of new memory, and then fixes the size for good: later calls that would change it, or the
-        /// set of seals, fail for everybody.</summary>
-        /// <exception cref="RamwayException">There is not enough memory, or it cannot be sealed.</exception>
-        internal static void Size(int fd, long size)
-        {
-            Space.Allocate(fd, 0, size);
-            int added = Libc.Result(Libc.fcntl(fd, FAddSeals, (long)Seals));
-            if (added < 0)
-            {
-                throw Errors.Os(added, "sealing memory");
-            }
-        }
+        /// <summary>Fixes the size for good: later calls that would change it, or the set of seals, fail for everybody.</summary>
+        internal static void Seal(int fd) => Errors.Check(Libc.Result(Libc.fcntl(fd, FAddSeals, (long)Seals)), "sealing memory");
 
         /// <summary>
         /// The size in bytes of memory that a peer sent, once it is certain that nobody can change it. Anything but an ordinary
-        /// memfd with at least the seals of <see cref="Size"/>, and none against writing, is 0 with a reason. Memory of huge
+        /// memfd with at least the seals of <see cref="Seal"/>, and none against writing, is 0 with a reason. Memory of huge
         /// pages is refused as well: holes can be punched into it, and filling them again may fail with SIGBUS.
         /// </summary>
         internal static long SealedSize(int fd, out string? why)
@@ -128,8 +104,17 @@ namespace Ramway.Sys
             to[length] = 0;
         }
 
+        private static int Create(string name, uint flags)
+        {
+            byte* text = stackalloc byte[NameMax + 1];
+            Name(name, text);
+            // Kernels from 6.3 on can be told to accept only memory that cannot be executed; older ones do not know the flag.
+            long fd = Call(text, flags | MfdNoexecSeal);
+            return (int)(fd == -Errno.EINVAL ? Call(text, flags) : fd);
+        }
+
         // By number: the function is as young as glibc 2.27.
-        private static int Create(byte* name, uint flags) =>
-            (int)Libc.Result(Libc.syscall(Libc.IsArm64 ? 279 : 319, (long)name, flags, 0, 0, 0, 0));
+        private static long Call(byte* name, uint flags) =>
+            Libc.Result(Libc.syscall(Libc.IsArm64 ? 279 : 319, (long)name, flags, 0, 0, 0, 0));
     }
 }

@@ -7,7 +7,7 @@ namespace Ramway.Sys
     internal static unsafe class Memory
     {
         /// <summary>The size of a page of memory in bytes.</summary>
-        internal static readonly int PageSize = RuntimePageSize();
+        internal static readonly int PageSize = Environment.SystemPageSize;
 
         private const int Read = 1;
         private const int Write = 2;
@@ -18,65 +18,34 @@ namespace Ramway.Sys
         private const int MapNoReserve = 0x4000;
         private const long HugePage = 2 << 20;
 
-        private static int RuntimePageSize()
-        {
-            // Elsewhere it is not asked for: everything that opens says Unsupported first.
-            return Environment.SystemPageSize;
-        }
-
         /// <summary>
-        /// Maps length bytes of a file from offset, both multiples of the page, shared. The caller has checked that the file holds
-        /// them. To be undone with <see cref="Unmap"/>.
+        /// Maps length bytes of a file from offset, both multiples of the page, shared; with 2 copies twice, back to back: byte i and
+        /// byte i + length are one byte of memory. The caller has checked that the file holds them. To be undone with <see
+        /// cref="Unmap"/> of copies * length bytes.
         /// </summary>
-        internal static int Map(int fd, long offset, long length, bool writable, out byte* at)
+        internal static int Map(int fd, long offset, long length, int copies, bool writable, out byte* at)
         {
-            int error = Reserve(length, LargePage(fd, length), out at);
-            if (error < 0)
+            at = null;
+            if (length <= 0 || length > 1L << 61)
             {
-                return error;
+                return -Errno.ENOMEM;
             }
-            error = MapOver(at, fd, offset, length, writable);
-            if (error < 0)
+            int error = Reserve(copies * length, LargePage(fd, length), out at);
+            for (int copy = 0; error >= 0 && copy < copies; copy++)
             {
-                Unmap(at, length);
-                at = null;
+                // Inside the range reserved above, which nobody else uses.
+                error = MapOver(at + copy * length, fd, offset, length, writable);
+                if (error < 0)
+                {
+                    Unmap(at, copies * length);
+                    at = null;
+                }
             }
             return error;
         }
 
         /// <summary>
-        /// Maps capacity bytes of a file from offset twice, back to back: byte i and byte i + capacity are one byte of memory. Both
-        /// numbers are multiples of the page, and the caller has checked that the file holds the bytes. To be undone with <see
-        /// cref="Unmap"/> of 2 * capacity bytes.
-        /// </summary>
-        internal static int MirrorMap(int fd, long offset, long capacity, bool writable, out byte* at)
-        {
-            at = null;
-            if (capacity <= 0 || capacity > 1L << 61)
-            {
-                return -Errno.ENOMEM;
-            }
-            int error = Reserve(2 * capacity, LargePage(fd, capacity), out at);
-            if (error < 0)
-            {
-                return error;
-            }
-            for (int half = 0; half < 2; half++)
-            {
-                // Inside the range reserved above, which nobody else uses.
-                error = MapOver(at + half * capacity, fd, offset, capacity, writable);
-                if (error < 0)
-                {
-                    Unmap(at, 2 * capacity);
-                    at = null;
-                    return error;
-                }
-            }
-            return 0;
-        }
-
-        /// <summary>
-        /// Undoes <see cref="Map"/> and <see cref="MirrorMap"/>. Nobody may use the memory any more.
+        /// Undoes <see cref="Map"/>. Nobody may use the memory any more.
         /// </summary>
         internal static void Unmap(byte* at, long length) => Libc.munmap(at, (UIntPtr)(ulong)length);
 

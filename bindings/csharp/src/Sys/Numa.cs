@@ -27,11 +27,7 @@ namespace Ramway.Sys
                 return;
             }
             // For the call alone: nothing reads or writes through it.
-            long at = Libc.Result((long)Libc.mmap(null, (UIntPtr)(ulong)length, 0, MapShared, fd, offset));
-            if (at < 0)
-            {
-                throw Errors.Os((int)at, what);
-            }
+            long at = Errors.Check(Libc.Result((long)Libc.mmap(null, (UIntPtr)(ulong)length, 0, MapShared, fd, offset)), what);
             ulong* mask = stackalloc ulong[Bits / 64];
             for (int i = 0; i < Bits / 64; i++)
             {
@@ -40,25 +36,18 @@ namespace Ramway.Sys
             // One more than its bits, which the kernel takes off.
             long result = Libc.Result(Libc.syscall(Libc.IsArm64 ? 235 : 237, at, length, BindPolicy, (long)mask, Bits + 1, 0));
             Libc.munmap((void*)at, (UIntPtr)(ulong)length);
-            if (result < 0)
-            {
-                throw Errors.Os((int)result, what);
-            }
+            Errors.Check(result, what);
         }
 
-        /// <summary>Looks where the first, the middle and the last page of a mapping are.</summary>
+        /// <summary>Checks where the first, the middle and the last page of a mapping are.</summary>
         internal static void Verify(byte* at, long length, int node, string doing)
         {
             Check(node);
             foreach (long offset in new[] { 0, length / 2, length - 1 })
             {
                 int found = -1;
-                long result = Libc.Result(Libc.syscall(Libc.IsArm64 ? 236 : 239, (long)&found, 0, 0, (long)(at + offset),
-                    FlagNode | FlagAddress, 0));
-                if (result < 0)
-                {
-                    throw Errors.Os((int)result, doing + ": NumaNode: asking where a page is (get_mempolicy)");
-                }
+                Errors.Check(Libc.Result(Libc.syscall(Libc.IsArm64 ? 236 : 239, (long)&found, 0, 0, (long)(at + offset),
+                    FlagNode | FlagAddress, 0)), doing + ": NumaNode: asking where a page is (get_mempolicy)");
                 if (found != node)
                 {
                     throw Errors.Fail(ErrorKind.Unsupported, doing + ": NumaNode: the data is on node " + found + ", not on node " +

@@ -67,7 +67,7 @@ namespace Ramway.Sys
         {
             ulong limit = Space.SoftLimit(LimitOfLockedMemory);
             Space.Field(Files.ReadText("/proc/self/status"), "VmLck:", out ulong locked);
-            // EAGAIN is mlock's other way to say that memory could not be had.
+            // EAGAIN is mlock's other way to say that there is not enough memory.
             return Errors.Os(error == -Errno.EAGAIN ? -Errno.ENOMEM : error, doing + ": LockMemory: mlock of " + length +
                 " bytes; this process has " + (locked << 10) + " bytes locked, RLIMIT_MEMLOCK is " +
                 (limit == ulong.MaxValue ? "unlimited" : limit + " bytes") + " (raise it with ulimit -l, LimitMEMLOCK= or CAP_IPC_LOCK)");
@@ -75,21 +75,15 @@ namespace Ramway.Sys
 
         private static void Populate(byte* at, long length, bool writable, string doing)
         {
-            int result;
-            do
-            {
-                result = Advise(at, length, writable ? AdvicePopulateWrite : AdvicePopulateRead);
-            }
-            while (result == -Errno.EINTR);
+            int result = Libc.Retry(() =>
+                Libc.madvise(at, (UIntPtr)(ulong)length, writable ? AdvicePopulateWrite : AdvicePopulateRead));
             if (result == -Errno.EINVAL)
             {
                 // Before Linux 5.14. The pages are allocated, so that no fault is fatal.
                 Memory.Touch(at, length, writable);
+                return;
             }
-            else if (result < 0)
-            {
-                throw Errors.Os(result, doing + ": Prefault of " + length + " bytes");
-            }
+            Errors.Check(result, doing + ": Prefault of " + length + " bytes");
         }
 
         private static int Advise(byte* at, long length, int advice) =>
@@ -104,7 +98,7 @@ namespace Ramway.Sys
                     " bytes) is not made of whole huge pages of " + huge +
                     " bytes; the process that creates the segment has to ask for them too");
             }
-            // Whether the advice is followed is looked at below, so that kernels which refuse the one but not the other are served.
+            // Whether the advice is followed is checked below, so that kernels which refuse the one but not the other are served.
             int advised = Advise(at, whole, AdviceHugePage);
             // Puts the file's small pages together (Linux 6.1+) and maps the result, whatever shmem_enabled says except deny.
             // EAGAIN: a page was in use just then.

@@ -13,12 +13,7 @@ namespace Ramway.Sys
 
         internal Signal()
         {
-            int fd = eventfd(0, Cloexec | Nonblock);
-            if (fd < 0)
-            {
-                throw Errors.Os(Marshal.GetLastWin32Error(), "making an eventfd");
-            }
-            _descriptor = new Descriptor(fd);
+            _descriptor = new Descriptor(Errors.Check(Libc.Result(eventfd(0, Cloexec | Nonblock)), "making an eventfd"));
         }
 
         /// <summary>To be polled for input, by the thread that disposes of this.</summary>
@@ -42,16 +37,13 @@ namespace Ramway.Sys
         {
             ulong count;
             // Fails only where it is not raised.
-            _ = read(Fd, &count, (UIntPtr)8);
+            _ = Libc.read(Fd, &count, (UIntPtr)8);
         }
 
         public void Dispose() => _descriptor.Dispose();
 
         [DllImport("libc", SetLastError = true)]
         private static extern int eventfd(uint count, int flags);
-
-        [DllImport("libc")]
-        private static extern IntPtr read(int fd, void* to, UIntPtr length);
 
         [DllImport("libc")]
         private static extern IntPtr write(int fd, void* from, UIntPtr length);

@@ -73,8 +73,6 @@ namespace Ramway.Sys
         private const int CmsgHeader = 16;
         private const int CmsgSpace = CmsgHeader + DescriptorsMax * 4;
 
-        private static readonly Encoding Strict = new UTF8Encoding(false, true);
-
         /// <summary>Makes a stream socket, close-on-exec and never blocking.</summary>
         internal static int Stream() => Libc.Result(socket(AfUnix, SockStream | SockCloexec | SockNonblock, 0));
 
@@ -255,20 +253,6 @@ namespace Ramway.Sys
             }
         }
 
-        /// <summary>How long a path is as the kernel has it; -1 if it cannot be passed on: a NUL would cut it off, and half
-        /// a surrogate pair has no bytes.</summary>
-        internal static int PathLength(string path)
-        {
-            try
-            {
-                return path.IndexOf('\0') >= 0 ? -1 : Strict.GetByteCount(path);
-            }
-            catch (EncoderFallbackException)
-            {
-                return -1;
-            }
-        }
-
         /// <summary>The number that stands for every user who has none in our user namespace: it says nothing about who
         /// somebody is.</summary>
         internal static uint OverflowUid()
@@ -279,14 +263,14 @@ namespace Ramway.Sys
         /// <summary>Writes a sockaddr_un, and says how long it is. What begins with '@' is a file's name like any other.</summary>
         private static int Address(string path, byte* to)
         {
-            int length = PathLength(path);
+            int length = Names.LengthOf(path);
             if (length < 1 || length > PathMax)
             {
                 return -Errno.EINVAL;
             }
             new Span<byte>(to, SockaddrUn.Size).Clear();
             *(ushort*)to = AfUnix;
-            Strict.GetBytes(path, new Span<byte>(to + SockaddrUn.Path, length));
+            Encoding.UTF8.GetBytes(path, new Span<byte>(to + SockaddrUn.Path, length));
             return SockaddrUn.Path + length + 1;
         }
 

@@ -4,10 +4,10 @@ using System.Globalization;
 
 namespace Ramway.Sys
 {
-    /// <summary>Taking the space of a segment, after a look at what limits it.</summary>
+    /// <summary>Taking the space of a segment, after a check of what limits it.</summary>
     internal static unsafe class Space
     {
-        // So long that a step's look at the limits costs little, so short that a full machine is noticed.
+        // So long that a step's check of the limits costs little, so short that a full machine is noticed.
         private const long Step = 16 << 20;
         // Left to page tables, the process itself and everybody else, at most; of a small limit a 32nd part.
         private const ulong HeadroomMax = 16 << 20;
@@ -15,7 +15,7 @@ namespace Ramway.Sys
         private const ulong Unlimited = ulong.MaxValue;
 
         /// <summary>
-        /// Takes the space of length bytes from offset in the file, growing it where it is shorter, after a look at every limit
+        /// Takes the space of length bytes from offset in the file, growing it where it is shorter, after a check of every limit
         /// that a later page fault would meet as SIGBUS or the OOM killer: NoSpace says which. On an exception a part may be
         /// taken: throw the file away.
         /// </summary>
@@ -26,7 +26,7 @@ namespace Ramway.Sys
                 return;
             }
             long end = FileEnd(offset, length);
-            Numbers(fd, out FileSystem.Numbers first);
+            FileSystem.Numbers first = NumbersOf(fd);
             bool inMemory = first.Type == FileSystem.Tmpfs || first.Type == FileSystem.Ramfs;
             List<MemoryGroup> groups = inMemory ? MemoryGroup.OfThisProcess() : new List<MemoryGroup>();
             for (long at = offset; at < end;)
@@ -34,17 +34,10 @@ namespace Ramway.Sys
                 // All that is still missing, so that what can never fit is refused before it has starved others.
                 Check(fd, (ulong)(end - at), inMemory, groups);
                 long step = Math.Min(end - at, Step);
-                int result;
-                do
-                {
-                    // On a signal the kernel gives the step's pages back, and it is made again; signals are rarer than steps.
-                    result = Libc.Result(Libc.fallocate(fd, 0, at, step));
-                }
-                while (result == -Errno.EINTR);
-                if (result < 0)
-                {
-                    throw Errors.Os(result, "taking the segment's space: allocating " + length + " bytes (" + (at - offset) + " done)");
-                }
+                // On a signal the kernel gives the step's pages back, and it is made again; signals are rarer than steps.
+                long from = at;
+                Errors.Check(Libc.Retry(() => Libc.fallocate(fd, 0, from, step)),
+                    "taking the segment's space: allocating " + length + " bytes (" + (at - offset) + " done)");
                 at += step;
             }
         }
@@ -76,12 +69,12 @@ namespace Ramway.Sys
         }
 
         /// <summary>
-        /// NoSpace unless so many more bytes can be had now. A limit that cannot be read (no /proc, a container that hides its
+        /// NoSpace unless so many more bytes are available now. A limit that cannot be read (no /proc, a container that hides its
         /// group) does not limit.
         /// </summary>
         private static void Check(int fd, ulong needed, bool inMemory, List<MemoryGroup> groups)
         {
-            Numbers(fd, out FileSystem.Numbers fs);
+            FileSystem.Numbers fs = NumbersOf(fd);
             // A memfd, and a tmpfs mounted with size=0, count no blocks: no limit of the file system's.
             if (fs.Blocks > 0)
             {
@@ -105,13 +98,10 @@ namespace Ramway.Sys
             }
         }
 
-        private static void Numbers(int fd, out FileSystem.Numbers numbers)
+        private static FileSystem.Numbers NumbersOf(int fd)
         {
-            int result = FileSystem.Of(fd, out numbers);
-            if (result < 0)
-            {
-                throw Errors.Os(result, "taking the segment's space: fstatfs of the segment");
-            }
+            Errors.Check(FileSystem.Of(fd, out FileSystem.Numbers numbers), "taking the segment's space: fstatfs of the segment");
+            return numbers;
         }
 
         private static void Compare(ulong needed, ulong available, string limit)

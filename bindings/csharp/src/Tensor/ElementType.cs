@@ -62,21 +62,36 @@ namespace Ramway
     public static class ElementTypes
     {
         // In the order of ABI.md, section 18.
-        private static readonly (ElementType Type, string Name)[] Known =
+        private static readonly (ElementType Type, string Name, Type? Clr)[] Table =
         {
-            (ElementType.Int8, "int8"), (ElementType.Int16, "int16"), (ElementType.Int32, "int32"),
-            (ElementType.Int64, "int64"), (ElementType.UInt8, "uint8"), (ElementType.UInt16, "uint16"),
-            (ElementType.UInt32, "uint32"), (ElementType.UInt64, "uint64"), (ElementType.Float16, "float16"),
-            (ElementType.Float32, "float32"), (ElementType.Float64, "float64"), (ElementType.BFloat16, "bfloat16"),
-            (ElementType.Complex64, "complex64"), (ElementType.Complex128, "complex128"), (ElementType.Bool, "bool"),
-            (ElementType.Float8E3M4, "float8_e3m4"), (ElementType.Float8E4M3, "float8_e4m3"),
-            (ElementType.Float8E4M3B11Fnuz, "float8_e4m3b11fnuz"), (ElementType.Float8E4M3Fn, "float8_e4m3fn"),
-            (ElementType.Float8E4M3Fnuz, "float8_e4m3fnuz"), (ElementType.Float8E5M2, "float8_e5m2"),
-            (ElementType.Float8E5M2Fnuz, "float8_e5m2fnuz"), (ElementType.Float8E8M0Fnu, "float8_e8m0fnu"),
+            (ElementType.Int8, "int8", typeof(sbyte)),
+            (ElementType.Int16, "int16", typeof(short)),
+            (ElementType.Int32, "int32", typeof(int)),
+            (ElementType.Int64, "int64", typeof(long)),
+            (ElementType.UInt8, "uint8", typeof(byte)),
+            (ElementType.UInt16, "uint16", typeof(ushort)),
+            (ElementType.UInt32, "uint32", typeof(uint)),
+            (ElementType.UInt64, "uint64", typeof(ulong)),
+            // Half came with .NET 5, which netstandard2.1 does not know of.
+            (ElementType.Float16, "float16", Type.GetType("System.Half")),
+            (ElementType.Float32, "float32", typeof(float)),
+            (ElementType.Float64, "float64", typeof(double)),
+            (ElementType.BFloat16, "bfloat16", null),
+            (ElementType.Complex64, "complex64", null),
+            (ElementType.Complex128, "complex128", typeof(Complex)),
+            (ElementType.Bool, "bool", null),
+            (ElementType.Float8E3M4, "float8_e3m4", null),
+            (ElementType.Float8E4M3, "float8_e4m3", null),
+            (ElementType.Float8E4M3B11Fnuz, "float8_e4m3b11fnuz", null),
+            (ElementType.Float8E4M3Fn, "float8_e4m3fn", null),
+            (ElementType.Float8E4M3Fnuz, "float8_e4m3fnuz", null),
+            (ElementType.Float8E5M2, "float8_e5m2", null),
+            (ElementType.Float8E5M2Fnuz, "float8_e5m2fnuz", null),
+            (ElementType.Float8E8M0Fnu, "float8_e8m0fnu", null),
         };
 
         /// <summary>Every type, in the order of the format's table.</summary>
-        public static IReadOnlyList<ElementType> All { get; } = Array.AsReadOnly(Array.ConvertAll(Known, k => k.Type));
+        public static IReadOnlyList<ElementType> All { get; } = Array.AsReadOnly(Array.ConvertAll(Table, row => row.Type));
 
         /// <summary>How many bytes an element takes.</summary>
         public static int Size(this ElementType type) => ((int)type & 0xFF) / 8;
@@ -84,7 +99,7 @@ namespace Ramway
         /// <summary>The name in NumPy or ml_dtypes, such as "float32"; of no type, its code and bits.</summary>
         public static string Name(this ElementType type)
         {
-            foreach ((ElementType known, string name) in Known)
+            foreach ((ElementType known, string name, _) in Table)
             {
                 if (known == type)
                 {
@@ -100,58 +115,26 @@ namespace Ramway
         public static ElementType Of<T>()
             where T : unmanaged
         {
-            // The compiler makes one constant of it for each T.
-            if (typeof(T) == typeof(byte))
+            return Known<T>.Type ??
+                throw Errors.Fail(ErrorKind.InvalidArgument, $"no tensor has elements of {typeof(T)}; use its bytes");
+        }
+
+        /// <summary>Found once for each T; of a static read-only field the runtime's compiler makes a constant.</summary>
+        private static class Known<T>
+        {
+            internal static readonly ElementType? Type = Find(typeof(T));
+        }
+
+        private static ElementType? Find(Type type)
+        {
+            foreach ((ElementType known, _, Type? clr) in Table)
             {
-                return ElementType.UInt8;
+                if (clr == type)
+                {
+                    return known;
+                }
             }
-            if (typeof(T) == typeof(float))
-            {
-                return ElementType.Float32;
-            }
-            if (typeof(T) == typeof(double))
-            {
-                return ElementType.Float64;
-            }
-            if (typeof(T) == typeof(sbyte))
-            {
-                return ElementType.Int8;
-            }
-            if (typeof(T) == typeof(short))
-            {
-                return ElementType.Int16;
-            }
-            if (typeof(T) == typeof(int))
-            {
-                return ElementType.Int32;
-            }
-            if (typeof(T) == typeof(long))
-            {
-                return ElementType.Int64;
-            }
-            if (typeof(T) == typeof(ushort))
-            {
-                return ElementType.UInt16;
-            }
-            if (typeof(T) == typeof(uint))
-            {
-                return ElementType.UInt32;
-            }
-            if (typeof(T) == typeof(ulong))
-            {
-                return ElementType.UInt64;
-            }
-            if (typeof(T) == typeof(Complex))
-            {
-                return ElementType.Complex128;
-            }
-#if NET5_0_OR_GREATER
-            if (typeof(T) == typeof(Half))
-            {
-                return ElementType.Float16;
-            }
-#endif
-            throw Errors.Fail(ErrorKind.InvalidArgument, $"no tensor has elements of {typeof(T)}; its bytes can be had");
+            return null;
         }
 
         /// <summary>Whether it is one of them: the codes have gaps, and each its bits.</summary>

@@ -64,6 +64,14 @@ namespace Ramway
             ? null
             : (int)mode + " is not a wait mode: expected Hybrid, Spin or Block";
 
+        internal static void Check(WaitMode mode)
+        {
+            if (Refusal(mode) is string refusal)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, refusal);
+            }
+        }
+
         /// <summary>Spinning was worth it.</summary>
         internal void SpinMore() => Budget = Math.Min(2 * Budget, SpinMax);
 

@@ -1,4 +1,5 @@
 using System;
+using System.Text;
 using Ramway.Sys;
 
 namespace Ramway
@@ -25,7 +26,7 @@ namespace Ramway
         /// <summary>Whether a name may stand in the Ramway directory.</summary>
         internal static bool IsValid(string name)
         {
-            if (name.Length < 1 || name.Length > Longest || name[0] == '.' || name.EndsWith(".sock", StringComparison.Ordinal))
+            if (name.Length < 1 || name.Length > Longest || name[0] == '.' || HasSuffix(name, SocketSuffix))
             {
                 return false;
             }
@@ -40,36 +41,61 @@ namespace Ramway
             return true;
         }
 
+        private static readonly Encoding Strict = new UTF8Encoding(false, true);
+
         /// <summary>Whether a path can be given to the system: no NUL, and UTF-8 for all of it.</summary>
-        internal static bool CanBePath(string path)
+        internal static bool CanBePath(string path) => LengthOf(path) >= 0;
+
+        /// <summary>How long a path is in bytes; -1 if it cannot be passed on: a NUL would cut it off, and half a surrogate pair has
+        /// no bytes.</summary>
+        internal static int LengthOf(string path)
         {
-            for (int i = 0; i < path.Length; i++)
+            try
             {
-                char c = path[i];
-                bool pair = char.IsHighSurrogate(c) && i + 1 < path.Length && char.IsLowSurrogate(path[i + 1]);
-                if (c == '\0' || char.IsSurrogate(c) && !pair)
-                {
-                    return false;
-                }
-                if (pair)
-                {
-                    i++;
-                }
+                return path.IndexOf('\0') >= 0 ? -1 : Strict.GetByteCount(path);
             }
-            return true;
+            catch (EncoderFallbackException)
+            {
+                return -1;
+            }
         }
 
-        /// <summary>
-        /// The socket that belongs to a listener's segment, both as file names: NAME.sock beside NAME; where a path is the socket,
-        /// the segment is PATH.lock.
-        /// </summary>
-        internal static string SocketOf(string segment)
+        // A listener's socket is NAME.sock beside its segment NAME; where a path is the socket, the segment is PATH.lock.
+        internal const string SocketSuffix = ".sock", LockSuffix = ".lock";
+
+        /// <summary>The socket that belongs to a listener's segment, both as file names.</summary>
+        internal static string SocketOf(string segment) =>
+            segment.Length > LockSuffix.Length && HasSuffix(segment, LockSuffix)
+                ? Without(segment, LockSuffix)
+                : segment + SocketSuffix;
+
+        /// <summary>The listener's name whose socket would have this file name in the Ramway directory, or null.</summary>
+        internal static string? NameOfSocket(string file)
         {
-            const string suffix = ".lock";
-            return segment.Length > suffix.Length && segment.EndsWith(suffix, StringComparison.Ordinal)
-                ? segment.Substring(0, segment.Length - suffix.Length)
-                : segment + ".sock";
+            if (!HasSuffix(file, SocketSuffix))
+            {
+                return null;
+            }
+            string name = Without(file, SocketSuffix);
+            return IsValid(name) && !HasSuffix(name, LockSuffix) ? name : null;
         }
+
+        internal static bool HasSuffix(string name, string suffix) => name.EndsWith(suffix, StringComparison.Ordinal);
+
+        private static string Without(string name, string suffix) => name.Substring(0, name.Length - suffix.Length);
+
+        /// <summary>The path of another file in the directory of a path's last part.</summary>
+        internal static string Beside(string path, string file) => path.Substring(0, path.LastIndexOf('/') + 1) + file;
+
+        /// <summary>The path of a file in a directory.</summary>
+        internal static string Within(string directory, string file) => directory.TrimEnd('/') + "/" + file;
+    }
+
+    /// <summary>Where named segments and listeners live.</summary>
+    public static class RamwayDirectory
+    {
+        /// <summary>RAMWAY_DIR of the environment, else /dev/shm/ramway-UID of the effective user. It need not exist.</summary>
+        public static string Path => Names.Directory();
     }
 
     /// <summary>
@@ -77,12 +103,11 @@ namespace Ramway
     /// </summary>
     internal sealed class SegmentName : IDisposable
     {
-        private SegmentName(int dir, string file, string path, bool isPath)
+        private SegmentName(int dir, string file, string path)
         {
             Dir = dir;
             File = file;
             Path = path;
-            IsPath = isPath;
         }
 
         internal int Dir { get; private set; }
@@ -90,11 +115,8 @@ namespace Ramway
         /// <summary>The name in the directory.</summary>
         internal string File { get; }
 
-        /// <summary>For messages, and for those who come by path.</summary>
+        /// <summary>For messages, and for peers that are given a path.</summary>
         internal string Path { get; }
-
-        /// <summary>It was given as a path.</summary>
-        internal bool IsPath { get; }
 
         public void Dispose()
         {
@@ -124,12 +146,8 @@ namespace Ramway
                 {
                     throw Errors.Fail(ErrorKind.InvalidArgument, "the path '" + name + "' does not end in a name");
                 }
-                int dir = Files.OpenDir(parent, true);
-                if (dir < 0)
-                {
-                    throw Errors.Os(dir, "opening the directory " + parent);
-                }
-                return new SegmentName(dir, file, name, true);
+                int dir = Errors.Check(Files.OpenDir(parent, true), "opening the directory " + parent);
+                return new SegmentName(dir, file, name);
             }
             if (!Names.IsValid(name))
             {
@@ -139,23 +157,21 @@ namespace Ramway
             string root = Names.Directory();
             if (!Names.CanBePath(root))
             {
-                throw Errors.Fail(ErrorKind.InvalidArgument, "RAMWAY_DIR is no path");
+                throw Errors.Fail(ErrorKind.InvalidArgument, "RAMWAY_DIR has a NUL or half a surrogate pair in it: set it to the path of a directory");
             }
-            return new SegmentName(OpenRoot(root, makeDir), name, root.TrimEnd('/') + "/" + name, false);
+            return new SegmentName(OpenRoot(root, makeDir), name, Names.Within(root, name));
         }
 
         /// <summary>A file of a directory, whatever its name is.</summary>
         internal static SegmentName In(string directory, string file)
         {
             int dir = Names.CanBePath(directory) ? Files.OpenDir(directory, true) : -Errno.EINVAL;
-            return dir >= 0
-                ? new SegmentName(dir, file, directory.TrimEnd('/') + "/" + file, true)
-                : throw Errors.Os(dir, "opening the directory " + directory);
+            return new SegmentName(Errors.Check(dir, "opening the directory " + directory), file, Names.Within(directory, file));
         }
 
         /// <summary>
         /// Opens the Ramway directory. Everybody may make a directory or link of the default name in /dev/shm, so there it is
-        /// looked at what it is and whose.
+        /// checked what it is and whose.
         /// </summary>
         private static int OpenRoot(string root, bool makeDir)
         {
@@ -164,11 +180,7 @@ namespace Ramway
             int dir = Files.OpenDir(root, !isDefault);
             if (dir == -Errno.ENOENT && makeDir)
             {
-                int made = Files.MakeDir(root);
-                if (made < 0)
-                {
-                    throw Errors.Os(made, "making the Ramway directory " + root);
-                }
+                Errors.Check(Files.MakeDir(root), "making the Ramway directory " + root);
                 dir = Files.OpenDir(root, !isDefault);
             }
             if (dir == -Errno.ENOENT)
@@ -178,29 +190,18 @@ namespace Ramway
             }
             if (isDefault && (dir == -Errno.ENOTDIR || dir == -Errno.ELOOP))
             {
-                throw NotOurs(root, uid, "it is none");
+                throw NotOurs(root, uid, "it is not a directory");
             }
-            if (dir < 0)
-            {
-                throw Errors.Os(dir, "opening the Ramway directory " + root);
-            }
-            if (!isDefault)
+            Errors.Check(dir, "opening the Ramway directory " + root);
+            int result = Files.Stat(dir, out Stat stat);
+            if (!isDefault || result >= 0 && stat.Uid == uid && (stat.Permissions & 0x3F) == 0)
             {
                 return dir;
             }
-            int looked = Files.Stat(dir, out Stat stat);
-            if (looked < 0)
-            {
-                Files.Close(dir);
-                throw Errors.Os(looked, "looking at the Ramway directory " + root);
-            }
-            if (stat.Uid != uid || (stat.Permissions & 0x3F) != 0)
-            {
-                Files.Close(dir);
-                throw NotOurs(root, uid, "it belongs to user " + stat.Uid + " and has mode " +
-                    Convert.ToString((int)stat.Permissions, 8).PadLeft(4, '0'));
-            }
-            return dir;
+            Files.Close(dir);
+            Errors.Check(result, "checking the Ramway directory " + root);
+            throw NotOurs(root, uid, "it belongs to user " + stat.Uid + " and has mode " +
+                Convert.ToString((int)stat.Permissions, 8).PadLeft(4, '0'));
         }
 
         private static RamwayException NotOurs(string root, uint uid, string found) =>

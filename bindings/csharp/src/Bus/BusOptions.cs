@@ -3,6 +3,32 @@ using System.Collections.Generic;
 
 namespace Ramway
 {
+    /// <summary>How to connect to a <see cref="Listener"/>. A new object holds the defaults.</summary>
+    public sealed class ConnectOptions
+    {
+        private IReadOnlyCollection<uint> _allowUids = Array.Empty<uint>();
+
+        /// <summary>
+        /// How long to wait for a listener that is not there yet, does not accept, or is flooded: 10 s by default; <see
+        /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: forever.
+        /// </summary>
+        public TimeSpan Timeout { get; set; } = TimeSpan.FromSeconds(10);
+
+        /// <summary>Other users whose listeners will do; without it, only those of our own effective user.</summary>
+        /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
+        public IReadOnlyCollection<uint> AllowUids
+        {
+            get => _allowUids;
+            set => _allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
+        }
+
+        /// <summary>How both ends wait.</summary>
+        public WaitMode Wait { get; set; }
+
+        /// <summary>As <see cref="RingOptions.Membarrier"/>.</summary>
+        public bool Membarrier { get; set; } = true;
+    }
+
     /// <summary>What a <see cref="Listener"/> gives those who connect. A new object holds the defaults.</summary>
     public sealed class ListenOptions
     {
@@ -65,15 +91,11 @@ namespace Ramway
         internal uint SocketMode => Mode != 0 ? (uint)Mode : AllowUids.Count != 0 ? 0x1B6u : 0x180u; // 0666, 0600
 
         /// <summary>What every bus gets.</summary>
-        internal BusPlan Plan(string name)
+        internal ListenPlan Plan(string name)
         {
-            Segment.CheckWait(Wait);
+            Waiter.Check(Wait);
             WaitLimit.Check(HandshakeTimeout, "handshake timeout");
-            if (Mode < 0 || Mode > 0x1FF)
-            {
-                throw Errors.Fail(ErrorKind.InvalidArgument,
-                    $"a mode of {Mode}: expected permission bits, 0 to 511 (0777 octal)");
-            }
+            SegmentOptions.CheckMode(Mode);
             if (Backlog < 1)
             {
                 throw Errors.Fail(ErrorKind.InvalidArgument, $"a backlog of {Backlog}: expected at least 1");
@@ -88,8 +110,27 @@ namespace Ramway
                 throw Errors.Fail(ErrorKind.InvalidArgument,
                     "Capacity stands for both directions: say either it, or ToPeer and FromPeer");
             }
-            var ring = new RingOptions { Wait = Wait, Membarrier = Membarrier };
-            return new BusPlan(name, Spec.Bus(toPeer, fromPeer, Align), ring);
+            return new ListenPlan(name, Spec.Bus(toPeer, fromPeer, Align),
+                new RingOptions { Wait = Wait, Membarrier = Membarrier });
         }
+    }
+
+    /// <summary>What a listener gives every bus.</summary>
+    internal sealed class ListenPlan
+    {
+        internal ListenPlan(string name, Spec spec, RingOptions options)
+        {
+            Name = name;
+            Spec = spec;
+            Options = options;
+        }
+
+        /// <summary>Goes into the memfd's name, so that <c>ramway ls</c> finds the bus.</summary>
+        internal string Name { get; }
+
+        internal Spec Spec { get; }
+
+        /// <summary>How this side's halves wait.</summary>
+        internal RingOptions Options { get; }
     }
 }
