@@ -22,27 +22,31 @@ import { opening } from './waiting/opening.js';
 import {
   blockUntil,
   checkWait,
-  limit,
   type SyncOptions,
   sleepUntil,
   timedOut,
+  Waiter,
   type WaitOptions,
 } from './waiting/waiting.js';
 
-/** A handle without the permission to write cannot say that it waits, so it looks this often, in milliseconds. */
-const POLL = 1;
-/** Of so many of these looks one asks whether the region's name is still there, which is a system call. */
-const NAME_LOOKS = 100;
-/** Milliseconds of looking once a turn before the loop sleeps: about what being woken costs. */
+/** A handle without the permission to write cannot say that it waits: it polls at this interval, in milliseconds. */
+const POLL_INTERVAL = 1;
+/** One of this many polls asks whether the region's name is still there, which is a system call. */
+const POLLS_PER_NAME = 100;
+/** Milliseconds of polling once a loop iteration before the loop sleeps: about what being woken costs. */
 const SPIN = 0.05;
 const SPINS = { spin: Infinity, hybrid: SPIN, block: 0 };
 
 const encoder = new TextEncoder();
 
-interface Waiter {
-  since: number;
-  resolve(count: number): void;
-  reject(reason: unknown): void;
+/** A wait for another number of notifications than `since`. */
+class Since extends Waiter<number> {
+  constructor(
+    readonly since: number,
+    ...wait: ConstructorParameters<typeof Waiter<number>>
+  ) {
+    super(...wait);
+  }
 }
 
 type Settings = native.RegionSettings & { wait?: WaitPolicy };
@@ -73,9 +77,9 @@ export class Region implements Disposable, AsyncDisposable {
   #seen: number;
   /** The count when waiting began: every waiter's `since` is this. */
   #known = 0;
-  readonly #waiters = new Set<Waiter>();
-  #poll: ReturnType<typeof setTimeout> | undefined;
-  #looks = 0;
+  readonly #waiters = new Set<Since>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #polls = 0;
   /** Why no wait will ever end well again. The native half says it once. */
   #gone: unknown = null;
 
@@ -172,7 +176,7 @@ export class Region implements Disposable, AsyncDisposable {
   }
 
   /**
-   * Tells everyone who waits that something has changed, after everything that this thread wrote before. Never blocks.
+   * Tells all handles that wait that something has changed, after everything that this thread wrote before. Never blocks.
    * ERR_RAMWAY_PERMISSION_DENIED for a read-only region.
    */
   notify(): void {
@@ -219,13 +223,13 @@ export class Region implements Disposable, AsyncDisposable {
     return this.#closed;
   }
 
-  /** Releases the region: `buffer` is detached, whoever waits gets ERR_RAMWAY_DETACHED. */
+  /** Releases the region: `buffer` is detached, a wait is ERR_RAMWAY_DETACHED. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     if (this.#buffer !== null && !this.#isMoved()) native.detach(this.#buffer);
     this.#buffer = null;
-    clearTimeout(this.#poll);
+    clearTimeout(this.#timer);
     this.#idle?.forget();
     this.#native.close(this.#moved);
     this.#fail(new RamwayError('Detached', `the region '${this.name}' is closed`));
@@ -263,8 +267,8 @@ export class Region implements Disposable, AsyncDisposable {
   #hold(yes: boolean): this {
     this.#held = yes;
     this.#idle?.hold(yes);
-    if (yes) this.#poll?.ref();
-    else this.#poll?.unref();
+    if (yes) this.#timer?.ref();
+    else this.#timer?.unref();
     return this;
   }
 
@@ -286,24 +290,11 @@ export class Region implements Disposable, AsyncDisposable {
     if (this.#gone !== null) return Promise.reject(this.#gone);
     if (limits.timeout === 0) return Promise.reject(timedOut(this.#silent()));
     return new Promise((resolve, reject) => {
-      const late = () => this.#silent();
-      const settle = limit(limits, late, (reason) => waiter.reject(reason));
-      const end = () => {
-        settle();
+      const left = () => {
         this.#waiters.delete(waiter);
         if (this.#waiters.size === 0) this.#rest();
       };
-      const waiter: Waiter = {
-        since,
-        resolve: (count) => {
-          end();
-          resolve(count);
-        },
-        reject: (reason) => {
-          end();
-          reject(reason);
-        },
-      };
+      const waiter = new Since(since, resolve, reject, limits, () => this.#silent(), left);
       this.#waiters.add(waiter);
       if (this.#waiters.size === 1) this.#watch(now);
     });
@@ -312,19 +303,19 @@ export class Region implements Disposable, AsyncDisposable {
   /** Nobody waits any more. */
   #rest(): void {
     this.#idle?.cancel();
-    clearTimeout(this.#poll);
+    clearTimeout(this.#timer);
   }
 
-  /** Has `#look` called when the number is not `known` any more. */
+  /** Has `#pollWaiters` called when the number is not `known` any more. */
   #watch(known: number): void {
     this.#known = known;
     if (this.readOnly) {
-      this.#poll = setTimeout(() => this.#lookByTimer(), POLL);
-      if (!this.#held) this.#poll.unref();
+      this.#timer = setTimeout(() => this.#pollByTimer(), POLL_INTERVAL);
+      if (!this.#held) this.#timer.unref();
       return;
     }
     this.#idle ??= this.#newIdle();
-    this.#idle.wait(() => this.#look());
+    this.#idle.wait(() => this.#pollWaiters());
   }
 
   #newIdle(): Idle {
@@ -338,7 +329,7 @@ export class Region implements Disposable, AsyncDisposable {
     return idle;
   }
 
-  #look(): void {
+  #pollWaiters(): void {
     try {
       const count = this.#count();
       for (const waiter of this.#waiters) {
@@ -352,15 +343,15 @@ export class Region implements Disposable, AsyncDisposable {
     }
   }
 
-  #lookByTimer(): void {
-    if (++this.#looks % NAME_LOOKS === 0) {
+  #pollByTimer(): void {
+    if (++this.#polls % POLLS_PER_NAME === 0) {
       try {
         call(() => this.#native.waitSince(2 * this.#known, 0));
       } catch (error) {
         this.#gone = error;
       }
     }
-    this.#look();
+    this.#pollWaiters();
   }
 
   /** Whether the number is not `known` any more; if not, the descriptor tells of it. */

@@ -1,9 +1,9 @@
-// How a listener's connections come to those who wait for them.
+// How a listener's connections reach the calls that wait for them.
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { NativeBus, NativeListener } from '../../native.cjs';
 import { call, RamwayError, wrap } from '../errors.js';
 import { Idle } from '../waiting/idle.js';
-import { limit, TIMER_MAX, timedOut, type WaitOptions } from '../waiting/waiting.js';
+import { TIMER_MAX, timedOut, Waiter, type WaitOptions } from '../waiting/waiting.js';
 
 /** Milliseconds before the next attempt where one failed for want of memory or descriptors and nobody asked for it. */
 const PAUSE = 100;
@@ -12,11 +12,15 @@ interface Closable {
   close(): void;
 }
 
-interface Waiter<T> {
-  /** It wants one look, which is over once the listener has found nothing. */
-  once: boolean;
-  resolve(bus: T): void;
-  reject(reason: unknown): void;
+/** A wait for a connection. */
+class Acceptor<T> extends Waiter<T> {
+  constructor(
+    /** It polls once: its wait is over when the listener has found nothing. */
+    readonly once: boolean,
+    ...wait: ConstructorParameters<typeof Waiter<T>>
+  ) {
+    super(...wait);
+  }
 }
 
 /** Where connections go that nobody waits for. */
@@ -32,8 +36,8 @@ export function nobody(name: string): string {
 
 /** The accepting of one listener: one thread of the native half at a time, while somebody wants a connection. */
 export class Accepting<T extends Closable> {
-  private readonly waiters: Waiter<T>[] = [];
-  /** Connections that came when whoever had waited for them no longer did. */
+  private readonly waiters: Acceptor<T>[] = [];
+  /** Connections that came when the call that had waited for them was over. */
   private readonly kept: T[] = [];
   private sink: Sink<T> | null = null;
   private running: Promise<void> | null = null;
@@ -68,23 +72,23 @@ export class Accepting<T extends Closable> {
         return;
       }
       const once = options.timeout === 0;
-      const late = () => nobody(this.name);
-      const settled = limit(once ? { signal: options.signal } : options, late, (reason) => {
-        this.waiters.splice(this.waiters.indexOf(waiter), 1);
-        waiter.reject(reason);
-        this.restIfUnwanted();
-      });
-      const waiter: Waiter<T> = {
-        once,
-        resolve: (bus) => {
-          settled();
-          resolve(bus);
-        },
-        reject: (reason) => {
-          settled();
-          reject(reason);
-        },
+      const leave = () => {
+        const at = this.waiters.indexOf(waiter);
+        if (at !== -1) this.waiters.splice(at, 1);
       };
+      const late = () => nobody(this.name);
+      const waiter = new Acceptor(
+        once,
+        resolve,
+        reject,
+        once ? { signal: options.signal } : options,
+        late,
+        leave,
+        (why) => {
+          waiter.reject(why);
+          this.restIfUnwanted();
+        },
+      );
       this.waiters.push(waiter);
       this.run();
     });
@@ -102,7 +106,7 @@ export class Accepting<T extends Closable> {
       this.restIfUnwanted();
       return;
     }
-    // Not here: whoever asks is to have said all he wants first.
+    // Not here: the caller may add more listeners first.
     if (this.kept.length > 0) queueMicrotask(() => this.pourKept());
     this.run();
   }
@@ -142,7 +146,7 @@ export class Accepting<T extends Closable> {
 
   private async work(): Promise<void> {
     while (!this.closed && this.isWanted()) {
-      const lookers = this.waiters.filter((waiter) => waiter.once);
+      const polls = this.waiters.filter((waiter) => waiter.once);
       let bus: T | null;
       try {
         const native = await this.native.accept();
@@ -153,11 +157,8 @@ export class Accepting<T extends Closable> {
       }
       if (bus !== null) this.deliver(bus);
       if (bus !== null || this.closed) continue;
-      for (const waiter of lookers) {
-        const at = this.waiters.indexOf(waiter);
-        if (at !== -1) this.waiters.splice(at, 1)[0]!.reject(timedOut(nobody(this.name)));
-      }
-      // One who asked for a look meanwhile is served before anybody sleeps.
+      for (const waiter of polls) if (this.waiters.includes(waiter)) waiter.reject(timedOut(nobody(this.name)));
+      // A poll that was asked for meanwhile comes before any sleep.
       if (!this.waiters.some((waiter) => waiter.once)) await this.readable();
     }
     this.running = null;
@@ -171,7 +172,7 @@ export class Accepting<T extends Closable> {
     if (!this.isWanted()) this.rouse?.();
   }
 
-  /** To whoever is first; nobody: it is kept. */
+  /** To the first wait; without one it is kept. */
   deliver(bus: T): void {
     const waiter = this.waiters.shift();
     if (this.closed) bus.close();

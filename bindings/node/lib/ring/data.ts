@@ -5,8 +5,17 @@ import { invalid, RamwayError } from '../errors.js';
 
 const encoder = new TextEncoder();
 
-export function checkFill(fill: unknown): void {
+/** `fill`, checked. `blocking`: one that may not give a promise. */
+export function checkedFill<V>(fill: (view: V) => unknown, blocking: boolean): (view: V) => unknown {
   if (typeof fill !== 'function') throw invalid('fill: expected a function that gets the slot');
+  if (!blocking) return fill;
+  return (view) => {
+    const filled = fill(view);
+    if (!(filled instanceof Promise)) return filled;
+    // Its view is detached, and no one waits for its end.
+    filled.catch(() => {});
+    throw invalid('fill: gave back a promise, which only reserve and reserveTensor can wait for');
+  };
 }
 
 export function checkSize(length: number): number {
@@ -25,7 +34,7 @@ export function bytesOf(data: Data): Uint8Array {
   throw invalid('data: expected a string, a typed array, a DataView or an ArrayBuffer');
 }
 
-/** A string and a typed array can be gone through too, and are no list of what to send. */
+/** A string and a typed array are iterable too, and are no list of what to send. */
 export function checkList(what: string, list: unknown): void {
   if (typeof list !== 'object' || list === null || !(Symbol.iterator in list) || ArrayBuffer.isView(list)) {
     throw invalid(

@@ -8,12 +8,12 @@ import * as turn from '../waiting/turn.js';
 import {
   blockUntil,
   checkCall,
-  limit,
   SYNC_NAMES,
   type SyncOptions,
   sleepUntil,
   timedOut,
   WAIT_NAMES,
+  Waiter,
   type WaitOptions,
 } from '../waiting/waiting.js';
 import { Batch, Taken } from './batch.js';
@@ -336,29 +336,30 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
 
   private waitFor<T>(take: () => T, options: WaitOptions | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
-      const settle = () => {
-        stop();
+      const left = () => {
         this.pending = null;
         this.idle.cancel();
       };
-      const fail = (reason: unknown) => {
-        settle();
-        reject(reason);
-      };
-      const late = (reason: unknown) => {
-        // What ended at the same time says more than that the time is up.
-        if (isTimeOut(reason)) step(() => fail(reason));
-        else fail(reason);
-      };
-      const stop = limit(options, () => this.nothing(), late);
-      this.pending = { reject: fail };
+      const waiter = new Waiter(
+        resolve,
+        reject,
+        options,
+        () => this.nothing(),
+        left,
+        (reason) => {
+          // What ended at the same time says more than that the time is up.
+          if (isTimeOut(reason)) step(() => waiter.reject(reason));
+          else waiter.reject(reason);
+        },
+      );
+      this.pending = waiter;
       const step = (nothing: () => void) => {
         try {
           if (!this.half.poll() && !this.ask()) return nothing();
-          settle();
-          resolve(take());
+          left();
+          waiter.resolve(take());
         } catch (error) {
-          fail(error);
+          waiter.reject(error);
         }
       };
       const again = () => this.idle.wait(() => step(again));

@@ -2,14 +2,15 @@ import type { NativeEndpoint } from '../../native.cjs';
 import { type Data, writableOf } from '../bus/streams.js';
 import { call } from '../errors.js';
 import type { WaitPolicy } from '../options.js';
-import { type TensorLike, TensorPlan, type TensorShape, type TypedArray } from '../tensor.js';
+import { TENSOR_TYPE_ID, type TensorLike, TensorPlan, type TensorShape, type TypedArray } from '../tensor.js';
 import { checkCall, type SyncOptions, type WaitOptions } from '../waiting/waiting.js';
-import { bytesOf, changed, checkList, checkSize, gathered } from './data.js';
+import { bytesOf, changed, checkList, gathered } from './data.js';
 import {
   DONE,
   type Filled,
   type FrameOptions,
   names,
+  type Outgoing,
   Sending,
   type TensorFill,
   type TensorFilled,
@@ -61,37 +62,17 @@ export class Sender extends Sending {
 
   /** Sends the pieces, each whatever `send` takes, as one message: their bytes one after the other. */
   sendVectored(pieces: Iterable<Data>, options?: FrameOptions & WaitOptions): Promise<void> {
-    try {
-      if (options !== undefined) checkCall('sendVectored', options, names.frameWait);
-      const { parts, length } = gathered(pieces);
-      const typeId = this.frame(options);
-      const flush = options?.flush !== false;
-      return this.whenRoom(length, options, (waited) => {
-        const now = waited ? parts.reduce((sum, part) => sum + part.length, 0) : length;
-        if (now !== length) throw changed(length, now);
-        this.putParts(parts, length, typeId, flush);
-        return undefined;
-      });
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    return this.post('sendVectored', names.frameWait, options, () => this.pieces(pieces));
   }
 
   /** `sendVectored` if there is room now; if not: false, and 'drain' comes once there is. */
   trySendVectored(pieces: Iterable<Data>, options?: FrameOptions): boolean {
-    const { parts, length } = gathered(pieces);
-    const typeId = this.frame(options, 'trySendVectored');
-    if (!this.hasRoom(length)) return false;
-    this.putParts(parts, length, typeId, options?.flush !== false);
-    return true;
+    return this.tryPost('trySendVectored', names.frame, options, this.pieces(pieces));
   }
 
   /** `sendVectored`, blocking the thread until there is room. In a worker, unless `allowMainThread`. */
   sendVectoredSync(pieces: Iterable<Data>, options?: FrameOptions & SyncOptions): void {
-    const { parts, length } = gathered(pieces);
-    const typeId = this.frame(options, 'sendVectoredSync', names.frameSync);
-    this.block('sendVectoredSync', length, options);
-    this.putParts(parts, length, typeId, options?.flush !== false);
+    this.postSync('sendVectoredSync', names.frameSync, options, this.pieces(pieces));
   }
 
   /** Sends the messages in order, each when there is room, and makes those that fit at once visible together. `typeId`
@@ -158,14 +139,21 @@ export class Sender extends Sending {
     });
   }
 
-  private putParts(parts: Uint8Array[], length: number, typeId: number, flush: boolean): void {
-    const producer = this.half;
-    let { at } = producer;
-    for (const part of parts) {
-      producer.bytes.set(part, at);
-      at += part.length;
-    }
-    producer.commit(length, typeId, this.tagLow, this.tagHigh, flush);
+  private pieces(pieces: Iterable<Data>): Outgoing {
+    const { parts, length } = gathered(pieces);
+    const put = (typeId: number, flush: boolean, waited: boolean) => {
+      const now = waited ? parts.reduce((sum, part) => sum + part.length, 0) : length;
+      if (now !== length) throw changed(length, now);
+      const producer = this.half;
+      let { at } = producer;
+      for (const part of parts) {
+        producer.bytes.set(part, at);
+        at += part.length;
+      }
+      producer.commit(length, typeId, this.tagLow, this.tagHigh, flush);
+      return undefined;
+    };
+    return { room: length, put };
   }
 
   // ---- slots
@@ -178,64 +166,34 @@ export class Sender extends Sending {
     fill: (slot: Uint8Array) => Filled | Promise<Filled>,
     options?: FrameOptions & WaitOptions,
   ): Promise<void> {
-    try {
-      if (options !== undefined) checkCall('reserve', options, names.frameWait);
-      const typeId = this.frame(options);
-      return this.reserveSlot(this.bytesSlot(length, fill, typeId, options?.flush !== false), options);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    return this.post('reserve', names.frameWait, options, () => this.bytesSlot(length, fill, false));
   }
 
   /** `reserve` if there is room now; if not: false, and 'drain' comes once there is. */
   tryReserve(length: number, fill: (slot: Uint8Array) => Filled, options?: FrameOptions): boolean {
-    const typeId = this.frame(options, 'tryReserve');
-    const slot = this.bytesSlot(length, fill, typeId, options?.flush !== false);
-    if (!this.hasRoom(length)) return false;
-    this.fillNow(slot);
-    return true;
+    return this.tryPost('tryReserve', names.frame, options, this.bytesSlot(length, fill, true));
   }
 
   /** `reserve`, blocking the thread until there is room. In a worker, unless `allowMainThread`. */
   reserveSync(length: number, fill: (slot: Uint8Array) => Filled, options?: FrameOptions & SyncOptions): void {
-    const typeId = this.frame(options, 'reserveSync', names.frameSync);
-    const slot = this.bytesSlot(length, fill, typeId, options?.flush !== false);
-    this.block('reserveSync', checkSize(length), options);
-    this.fillNow(slot);
+    this.postSync('reserveSync', names.frameSync, options, this.bytesSlot(length, fill, true));
   }
 
   // ---- tensors
 
   /** Sends a typed array with its shape and element type, as every language reads it (`Message.tensor()`). */
   sendTensor(tensor: TensorLike, options?: TensorOptions & WaitOptions): Promise<void> {
-    try {
-      if (options !== undefined) checkCall('sendTensor', options, names.tensorWait);
-      const plan = TensorPlan.of(tensor);
-      this.frame(options);
-      return this.whenRoom(plan.room, options, () => {
-        this.putTensor(plan);
-        return undefined;
-      });
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    return this.post('sendTensor', names.tensorWait, options, () => this.tensor(tensor));
   }
 
   /** `sendTensor` if there is room now; if not: false, and 'drain' comes once there is. */
   trySendTensor(tensor: TensorLike, options?: TensorOptions): boolean {
-    const plan = TensorPlan.of(tensor);
-    this.frame(options, 'trySendTensor', names.tensor);
-    if (!this.hasRoom(plan.room)) return false;
-    this.putTensor(plan);
-    return true;
+    return this.tryPost('trySendTensor', names.tensor, options, this.tensor(tensor));
   }
 
   /** `sendTensor`, blocking the thread until there is room. In a worker, unless `allowMainThread`. */
   sendTensorSync(tensor: TensorLike, options?: TensorOptions & SyncOptions): void {
-    const plan = TensorPlan.of(tensor);
-    this.frame(options, 'sendTensorSync', names.tensorSync);
-    this.block('sendTensorSync', plan.room, options);
-    this.putTensor(plan);
+    this.postSync('sendTensorSync', names.tensorSync, options, this.tensor(tensor));
   }
 
   /** Has `fill` write the elements of a tensor in place, when there is room: `data` is a typed array over shared memory
@@ -246,14 +204,7 @@ export class Sender extends Sending {
     fill: TensorFill<T>,
     options?: TensorOptions & WaitOptions,
   ): Promise<void> {
-    try {
-      if (options !== undefined) checkCall('reserveTensor', options, names.tensorWait);
-      const plan = TensorPlan.for(tensor);
-      this.frame(options);
-      return this.reserveSlot(this.tensorSlot(plan, fill), options);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    return this.post('reserveTensor', names.tensorWait, options, () => this.tensorSlot(tensor, fill, false));
   }
 
   /** `reserveTensor` if there is room now; if not: false, and 'drain' comes once there is. */
@@ -262,12 +213,7 @@ export class Sender extends Sending {
     fill: (data: T) => TensorFilled,
     options?: TensorOptions,
   ): boolean {
-    const plan = TensorPlan.for(tensor);
-    this.frame(options, 'tryReserveTensor', names.tensor);
-    const slot = this.tensorSlot(plan, fill);
-    if (!this.hasRoom(plan.room)) return false;
-    this.fillNow(slot);
-    return true;
+    return this.tryPost('tryReserveTensor', names.tensor, options, this.tensorSlot(tensor, fill, true));
   }
 
   /** `reserveTensor`, blocking the thread until there is room. In a worker, unless `allowMainThread`. */
@@ -276,11 +222,19 @@ export class Sender extends Sending {
     fill: (data: T) => TensorFilled,
     options?: TensorOptions & SyncOptions,
   ): void {
-    const plan = TensorPlan.for(tensor);
-    this.frame(options, 'reserveTensorSync', names.tensorSync);
-    const slot = this.tensorSlot(plan, fill);
-    this.block('reserveTensorSync', plan.room, options);
-    this.fillNow(slot);
+    this.postSync('reserveTensorSync', names.tensorSync, options, this.tensorSlot(tensor, fill, true));
+  }
+
+  private tensor(tensor: TensorLike): Outgoing {
+    const plan = TensorPlan.of(tensor);
+    const put = () => {
+      const producer = this.half;
+      const { at } = producer;
+      const length = plan.write(producer.bytes.subarray(at, at + plan.room), (this.address + at) % 64);
+      producer.commit(length, TENSOR_TYPE_ID, this.tagLow, this.tagHigh, true);
+      return undefined;
+    };
+    return { room: plan.room, put };
   }
 
   // ----

@@ -4,19 +4,20 @@ import { BLOCKING_POLLS, Endpoint } from '../endpoint/endpoint.js';
 import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
 import { TYPE_ID_RESERVED } from '../facts.js';
 import { checkNames, type WaitPolicy } from '../options.js';
-import { TENSOR_TYPE_ID, type TensorPlan, type TypedArray } from '../tensor.js';
+import { TENSOR_TYPE_ID, TensorPlan, type TensorShape, type TypedArray } from '../tensor.js';
 import * as turn from '../waiting/turn.js';
 import {
   blockUntil,
-  limit,
+  checkCall,
   SYNC_NAMES,
   type SyncOptions,
   sleepUntil,
   timedOut,
   WAIT_NAMES,
+  Waiter,
   type WaitOptions,
 } from '../waiting/waiting.js';
-import { checkFill, checkSize } from './data.js';
+import { checkedFill, checkSize } from './data.js';
 import { Producer } from './producer.js';
 import { SharedView } from './view.js';
 
@@ -83,14 +84,18 @@ interface Opened {
   fail(reason: unknown): void;
 }
 
-/** @internal What is to be written in place. */
-export interface Slot<V> {
-  /** Bytes that are reserved. */
+/** @internal What is to be sent once there is room for it. */
+export interface Outgoing {
+  /** Bytes to reserve. */
   readonly room: number;
-  readonly typeId: number;
-  readonly flush: boolean;
-  readonly tagLow: number;
-  readonly tagHigh: number;
+  /** Sends it: there is room, and the tag is set aside. `waited`: it did not fit at once. A promise: of a slot that is
+   * being filled. */
+  put(typeId: number, flush: boolean, waited: boolean): undefined | Promise<void>;
+}
+
+/** What is to be written in place. */
+interface Slot<V> {
+  readonly room: number;
   /** What `fill` gets, of the slot's bytes. */
   view(slot: Uint8Array): V;
   readonly fill: (view: V) => unknown;
@@ -191,14 +196,6 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
     this.half.commit(bytes.length, typeId, this.tagLow, this.tagHigh, flush);
   }
 
-  /** @internal */
-  protected putTensor(plan: TensorPlan): void {
-    const producer = this.half;
-    const { at } = producer;
-    const length = plan.write(producer.bytes.subarray(at, at + plan.room), (this.address + at) % 64);
-    producer.commit(length, TENSOR_TYPE_ID, this.tagLow, this.tagHigh, true);
-  }
-
   /** @internal Whether a `try` may go on; if not, 'drain' is due. */
   protected hasRoom(length: number): boolean {
     this.checkOpen();
@@ -285,21 +282,55 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
     return `${this.what} got no room for ${length} bytes`;
   }
 
-  /** @internal Sends by `put` now, or when there is room for `length` bytes; the tag is that of now. `waited`: later. */
-  protected whenRoom(
-    length: number,
-    options: WaitOptions | undefined,
-    put: (waited: boolean) => undefined | Promise<void>,
+  /** @internal Sends now, or when there is room: with the tag of now. `make` checks what is to be sent. */
+  protected post(
+    what: string,
+    known: readonly string[],
+    options: (FrameOptions & WaitOptions) | undefined,
+    make: () => Outgoing,
   ): Promise<void> {
-    this.checkLength(length);
-    this.checkOpen();
-    if (this.isFree(length)) return put(false) ?? DONE;
-    const { tagLow, tagHigh } = this;
-    return this.later(length, options, () => {
-      this.tagLow = tagLow;
-      this.tagHigh = tagHigh;
-      return put(true);
-    });
+    try {
+      if (options !== undefined) checkCall(what, options, known);
+      const { room, put } = make();
+      const typeId = this.frame(options);
+      const flush = options?.flush !== false;
+      this.checkLength(room);
+      this.checkOpen();
+      if (this.isFree(room)) return put(typeId, flush, false) ?? DONE;
+      const { tagLow, tagHigh } = this;
+      return this.later(room, options, () => {
+        this.tagLow = tagLow;
+        this.tagHigh = tagHigh;
+        return put(typeId, flush, true);
+      });
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** @internal Sends if there is room now. */
+  protected tryPost(
+    what: string,
+    known: readonly string[],
+    options: FrameOptions | undefined,
+    outgoing: Outgoing,
+  ): boolean {
+    const typeId = this.frame(options, what, known);
+    if (!this.hasRoom(outgoing.room)) return false;
+    outgoing.put(typeId, options?.flush !== false, false);
+    return true;
+  }
+
+  /** @internal Blocks until there is room, and sends. */
+  protected postSync(
+    what: string,
+    known: readonly string[],
+    options: (FrameOptions & SyncOptions) | undefined,
+    outgoing: Outgoing,
+  ): void {
+    const typeId = this.frame(options, what, known);
+    this.block(what, outgoing.room, options);
+    outgoing.put(typeId, options?.flush !== false, false);
   }
 
   /** @internal Sends by `run` when there is room for `length` bytes. */
@@ -313,10 +344,27 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
       return run() ?? DONE;
     }
     return new Promise((resolve, reject) => {
+      const late = () => this.noRoom(length);
+      const waiter = new Waiter(
+        resolve,
+        reject,
+        options,
+        late,
+        () => {},
+        (reason) => {
+          // What ended at the same time says more than that the time is up: the first send meets it, and the rest with it.
+          if (isTimeOut(reason) && this.queue.includes(queued) && !this.open) {
+            this.idle.cancel();
+            this.advance();
+          }
+          this.giveUp(queued, reason);
+        },
+      );
       const queued: Queued = {
         length,
         run: () => {
-          stop();
+          // A slot may be filled for longer.
+          waiter.stop();
           try {
             const filling = run();
             if (filling === undefined) resolve();
@@ -326,20 +374,8 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
             return undefined;
           }
         },
-        fail: (reason) => {
-          stop();
-          reject(reason);
-        },
+        fail: (reason) => waiter.reject(reason),
       };
-      const late = () => this.noRoom(length);
-      const stop = limit(options, late, (reason) => {
-        // What ended at the same time says more than that the time is up: the first send meets it, and the rest with it.
-        if (isTimeOut(reason) && this.queue.includes(queued) && !this.open) {
-          this.idle.cancel();
-          this.advance();
-        }
-        this.giveUp(queued, reason);
-      });
       this.queue.push(queued);
       if (this.queue.length === 1 && !this.open) {
         // It may wait only because the loop iteration is over, or behind a 'drain'.
@@ -386,24 +422,13 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
 
   // ---- slots
 
-  /** @internal A slot of bytes. */
-  protected bytesSlot(
-    length: number,
-    fill: (slot: Uint8Array) => unknown,
-    typeId: number,
-    flush: boolean,
-  ): Slot<Uint8Array> {
-    checkFill(fill);
-    const { tagLow, tagHigh } = this;
-    return {
+  /** @internal A slot of bytes. `blocking`: `fill` may not give a promise. */
+  protected bytesSlot(length: number, fill: (slot: Uint8Array) => unknown, blocking: boolean): Outgoing {
+    const slot = {
       room: checkSize(length),
-      typeId,
-      flush,
-      tagLow,
-      tagHigh,
-      view: (slot) => slot,
-      fill,
-      length: (filled) => {
+      view: (slot: Uint8Array) => slot,
+      fill: checkedFill(fill, blocking),
+      length: (filled: unknown) => {
         const written = filled ?? length;
         if (Number.isInteger(written) && (written as number) >= 0 && (written as number) <= length) {
           return written as number;
@@ -412,51 +437,35 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
         throw invalid(`fill: gave back ${String(filled)}, ${text}`);
       },
     };
+    return { room: slot.room, put: (typeId, flush) => this.fillSlot(slot, typeId, flush) };
   }
 
   /** @internal A slot of a tensor. */
-  protected tensorSlot<T extends TypedArray>(plan: TensorPlan, fill: (data: T) => unknown): Slot<T> {
-    checkFill(fill);
-    const { tagLow, tagHigh } = this;
+  protected tensorSlot<T extends TypedArray>(
+    tensor: TensorShape,
+    fill: (data: T) => unknown,
+    blocking: boolean,
+  ): Outgoing {
+    const plan = TensorPlan.for(tensor);
     let offset = 0;
-    return {
+    const slot = {
       room: plan.room,
-      typeId: TENSOR_TYPE_ID,
-      flush: true,
-      tagLow,
-      tagHigh,
-      view: (slot) => {
+      view: (slot: Uint8Array) => {
         offset = plan.begin(slot, (this.address + this.half.at) % 64);
         return plan.elements(slot, offset) as T;
       },
-      fill,
-      length: (filled) => {
+      fill: checkedFill(fill, blocking),
+      length: (filled: unknown) => {
         if (filled === undefined) return plan.length(offset);
         throw invalid(`fill: gave back ${String(filled)}, neither false nor nothing`);
       },
     };
-  }
-
-  /** @internal */
-  protected reserveSlot<V>(slot: Slot<V>, options: WaitOptions | undefined): Promise<void> {
-    return this.whenRoom(slot.room, options, () => this.fillSlot(slot));
-  }
-
-  /** @internal There is room. */
-  protected fillNow<V>(slot: Slot<V>): void {
-    const fill = (view: V) => {
-      const filled = slot.fill(view);
-      if (!(filled instanceof Promise)) return filled;
-      // What it goes on writing to is gone, and how it ends is nobody's concern.
-      filled.catch(() => {});
-      throw invalid('fill: gave back a promise, which only reserve and reserveTensor can wait for');
-    };
-    this.fillSlot({ ...slot, fill });
+    return { room: plan.room, put: () => this.fillSlot(slot, TENSOR_TYPE_ID, true) };
   }
 
   /** Fills a slot and commits it. A promise only if `fill` gives one. */
-  private fillSlot<V>(slot: Slot<V>): undefined | Promise<void> {
-    const producer = this.half;
+  private fillSlot<V>(slot: Slot<V>, typeId: number, flush: boolean): undefined | Promise<void> {
+    const { half: producer, tagLow, tagHigh } = this;
     const shared = new SharedView(this.native, producer.at, slot.room);
     const view = slot.view(slot.room === 0 ? new Uint8Array(0) : shared.all());
     const end = () => {
@@ -469,7 +478,7 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
       if (this.isClosed) throw this.detached();
       end();
       if (filled === false) return;
-      producer.commit(slot.length(filled), slot.typeId, slot.tagLow, slot.tagHigh, slot.flush);
+      producer.commit(slot.length(filled), typeId, tagLow, tagHigh, flush);
     };
     const abort = (error: unknown): never => {
       if (!this.isClosed) end();

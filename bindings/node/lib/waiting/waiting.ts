@@ -49,18 +49,13 @@ export function checkWait(options: WaitOptions): void {
   signal.throwIfAborted();
 }
 
-/** `what` says who waited in vain, and for what. */
+/** `what` says which handle waited, and what did not come. */
 export function timedOut(what: string): RamwayError {
   return new RamwayError('TimedOut', `the time was up: ${what}`);
 }
 
-/** Calls `expire` with the reason once the time is up or the signal aborts, unless what it returns was called before.
- * `what` is for {@link timedOut}. */
-export function limit(
-  options: WaitOptions | undefined,
-  what: () => string,
-  expire: (reason: unknown) => void,
-): () => void {
+/** Calls `expire` with the reason once the time is up or the signal aborts, unless what it returns was called before. */
+function limit(options: WaitOptions | undefined, what: () => string, expire: (reason: unknown) => void): () => void {
   if (options === undefined) return nothing;
   const { timeout, signal } = options;
   if ((timeout === undefined || timeout > TIMER_MAX) && signal === undefined) return nothing;
@@ -68,7 +63,7 @@ export function limit(
   if (timeout !== undefined && timeout <= TIMER_MAX) {
     const until = performance.now() + timeout;
     const expired = () => {
-      // A timer counts from the beginning of the loop's turn: it can be early by as long as that has lasted.
+      // A timer counts from the beginning of the loop's iteration: it can be early by as long as that has lasted.
       const left = until - performance.now();
       if (left > 0) timer = setTimeout(expired, left);
       else expire(timedOut(what()));
@@ -84,6 +79,37 @@ export function limit(
 }
 
 function nothing(): void {}
+
+/** One call that waits. It ends once: by its value, by a reason not to go on, or by its time-out or signal. */
+export class Waiter<T> {
+  /** Ends the time-out and the signal alone. */
+  readonly stop: () => void;
+
+  /** `late` is for {@link timedOut}, `left` is called before it ends. `expire`: in place of rejecting once the time is up
+   * or the signal aborts. */
+  constructor(
+    private readonly resolved: (value: T) => void,
+    private readonly rejected: (reason: unknown) => void,
+    options: WaitOptions | undefined,
+    late: () => string,
+    private readonly left: () => void,
+    expire: (reason: unknown) => void = (reason) => this.reject(reason),
+  ) {
+    this.stop = limit(options, late, expire);
+  }
+
+  resolve(value: T): void {
+    this.stop();
+    this.left();
+    this.resolved(value);
+  }
+
+  reject(reason: unknown): void {
+    this.stop();
+    this.left();
+    this.rejected(reason);
+  }
+}
 
 /** Throws where blocking is not allowed; else gives when the time is up, on performance.now()'s clock. */
 export function blockUntil(what: string, options: SyncOptions | undefined): number {
