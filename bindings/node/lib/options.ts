@@ -1,23 +1,35 @@
 // What callers pass as options, checked in one place: each is read once, and what is no option is a mistake.
 import { type ErrorKind, invalid, mistake, RamwayError } from './errors.js';
 
-/** How blocking calls wait: 'spin' never sleeps, 'hybrid' looks for a while and then sleeps, 'block' sleeps at once. */
+/** How blocking calls wait: 'spin' never sleeps, 'hybrid' polls for a while and then sleeps, 'block' sleeps at once. */
 export type WaitPolicy = 'spin' | 'hybrid' | 'block';
 
-/** Where the memory of something new is. */
-export interface PlacementOptions {
+/** What every ring's ends have. */
+interface EndsOfRing {
+  /** How the ends wait. Default 'hybrid'. */
+  wait?: WaitPolicy | undefined;
+  /** Whether this process may use `membarrier(2)`, which takes a fence off every message. Default true. */
+  membarrier?: boolean | undefined;
+}
+
+/** What every mapping has. */
+interface Mapped {
   /** Locks the data into memory (`mlock`). */
   lockMemory?: boolean | undefined;
-  /** Puts the data into huge pages, or fails with ERR_RAMWAY_UNSUPPORTED naming the setting that stands in the way. */
-  hugePages?: boolean | undefined;
-  /** Has the data's memory on this NUMA node. */
-  numaNode?: number | undefined;
   /** Faults all of the data in now instead of on first use. */
   prefault?: boolean | undefined;
 }
 
+/** Where the memory of something new is. */
+export interface PlacementOptions extends Mapped {
+  /** Puts the data into huge pages, or fails with ERR_RAMWAY_UNSUPPORTED naming the setting that stands in the way. */
+  hugePages?: boolean | undefined;
+  /** Has the data's memory on this NUMA node. */
+  numaNode?: number | undefined;
+}
+
 /** How a named ring is made or opened. */
-export interface RingOptions extends PlacementOptions {
+export interface RingOptions extends PlacementOptions, EndsOfRing {
   /**
    * Bytes of data, 16 of each message being its header; rounded up to a power of two of at least a page. Default 1 MiB.
    * An existing ring must have just this capacity if it is said here.
@@ -38,24 +50,12 @@ export interface RingOptions extends PlacementOptions {
   timeout?: number | undefined;
   /** Accepts a file system that is not in memory. */
   allowDisk?: boolean | undefined;
-  /** How the ends wait. Default 'hybrid'. */
-  wait?: WaitPolicy | undefined;
-  /** Whether this process may use `membarrier(2)`, which takes a fence off every message. Default true. */
-  membarrier?: boolean | undefined;
 }
 
 /** How a ring without a name is opened by its descriptor. */
-export interface FromFdOptions {
+export interface FromFdOptions extends EndsOfRing, Mapped {
   /** Milliseconds to wait for a role that is taken. Default 0; `Infinity`: as long as it takes. */
   timeout?: number | undefined;
-  /** How the ends wait. Default 'hybrid'. */
-  wait?: WaitPolicy | undefined;
-  /** Whether this process may use `membarrier(2)`, which takes a fence off every message. Default true. */
-  membarrier?: boolean | undefined;
-  /** Locks the data into memory (`mlock`). */
-  lockMemory?: boolean | undefined;
-  /** Faults all of the data in now instead of on first use. */
-  prefault?: boolean | undefined;
 }
 
 /** How a ring without a name is made, and opened here. */
@@ -79,17 +79,13 @@ export interface PairOptions {
 }
 
 /** How a bus is connected. */
-export interface ConnectOptions {
+export interface ConnectOptions extends EndsOfRing {
   /** Other users whose listeners will do; without this, only those of our own effective user. */
   allowUids?: readonly number[] | undefined;
-  /** How the ends wait. Default 'hybrid'. */
-  wait?: WaitPolicy | undefined;
-  /** Whether this process may use `membarrier(2)`, which takes a fence off every message. Default true. */
-  membarrier?: boolean | undefined;
 }
 
 /** How connections are taken, and what buses they get. */
-export interface ListenOptions {
+export interface ListenOptions extends EndsOfRing {
   /** Bytes of both rings of every bus, each rounded up to a power of two of at least a page. Default 1 MiB. */
   capacity?: number | undefined;
   /** Bytes of the ring to the peer, where it is not `capacity`; 0 leaves this direction out. */
@@ -106,24 +102,16 @@ export interface ListenOptions {
   handshakeTimeout?: number | undefined;
   /** How many connectors may wait to be accepted. Default 128. */
   backlog?: number | undefined;
-  /** How the ends of every bus wait. Default 'hybrid'. */
-  wait?: WaitPolicy | undefined;
-  /** Whether this process may use `membarrier(2)`, which takes a fence off every message. Default true. */
-  membarrier?: boolean | undefined;
 }
 
 /** How an existing region is opened. */
-export interface RegionOpenOptions {
-  /** Opens without the permission to write: no `buffer`, no `notify`, and `waitAsync` looks every millisecond. */
+export interface RegionOpenOptions extends Mapped {
+  /** Opens without the permission to write: no `buffer`, no `notify`, and `waitAsync` polls every millisecond. */
   readOnly?: boolean | undefined;
   /** Milliseconds to wait for a region that is not there yet. Default 0; `Infinity`: as long as it takes. */
   timeout?: number | undefined;
   /** How `waitSync` waits. Default 'hybrid'. */
   wait?: WaitPolicy | undefined;
-  /** Locks the data into memory (`mlock`). */
-  lockMemory?: boolean | undefined;
-  /** Faults all of the data in now instead of on first use. */
-  prefault?: boolean | undefined;
 }
 
 /** How a region is made. */
@@ -188,36 +176,13 @@ const uids: Reader<number[]> = (value) =>
     ? [...value]
     : uidsExpected;
 
-const placement = { lockMemory: flag, hugePages: flag, numaNode: u32, prefault: flag };
+const mapped = { lockMemory: flag, prefault: flag };
+const placement = { ...mapped, hugePages: flag, numaNode: u32 };
 
 /** For {@link Ring}; the shapes of the others below. */
-export const RING = {
-  capacity: ringBytes,
-  align: u32,
-  discard: flag,
-  persistent: flag,
-  mode: permissions,
-  timeout: milliseconds,
-  allowDisk: flag,
-  wait: policy,
-  membarrier: flag,
-  ...placement,
-};
-export const RING_UNNAMED = {
-  capacity: ringBytes,
-  align: u32,
-  timeout: milliseconds,
-  wait: policy,
-  membarrier: flag,
-  ...placement,
-};
-export const RING_FROM_FD = {
-  timeout: milliseconds,
-  wait: policy,
-  membarrier: flag,
-  lockMemory: flag,
-  prefault: flag,
-};
+export const RING_FROM_FD = { timeout: milliseconds, wait: policy, membarrier: flag, ...mapped };
+export const RING_UNNAMED = { ...RING_FROM_FD, capacity: ringBytes, align: u32, ...placement };
+export const RING = { ...RING_UNNAMED, discard: flag, persistent: flag, mode: permissions, allowDisk: flag };
 export const PAIR = { align: u32, wait: policy };
 export const WAIT = { timeout: milliseconds, signal };
 export const SYNC = { timeout: milliseconds, allowMainThread: flag };
@@ -241,7 +206,7 @@ export const LISTEN_SYNC = { ...bind, ...SYNC };
 const newRegion = { persistent: flag, discard: flag, allowDisk: flag, mode: permissions, wait: policy, ...placement };
 export const REGION = { ...newRegion, signal };
 export const REGION_SYNC = newRegion;
-const oldRegion = { readOnly: flag, wait: policy, lockMemory: flag, prefault: flag };
+const oldRegion = { readOnly: flag, wait: policy, ...mapped };
 export const REGION_OPEN = { ...oldRegion, ...WAIT };
 export const REGION_OPEN_SYNC = { ...oldRegion, ...SYNC };
 const count = whole(0x7fff_ffff, '');

@@ -33,7 +33,7 @@ import {
 const POLL_INTERVAL = 1;
 /** One of this many polls asks whether the region's name is still there, which is a system call. */
 const POLLS_PER_NAME = 100;
-/** Milliseconds of polling once a loop iteration before the loop sleeps: about what being woken costs. */
+/** Milliseconds of polling once an iteration before the loop sleeps: about what being woken costs. */
 const SPIN = 0.05;
 const SPINS = { spin: Infinity, hybrid: SPIN, block: 0 };
 

@@ -159,12 +159,12 @@ function byteLength(dtype: Dtype, shape: readonly number[]): number | undefined 
   return empty ? 0 : product;
 }
 
-/** Headers are copied here before they are looked at, and written here before they are shared. */
+/** Headers are copied here before they are read, and written here before they are shared. */
 const header = new Uint8Array(headerLength(NDIM_MAX) + ALIGN - 1);
 const words = new DataView(header.buffer);
 
 /**
- * Reads a message's payload as a tensor frame. The header is copied before it is looked at: a peer that rewrites it can
+ * Reads a message's payload as a tensor frame. The header is copied before it is read: a peer that rewrites it can
  * make the elements differ, not the length of what is read.
  *
  * Throws `ERR_RAMWAY_INVALID_ARGUMENT` if it is not one, or has a dimension of 2^53 or more. The ring is fine then.
@@ -335,7 +335,7 @@ function checkTensor(tensor: unknown, expected: string): void {
   }
 }
 
-/** The dimensions: of anything that can be gone through. */
+/** The dimensions, of anything iterable. */
 function shapeOf(given: unknown): number[] {
   const there = given !== null && typeof given === 'object' && (Symbol.iterator in given || 'length' in given);
   if (!there) throw invalid(`tensor.shape: expected an array of dimensions, not ${String(given)}`);

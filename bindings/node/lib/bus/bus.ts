@@ -27,8 +27,8 @@ import { Accepting, nobody } from './accepting.js';
 import type { ReceiverMethods, SenderMethods } from './methods.js';
 import { type Data, type DuplexOptions, duplexOf } from './streams.js';
 
-/** Milliseconds between two looks at a peer that has ended its sending half: nothing tells of the other one's end. */
-const LOOK_MAX = 100;
+/** Milliseconds between two polls of a peer that has ended its sending half: nothing tells of the other one's end. */
+const PEER_INTERVAL_MAX = 100;
 
 /** What a {@link Bus} tells. */
 export interface BusEvents {
@@ -69,7 +69,7 @@ export class Bus
   #receiverEnded: boolean;
   #told = false;
   #failed = false;
-  #looking: ReturnType<typeof setTimeout> | undefined;
+  #polling: ReturnType<typeof setTimeout> | undefined;
 
   /** @internal */
   constructor(bus: native.NativeBus, name: string, policy: WaitPolicy | undefined) {
@@ -417,9 +417,9 @@ export class Bus
   /** The halves' events are the bus's, too. */
   #forward(): void {
     const fail = (half: Sender | Receiver) => (error: unknown) => {
-      // Where somebody listens to the half itself it is his; a death that both halves saw is told once.
+      // A listener of the half itself handles it; a death that both halves saw is told once.
       const told = (half as EventEmitter).listenerCount('error') > 1 || this.#failed;
-      // Whoever does not listen for room looks for it, and is told then.
+      // A program that does not listen for room polls for it, and is told then.
       const unasked = half === this.#sender && this.listenerCount('drain') === 0;
       if ((told || unasked) && this.listenerCount('error') === 0) return;
       this.#failed = true;
@@ -449,22 +449,22 @@ export class Bus
   }
 
   #ended(): void {
-    clearTimeout(this.#looking);
-    if (this.#receiverEnded && !this.#senderEnded) this.#lookAtPeer(1);
+    clearTimeout(this.#polling);
+    if (this.#receiverEnded && !this.#senderEnded) this.#pollPeer(1);
     if (this.#told || !this.#receiverEnded || !this.#senderEnded) return;
     this.#told = true;
     this.emit('close');
   }
 
   /** Nothing more will come: the bus has ended once nothing can be sent either. */
-  #lookAtPeer(after: number): void {
+  #pollPeer(after: number): void {
     const sender = this.#sender!;
     if (sender.closed || !sender.peerAlive) {
       this.#senderEnded = true;
       this.#ended();
       return;
     }
-    this.#looking = setTimeout(() => this.#lookAtPeer(Math.min(2 * after, LOOK_MAX)), after);
-    this.#looking.unref();
+    this.#polling = setTimeout(() => this.#pollPeer(Math.min(2 * after, PEER_INTERVAL_MAX)), after);
+    this.#polling.unref();
   }
 }

@@ -133,7 +133,7 @@ export class Listener extends EventEmitter<ListenerEvents> implements AsyncItera
     return this.#accepting.closed;
   }
 
-  /** Stops to listen and removes the name. Whoever waits in `accept` gets ERR_RAMWAY_DETACHED; iterations end. */
+  /** Stops to listen and removes the name. A wait in `accept` is ERR_RAMWAY_DETACHED; iterations end. */
   close(): void {
     if (this.closed) return;
     this.#refused = this.#native.refused;

@@ -4,25 +4,25 @@ import { addAbortSignal, Duplex } from 'node:stream';
 import { type ErrorKind, RamwayError } from '../errors.js';
 
 /** What a stream needs of a message: see `Message`. */
-interface Lent {
+interface Received {
   copy(): Uint8Array;
   release(): void;
 }
 
 /** What a stream needs of a batch: see `Batch`. */
-interface LentBatch {
+interface ReceivedBatch {
   readonly length: number;
   readonly bytes: Uint8Array;
   offset(index: number): number;
   size(index: number): number;
-  at(index: number): Lent | undefined;
+  at(index: number): Received | undefined;
   release(): void;
 }
 
 /** What a stream needs of a `Receiver`: closing it rejects what waits. */
 export interface Source {
-  recv(): Promise<Lent>;
-  recvBatch(options: { max: number }): Promise<LentBatch>;
+  recv(): Promise<Received>;
+  recvBatch(options: { max: number }): Promise<ReceivedBatch>;
   close(): void;
 }
 
@@ -70,7 +70,7 @@ export function readableOf(receiver: Source): ReadableStream<Uint8Array> {
     {
       // What it rejects with once the stream was cancelled, nobody sees.
       async pull(controller) {
-        let message: Lent;
+        let message: Received;
         try {
           message = await receiver.recv();
         } catch (error) {
@@ -136,7 +136,7 @@ class BusDuplex extends Duplex {
   #wanted = false;
   #reading = false;
   /** Received and not pushed yet, from `#next` on: the readable side is full. */
-  #batch: LentBatch | undefined;
+  #batch: ReceivedBatch | undefined;
   #next = 0;
   /** About how many messages of those last received make a chunk. */
   #together = 16;
@@ -185,7 +185,7 @@ class BusDuplex extends Duplex {
   }
 
   /** A copy of the batch's next message, or of as many as make a chunk. The batch is given back with its last one. */
-  #take(batch: LentBatch): Buffer {
+  #take(batch: ReceivedBatch): Buffer {
     const begin = this.#next;
     let length = 0;
     do length += batch.size(this.#next++);
@@ -193,7 +193,7 @@ class BusDuplex extends Duplex {
     const count = this.#next - begin;
     let chunk: Buffer;
     if (count === 1) {
-      const copy = (batch.at(begin) as Lent).copy();
+      const copy = (batch.at(begin) as Received).copy();
       chunk = Buffer.from(copy.buffer, copy.byteOffset, length);
     } else {
       chunk = Buffer.allocUnsafe(length);

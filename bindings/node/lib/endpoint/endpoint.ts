@@ -17,7 +17,7 @@ import {
 } from '../waiting/waiting.js';
 import type { Half } from './half.js';
 
-/** Milliseconds of polling once a turn before the loop sleeps: about what being woken would cost both sides. */
+/** Milliseconds of polling once an iteration before the loop sleeps: about what being woken would cost both sides. */
 const SPIN = 0.05;
 /** The longest pause between two polls for the other side, in milliseconds. */
 const PEER_PAUSE = 50;
@@ -189,7 +189,7 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
     return call(() => this.native.epoch);
   }
 
-  /** How it waits: 'spin' polls in every turn of the loop (a blocking call: all the time), 'hybrid' for a while, 'block'
+  /** How it waits: 'spin' polls in every iteration of the loop (a blocking call: all the time), 'hybrid' for a while, 'block'
    * not at all, before it sleeps. */
   get wait(): WaitPolicy {
     return this.policy;

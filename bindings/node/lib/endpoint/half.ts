@@ -99,7 +99,7 @@ export function storePosition(
 ): number {
   if (low >>> 0 >= before >>> 0) {
     // The high half stays: so this is the store of all eight bytes, and makes no BigInt. Atomics: sequentially
-    // consistent, so everything before is visible first, and the wait word is looked at after it.
+    // consistent, so everything before is visible first, and the wait word is read after it.
     Atomics.store(words, index, low);
     return high;
   }

@@ -1,7 +1,7 @@
 // `for await` over a receiver: iterators of their own, since a generator costs twice as much a step (docs/adr/0021).
 
 import { isEnd, RamwayError } from '../errors.js';
-import * as turn from '../waiting/turn.js';
+import * as iteration from '../waiting/iteration.js';
 import { checkWait } from '../waiting/waiting.js';
 import type { Batch } from './batch.js';
 import type { Message } from './message.js';
@@ -26,7 +26,7 @@ abstract class Loop<T> implements AsyncIterableIterator<T> {
     try {
       this.signal?.throwIfAborted();
       this.receiver.checkLoop();
-      if (!turn.isOver(this.receiver.work)) {
+      if (!iteration.isOver(this.receiver.work)) {
         const value = this.step();
         if (value !== null) return Promise.resolve({ done: false, value });
       }

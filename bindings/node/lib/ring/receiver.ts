@@ -4,7 +4,7 @@ import { readableOf } from '../bus/streams.js';
 import { BLOCKING_POLLS, Endpoint } from '../endpoint/endpoint.js';
 import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
 import { checkNames, type WaitPolicy } from '../options.js';
-import * as turn from '../waiting/turn.js';
+import * as iteration from '../waiting/iteration.js';
 import {
   blockUntil,
   checkCall,
@@ -50,7 +50,7 @@ interface Pending {
 
 /** What a {@link Receiver} tells. */
 export interface ReceiverEvents {
-  /** A message, valid until the listeners return. Messages flow while somebody listens; see `pause`. */
+  /** A message, valid until the listeners return. Messages flow while there are listeners; see `pause`. */
   message: [message: Message];
   /** The receiver was closed, or the flow of messages has ended. Once. */
   close: [];
@@ -267,7 +267,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
     const consumer = this.half;
     const taken = new Taken(consumer, this.native, consumer.take(max, most), this.giveBack);
     this.taken = taken;
-    this.work = turn.workOf(((consumer.head - consumer.position) >>> 0) / taken.count);
+    this.work = iteration.workOf(((consumer.head - consumer.position) >>> 0) / taken.count);
     return taken;
   }
 
@@ -305,7 +305,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
       throw error;
     }
     consumer.release(consumer.head);
-    this.work = turn.workOf(length);
+    this.work = iteration.workOf(length);
     return info;
   }
 
@@ -320,7 +320,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
       this.begin();
       for (let polls = FIRST_POLLS; polls > 0; polls--) {
         if (this.half.poll()) {
-          if (!turn.isOver(this.work)) return Promise.resolve(take());
+          if (!iteration.isOver(this.work)) return Promise.resolve(take());
           break;
         }
       }
@@ -439,7 +439,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   later<T>(next: () => T | null, signal: AbortSignal | undefined): Promise<T> {
     const { taken, half: consumer } = this;
     if (consumer.head !== consumer.peer || (taken !== null && taken.handedOut < taken.count)) {
-      return turn.over().then(() => {
+      return iteration.over().then(() => {
         this.checkOpen();
         return next() ?? this.later(next, signal);
       });
@@ -471,8 +471,8 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
         return this.announce();
       }
       if (message !== null) this.hand(message);
-      if (turn.isOver(this.work)) {
-        turn.over().then(this.pump);
+      if (iteration.isOver(this.work)) {
+        iteration.over().then(this.pump);
         return;
       }
     }

@@ -5,7 +5,7 @@ import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
 import { TYPE_ID_RESERVED } from '../facts.js';
 import { checkNames, type WaitPolicy } from '../options.js';
 import { TENSOR_TYPE_ID, TensorPlan, type TensorShape, type TypedArray } from '../tensor.js';
-import * as turn from '../waiting/turn.js';
+import * as iteration from '../waiting/iteration.js';
 import {
   blockUntil,
   checkCall,
@@ -145,7 +145,7 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
 
   /** @internal Whether a frame of this many bytes can be sent at once. */
   protected isFree(length: number): boolean {
-    return !this.isTaken() && !turn.isOver() && this.half.fits(length);
+    return !this.isTaken() && !iteration.isOver() && this.half.fits(length);
   }
 
   /** @internal */
@@ -255,8 +255,8 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
       this.queue.shift();
       // A slot that is being filled goes on from here itself.
       if (first.run() !== undefined) return;
-      if (turn.isOver()) {
-        turn.over().then(this.advance);
+      if (iteration.isOver()) {
+        iteration.over().then(this.advance);
         return;
       }
     }

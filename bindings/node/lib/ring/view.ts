@@ -42,7 +42,7 @@ export class SharedView {
     return this.buffer !== null && this.buffer.byteLength === 0;
   }
 
-  /** Ends all views. Where the buffer was transferred away, whoever has it keeps private memory with what it showed;
+  /** Ends all views. Where the buffer was transferred away, it keeps private memory with what it showed;
    * then this gives a new buffer over the whole data to work on. */
   end(): ArrayBuffer | null {
     const buffer = this.buffer;

@@ -1,9 +1,9 @@
-// How a handle waits without blocking: for a little while it polls once a turn of the event loop, then has the native
-// half tell it. So a burst costs no wake-up, and the loop is woken once when an idle handle has something to do.
+// How a handle waits without blocking: for a little while it polls once an iteration of the event loop, then has the
+// native half tell it. So a burst costs no wake-up, and the loop is woken once when an idle handle has something to do.
 import { clearImmediate, setImmediate, setInterval } from 'node:timers';
 import * as native from '../../native.cjs';
 import { call } from '../errors.js';
-import { begin } from './turn.js';
+import { begin } from './iteration.js';
 
 /** What is waited for. */
 export interface Source {
@@ -13,7 +13,7 @@ export interface Source {
   arm(): boolean;
   /** The descriptor. Never changes. */
   descriptor(): number;
-  /** Milliseconds for which polling once a turn is worth it. */
+  /** Milliseconds for which polling once an iteration is worth it. */
   readonly spin: number;
 }
 
@@ -31,7 +31,7 @@ const wakeups = new native.Wakeups(isNode, (tokens) => {
   for (const token of tokens) waiting.get(token)?.woken();
 });
 
-/** Those that poll once a turn. */
+/** Those that poll once an iteration. */
 const polling = new Set<Idle>();
 let immediate: ReturnType<typeof setImmediate> | null = null;
 
@@ -39,8 +39,8 @@ function pollAll(): void {
   immediate = null;
   begin();
   const now = performance.now();
-  // A copy: a handle that is called may wait again, for the next turn.
-  for (const idle of [...polling]) idle.turn(now);
+  // A copy: a handle that is called may wait again, for the next iteration.
+  for (const idle of [...polling]) idle.pollOnce(now);
   pollAgain();
 }
 
@@ -74,7 +74,7 @@ export class Idle {
 
   constructor(private readonly source: Source) {}
 
-  /** Calls `done` once, in a turn of its own, when there is something: what was waited for, or an error to meet. */
+  /** Calls `done` once, from the event loop, when there is something: what was waited for, or an error to meet. */
   wait(done: () => void): void {
     this.done = done;
     this.keepIf(this.held);
@@ -119,8 +119,8 @@ export class Idle {
     this.token = 0;
   }
 
-  /** @internal A turn of polling. */
-  turn(now: number): void {
+  /** @internal One poll, in an iteration of the loop. */
+  pollOnce(now: number): void {
     let there = true;
     try {
       there = this.source.poll();
@@ -170,7 +170,7 @@ export class Idle {
     try {
       done?.();
     } catch (error) {
-      // A listener's: it reaches the process, but does not keep other handles from their turn.
+      // A listener's: it reaches the process, but does not keep other handles from theirs.
       process.nextTick(() => {
         throw error;
       });
