@@ -139,6 +139,7 @@ all_suites() {
     language_suite "java" bindings/java mvn jdk
     language_suite "kotlin" bindings/kotlin mvn jdk
     language_suite "c#" bindings/csharp npm python3
+    language_suite "zig" bindings/zig cargo python3
     language_suite "the report page" bench/page-tests node npm chromium
     language_suite "languages with each other" conformance cc c++ python3
     language_suite "examples in python" examples/python cc c++ python3
