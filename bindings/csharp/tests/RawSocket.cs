@@ -72,9 +72,9 @@ namespace Ramway.Tests
             {
                 Check.That(Readable(), "nothing came");
                 int result = Sockets.Receive(Fd, buffer.Slice(filled), out Received got);
-                for (int i = 0; i < got.Descriptors; i++)
+                for (int i = 0; i < got.Descriptors.Count; i++)
                 {
-                    Files.Close(got[i]);
+                    Files.Close(got.Descriptors[i]);
                 }
                 if (result == -Errno.ECONNRESET || (result == 0 && got.Bytes == 0))
                 {

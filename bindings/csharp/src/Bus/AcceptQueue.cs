@@ -17,7 +17,7 @@ namespace Ramway
         private readonly Signal _signal;
 
         // All of it under the lock of the object.
-        private readonly LinkedList<AcceptCall> _calls = new LinkedList<AcceptCall>();
+        private readonly List<AcceptCall> _calls = new List<AcceptCall>();
         private readonly Queue<Bus> _buses = new Queue<Bus>();
         private readonly Queue<RamwayException> _failures = new Queue<RamwayException>();
         private bool _nudged;
@@ -44,6 +44,8 @@ namespace Ramway
                 nudged = _nudged;
                 _nudged = false;
                 ready = _buses.Count;
+                // Those that were cancelled or have timed out.
+                _calls.RemoveAll(call => call.Task.IsCompleted);
                 return _calls.Count != 0;
             }
         }
@@ -63,7 +65,7 @@ namespace Ramway
         {
             lock (_calls)
             {
-                if (Give(call => call.Serve(bus)))
+                if (Give(call => call.TrySetResult(bus)))
                 {
                     return;
                 }
@@ -83,7 +85,7 @@ namespace Ramway
             e = Errors.About(e, "accepting at", _path);
             lock (_calls)
             {
-                if (!Give(call => call.Fail(e)))
+                if (!Give(call => call.TrySetException(e)))
                 {
                     _failures.Enqueue(e);
                 }
@@ -95,8 +97,8 @@ namespace Ramway
         {
             while (_calls.Count != 0)
             {
-                AcceptCall call = _calls.First.Value;
-                _calls.RemoveFirst();
+                AcceptCall call = _calls[0];
+                _calls.RemoveAt(0);
                 if (give(call))
                 {
                     return true;
@@ -116,21 +118,21 @@ namespace Ramway
                 {
                     if (Next(out Bus? bus))
                     {
-                        call.Serve(bus);
+                        call.TrySetResult(bus);
                         return call;
                     }
-                    _calls.AddLast(call.Place);
+                    _calls.Add(call);
                     _nudged = true;
                 }
             }
             catch (OperationCanceledException)
             {
-                call.Cancel(token);
+                call.TrySetCanceled(token);
                 return call;
             }
             catch (RamwayException e)
             {
-                call.Fail(e);
+                call.TrySetException(e);
                 return call;
             }
             _signal.Raise();
@@ -153,18 +155,6 @@ namespace Ramway
             return false;
         }
 
-        /// <summary>A call that does not wait any more.</summary>
-        internal void Forget(AcceptCall call)
-        {
-            lock (_calls)
-            {
-                if (call.Place.List != null)
-                {
-                    _calls.Remove(call.Place);
-                }
-            }
-        }
-
         /// <summary>Ends every call. Later ones find that it is closed.</summary>
         internal void Close()
         {
@@ -173,8 +163,7 @@ namespace Ramway
             lock (_calls)
             {
                 _closed = true;
-                calls = new AcceptCall[_calls.Count];
-                _calls.CopyTo(calls, 0);
+                calls = _calls.ToArray();
                 _calls.Clear();
                 buses = _buses.ToArray();
                 _buses.Clear();
@@ -182,7 +171,7 @@ namespace Ramway
             _signal.Raise();
             foreach (AcceptCall call in calls)
             {
-                call.Fail(Detached());
+                call.TrySetException(Detached());
             }
             foreach (Bus bus in buses)
             {
@@ -218,29 +207,13 @@ namespace Ramway
     }
 
     /// <summary>A call that asks for a bus. Exactly one of what can end its wait does.</summary>
-    internal sealed class AcceptCall
+    internal sealed class AcceptCall : TaskCompletionSource<Bus>
     {
         private readonly AcceptQueue _queue;
 
         // Continuations run elsewhere: the listener's thread serves others, and holds the lock.
-        private readonly TaskCompletionSource<Bus> _completion =
-            new TaskCompletionSource<Bus>(TaskCreationOptions.RunContinuationsAsynchronously);
-
         internal AcceptCall(AcceptQueue queue)
-        {
-            _queue = queue;
-            Place = new LinkedListNode<AcceptCall>(this);
-        }
-
-        internal LinkedListNode<AcceptCall> Place { get; }
-
-        internal Task<Bus> Task => _completion.Task;
-
-        internal bool Serve(Bus bus) => _completion.TrySetResult(bus);
-
-        internal bool Fail(RamwayException e) => _completion.TrySetException(e);
-
-        internal bool Cancel(CancellationToken token) => _completion.TrySetCanceled(token);
+            : base(TaskCreationOptions.RunContinuationsAsynchronously) => _queue = queue;
 
         internal void CancelWith(CancellationToken token)
         {
@@ -248,13 +221,7 @@ namespace Ramway
             {
                 return;
             }
-            CancellationTokenRegistration registration = token.Register(() =>
-            {
-                if (Cancel(token))
-                {
-                    _queue.Forget(this);
-                }
-            });
+            CancellationTokenRegistration registration = token.Register(() => TrySetCanceled(token));
             // A token that outlives many calls must not keep them all.
             Task.ContinueWith((_, kept) => ((CancellationTokenRegistration)kept!).Dispose(), registration,
                 CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
@@ -269,17 +236,15 @@ namespace Ramway
                 {
                     long left = Math.Max(deadline.Left, 0);
                     int milliseconds = deadline.IsForever ? -1 : (int)Math.Min((left + 999_999) / 1_000_000, int.MaxValue);
-                    if (System.Threading.Tasks.Task.WaitAny(new Task[] { Task }, milliseconds) < 0 && deadline.Passed &&
-                        Fail(_queue.TimedOut()))
+                    if (System.Threading.Tasks.Task.WaitAny(new Task[] { Task }, milliseconds) < 0 && deadline.Passed)
                     {
-                        _queue.Forget(this);
+                        TrySetException(_queue.TimedOut());
                     }
                 }
             }
             catch (ThreadInterruptedException)
             {
-                _queue.Forget(this);
-                if (!_completion.TrySetCanceled() && Task.Status == TaskStatus.RanToCompletion)
+                if (!TrySetCanceled() && Task.Status == TaskStatus.RanToCompletion)
                 {
                     _queue.Deliver(Task.Result);
                 }

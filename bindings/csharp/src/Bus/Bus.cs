@@ -95,8 +95,8 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Listens, takes one peer, and removes the name again. At most one connector is ever told that it is welcome, so none
-        /// believes that it is connected and is not.
+        /// Listens, takes one peer, and removes the name again. At most one connector is ever told that it is welcome, so that
+        /// no other takes itself for connected.
         /// </summary>
         /// <param name="name">A name in RAMWAY_DIR, or a path (with a '/').</param>
         /// <param name="options">What the peer gets; null: the defaults.</param>

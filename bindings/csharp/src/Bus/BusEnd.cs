@@ -6,7 +6,7 @@ namespace Ramway
 {
     /// <summary>
     /// What the two halves of one side share: the socket, whose closing is the peer's notice, and the memory, which stays open
-    /// so that /proc/PID/fd shows the bus to those who may look into this process.
+    /// so that /proc/PID/fd shows the bus to users who may inspect this process.
     /// </summary>
     internal sealed class BusEnd
     {

@@ -222,7 +222,7 @@ namespace Ramway
 
             internal bool Over => _limit.Passed;
 
-            /// <summary>Waits until there is something to read at a socket (unless that is negative), for at most so many
+            /// <summary>Waits until there is something to read at a socket (unless that is negative), for at most this many
             /// nanoseconds. False: there is nothing.</summary>
             /// <exception cref="OperationCanceledException">It was cancelled.</exception>
             internal bool Wait(int socket, long atMost)

@@ -195,16 +195,16 @@ namespace Ramway
                     default:
                         return Errors.Os(result, "receiving the bus handshake");
                 }
-                _descriptors += got.Descriptors + (got.Truncated ? 1 : 0);
-                for (int i = 0; i < got.Descriptors; i++)
+                _descriptors += got.Descriptors.Count + (got.Truncated ? 1 : 0);
+                foreach (int descriptor in got.Descriptors)
                 {
                     if (_descriptor < 0)
                     {
-                        _descriptor = got[i];
+                        _descriptor = descriptor;
                     }
                     else
                     {
-                        Files.Close(got[i]);
+                        Files.Close(descriptor);
                     }
                 }
                 if (got.Bytes == 0)

@@ -12,7 +12,7 @@ namespace Ramway
     /// <remarks>
     /// A connector that is silent, breaks the handshake or is another user's is refused and does not disturb the others: up to 64
     /// handshakes run side by side, on one thread of the listener's, and one more connector ends the one that has been silent the
-    /// longest. They begin while somebody asks for a bus; until then connectors wait. It listens until it is disposed of or the
+    /// longest. They begin while a call asks for a bus; until then connectors wait. It listens until it is disposed of or the
     /// process ends.
     /// <code>
     /// using var listener = Listener.Bind("echo");
@@ -64,7 +64,7 @@ namespace Ramway
         public static Listener Bind(string name, ListenOptions? options = null) =>
             BindFor(int.MaxValue, name, options ?? new ListenOptions());
 
-        /// <summary>The same for so many peers at most: no more connectors are told at a time that they are welcome.</summary>
+        /// <summary>The same for this many peers at most: no more connectors are told that they are welcome.</summary>
         internal static Listener BindFor(int peers, string name, ListenOptions options)
         {
             if (name == null)
@@ -109,7 +109,7 @@ namespace Ramway
         /// <exception cref="RamwayException">
         /// <see cref="ErrorKind.TimedOut"/>; <see cref="ErrorKind.Detached"/> once the listener is disposed of; <see
         /// cref="ErrorKind.NoSpace"/> if there is no memory for a bus and <see cref="ErrorKind.Os"/> if there are no descriptors
-        /// left (the connectors were told; the listener goes on at the next call, and looks for more after 100 ms). What
+        /// left (the connectors were told; the listener goes on at the next call, and accepts more after 100 ms). What
         /// connectors do wrong is no error here: see <see cref="LastRefusal"/>.
         /// </exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>

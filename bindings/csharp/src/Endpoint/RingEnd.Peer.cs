@@ -4,7 +4,7 @@ using System.Threading.Tasks;
 
 namespace Ramway
 {
-    // Waiting until there is somebody at the other end.
+    // Waiting until a peer is attached.
     public abstract unsafe partial class RingEnd
     {
         /// <summary>

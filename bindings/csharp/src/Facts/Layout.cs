@@ -116,7 +116,7 @@ namespace Ramway
             return (tail & mask) == first && (head & mask) == first && unchecked(tail - head) <= capacity;
         }
 
-        /// <summary>How many bytes a frame with so many bytes of payload takes. It cannot overflow for up to 2^32.</summary>
+        /// <summary>How many bytes a frame takes with length bytes of payload. It cannot overflow for up to 2^32.</summary>
         internal static ulong FrameSize(ulong length, uint align)
         {
             ulong mask = (ulong)align - 1;
@@ -171,7 +171,7 @@ namespace Ramway
     [StructLayout(LayoutKind.Explicit, Size = 0x100)]
     internal struct RegionBlock
     {
-        /// <summary>Bit 0 = somebody waits, the rest counts notifications.</summary>
+        /// <summary>Bit 0: a handle waits; the rest counts notifications.</summary>
         [FieldOffset(Layout.OffNotify)] internal int Notify;
     }
 }

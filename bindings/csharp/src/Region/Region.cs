@@ -15,7 +15,7 @@ namespace Ramway
     /// </para>
     /// <para>
     /// All calls may be made from any number of threads. The memory stays mapped until <see cref="Dispose"/>, also if the handle
-    /// itself is forgotten, because the runtime cannot know of spans that still look at it. After it, <see cref="Memory"/> throws; a
+    /// itself is forgotten, because the runtime cannot know of spans that still refer to it. After it, <see cref="Memory"/> throws; a
     /// <see cref="Span{T}"/> that was kept, and a reference, must not be used any more: the memory is unmapped.
     /// </para>
     /// <code>
@@ -50,7 +50,7 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Makes a region of so many bytes (1 or more), all zero. It lives until its last handle is closed, in whichever process.
+        /// Makes a region of this many bytes (1 or more), all zero. It lives until its last handle in any process is closed.
         /// The name is one in the Ramway directory, or a path with a '/'.
         /// </summary>
         /// <exception cref="RamwayException">
@@ -134,7 +134,7 @@ namespace Ramway
         }
 
         /// <summary>
-        /// All <see cref="Length"/> bytes as memory that may be kept: a look at it after Dispose is an <see
+        /// All <see cref="Length"/> bytes as memory that may be kept: its use after Dispose is an <see
         /// cref="ObjectDisposedException"/>, and while it is pinned the bytes stay mapped, also after Dispose.
         /// </summary>
         /// <exception cref="RamwayException">As for <see cref="Data"/>.</exception>

@@ -261,7 +261,7 @@ namespace Ramway
             }
         }
 
-        /// <summary>Sleeps once, for at most a round; returns at once where the word was faster.</summary>
+        /// <summary>Sleeps once, for at most an interval; returns at once where the word has changed.</summary>
         private void SleepOnce(uint seen, in WaitLimit limit)
         {
             if (ReadOnly)

@@ -16,7 +16,7 @@ namespace Ramway
     /// </para>
     /// <para>
     /// One thread at a time may use it, see <see cref="RingEnd"/>. No call allocates or enters the kernel unless it waits, wakes
-    /// somebody who does, or fails. A Receiver that becomes garbage without Dispose is closed.
+    /// a peer that does, or fails. A Receiver that becomes garbage without Dispose is closed.
     /// </para>
     /// <code>
     /// using var receiver = Receiver.Open("ticks");
@@ -322,7 +322,7 @@ namespace Ramway
             {
                 throw new ArgumentNullException(nameof(writer));
             }
-            // Outside of the guard, because the writer is somebody else's code.
+            // Outside of the guard, because the writer is the caller's code.
             using Message message = Recv(timeout, cancellationToken);
             try
             {

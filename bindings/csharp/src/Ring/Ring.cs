@@ -7,8 +7,8 @@ namespace Ramway
     public static class Ring
     {
         /// <summary>
-        /// Both ends of a new ring, for two threads of this process. Of the options it looks at Capacity, Align, Prefault,
-        /// LockMemory, NumaNode and at how the handles behave.
+        /// Both ends of a new ring, for two threads of this process. Of the options it uses Capacity, Align, Prefault,
+        /// LockMemory, NumaNode, Wait and Membarrier.
         /// </summary>
         /// <exception cref="RamwayException">InvalidArgument, NoSpace, Unsupported (HugePages), Os.</exception>
         public static (Sender Sender, Receiver Receiver) Pair(RingOptions? options = null)
@@ -18,7 +18,7 @@ namespace Ramway
         }
 
         /// <summary>
-        /// A new ring that has no name but a descriptor, for whoever inherits it or gets it by a socket: <see cref="Sender.FromFd"/>
+        /// A new ring that has no name but a descriptor, for a process that inherits it or gets it by a socket: <see cref="Sender.FromFd"/>
         /// and <see cref="Receiver.FromFd"/> attach to it. No role is taken. The ring is gone with its last descriptor and handle.
         /// </summary>
         /// <param name="options">As for Create; Discard, Persistent and Mode are refused.</param>

@@ -8,7 +8,7 @@ namespace Ramway
     /// <summary>The sending end of a ring; one per ring, in the whole system.</summary>
     /// <remarks>
     /// A message is visible to the receiver when the call that sends it returns, and is delivered even if this process is killed
-    /// right after. No call allocates or enters the kernel unless it waits, wakes somebody who does, or fails.
+    /// right after. No call allocates or enters the kernel unless it waits, wakes a peer that does, or fails.
     /// <para>
     /// One thread at a time may use it, see <see cref="RingEnd"/>. A Sender that becomes garbage without Dispose is closed, after
     /// what was committed has been flushed; at the end of the process it is not: then the receiver is told PeerDead.
@@ -135,7 +135,7 @@ namespace Ramway
         /// </summary>
         public void Send(uint typeId, ulong tag, ReadOnlySpan<byte> data)
         {
-            if (!Enter() || Lacks(typeId, data.Length))
+            if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
             {
                 MakeRoom(typeId, data.Length, null, default);
             }
@@ -158,7 +158,7 @@ namespace Ramway
             CancellationToken cancellationToken = default)
         {
             WaitLimit.Check(timeout);
-            if (!Enter() || Lacks(typeId, data.Length))
+            if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
             {
                 MakeRoom(typeId, data.Length, timeout, cancellationToken);
             }
@@ -175,7 +175,8 @@ namespace Ramway
         /// <exception cref="RamwayException">As for Send.</exception>
         public bool TrySend(uint typeId, ulong tag, ReadOnlySpan<byte> data)
         {
-            if ((!Enter() || Lacks(typeId, data.Length)) && !TryMakeRoom(typeId, data.Length))
+            if ((!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length)) &&
+                !TryMakeRoom(typeId, data.Length))
             {
                 return false;
             }
@@ -205,7 +206,7 @@ namespace Ramway
             {
                 return new ValueTask(Task.FromException(Taken()));
             }
-            if (Enter() && !Lacks(typeId, bytes.Length))
+            if (Enter() && typeId < Layout.TypeIdReserved && Fits((uint)bytes.Length))
             {
                 Put(typeId, bytes, tag);
                 return default;
@@ -215,7 +216,7 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Waits without holding a thread until a message of so many bytes can be sent: true; false if the receiver has closed and
+        /// Waits without holding a thread until a message of length bytes can be sent: true; false if the receiver has closed and
         /// there is no room. What was committed unflushed is flushed if there is none.
         /// </summary>
         /// <exception cref="RamwayException">As for Send, but for Closed.</exception>
@@ -268,7 +269,7 @@ namespace Ramway
                     for (; sent < messages.Length; sent++)
                     {
                         ReadOnlySpan<byte> data = messages[sent].Span;
-                        if (guard.IsShut || Lacks(typeId, data.Length))
+                        if (guard.IsShut || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
                         {
                             limit = limit.IsNone ? WaitLimit.Of(timeout, cancellationToken) : limit;
                             e = RoomFor(typeId, data.Length, limit);
@@ -323,7 +324,7 @@ namespace Ramway
             {
                 throw Fail(ErrorKind.TooLarge, "a message of " + length + " bytes can never fit into any ring");
             }
-            if (!Enter() || Lacks(typeId, (int)length))
+            if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)length))
             {
                 MakeRoom(typeId, (int)length, timeout, cancellationToken);
             }
@@ -356,16 +357,12 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Whether a payload of so many bytes can be written right now: the peer's flags are as last acted upon, and there is room
-        /// by the position last seen.
+        /// Whether a payload of length bytes can be written right now: the peer's flags are as last acted upon, and there is room
+        /// by the position last seen. A negative length is a huge one here.
         /// </summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal bool Fits(uint length) =>
             length <= maxLength && FrameSize(length) <= limit - tail && Volatile.Read(ref peer->Flags) == peerFlags;
-
-        /// <summary>Whether a message cannot be written right now. A negative length is a huge one here.</summary>
-        [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool Lacks(uint typeId, int length) => typeId >= Layout.TypeIdReserved || !Fits((uint)length);
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private ulong FrameSize(ulong length) => (Layout.FrameHeader + length + alignMask) & ~alignMask;
@@ -439,7 +436,7 @@ namespace Ramway
             get => data + (tail & wrap) + Layout.FrameHeader;
         }
 
-        /// <summary>Makes so many bytes a message, not yet visible to the receiver.</summary>
+        /// <summary>Makes the next length bytes a message, not yet visible to the receiver.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private void Commit(uint length, uint typeId, ulong tag)
         {

@@ -111,7 +111,7 @@ namespace Ramway
 
     public sealed unsafe partial class Sender
     {
-        /// <summary>Opens a slot of so many bytes, and waits for room without a limit.</summary>
+        /// <summary>Opens a slot of length bytes, and waits for room without a limit.</summary>
         /// <exception cref="RamwayException">As for Send.</exception>
         public Slot Reserve(int length)
         {

@@ -153,7 +153,7 @@ namespace Ramway
             roleByte = at;
         }
 
-        /// <summary>Locks byte 0 shared; false: somebody holds it exclusively, and is removing the segment.</summary>
+        /// <summary>Locks byte 0 shared; false: another handle holds it exclusively, and is removing the segment.</summary>
         internal bool TryUse()
         {
             inUse = Errors.Check(Lock.Try(locks, ByteInUse, LockMode.Shared), "locking byte 0 of the segment") != 0;

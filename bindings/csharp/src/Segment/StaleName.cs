@@ -23,8 +23,8 @@ namespace Ramway
     internal static class StaleName
     {
         /// <summary>
-        /// Removes the name of a segment, and a dead listener's socket with it, unless somebody uses it or keep, which is asked
-        /// while nobody does, gives a reason.
+        /// Removes the name of a segment, and a dead listener's socket with it, unless it is in use or keep, which is asked
+        /// while it is not, gives a reason.
         /// </summary>
         /// <param name="name">The name.</param>
         /// <param name="stat">The file that it led to when the segment was judged.</param>

@@ -33,7 +33,7 @@ namespace Ramway.Sys
         // for the time of one; the instruction itself is public from .NET 7 on, which netstandard2.1 does not know of.
         private static readonly Action Once = FindPause() ?? SpinOnce;
 
-        /// <summary>Goes between two looks of a spin: without it the round trip is 1.2 to 1.6 times longer.</summary>
+        /// <summary>Goes between two polls of a spin: without it the round trip is 1.2 to 1.6 times longer.</summary>
         internal static void Pause()
         {
 #if NET8_0_OR_GREATER
@@ -47,7 +47,7 @@ namespace Ramway.Sys
         }
 
         /// <summary>
-        /// Three of them, for between the first look and the second: to look again at once takes the line away from a peer that
+        /// Three of them, for between the first poll and the second: to poll again at once takes the line away from a peer that
         /// is about to write it.
         /// </summary>
         internal static void Pauses()

@@ -14,8 +14,8 @@ namespace Ramway.Sys
         private static readonly long Number = Libc.IsArm64 ? 98 : 202;
 
         /// <summary>
-        /// Sleeps while the word holds a value, for at most so many nanoseconds (more than 0), and says whether somebody woke the
-        /// word or it held something else. False: the time passed, or a signal handler ran.
+        /// Sleeps while the word holds a value, for at most this many nanoseconds (more than 0), and says whether the word was
+        /// woken or held something else. False: the time passed, or a signal handler ran.
         /// </summary>
         internal static bool Wait(uint* word, uint expected, long nanoseconds)
         {
@@ -45,7 +45,7 @@ namespace Ramway.Sys
             Libc.syscall(Number, (long)word, WakeOperation, int.MaxValue, 0, 0, 0);
         }
 
-        /// <summary>Sleeps so many nanoseconds, more than 0, or a little less where a signal arrives.</summary>
+        /// <summary>Sleeps this many nanoseconds, more than 0, or a little less where a signal arrives.</summary>
         internal static void Sleep(long nanoseconds)
         {
             uint never = 0;

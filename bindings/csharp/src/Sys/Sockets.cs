@@ -1,4 +1,5 @@
 using System;
+using System.Collections.Generic;
 using System.Runtime.InteropServices;
 using System.Text;
 
@@ -21,24 +22,16 @@ namespace Ramway.Sys
     }
 
     /// <summary>What one receive brought.</summary>
-    internal unsafe struct Received
+    internal struct Received
     {
         /// <summary>The number of bytes; 0 means that the other end hung up.</summary>
         internal int Bytes;
 
-        /// <summary>How many descriptors came with them. They are the caller's to close, and close-on-exec.</summary>
-        internal int Descriptors;
+        /// <summary>The descriptors that came with them. They are the caller's to close, and close-on-exec.</summary>
+        internal List<int> Descriptors;
 
         /// <summary>There were more descriptors than this side takes, which the kernel closed.</summary>
         internal bool Truncated;
-
-        private fixed int _descriptors[Sockets.DescriptorsMax];
-
-        internal int this[int at]
-        {
-            get => _descriptors[at];
-            set => _descriptors[at] = value;
-        }
     }
 
     /// <summary>Unix sockets that pass descriptors. Nothing here waits but <see cref="Poll"/>. Where a call fails, it
@@ -58,6 +51,8 @@ namespace Ramway.Sys
         internal const short PollHangUp = 0x2000;
 
         private const string Lib = "libc";
+        // Of a sockaddr_un: its length, and where the path is in it.
+        private const int SockaddrSize = 110, SockaddrPath = 2;
         private const int AfUnix = 1;
         private const int SockStream = 1;
         private const int SockCloexec = 0x80000;
@@ -79,18 +74,18 @@ namespace Ramway.Sys
         /// <summary>Gives a socket a name, which must be absent.</summary>
         internal static int Bind(int fd, string path)
         {
-            byte* address = stackalloc byte[SockaddrUn.Size];
+            byte* address = stackalloc byte[SockaddrSize];
             int length = Address(path, address);
             return length < 0 ? length : Libc.Result(bind(fd, address, (uint)length));
         }
 
-        /// <summary>Lets connectors queue up at a bound socket, so many at a time.</summary>
+        /// <summary>Lets connectors queue up at a bound socket, backlog of them at a time.</summary>
         internal static int Listen(int fd, int backlog) => Libc.Result(listen(fd, backlog));
 
         /// <summary>Tries once to connect a socket of <see cref="Stream"/>.</summary>
         internal static int Connect(int fd, string path)
         {
-            byte* address = stackalloc byte[SockaddrUn.Size];
+            byte* address = stackalloc byte[SockaddrSize];
             int length = Address(path, address);
             return length < 0 ? length : Libc.Result(connect(fd, address, (uint)length));
         }
@@ -130,7 +125,7 @@ namespace Ramway.Sys
         /// <summary>Takes what is there, at most as much as fits. EAGAIN if there is nothing yet; 0: received.</summary>
         internal static int Receive(int fd, Span<byte> bytes, out Received received)
         {
-            received = default;
+            received = new Received { Descriptors = new List<int>() };
             long* control = stackalloc long[CmsgSpace / 8];
             fixed (byte* at = bytes)
             {
@@ -149,13 +144,13 @@ namespace Ramway.Sys
                 }
                 received.Bytes = (int)got;
                 received.Truncated = (message.Flags & MsgCtrunc) != 0;
-                TakeDescriptors((byte*)control, (long)message.ControlLength, ref received);
+                TakeDescriptors((byte*)control, (long)message.ControlLength, received.Descriptors);
                 return 0;
             }
         }
 
         /// <summary>The descriptors in control messages, which the kernel wrote, not the peer.</summary>
-        private static void TakeDescriptors(byte* control, long filled, ref Received received)
+        private static void TakeDescriptors(byte* control, long filled, List<int> into)
         {
             for (long at = 0; at + CmsgHeader <= filled;)
             {
@@ -167,8 +162,7 @@ namespace Ramway.Sys
                 bool rights = *(int*)(control + at + 8) == SolSocket && *(int*)(control + at + 12) == ScmRights;
                 for (long next = CmsgHeader; rights && next + 4 <= length; next += 4)
                 {
-                    // No more than asked for by CmsgSpace.
-                    received[received.Descriptors++] = *(int*)(control + at + next);
+                    into.Add(*(int*)(control + at + next));
                 }
                 at += (length + 7) & ~7L;
             }
@@ -184,7 +178,7 @@ namespace Ramway.Sys
             return result;
         }
 
-        /// <summary>Says whether the other end of a connected socket is closed: the peer let go of it or died. Bytes that the
+        /// <summary>Says whether the other end of a connected socket is closed: the peer closed it or died. Bytes that the
         /// peer sends say nothing and are left alone.</summary>
         internal static bool HungUp(int fd)
         {
@@ -228,7 +222,7 @@ namespace Ramway.Sys
         /// something else has the name now.</summary>
         internal static int SocketMode(int dir, string file, uint mode)
         {
-            // O_PATH and no links followed: what is checked here is what is changed below, whoever renames meanwhile.
+            // O_PATH and no links followed: what is checked here is what is changed below, also if the name changes meanwhile.
             int fd = Files.OpenWith(dir, file, Files.PathOnly | Files.NoFollow);
             if (fd < 0)
             {
@@ -253,8 +247,8 @@ namespace Ramway.Sys
             }
         }
 
-        /// <summary>The number that stands for every user who has none in our user namespace: it says nothing about who
-        /// somebody is.</summary>
+        /// <summary>The number that stands for every user who has none in our user namespace: it does not say who
+        /// the user is.</summary>
         internal static uint OverflowUid()
         {
             return uint.TryParse(Files.ReadText("/proc/sys/kernel/overflowuid").Trim(), out uint uid) ? uid : 65534;
@@ -268,16 +262,10 @@ namespace Ramway.Sys
             {
                 return -Errno.EINVAL;
             }
-            new Span<byte>(to, SockaddrUn.Size).Clear();
+            new Span<byte>(to, SockaddrSize).Clear();
             *(ushort*)to = AfUnix;
-            Encoding.UTF8.GetBytes(path, new Span<byte>(to + SockaddrUn.Path, length));
-            return SockaddrUn.Path + length + 1;
-        }
-
-                private static class SockaddrUn
-        {
-            internal const int Path = 2;
-            internal const int Size = 110;
+            Encoding.UTF8.GetBytes(path, new Span<byte>(to + SockaddrPath, length));
+            return SockaddrPath + length + 1;
         }
 
         /// <summary>struct pollfd.</summary>

@@ -42,7 +42,7 @@ namespace Ramway
         {
             if (refused)
             {
-                Helper.Run(wait);
+                Helpers.Run(wait);
                 return;
             }
             lock (All)
@@ -142,67 +142,53 @@ namespace Ramway
                 All.Remove(this);
                 waits.AddRange(arrived);
             }
-            waits.ForEach(Helper.Run);
+            waits.ForEach(Helpers.Run);
         }
 
-        /// <summary>A thread that sleeps for one wait after another, and ends when there was none for a while.</summary>
-        private sealed class Helper
+        /// <summary>Threads that each sleep for one wait after another, and end when there was none for a while.</summary>
+        private static class Helpers
         {
             private const int IdleMilliseconds = 10_000;
 
-            private static readonly Stack<Helper> Resting = new Stack<Helper>();
-            private readonly AutoResetEvent given = new AutoResetEvent(false);
-            private AsyncWait? work;
+            // The waits that no thread has taken yet; there is a thread, resting or new, for each.
+            private static readonly Queue<AsyncWait> Waits = new Queue<AsyncWait>();
+            private static int resting;
 
             internal static void Run(AsyncWait wait)
             {
-                Helper? helper;
-                lock (Resting)
+                lock (Waits)
                 {
-                    if (Resting.TryPop(out helper))
+                    Waits.Enqueue(wait);
+                    if (resting >= Waits.Count)
                     {
-                        helper.work = wait;
-                        helper.given.Set();
+                        Monitor.Pulse(Waits);
                         return;
                     }
                 }
-                helper = new Helper { work = wait };
-                new Thread(helper.Work) { IsBackground = true, Name = "ramway waiter" }.Start();
+                new Thread(Serve) { IsBackground = true, Name = "ramway waiter" }.Start();
             }
 
-            private void Work()
+            private static void Serve()
             {
-                for (;;)
+                while (Next() is AsyncWait wait)
                 {
-                    work!.Sleep();
-                    lock (Resting)
+                    wait.Sleep();
+                }
+            }
+
+            private static AsyncWait? Next()
+            {
+                lock (Waits)
+                {
+                    resting++;
+                    bool inTime = true;
+                    while (Waits.Count == 0 && inTime)
                     {
-                        work = null;
-                        Resting.Push(this);
+                        inTime = Monitor.Wait(Waits, IdleMilliseconds);
                     }
-                    if (given.WaitOne(IdleMilliseconds))
-                    {
-                        continue;
-                    }
-                    lock (Resting)
-                    {
-                        if (work == null)
-                        {
-                            // The one that was idle for longest is never on top, so all are put back but this one.
-                            Helper[] others = Resting.ToArray();
-                            Resting.Clear();
-                            for (int i = others.Length - 1; i >= 0; i--)
-                            {
-                                if (others[i] != this)
-                                {
-                                    Resting.Push(others[i]);
-                                }
-                            }
-                            given.Dispose();
-                            return;
-                        }
-                    }
-                    given.WaitOne();
+                    resting--;
+                    Waits.TryDequeue(out AsyncWait? wait);
+                    return wait;
                 }
             }
         }

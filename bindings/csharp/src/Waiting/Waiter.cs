@@ -59,7 +59,7 @@ namespace Ramway
         /// <summary>Whether a wait of this mode polls before it sleeps.</summary>
         internal static bool ShouldSpin(WaitMode mode) => mode == WaitMode.Spin || mode == WaitMode.Hybrid && !Cpu.Alone;
 
-        /// <summary>Refuses what is none of the modes; null: it is one.</summary>
+        /// <summary>Why a value is not a wait mode; null: it is one.</summary>
         internal static string? Refusal(WaitMode mode) => mode >= WaitMode.Hybrid && mode <= WaitMode.Block
             ? null
             : (int)mode + " is not a wait mode: expected Hybrid, Spin or Block";
@@ -75,7 +75,7 @@ namespace Ramway
         /// <summary>Spinning was worth it.</summary>
         internal void SpinMore() => Budget = Math.Min(2 * Budget, SpinMax);
 
-        /// <summary>A wait with a sleep took so many nanoseconds: whether spinning would have been worth it.</summary>
+        /// <summary>Learns from a wait with a sleep that took this many nanoseconds.</summary>
         internal void Learn(long took)
         {
             if (took < ShortWait)
@@ -88,7 +88,7 @@ namespace Ramway
             }
         }
 
-        /// <summary>Polls a word until another value than was seen is there, true, or so many times. Acquire.</summary>
+        /// <summary>Polls a word this many times; true as soon as it differs from what was seen. Acquire.</summary>
         internal static bool Changes(ulong* word, ulong seen, int polls)
         {
             Cpu.Pauses();
