@@ -110,7 +110,7 @@ namespace Ramway.Tests
             opened.Wait();
             Interlocked.Increment(ref region.Int64At(0));    // 8 bytes that all processes share
             region.Write(64, Encoding.UTF8.GetBytes("anything"));
-            region.Notify();                                 // whoever waits sees all that was written before
+            region.Notify();                                 // a process that waits sees all that was written before
             read.Wait();
         }
 

@@ -236,51 +236,43 @@ namespace Ramway.Sys
         /// </summary>
         internal static int ReadAt(int fd, Span<byte> buffer, long offset)
         {
-            int done = 0;
             fixed (byte* at = buffer)
             {
-                while (done < buffer.Length)
-                {
-                    long n = Libc.Result((long)Libc.pread(fd, at + done, (UIntPtr)(buffer.Length - done), offset + done));
-                    if (n == -Errno.EINTR)
-                    {
-                        continue;
-                    }
-                    if (n < 0)
-                    {
-                        return (int)n;
-                    }
-                    if (n == 0)
-                    {
-                        break;
-                    }
-                    done += (int)n;
-                }
+                return Transfer(fd, at, buffer.Length, offset, false);
             }
-            return done;
         }
 
         /// <summary>Writes all bytes at an offset.</summary>
         internal static int WriteAt(int fd, ReadOnlySpan<byte> bytes, long offset)
         {
-            int done = 0;
             fixed (byte* at = bytes)
             {
-                while (done < bytes.Length)
+                int done = Transfer(fd, at, bytes.Length, offset, true);
+                return done < 0 ? done : done < bytes.Length ? -Errno.EIO : 0;
+            }
+        }
+
+        private static int Transfer(int fd, byte* at, int length, long offset, bool write)
+        {
+            for (int done = 0; ;)
+            {
+                var left = (UIntPtr)(length - done);
+                long n = done == length ? 0 : Libc.Result((long)(write
+                    ? Libc.pwrite(fd, at + done, left, offset + done)
+                    : Libc.pread(fd, at + done, left, offset + done)));
+                if (n == 0)
                 {
-                    long n = Libc.Result((long)Libc.pwrite(fd, at + done, (UIntPtr)(bytes.Length - done), offset + done));
-                    if (n == -Errno.EINTR)
-                    {
-                        continue;
-                    }
-                    if (n <= 0)
-                    {
-                        return n < 0 ? (int)n : -Errno.EIO;
-                    }
+                    return done;
+                }
+                if (n > 0)
+                {
                     done += (int)n;
                 }
+                else if (n != -Errno.EINTR)
+                {
+                    return (int)n;
+                }
             }
-            return 0;
         }
 
         /// <summary>A small file of the kernel's as text; empty if it cannot be read.</summary>
