@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export MAKE SKIP_LINT
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check conformance lint doc bench bench-peers loom miri tsan fuzz build install clean
+.PHONY: help demo test check facts conformance lint doc bench bench-peers loom miri tsan fuzz build install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ test: ## installs what the tests need, runs all of them, counts them in the last
 
 check: need-cargo ## before each commit, a few minutes: linters, the quick tests of core and pool, the vectors; says what it leaves out
 	@sh scripts/check.sh
+
+facts: need-cargo ## writes the constants of every language and the tables of docs/ABI.md anew from format/facts.toml
+	@cargo run --quiet -p ramway-format
 
 conformance: need-cargo ## every vector through every language, and every language with every other (QUICK=1: shorter streams)
 	@$(MAKE) --no-print-directory -C conformance $(if $(QUICK),quick,test)

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 need_cargo || exit 1
 
 passed=0 failed=0 number=0
-total=5
+total=6
 printf 'make check: %d steps, a few minutes once everything is built; make test runs all suites\n' "$total"
 
 step() { # NAME COMMAND...
@@ -43,6 +43,8 @@ step "clippy" cargo clippy $locked --workspace --all-targets --all-features -- -
 step "core" quick ramway abi_page badfiles bus_names lifecycle lifecycle_death lifecycle_names readiness region ring \
     ring_batch tensor
 step "pool" quick ramway-pool buffer freeze io limit options slots vectors
+# shellcheck disable=SC2086
+step "facts" limited cargo test $locked -p ramway-format
 # Every vector, played to the core in this process: what all languages are compared with.
 # shellcheck disable=SC2086
 step "vectors" limited cargo test $locked -p ramway-conformance --lib --test vectors --test vectors_core

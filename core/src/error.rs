@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 use std::fmt;
 
-/// A new error is one entry: what it means, its number, and the text of an error that says nothing more.
+use crate::facts;
+
+/// Of one entry for each kind: what it means, its number, and the text of an error that says nothing more.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $text:literal;)*) => {
         /// What went wrong. The numbers are part of the format (`docs/ABI.md`) and never change.
@@ -56,44 +58,7 @@ const fn c_string(text: &'static str) -> &'static CStr {
     }
 }
 
-kinds! {
-    /// Nothing has this name.
-    NotFound = 1, "nothing has this name";
-    /// The name is taken: by a live segment, by undelivered messages, or by something that is not Ramway's.
-    AlreadyExists = 2, "the name is taken";
-    /// An argument cannot be right; the message says which and what was expected.
-    InvalidArgument = 3, "invalid argument";
-    /// The role, slot or view is taken.
-    Busy = 4, "taken: by another handle, an open slot or a message not yet released";
-    /// The ring has no room for this message now.
-    Full = 5, "the ring is full";
-    /// The ring has no message now.
-    Empty = 6, "nothing is there now";
-    /// The message can never fit into this ring.
-    TooLarge = 7, "the message is longer than this ring can ever hold";
-    /// The deadline passed.
-    TimedOut = 8, "the deadline passed";
-    /// The peer closed, and everything that it had sent has been received.
-    Closed = 9, "the peer closed";
-    /// This handle is closed, or it belongs to the parent of a forked process.
-    Detached = 10, "this handle is closed or was inherited across a fork";
-    /// The peer's process died without closing, and everything that it had committed has been received.
-    PeerDead = 11, "the peer died without closing";
-    /// The shared memory holds what no correct peer writes. The handle stays dead.
-    Corrupt = 12, "the shared memory is corrupt";
-    /// The segment is not Ramway's, or of a version, byte order or page size that this side cannot use.
-    AbiMismatch = 13, "not a segment that this version can use";
-    /// The operating system refuses access.
-    PermissionDenied = 14, "permission denied";
-    /// There is not enough memory or file system space.
-    NoSpace = 15, "not enough memory or space";
-    /// A signal arrived and its handler asked to stop waiting.
-    Interrupted = 16, "interrupted";
-    /// This kernel, file system or setting cannot do what was asked.
-    Unsupported = 17, "not supported here";
-    /// Any other error of the operating system; `Error::raw_os_error` has its number.
-    Os = 18, "operating system error";
-}
+facts::error_kinds!(kinds);
 
 impl ErrorKind {
     /// The number that every language and the C ABI use.

@@ -1,75 +1,16 @@
-//! The bytes of a segment: `docs/ABI.md` as Rust types. Nothing here maps memory or decides what to trust.
+//! The bytes of a segment: `docs/ABI.md` as Rust types; its numbers are in [`facts`](crate::facts). Nothing here maps memory or decides what to trust.
 
+use crate::facts;
 use crate::sync::{AtomicU32, AtomicU64};
 
-/// The first eight bytes of every segment.
-pub const MAGIC: [u8; 8] = *b"RAMWAY\r\n";
-/// Written in the creator's byte order, so that a reader of the other order sees `0x0D0C_0B0A`.
-pub const BYTE_ORDER: u32 = 0x0A0B_0C0D;
-/// A reader refuses another major version.
-pub const VERSION_MAJOR: u16 = 1;
-/// A reader accepts any minor version: a minor version adds only what an older reader may ignore.
-pub const VERSION_MINOR: u16 = 0;
-/// Required feature bits that this version knows. Any other set bit is `AbiMismatch`.
-pub const FEATURES_KNOWN: u32 = 0;
+pub use crate::facts::{
+    ALIGN_MAX, ALIGN_MIN, BYTE_ORDER, FEATURES_KNOWN, FLAG_PERSISTENT, FRAME_HEADER, HEADER_SIZE, Kind, MAGIC,
+    MESSAGE_MAX, ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, TYPE_ID_RESERVED, TYPE_ID_TENSOR,
+    VERSION_MAJOR, VERSION_MINOR,
+};
 
-/// The segment's data begins here or later; everything before it is the header page.
-pub const HEADER_SIZE: usize = 4096;
 /// Where block 0 and block 1 begin in the header page.
-pub const BLOCK_OFFSETS: [usize; 2] = [0x400, 0x800];
-
-/// The frame header before every payload: `len: u32, type_id: u32, tag: u64`.
-pub const FRAME_HEADER: u64 = 16;
-/// The smallest and default alignment of payloads.
-pub const ALIGN_MIN: u32 = 16;
-/// The largest alignment of payloads.
-pub const ALIGN_MAX: u32 = 4096;
-/// Type ids from here up are Ramway's own.
-pub const TYPE_ID_RESERVED: u32 = 0xFFFF_0000;
-/// The payload is a tensor frame (`docs/ABI.md`, section 18).
-pub const TYPE_ID_TENSOR: u32 = 0xFFFF_0001;
-/// No message is longer than this, whatever the capacity: `len` plus its header stays below 2^31.
-pub const MESSAGE_MAX: u64 = (1 << 31) - 17;
-
-/// What a segment holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Kind {
-    /// Named shared bytes with notify and wait; block 0 is a [`RegionBlock`].
-    Region = 1,
-    /// One ring; block 0 is a [`RingBlock`].
-    Ring = 2,
-    /// Two rings: block 0 from the listener to the connector, block 1 back.
-    Bus = 3,
-    /// The lock of a listening socket; no block.
-    Listener = 4,
-}
-
-impl Kind {
-    /// The kind with this number, if there is one.
-    pub const fn from_u32(value: u32) -> Option<Self> {
-        match value {
-            1 => Some(Self::Region),
-            2 => Some(Self::Ring),
-            3 => Some(Self::Bus),
-            4 => Some(Self::Listener),
-            _ => None,
-        }
-    }
-
-    /// As `ramway ls` prints it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Region => "region",
-            Self::Ring => "ring",
-            Self::Bus => "bus",
-            Self::Listener => "listener",
-        }
-    }
-}
-
-/// [`SegmentHeader::flags`]: the last one out leaves the name in place.
-pub const FLAG_PERSISTENT: u32 = 1;
+pub const BLOCK_OFFSETS: [usize; 2] = [facts::BLOCK0, facts::BLOCK1];
 
 /// The first line of every segment. Written once, before anyone else can see the segment; never changed after.
 #[repr(C)]
@@ -170,13 +111,6 @@ pub struct RoleLine {
     pub close_seen: AtomicU32,
 }
 
-/// A real membarrier succeeded in the holder's process.
-pub const ROLE_MEMBARRIER_CAPABLE: u32 = 1;
-/// As a waker, the holder does not fence.
-pub const ROLE_FENCE_FREE: u32 = 2;
-/// The holder closed in an orderly way.
-pub const ROLE_CLOSED: u32 = 4;
-
 /// A ring's part of the header page.
 #[repr(C)]
 pub struct RingBlock {
@@ -226,18 +160,43 @@ pub const fn max_message_len(capacity: u64) -> u64 {
     if fits < MESSAGE_MAX { fits } else { MESSAGE_MAX }
 }
 
+/// The structs above have every field where `facts` says.
 #[cfg(not(loom))]
 const _: () = {
     use std::mem::{offset_of, size_of};
+    assert!(offset_of!(SegmentHeader, magic) == facts::OFF_MAGIC);
+    assert!(offset_of!(SegmentHeader, byte_order) == facts::OFF_BYTE_ORDER);
+    assert!(offset_of!(SegmentHeader, version_major) == facts::OFF_VERSION_MAJOR);
+    assert!(offset_of!(SegmentHeader, version_minor) == facts::OFF_VERSION_MINOR);
+    assert!(offset_of!(SegmentHeader, kind) == facts::OFF_KIND);
+    assert!(offset_of!(SegmentHeader, flags) == facts::OFF_FLAGS);
+    assert!(offset_of!(SegmentHeader, features_required) == facts::OFF_FEATURES_REQUIRED);
+    assert!(offset_of!(SegmentHeader, features_optional) == facts::OFF_FEATURES_OPTIONAL);
+    assert!(offset_of!(SegmentHeader, size) == facts::OFF_SIZE);
+    assert!(offset_of!(SegmentHeader, created_ns) == facts::OFF_CREATED_NS);
+    assert!(offset_of!(SegmentHeader, boot_id) == facts::OFF_BOOT_ID);
     assert!(size_of::<SegmentHeader>() == 0x40);
-    assert!(offset_of!(SegmentHeader, kind) == 0x10);
-    assert!(offset_of!(SegmentHeader, size) == 0x20);
-    assert!(offset_of!(SegmentHeader, boot_id) == 0x30);
-    assert!(offset_of!(RingBlock, tail) == 0x080);
-    assert!(offset_of!(RingBlock, head) == 0x100);
-    assert!(offset_of!(RingBlock, producer) == 0x180);
-    assert!(offset_of!(RingBlock, consumer) == 0x200);
-    assert!(size_of::<RingBlock>() == 0x280);
-    assert!(offset_of!(RegionBlock, notify) == 0x080);
-    assert!(size_of::<TailLine>() == 40);
+
+    assert!(offset_of!(Geometry, data_offset) == facts::OFF_DATA_OFFSET);
+    assert!(offset_of!(Geometry, capacity) == facts::OFF_CAPACITY);
+    assert!(offset_of!(Geometry, len) == facts::OFF_LEN);
+    assert!(offset_of!(Geometry, align) == facts::OFF_ALIGN);
+
+    assert!(offset_of!(RingBlock, tail) == facts::OFF_TAIL);
+    assert!(offset_of!(RingBlock, tail) + offset_of!(TailLine, last_tags) == facts::OFF_LAST_TAGS);
+    assert!(offset_of!(LastTag, end) == facts::LAST_TAG_END);
+    assert!(offset_of!(LastTag, tag) == facts::LAST_TAG_TAG);
+    assert!(size_of::<LastTag>() == facts::LAST_TAG_SIZE);
+    assert!(offset_of!(RingBlock, head) == facts::OFF_HEAD);
+    assert!(offset_of!(RingBlock, producer) == facts::OFF_PRODUCER);
+    assert!(offset_of!(RingBlock, consumer) == facts::OFF_CONSUMER);
+    assert!(offset_of!(RoleLine, wait) == facts::ROLE_WAIT);
+    assert!(offset_of!(RoleLine, flags) == facts::ROLE_FLAGS);
+    assert!(offset_of!(RoleLine, epoch) == facts::ROLE_EPOCH);
+    assert!(offset_of!(RoleLine, close_seen) == facts::ROLE_CLOSE_SEEN);
+    assert!(size_of::<RingBlock>() == facts::RING_BLOCK_SIZE);
+
+    assert!(offset_of!(RegionBlock, notify) == facts::OFF_NOTIFY);
+    assert!(size_of::<RegionBlock>() == facts::REGION_BLOCK_SIZE);
+    assert!(size_of::<Line<u8>>() == facts::LINE_SIZE);
 };

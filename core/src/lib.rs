@@ -64,6 +64,8 @@
 mod bus;
 mod endpoint;
 mod error;
+#[doc(hidden)]
+pub mod facts;
 pub mod layout;
 mod origin;
 mod ready;

@@ -1,12 +1,11 @@
 //! `docs/ABI.md` is what ports are written from, so what it shows is compared with what the code writes.
+//! Its tables are made from `format/facts.toml`, as the code's constants are: the tests of `format/` compare those.
 
 mod support;
 
-use ramway::layout::{Geometry, RegionBlock, RingBlock, SegmentHeader, TailLine};
 use ramway::tensor::Dtype;
-use ramway::{Bus, ErrorKind, Ring, Sender};
+use ramway::{Bus, Ring, Sender};
 use std::io::{Read, Write};
-use std::mem::offset_of;
 use std::time::Duration;
 use support::Dir;
 
@@ -80,19 +79,6 @@ fn tensors_are_as_shown() {
 }
 
 #[test]
-fn element_types_are_those_of_the_table() {
-    let mut shown = Vec::new();
-    for row in rows().filter(|row| row.len() == 3) {
-        let Ok(code) = row[1].parse() else { continue };
-        // Without what stands in brackets after the names.
-        let names = row[0].split(" (").next().unwrap().split(", ");
-        shown.extend(names.zip(row[2].split(", ")).map(|(name, bits)| (name.to_owned(), code, bits.parse().unwrap())));
-    }
-    let known: Vec<_> = Dtype::ALL.iter().map(|dtype| (dtype.name().to_owned(), dtype.code(), dtype.bits())).collect();
-    assert_eq!(shown, known);
-}
-
-#[test]
 fn header_page_is_as_shown() {
     let dir = Dir::new();
     let path = dir.join("header");
@@ -124,62 +110,4 @@ fn hello_is_as_shown() {
             compare(line, &hello);
         }
     }
-}
-
-/// The rows of the tables, as cells without their spaces and back-quotes.
-fn rows() -> impl Iterator<Item = Vec<String>> {
-    PAGE.lines().filter_map(|line| line.strip_prefix("| ")).map(|line| {
-        line.trim_end_matches('|').split(" | ").map(|cell| cell.trim().replace('`', "")).collect::<Vec<_>>()
-    })
-}
-
-#[test]
-fn fields_are_where_the_tables_say() {
-    let expected = [
-        (offset_of!(SegmentHeader, magic), "magic"),
-        (offset_of!(SegmentHeader, byte_order), "byte_order"),
-        (offset_of!(SegmentHeader, version_major), "version_major"),
-        (offset_of!(SegmentHeader, version_minor), "version_minor"),
-        (offset_of!(SegmentHeader, kind), "kind"),
-        (offset_of!(SegmentHeader, flags), "flags"),
-        (offset_of!(SegmentHeader, features_required), "features_required"),
-        (offset_of!(SegmentHeader, features_optional), "features_optional"),
-        (offset_of!(SegmentHeader, size), "size"),
-        (offset_of!(SegmentHeader, created_ns), "created_ns"),
-        (offset_of!(SegmentHeader, boot_id), "boot_id"),
-        (offset_of!(Geometry, data_offset), "data_offset"),
-        (offset_of!(Geometry, capacity), "capacity"),
-        (offset_of!(Geometry, len), "len"),
-        (offset_of!(Geometry, align), "align"),
-        (offset_of!(RingBlock, tail), "tail"),
-        (offset_of!(RingBlock, tail) + offset_of!(TailLine, last_tags), "last_tags[0].end"),
-        (offset_of!(RingBlock, tail) + offset_of!(TailLine, last_tags) + 24, "last_tags[1].tag"),
-        (offset_of!(RingBlock, head), "head"),
-        (offset_of!(RingBlock, producer), "producer.wait"),
-        (offset_of!(RingBlock, producer) + 4, "producer.flags"),
-        (offset_of!(RingBlock, producer) + 8, "producer.epoch"),
-        (offset_of!(RingBlock, consumer), "consumer.wait"),
-        (offset_of!(RingBlock, consumer) + 12, "consumer.close_seen"),
-    ];
-    for (offset, field) in expected {
-        let shown = rows().any(|row| {
-            row.len() >= 3 && row[2] == field && usize::from_str_radix(&row[0], 16).is_ok_and(|shown| shown == offset)
-        });
-        assert!(shown, "docs/ABI.md does not show {field} at {offset:03X}");
-    }
-    assert!(PAGE.contains(&format!("at block offset {:03X} the u32 `notify`", offset_of!(RegionBlock, notify))));
-}
-
-#[test]
-fn errors_have_the_numbers_of_the_table() {
-    let mut shown = 0;
-    for row in rows().filter(|row| row.len() == 3) {
-        let Ok(code) = row[0].parse::<i32>() else { continue };
-        if let Some(kind) = ErrorKind::from_code(code).filter(|kind| kind.name() == row[1]) {
-            assert_eq!(kind.code(), code);
-            shown += 1;
-        }
-    }
-    let known = (1..).take_while(|code| ErrorKind::from_code(*code).is_some()).count();
-    assert_eq!(shown, known, "rows of docs/ABI.md that agree with ErrorKind");
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::facts;
+
 /// The type of a tensor's elements: DLPack's code and the bits of one element (`lanes` is always 1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dtype {
@@ -42,31 +44,7 @@ macro_rules! dtypes {
     };
 }
 
-dtypes! {
-    I8 = 0, 8, "int8", "Signed, 8 bits.";
-    I16 = 0, 16, "int16", "Signed, 16 bits.";
-    I32 = 0, 32, "int32", "Signed, 32 bits.";
-    I64 = 0, 64, "int64", "Signed, 64 bits.";
-    U8 = 1, 8, "uint8", "Unsigned, 8 bits.";
-    U16 = 1, 16, "uint16", "Unsigned, 16 bits.";
-    U32 = 1, 32, "uint32", "Unsigned, 32 bits.";
-    U64 = 1, 64, "uint64", "Unsigned, 64 bits.";
-    F16 = 2, 16, "float16", "IEEE 754 binary16.";
-    F32 = 2, 32, "float32", "IEEE 754 binary32.";
-    F64 = 2, 64, "float64", "IEEE 754 binary64.";
-    BF16 = 4, 16, "bfloat16", "The upper half of a binary32.";
-    C64 = 5, 64, "complex64", "Two binary32: real part, imaginary part.";
-    C128 = 5, 128, "complex128", "Two binary64: real part, imaginary part.";
-    BOOL = 6, 8, "bool", "One byte, 0 or 1.";
-    F8_E3M4 = 7, 8, "float8_e3m4", "8 bits: 3 of exponent, 4 of mantissa.";
-    F8_E4M3 = 8, 8, "float8_e4m3", "8 bits: 4 of exponent, 3 of mantissa, with infinities.";
-    F8_E4M3B11FNUZ = 9, 8, "float8_e4m3b11fnuz", "8 bits: 4 of exponent with a bias of 11, 3 of mantissa, one NaN.";
-    F8_E4M3FN = 10, 8, "float8_e4m3fn", "8 bits: 4 of exponent, 3 of mantissa, no infinities.";
-    F8_E4M3FNUZ = 11, 8, "float8_e4m3fnuz", "8 bits: 4 of exponent, 3 of mantissa, one NaN.";
-    F8_E5M2 = 12, 8, "float8_e5m2", "8 bits: 5 of exponent, 2 of mantissa, with infinities.";
-    F8_E5M2FNUZ = 13, 8, "float8_e5m2fnuz", "8 bits: 5 of exponent, 2 of mantissa, one NaN.";
-    F8_E8M0FNU = 14, 8, "float8_e8m0fnu", "8 bits of exponent: a power of two.";
-}
+facts::element_types!(dtypes);
 
 impl Dtype {
     /// The type with this DLPack code and so many bits an element, if tensors can have it.

@@ -24,19 +24,12 @@ mod dtype;
 #[cfg(test)]
 mod tests;
 
-pub use crate::layout::TYPE_ID_TENSOR as TYPE_ID;
+pub use crate::facts::{NDIM_MAX, TENSOR_ALIGN as ALIGN, TYPE_ID_TENSOR as TYPE_ID};
 pub use dtype::{Dtype, Element};
 
+use crate::facts::TENSOR_HEADER as FIXED;
 use crate::{Error, ErrorKind, Result};
 
-/// A tensor has at most so many dimensions.
-pub const NDIM_MAX: usize = 32;
-
-/// The elements begin on an address that is a multiple of this.
-pub const ALIGN: usize = 64;
-
-/// Header bytes before the shape.
-const FIXED: usize = 8;
 /// No tensor's elements begin further from the start of its payload.
 const DATA_OFFSET_MAX: usize = header_len(NDIM_MAX) + ALIGN - 1;
 
