@@ -220,7 +220,7 @@ pub fn error_in(language: &str, name: &str) -> (String, &'static str) {
         "javascript" => (format!("'{name}'"), "bindings/node/lib/errors.ts"),
         "java" | "kotlin" => (format!("ErrorKind.{upper}"), "bindings/java/src/main/java/dev/ramway/ErrorKind.java"),
         "csharp" => (format!("ErrorKind.{name}"), "bindings/csharp/src/ErrorKind.cs"),
-        _ => (format!("ErrorKind::{name}"), "core/src/error.rs"),
+        _ => (format!("ErrorKind::{name}"), "core/src/facts.rs"),
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn hex(number: u64, digits: usize) -> String {
 pub(crate) fn grouped(digits: &str, every: usize) -> String {
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % every == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(every) {
             out.push('_');
         }
         out.push(digit);
@@ -126,5 +126,5 @@ pub(crate) fn replace_part(text: &str, name: &str, part: &str) -> Result<String>
 /// The largest unit in which so many nanoseconds are a whole number: its nanoseconds, and its name.
 pub(crate) fn unit(ns: u64) -> (u64, &'static str) {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    units.into_iter().find(|(factor, _)| ns % factor == 0).unwrap_or((1, "ns"))
+    units.into_iter().find(|(factor, _)| ns.is_multiple_of(*factor)).unwrap_or((1, "ns"))
 }
