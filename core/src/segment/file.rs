@@ -12,14 +12,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sys::fork::Entry;
 use crate::sys::fs::{self, FileSystem};
 use crate::sys::mem::Access;
-
-pub(super) fn os(e: Errno, what: &str) -> Error {
-    Error::os(e.raw_os_error(), what)
-}
+use crate::sys::os;
 
 /// Refuses file systems that cannot do what the segments rest on.
 pub(crate) fn check_file_system(fd: BorrowedFd<'_>, allow_disk: bool) -> Result<()> {
-    match fs::file_system(fd).map_err(|e| os(e, "asking for the file system's type"))? {
+    match fs::file_system(fd).map_err(os("asking for the file system's type"))? {
         FileSystem::Memory => Ok(()),
         FileSystem::Disk if allow_disk => Ok(()),
         FileSystem::Disk => {
@@ -42,8 +39,8 @@ pub(crate) fn check_file_system(fd: BorrowedFd<'_>, allow_disk: bool) -> Result<
 /// A file's first page (zero beyond its end) and its length.
 pub(crate) fn read_page(file: BorrowedFd<'_>) -> Result<(HeaderPage, u64)> {
     let mut page = HeaderPage::zeroed();
-    let size = fs::stat(file).map_err(|e| os(e, "looking at the file"))?.st_size as u64;
-    fs::read_at(file, 0, &mut page.0[..]).map_err(|e| os(e, "reading the header page"))?;
+    let size = fs::stat(file).map_err(os("looking at the file"))?.st_size as u64;
+    fs::read_at(file, 0, &mut page.0[..]).map_err(os("reading the header page"))?;
     Ok((page, size))
 }
 
@@ -60,16 +57,16 @@ impl Found {
             let text = format!("this is {}, not a segment; it is left as it is", fs::describe(stat));
             Error::new(ErrorKind::InvalidArgument, text)
         };
-        match fs::stat_at(name.dir(), name.file()).map_err(|e| os(e, "looking at the name"))? {
+        match fs::stat_at(name.dir(), name.file()).map_err(os("looking at the name"))? {
             None => return Ok(None),
             Some(stat) if !fs::is_regular(&stat) => return Err(not_regular(&stat)),
             Some(_) => {}
         }
         let file = match fs::open_at(name.dir(), name.file(), access) {
             Err(Errno::NOENT) => return Ok(None),
-            result => result.map_err(|e| os(e, "opening the file"))?,
+            result => result.map_err(os("opening the file"))?,
         };
-        let stat = fs::stat(&file).map_err(|e| os(e, "looking at the file"))?;
+        let stat = fs::stat(&file).map_err(os("looking at the file"))?;
         if fs::is_regular(&stat) { Ok(Some(Self { file, stat })) } else { Err(not_regular(&stat)) }
     }
 
@@ -100,7 +97,7 @@ impl Found {
                     same = false;
                     return Ok(Vec::new());
                 }
-                Err(e) => return Err(os(e, "opening the file a second time, for its locks")),
+                Err(e) => return Err(os("opening the file a second time, for its locks")(e)),
             };
             same = fs::stat(&lock).is_ok_and(|now| FileId::of(&now) == self.id());
             Ok(vec![lock, dup(name.dir())?])
@@ -129,5 +126,5 @@ pub(crate) fn leads_to(dir: BorrowedFd<'_>, file: &OsStr, id: FileId) -> bool {
 }
 
 pub(super) fn dup(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
-    rustix::io::fcntl_dupfd_cloexec(fd, 0).map_err(|e| os(e, "duplicating a descriptor"))
+    rustix::io::fcntl_dupfd_cloexec(fd, 0).map_err(os("duplicating a descriptor"))
 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::file::{FileId, leads_to};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sys::fs;
+use crate::sys::{fs, os};
 
 /// The longest name in the Ramway directory, in bytes.
 const NAME_MAX: usize = 80;
@@ -59,9 +59,8 @@ impl Name {
                 let text = format!("the path '{shown}' does not end in a name");
                 return Err(Error::new(ErrorKind::InvalidArgument, text));
             };
-            let dir = fs::open_dir(parent).map_err(|e| {
-                Error::os(e.raw_os_error(), format_args!("opening the directory {} of '{shown}'", parent.display()))
-            })?;
+            let dir = fs::open_dir(parent)
+                .map_err(os(format_args!("opening the directory {} of '{shown}'", parent.display())))?;
             return Ok(Self { dir, file: file.into(), path: path.into(), is_path: true });
         }
         if !is_valid(name) {
@@ -81,21 +80,18 @@ impl Name {
 
     /// What a directory's listing says is in it.
     pub(crate) fn in_directory(dir: &Path, file: &OsStr) -> Result<Self> {
-        let opened = fs::open_dir(dir)
-            .map_err(|e| Error::os(e.raw_os_error(), format_args!("opening the directory {}", dir.display())))?;
+        let opened = fs::open_dir(dir).map_err(os(format_args!("opening the directory {}", dir.display())))?;
         Ok(Self { dir: opened, file: file.into(), path: dir.join(file), is_path: true })
     }
 
     fn open_root(root: &Path, make: bool) -> Result<OwnedFd> {
-        let what = |e: Errno, doing: &str| {
-            Error::os(e.raw_os_error(), format_args!("{doing} the Ramway directory {}", root.display()))
-        };
+        let what = |doing: &str| os(format!("{doing} the Ramway directory {}", root.display()));
         // Everybody may make a directory or link of the default name in /dev/shm, so look what it is and whose.
         let is_default = root == fs::default_directory();
         let open = if is_default { fs::open_real_dir } else { fs::open_dir };
         let dir = match open(root) {
             Err(Errno::NOENT) if make => {
-                fs::make_dir(root).map_err(|e| what(e, "making"))?;
+                fs::make_dir(root).map_err(what("making"))?;
                 open(root)
             }
             result => result,
@@ -117,10 +113,10 @@ impl Name {
                 );
                 return Err(Error::new(ErrorKind::NotFound, text));
             }
-            result => result.map_err(|e| what(e, "opening"))?,
+            result => result.map_err(what("opening"))?,
         };
         if is_default {
-            let stat = fs::stat(&dir).map_err(|e| what(e, "looking at"))?;
+            let stat = fs::stat(&dir).map_err(what("looking at"))?;
             if stat.st_uid != fs::effective_uid() || fs::mode(&stat) & 0o077 != 0 {
                 return Err(refused(format!(
                     "it belongs to user {} and has mode {:04o}",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::HeaderMap;
-use super::file::{FileId, Found, check_file_system, dup, os};
+use super::file::{FileId, Found, check_file_system, dup};
 use super::format::{Spec, format, validate};
 use super::name::{self, Name};
 use super::named::{BYTE_IN_USE, Named, NamedLink, Request, Step, contended, moved, retry};
@@ -18,6 +18,7 @@ use crate::sys::fork::Entry;
 use crate::sys::fs;
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
+use crate::sys::os;
 use crate::sys::placement::{self, PlacementOptions};
 
 /// A segment that is whole and locked but has no name yet.
@@ -33,8 +34,8 @@ pub(super) fn fill(file: BorrowedFd<'_>, spec: &Spec, placement: &PlacementOptio
     for geometry in spec.blocks.iter().flatten() {
         placement::allocate(file, geometry.data_offset, geometry.capacity, placement)?;
     }
-    rustix::fs::ftruncate(file, spec.size).map_err(|e| os(e, "sizing the segment"))?;
-    fs::write_at(file, 0, &format(spec).0[..]).map_err(|e| os(e, "writing the header page"))
+    rustix::fs::ftruncate(file, spec.size).map_err(os("sizing the segment"))?;
+    fs::write_at(file, 0, &format(spec).0[..]).map_err(os("writing the header page"))
 }
 
 /// Removes a stale segment that has the name. `None`: the name is free, as far as one can see.
@@ -95,7 +96,7 @@ impl Staged {
             }
             // `clean` took the interim name for a dead one's; or the directory is gone.
             Err((Errno::NOENT, _)) => Ok(vanished()),
-            Err((e, _)) => Err(os(e, "giving the segment its name")),
+            Err((e, _)) => Err(os("giving the segment its name")(e)),
         }
     }
 
@@ -109,11 +110,11 @@ impl Staged {
             None => {
                 let dir = dup(name.dir())?;
                 let name_meanwhile = name::new_staged();
-                let file = fs::create_new(name.dir(), &name_meanwhile).map_err(|e| os(e, "making a file"))?;
+                let file = fs::create_new(name.dir(), &name_meanwhile).map_err(os("making a file"))?;
                 (file, Some(InterimName { name: name_meanwhile, dir: Some(dir) }))
             }
         };
-        let stat = fs::stat(&file).map_err(|e| os(e, "looking at the new file"))?;
+        let stat = fs::stat(&file).map_err(os("looking at the new file"))?;
         let mut vanished = false;
         let entry = Entry::open(|| {
             let lock = match &interim {
@@ -124,7 +125,7 @@ impl Staged {
             Ok(if vanished {
                 Vec::new()
             } else {
-                vec![lock.map_err(|e| os(e, "opening the new file a second time, for its locks"))?, dup(name.dir())?]
+                vec![lock.map_err(os("opening the new file a second time, for its locks"))?, dup(name.dir())?]
             })
         })?;
         // Locked before it is filled in: `clean` takes away what has an interim name and no lock.
@@ -135,7 +136,7 @@ impl Staged {
         if let Some(byte) = request.role_byte {
             link.take_role(byte, request.kind)?;
         }
-        fs::chmod(file.as_fd(), request.options.mode).map_err(|e| os(e, "setting the file's mode"))?;
+        fs::chmod(file.as_fd(), request.options.mode).map_err(os("setting the file's mode"))?;
         fill(file.as_fd(), spec, &request.options.placement)?;
         let valid = validate(&format(spec), spec.size)?;
         let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite)?);

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 
 use rustix::io::Errno;
 
-use super::file::{FileId, Found, leads_to, os, read_page};
+use super::file::{FileId, Found, leads_to, read_page};
 use super::format::validate;
 use super::name::{Name, socket_of_listener};
 use super::named::BYTE_IN_USE;
@@ -18,7 +18,7 @@ use crate::layout::Kind;
 use crate::sys::fork::Entry;
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
-use crate::sys::{fs, socket};
+use crate::sys::{fs, os, socket};
 
 /// A segment that nobody uses. Nobody can begin to while this lives.
 pub(super) struct Unused<'a> {
@@ -66,7 +66,7 @@ impl<'a> Unused<'a> {
     pub(super) fn remove(self) -> Result<()> {
         match fs::unlink(self.entry.fd(1), self.file) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(e) => Err(os(e, "removing the stale name")),
+            Err(e) => Err(os("removing the stale name")(e)),
         }
     }
 

@@ -23,7 +23,7 @@ use super::words::{RingWords, region_notify_word};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Kind;
 use crate::sys::mem::Access;
-use crate::sys::{fs, lock};
+use crate::sys::{fs, lock, os};
 
 /// A named segment at one moment.
 #[derive(Clone, Debug)]
@@ -205,7 +205,7 @@ fn inspect_name(name: &Name) -> Result<Segment> {
 /// # Errors
 /// `AbiMismatch` if it is not Ramway's or of another version, `Corrupt`.
 pub fn inspect_fd(file: BorrowedFd<'_>) -> Result<Segment> {
-    let stat = rustix::fs::fstat(file).map_err(|e| Error::os(e.raw_os_error(), "looking at an open segment"))?;
+    let stat = rustix::fs::fstat(file).map_err(os("looking at an open segment"))?;
     look_at(file, &stat, Path::new(""))
 }
 

@@ -6,7 +6,7 @@ use super::format::{HeaderPage, RingGeometry, Valid};
 use super::words::RingWords;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{FRAME_HEADER, MESSAGE_MAX, frame_size, positions_agree};
-use crate::sys::fs;
+use crate::sys::{fs, os};
 
 /// How much a ring holds for its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,8 +85,8 @@ pub(crate) fn count(file: BorrowedFd<'_>, ring: &RingGeometry, tail: u64, head: 
         let at = head.wrapping_add(done) & (ring.capacity - 1);
         if at < base || at + FRAME_HEADER > base + filled {
             let want = WINDOW.min(ring.capacity - at) as usize;
-            filled = fs::read_at(file, ring.data_offset + at, &mut window[..want])
-                .map_err(|e| Error::os(e.raw_os_error(), "reading the ring"))? as u64;
+            filled =
+                fs::read_at(file, ring.data_offset + at, &mut window[..want]).map_err(os("reading the ring"))? as u64;
             base = at;
             if filled < FRAME_HEADER {
                 return corrupt(format!("the file ends before the frame at {at}"));

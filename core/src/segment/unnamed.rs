@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Role;
 use super::attempts::Attempts;
-use super::file::{check_file_system, dup, os, read_page};
+use super::file::{check_file_system, dup, read_page};
 use super::format::{Spec, Valid, validate};
 use super::named::{BYTE_IN_USE, FIRST_PAUSE, Named, NamedLink, Opened, RACE_TIMEOUT};
 use super::staged::fill;
@@ -16,7 +16,7 @@ use crate::sys::fork::Entry;
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
 use crate::sys::placement::PlacementOptions;
-use crate::sys::{fs, memfd};
+use crate::sys::{fs, memfd, os};
 
 /// New memory with an empty ring. No role is taken.
 pub(crate) fn create(spec: &Spec, placement: &PlacementOptions) -> Result<OwnedFd> {
@@ -39,7 +39,7 @@ pub(crate) struct Taking<'a> {
 /// Attaches to the ring behind a descriptor, which stays the caller's.
 pub(crate) fn attach(fd: BorrowedFd<'_>, taking: &Taking<'_>) -> Result<Named> {
     let invalid = |text: String| Err(Error::new(ErrorKind::InvalidArgument, text));
-    let stat = fs::stat(fd).map_err(|e| os(e, "looking at the descriptor"))?;
+    let stat = fs::stat(fd).map_err(os("looking at the descriptor"))?;
     if !fs::is_regular(&stat) {
         return invalid(format!("this is {}, not the memory of a ring", fs::describe(&stat)));
     }
@@ -52,9 +52,8 @@ pub(crate) fn attach(fd: BorrowedFd<'_>, taking: &Taking<'_>) -> Result<Named> {
     valid.expect_kind(Kind::Ring)?;
     (taking.check)(&valid)?;
     let entry = Entry::open(|| {
-        let reopened = fs::reopen(fd).map_err(|e| {
-            os(e, &format!("opening /proc/self/fd/{} for the locks (is /proc mounted?)", fd.as_raw_fd()))
-        })?;
+        let reopened = fs::reopen(fd)
+            .map_err(os(format_args!("opening /proc/self/fd/{} for the locks (is /proc mounted?)", fd.as_raw_fd())))?;
         Ok(vec![reopened])
     })?;
     let mut link = NamedLink::unnamed(entry.clone());

@@ -25,7 +25,7 @@ pub struct Role {
 pub(crate) struct RingWords {
     pub(crate) tail: u64,
     pub(crate) head: u64,
-    /// `(end, tag)`, see [`Mark`].
+    /// `(end, tag)`, see [`LastTag`].
     pub(crate) last_tags: [(u64, u64); 2],
     pub(crate) producer: Role,
     pub(crate) consumer: Role,

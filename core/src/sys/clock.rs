@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-pub(crate) use super::os::clock::coarse_ns;
+pub(crate) use super::backend::clock::coarse_ns;
 
 /// CPUs that are online. Not those that this thread may run on: a process pinned to one CPU still wants to spin for
 /// a peer that is pinned to another.

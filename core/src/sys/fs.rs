@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
+use super::backend::files;
+pub(crate) use super::backend::files::{
+    GOOD_PLACE, boot_id, create_unnamed, file_system, link_unnamed, random, reopen,
+};
 use super::mem::Access;
-use super::os::files;
-pub(crate) use super::os::files::{GOOD_PLACE, boot_id, create_unnamed, file_system, link_unnamed, random, reopen};
 
 /// Where named segments live unless they are told otherwise.
 pub(crate) fn default_directory() -> PathBuf {

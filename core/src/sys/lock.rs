@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libc::c_short;
 
+use super::last_errno;
 use crate::error::{Error, Result};
 
 // As wide as they are in `flock`, which the systems' constants are not.
@@ -35,7 +36,7 @@ fn set(fd: BorrowedFd<'_>, kind: c_short, byte: u64) -> std::result::Result<(), 
     let lock = request(kind, byte);
     // SAFETY: F_OFD_SETLK reads one `flock`, which outlives the call.
     let rc = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &lock) };
-    if rc == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)) }
+    if rc == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
 /// Locks a byte without waiting; `false` if another description holds it in a way that excludes this one.
@@ -62,8 +63,7 @@ pub(crate) fn held_by_another(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<Mo
     // SAFETY: F_OFD_GETLK reads and writes one `flock`, which outlives the call.
     let rc = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
     if rc != 0 {
-        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        return Err(Error::os(errno, format_args!("asking who holds byte {byte} of the segment")));
+        return Err(Error::os(last_errno(), format_args!("asking who holds byte {byte} of the segment")));
     }
     Ok(match lock.l_type {
         FREE => None,

@@ -5,11 +5,11 @@ use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
+use super::backend::pages::{alias, large_page};
 use super::fork;
-use super::os::pages::{alias, large_page};
+use super::os;
 use crate::error::{Error, Result};
 
 /// What this process may do with a mapping. Shared memory is never executable.
@@ -62,7 +62,7 @@ impl Range {
         let base = unsafe {
             mm::mmap_anonymous(ptr::null_mut(), total, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
         }
-        .map_err(|e| os(e, format_args!("reserving {total} bytes of address space")))?;
+        .map_err(os(format_args!("reserving {total} bytes of address space")))?;
         let whole = Self::new(base, total);
         if slack == 0 {
             return Ok(whole);
@@ -91,10 +91,6 @@ impl Drop for Range {
         // SAFETY: the range was mapped by this process and its owner is going away; views cannot outlive the owner.
         let _ = unsafe { mm::munmap(self.ptr.as_ptr().cast(), self.len) };
     }
-}
-
-fn os(e: Errno, what: impl std::fmt::Display) -> Error {
-    Error::os(e.raw_os_error(), what)
 }
 
 /// Faults every page of a range in, for writing if it is writable, and leaves its bytes as they are.
@@ -130,12 +126,12 @@ impl PageMap {
             unsafe {
                 mm::mmap(range.ptr.as_ptr().cast(), len, access.prot(), MapFlags::SHARED | MapFlags::FIXED, fd, offset)
             }
-            .map_err(|e| os(e, format_args!("mapping {len} bytes")))?;
+            .map_err(os(format_args!("mapping {len} bytes")))?;
             return Ok(Self(range));
         }
         // SAFETY: a shared mapping at an address of the kernel's choice touches no existing memory.
         let ptr = unsafe { mm::mmap(ptr::null_mut(), len, access.prot(), MapFlags::SHARED, fd, offset) }
-            .map_err(|e| os(e, format_args!("mapping {len} bytes")))?;
+            .map_err(os(format_args!("mapping {len} bytes")))?;
         Ok(Self(Range::new(ptr, len)))
     }
 
@@ -174,7 +170,7 @@ impl MirrorMap {
             let at = mirror.0.ptr.as_ptr().wrapping_add(half * capacity);
             // SAFETY: the target lies inside the address range reserved above, which nobody else uses.
             unsafe { mm::mmap(at.cast(), capacity, access.prot(), MapFlags::SHARED | MapFlags::FIXED, fd, offset) }
-                .map_err(|e| os(e, format_args!("mapping {capacity} bytes, copy {half} of 2")))?;
+                .map_err(os(format_args!("mapping {capacity} bytes, copy {half} of 2")))?;
         }
         Ok(mirror)
     }
@@ -194,7 +190,7 @@ impl MirrorMap {
             let flags = mm::MprotectFlags::READ;
             // SAFETY: the two mappings made above, which nobody uses yet.
             unsafe { mm::mprotect(mirror.0.ptr.as_ptr().cast(), mirror.0.len, flags) }
-                .map_err(|e| os(e, "making a mapping read-only"))?;
+                .map_err(os("making a mapping read-only"))?;
         }
         Ok(mirror)
     }
@@ -209,7 +205,7 @@ impl MirrorMap {
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
         // SAFETY: the range lies in this mapping (checked above).
         unsafe { mm::mmap_anonymous(at, len, prot, flags) }
-            .map_err(|e| os(e, format_args!("replacing {len} bytes of a mapping")))?;
+            .map_err(os(format_args!("replacing {len} bytes of a mapping")))?;
         Ok(())
     }
 

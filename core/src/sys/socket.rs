@@ -13,10 +13,11 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SocketAddrUnix,
 };
 
+use super::backend::peer::{self, DESCRIPTORS, PATH_LIMIT};
+pub(crate) use super::backend::peer::{credentials, overflow_uid};
+pub(crate) use super::backend::set::Set;
 use super::fs;
-use super::os::peer::{self, DESCRIPTORS, PATH_LIMIT};
-pub(crate) use super::os::peer::{credentials, overflow_uid};
-pub(crate) use super::os::set::Set;
+use super::os;
 use crate::{Error, ErrorKind, Result};
 
 /// Who is at the other end, as the kernel recorded it when the connection was made.
@@ -57,11 +58,11 @@ pub(crate) fn address(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) 
         );
         return Err(Error::new(ErrorKind::InvalidArgument, text));
     }
-    SocketAddrUnix::new(path).map_err(|e| Error::os(e.raw_os_error(), "the socket's address"))
+    SocketAddrUnix::new(path).map_err(os("the socket's address"))
 }
 
 fn stream() -> Result<OwnedFd> {
-    peer::stream().map_err(|e| Error::os(e.raw_os_error(), "socket(AF_UNIX)"))
+    peer::stream().map_err(os("socket(AF_UNIX)"))
 }
 
 /// A listening socket at `file_name`, which must be absent, with exactly the permission bits `mode`, and what `lstat`
@@ -75,23 +76,22 @@ pub(crate) fn listen(
 ) -> Result<(OwnedFd, Stat)> {
     let address = address(dir, dir_path, file_name)?;
     let fd = stream()?;
-    let os = |e: Errno, what: &str| Error::os(e.raw_os_error(), what);
-    peer::mode_before_bind(fd.as_fd(), mode).map_err(|e| os(e, "fchmod of the socket"))?;
+    peer::mode_before_bind(fd.as_fd(), mode).map_err(os("fchmod of the socket"))?;
     match rustix::net::bind(&fd, &address) {
         Err(Errno::ADDRINUSE) => {
             let text = "another program made a socket of this name just now; stop it, or pick another name";
             return Err(Error::new(ErrorKind::AlreadyExists, text));
         }
-        bound => bound.map_err(|e| os(e, "bind"))?,
+        bound => bound.map_err(os("bind"))?,
     }
     let made = match fs::stat_at(dir, file_name) {
         Ok(Some(stat)) if fs::is_socket(&stat) => stat,
         Ok(_) => return Err(Error::new(ErrorKind::AlreadyExists, "somebody replaced the socket that was just bound")),
-        Err(e) => return Err(os(e, "looking at the socket")),
+        Err(e) => return Err(os("looking at the socket")(e)),
     };
     // `bind` takes the umask's bits away; this gives those back that were asked for.
-    let listening = peer::set_mode(dir, file_name, mode)
-        .and_then(|()| rustix::net::listen(&fd, backlog).map_err(|e| os(e, "listen")));
+    let listening =
+        peer::set_mode(dir, file_name, mode).and_then(|()| rustix::net::listen(&fd, backlog).map_err(os("listen")));
     if let Err(error) = listening {
         if is_still(dir, file_name, &made) {
             let _ = fs::unlink(dir, file_name);
@@ -118,8 +118,7 @@ pub(crate) enum Remains {
 
 /// Removes a socket where nobody listens: one that refuses a connection. Nothing else is proof of that. Never waits.
 pub(crate) fn remove_dead(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) -> Result<Remains> {
-    let os = |e: Errno, what: &str| Error::os(e.raw_os_error(), what);
-    let Some(stat) = fs::stat_at(dir, file_name).map_err(|e| os(e, "looking at it"))? else {
+    let Some(stat) = fs::stat_at(dir, file_name).map_err(os("looking at it"))? else {
         return Ok(Remains::Nothing);
     };
     if !fs::is_socket(&stat) {
@@ -128,10 +127,10 @@ pub(crate) fn remove_dead(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsS
     match rustix::net::connect(&stream()?, &address(dir, dir_path, file_name)?) {
         Err(Errno::CONNREFUSED) if is_still(dir, file_name, &stat) => match fs::unlink(dir, file_name) {
             Ok(()) | Err(Errno::NOENT) => Ok(Remains::Nothing),
-            Err(e) => Err(os(e, "removing it, as nobody listens there")),
+            Err(e) => Err(os("removing it, as nobody listens there")(e)),
         },
         Err(Errno::NOENT) => Ok(Remains::Nothing),
-        Err(e @ (Errno::ACCESS | Errno::PERM)) => Err(os(e, "asking whether somebody listens there")),
+        Err(e @ (Errno::ACCESS | Errno::PERM)) => Err(os("asking whether somebody listens there")(e)),
         // Connected, a full backlog, a socket of another type: somebody has it open.
         _ => Ok(Remains::Live),
     }
@@ -158,7 +157,7 @@ pub(crate) fn connect(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) 
         // What is not a socket is refused by Linux and named by macOS.
         Err(Errno::CONNREFUSED | Errno::NOTSOCK) => Ok(Err(Miss::Refused)),
         Err(Errno::AGAIN | Errno::INPROGRESS | Errno::INTR) => Ok(Err(Miss::Full)),
-        Err(e) => Err(Error::os(e.raw_os_error(), "connect")),
+        Err(e) => Err(os("connect")(e)),
     }
 }
 
@@ -170,7 +169,7 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> Result<Option<OwnedFd>> {
             Err(Errno::AGAIN) => return Ok(None),
             // A connector that is gone already is not the listener's failure.
             Err(Errno::INTR | Errno::CONNABORTED) => {}
-            Err(e) => return Err(Error::os(e.raw_os_error(), "accept")),
+            Err(e) => return Err(os("accept")(e)),
         }
     }
 }
@@ -249,7 +248,7 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Re
             Ok(0) => return Ok(false),
             Ok(_) => return Ok(true),
             Err(Errno::INTR) => {}
-            Err(e) => return Err(Error::os(e.raw_os_error(), "poll of the bus's socket")),
+            Err(e) => return Err(os("poll of the bus's socket")(e)),
         }
     }
 }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::{HANDSHAKES_MAX, Handshakes, Listener, Pending, Stage};
 use crate::bus::handshake::{self, Incoming};
 use crate::bus::{Bus, check_peer};
-use crate::sys::{fork, socket};
+use crate::sys::{fork, os, socket};
 use crate::{Error, ErrorKind, Result};
 
 /// After a failure to accept, which the next attempt would most likely meet again.
@@ -28,7 +28,7 @@ pub(super) struct Shortage {
 impl Shortage {
     /// `any` descriptor will do, if a fork's child may keep it.
     pub(super) fn new(any: BorrowedFd<'_>) -> Result<Self> {
-        let reserve = duplicate(any).map_err(|e| Error::os(e.raw_os_error(), "keeping a descriptor in reserve"))?;
+        let reserve = duplicate(any).map_err(os("keeping a descriptor in reserve"))?;
         Ok(Self { reserve: Some(reserve), pause_until: None })
     }
 

@@ -4,7 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::sys::os;
 
 /// An eventfd.
 #[derive(Debug)]
@@ -12,9 +13,7 @@ pub(crate) struct Event(OwnedFd);
 
 impl Event {
     pub(crate) fn new() -> Result<Self> {
-        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map(Self)
-            .map_err(|e| Error::os(e.raw_os_error(), "making an eventfd"))
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(Self).map_err(os("making an eventfd"))
     }
 
     /// Makes it readable.

@@ -2,17 +2,10 @@
 
 use rustix::process::Resource;
 
-/// The soft limit of something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limit {
-    Bytes(u64),
-    None,
-    /// The kernel does not tell: the call is refused (a seccomp filter) and there is no /proc.
-    Unknown,
-}
+use crate::sys::placement::Limit;
 
 /// Asks `prlimit64`, and `/proc/self/limits` where that is refused: a refusal is no limit of 0.
-pub(super) fn limit_of(resource: Resource) -> Limit {
+pub(crate) fn limit_of(resource: Resource) -> Limit {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: asks about this process, sets nothing, and writes one `rlimit64`.
     let rc = unsafe { libc::prlimit64(0, resource as _, std::ptr::null(), &mut limit) };

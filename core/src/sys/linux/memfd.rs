@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 
-use crate::sys::fs;
 use crate::sys::placement::{PlacementOptions, allocate};
+use crate::sys::{fs, os};
 use crate::{Error, ErrorKind, Result};
 
 /// What a peer's memory must at least be sealed with before it is mapped: it can neither shrink (reading beyond the
@@ -24,8 +24,7 @@ const NAME_LIMIT: usize = 249;
 pub(crate) fn create(name: &str, size: u64, start: &[u8]) -> Result<OwnedFd> {
     let memory = made(name, MemfdFlags::ALLOW_SEALING)?;
     allocate(memory.as_fd(), 0, size, &PlacementOptions::default())?;
-    fs::write_at(memory.as_fd(), 0, start)
-        .map_err(|e| Error::os(e.raw_os_error(), "writing the first page of a memfd"))?;
+    fs::write_at(memory.as_fd(), 0, start).map_err(os("writing the first page of a memfd"))?;
     seal(memory.as_fd())?;
     Ok(memory)
 }
@@ -46,12 +45,12 @@ fn made(name: &str, flags: MemfdFlags) -> Result<OwnedFd> {
         Err(Errno::INVAL) => rustix::fs::memfd_create(name.as_str(), flags),
         other => other,
     };
-    made.map_err(|e| Error::os(e.raw_os_error(), format_args!("memfd_create of {name}")))
+    made.map_err(os(format_args!("memfd_create of {name}")))
 }
 
 /// Fixes the size for good. Later calls that would change it, or the set of seals, fail for everybody.
 fn seal(fd: BorrowedFd<'_>) -> Result<()> {
-    rustix::fs::fcntl_add_seals(fd, SEALS).map_err(|e| Error::os(e.raw_os_error(), "sealing the size of a memfd"))
+    rustix::fs::fcntl_add_seals(fd, SEALS).map_err(os("sealing the size of a memfd"))
 }
 
 /// The size in bytes of memory that a peer sent, once it is certain that nobody can change it.
@@ -62,7 +61,7 @@ pub(crate) fn sealed_size(fd: BorrowedFd<'_>) -> Result<u64> {
     let seals = match rustix::fs::fcntl_get_seals(fd) {
         Ok(seals) => seals,
         Err(Errno::INVAL) => return Err(Error::new(ErrorKind::Corrupt, "the descriptor sent is not a memfd")),
-        Err(e) => return Err(Error::os(e.raw_os_error(), "F_GET_SEALS on the descriptor sent")),
+        Err(e) => return Err(os("F_GET_SEALS on the descriptor sent")(e)),
     };
     if !seals.contains(SEALS) {
         let text = format!("the memfd sent is not sealed: its seals are {:#x}, expected {:#x}", seals.bits(), SEALS);
@@ -71,11 +70,11 @@ pub(crate) fn sealed_size(fd: BorrowedFd<'_>) -> Result<u64> {
     if seals.intersects(SealFlags::WRITE | SealFlags::FUTURE_WRITE) {
         return Err(Error::new(ErrorKind::Corrupt, "the memfd sent is sealed against writing"));
     }
-    let fs = rustix::fs::fstatfs(fd).map_err(|e| Error::os(e.raw_os_error(), "fstatfs of the memfd sent"))?;
+    let fs = rustix::fs::fstatfs(fd).map_err(os("fstatfs of the memfd sent"))?;
     if fs.f_type as u64 != TMPFS_MAGIC {
         return Err(Error::new(ErrorKind::Corrupt, "the memfd sent is of huge pages, which a peer can take away"));
     }
-    let stat = rustix::fs::fstat(fd).map_err(|e| Error::os(e.raw_os_error(), "fstat of the memfd sent"))?;
+    let stat = rustix::fs::fstat(fd).map_err(os("fstat of the memfd sent"))?;
     u64::try_from(stat.st_size).map_err(|_| Error::new(ErrorKind::Corrupt, "the memfd sent has a negative size"))
 }
 

@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::placement::last_errno;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::{last_errno, os};
 
 /// One bit a node, for as many nodes as any kernel has.
 struct NodeMask([libc::c_ulong; 1024 / libc::c_ulong::BITS as usize]);
@@ -51,7 +51,7 @@ pub(super) fn prefer_node(fd: BorrowedFd<'_>, offset: u64, len: u64, node: u32) 
     // SAFETY: a new mapping at an address of the kernel's choice; nothing reads or writes through it.
     let map =
         unsafe { rustix::mm::mmap(std::ptr::null_mut(), len_here, ProtFlags::empty(), MapFlags::SHARED, fd, offset) }
-            .map_err(|errno| Error::os(errno.raw_os_error(), what()))?;
+            .map_err(os(what()))?;
     // SAFETY: the range is the mapping just made, the mask outlives the call, and `maxnode` is one more than its
     // bits (the kernel takes one off).
     let rc = unsafe {
@@ -78,8 +78,8 @@ const MPOL_F_ADDR: libc::c_ulong = 2;
 /// Looks where the first, the middle and the last page are.
 ///
 /// # Safety
-/// As [`apply`](super::placement::apply).
-pub(super) unsafe fn verify_node(ptr: *mut u8, len: usize, node: u32) -> Result<()> {
+/// As [`apply`](crate::sys::placement::apply).
+pub(crate) unsafe fn verify_node(ptr: *mut u8, len: usize, node: u32) -> Result<()> {
     NodeMask::only(node)?;
     for at in [0, len / 2, len - 1] {
         let mut found: libc::c_int = -1;

@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use super::files::proc_path;
 use crate::sys::socket::Credentials;
+use crate::sys::{last_errno, os};
 use crate::{Error, ErrorKind, Result};
 
 /// The longest path that fits into a `sockaddr_un` with its terminating NUL.
@@ -57,15 +58,15 @@ pub(crate) fn set_mode(dir: BorrowedFd<'_>, file_name: &OsStr, mode: u32) -> Res
     let what = "setting the socket's mode";
     // O_PATH and no links followed: what is checked here is what is changed below, whoever renames meanwhile.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(dir, file_name, flags, Mode::empty()).map_err(|e| Error::os(e.raw_os_error(), what))?;
-    let stat = rustix::fs::fstat(&fd).map_err(|e| Error::os(e.raw_os_error(), what))?;
+    let fd = rustix::fs::openat(dir, file_name, flags, Mode::empty()).map_err(os(what))?;
+    let stat = rustix::fs::fstat(&fd).map_err(os(what))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
         return Err(Error::new(ErrorKind::AlreadyExists, "somebody replaced the socket that was just bound"));
     }
     if stat.st_mode & 0o7777 == mode {
         return Ok(());
     }
-    rustix::fs::chmod(proc_path(fd.as_fd()), mode.into()).map_err(|e| Error::os(e.raw_os_error(), what))
+    rustix::fs::chmod(proc_path(fd.as_fd()), mode.into()).map_err(os(what))
 }
 
 /// Who is at the other end of a connected socket.
@@ -87,8 +88,4 @@ pub(crate) fn credentials(fd: BorrowedFd<'_>) -> Result<Credentials> {
 pub(crate) fn overflow_uid() -> u32 {
     let text = std::fs::read_to_string("/proc/sys/kernel/overflowuid").unwrap_or_default();
     text.trim().parse().unwrap_or(65534)
-}
-
-fn last_errno() -> i32 {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }

@@ -1,39 +1,26 @@
-//! Where a segment's pages are and how they stay: allocated up front, locked, in huge pages, on a NUMA node, faulted
-//! in. What was asked for is verified or is an error; nothing is a hint that may have been ignored.
+//! Where a segment's pages are and how they stay: allocated up front, in huge pages, on a NUMA node, faulted in.
 
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 use rustix::mm::Advice;
-use rustix::process::Resource;
 
-use super::limit::{Limit, limit_of};
+pub(crate) use super::limit::limit_of;
 use super::numa;
+pub(crate) use super::numa::verify_node;
 use super::space::{Limits, field};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::mem::touch;
 use crate::sys::placement::PlacementOptions;
+use crate::sys::{last_errno, os};
 
 /// So long that a step's look at the limits costs little, so short that a signal or a full machine is noticed.
 const STEP: u64 = 16 << 20;
 
-/// Takes the space of `[offset, offset + len)` in the file, growing it where it is shorter, after a look at every
-/// limit that a later page fault would meet as SIGBUS or the OOM killer: `NoSpace` says which. On failure a part may
-/// be taken: throw the file away.
-pub(crate) fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64, options: &PlacementOptions) -> Result<()> {
-    let end = offset.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or_else(|| {
-        Error::new(ErrorKind::NoSpace, format!("{len} bytes asked at offset {offset}: more than any file can hold"))
-    })?;
-    if len == 0 {
-        return Ok(());
-    }
-    // Growing beyond this limit is not only an error but a deadly SIGXFSZ.
-    if let Limit::Bytes(limit) = limit_of(Resource::Fsize)
-        && end > limit
-    {
-        let text = format!("{end} bytes asked, limited by RLIMIT_FSIZE (ulimit -f) = {limit} bytes");
-        return Err(Error::new(ErrorKind::NoSpace, text));
-    }
+/// Takes the space of `[offset, offset + len)` in the file, which any file can hold.
+pub(crate) fn take(fd: BorrowedFd<'_>, offset: u64, len: u64, options: &PlacementOptions) -> Result<()> {
+    let end = offset + len;
     if let Some(node) = options.numa_node {
         numa::prefer_node(fd, offset, len, node)?;
     }
@@ -46,87 +33,39 @@ pub(crate) fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64, options: &Plac
         match rustix::fs::fallocate(fd, FallocateFlags::empty(), at, step) {
             Ok(()) => at += step,
             // The kernel gave the step's pages back: again, as often as signals come (they are rarer than steps).
-            Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => {
-                return Err(Error::os(errno.raw_os_error(), format!("allocating {len} bytes ({} done)", at - offset)));
-            }
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(os(format_args!("allocating {len} bytes ({} done)", at - offset))(e)),
         }
     }
     Ok(())
 }
 
-/// Does to a mapping what `options` ask for, or says why not. `copies` is 2 where the same bytes are mapped twice
-/// back to back, `len` bytes each. Unmapping undoes all of it.
-///
-/// # Safety
-/// `[ptr, ptr + copies * len)` is a live shared mapping of this process, writable if `writable`, and it stays mapped
-/// for the length of the call.
-pub(crate) unsafe fn apply(
-    ptr: *mut u8,
-    len: usize,
-    copies: usize,
-    writable: bool,
-    options: &PlacementOptions,
-) -> Result<()> {
-    if len == 0 || *options == PlacementOptions::default() {
-        return Ok(());
-    }
-    // Huge pages before everything that faults pages in: what is small then has to be collapsed.
-    if options.huge_pages {
-        // SAFETY: passed on from the caller.
-        unsafe { use_huge_pages(ptr, len, copies)? };
-    }
-    if options.prefault {
-        // SAFETY: passed on from the caller.
-        unsafe { populate(ptr, len * copies, writable)? };
-    }
-    if options.lock_memory {
-        // One copy: the other one's pages are the same, and would count against the limit twice.
-        // SAFETY: the range is mapped; locking it changes no byte.
-        unsafe { rustix::mm::mlock(ptr.cast(), len) }.map_err(|errno| lock_error(errno.raw_os_error(), len))?;
-    }
-    if let Some(node) = options.numa_node {
-        // SAFETY: passed on from the caller.
-        unsafe { numa::verify_node(ptr, len, node)? };
-    }
-    Ok(())
-}
-
-fn lock_error(errno: i32, len: usize) -> Error {
-    let limit = match limit_of(Resource::Memlock) {
-        Limit::Bytes(limit) => format!("{limit} bytes"),
-        Limit::None => "unlimited".into(),
-        Limit::Unknown => "not known (prlimit64 is refused)".into(),
-    };
+/// What to say of a failed `mlock`.
+pub(crate) fn lock_advice(limit: &str) -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let locked = field(&status, "VmLck:").unwrap_or(0) << 10;
-    // EAGAIN is mlock's other way to say that memory could not be had.
-    let errno = if errno == libc::EAGAIN { libc::ENOMEM } else { errno };
-    Error::os(
-        errno,
-        format!(
-            "lock_memory: mlock of {len} bytes; this process has {locked} bytes locked, RLIMIT_MEMLOCK is {limit} \
-             (raise it with ulimit -l, LimitMEMLOCK= or CAP_IPC_LOCK)"
-        ),
+    format!(
+        "this process has {locked} bytes locked, RLIMIT_MEMLOCK is {limit} (raise it with ulimit -l, LimitMEMLOCK= or \
+         CAP_IPC_LOCK)"
     )
 }
 
 /// Faults the range in, for writing if it is writable.
 ///
 /// # Safety
-/// As [`apply`].
-unsafe fn populate(ptr: *mut u8, len: usize, writable: bool) -> Result<()> {
+/// As [`apply`](crate::sys::placement::apply).
+pub(crate) unsafe fn populate(ptr: *mut u8, len: usize, writable: bool) -> Result<()> {
     let advice = if writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
     // SAFETY: the range is mapped; populating changes no byte.
     match unsafe { rustix::mm::madvise(ptr.cast(), len, advice) } {
         Ok(()) => Ok(()),
         // Before Linux 5.14.
-        Err(rustix::io::Errno::INVAL) => {
+        Err(Errno::INVAL) => {
             // SAFETY: passed on from the caller; the pages are allocated, so that no fault is fatal.
             unsafe { touch(ptr, len, writable) };
             Ok(())
         }
-        Err(errno) => Err(Error::os(errno.raw_os_error(), format!("prefault of {len} bytes"))),
+        Err(e) => Err(os(format_args!("prefault of {len} bytes"))(e)),
     }
 }
 
@@ -145,9 +84,11 @@ pub(crate) fn huge_page_size() -> Result<usize> {
         })
 }
 
+/// Puts the range into huge pages, or says what stands in the way.
+///
 /// # Safety
-/// As [`apply`].
-unsafe fn use_huge_pages(ptr: *mut u8, len: usize, copies: usize) -> Result<()> {
+/// As [`apply`](crate::sys::placement::apply).
+pub(crate) unsafe fn use_huge_pages(ptr: *mut u8, len: usize, copies: usize) -> Result<()> {
     let huge = huge_page_size()?;
     if !ptr.addr().is_multiple_of(huge) || !len.is_multiple_of(huge) {
         let text = format!(
@@ -212,13 +153,10 @@ fn pmd_mapped(start: usize, len: usize) -> usize {
     total
 }
 
-pub(super) fn last_errno() -> i32 {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::placement::{allocate, apply};
     use rustix::mm::{MapFlags, ProtFlags};
     use std::os::fd::{AsFd, OwnedFd};
 

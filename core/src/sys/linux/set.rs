@@ -7,8 +7,9 @@ use std::time::Duration;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
+use crate::Result;
+use crate::sys::os;
 use crate::sys::socket::timespec;
-use crate::{Error, Result};
 
 /// A set of sockets to wait for together; itself a descriptor that is readable when one of them is. Level-triggered
 /// for what is added as lasting, else for one event at a time, until it is armed again.
@@ -20,13 +21,13 @@ const ONCE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlag
 impl Set {
     pub(crate) fn new() -> Result<Self> {
         let fd = epoll::create(epoll::CreateFlags::CLOEXEC);
-        Ok(Self(fd.map_err(|e| Error::os(e.raw_os_error(), "epoll_create"))?))
+        Ok(Self(fd.map_err(os("epoll_create"))?))
     }
 
     /// Adds a socket that is reported as `token`.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: u64, lasting: bool) -> Result<()> {
         epoll::add(&self.0, fd, epoll::EventData::new_u64(token), if lasting { LASTING } else { ONCE })
-            .map_err(|e| Error::os(e.raw_os_error(), "adding a socket to epoll"))
+            .map_err(os("adding a socket to epoll"))
     }
 
     /// Reports a socket once more that was not added as lasting.
@@ -40,8 +41,7 @@ impl Set {
     }
 
     fn change(&self, fd: BorrowedFd<'_>, token: u64, flags: EventFlags) -> Result<()> {
-        epoll::modify(&self.0, fd, epoll::EventData::new_u64(token), flags)
-            .map_err(|e| Error::os(e.raw_os_error(), "arming a socket in epoll"))
+        epoll::modify(&self.0, fd, epoll::EventData::new_u64(token), flags).map_err(os("arming a socket in epoll"))
     }
 
     /// Takes a socket out.
@@ -55,7 +55,7 @@ impl Set {
         match epoll::wait(&self.0, &mut events[..], Some(&timespec(timeout))) {
             Ok((events, _)) => Ok(events.first().map(|event| event.data.u64())),
             Err(Errno::INTR) => Ok(None),
-            Err(e) => Err(Error::os(e.raw_os_error(), "epoll_wait")),
+            Err(e) => Err(os("epoll_wait")(e)),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::os;
 
 /// Left to page tables, the process itself and everybody else, at most; of a small limit a 32nd part.
 const HEADROOM_MAX: u64 = 16 << 20;
@@ -20,7 +21,7 @@ pub(super) struct Limits<'a> {
 
 impl<'a> Limits<'a> {
     pub(super) fn of(fd: BorrowedFd<'a>) -> Result<Self> {
-        let statfs = rustix::fs::fstatfs(fd).map_err(|e| Error::os(e.raw_os_error(), "fstatfs of the segment"))?;
+        let statfs = rustix::fs::fstatfs(fd).map_err(os("fstatfs of the segment"))?;
         let in_memory = matches!(statfs.f_type as u32, TMPFS_MAGIC | RAMFS_MAGIC);
         let groups = if in_memory { memory_groups() } else { Vec::new() };
         Ok(Self { fd, in_memory, groups })
@@ -29,7 +30,7 @@ impl<'a> Limits<'a> {
     /// `NoSpace`, naming the limit, unless `needed` more bytes can be had now. A limit that cannot be read (no
     /// `/proc`, a container that hides its group) does not limit.
     pub(super) fn check(&self, needed: u64) -> Result<()> {
-        let vfs = rustix::fs::fstatvfs(self.fd).map_err(|e| Error::os(e.raw_os_error(), "fstatvfs of the segment"))?;
+        let vfs = rustix::fs::fstatvfs(self.fd).map_err(os("fstatvfs of the segment"))?;
         // A memfd, and a tmpfs mounted with size=0, count no blocks: no limit of the file system's.
         if vfs.f_blocks > 0 {
             let available = vfs.f_bavail.saturating_mul(vfs.f_frsize);

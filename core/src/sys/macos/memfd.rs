@@ -4,15 +4,14 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use crate::sys::fs;
 use crate::sys::mem::{Access, PageMap, page_size};
+use crate::sys::{fs, last_errno, os};
 use crate::{Error, ErrorKind, Result};
 
 /// Zeroed memory of `size` bytes (rounded up to a page) that begins with `start`.
 pub(crate) fn create(what: &str, size: u64, start: &[u8]) -> Result<OwnedFd> {
     let fd = open()?;
-    rustix::fs::ftruncate(&fd, size)
-        .map_err(|e| Error::os(e.raw_os_error(), format_args!("taking {size} bytes of shared memory for {what}")))?;
+    rustix::fs::ftruncate(&fd, size).map_err(os(format_args!("taking {size} bytes of shared memory for {what}")))?;
     if !start.is_empty() {
         // It can be mapped, but neither written nor read.
         let len = start.len().next_multiple_of(page_size());
@@ -43,7 +42,7 @@ fn open() -> Result<OwnedFd> {
             // SAFETY: `shm_open` has just made this descriptor for us.
             return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
         }
-        match std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) {
+        match last_errno() {
             libc::EEXIST | libc::EINTR => {}
             errno => return Err(Error::os(errno, "shm_open")),
         }
@@ -55,7 +54,7 @@ fn open() -> Result<OwnedFd> {
 /// A shared memory object is told from everything else that can be sent by having no file type at all. Whoever sent a
 /// file, which can be truncated, is `Corrupt`.
 pub(crate) fn sealed_size(fd: BorrowedFd<'_>) -> Result<u64> {
-    let stat = rustix::fs::fstat(fd).map_err(|e| Error::os(e.raw_os_error(), "fstat of the memory sent"))?;
+    let stat = rustix::fs::fstat(fd).map_err(os("fstat of the memory sent"))?;
     if stat.st_mode & libc::S_IFMT != 0 || stat.st_nlink != 0 {
         let text = format!("the descriptor sent (mode {:o}) is not a shared memory object", stat.st_mode);
         return Err(Error::new(ErrorKind::Corrupt, text));

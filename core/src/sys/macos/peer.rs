@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::{Errno, FdFlags};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
 
+use crate::sys::last_errno;
 use crate::sys::socket::Credentials;
 use crate::{Error, ErrorKind, Result};
 
@@ -78,7 +79,7 @@ pub(crate) fn credentials(fd: BorrowedFd<'_>) -> Result<Credentials> {
     let (mut uid, mut gid) = (u32::MAX, u32::MAX);
     // SAFETY: both results live on the stack.
     if unsafe { libc::getpeereid(fd.as_raw_fd(), &raw mut uid, &raw mut gid) } != 0 {
-        return match std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) {
+        return match last_errno() {
             libc::ENOTCONN | libc::EINVAL => Ok(Credentials { pid: 0, uid: u32::MAX }),
             errno => Err(Error::os(errno, "getpeereid")),
         };

@@ -6,7 +6,8 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::mem::touch;
-use crate::sys::placement::PlacementOptions;
+use crate::sys::placement::{Limit, PlacementOptions};
+use crate::sys::{last_errno, os};
 
 fn unsupported(what: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{what}: macOS cannot be asked for it; leave the option out"))
@@ -17,25 +18,49 @@ pub(crate) fn huge_page_size() -> Result<usize> {
     Err(unsupported("huge_pages"))
 }
 
-/// Takes the space of `[offset, offset + len)` in the file, growing it where it is shorter: `NoSpace` if the disk does
-/// not have it. Whether memory will do is not asked: the file's pages are a cache of the disk.
-pub(crate) fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64, options: &PlacementOptions) -> Result<()> {
-    let end = offset.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or_else(|| {
-        Error::new(ErrorKind::NoSpace, format!("{len} bytes asked at offset {offset}: more than any file can hold"))
-    })?;
+/// # Safety
+/// None is needed; Linux's is.
+pub(crate) unsafe fn use_huge_pages(_: *mut u8, _: usize, _: usize) -> Result<()> {
+    Err(unsupported("huge_pages"))
+}
+
+/// # Safety
+/// None is needed; Linux's is.
+pub(crate) unsafe fn verify_node(_: *mut u8, _: usize, _: u32) -> Result<()> {
+    Err(unsupported("numa_node"))
+}
+
+/// Faults the range in, for writing if it is writable.
+///
+/// # Safety
+/// As [`apply`](crate::sys::placement::apply).
+pub(crate) unsafe fn populate(ptr: *mut u8, len: usize, writable: bool) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    unsafe { touch(ptr, len, writable) };
+    Ok(())
+}
+
+pub(crate) fn limit_of(resource: Resource) -> Limit {
+    match resource {
+        Resource::Fsize | Resource::Memlock => getrlimit(resource).current.map_or(Limit::None, Limit::Bytes),
+        _ => Limit::Unknown,
+    }
+}
+
+/// What to say of a failed `mlock`.
+pub(crate) fn lock_advice(limit: &str) -> String {
+    format!("RLIMIT_MEMLOCK is {limit} (raise it with ulimit -l), and the system has vm.user_wire_limit")
+}
+
+/// Takes the space of `[offset, offset + len)` in the file, which any file can hold: `NoSpace` if the disk does not have
+/// it. Whether memory will do is not asked: the file's pages are a cache of the disk.
+pub(crate) fn take(fd: BorrowedFd<'_>, offset: u64, len: u64, options: &PlacementOptions) -> Result<()> {
+    let end = offset + len;
     if options.numa_node.is_some() {
         return Err(unsupported("numa_node"));
     }
-    if len == 0 {
-        return Ok(());
-    }
-    // Growing beyond this limit is not only an error but a deadly SIGXFSZ.
-    if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| end > *limit) {
-        let text = format!("{end} bytes asked, limited by RLIMIT_FSIZE (ulimit -f) = {limit} bytes");
-        return Err(Error::new(ErrorKind::NoSpace, text));
-    }
-    let os = |errno: i32| Error::os(errno, format_args!("allocating {len} bytes"));
-    let stat = rustix::fs::fstat(fd).map_err(|e| os(e.raw_os_error()))?;
+    let failed = |errno: i32| Error::os(errno, format_args!("allocating {len} bytes"));
+    let stat = rustix::fs::fstat(fd).map_err(|e| failed(e.raw_os_error()))?;
     let missing = end.saturating_sub(stat.st_blocks as u64 * 512);
     if missing > 0 {
         let mut store = libc::fstore_t {
@@ -48,71 +73,25 @@ pub(crate) fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64, options: &Plac
         };
         // SAFETY: F_PREALLOCATE reads and writes one `fstore_t`, which outlives the call.
         if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_PREALLOCATE, &raw mut store) } == -1 {
-            match std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) {
+            match last_errno() {
                 // A file system that cannot; then a look at what is free has to do.
                 libc::ENOTSUP | libc::EINVAL => check_free(fd, missing)?,
-                errno => return Err(os(errno)),
+                errno => return Err(failed(errno)),
             }
         }
     }
     if (stat.st_size as u64) < end {
-        rustix::fs::ftruncate(fd, end).map_err(|e| os(e.raw_os_error()))?;
+        rustix::fs::ftruncate(fd, end).map_err(|e| failed(e.raw_os_error()))?;
     }
     Ok(())
 }
 
 fn check_free(fd: BorrowedFd<'_>, needed: u64) -> Result<()> {
-    let vfs = rustix::fs::fstatvfs(fd).map_err(|e| Error::os(e.raw_os_error(), "fstatvfs of the segment"))?;
+    let vfs = rustix::fs::fstatvfs(fd).map_err(os("fstatvfs of the segment"))?;
     let available = vfs.f_bavail.saturating_mul(vfs.f_frsize);
     if needed <= available {
         return Ok(());
     }
     let text = format!("{needed} bytes asked, {available} available, limited by its file system's free space (df)");
     Err(Error::new(ErrorKind::NoSpace, text))
-}
-
-/// Does to a mapping what `options` ask for, or says why not. `copies` is 2 where the same bytes are mapped twice
-/// back to back, `len` bytes each. Unmapping undoes all of it.
-///
-/// # Safety
-/// `[ptr, ptr + copies * len)` is a live shared mapping of this process, writable if `writable`, and it stays mapped
-/// for the length of the call.
-pub(crate) unsafe fn apply(
-    ptr: *mut u8,
-    len: usize,
-    copies: usize,
-    writable: bool,
-    options: &PlacementOptions,
-) -> Result<()> {
-    if options.huge_pages {
-        return Err(unsupported("huge_pages"));
-    }
-    if options.numa_node.is_some() {
-        return Err(unsupported("numa_node"));
-    }
-    if len == 0 {
-        return Ok(());
-    }
-    if options.prefault {
-        // SAFETY: passed on from the caller.
-        unsafe { touch(ptr, len * copies, writable) };
-    }
-    if options.lock_memory {
-        // One copy: the other one's pages are the same.
-        // SAFETY: the range is mapped; locking it changes no byte.
-        unsafe { rustix::mm::mlock(ptr.cast(), len) }.map_err(|errno| {
-            let limit = match getrlimit(Resource::Memlock).current {
-                Some(limit) => format!("{limit} bytes"),
-                None => "unlimited".into(),
-            };
-            // EAGAIN is mlock's other way to say that memory could not be had.
-            let errno = if errno.raw_os_error() == libc::EAGAIN { libc::ENOMEM } else { errno.raw_os_error() };
-            let text = format!(
-                "lock_memory: mlock of {len} bytes; RLIMIT_MEMLOCK is {limit} (raise it with ulimit -l), and the system \
-                 has vm.user_wire_limit"
-            );
-            Error::os(errno, text)
-        })?;
-    }
-    Ok(())
 }

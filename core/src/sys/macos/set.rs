@@ -8,6 +8,7 @@ use rustix::event::kqueue::{Event, EventFilter, EventFlags, kevent_timespec, kqu
 use rustix::io::Errno;
 
 use super::peer::close_on_exec;
+use crate::sys::os;
 use crate::sys::socket::timespec;
 use crate::{Error, Result};
 
@@ -21,7 +22,7 @@ const ONCE: EventFlags = LASTING.union(EventFlags::from_bits_retain(libc::EV_DIS
 
 impl Set {
     pub(crate) fn new() -> Result<Self> {
-        let fd = kqueue().map_err(|e| Error::os(e.raw_os_error(), "kqueue"))?;
+        let fd = kqueue().map_err(os("kqueue"))?;
         close_on_exec(&fd);
         Ok(Self(fd))
     }
