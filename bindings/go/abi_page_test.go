@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unsafe"
 )
 
-// docs/ABI.md is what this port was written from, so what it shows is compared with what the code writes.
+// docs/ABI.md is what this port was written from, so what it shows is compared with what the code writes. Its tables are made from
+// format/facts.toml, as facts.go is.
 
 // hexBlock is a block that is fenced as ```hex TITLE.
 type hexBlock struct {
@@ -181,71 +181,5 @@ func TestHelloIsAsShown(t *testing.T) {
 		for _, line := range block.lines {
 			compareHex(t, line, message)
 		}
-	}
-}
-
-// tableRows are the rows of the page's tables, as cells without their spaces and back-quotes.
-func tableRows(t *testing.T) (rows [][]string) {
-	for _, line := range strings.Split(string(repositoryFile(t, "docs/ABI.md")), "\n") {
-		rest, is := strings.CutPrefix(line, "| ")
-		if !is {
-			continue
-		}
-		var cells []string
-		for _, cell := range strings.Split(strings.TrimSuffix(rest, "|"), " | ") {
-			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), "`", ""))
-		}
-		rows = append(rows, cells)
-	}
-	return rows
-}
-
-func TestFieldsAreWhereTheTablesSay(t *testing.T) {
-	var b ringBlock
-	rows := tableRows(t)
-	for field, at := range map[string]uintptr{
-		"magic": offMagic, "byte_order": offByteOrder, "version_major": offVersionMajor, "version_minor": offVersionMinor,
-		"kind": offKind, "flags": offFlags, "features_required": offFeaturesRequired, "features_optional": offFeaturesOptional,
-		"size": offSize, "created_ns": offCreated, "boot_id": offBootID,
-		"data_offset": offDataOffset, "capacity": offCapacity, "len": offLen, "align": offAlign,
-		"tail": unsafe.Offsetof(b.tail), "head": unsafe.Offsetof(b.head),
-		"last_tags[0].end":    unsafe.Offsetof(b.lastTags),
-		"last_tags[1].tag":    unsafe.Offsetof(b.lastTags) + unsafe.Sizeof(lastTag{}) + unsafe.Offsetof(b.lastTags[1].tag),
-		"producer.wait":       unsafe.Offsetof(b.producer),
-		"producer.flags":      unsafe.Offsetof(b.producer) + unsafe.Offsetof(b.producer.flags),
-		"producer.epoch":      unsafe.Offsetof(b.producer) + unsafe.Offsetof(b.producer.epoch),
-		"consumer.wait":       unsafe.Offsetof(b.consumer),
-		"consumer.close_seen": unsafe.Offsetof(b.consumer) + unsafe.Offsetof(b.consumer.closeSeen),
-	} {
-		shown := false
-		for _, row := range rows {
-			if len(row) >= 3 && row[2] == field {
-				offset, err := strconv.ParseUint(row[0], 16, 32)
-				shown = shown || err == nil && uintptr(offset) == at
-			}
-		}
-		if !shown {
-			t.Errorf("docs/ABI.md does not show %s at %03X", field, at)
-		}
-	}
-	var r regionBlock
-	notify := strings.ToUpper(strconv.FormatUint(uint64(unsafe.Offsetof(r.notify)), 16))
-	if page := string(repositoryFile(t, "docs/ABI.md")); !strings.Contains(page, "at block offset 0"+notify+" the u32 `notify`") {
-		t.Error("docs/ABI.md does not show notify")
-	}
-}
-
-func TestErrorsHaveTheNumbersOfTheTable(t *testing.T) {
-	shown := 0
-	for _, row := range tableRows(t) {
-		if len(row) != 3 {
-			continue
-		}
-		if number, err := strconv.Atoi(row[0]); err == nil && Kind(number).known() && Kind(number).String() == row[1] {
-			shown++
-		}
-	}
-	if shown != int(Os) {
-		t.Fatalf("%d rows of docs/ABI.md agree", shown)
 	}
 }

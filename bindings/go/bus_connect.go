@@ -27,15 +27,6 @@ type ConnectOptions struct {
 	NoMembarrier bool
 }
 
-const (
-	connectTimeout = 10 * time.Second
-	// Between two attempts.
-	connectPauseMin = 500 * time.Microsecond
-	connectPauseMax = 10 * time.Millisecond
-	// A listener's socket gets its permissions just after its name: a refusal in this time may pass.
-	permissionGrace = 200 * time.Millisecond
-)
-
 // Connect connects to the listener of that name (a name in RAMWAY_DIR, or a path with a '/'), waiting for one that is
 // not there yet or does not accept. It returns once the listener has served us; a context that is cancelled ends it
 // within 10 ms, and nil is one that is never done.

@@ -10,39 +10,10 @@ import (
 
 // How two strangers agree on a bus: section 12 of docs/ABI.md. The functions here wait for nothing.
 
-// handshakeSize is the length of every message of a handshake, in every version.
-const handshakeSize = 64
-
-// handshakeMagic is the first eight bytes of each.
-const handshakeMagic = "RAMBUS\r\n"
-
-// The version of the handshake's messages, and the required features that it knows.
-const (
-	handshakeMajor    = 1
-	handshakeMinor    = 0
-	handshakeFeatures = 0
-)
-
-// handshakeType is what a message is.
-type handshakeType uint32
-
-const (
-	hello handshakeType = 1 + iota
-	welcome
-	refuse
-	ack
-)
-
+// String is the type as people read it.
 func (t handshakeType) String() string {
-	switch t {
-	case hello:
-		return "HELLO"
-	case welcome:
-		return "WELCOME"
-	case refuse:
-		return "REFUSE"
-	case ack:
-		return "ACK"
+	if t >= hello && int(t) < len(handshakeTypeNames) {
+		return handshakeTypeNames[t]
 	}
 	return "a message of unknown type"
 }
@@ -51,13 +22,13 @@ func (t handshakeType) String() string {
 func encodeHandshake(t handshakeType, status Kind, size uint64) [handshakeSize]byte {
 	var b [handshakeSize]byte
 	le := binary.LittleEndian
-	copy(b[:8], handshakeMagic)
-	le.PutUint32(b[0x08:], byteOrder)
-	le.PutUint16(b[0x0C:], handshakeMajor)
-	le.PutUint16(b[0x0E:], handshakeMinor)
-	le.PutUint32(b[0x10:], uint32(t))
-	le.PutUint32(b[0x14:], uint32(status))
-	le.PutUint64(b[0x20:], size)
+	copy(b[handshakeOffMagic:], handshakeMagic)
+	le.PutUint32(b[handshakeOffByteOrder:], byteOrder)
+	le.PutUint16(b[handshakeOffMajor:], handshakeMajor)
+	le.PutUint16(b[handshakeOffMinor:], handshakeMinor)
+	le.PutUint32(b[handshakeOffType:], uint32(t))
+	le.PutUint32(b[handshakeOffStatus:], uint32(status))
+	le.PutUint64(b[handshakeOffSize:], size)
 	return b
 }
 
@@ -65,27 +36,27 @@ func encodeHandshake(t handshakeType, status Kind, size uint64) [handshakeSize]b
 // place is the error that it carries, whatever its version: the fields up to the status stay where they are forever.
 func decodeHandshake(b *[handshakeSize]byte, expected handshakeType) (status uint32, size uint64, err error) {
 	le := binary.LittleEndian
-	if string(b[:8]) != handshakeMagic {
+	if string(b[:len(handshakeMagic)]) != handshakeMagic {
 		return 0, 0, failf(AbiMismatch, "the other side does not speak Ramway's bus handshake")
 	}
-	if le.Uint32(b[0x08:]) != byteOrder {
+	if le.Uint32(b[handshakeOffByteOrder:]) != byteOrder {
 		return 0, 0, failf(AbiMismatch, "the other side has another byte order")
 	}
-	t := handshakeType(le.Uint32(b[0x10:]))
-	status = le.Uint32(b[0x14:])
+	t := handshakeType(le.Uint32(b[handshakeOffType:]))
+	status = le.Uint32(b[handshakeOffStatus:])
 	if t == refuse && expected == welcome {
 		return 0, 0, statusError(status, "the listener refused")
 	}
-	if major := le.Uint16(b[0x0C:]); major != handshakeMajor {
+	if major := le.Uint16(b[handshakeOffMajor:]); major != handshakeMajor {
 		return 0, 0, failf(AbiMismatch, "the other side speaks version %d of the handshake, this one %d", major, handshakeMajor)
 	}
-	if unknown := le.Uint32(b[0x18:]) &^ handshakeFeatures; unknown != 0 {
+	if unknown := le.Uint32(b[handshakeOffFeaturesRequired:]) &^ handshakeFeatures; unknown != 0 {
 		return 0, 0, failf(AbiMismatch, "the other side requires features %#x, which this version lacks", unknown)
 	}
 	if t != expected {
 		return 0, 0, failf(Corrupt, "the other side sent a message of type %d, expected %v", uint32(t), expected)
 	}
-	return status, le.Uint64(b[0x20:]), nil
+	return status, le.Uint64(b[handshakeOffSize:]), nil
 }
 
 // statusError is the error that a status stands for; one that this version does not know is Os.

@@ -45,17 +45,6 @@ type ListenOptions struct {
 	NoMembarrier bool
 }
 
-const (
-	handshakeTimeout = time.Second
-	backlogDefault   = 128
-	// handshakesMax is how many handshakes run at a time.
-	handshakesMax = 64
-	// acceptPause is how long nothing is accepted after the system refused to.
-	acceptPause = 100 * time.Millisecond
-	// turnedAwayMax is how many connectors are told at a time that there are no descriptors.
-	turnedAwayMax = 4096
-)
-
 // plan is what every bus gets: its rings and options.
 func (o *ListenOptions) plan(name string) (*busPlan, error) {
 	if err := errors.Join(o.Wait.check(), checkTimeout("HandshakeTimeout", o.HandshakeTimeout)); err != nil {
@@ -69,7 +58,7 @@ func (o *ListenOptions) plan(name string) (*busPlan, error) {
 	case toPeer == 0 && fromPeer == 0:
 		toPeer = o.Capacity
 		if toPeer == 0 {
-			toPeer = defaultCapacity
+			toPeer = capacityDefault
 		}
 		fromPeer = toPeer
 	case o.Capacity != 0:

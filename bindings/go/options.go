@@ -97,9 +97,6 @@ func (m WaitMode) check() error {
 	return nil
 }
 
-// The capacity of a ring if nobody says otherwise, in bytes.
-const defaultCapacity = 1 << 20
-
 // fileMode is the permissions of a new segment's file.
 func (o *Options) fileMode() uint32 {
 	if o.Mode == 0 {

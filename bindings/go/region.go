@@ -274,12 +274,7 @@ func (r *Region) outOfRegion(n int, off int64) error {
 	return r.failf(InvalidArgument, "%d bytes at offset %d of %d bytes", n, off, r.Len())
 }
 
-// The notification word: bit 0 = somebody sleeps on it, the rest counts notifications.
-const (
-	notifyWaiting = 1
-	notifyOne     = 2
-)
-
+// notifyWord: bit 0 = somebody sleeps on it, the rest counts notifications.
 func (r *Region) notifyWord() *uint32 { return &r.m.region().notify }
 
 // count is the notifications so far (an even number, wrapping), and all that their senders wrote before them. The

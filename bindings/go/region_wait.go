@@ -13,15 +13,6 @@ import (
 // How a region's handle waits. However many goroutines do, one watcher sleeps on the word for all of them, so that they
 // hold no thread, leave as soon as their context ends, and cost one wake-up.
 
-const (
-	// regionPollInterval is how long the watcher sleeps at most before it checks whether the name is still there.
-	regionPollInterval = 100 * time.Millisecond
-	// regionPoll: a handle without write permission cannot say that it waits, so it polls this often.
-	regionPoll = time.Millisecond
-	// regionSpin is how long a Hybrid wait polls before it sleeps: about what a wake-up costs.
-	regionSpin = 20 * time.Microsecond
-)
-
 // regionWatch is what the waiting goroutines of a handle and its watcher share.
 type regionWatch struct {
 	mu sync.Mutex
@@ -124,7 +115,7 @@ func (r *Region) nameGone() bool {
 	w := &r.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now := time.Now(); !w.gone && now.Sub(w.checkedAt) >= regionPollInterval {
+	if now := time.Now(); !w.gone && now.Sub(w.checkedAt) >= pollInterval {
 		w.checkedAt = now
 		w.gone = r.m.link.vanished()
 	}
@@ -153,7 +144,7 @@ func (r *Region) spinFor(ctx context.Context, count uint32) (uint32, bool) {
 		if r.mode == Hybrid && passed >= regionSpin || ctx.Err() != nil || r.users.Load() < 0 {
 			return 0, false
 		}
-		if passed >= regionPollInterval {
+		if passed >= pollInterval {
 			if r.nameGone() {
 				return 0, false
 			}
@@ -192,12 +183,12 @@ func (r *Region) runWatch() {
 	_ = sleepUntil(
 		func() time.Duration {
 			armed = r.arm()
-			return regionPollInterval
+			return pollInterval
 		},
 		func() (over bool, err error) { return !r.tellWaiters(r.nameGone()), nil },
 		func(longest time.Duration) (over bool, err error) {
 			if r.m.readOnly {
-				time.Sleep(regionPoll)
+				time.Sleep(regionPollInterval)
 			} else {
 				sys.FutexWait(r.notifyWord(), armed, longest)
 			}

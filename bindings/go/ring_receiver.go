@@ -205,7 +205,7 @@ func (r *Receiver) giveBack() {
 	r.publish(&r.ring.head, r.head)
 	r.released = r.head
 	// By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
-	if r.tail-r.head <= r.capacity-r.capacity/4 && r.peerSleepsOrChanged() {
+	if r.tail-r.head <= r.capacity-r.capacity/wakeFraction && r.peerSleepsOrChanged() {
 		r.wakeOrUpdate()
 	}
 }

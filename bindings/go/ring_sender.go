@@ -9,9 +9,6 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/cpu"
 )
 
-// noPosition: no frame ends here, because positions are multiples of 16.
-const noPosition = 1
-
 // Sender is the sending end of a ring; one per ring, in the whole system.
 //
 // A message is visible to the receiver when the call that sends it returns, and is delivered even if this process is

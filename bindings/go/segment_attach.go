@@ -49,7 +49,7 @@ func (o *Options) ringSpec() (*spec, error) {
 	}
 	capacity := o.Capacity
 	if capacity == 0 {
-		capacity = defaultCapacity
+		capacity = capacityDefault
 	}
 	return ringSpec(capacity, o.Align, granule)
 }

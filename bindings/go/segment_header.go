@@ -131,7 +131,7 @@ func formatHeader(s *spec) []byte {
 	le.PutUint32(page[offKind:], uint32(s.kind))
 	le.PutUint32(page[offFlags:], s.flags)
 	le.PutUint64(page[offSize:], s.size)
-	le.PutUint64(page[offCreated:], uint64(time.Now().UnixNano()))
+	le.PutUint64(page[offCreatedNs:], uint64(time.Now().UnixNano()))
 	copy(page[offBootID:], s.bootID[:])
 	for i, base := range blockOffsets {
 		g := &s.blocks[i]
@@ -196,7 +196,7 @@ func checkHeader(page []byte, fileSize uint64) (*header, error) {
 		flags:            le.Uint32(page[offFlags:]),
 		featuresOptional: le.Uint32(page[offFeaturesOptional:]),
 		size:             le.Uint64(page[offSize:]),
-		createdNs:        le.Uint64(page[offCreated:]),
+		createdNs:        le.Uint64(page[offCreatedNs:]),
 		bootID:           [16]byte(page[offBootID : offBootID+16]),
 	}
 	if h.major != versionMajor {

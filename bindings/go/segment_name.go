@@ -14,7 +14,7 @@ import (
 // Directory is where named segments live: RAMWAY_DIR, else /dev/shm/ramway-<euid> (on macOS /tmp/ramway-<euid>). It need
 // not exist.
 func Directory() string {
-	if dir := os.Getenv("RAMWAY_DIR"); dir != "" {
+	if dir := os.Getenv(directoryVariable); dir != "" {
 		return dir
 	}
 	return sys.DefaultDirectory(os.Geteuid())

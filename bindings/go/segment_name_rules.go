@@ -8,17 +8,6 @@ import (
 
 // Which names may stand in the Ramway directory, and which files belong to which name (ABI.md, section 9).
 
-const (
-	// nameMax is the longest name in the Ramway directory, in bytes.
-	nameMax = 80
-	// A listener's segment NAME has its socket at NAME.sock. Where a path is the socket, the segment is PATH.lock.
-	socketSuffix = ".sock"
-	lockSuffix   = ".lock"
-	// A segment that has no name yet is .ramway-RANDOM.new where the file system knows no files without a name.
-	stagedPrefix = ".ramway-"
-	stagedSuffix = ".new"
-)
-
 // validName says whether a name may stand in the Ramway directory.
 func validName(name string) bool {
 	if len(name) < 1 || len(name) > nameMax || name[0] == '.' || strings.HasSuffix(name, socketSuffix) {

@@ -18,16 +18,9 @@ import (
 // A handle that holds byte 0 exclusively, for a moment, is alone with the file and may decide to unlink the name: the last
 // one out, a creator over a dead segment, and `ramway clean`. Who meets that lock starts over.
 const (
-	byteInUse    = 0
-	byteProducer = 1
-	byteConsumer = 2
-	byteListener = 1
 	// noRole: regions have none.
 	noRole = -1
 )
-
-// raceTimeout is how long races with others (a segment that is just going away) are retried at least.
-const raceTimeout = time.Second
 
 // request is everything that opening or creating a named segment needs to know.
 type request struct {
@@ -86,7 +79,7 @@ func absent(e *Error) error { return &later{err: e, absent: true} }
 // are just creating or removing the same name.
 func retry[T any](timeout time.Duration, attempt func() (T, error)) (T, error) {
 	start := time.Now()
-	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 10*time.Millisecond) {
+	for pause := racePauseMin; ; pause = min(2*pause, racePauseMax) {
 		got, err := attempt()
 		again, isLater := err.(*later)
 		if !isLater {

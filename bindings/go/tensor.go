@@ -12,57 +12,13 @@ import (
 
 const (
 	// TensorTypeID is the type id of a message that is a tensor.
-	TensorTypeID = 0xFFFF0001
+	TensorTypeID = typeIDTensor
 	// TensorDims is how many dimensions a tensor has at most.
-	TensorDims = 32
-
-	// tensorAlign: the elements begin on an address that is a multiple of it.
-	tensorAlign = 64
+	TensorDims = ndimMax
 )
 
 // Dtype is what a tensor's elements are: DLPack's type code in the upper byte, the bits of one element in the lower.
 type Dtype uint16
-
-// The types of elements, as NumPy and ml_dtypes name them.
-const (
-	DtypeInt8              Dtype = 0<<8 | 8
-	DtypeInt16             Dtype = 0<<8 | 16
-	DtypeInt32             Dtype = 0<<8 | 32
-	DtypeInt64             Dtype = 0<<8 | 64
-	DtypeUint8             Dtype = 1<<8 | 8
-	DtypeUint16            Dtype = 1<<8 | 16
-	DtypeUint32            Dtype = 1<<8 | 32
-	DtypeUint64            Dtype = 1<<8 | 64
-	DtypeFloat16           Dtype = 2<<8 | 16
-	DtypeFloat32           Dtype = 2<<8 | 32
-	DtypeFloat64           Dtype = 2<<8 | 64
-	DtypeBfloat16          Dtype = 4<<8 | 16
-	DtypeComplex64         Dtype = 5<<8 | 64
-	DtypeComplex128        Dtype = 5<<8 | 128
-	DtypeBool              Dtype = 6<<8 | 8 // a byte, 0 or 1
-	DtypeFloat8E3M4        Dtype = 7<<8 | 8
-	DtypeFloat8E4M3        Dtype = 8<<8 | 8
-	DtypeFloat8E4M3B11FNUZ Dtype = 9<<8 | 8
-	DtypeFloat8E4M3FN      Dtype = 10<<8 | 8
-	DtypeFloat8E4M3FNUZ    Dtype = 11<<8 | 8
-	DtypeFloat8E5M2        Dtype = 12<<8 | 8
-	DtypeFloat8E5M2FNUZ    Dtype = 13<<8 | 8
-	DtypeFloat8E8M0FNU     Dtype = 14<<8 | 8
-)
-
-// dtypes is every type and its name, in the order of ABI.md.
-var dtypes = []struct {
-	dtype Dtype
-	name  string
-}{
-	{DtypeInt8, "int8"}, {DtypeInt16, "int16"}, {DtypeInt32, "int32"}, {DtypeInt64, "int64"},
-	{DtypeUint8, "uint8"}, {DtypeUint16, "uint16"}, {DtypeUint32, "uint32"}, {DtypeUint64, "uint64"},
-	{DtypeFloat16, "float16"}, {DtypeFloat32, "float32"}, {DtypeFloat64, "float64"}, {DtypeBfloat16, "bfloat16"},
-	{DtypeComplex64, "complex64"}, {DtypeComplex128, "complex128"}, {DtypeBool, "bool"},
-	{DtypeFloat8E3M4, "float8_e3m4"}, {DtypeFloat8E4M3, "float8_e4m3"}, {DtypeFloat8E4M3B11FNUZ, "float8_e4m3b11fnuz"},
-	{DtypeFloat8E4M3FN, "float8_e4m3fn"}, {DtypeFloat8E4M3FNUZ, "float8_e4m3fnuz"}, {DtypeFloat8E5M2, "float8_e5m2"},
-	{DtypeFloat8E5M2FNUZ, "float8_e5m2fnuz"}, {DtypeFloat8E8M0FNU, "float8_e8m0fnu"},
-}
 
 // Dtypes is every type that a tensor's elements can have.
 func Dtypes() []Dtype {

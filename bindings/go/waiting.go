@@ -15,28 +15,9 @@ import (
 // Waiting: spin for a bounded time, then sleep, without ever missing a wake-up and without a fence on the waker's hot
 // path (ABI.md, section 7). docs/adr/0017 has the figures behind the choices here.
 
-const (
-	// pollInterval is the longest sleep before another check whether the peer lives. A blocked side learns of a death within
-	// two poll intervals.
-	pollInterval = 100 * time.Millisecond
-	// unfencedPollInterval is the longest sleep where the waker does not fence and this side cannot make it.
-	unfencedPollInterval = time.Millisecond
-	// spinMax polls at 25 ns are about what a sleep costs; spinMin are left where waits have been long.
-	spinMax = 3000
-	spinMin = 32
-	// pollsPerCheck polls go by in mode Spin between two checks whether the peer lives.
-	pollsPerCheck = 2000
-	// firstPolls are a receiver's before it enters the general wait: more than a round trip takes.
-	firstPolls = 32
-	// shortWait: a wait with a sleep that took less, spin included, would have been better spent spinning.
-	shortWait = 110 * time.Microsecond
-	// chunk polls go by before the spin checks whether the wait was called off: about 1 µs.
-	chunk = 40
-	// yieldInterval polls, of however many waits, go by before the other goroutines of this P run: about 200 µs. (Every
-	// microsecond would be fairer, but runtime.Gosched wakes an idle P, whose thread then takes the processor from this one
-	// or from the peer.) Between two ends of one process they run after each chunk: one of them may be the peer.
-	yieldInterval = 8000
-)
+// So many polls as yieldPolls go by before the other goroutines of this P run. After a microsecond would be fairer, but
+// runtime.Gosched wakes an idle P, whose thread then takes the processor from this one or from the peer. Between two ends of
+// one process they run after each pollsPerCancelCheck: one of them may be the peer.
 
 // alone: spinning would only keep the peer from running.
 var alone = runtime.NumCPU() == 1
@@ -54,8 +35,8 @@ type waiter struct {
 	firstPolls uint32
 	// budget is how many polls to spend before sleeping; it follows how long waits have lasted.
 	budget uint32
-	// yieldInterval is how many polls go by before other goroutines run, and spun how many there were since they last did.
-	yieldInterval, spun uint32
+	// yieldPolls is how many polls go by before other goroutines run, and spun how many there were since they last did.
+	yieldPolls, spun uint32
 	// peerWasDead: the last check saw an end, so check again at once.
 	peerWasDead bool
 	// done is the channel of the context that is being watched, and stop ends that.
@@ -66,9 +47,9 @@ type waiter struct {
 
 func (w *waiter) start(mode WaitMode, word *uint32, inside bool) {
 	w.setMode(mode)
-	w.budget, w.yieldInterval = spinMax, yieldInterval
+	w.budget, w.yieldPolls = spinMax, yieldPolls
 	if inside {
-		w.yieldInterval = chunk
+		w.yieldPolls = pollsPerCancelCheck
 	}
 	w.notifier = &notifier{word: word}
 	w.notifier.notify = w.notifier.interrupt
@@ -94,9 +75,9 @@ func await(word *uint64, seen uint64, polls int) uint64 {
 	}
 }
 
-// spent counts polls, and lets other goroutines run after each yieldInterval.
+// spent counts polls, and lets other goroutines run after each yieldPolls.
 func (w *waiter) spent(polls uint32) {
-	if w.spun += polls; w.spun >= w.yieldInterval {
+	if w.spun += polls; w.spun >= w.yieldPolls {
 		w.spun = 0
 		runtime.Gosched()
 	}
@@ -276,14 +257,14 @@ func (h *endpoint) spin(ctx context.Context, done <-chan struct{}, s side) (bool
 	if w.mode == Block || w.mode == Hybrid && alone {
 		return false, nil
 	}
-	for spent := uint32(chunk); ; spent += chunk {
-		if word, seen := s.position(); await(word, seen, chunk) != seen {
+	for spent := uint32(pollsPerCancelCheck); ; spent += pollsPerCancelCheck {
+		if word, seen := s.position(); await(word, seen, pollsPerCancelCheck) != seen {
 			if over, err := s.ready(); over || err != nil {
 				w.budget = min(2*w.budget, spinMax)
 				return over, err
 			}
 		}
-		w.spent(chunk)
+		w.spent(pollsPerCancelCheck)
 		if over, err := h.calledOff(ctx, done, s); over || err != nil {
 			return over, err
 		}
@@ -327,7 +308,7 @@ func (h *endpoint) arm() time.Duration {
 		atomic.StoreUint32(&h.mine.flags, atomic.LoadUint32(&h.mine.flags)&^roleMembarrierCapable)
 	}
 	if atomic.LoadUint32(&h.peer.flags)&roleFenceFree != 0 {
-		return unfencedPollInterval
+		return unorderedInterval
 	}
 	return pollInterval
 }

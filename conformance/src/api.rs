@@ -216,7 +216,7 @@ pub fn error_in(language: &str, name: &str) -> (String, &'static str) {
             ("WaitInterruptedError".to_owned(), "bindings/python/python/ramway/_errors.py")
         }
         "python" => (format!("{name}Error"), "bindings/python/python/ramway/_errors.py"),
-        "go" => (format!("Err{name}"), "bindings/go/errors.go"),
+        "go" => (format!("Err{name}"), "bindings/go/facts.go"),
         "javascript" => (format!("'{name}'"), "bindings/node/lib/errors.ts"),
         "java" | "kotlin" => (format!("ErrorKind.{upper}"), "bindings/java/src/main/java/dev/ramway/ErrorKind.java"),
         "csharp" => (format!("ErrorKind.{name}"), "bindings/csharp/src/ErrorKind.cs"),

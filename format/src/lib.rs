@@ -4,6 +4,7 @@
 //! `make facts` writes all of it; the test `generated` says what is not up to date. A language is a module here with one
 //! function from the facts to the text of a file, and a line in [`generated`].
 
+mod go;
 #[allow(dead_code)]
 mod model;
 mod page;
@@ -62,7 +63,13 @@ pub fn generated(facts: &Facts) -> Result<Vec<Generated>> {
         let text = parts.iter().try_fold(text, |text, (name, part)| text::replace_part(&text, name, part));
         Ok(Generated { path, text: text.map_err(|e| format!("{path}: {e}"))? })
     };
-    [whole("core/src/facts.rs", rust::core(facts)), parts("docs/ABI.md", page::parts(facts))].into_iter().collect()
+    [
+        whole("core/src/facts.rs", rust::core(facts)),
+        whole("bindings/go/facts.go", go::file(facts)),
+        parts("docs/ABI.md", page::parts(facts)),
+    ]
+    .into_iter()
+    .collect()
 }
 
 /// Writes every generated file that is not up to date, and gives their paths.
