@@ -123,6 +123,9 @@ namespace Ramway.Tests
         /// <summary>How many descriptors this process has of files whose names begin so.</summary>
         internal static int OpenDescriptors(params string[] starts)
         {
+            // What an earlier test has forgotten is closed by its finalizer, and not in between.
+            GC.Collect();
+            GC.WaitForPendingFinalizers();
             int count = 0;
             foreach (string entry in Directory.GetFileSystemEntries("/proc/self/fd"))
             {
