@@ -41,63 +41,122 @@ namespace Ramway
             WaitLimit.Check(_options.Timeout, "timeout");
             for (long pause = PauseMin; ; pause = Math.Min(2 * pause, PauseMax))
             {
-                Bus? bus = Attempt(limit, out RamwayException? miss);
-                if (bus != null)
+                try
                 {
-                    return bus;
+                    return Attempt(limit);
                 }
-                if (!limit.Wait(-1, pause) && limit.Over)
+                catch (Again miss)
                 {
-                    long took = (Clock.Nanoseconds - _start) / 1_000_000;
-                    throw Errors.About(miss!, $"connecting for {took} ms to the bus", _name);
+                    if (!limit.Wait(-1, pause) && limit.Over)
+                    {
+                        long took = (Clock.Nanoseconds - _start) / 1_000_000;
+                        throw Errors.About(miss.Error, $"connecting for {took} ms to the bus", _name);
+                    }
                 }
             }
         }
 
-        /// <summary>Tries once. Without a bus it may be tried again; miss is what to say if it stays so.</summary>
-        private Bus? Attempt(Limit limit, out RamwayException? miss)
+        /// <summary>Tries once. Again: it may be tried again; its error is what to say if it stays so.</summary>
+        private Bus Attempt(Limit limit)
         {
-            miss = null;
-            Place at;
+            using Place at = Find();
+            BusEnd end = Dial(at);
             try
             {
-                at = Place.Resolve(_name, false);
+                RamwayException? stranger = Handshake.CheckPeer(end.Peer, _options.AllowUids, nameof(ConnectOptions.AllowUids));
+                if (stranger != null)
+                {
+                    throw stranger;
+                }
+                return Accept(end, Greet(end, limit));
+            }
+            finally
+            {
+                // Once the halves have the socket, this is only one user less.
+                end.Release();
+            }
+        }
+
+        private Place Find()
+        {
+            try
+            {
+                return Place.Resolve(_name, false);
             }
             catch (RamwayException e) when (e.Kind == ErrorKind.NotFound)
             {
-                miss = e;
-                return null;
-            }
-            using (at)
-            {
-                BusEnd? end = Dial(at, out miss);
-                if (end == null)
-                {
-                    return null;
-                }
-                try
-                {
-                    return Shake(end, limit, out miss);
-                }
-                finally
-                {
-                    // Once the halves have the socket, this is only one user less.
-                    end.Release();
-                }
+                throw new Again(e);
             }
         }
 
-        private Bus? Shake(BusEnd end, Limit limit, out RamwayException? miss)
+        /// <summary>Connects a socket.</summary>
+        private BusEnd Dial(Place at)
         {
-            RamwayException? stranger = Handshake.CheckPeer(end.Peer, _options.AllowUids, nameof(ConnectOptions.AllowUids));
-            if (stranger != null)
+            string path = at.SocketAddress();
+            int fd = Errors.Check(Sockets.Stream(), "making a socket");
+            int result = Sockets.Connect(fd, path);
+            if (result >= 0)
             {
-                throw stranger;
+                return new BusEnd(fd);
             }
-            if (!Greet(end, limit, out ulong size, out miss))
+            Files.Close(fd);
+            switch (-result)
             {
-                return null;
+                case Errno.EAGAIN:
+                case Errno.EINTR:
+                    throw new Again(Errors.Fail(ErrorKind.TimedOut,
+                        $"the backlog of {at.SocketPath} stayed full: its listener does not accept as fast as others connect"));
+                case Errno.ENOENT:
+                case Errno.ECONNREFUSED:
+                    throw new Again(at.Missed(-result == Errno.ENOENT));
             }
+            RamwayException failure = Errors.Os(result, "connecting to " + at.SocketPath);
+            bool mayPass = failure.Kind == ErrorKind.PermissionDenied && Clock.Nanoseconds - _start < PermissionGrace;
+            throw mayPass ? new Again(failure) : (Exception)failure;
+        }
+
+        /// <summary>Says HELLO and waits for the memory, which the end then has, unchecked. Gives the size that it is said to
+        /// have.</summary>
+        private static ulong Greet(BusEnd end, Limit limit)
+        {
+            // A listener that does not serve us has answered and hung up already: its answer can still be read.
+            RamwayException? told = end.Send(HandshakeType.Hello);
+            if (told != null && told.Kind != ErrorKind.PeerDead)
+            {
+                throw told;
+            }
+            using var inbox = new Inbox();
+            Arrival arrival = Arrival.Partial;
+            while (arrival == Arrival.Partial)
+            {
+                RamwayException? failed = inbox.Fill(end.Socket, out arrival);
+                if (failed != null)
+                {
+                    throw failed;
+                }
+                if (arrival == Arrival.Partial && !limit.Wait(end.Socket, long.MaxValue) && limit.Over)
+                {
+                    throw new Again(Errors.Fail(ErrorKind.TimedOut, "the listener did not serve us in time; is it accepting? " +
+                        $"({inbox.Filled} of {Handshake.Size} bytes came)"));
+                }
+            }
+            if (arrival == Arrival.HungUp)
+            {
+                // Its hang-up before it served us: it was closed, or lost its limit because this process was stopped for long.
+                throw inbox.Filled == 0 ? new Again(ListenerGone()) : (Exception)inbox.HungUp(HandshakeType.Welcome);
+            }
+            RamwayException? wrong = inbox.Message(HandshakeType.Welcome, 1, out _, out ulong size);
+            if (wrong != null)
+            {
+                throw wrong.Kind == ErrorKind.TimedOut ? new Again(wrong) : (Exception)wrong;
+            }
+            end.Keep(inbox.TakeDescriptor());
+            return size;
+        }
+
+        /// <summary>Checks the memory, attaches to it and says ACK.</summary>
+        private Bus Accept(BusEnd end, ulong size)
+        {
             Bus bus;
             try
             {
@@ -114,95 +173,9 @@ namespace Ramway
             if (end.Send(HandshakeType.Ack) != null)
             {
                 bus.Dispose();
-                miss = ListenerGone();
-                return null;
+                throw new Again(ListenerGone());
             }
             return bus;
-        }
-
-        /// <summary>Says HELLO and waits for the memory, which the end then has, unchecked, and the size that it is said to have.
-        /// False: it may be tried again.</summary>
-        private static bool Greet(BusEnd end, Limit limit, out ulong size, out RamwayException? miss)
-        {
-            size = 0;
-            miss = null;
-            // A listener that does not serve us has answered and hung up already: its answer can still be read.
-            RamwayException? told = end.Send(HandshakeType.Hello);
-            if (told != null && told.Kind != ErrorKind.PeerDead)
-            {
-                throw told;
-            }
-            using var inbox = new Inbox();
-            Arrival arrival;
-            while (true)
-            {
-                RamwayException? failed = inbox.Fill(end.Socket, out arrival);
-                if (failed != null)
-                {
-                    throw failed;
-                }
-                if (arrival != Arrival.Partial)
-                {
-                    break;
-                }
-                if (!limit.Wait(end.Socket, long.MaxValue) && limit.Over)
-                {
-                    miss = Errors.Fail(ErrorKind.TimedOut, "the listener did not serve us in time; is it accepting? " +
-                        $"({inbox.Filled} of {Handshake.Size} bytes came)");
-                    return false;
-                }
-            }
-            if (arrival == Arrival.HungUp)
-            {
-                // Its hang-up before it served us: it was closed, or lost its limit because this process was stopped for long.
-                miss = inbox.Filled == 0 ? ListenerGone() : throw inbox.HungUp(HandshakeType.Welcome);
-                return false;
-            }
-            RamwayException? wrong = inbox.Message(HandshakeType.Welcome, 1, out _, out size);
-            if (wrong != null && wrong.Kind == ErrorKind.TimedOut)
-            {
-                miss = wrong;
-                return false;
-            }
-            if (wrong != null)
-            {
-                throw wrong;
-            }
-            end.Keep(inbox.TakeDescriptor());
-            return true;
-        }
-
-        /// <summary>Connects a socket. Without one, miss is why there is none yet.</summary>
-        private BusEnd? Dial(Place at, out RamwayException? miss)
-        {
-            miss = null;
-            string path = at.SocketAddress();
-            int fd = Errors.Check(Sockets.Stream(), "making a socket");
-            int result = Sockets.Connect(fd, path);
-            if (result >= 0)
-            {
-                return new BusEnd(fd);
-            }
-            Files.Close(fd);
-            switch (-result)
-            {
-                case Errno.EAGAIN:
-                case Errno.EINTR:
-                    miss = Errors.Fail(ErrorKind.TimedOut,
-                        $"the backlog of {at.SocketPath} stayed full: its listener does not accept as fast as others connect");
-                    return null;
-                case Errno.ENOENT:
-                case Errno.ECONNREFUSED:
-                    miss = at.Missed(-result == Errno.ENOENT);
-                    return null;
-            }
-            RamwayException failure = Errors.Os(result, "connecting to " + at.SocketPath);
-            if (failure.Kind == ErrorKind.PermissionDenied && Clock.Nanoseconds - _start < PermissionGrace)
-            {
-                miss = failure;
-                return null;
-            }
-            throw failure;
         }
 
         private static RamwayException ListenerGone() => Errors.Fail(ErrorKind.NotFound,
