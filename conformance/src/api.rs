@@ -219,7 +219,7 @@ pub fn error_in(language: &str, name: &str) -> (String, &'static str) {
         "go" => (format!("Err{name}"), "bindings/go/facts.go"),
         "javascript" => (format!("'{name}'"), "bindings/node/lib/errors.ts"),
         "java" | "kotlin" => (format!("ErrorKind.{upper}"), "bindings/java/src/main/java/dev/ramway/ErrorKind.java"),
-        "csharp" => (format!("ErrorKind.{name}"), "bindings/csharp/src/ErrorKind.cs"),
+        "csharp" => (format!("ErrorKind.{name}"), "bindings/csharp/src/Facts/Facts.cs"),
         _ => (format!("ErrorKind::{name}"), "core/src/facts.rs"),
     }
 }

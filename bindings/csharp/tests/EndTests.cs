@@ -33,7 +33,7 @@ namespace Ramway.Tests
             {
                 SegmentFile.Fill(fd, spec, null);
                 RingOptions o = RingOptions.Default;
-                Attachment at = Attachment.Memory(fd, Layout.Block0, spec.Blocks[0], link, o);
+                Attachment at = Attachment.Memory(fd, Facts.Block0, spec.Blocks[0], link, o);
                 RoleLine* peer = sends ? &at.Ring->Consumer : &at.Ring->Producer;
                 using RingEnd end = sends ? (RingEnd)Sender.Over(at, o) : Receiver.Over(at, o);
                 act(end, (IntPtr)peer);
@@ -64,7 +64,7 @@ namespace Ramway.Tests
         [Test]
         private static void TheRule()
         {
-            const uint closed = Layout.RoleClosed;
+            const uint closed = Facts.RoleClosed;
             // On a named ring a peer that never came has not ended.
             Check.Equal((End.None, 0u), EndOf(false, 0, 0, 0), "never came");
             Check.Equal((End.None, 0u), EndOf(false, 0, 0, closed), "never came, and a flag");
@@ -105,7 +105,7 @@ namespace Ramway.Tests
                     {
                         link.Alive = () =>
                         {
-                            Words(peer, 1, Layout.RoleClosed);
+                            Words(peer, 1, Facts.RoleClosed);
                             return false;
                         };
                         Check.Fails(ErrorKind.Closed, () => WaitFor(end, asynchronous, Wait.Long));
@@ -165,7 +165,7 @@ namespace Ramway.Tests
                 var link = new FakeLink { Alive = () => false };
                 With(sends, link, (end, peer) =>
                 {
-                    Words(peer, 1, Layout.RoleClosed);
+                    Words(peer, 1, Facts.RoleClosed);
                     Check.Fails(ErrorKind.Closed, () => Try(end));
                     link.Alive = () => true;
                     Words(peer, 1, 0);

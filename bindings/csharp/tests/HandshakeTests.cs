@@ -88,7 +88,7 @@ namespace Ramway.Tests
         internal static void WhateverComesIsDecodedOrRefused()
         {
             var random = new Random(12);
-            byte[] message = new byte[Handshake.Size], good = RawSocket.Encoded(HandshakeType.Hello);
+            byte[] message = new byte[Facts.HandshakeSize], good = RawSocket.Encoded(HandshakeType.Hello);
             for (int round = 0; round < 100_000; round++)
             {
                 Handshake.Encode(message, (HandshakeType)random.Next(6), (ErrorKind)random.Next(), (ulong)random.Next());

@@ -48,55 +48,55 @@ namespace Ramway.Tests
             Check.Equal(4096ul, h.Blocks[0].DataOffset, "data offset");
             Check.Equal(16u, h.Blocks[0].Align, "alignment");
             Check.That(!h.Persistent && !h.OfAnotherBoot, "flags and boot");
-            Header.Check(Page(Put16(Layout.OffVersionMinor, 9)), Size);
-            Header.Check(Page(Put32(Layout.OffFeaturesOptional, uint.MaxValue)), Size);
-            Header.Check(Page(Put32(Layout.OffFlags, 0xFFFF_FFFE)), Size);
+            Header.Check(Page(Put16(Facts.OffVersionMinor, 9)), Size);
+            Header.Check(Page(Put32(Facts.OffFeaturesOptional, uint.MaxValue)), Size);
+            Header.Check(Page(Put32(Facts.OffFlags, 0xFFFF_FFFE)), Size);
         }
 
         [Test]
         private static void EachFieldIsChecked()
         {
             Refused(ErrorKind.AbiMismatch, "magic", p => p[3] ^= 1);
-            Refused(ErrorKind.AbiMismatch, "the other byte order", Put32(Layout.OffByteOrder, Layout.ByteOrderSwapped));
-            Refused(ErrorKind.Corrupt, "no byte order", Put32(Layout.OffByteOrder, 0x01020304));
-            Refused(ErrorKind.AbiMismatch, "version 2", Put16(Layout.OffVersionMajor, 2));
-            Refused(ErrorKind.AbiMismatch, "version 0", Put16(Layout.OffVersionMajor, 0));
-            Refused(ErrorKind.AbiMismatch, "a required feature", Put32(Layout.OffFeaturesRequired, 1u << 31));
-            Refused(ErrorKind.AbiMismatch, "kind 0", Put32(Layout.OffKind, 0));
-            Refused(ErrorKind.AbiMismatch, "kind 99", Put32(Layout.OffKind, 99));
+            Refused(ErrorKind.AbiMismatch, "the other byte order", Put32(Facts.OffByteOrder, Facts.ByteOrderSwapped));
+            Refused(ErrorKind.Corrupt, "no byte order", Put32(Facts.OffByteOrder, 0x01020304));
+            Refused(ErrorKind.AbiMismatch, "version 2", Put16(Facts.OffVersionMajor, 2));
+            Refused(ErrorKind.AbiMismatch, "version 0", Put16(Facts.OffVersionMajor, 0));
+            Refused(ErrorKind.AbiMismatch, "a required feature", Put32(Facts.OffFeaturesRequired, 1u << 31));
+            Refused(ErrorKind.AbiMismatch, "kind 0", Put32(Facts.OffKind, 0));
+            Refused(ErrorKind.AbiMismatch, "kind 99", Put32(Facts.OffKind, 99));
             foreach (ulong size in new ulong[] { 0, 4096, 12_287, 12_289, ulong.MaxValue })
             {
-                Refused(ErrorKind.Corrupt, "size " + size, Put64(Layout.OffSize, size));
+                Refused(ErrorKind.Corrupt, "size " + size, Put64(Facts.OffSize, size));
             }
             const ulong most = ulong.MaxValue;
             foreach (ulong at in new ulong[] { 0, 1, 64, 4095, 8192, 12_288, 1ul << 40, most, most - 4095, most - 8191 })
             {
-                Refused(ErrorKind.Corrupt, "data offset " + at, Put64(Layout.Block0 + Layout.OffDataOffset, at));
+                Refused(ErrorKind.Corrupt, "data offset " + at, Put64(Facts.Block0 + Facts.OffDataOffset, at));
             }
             foreach (ulong capacity in new ulong[] { 0, 4096 + 8192, 16_384, 1ul << 30, 1ul << 63, ulong.MaxValue })
             {
-                Refused(ErrorKind.Corrupt, "capacity " + capacity, Put64(Layout.Block0 + Layout.OffCapacity, capacity));
+                Refused(ErrorKind.Corrupt, "capacity " + capacity, Put64(Facts.Block0 + Facts.OffCapacity, capacity));
             }
             foreach (ulong capacity in new ulong[] { 1, 15, 16, 2048, 4097, 8191 })
             {
-                Refused(ErrorKind.AbiMismatch, "capacity that is no page " + capacity, Put64(Layout.Block0 + Layout.OffCapacity, capacity));
+                Refused(ErrorKind.AbiMismatch, "capacity that is no page " + capacity, Put64(Facts.Block0 + Facts.OffCapacity, capacity));
             }
             foreach (uint align in new uint[] { 0, 1, 8, 15, 17, 24, 8192, 1u << 31, uint.MaxValue })
             {
-                Refused(ErrorKind.Corrupt, "alignment " + align, Put32(Layout.Block0 + Layout.OffAlign, align));
+                Refused(ErrorKind.Corrupt, "alignment " + align, Put32(Facts.Block0 + Facts.OffAlign, align));
             }
         }
 
         [Test]
         private static void TheFirstCheckThatFailsDecides()
         {
-            Action<byte[]> order = Put32(Layout.OffByteOrder, 1), version = Put16(Layout.OffVersionMajor, 2);
-            Action<byte[]> size = Put64(Layout.OffSize, 1);
+            Action<byte[]> order = Put32(Facts.OffByteOrder, 1), version = Put16(Facts.OffVersionMajor, 2);
+            Action<byte[]> size = Put64(Facts.OffSize, 1);
             Refused(ErrorKind.AbiMismatch, "magic before the byte order", p => p[3] ^= 1, order);
             Refused(ErrorKind.Corrupt, "byte order before the version", version, order);
             Refused(ErrorKind.AbiMismatch, "version before the size", version, size);
-            Refused(ErrorKind.AbiMismatch, "features before the size", Put32(Layout.OffFeaturesRequired, 1), size);
-            Refused(ErrorKind.AbiMismatch, "kind before the size", Put32(Layout.OffKind, 99), size);
+            Refused(ErrorKind.AbiMismatch, "features before the size", Put32(Facts.OffFeaturesRequired, 1), size);
+            Refused(ErrorKind.AbiMismatch, "kind before the size", Put32(Facts.OffKind, 99), size);
         }
 
         [Test]
@@ -119,13 +119,13 @@ namespace Ramway.Tests
             Check.Equal(4096ul, h.Blocks[1].Capacity, "block 1");
             Check.Equal(12_288ul, h.Blocks[1].DataOffset, "where block 1 begins");
             // Neither may lie in the other.
-            Put64(Layout.Block1 + Layout.OffDataOffset, 8192)(bus);
+            Put64(Facts.Block1 + Facts.OffDataOffset, 8192)(bus);
             Check.Fails(ErrorKind.Corrupt, () => Header.Check(bus, s.Size), "overlap");
             // One direction may be absent, whatever else its block says.
             s = Spec.Bus(0, 4096, 16);
             bus = Header.Format(s);
-            Put64(Layout.Block0 + Layout.OffDataOffset, 1)(bus);
-            Put32(Layout.Block0 + Layout.OffAlign, 3)(bus);
+            Put64(Facts.Block0 + Facts.OffDataOffset, 1)(bus);
+            Put32(Facts.Block0 + Facts.OffAlign, 3)(bus);
             h = Header.Check(bus, s.Size);
             Check.Equal(0ul, h.Blocks[0].Capacity, "a direction left out");
             Check.Equal(4096ul, h.Blocks[1].Capacity, "the other one");
@@ -143,7 +143,7 @@ namespace Ramway.Tests
             Check.Equal(8192ul, h.Blocks[0].Capacity, "capacity");
             foreach (ulong length in new ulong[] { 0, 8193, ulong.MaxValue })
             {
-                Put64(Layout.Block0 + Layout.OffLen, length)(region);
+                Put64(Facts.Block0 + Facts.OffLen, length)(region);
                 Check.Fails(ErrorKind.Corrupt, () => Header.Check(region, s.Size));
             }
         }

@@ -11,7 +11,7 @@ namespace Ramway.Tests
     {
         private const int SealSeal = 1, SealShrink = 2, SealGrow = 4, SealWrite = 8;
         private const int All = SealSeal | SealShrink | SealGrow;
-        private const int Size = Layout.HeaderSize + 2 * 4096;
+        private const int Size = Facts.HeaderSize + 2 * 4096;
 
         /// <summary>A listener whose buses are collected in the background.</summary>
         private static Listener Listening(string path, ListenOptions options, List<Bus> buses)
@@ -66,7 +66,7 @@ namespace Ramway.Tests
             int root = Files.OpenDir("/", true);
             byte[] good = RawSocket.Encoded(HandshakeType.Hello);
             // More silent ones than there are places.
-            RawSocket[] silent = Enumerable.Range(0, ListenerThread.Places + 10).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
+            RawSocket[] silent = Enumerable.Range(0, Facts.HandshakesMax + 10).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
             foreach ((string what, byte[] message, int descriptors, ErrorKind kind) in new[]
             {
                 ("another magic", RawSocket.Changed(HandshakeType.Hello, 0, (byte)'X'), 0, ErrorKind.AbiMismatch),
@@ -132,7 +132,7 @@ namespace Ramway.Tests
             {
                 Next(buses).Dispose();
             }
-            Wait.Until("all others were counted: " + listener.Refused, () => listener.Refused == ListenerThread.Places + 10 + 9 + 4);
+            Wait.Until("all others were counted: " + listener.Refused, () => listener.Refused == Facts.HandshakesMax + 10 + 9 + 4);
             Check.That(listener.LastRefusal != null, "why the last one was refused");
             listener.Dispose();
             Files.Close(root);
@@ -146,7 +146,7 @@ namespace Ramway.Tests
             var buses = new List<Bus>();
             var options = new ListenOptions { HandshakeTimeout = Timeout.InfiniteTimeSpan };
             using Listener listener = Listening(folder.At("silent"), options, buses);
-            RawSocket[] silent = Enumerable.Range(0, ListenerThread.Places - 1).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
+            RawSocket[] silent = Enumerable.Range(0, Facts.HandshakesMax - 1).Select(_ => RawSocket.Dial(listener.Path)).ToArray();
             // And one that stops in the middle, once it is welcome.
             silent[0].Send(RawSocket.Encoded(HandshakeType.Hello));
             silent[0].Message();
@@ -158,7 +158,7 @@ namespace Ramway.Tests
             }
             Check.That(watch.ElapsedMilliseconds < 5000, "20 connections took " + watch.ElapsedMilliseconds + " ms");
             Array.ForEach(silent, socket => socket.Dispose());
-            Wait.Until("they have given up", () => listener.Refused == ListenerThread.Places - 1);
+            Wait.Until("they have given up", () => listener.Refused == Facts.HandshakesMax - 1);
         }
 
         [Test]
@@ -195,7 +195,7 @@ namespace Ramway.Tests
                     {
                         return;
                     }
-                    byte[] message = new byte[Handshake.Size];
+                    byte[] message = new byte[Facts.HandshakeSize];
                     if (socket.Read(message) < message.Length)
                     {
                         continue;
@@ -261,21 +261,21 @@ namespace Ramway.Tests
                 ("less than a page", Answer(HandshakeType.Welcome, 100, MemfdTests.Memory(100, All)), ErrorKind.Corrupt, true),
                 ("nothing at all", Answer(HandshakeType.Welcome, 0, MemfdTests.Memory(0, All)), ErrorKind.Corrupt, true),
                 ("not a segment", Welcome(MemfdTests.Memory(Size, All)), ErrorKind.AbiMismatch, true),
-                ("another version", Memory(p => p[Layout.OffVersionMajor] = 9), ErrorKind.AbiMismatch, true),
-                ("a ring", Memory(p => p[Layout.OffKind] = (byte)SegmentKind.Ring), ErrorKind.Corrupt, true),
-                ("rings that overlap", Memory(p => Array.Copy(p, Layout.Block0, p, Layout.Block1, 8)), ErrorKind.Corrupt, true),
-                ("rings outside of it", Memory(p => p[Layout.Block1 + 5] = 0x70), ErrorKind.Corrupt, true),
+                ("another version", Memory(p => p[Facts.OffVersionMajor] = 9), ErrorKind.AbiMismatch, true),
+                ("a ring", Memory(p => p[Facts.OffKind] = (byte)SegmentKind.Ring), ErrorKind.Corrupt, true),
+                ("rings that overlap", Memory(p => Array.Copy(p, Facts.Block0, p, Facts.Block1, 8)), ErrorKind.Corrupt, true),
+                ("rings outside of it", Memory(p => p[Facts.Block1 + 5] = 0x70), ErrorKind.Corrupt, true),
                 ("no ring at all", Memory(p =>
                 {
-                    Array.Clear(p, Layout.Block0 + 8, 8);
-                    Array.Clear(p, Layout.Block1 + 8, 8);
+                    Array.Clear(p, Facts.Block0 + 8, 8);
+                    Array.Clear(p, Facts.Block1 + 8, 8);
                 }), ErrorKind.Corrupt, true),
-                ("positions that cannot be", Memory(p => p[Layout.Block0 + 0x80] = 3), ErrorKind.Corrupt, true),
-                ("positions of the other ring", Memory(p => p[Layout.Block1 + 0x101] = 0x40), ErrorKind.Corrupt, true),
+                ("positions that cannot be", Memory(p => p[Facts.Block0 + 0x80] = 3), ErrorKind.Corrupt, true),
+                ("positions of the other ring", Memory(p => p[Facts.Block1 + 0x101] = 0x40), ErrorKind.Corrupt, true),
                 ("a message of another type", Answer(HandshakeType.Hello, Size, fine), ErrorKind.Corrupt, false),
                 ("a refusal", Last(refusal), ErrorKind.NoSpace, false),
                 ("another handshake's version", Last(RawSocket.Changed(HandshakeType.Welcome, 0x0C, 2)), ErrorKind.AbiMismatch, false),
-                ("another magic", Last(new byte[Handshake.Size]), ErrorKind.AbiMismatch, false),
+                ("another magic", Last(new byte[Facts.HandshakeSize]), ErrorKind.AbiMismatch, false),
                 ("the end in mid-message", Last(refusal.AsSpan(0, 33).ToArray()), ErrorKind.PeerDead, false),
                 ("the end before any message", Last(new byte[0]), ErrorKind.NotFound, false),
                 ("it is too busy", Last(RawSocket.Encoded(HandshakeType.Refuse, ErrorKind.TimedOut)), ErrorKind.TimedOut, false),
@@ -321,9 +321,9 @@ namespace Ramway.Tests
         {
             using var folder = new Folder();
             // One message and the closed flag are in the memory before it is sent.
-            byte[] page = Page(p => p[Layout.Block0 + Layout.OffProducer + 4] = (byte)Layout.RoleClosed);
-            page[Layout.Block0 + Layout.OffProducer + 8] = 1;
-            page[Layout.Block0 + Layout.OffTail] = 32;
+            byte[] page = Page(p => p[Facts.Block0 + Facts.OffProducer + 4] = (byte)Facts.RoleClosed);
+            page[Facts.Block0 + Facts.OffProducer + 8] = 1;
+            page[Facts.Block0 + Facts.OffTail] = 32;
             int memory = MemfdTests.Memory(Size, All, page);
             Files.WriteAt(memory, new byte[] { 1, 0, 0, 0, 9, 0, 0, 0 }, 4096);
             using RawSocket listening = Hostile(folder.At("brief"),

@@ -13,7 +13,7 @@ namespace Ramway.Tests
             Check.Equal(0ul, Layout.FirstPosition(16), "the first position at 16");
             Check.Equal(4080ul, Layout.FirstPosition(4096), "the first position at 4096");
             Check.Equal(4080u, Layout.MaxMessageLength(4096), "the longest message in 4096");
-            Check.Equal(Layout.MessageMax, Layout.MaxMessageLength(1ul << 40), "the longest message in 1 TiB");
+            Check.Equal(Facts.MessageMax, Layout.MaxMessageLength(1ul << 40), "the longest message in 1 TiB");
             Check.That(Layout.PositionsAgree(16, 0, 4096, 16), "16 and 0");
             Check.That(Layout.PositionsAgree(0, ulong.MaxValue - 15, 4096, 16), "positions that wrap");
             Check.That(!Layout.PositionsAgree(0, 16, 4096, 16), "a head ahead of the tail");

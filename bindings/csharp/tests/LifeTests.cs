@@ -36,7 +36,7 @@ namespace Ramway.Tests
             {
                 Attachment a = Rings.Hold(name, How.Create, Role.Producer);
                 a.Ring->Producer.Epoch = 1;
-                a.Ring->Producer.Flags = Layout.RoleClosed;
+                a.Ring->Producer.Flags = Facts.RoleClosed;
                 a.Release();
                 return null;
             },
@@ -50,7 +50,7 @@ namespace Ramway.Tests
                 Attachment a = Rings.Hold(name, How.Create, Role.Producer);
                 Rings.Put(a, 100);
                 a.Release();
-                Rings.Poke(name, Layout.OffBootId, Encoding.ASCII.GetBytes("0123456789abcdef"));
+                Rings.Poke(name, Facts.OffBootId, Encoding.ASCII.GetBytes("0123456789abcdef"));
                 return null;
             },
         };

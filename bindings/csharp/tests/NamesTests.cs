@@ -242,7 +242,7 @@ namespace Ramway.Tests
             Staged Build()
             {
                 var birth = new Staged();
-                birth.Build(name, Spec.Ring(4096, 16, Memory.PageSize).Named(false), SegmentLink.ByteProducer,
+                birth.Build(name, Spec.Ring(4096, 16, Memory.PageSize).Named(false), Facts.ByteProducer,
                     new RingOptions(), false);
                 return birth;
             }

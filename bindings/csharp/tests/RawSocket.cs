@@ -89,9 +89,9 @@ namespace Ramway.Tests
         /// <summary>One whole message.</summary>
         internal byte[] Message()
         {
-            byte[] message = new byte[Handshake.Size];
+            byte[] message = new byte[Facts.HandshakeSize];
             int got = Read(message);
-            Check.Equal(Handshake.Size, got, "the length of the answer");
+            Check.Equal(Facts.HandshakeSize, got, "the length of the answer");
             return message;
         }
 
@@ -149,7 +149,7 @@ namespace Ramway.Tests
         /// <summary>A message of the handshake, with one byte changed.</summary>
         internal static byte[] Changed(HandshakeType type, int at, byte to, ErrorKind status = 0, ulong size = 0)
         {
-            byte[] message = new byte[Handshake.Size];
+            byte[] message = new byte[Facts.HandshakeSize];
             Handshake.Encode(message, type, status, size);
             message[at] = to;
             return message;

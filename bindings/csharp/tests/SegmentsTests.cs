@@ -123,7 +123,7 @@ namespace Ramway.Tests
             }
             Check.Fails(ErrorKind.AlreadyExists, () => Sender.Create(dir.At("ring")), "OpenOrCreate resumes it, Discard starts anew");
             // Positions that contradict each other.
-            Rings.Poke(dir.At("ring"), Layout.Block0 + Layout.OffHead, BitConverter.GetBytes(7L));
+            Rings.Poke(dir.At("ring"), Facts.Block0 + Facts.OffHead, BitConverter.GetBytes(7L));
             Check.Fails(ErrorKind.AlreadyExists, () => Sender.Create(dir.At("ring")), "it is damaged",
                 "nobody can resume it, Discard starts anew");
             Check.Fails(ErrorKind.Corrupt, () => Sender.OpenOrCreate(dir.At("ring")), dir.At("ring"));

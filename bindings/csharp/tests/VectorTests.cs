@@ -117,7 +117,7 @@ namespace Ramway.Tests
             if (_reader.Held.Length != 0)
             {
                 Role role = _reader.Held == "consumer" ? Role.Consumer : Role.Producer;
-                Check.Equal(1, Lock.Try(_file, SegmentLink.ByteInUse, LockMode.Shared), "byte 0");
+                Check.Equal(1, Lock.Try(_file, Facts.ByteInUse, LockMode.Shared), "byte 0");
                 Check.Equal(1, Lock.Try(_file, role.LockByte(), LockMode.Exclusive), "the role's byte");
             }
             return _dir.At(name);

@@ -12,7 +12,7 @@ namespace Ramway
         /// How long to wait for a listener that is not there yet, does not accept, or is flooded: 10 s by default; <see
         /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: forever.
         /// </summary>
-        public TimeSpan Timeout { get; set; } = TimeSpan.FromSeconds(10);
+        public TimeSpan Timeout { get; set; } = TimeSpan.FromTicks(Facts.ConnectTimeoutNanos / 100);
 
         /// <summary>Other users whose listeners will do; without it, only those of our own effective user.</summary>
         /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
@@ -74,13 +74,13 @@ namespace Ramway
         /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: forever. Where 64 handshakes are under way and one more connector
         /// comes, the one that has been silent the longest is refused before that.
         /// </summary>
-        public TimeSpan HandshakeTimeout { get; set; } = TimeSpan.FromSeconds(1);
+        public TimeSpan HandshakeTimeout { get; set; } = TimeSpan.FromTicks(Facts.HandshakeTimeoutNanos / 100);
 
         /// <summary>
         /// How many connectors may wait to be accepted at a time; others keep trying until their deadline. The kernel caps it at
         /// net.core.somaxconn.
         /// </summary>
-        public int Backlog { get; set; } = 128;
+        public int Backlog { get; set; } = Facts.BacklogDefault;
 
         /// <summary>How the ends of every bus wait.</summary>
         public WaitMode Wait { get; set; }
@@ -103,7 +103,7 @@ namespace Ramway
             long toPeer = ToPeer, fromPeer = FromPeer;
             if (toPeer == 0 && fromPeer == 0)
             {
-                toPeer = fromPeer = Capacity == 0 ? Layout.DefaultCapacity : Capacity;
+                toPeer = fromPeer = Capacity == 0 ? (long)Facts.CapacityDefault : Capacity;
             }
             else if (Capacity != 0)
             {

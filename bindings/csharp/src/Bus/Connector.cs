@@ -7,13 +7,6 @@ namespace Ramway
     /// <summary>One call of Connect: attempts until the deadline, none of which can outlast it.</summary>
     internal sealed unsafe class Connector
     {
-        // Between two attempts, in nanoseconds.
-        private const long PauseMin = 500_000;
-        private const long PauseMax = 10_000_000;
-
-        // A listener's socket gets its permissions just after its name: a refusal in this time may pass.
-        private const long PermissionGrace = 200_000_000;
-
         private readonly string _name;
         private readonly ConnectOptions _options;
         private readonly long _start = Clock.Nanoseconds;
@@ -39,7 +32,7 @@ namespace Ramway
         {
             Waiter.Check(_options.Wait);
             WaitLimit.Check(_options.Timeout, "timeout");
-            for (long pause = PauseMin; ; pause = Math.Min(2 * pause, PauseMax))
+            for (long pause = Facts.ConnectPauseMinNanos; ; pause = Math.Min(2 * pause, Facts.ConnectPauseMaxNanos))
             {
                 try
                 {
@@ -111,7 +104,7 @@ namespace Ramway
                     throw new Again(at.Missed(-result == Errno.ENOENT));
             }
             RamwayException failure = Errors.Os(result, "connecting to " + at.SocketPath);
-            bool mayPass = failure.Kind == ErrorKind.PermissionDenied && Clock.Nanoseconds - _start < PermissionGrace;
+            bool mayPass = failure.Kind == ErrorKind.PermissionDenied && Clock.Nanoseconds - _start < Facts.PermissionGraceNanos;
             throw mayPass ? new Again(failure) : (Exception)failure;
         }
 
@@ -137,7 +130,7 @@ namespace Ramway
                 if (arrival == Arrival.Partial && !limit.Wait(end.Socket, long.MaxValue) && limit.Over)
                 {
                     throw new Again(Errors.Fail(ErrorKind.TimedOut, "the listener did not serve us in time; is it accepting? " +
-                        $"({inbox.Filled} of {Handshake.Size} bytes came)"));
+                        $"({inbox.Filled} of {Facts.HandshakeSize} bytes came)"));
                 }
             }
             if (arrival == Arrival.HungUp)

@@ -6,15 +6,6 @@ using Ramway.Sys;
 
 namespace Ramway
 {
-    /// <summary>What a message of the handshake is.</summary>
-    internal enum HandshakeType : uint
-    {
-        Hello = 1,
-        Welcome = 2,
-        Refuse = 3,
-        Ack = 4,
-    }
-
     /// <summary>How far a message has arrived.</summary>
     internal enum Arrival
     {
@@ -29,33 +20,18 @@ namespace Ramway
     /// </summary>
     internal static class Handshake
     {
-        /// <summary>The length of every message, in every version.</summary>
-        internal const int Size = 64;
-
-        /// <summary>The first eight bytes of each, "RAMBUS\r\n", as a little-endian number.</summary>
-        private const ulong Magic = 0x0A0D_5355_424D_4152;
-
-        // Where the fields are.
-        private const int OffByteOrder = 0x08, OffMajor = 0x0C, OffMinor = 0x0E, OffType = 0x10, OffStatus = 0x14, OffFeatures = 0x18,
-            OffSize = 0x20;
-
-        private const ushort Major = 1;
-        private const ushort Minor = 0;
-        /// <summary>The required features that this version knows.</summary>
-        private const uint Features = 0;
-
         /// <summary>Writes a message. The status counts in REFUSE and ACK (0: success), the size in WELCOME; they are 0 in all
         /// others.</summary>
         internal static void Encode(Span<byte> to, HandshakeType type, ErrorKind status, ulong size)
         {
             to.Clear();
-            BinaryPrimitives.WriteUInt64LittleEndian(to, Magic);
-            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(OffByteOrder), Layout.ByteOrder);
-            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(OffMajor), Major);
-            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(OffMinor), Minor);
-            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(OffType), (uint)type);
-            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(OffStatus), (uint)status);
-            BinaryPrimitives.WriteUInt64LittleEndian(to.Slice(OffSize), size);
+            BinaryPrimitives.WriteUInt64LittleEndian(to, Facts.HandshakeMagic);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(Facts.HandshakeOffByteOrder), Facts.ByteOrder);
+            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(Facts.HandshakeOffMajor), Facts.HandshakeMajor);
+            BinaryPrimitives.WriteUInt16LittleEndian(to.Slice(Facts.HandshakeOffMinor), Facts.HandshakeMinor);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(Facts.HandshakeOffType), (uint)type);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(Facts.HandshakeOffStatus), (uint)status);
+            BinaryPrimitives.WriteUInt64LittleEndian(to.Slice(Facts.HandshakeOffSize), size);
         }
 
         /// <summary>
@@ -66,27 +42,27 @@ namespace Ramway
         {
             status = 0;
             size = 0;
-            if (BinaryPrimitives.ReadUInt64LittleEndian(from) != Magic)
+            if (BinaryPrimitives.ReadUInt64LittleEndian(from) != Facts.HandshakeMagic)
             {
                 return Errors.Fail(ErrorKind.AbiMismatch, "the other side does not speak Ramway's bus handshake");
             }
-            if (BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(OffByteOrder)) != Layout.ByteOrder)
+            if (BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(Facts.HandshakeOffByteOrder)) != Facts.ByteOrder)
             {
                 return Errors.Fail(ErrorKind.AbiMismatch, "the other side has another byte order");
             }
-            HandshakeType type = (HandshakeType)BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(OffType));
-            status = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(OffStatus));
+            HandshakeType type = (HandshakeType)BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(Facts.HandshakeOffType));
+            status = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(Facts.HandshakeOffStatus));
             if (type == HandshakeType.Refuse && expected == HandshakeType.Welcome)
             {
                 return StatusError(status, "the listener refused");
             }
-            ushort major = BinaryPrimitives.ReadUInt16LittleEndian(from.Slice(OffMajor));
-            if (major != Major)
+            ushort major = BinaryPrimitives.ReadUInt16LittleEndian(from.Slice(Facts.HandshakeOffMajor));
+            if (major != Facts.HandshakeMajor)
             {
                 return Errors.Fail(ErrorKind.AbiMismatch,
-                    $"the other side speaks version {major} of the handshake, this one {Major}");
+                    $"the other side speaks version {major} of the handshake, this one {Facts.HandshakeMajor}");
             }
-            uint unknown = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(OffFeatures)) & ~Features;
+            uint unknown = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(Facts.HandshakeOffFeaturesRequired)) & ~Facts.HandshakeFeatures;
             if (unknown != 0)
             {
                 return Errors.Fail(ErrorKind.AbiMismatch,
@@ -97,7 +73,7 @@ namespace Ramway
                 return Errors.Fail(ErrorKind.Corrupt,
                     $"the other side sent a message of type {(uint)type}, expected {NameOf(expected)}");
             }
-            size = BinaryPrimitives.ReadUInt64LittleEndian(from.Slice(OffSize));
+            size = BinaryPrimitives.ReadUInt64LittleEndian(from.Slice(Facts.HandshakeOffSize));
             return null;
         }
 
@@ -126,7 +102,7 @@ namespace Ramway
         /// or does not read.</summary>
         internal static RamwayException? Send(int socket, HandshakeType type, ErrorKind status, ulong size, int descriptor)
         {
-            Span<byte> message = stackalloc byte[Size];
+            Span<byte> message = stackalloc byte[Facts.HandshakeSize];
             Encode(message, type, status, size);
             int result = Sockets.Send(socket, message, descriptor);
             switch (result)
@@ -165,7 +141,7 @@ namespace Ramway
     /// <summary>A message that arrives in pieces, and the descriptors that came with it.</summary>
     internal sealed class Inbox : IDisposable
     {
-        private readonly byte[] _bytes = new byte[Handshake.Size];
+        private readonly byte[] _bytes = new byte[Facts.HandshakeSize];
 
         /// <summary>The first descriptor that came; -1 if none has, or it was taken.</summary>
         private int _descriptor = -1;
@@ -179,9 +155,9 @@ namespace Ramway
         internal RamwayException? Fill(int socket, out Arrival arrival)
         {
             arrival = Arrival.Partial;
-            while (Filled < Handshake.Size)
+            while (Filled < Facts.HandshakeSize)
             {
-                int result = Sockets.Receive(socket, new Span<byte>(_bytes, Filled, Handshake.Size - Filled), out Received got);
+                int result = Sockets.Receive(socket, new Span<byte>(_bytes, Filled, Facts.HandshakeSize - Filled), out Received got);
                 switch (result)
                 {
                     case 0:
@@ -262,10 +238,10 @@ namespace Ramway
 
         /// <summary>What to say if the other side goes before its message is whole.</summary>
         internal RamwayException HungUp(HandshakeType expected) => Errors.Fail(ErrorKind.PeerDead,
-            $"the other side hung up after {Filled} of the {Handshake.Size} bytes of {Handshake.NameOf(expected)}");
+            $"the other side hung up after {Filled} of the {Facts.HandshakeSize} bytes of {Handshake.NameOf(expected)}");
 
         /// <summary>What to say if its time is over before.</summary>
         internal RamwayException Silent(HandshakeType expected) => Errors.Fail(ErrorKind.TimedOut,
-            $"only {Filled} of the {Handshake.Size} bytes of {Handshake.NameOf(expected)} came before the deadline");
+            $"only {Filled} of the {Facts.HandshakeSize} bytes of {Handshake.NameOf(expected)} came before the deadline");
     }
 }

@@ -15,10 +15,7 @@ namespace Ramway
         /// How many handshakes, and buses that nobody has taken yet, there are at a time. One more connector takes the place of
         /// the handshake that has been silent the longest, or waits in the backlog where none is.
         /// </summary>
-        internal const int Places = 64;
-
-        /// <summary>How long no connection is accepted after one could not be for want of descriptors.</summary>
-        private static readonly TimeSpan PauseTime = TimeSpan.FromMilliseconds(100);
+        private const int Places = Facts.HandshakesMax;
 
         private readonly ListenPlan _plan;
         private readonly ListenOptions _options;
@@ -191,7 +188,7 @@ namespace Ramway
         private bool TurnAway()
         {
             bool told = false;
-            while (true)
+            for (int turned = 0; turned < Facts.TurnedAwayMax; turned++)
             {
                 _reserve = _reserve < 0 ? Files.Dup(_directory) : _reserve;
                 if (_reserve < 0)
@@ -211,9 +208,10 @@ namespace Ramway
                 _reserve = Files.Dup(_directory);
                 if (fd < 0 && fd != -Errno.EINTR && fd != -Errno.ECONNABORTED)
                 {
-                    return told;
+                    break;
                 }
             }
+            return told;
         }
 
         /// <summary>Tells a call, and accepts nothing for a while.</summary>
@@ -221,7 +219,7 @@ namespace Ramway
         {
             Queue.Report(Errors.Os(errno, doing +
                 "; those who connected were told that there are no descriptors left: raise the limit (ulimit -n, RLIMIT_NOFILE)"));
-            _pause = WaitLimit.Of(PauseTime);
+            _pause = WaitLimit.In(Facts.AcceptPauseNanos);
         }
 
         /// <summary>

@@ -118,9 +118,9 @@ namespace Ramway
         internal static Place Resolve(string text, bool create)
         {
             bool isPath = text.IndexOf('/') >= 0;
-            if (!isPath && Names.HasSuffix(text, Names.LockSuffix))
+            if (!isPath && Names.HasSuffix(text, Facts.LockSuffix))
             {
-                throw Errors.Fail(ErrorKind.InvalidArgument, "a listener's name must not end in " + Names.LockSuffix);
+                throw Errors.Fail(ErrorKind.InvalidArgument, "a listener's name must not end in " + Facts.LockSuffix);
             }
             SegmentName at = SegmentName.Resolve(text, create);
             if (!isPath)
@@ -130,7 +130,7 @@ namespace Ramway
             string? name = Names.NameOfSocket(at.File);
             return name != null && IsRamwayDirectory(at.Dir)
                 ? new Place(at, Names.Beside(text, name), name, at.File)
-                : new Place(at, text + Names.LockSuffix, at.File + Names.LockSuffix, at.File);
+                : new Place(at, text + Facts.LockSuffix, at.File + Facts.LockSuffix, at.File);
         }
 
         /// <summary>Whether this is the Ramway directory, however the two are written.</summary>
@@ -271,7 +271,7 @@ namespace Ramway
             {
                 return false;
             }
-            int result = Lock.HeldByAnother(fd, SegmentLink.ByteListener, out LockMode mode);
+            int result = Lock.HeldByAnother(fd, Facts.ByteListener, out LockMode mode);
             Files.Close(fd);
             return result >= 0 && mode != LockMode.Unlocked;
         }

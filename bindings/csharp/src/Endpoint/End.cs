@@ -75,7 +75,7 @@ namespace Ramway
 
         /// <summary>Acquire: pairs with the release of the peer's close; what it published before is visible.</summary>
         private bool HasClosed(uint epoch) =>
-            epoch != 0 && Came(epoch) && (Volatile.Read(ref words->Flags) & Layout.RoleClosed) != 0;
+            epoch != 0 && Came(epoch) && (Volatile.Read(ref words->Flags) & Facts.RoleClosed) != 0;
 
         /// <summary>Whether there is a peer that can end. On a named ring nobody has to have come yet.</summary>
         private bool Came(uint epoch) => final || epoch != 0 && epoch != delivered;

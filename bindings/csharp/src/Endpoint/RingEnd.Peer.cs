@@ -53,7 +53,7 @@ namespace Ramway
             BeforeWait();
             seeksPeer = true;
             uint epoch = Volatile.Read(ref peer->Epoch);
-            bool closed = (Volatile.Read(ref peer->Flags) & Layout.RoleClosed) != 0;
+            bool closed = (Volatile.Read(ref peer->Flags) & Facts.RoleClosed) != 0;
             // A peer that closed or died stays so under this epoch: its successor holds the lock before it raises the epoch, and the
             // lock alone would pass for the life of the predecessor.
             if (epoch != 0 && epoch != gone && !closed && at!.Link.PeerAlive(role))

@@ -101,7 +101,7 @@ namespace Ramway
         private protected void Announce(Attachment attachment)
         {
             Volatile.Write(ref mine->Wait, 0);
-            Volatile.Write(ref mine->Flags, membarrierCapable ? Layout.RoleMembarrierCapable : 0u);
+            Volatile.Write(ref mine->Flags, membarrierCapable ? Facts.RoleMembarrierCapable : 0u);
             epoch = Math.Max(unchecked(Volatile.Read(ref mine->Epoch) + 1), 1);
             // Release: a peer that sees the new epoch sees the flags of its holder.
             Volatile.Write(ref mine->Epoch, epoch);
@@ -114,7 +114,7 @@ namespace Ramway
         /// <summary>Says "I closed", after everything was published, and wakes the peer.</summary>
         private protected void AnnounceClose()
         {
-            Volatile.Write(ref mine->Flags, Volatile.Read(ref mine->Flags) | Layout.RoleClosed);
+            Volatile.Write(ref mine->Flags, Volatile.Read(ref mine->Flags) | Facts.RoleClosed);
             Interlocked.MemoryBarrier();
             WakePeer();
         }
@@ -168,14 +168,14 @@ namespace Ramway
         {
             uint flags = Volatile.Read(ref peer->Flags);
             peerFlags = flags;
-            fenceFree = Cpu.FenceFree && membarrierCapable && (flags & Layout.RoleMembarrierCapable) != 0;
+            fenceFree = Cpu.FenceFree && membarrierCapable && (flags & Facts.RoleMembarrierCapable) != 0;
             // This role is the only writer of its flags.
-            uint own = Volatile.Read(ref mine->Flags) & ~Layout.RoleFenceFree;
-            Volatile.Write(ref mine->Flags, fenceFree ? own | Layout.RoleFenceFree : own);
+            uint own = Volatile.Read(ref mine->Flags) & ~Facts.RoleFenceFree;
+            Volatile.Write(ref mine->Flags, fenceFree ? own | Facts.RoleFenceFree : own);
             // "I am fence-free" is visible before the first publish without a fence, and a sleeper that no longer sees it can rely
             // on fences from here on.
             Interlocked.MemoryBarrier();
-            if (role == Role.Producer && final && (flags & Layout.RoleClosed) != 0)
+            if (role == Role.Producer && final && (flags & Facts.RoleClosed) != 0)
             {
                 Die(ErrorKind.Closed);
             }
@@ -300,7 +300,7 @@ namespace Ramway
                 lock (closing)
                 {
                     return !finished && Volatile.Read(ref peer->Epoch) != 0 &&
-                        (Volatile.Read(ref peer->Flags) & Layout.RoleClosed) == 0 && at!.Link.PeerAlive(role);
+                        (Volatile.Read(ref peer->Flags) & Facts.RoleClosed) == 0 && at!.Link.PeerAlive(role);
                 }
             }
         }

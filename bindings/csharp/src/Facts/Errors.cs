@@ -6,33 +6,11 @@ namespace Ramway
     /// <summary>How errors are made.</summary>
     internal static class Errors
     {
-        // By number: what a message says where there is no text.
-        private static readonly string[] Summaries =
-        {
-            "nothing has this name",
-            "the name is taken",
-            "invalid argument",
-            "taken: by another handle, an open slot or a message not yet released",
-            "the ring is full",
-            "nothing is there now",
-            "the message is longer than this ring can ever hold",
-            "the deadline passed",
-            "the peer closed",
-            "this handle is closed",
-            "the peer died without closing",
-            "the shared memory is corrupt",
-            "not a segment that this version can use",
-            "permission denied",
-            "not enough memory or space",
-            "interrupted",
-            "not supported here",
-            "operating system error",
-        };
-
+        /// <summary>What a message says where there is no text.</summary>
         internal static string Summary(ErrorKind kind)
         {
             uint index = (uint)kind - 1;
-            return index < (uint)Summaries.Length ? Summaries[index] : "error " + (int)kind;
+            return index < (uint)Facts.ErrorTexts.Length ? Facts.ErrorTexts[index] : "error " + (int)kind;
         }
 
         /// <summary>An error with a text.</summary>

@@ -7,9 +7,6 @@ namespace Ramway
     // Waiting without holding a thread: one watcher sleeps for all asynchronous waits of a handle.
     public sealed partial class Region
     {
-        // How long the watcher sleeps at most before it checks whether a call still waits.
-        private static readonly System.TimeSpan WatchInterval = System.TimeSpan.FromMilliseconds(100);
-
         private readonly List<Asked> _asked = new List<Asked>();
         // Under the lock of _asked.
         private bool _watching;
@@ -108,7 +105,7 @@ namespace Ramway
                     {
                         return;
                     }
-                    WaitEnd end = Sleep(known, WaitLimit.Of(WatchInterval), out _);
+                    WaitEnd end = Sleep(known, WaitLimit.In(Facts.PollIntervalNanos), out _);
                     if (end == WaitEnd.NameGone || end == WaitEnd.Detached)
                     {
                         Answer(known, Failure(end));

@@ -8,15 +8,8 @@ namespace Ramway
     // Notifications (ABI.md, section 9). The word: bit 0: a handle sleeps on it, the rest counts.
     public sealed unsafe partial class Region
     {
-        private const int Waiting = 1;
-        private const int One = 2;
-
-        // How long a waiter sleeps at most before it checks whether the name is still there, in nanoseconds.
-        private const long Interval = Waiter.PollInterval;
-        // A handle without write permission cannot say that it waits, so it checks this often, in milliseconds.
-        private const int ReadOnlyInterval = 1;
-        // How long a Hybrid wait polls before it sleeps, in nanoseconds: about what a wake-up costs.
-        private const long SpinTime = 20_000;
+        // The word is an int, for Interlocked.
+        private const int Waiting = (int)Facts.NotifyWaiting, One = (int)Facts.NotifyOne;
 
         private readonly List<Sleeper> _sleepers = new List<Sleeper>();
         // The count that the last Wait or TryWait without an argument returned for; an int for Interlocked.
@@ -182,11 +175,11 @@ namespace Ramway
                     continue;
                 }
                 long passed = Clock.Nanoseconds - start;
-                if (_mode == WaitMode.Hybrid && passed >= SpinTime || limit.Token.IsCancellationRequested || IsClosing || limit.Passed)
+                if (_mode == WaitMode.Hybrid && passed >= Facts.RegionSpinNanos || limit.Token.IsCancellationRequested || IsClosing || limit.Passed)
                 {
                     return false;
                 }
-                if (passed >= Interval)
+                if (passed >= Facts.PollIntervalNanos)
                 {
                     if (_mapping.Link.Vanished())
                     {
@@ -242,7 +235,7 @@ namespace Ramway
                     }
                     SleepOnce(seen, limit);
                     me.Asleep = false;
-                    if (Clock.Nanoseconds - checkedName >= Interval)
+                    if (Clock.Nanoseconds - checkedName >= Facts.PollIntervalNanos)
                     {
                         checkedName = Clock.Nanoseconds;
                         gone = _mapping.Link.Vanished();
@@ -266,7 +259,7 @@ namespace Ramway
         {
             if (ReadOnly)
             {
-                Thread.Sleep(ReadOnlyInterval);
+                Thread.Sleep((int)(Facts.RegionPollIntervalNanos / 1_000_000));
                 return;
             }
             int value = Volatile.Read(ref NotifyWord);
@@ -284,7 +277,7 @@ namespace Ramway
                 value |= Waiting;
             }
             // A deadline that has just passed still wants a time that is not 0.
-            Futex.Wait((uint*)&_mapping.Region->Notify, (uint)value, Math.Max(Math.Min(limit.Left, Interval), 1));
+            Futex.Wait((uint*)&_mapping.Region->Notify, (uint)value, Math.Max(Math.Min(limit.Left, Facts.PollIntervalNanos), 1));
         }
 
         /// <summary>Gets a call out of its sleep; the reason was given before.</summary>

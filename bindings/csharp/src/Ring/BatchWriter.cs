@@ -94,10 +94,10 @@ namespace Ramway
         /// <summary>Whether the sender has to be asked before this message can be written.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private bool MustStop(Sender s, uint typeId, int length) =>
-            (uint)length > maxLength || Size(length) > limit - tail || typeId >= Layout.TypeIdReserved || s.MustStop;
+            (uint)length > maxLength || Size(length) > limit - tail || typeId >= Facts.TypeIdReserved || s.MustStop;
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private ulong Size(int length) => (Layout.FrameHeader + (ulong)(uint)length + alignMask) & ~alignMask;
+        private ulong Size(int length) => (Facts.FrameHeader + (ulong)(uint)length + alignMask) & ~alignMask;
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private Span<byte> Put(uint typeId, ulong tag, int length)
@@ -108,7 +108,7 @@ namespace Ramway
             ((ulong*)frame)[1] = tag;
             tail += Size(length);
             this.tag = tag;
-            return new Span<byte>(frame + Layout.FrameHeader, length);
+            return new Span<byte>(frame + Facts.FrameHeader, length);
         }
 
         /// <summary>Makes every message so far visible. Never waits.</summary>

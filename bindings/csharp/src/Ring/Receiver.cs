@@ -42,12 +42,10 @@ namespace Ramway
         private ulong head, released;
         /// <summary>The shared one as last seen.</summary>
         private ulong tail;
-        /// <summary>Where the ring is so empty that a waiting sender is woken: three quarters of it.</summary>
+        /// <summary>Where the ring is so empty that a waiting sender is woken.</summary>
         private readonly ulong wakeBelow;
         /// <summary>What is out: one message, or those of the batch.</summary>
         private Frame[] frames = new Frame[1];
-        /// <summary>How many messages a batch has at most if nobody says otherwise.</summary>
-        private const int MostOfBatch = 1024;
 
         /// <summary>
         /// Takes the consumer's role of an attachment (ABI.md, section 6). After an exception the attachment is still the
@@ -56,7 +54,7 @@ namespace Ramway
         private Receiver(Attachment attachment, RingOptions options)
             : base(attachment, Role.Consumer, options)
         {
-            wakeBelow = capacity - capacity / 4;
+            wakeBelow = capacity - capacity / Facts.WakeFraction;
             // Acquire: pairs with the producer's publish, and with the last consumer's release.
             released = head = Volatile.Read(ref ring->Head);
             tail = Volatile.Read(ref ring->Tail);
@@ -202,7 +200,7 @@ namespace Ramway
         /// </summary>
         /// <exception cref="RamwayException">As above, and TimedOut.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
-        public Batch RecvBatch(int max = MostOfBatch, TimeSpan? timeout = null, CancellationToken cancellationToken = default)
+        public Batch RecvBatch(int max = Facts.BatchDefault, TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             WaitLimit.Check(timeout);
             CheckMax(max);
@@ -231,7 +229,7 @@ namespace Ramway
 
         /// <summary>The same of up to 1024 messages.</summary>
         /// <exception cref="RamwayException">As for RecvBatch.</exception>
-        public bool TryRecvBatch(out Batch batch) => TryRecvBatch(MostOfBatch, out batch);
+        public bool TryRecvBatch(out Batch batch) => TryRecvBatch(Facts.BatchDefault, out batch);
 
         private void CheckMax(int max)
         {
@@ -502,13 +500,13 @@ namespace Ramway
             // Each number is read exactly once, so that a peer that rewrites it cannot pass the check with one value and be used
             // with another.
             ulong word = Volatile.Read(ref *(ulong*)at), tag = Volatile.Read(ref *(ulong*)(at + 8));
-            ulong length = (uint)word, size = (Layout.FrameHeader + length + alignMask) & ~alignMask;
-            if (size > tail - head || length > Layout.MessageMax)
+            ulong length = (uint)word, size = (Facts.FrameHeader + length + alignMask) & ~alignMask;
+            if (size > tail - head || length > Facts.MessageMax)
             {
                 return false;
             }
             head += size;
-            frame.Data = at + Layout.FrameHeader;
+            frame.Data = at + Facts.FrameHeader;
             frame.Tag = tag;
             frame.Length = (int)length;
             frame.TypeId = (uint)(word >> 32);
@@ -621,7 +619,7 @@ namespace Ramway
         private bool SenderClosed(out uint epoch)
         {
             epoch = Volatile.Read(ref peer->Epoch);
-            return (Volatile.Read(ref peer->Flags) & Layout.RoleClosed) != 0 && Volatile.Read(ref peer->Epoch) == epoch;
+            return (Volatile.Read(ref peer->Flags) & Facts.RoleClosed) != 0 && Volatile.Read(ref peer->Epoch) == epoch;
         }
 
         /// <summary>

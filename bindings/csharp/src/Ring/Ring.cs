@@ -42,7 +42,7 @@ namespace Ramway
             try
             {
                 SegmentFile.Fill(fd, spec, o.NumaNode);
-                Attachment Attach() => Attachment.Memory(fd, Layout.Block0, spec.Blocks[0], NoLink.Instance, o);
+                Attachment Attach() => Attachment.Memory(fd, Facts.Block0, spec.Blocks[0], NoLink.Instance, o);
                 Sender sender = Sender.Over(Attach(), o);
                 try
                 {

@@ -20,9 +20,6 @@ namespace Ramway
     /// </remarks>
     public sealed unsafe partial class Sender : RingEnd
     {
-        /// <summary>No frame ends here, because positions are multiples of 16.</summary>
-        private const ulong NoFrame = 1;
-
         // tail is the end of the last committed frame, published the shared word: what was flushed.
         // Invariant: published <= tail and tail - head <= capacity, wrapping.
         private ulong tail, published;
@@ -58,7 +55,7 @@ namespace Ramway
             {
                 if (Volatile.Read(ref RecordAt(i)->End) != tail)
                 {
-                    Volatile.Write(ref RecordAt(i)->End, NoFrame);
+                    Volatile.Write(ref RecordAt(i)->End, Facts.NoPosition);
                 }
                 else if (i == 0)
                 {
@@ -135,7 +132,7 @@ namespace Ramway
         /// </summary>
         public void Send(uint typeId, ulong tag, ReadOnlySpan<byte> data)
         {
-            if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
+            if (!Enter() || typeId >= Facts.TypeIdReserved || !Fits((uint)data.Length))
             {
                 MakeRoom(typeId, data.Length, null, default);
             }
@@ -158,7 +155,7 @@ namespace Ramway
             CancellationToken cancellationToken = default)
         {
             WaitLimit.Check(timeout);
-            if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
+            if (!Enter() || typeId >= Facts.TypeIdReserved || !Fits((uint)data.Length))
             {
                 MakeRoom(typeId, data.Length, timeout, cancellationToken);
             }
@@ -175,7 +172,7 @@ namespace Ramway
         /// <exception cref="RamwayException">As for Send.</exception>
         public bool TrySend(uint typeId, ulong tag, ReadOnlySpan<byte> data)
         {
-            if ((!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length)) &&
+            if ((!Enter() || typeId >= Facts.TypeIdReserved || !Fits((uint)data.Length)) &&
                 !TryMakeRoom(typeId, data.Length))
             {
                 return false;
@@ -206,7 +203,7 @@ namespace Ramway
             {
                 return new ValueTask(Task.FromException(Taken()));
             }
-            if (Enter() && typeId < Layout.TypeIdReserved && Fits((uint)bytes.Length))
+            if (Enter() && typeId < Facts.TypeIdReserved && Fits((uint)bytes.Length))
             {
                 Put(typeId, bytes, tag);
                 return default;
@@ -269,7 +266,7 @@ namespace Ramway
                     for (; sent < messages.Length; sent++)
                     {
                         ReadOnlySpan<byte> data = messages[sent].Span;
-                        if (guard.IsShut || typeId >= Layout.TypeIdReserved || !Fits((uint)data.Length))
+                        if (guard.IsShut || typeId >= Facts.TypeIdReserved || !Fits((uint)data.Length))
                         {
                             limit = limit.IsNone ? WaitLimit.Of(timeout, cancellationToken) : limit;
                             e = RoomFor(typeId, data.Length, limit);
@@ -324,7 +321,7 @@ namespace Ramway
             {
                 throw Fail(ErrorKind.TooLarge, "a message of " + length + " bytes can never fit into any ring");
             }
-            if (!Enter() || typeId >= Layout.TypeIdReserved || !Fits((uint)length))
+            if (!Enter() || typeId >= Facts.TypeIdReserved || !Fits((uint)length))
             {
                 MakeRoom(typeId, (int)length, timeout, cancellationToken);
             }
@@ -365,7 +362,7 @@ namespace Ramway
             length <= maxLength && FrameSize(length) <= limit - tail && Volatile.Read(ref peer->Flags) == peerFlags;
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private ulong FrameSize(ulong length) => (Layout.FrameHeader + length + alignMask) & ~alignMask;
+        private ulong FrameSize(ulong length) => (Facts.FrameHeader + length + alignMask) & ~alignMask;
 
         /// <summary>Makes room inside the guard, or leaves it and throws.</summary>
         [MethodImpl(MethodImplOptions.NoInlining)]
@@ -402,7 +399,7 @@ namespace Ramway
             {
                 return Fail(ErrorKind.InvalidArgument, "a message of " + wantedLength + " bytes: expected 0 or more");
             }
-            if (wantedType >= Layout.TypeIdReserved)
+            if (wantedType >= Facts.TypeIdReserved)
             {
                 return ReservedType(wantedType);
             }
@@ -433,7 +430,7 @@ namespace Ramway
         internal byte* Payload
         {
             [MethodImpl(MethodImplOptions.AggressiveInlining)]
-            get => data + (tail & wrap) + Layout.FrameHeader;
+            get => data + (tail & wrap) + Facts.FrameHeader;
         }
 
         /// <summary>Makes the next length bytes a message, not yet visible to the receiver.</summary>

@@ -83,7 +83,7 @@ namespace Ramway
 
         /// <summary>Sends a message of Ramway's own.</summary>
         internal void CommitTensor(int length, ulong tag, bool flush = true) =>
-            Open().EndSlot(ticket, length, Layout.TypeIdTensor, tag, flush);
+            Open().EndSlot(ticket, length, Facts.TypeIdTensor, tag, flush);
 
         /// <summary>Gives the slot up; nothing of it remains. After a commit, and the second time, it does nothing.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
@@ -165,7 +165,7 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal void CommitSlot(uint ticket, int room, int length, uint typeId, ulong tag, bool flush)
         {
-            if ((uint)length > (uint)room || typeId >= Layout.TypeIdReserved)
+            if ((uint)length > (uint)room || typeId >= Facts.TypeIdReserved)
             {
                 throw Unfit(ticket, room, length, typeId);
             }
@@ -204,7 +204,7 @@ namespace Ramway
         private RamwayException Unfit(uint ticket, int room, int length, uint typeId)
         {
             CloseSlot(ticket);
-            return typeId >= Layout.TypeIdReserved
+            return typeId >= Facts.TypeIdReserved
                 ? ReservedType(typeId)
                 : Fail(ErrorKind.InvalidArgument, length + " bytes committed of a slot of " + room);
         }

@@ -7,11 +7,6 @@ namespace Ramway
     /// <summary>Why an attempt to open or create is to be made again, and what to say when there is no time left.</summary>
     internal sealed class Again : Exception
     {
-        // How long races with others (a segment that is just going away) are retried at least.
-        private static readonly TimeSpan RaceTime = TimeSpan.FromSeconds(1);
-        // Nanoseconds between two attempts.
-        private const long PauseFirst = 100_000, PauseMax = 10_000_000;
-
         internal Again(RamwayException error, bool race = false, bool absent = false)
             : base(null, error)
         {
@@ -39,8 +34,8 @@ namespace Ramway
         /// <summary>Makes attempts until one succeeds: for as long as the options' Timeout, and in races for up to a second.</summary>
         internal static T Try<T>(TimeSpan timeout, Func<T> attempt)
         {
-            WaitLimit limit = WaitLimit.Of(timeout), race = WaitLimit.Of(RaceTime);
-            for (long pause = PauseFirst; ; pause = Math.Min(2 * pause, PauseMax))
+            WaitLimit limit = WaitLimit.Of(timeout), race = WaitLimit.In(Facts.RaceTimeoutNanos);
+            for (long pause = Facts.RacePauseMinNanos; ; pause = Math.Min(2 * pause, Facts.RacePauseMaxNanos))
             {
                 try
                 {

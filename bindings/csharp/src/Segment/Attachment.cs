@@ -67,7 +67,7 @@ namespace Ramway
                 // Checked here although an existing ring may need none of it: a mistake shows on the first run.
                 Spec spec = Spec.Ring(o, o.Check(how)).Named(o.Persistent);
                 OpenSegment s = new Named(name, how, spec, role.LockByte(), o, h => CheckRing(o, spec, h)).Open();
-                return Map(s.File, Layout.Block0, s.Header.Blocks[0], 2, true, s.Link, o, name);
+                return Map(s.File, Facts.Block0, s.Header.Blocks[0], 2, true, s.Link, o, name);
             });
 
         /// <summary>Refuses a ring of another capacity or alignment than was asked for.</summary>
@@ -94,7 +94,7 @@ namespace Ramway
                 long granule = o.Check(how);
                 Spec spec = Spec.Region(how == How.Open ? 1 : length, granule).Named(o.Persistent);
                 OpenSegment s = new Named(name, how, spec, SegmentLink.NoRole, o, h => CheckRegion(length, h), readOnly).Open();
-                Attachment a = Map(s.File, Layout.Block0, s.Header.Blocks[0], 1, !readOnly, s.Link, o, name);
+                Attachment a = Map(s.File, Facts.Block0, s.Header.Blocks[0], 1, !readOnly, s.Link, o, name);
                 // A mapping keeps the memory; nothing maps a region again.
                 a.CloseFile();
                 return a;
@@ -112,7 +112,7 @@ namespace Ramway
 
         /// <summary>
         /// Maps the header page and a ring's data of a segment in memory without a name, which was checked: blockOffset is
-        /// Layout.Block0 or Block1, g what Header.Check said of it. The file stays the caller's: it is duplicated. The link is the
+        /// Facts.Block0 or Block1, g what Header.Check said of it. The file stays the caller's: it is duplicated. The link is the
         /// attachment's, also after an exception.
         /// </summary>
         internal static Attachment Memory(int fd, int blockOffset, in Geometry g, ILink link, RingOptions o, string name = "") =>

@@ -33,7 +33,7 @@ namespace Ramway
         /// <summary>The rings, or the region in block 0.</summary>
         internal Geometry[] Blocks { get; } = new Geometry[2];
 
-        internal bool Persistent => (Flags & Layout.FlagPersistent) != 0;
+        internal bool Persistent => (Flags & Facts.FlagPersistent) != 0;
 
         /// <summary>Nobody uses this named segment and nobody may resume it.</summary>
         internal bool OfAnotherBoot
@@ -60,17 +60,17 @@ namespace Ramway
         /// </summary>
         internal static byte[] Format(Spec s)
         {
-            byte[] page = new byte[Layout.HeaderSize];
-            Put64(page, Layout.OffMagic, Layout.Magic);
-            Put32(page, Layout.OffByteOrder, Layout.ByteOrder);
-            BinaryPrimitives.WriteUInt16LittleEndian(page.AsSpan(Layout.OffVersionMajor), Layout.VersionMajor);
-            BinaryPrimitives.WriteUInt16LittleEndian(page.AsSpan(Layout.OffVersionMinor), Layout.VersionMinor);
-            Put32(page, Layout.OffKind, (uint)s.Kind);
-            Put32(page, Layout.OffFlags, s.Flags);
-            Put64(page, Layout.OffSize, s.Size);
+            byte[] page = new byte[Facts.HeaderSize];
+            Put64(page, Facts.OffMagic, Facts.Magic);
+            Put32(page, Facts.OffByteOrder, Facts.ByteOrder);
+            BinaryPrimitives.WriteUInt16LittleEndian(page.AsSpan(Facts.OffVersionMajor), Facts.VersionMajor);
+            BinaryPrimitives.WriteUInt16LittleEndian(page.AsSpan(Facts.OffVersionMinor), Facts.VersionMinor);
+            Put32(page, Facts.OffKind, (uint)s.Kind);
+            Put32(page, Facts.OffFlags, s.Flags);
+            Put64(page, Facts.OffSize, s.Size);
             // A tick is 100 ns.
-            Put64(page, Layout.OffCreated, (ulong)(DateTime.UtcNow - DateTime.UnixEpoch).Ticks * 100);
-            s.BootId.CopyTo(page, Layout.OffBootId);
+            Put64(page, Facts.OffCreatedNs, (ulong)(DateTime.UtcNow - DateTime.UnixEpoch).Ticks * 100);
+            s.BootId.CopyTo(page, Facts.OffBootId);
             for (int i = 0; i < s.Blocks.Length; i++)
             {
                 Geometry g = s.Blocks[i];
@@ -79,14 +79,14 @@ namespace Ramway
                 {
                     continue;
                 }
-                Put64(page, block + Layout.OffDataOffset, g.DataOffset);
-                Put64(page, block + Layout.OffCapacity, g.Capacity);
-                Put64(page, block + Layout.OffLen, g.Length);
-                Put32(page, block + Layout.OffAlign, g.Align);
+                Put64(page, block + Facts.OffDataOffset, g.DataOffset);
+                Put64(page, block + Facts.OffCapacity, g.Capacity);
+                Put64(page, block + Facts.OffLen, g.Length);
+                Put32(page, block + Facts.OffAlign, g.Align);
                 if (s.Kind != SegmentKind.Region)
                 {
-                    Put64(page, block + Layout.OffTail, Layout.FirstPosition(g.Align));
-                    Put64(page, block + Layout.OffHead, Layout.FirstPosition(g.Align));
+                    Put64(page, block + Facts.OffTail, Layout.FirstPosition(g.Align));
+                    Put64(page, block + Facts.OffHead, Layout.FirstPosition(g.Align));
                 }
             }
             return page;
@@ -94,44 +94,44 @@ namespace Ramway
 
         /// <summary>
         /// Decides whether a header page may be trusted, in the order of ABI.md, section 16. page holds the file's first
-        /// Layout.HeaderSize bytes (zero beyond its end), fileSize is its length in bytes. Nothing is allocated for what it claims.
+        /// Facts.HeaderSize bytes (zero beyond its end), fileSize is its length in bytes. Nothing is allocated for what it claims.
         /// </summary>
         internal static Header Check(byte[] page, ulong fileSize)
         {
-            if (Get64(page, Layout.OffMagic) != Layout.Magic)
+            if (Get64(page, Facts.OffMagic) != Facts.Magic)
             {
                 throw Errors.Fail(ErrorKind.AbiMismatch, "this is not a Ramway segment (other first bytes); it is left as it is");
             }
-            if (fileSize < Layout.HeaderSize)
+            if (fileSize < Facts.HeaderSize)
             {
                 throw Corrupt("the segment is cut off after " + fileSize + " bytes, less than its header page");
             }
-            uint order = Get32(page, Layout.OffByteOrder);
-            if (order == Layout.ByteOrderSwapped)
+            uint order = Get32(page, Facts.OffByteOrder);
+            if (order == Facts.ByteOrderSwapped)
             {
                 throw Errors.Fail(ErrorKind.AbiMismatch, "the segment was made on a machine of the other byte order");
             }
-            if (order != Layout.ByteOrder)
+            if (order != Facts.ByteOrder)
             {
                 throw Corrupt("the segment's byte order mark is 0x" + order.ToString("x8"));
             }
             var h = new Header
             {
-                Kind = (SegmentKind)Get32(page, Layout.OffKind),
-                Major = BinaryPrimitives.ReadUInt16LittleEndian(page.AsSpan(Layout.OffVersionMajor)),
-                Minor = BinaryPrimitives.ReadUInt16LittleEndian(page.AsSpan(Layout.OffVersionMinor)),
-                Flags = Get32(page, Layout.OffFlags),
-                FeaturesOptional = Get32(page, Layout.OffFeaturesOptional),
-                Size = Get64(page, Layout.OffSize),
-                CreatedNs = Get64(page, Layout.OffCreated),
+                Kind = (SegmentKind)Get32(page, Facts.OffKind),
+                Major = BinaryPrimitives.ReadUInt16LittleEndian(page.AsSpan(Facts.OffVersionMajor)),
+                Minor = BinaryPrimitives.ReadUInt16LittleEndian(page.AsSpan(Facts.OffVersionMinor)),
+                Flags = Get32(page, Facts.OffFlags),
+                FeaturesOptional = Get32(page, Facts.OffFeaturesOptional),
+                Size = Get64(page, Facts.OffSize),
+                CreatedNs = Get64(page, Facts.OffCreatedNs),
             };
-            Array.Copy(page, Layout.OffBootId, h.BootId, 0, 16);
-            if (h.Major != Layout.VersionMajor)
+            Array.Copy(page, Facts.OffBootId, h.BootId, 0, 16);
+            if (h.Major != Facts.VersionMajor)
             {
                 throw Errors.Fail(ErrorKind.AbiMismatch, "the segment has version " + h.Major + "." + h.Minor +
-                    " of the format, this side speaks " + Layout.VersionMajor + "." + Layout.VersionMinor);
+                    " of the format, this side speaks " + Facts.VersionMajor + "." + Facts.VersionMinor);
             }
-            uint unknown = Get32(page, Layout.OffFeaturesRequired) & ~Layout.FeaturesKnown;
+            uint unknown = Get32(page, Facts.OffFeaturesRequired) & ~Facts.FeaturesKnown;
             if (unknown != 0)
             {
                 throw Errors.Fail(ErrorKind.AbiMismatch, "the segment needs features 0x" + unknown.ToString("x") +
@@ -181,13 +181,13 @@ namespace Ramway
             int at = Layout.BlockOffset(block);
             var g = new Geometry
             {
-                DataOffset = Get64(page, at + Layout.OffDataOffset),
-                Capacity = Get64(page, at + Layout.OffCapacity),
-                Length = Get64(page, at + Layout.OffLen),
-                Align = Get32(page, at + Layout.OffAlign),
+                DataOffset = Get64(page, at + Facts.OffDataOffset),
+                Capacity = Get64(page, at + Facts.OffCapacity),
+                Length = Get64(page, at + Facts.OffLen),
+                Align = Get32(page, at + Facts.OffAlign),
             };
             ulong end = unchecked(g.DataOffset + g.Capacity);
-            if (g.DataOffset < Layout.HeaderSize || g.DataOffset % Layout.HeaderSize != 0 || end < g.DataOffset || end > Size)
+            if (g.DataOffset < Facts.HeaderSize || g.DataOffset % Facts.HeaderSize != 0 || end < g.DataOffset || end > Size)
             {
                 throw Corrupt("block " + block + " claims " + g.Capacity + " bytes at " + g.DataOffset +
                     ", which do not lie in a segment of " + Size + " bytes");
@@ -203,17 +203,17 @@ namespace Ramway
 
         private Geometry CheckRing(byte[] page, int block)
         {
-            if (Kind == SegmentKind.Bus && Get64(page, Layout.BlockOffset(block) + Layout.OffCapacity) == 0)
+            if (Kind == SegmentKind.Bus && Get64(page, Layout.BlockOffset(block) + Facts.OffCapacity) == 0)
             {
                 return default;
             }
             Geometry g = CheckRange(page, block);
-            if (g.Capacity < Layout.HeaderSize || !Layout.IsPowerOfTwo(g.Capacity))
+            if (g.Capacity < Facts.HeaderSize || !Layout.IsPowerOfTwo(g.Capacity))
             {
                 throw Corrupt("ring " + block + " has a capacity of " + g.Capacity +
                     " bytes, not a power of two of at least a page");
             }
-            if (g.Align < Layout.AlignMin || g.Align > Layout.AlignMax || !Layout.IsPowerOfTwo(g.Align) || g.Align > g.Capacity)
+            if (g.Align < Facts.AlignMin || g.Align > Facts.AlignMax || !Layout.IsPowerOfTwo(g.Align) || g.Align > g.Capacity)
             {
                 throw Corrupt("ring " + block + " has an alignment of " + g.Align);
             }

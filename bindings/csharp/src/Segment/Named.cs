@@ -77,7 +77,7 @@ namespace Ramway
         internal static SegmentLink LockListener(string name)
         {
             var o = new RegionOptions { AllowDisk = true };
-            OpenSegment s = new Named(name, How.Create, Spec.Listener().Named(false), SegmentLink.ByteListener, o).Open();
+            OpenSegment s = new Named(name, How.Create, Spec.Listener().Named(false), Facts.ByteListener, o).Open();
             Files.Close(s.File);
             return s.Link;
         }

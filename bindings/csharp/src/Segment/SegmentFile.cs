@@ -8,7 +8,7 @@ namespace Ramway
     internal static unsafe class SegmentFile
     {
         /// <summary>How many bytes of the header page are mapped: the header's size, or a page where that is larger.</summary>
-        internal static readonly int HeaderLength = Math.Max(Memory.PageSize, Layout.HeaderSize);
+        internal static readonly int HeaderLength = Math.Max(Memory.PageSize, Facts.HeaderSize);
 
         /// <summary>Refuses file systems that cannot do what segments rest on.</summary>
         internal static void CheckFileSystem(int fd, bool allowDisk)
@@ -34,7 +34,7 @@ namespace Ramway
         internal static byte[] ReadPage(int fd, out ulong size)
         {
             Errors.Check(Files.Stat(fd, out Stat stat), "reading the file's length");
-            byte[] page = new byte[Layout.HeaderSize];
+            byte[] page = new byte[Facts.HeaderSize];
             Errors.Check(Files.ReadAt(fd, page, 0), "reading the header page");
             size = (ulong)stat.Size;
             return page;
@@ -50,11 +50,11 @@ namespace Ramway
         /// <summary>A private copy of the header page of memory that a peer sent, for <see cref="Header.Check"/>.</summary>
         internal static byte[] SnapshotHeader(int fd)
         {
-            byte[] copied = new byte[Layout.HeaderSize];
+            byte[] copied = new byte[Facts.HeaderSize];
             byte* page = MapHeader(fd, false);
             fixed (byte* to = copied)
             {
-                for (int i = 0; i < Layout.HeaderSize; i += 8)
+                for (int i = 0; i < Facts.HeaderSize; i += 8)
                 {
                     // Inside the mapping and aligned; others may write meanwhile, hence an atomic load. Each word stands for
                     // itself.
@@ -118,7 +118,7 @@ namespace Ramway
             {
                 throw Spec.TooBig(spec.Size);
             }
-            Space.Allocate(file, 0, Layout.HeaderSize);
+            Space.Allocate(file, 0, Facts.HeaderSize);
             foreach (Geometry g in spec.Blocks)
             {
                 if (node.HasValue)

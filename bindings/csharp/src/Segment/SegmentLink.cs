@@ -16,7 +16,7 @@ namespace Ramway
 
         /// <summary>The byte of a segment that the holder of the role locks exclusively.</summary>
         internal static long LockByte(this Role role) =>
-            role == Role.Producer ? SegmentLink.ByteProducer : SegmentLink.ByteConsumer;
+            role == Role.Producer ? Facts.ByteProducer : Facts.ByteConsumer;
     }
 
     /// <summary>
@@ -78,10 +78,6 @@ namespace Ramway
     /// </remarks>
     internal sealed class SegmentLink : ILink
     {
-        internal const long ByteInUse = 0;
-        internal const long ByteProducer = 1;
-        internal const long ByteConsumer = 2;
-        internal const long ByteListener = 1;
         /// <summary>Regions have none.</summary>
         internal const long NoRole = -1;
 
@@ -148,7 +144,7 @@ namespace Ramway
             if (Errors.Check(Lock.Try(locks, at, LockMode.Exclusive), "locking the role's byte of the segment") == 0)
             {
                 throw new Again(Errors.Fail(ErrorKind.Busy, kind == SegmentKind.Listener ? "a live listener has this name"
-                    : at == ByteConsumer ? "the ring has a receiver already" : "the ring has a sender already"));
+                    : at == Facts.ByteConsumer ? "the ring has a receiver already" : "the ring has a sender already"));
             }
             roleByte = at;
         }
@@ -156,17 +152,17 @@ namespace Ramway
         /// <summary>Locks byte 0 shared; false: another handle holds it exclusively, and is removing the segment.</summary>
         internal bool TryUse()
         {
-            inUse = Errors.Check(Lock.Try(locks, ByteInUse, LockMode.Shared), "locking byte 0 of the segment") != 0;
+            inUse = Errors.Check(Lock.Try(locks, Facts.ByteInUse, LockMode.Shared), "locking byte 0 of the segment") != 0;
             return inUse;
         }
 
         /// <summary>
         /// Locks byte 0 exclusively until Close: 1 when nobody else uses the segment, 0 when another handle does, or a negated errno.
         /// </summary>
-        internal int TryAlone() => Lock.Try(locks, ByteInUse, LockMode.Exclusive);
+        internal int TryAlone() => Lock.Try(locks, Facts.ByteInUse, LockMode.Exclusive);
 
         /// <summary>Whether byte 0 is in use, shared, by another.</summary>
-        internal bool InUseByAnother() => Lock.HeldByAnother(locks, ByteInUse, out LockMode mode) >= 0 && mode == LockMode.Shared;
+        internal bool InUseByAnother() => Lock.HeldByAnother(locks, Facts.ByteInUse, out LockMode mode) >= 0 && mode == LockMode.Shared;
 
         /// <summary>Whether the name still leads to the file.</summary>
         internal bool HasName() => SegmentFile.LeadsTo(dir, file, Id);
@@ -188,13 +184,13 @@ namespace Ramway
             }
             // Released first and then tried: if two that leave at once both tried to turn their shared lock into an exclusive one,
             // both would fail and the name would stay.
-            Lock.Unlock(locks, ByteInUse);
+            Lock.Unlock(locks, Facts.ByteInUse);
             // A description that never held byte 0 is not the last one out.
             if (inUse && dir >= 0 && TryAlone() == 1)
             {
                 StaleName.RemoveByLast(this, locks, dir, file);
                 // Closing ends the lock as well, but not before a child that is between fork and exec has closed its copy.
-                Lock.Unlock(locks, ByteInUse);
+                Lock.Unlock(locks, Facts.ByteInUse);
             }
             Files.Close(locks);
             if (dir >= 0)

@@ -7,26 +7,23 @@ namespace Ramway
     /// <summary>What names may be, and which directory they are in.</summary>
     internal static class Names
     {
-        /// <summary>The longest name in the Ramway directory, in bytes.</summary>
-        internal const int Longest = 80;
-
         /// <summary>Where named segments live. It need not exist.</summary>
         internal static string Directory()
         {
-            string? told = Environment.GetEnvironmentVariable("RAMWAY_DIR");
+            string? told = Environment.GetEnvironmentVariable(Facts.DirectoryVariable);
             return string.IsNullOrEmpty(told) ? DefaultDirectory() : told!;
         }
 
         internal static string DefaultDirectory()
         {
             Libc.RequireSupported();
-            return "/dev/shm/ramway-" + Libc.geteuid();
+            return Facts.DirectoryPrefix + Libc.geteuid();
         }
 
         /// <summary>Whether a name may stand in the Ramway directory.</summary>
         internal static bool IsValid(string name)
         {
-            if (name.Length < 1 || name.Length > Longest || name[0] == '.' || HasSuffix(name, SocketSuffix))
+            if (name.Length < 1 || name.Length > Facts.NameMax || name[0] == '.' || HasSuffix(name, Facts.SocketSuffix))
             {
                 return false;
             }
@@ -61,23 +58,21 @@ namespace Ramway
         }
 
         // A listener's socket is NAME.sock beside its segment NAME; where a path is the socket, the segment is PATH.lock.
-        internal const string SocketSuffix = ".sock", LockSuffix = ".lock";
-
         /// <summary>The socket that belongs to a listener's segment, both as file names.</summary>
         internal static string SocketOf(string segment) =>
-            segment.Length > LockSuffix.Length && HasSuffix(segment, LockSuffix)
-                ? Without(segment, LockSuffix)
-                : segment + SocketSuffix;
+            segment.Length > Facts.LockSuffix.Length && HasSuffix(segment, Facts.LockSuffix)
+                ? Without(segment, Facts.LockSuffix)
+                : segment + Facts.SocketSuffix;
 
         /// <summary>The listener's name whose socket would have this file name in the Ramway directory, or null.</summary>
         internal static string? NameOfSocket(string file)
         {
-            if (!HasSuffix(file, SocketSuffix))
+            if (!HasSuffix(file, Facts.SocketSuffix))
             {
                 return null;
             }
-            string name = Without(file, SocketSuffix);
-            return IsValid(name) && !HasSuffix(name, LockSuffix) ? name : null;
+            string name = Without(file, Facts.SocketSuffix);
+            return IsValid(name) && !HasSuffix(name, Facts.LockSuffix) ? name : null;
         }
 
         internal static bool HasSuffix(string name, string suffix) => name.EndsWith(suffix, StringComparison.Ordinal);
@@ -151,8 +146,9 @@ namespace Ramway
             }
             if (!Names.IsValid(name))
             {
-                throw Errors.Fail(ErrorKind.InvalidArgument, "the name '" + name + "' cannot be used: 1 to " + Names.Longest +
-                    " of A-Z a-z 0-9 . _ -, not starting with a dot, not ending in .sock (with a / it would be a path)");
+                throw Errors.Fail(ErrorKind.InvalidArgument, "the name '" + name + "' cannot be used: 1 to " + Facts.NameMax +
+                    " of " + Facts.NameCharacters + ", not starting with a dot, not ending in " + Facts.SocketSuffix +
+                    " (with a / it would be a path)");
             }
             string root = Names.Directory();
             if (!Names.CanBePath(root))

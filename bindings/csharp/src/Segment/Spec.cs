@@ -26,7 +26,7 @@ namespace Ramway
         private Spec(SegmentKind kind, long granule)
         {
             Kind = kind;
-            Size = (ulong)Math.Max(granule, Layout.HeaderSize);
+            Size = (ulong)Math.Max(granule, Facts.HeaderSize);
         }
 
         internal SegmentKind Kind { get; }
@@ -47,7 +47,7 @@ namespace Ramway
 
         /// <summary>The ring that options ask for.</summary>
         internal static Spec Ring(RingOptions o, long granule) =>
-            Ring(o.Capacity == 0 ? Layout.DefaultCapacity : o.Capacity, o.Align, granule);
+            Ring(o.Capacity == 0 ? (long)Facts.CapacityDefault : o.Capacity, o.Align, granule);
 
         /// <summary>
         /// A bus: toPeer is what the listener sends into, fromPeer what it receives from. A capacity of 0 leaves that direction
@@ -88,7 +88,7 @@ namespace Ramway
         internal Spec Named(bool persistent)
         {
             BootId = Boot.Id;
-            Flags = persistent ? Layout.FlagPersistent : 0;
+            Flags = persistent ? Facts.FlagPersistent : 0;
             return this;
         }
 
@@ -100,12 +100,12 @@ namespace Ramway
         {
             if (align == 0)
             {
-                align = Layout.AlignMin;
+                align = (int)Facts.AlignMin;
             }
-            if (align < Layout.AlignMin || align > Layout.AlignMax || !Layout.IsPowerOfTwo((ulong)align))
+            if (align < Facts.AlignMin || align > Facts.AlignMax || !Layout.IsPowerOfTwo((ulong)align))
             {
                 throw Errors.Fail(ErrorKind.InvalidArgument, "an alignment of " + align + ": expected a power of two from " +
-                    Layout.AlignMin + " to " + Layout.AlignMax);
+                    Facts.AlignMin + " to " + Facts.AlignMax);
             }
             var s = new Spec(kind, granule);
             for (int i = 0; i < capacities.Length; i++)

@@ -9,8 +9,6 @@ namespace Ramway
     /// </summary>
     internal sealed class Staged
     {
-        private const string DotNameBefore = ".ramway-", DotNameAfter = ".new";
-
         // What the file is called meanwhile where the file system knows no files without a name; empty where it does.
         private string dotName = "";
         private int dir = -1;
@@ -91,12 +89,12 @@ namespace Ramway
         /// <summary>Whether this is what <see cref="CreateFile"/> calls a file.</summary>
         internal static bool IsDotName(string file)
         {
-            if (file.Length != DotNameBefore.Length + 16 + DotNameAfter.Length ||
-                !file.StartsWith(DotNameBefore, StringComparison.Ordinal) || !file.EndsWith(DotNameAfter, StringComparison.Ordinal))
+            if (file.Length != Facts.StagedPrefix.Length + 16 + Facts.StagedSuffix.Length ||
+                !file.StartsWith(Facts.StagedPrefix, StringComparison.Ordinal) || !file.EndsWith(Facts.StagedSuffix, StringComparison.Ordinal))
             {
                 return false;
             }
-            foreach (char c in file.AsSpan(DotNameBefore.Length, 16))
+            foreach (char c in file.AsSpan(Facts.StagedPrefix.Length, 16))
             {
                 if (!Uri.IsHexDigit(c))
                 {
@@ -126,7 +124,7 @@ namespace Ramway
             }
             Span<byte> random = stackalloc byte[8];
             RandomNumberGenerator.Fill(random);
-            string fresh = DotNameBefore + BitConverter.ToUInt64(random).ToString("x16") + DotNameAfter;
+            string fresh = Facts.StagedPrefix + BitConverter.ToUInt64(random).ToString("x16") + Facts.StagedSuffix;
             int here = Errors.Check(Files.Dup(name.Dir), "duplicating a descriptor");
             file = Files.CreateNew(here, fresh);
             if (file < 0)

@@ -57,9 +57,9 @@ namespace Ramway
             info.Kind = h.Kind;
             info.Persistent = h.Persistent;
             info.Size = (long)size;
-            info.InUse = Held(fd, SegmentLink.ByteInUse);
-            info.ProducerHeld = h.Kind != SegmentKind.Region && Held(fd, SegmentLink.ByteProducer);
-            info.ConsumerHeld = h.Kind == SegmentKind.Ring && Held(fd, SegmentLink.ByteConsumer);
+            info.InUse = Held(fd, Facts.ByteInUse);
+            info.ProducerHeld = h.Kind != SegmentKind.Region && Held(fd, Facts.ByteProducer);
+            info.ConsumerHeld = h.Kind == SegmentKind.Ring && Held(fd, Facts.ByteConsumer);
             info.Capacity = (long)h.Blocks[0].Capacity;
             if (h.Kind != SegmentKind.Ring)
             {
@@ -123,11 +123,11 @@ namespace Ramway
             {
                 h = Header.Check(page, size);
             }
-            catch (RamwayException) when (staged && (magic == 0 || magic == Layout.Magic))
+            catch (RamwayException) when (staged && (magic == 0 || magic == Facts.Magic))
             {
                 // A creator that was killed before it had written the header.
             }
-            catch (RamwayException) when (magic != Layout.Magic)
+            catch (RamwayException) when (magic != Facts.Magic)
             {
                 return new CleanedSegment(name.File, CleanOutcome.NotRamway);
             }
@@ -151,7 +151,7 @@ namespace Ramway
             }
             else
             {
-                reason = Held(fd, SegmentLink.ByteInUse) ? "in use" : Judge();
+                reason = Held(fd, Facts.ByteInUse) ? "in use" : Judge();
             }
             return new CleanedSegment(name.File, reason == null ? CleanOutcome.Removed : CleanOutcome.Kept, reason);
         }

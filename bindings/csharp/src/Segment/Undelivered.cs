@@ -22,12 +22,12 @@ namespace Ramway
             internal RingWords(byte[] page, int block)
             {
                 ReadOnlySpan<byte> at = page.AsSpan(Layout.BlockOffset(block));
-                Tail = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Layout.OffTail));
-                Head = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Layout.OffHead));
-                uint flags = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffProducer + Layout.OffRoleFlags));
-                uint epoch = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffProducer + Layout.OffRoleEpoch));
-                uint seen = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Layout.OffConsumer + Layout.OffRoleCloseSeen));
-                UnseenClose = (flags & Layout.RoleClosed) != 0 && epoch != 0 && seen != epoch;
+                Tail = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Facts.OffTail));
+                Head = BinaryPrimitives.ReadUInt64LittleEndian(at.Slice(Facts.OffHead));
+                uint flags = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Facts.OffProducer + Facts.OffRoleFlags));
+                uint epoch = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Facts.OffProducer + Facts.OffRoleEpoch));
+                uint seen = BinaryPrimitives.ReadUInt32LittleEndian(at.Slice(Facts.OffConsumer + Facts.OffRoleCloseSeen));
+                UnseenClose = (flags & Facts.RoleClosed) != 0 && epoch != 0 && seen != epoch;
             }
 
             /// <summary>Positions that contradict each other count as well: what is not understood is not thrown away.</summary>
@@ -105,11 +105,11 @@ namespace Ramway
             {
                 // A frame's header never straddles the end of the data: it takes 16 bytes at a multiple of 16.
                 ulong at = unchecked(head + done) & (g.Capacity - 1);
-                if (at < from || at + Layout.FrameHeader > from + filled)
+                if (at < from || at + Facts.FrameHeader > from + filled)
                 {
                     int want = (int)Math.Min((ulong)window.Length, g.Capacity - at);
                     int n = Errors.Check(Files.ReadAt(file, window.AsSpan(0, want), (long)(g.DataOffset + at)), "reading the ring");
-                    if (n < Layout.FrameHeader)
+                    if (n < Facts.FrameHeader)
                     {
                         throw Errors.Fail(ErrorKind.Corrupt, "the file ends before the frame at " + at);
                     }
@@ -118,7 +118,7 @@ namespace Ramway
                 }
                 ulong length = BinaryPrimitives.ReadUInt32LittleEndian(window.AsSpan((int)(at - from)));
                 ulong size = Layout.FrameSize(length, g.Align);
-                if (length > Layout.MessageMax || size > pending - done)
+                if (length > Facts.MessageMax || size > pending - done)
                 {
                     throw Errors.Fail(ErrorKind.Corrupt, "the frame at " + at + " claims " + length + " bytes, " +
                         (pending - done) + " are published");

@@ -48,7 +48,7 @@ namespace Ramway
                     link.Close();
                     throw;
                 }
-                return Attachment.Memory(fd, Layout.Block0, h.Blocks[0], link, o);
+                return Attachment.Memory(fd, Facts.Block0, h.Blocks[0], link, o);
             });
 
         private static Header Judge(int fd)

@@ -47,14 +47,15 @@ namespace Ramway.Sys
         }
 
         /// <summary>
-        /// Three of them, for between the first poll and the second: to poll again at once takes the line away from a peer that
+        /// Several of them, for between the first poll and the second: to poll again at once takes the line away from a peer that
         /// is about to write it.
         /// </summary>
         internal static void Pauses()
         {
-            Pause();
-            Pause();
-            Pause();
+            for (int i = 0; i < Facts.FirstPause; i++)
+            {
+                Pause();
+            }
         }
 
         private static void SpinOnce() => Thread.SpinWait(1);

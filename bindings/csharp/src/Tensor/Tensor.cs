@@ -19,10 +19,10 @@ namespace Ramway
     public readonly ref struct Tensor
     {
         /// <summary>The type id of a message that is a tensor.</summary>
-        public const uint TypeId = Layout.TypeIdTensor;
+        public const uint TypeId = Facts.TypeIdTensor;
 
         /// <summary>How many dimensions a tensor has at most.</summary>
-        public const int MaxDimensions = 32;
+        public const int MaxDimensions = Facts.NdimMax;
 
         // One tensor is nearly always shaped like the one before: then it needs no array of its own. None is ever changed.
         [ThreadStatic]
@@ -52,16 +52,16 @@ namespace Ramway
         /// <exception cref="RamwayException"><see cref="ErrorKind.InvalidArgument"/>, with what is wrong, if it is not a tensor.</exception>
         public static Tensor Parse(ReadOnlySpan<byte> payload)
         {
-            if (payload.Length < 8)
+            if (payload.Length < Facts.TensorHeader)
             {
-                throw None($"{payload.Length} bytes, and its header alone has 8");
+                throw None($"{payload.Length} bytes, and its header alone has {Facts.TensorHeader}");
             }
             // One load: what is checked is what is used, also where a peer rewrites what it sent.
             ulong head = BinaryPrimitives.ReadUInt64LittleEndian(payload);
             var type = (ElementType)(((head & 0xFF) << 8) | ((head >> 8) & 0xFF));
             int dimensions = (int)((head >> 16) & 0xFF);
             uint zero = (uint)((head >> 24) & 0xFF), offset = (uint)(head >> 32);
-            int start = 8 + 8 * dimensions;
+            int start = Facts.TensorOffShape + 8 * dimensions;
             if (!ElementTypes.IsKnown(type))
             {
                 throw None($"there is no element type with the code {(int)type >> 8} and {(int)type & 0xFF} bits");
@@ -74,15 +74,15 @@ namespace Ramway
             {
                 throw None($"byte 3 is {zero}, not 0");
             }
-            if (offset < start || offset >= start + TensorPlan.Align || offset > payload.Length)
+            if (offset < start || offset >= start + Facts.TensorAlign || offset > payload.Length)
             {
-                throw None($"the data of {dimensions} dimensions begins at {start} to {start + TensorPlan.Align - 1}, not at " +
+                throw None($"the data of {dimensions} dimensions begins at {start} to {start + Facts.TensorAlign - 1}, not at " +
                     $"{offset}, in a payload of {payload.Length} bytes");
             }
             Span<long> shape = stackalloc long[dimensions];
             for (int i = 0; i < dimensions; i++)
             {
-                shape[i] = BinaryPrimitives.ReadInt64LittleEndian(payload.Slice(8 + 8 * i));
+                shape[i] = BinaryPrimitives.ReadInt64LittleEndian(payload.Slice(Facts.TensorOffShape + 8 * i));
             }
             foreach (byte padding in payload.Slice(start, (int)offset - start))
             {
@@ -154,9 +154,6 @@ namespace Ramway
     /// <summary>A tensor that is going to be written: docs/ABI.md, section 18.</summary>
     internal static unsafe class TensorPlan
     {
-        /// <summary>The elements begin on an address that is a multiple of it.</summary>
-        internal const int Align = 64;
-
         /// <summary>
         /// How many bytes the elements take; -1 if the product of the dimensions that are not 0 and of the element's size is 2^63
         /// or more, or one is negative: no stride then overflows, in whichever order a language multiplies.
@@ -200,24 +197,24 @@ namespace Ramway
         }
 
         /// <summary>What to reserve beside the elements: enough wherever the payload begins.</summary>
-        internal static int HeaderRoom(int dimensions) => 8 + 8 * dimensions + Align - 1;
+        internal static int HeaderRoom(int dimensions) => Facts.TensorOffShape + 8 * dimensions + Facts.TensorAlign - 1;
 
         /// <summary>Writes the header into a payload of at least <see cref="HeaderRoom"/> bytes, and says where the elements begin:
         /// on an address that is a multiple of 64.</summary>
         internal static int Write(Span<byte> payload, ElementType type, ReadOnlySpan<long> shape)
         {
-            int header = 8 + 8 * shape.Length;
+            int header = Facts.TensorOffShape + 8 * shape.Length;
             int offset;
             fixed (byte* at = payload)
             {
                 // A slot's memory is mapped, and so stays where it is.
-                offset = header + (int)(-(long)(at + header) & (Align - 1));
+                offset = header + (int)(-(long)(at + header) & (Facts.TensorAlign - 1));
             }
             ulong head = (uint)type >> 8 | ((ulong)type & 0xFF) << 8 | (ulong)shape.Length << 16 | (ulong)offset << 32;
             BinaryPrimitives.WriteUInt64LittleEndian(payload, head);
             for (int i = 0; i < shape.Length; i++)
             {
-                BinaryPrimitives.WriteInt64LittleEndian(payload.Slice(8 + 8 * i), shape[i]);
+                BinaryPrimitives.WriteInt64LittleEndian(payload.Slice(Facts.TensorOffShape + 8 * i), shape[i]);
             }
             payload.Slice(header, offset - header).Clear();
             return offset;

@@ -110,7 +110,7 @@ namespace Ramway
         {
             int kept = 0, count = waits.Count;
             // Without waits only an arrival ends the sleep.
-            long now = Clock.Nanoseconds, next = now + (count == 0 ? Idle : Waiter.PollInterval);
+            long now = Clock.Nanoseconds, next = now + (count == 0 ? Idle : Facts.PollIntervalNanos);
             for (int i = 0; i < count; i++)
             {
                 AsyncWait wait = waits[i];

@@ -133,10 +133,10 @@ namespace Ramway
             {
                 return e;
             }
-            for (int spent = Waiter.Chunk; ; spent += Waiter.Chunk)
+            for (int spent = Facts.PollsPerCancelCheck; ; spent += Facts.PollsPerCancelCheck)
             {
                 ulong* word = Position(out ulong seen);
-                if (Waiter.Changes(word, seen, Waiter.Chunk) && (e = Ready()) != NotNow)
+                if (Waiter.Changes(word, seen, Facts.PollsPerCancelCheck) && (e = Ready()) != NotNow)
                 {
                     wait.SpinMore();
                     return e;
@@ -153,7 +153,7 @@ namespace Ramway
                         return NotNow;
                     }
                 }
-                else if (spent >= Waiter.SpinMax)
+                else if (spent >= Facts.PollsPerCheck)
                 {
                     spent = 0;
                     e = Decide(IsTimeToAskKernel());
@@ -244,7 +244,7 @@ namespace Ramway
         private bool IsTimeToAskKernel()
         {
             long now = Clock.Nanoseconds;
-            if (now - kernelAsked < Waiter.PollInterval && !wait.CheckAgain)
+            if (now - kernelAsked < Facts.PollIntervalNanos && !wait.CheckAgain)
             {
                 return false;
             }
@@ -262,15 +262,15 @@ namespace Ramway
             {
                 if (Membarrier.Now())
                 {
-                    return Waiter.PollInterval;
+                    return Facts.PollIntervalNanos;
                 }
                 // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
                 membarrierCapable = false;
-                Volatile.Write(ref mine->Flags, Volatile.Read(ref mine->Flags) & ~Layout.RoleMembarrierCapable);
+                Volatile.Write(ref mine->Flags, Volatile.Read(ref mine->Flags) & ~Facts.RoleMembarrierCapable);
             }
             Interlocked.MemoryBarrier();
-            bool unordered = (Volatile.Read(ref peer->Flags) & Layout.RoleFenceFree) != 0;
-            return unordered ? Waiter.UnorderedInterval : Waiter.PollInterval;
+            bool unordered = (Volatile.Read(ref peer->Flags) & Facts.RoleFenceFree) != 0;
+            return unordered ? Facts.UnorderedIntervalNanos : Facts.PollIntervalNanos;
         }
 
         /// <summary>

@@ -40,6 +40,9 @@ namespace Ramway
             return new WaitLimit(time.Ticks >= (Never - now) / 100 ? Never : now + time.Ticks * 100, token);
         }
 
+        /// <summary>This many nanoseconds from now on.</summary>
+        internal static WaitLimit In(long nanoseconds) => new WaitLimit(Clock.Nanoseconds + nanoseconds, default);
+
         /// <summary>Refuses a time-out that is negative, before anything is done.</summary>
         internal static void Check(TimeSpan? timeout, string what = "time-out")
         {

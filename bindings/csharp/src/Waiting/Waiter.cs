@@ -7,22 +7,6 @@ namespace Ramway
     /// <summary>How a handle waits, and how its wait is called off from another thread.</summary>
     internal sealed unsafe class Waiter
     {
-        /// <summary>Polls of 26 ns that cost about what a sleep does, and those that are left where waits have been long.</summary>
-        internal const int SpinMax = 3000, SpinMin = 32;
-        /// <summary>A receiver's polls before it enters the general wait: more than a round trip takes.</summary>
-        private const int FirstPolls = 32;
-        /// <summary>Polls before the spin asks whether it was called off: about 1 µs.</summary>
-        internal const int Chunk = 40;
-        /// <summary>
-        /// The longest sleep before another check whether the peer lives, in nanoseconds. A blocked side learns of a death within
-        /// two of them.
-        /// </summary>
-        internal const long PollInterval = 100_000_000;
-        /// <summary>The longest sleep where the waker does not fence and this side cannot make it, in nanoseconds.</summary>
-        internal const long UnorderedInterval = 1_000_000;
-        /// <summary>A wait with a sleep that was shorter would have been better spent spinning, in nanoseconds.</summary>
-        private const long ShortWait = 110_000;
-
         private WaitMode mode;
         private CancellationTokenRegistration registration;
         private readonly object wordLock = new object();
@@ -39,7 +23,7 @@ namespace Ramway
         internal int First { get; private set; }
 
         /// <summary>How many polls to spend before sleeping; it follows how long waits have lasted.</summary>
-        internal int Budget { get; private set; } = SpinMax;
+        internal int Budget { get; private set; } = Facts.SpinMax;
 
         /// <summary>The ring had ended at the last check, so ask the kernel at once.</summary>
         internal bool CheckAgain { get; set; }
@@ -50,7 +34,7 @@ namespace Ramway
             set
             {
                 mode = value;
-                First = value == WaitMode.Block || Cpu.Alone ? 0 : FirstPolls;
+                First = value == WaitMode.Block || Cpu.Alone ? 0 : Facts.FirstPolls;
             }
         }
 
@@ -73,18 +57,18 @@ namespace Ramway
         }
 
         /// <summary>Spinning was worth it.</summary>
-        internal void SpinMore() => Budget = Math.Min(2 * Budget, SpinMax);
+        internal void SpinMore() => Budget = Math.Min(2 * Budget, Facts.SpinMax);
 
         /// <summary>Learns from a wait with a sleep that took this many nanoseconds.</summary>
         internal void Learn(long took)
         {
-            if (took < ShortWait)
+            if (took < Facts.ShortWaitNanos)
             {
                 SpinMore();
             }
             else
             {
-                Budget = Math.Max(Budget / 2, SpinMin);
+                Budget = Math.Max(Budget / 2, Facts.SpinMin);
             }
         }
 
