@@ -119,7 +119,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Policy {
     }
 }
 
-/// Bytes of somebody's, borrowed for one call.
+/// Bytes of a caller's object, borrowed for one call.
 pub(crate) struct Bytes {
     view: ffi::Py_buffer,
 }
@@ -203,7 +203,7 @@ impl Drop for Bytes {
     }
 }
 
-// SAFETY: made and dropped by an attached thread; between the two only the bytes are looked at.
+// SAFETY: made and dropped by an attached thread; between the two only the bytes are read.
 unsafe impl Send for Bytes {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes {}
@@ -461,6 +461,7 @@ macro_rules! calls {
         impl $class {
             $($doc)*
             #[pyo3(signature = ($($signature)*))]
+            #[inline]
             pub(crate) fn $name<'py>($slf: &Bound<'py, Self>, $($parameter)*) -> PyResult<$return> {
                 $($let)*
                 $body

@@ -141,7 +141,7 @@ impl Region {
         self.read_only
     }
 
-    /// Tells everyone who waits that something has changed, after everything that this thread wrote before. Never
+    /// Tells all that wait that something has changed, after everything that this thread wrote before. Never
     /// blocks. Raises `PermissionDeniedError` on a read-only handle.
     fn notify(&self, py: Python<'_>) -> PyResult<()> {
         self.shared.core(py)?.notify().or_raise(py)

@@ -25,7 +25,7 @@ pub(crate) struct Endpoint<T> {
     busy: Gil<bool>,
     /// Closed, as far as callers can tell; the end may still be there, for the views of its messages.
     shut: Gil<bool>,
-    /// `None` once it was taken. Touched by whoever set `busy`, and by nobody else.
+    /// `None` once it was taken. Used by the holder of `busy` alone.
     end: UnsafeCell<Option<T>>,
     /// "sender" or "receiver": for the texts of errors.
     role: &'static str,

@@ -17,7 +17,7 @@ use ramway::ring::raw::WaitLimit;
 use ramway::{ErrorKind, Result};
 use std::time::{Duration, Instant};
 
-/// Rows are published together up to so many bytes: enough to spread what publishing costs, few enough for the receiver
+/// Rows are published together up to this many bytes: enough to spread what publishing costs, few enough for the receiver
 /// to begin while the rest is written.
 const CHUNK: usize = 8 << 10;
 /// How long rows are sent before the signals are checked.

@@ -20,7 +20,7 @@ impl Receiver {
             Some(frame) => frame,
             None => {
                 let received = self.wait(py, &mut core, timeout);
-                // What other threads gave back meanwhile: the sender may want it before the next call.
+                // What other threads gave back meanwhile: the sender may need it before the next call.
                 self.settle(&mut core);
                 received?
             }
@@ -28,7 +28,7 @@ impl Receiver {
         Ok(self.hold(&mut core, frame))
     }
 
-    /// The next message if it is there and nothing is in the way; who gets `None` asks `fetch`.
+    /// The next message if it is there and nothing is in the way; on `None`, call `fetch`.
     #[inline(always)]
     pub(crate) fn at_once(&self) -> Option<(Frame, u64)> {
         if self.endpoint.is_shut() {
@@ -102,7 +102,7 @@ impl Receiver {
         }
         let half = core.capacity() as u64 / 2;
         let mut raw = core.raw();
-        // Who is told by a descriptor does not look again before there is something.
+        // A caller that waits for the descriptor does not poll again before there is a message.
         if raw.lent() > half || raw.sender_waits() || self.endpoint.has_descriptor() {
             self.make_room(core);
         }
@@ -152,7 +152,7 @@ impl Receiver {
         received.map(|moving| moving.0).map_err(|e| self.endpoint.missing(py, e, "no message"))
     }
 
-    /// BusyError if the sender waits for room that only messages held here could give it: for who waits without looking.
+    /// BusyError if the sender waits for room that only messages held here could give it: for a wait without polls.
     pub(crate) fn is_stuck(&self, py: Python<'_>) -> PyResult<()> {
         let mut core = self.enter(py)?;
         self.check_stuck(py, &mut core)
@@ -188,7 +188,7 @@ impl Receiver {
         ))
     }
 
-    /// A message or batch of this number is no longer looked at.
+    /// The message or batch of this number is no longer used.
     #[inline]
     pub(crate) fn give_back(&self, number: u64) {
         let Some(position) = self.held.with(|held| held.give_back(number)) else { return };

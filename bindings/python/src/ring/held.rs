@@ -1,4 +1,4 @@
-//! Which messages of a receiver are still looked at, and how far the ring may take its memory back.
+//! Which messages of a receiver are still held, and how far the ring may take its memory back.
 
 use crate::ring::message::Message;
 use std::collections::VecDeque;

@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use ramway::ring::consumer::Frame;
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 
-/// Messages that wait to be used again: as many as a loop that keeps a few has in its hands.
+/// Message objects that are kept to be used again: as many as a loop that holds a few messages.
 const SPARE_MAX: usize = 32;
 
 /// Under the interpreter lock.
@@ -29,7 +29,7 @@ struct Spares {
     messages: *mut ffi::PyTypeObject,
 }
 
-// SAFETY: objects that nobody else has; used under the interpreter lock.
+// SAFETY: objects without another reference; used under the interpreter lock.
 unsafe impl Send for Spares {}
 
 static SPARES: Gil<Spares> = Gil::new(Spares {
@@ -89,7 +89,7 @@ unsafe fn make_raw(receiver: *mut ffi::PyObject, frame: Frame, number: u64) -> *
 }
 
 unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
-    // SAFETY: called with the interpreter lock, once, by who had the last reference.
+    // SAFETY: called with the interpreter lock, once, by the owner of the last reference.
     unsafe {
         ffi::PyObject_GC_UnTrack(object.cast());
         let this = message(object);
@@ -225,7 +225,27 @@ fn slot(slot: c_int, function: *mut c_void) -> ffi::PyType_Slot {
     ffi::PyType_Slot { slot, pfunc: function }
 }
 
-/// The types of this file; the first is what Python knows as `Message`.
+/// A type with these slots, `size` bytes an object, below `base` (null: `object`).
+fn make_type<'py>(
+    py: Python<'py>,
+    name: &'static CStr,
+    size: usize,
+    slots: &mut [ffi::PyType_Slot],
+    base: *mut ffi::PyObject,
+) -> PyResult<Bound<'py, PyType>> {
+    let mut spec = ffi::PyType_Spec {
+        name: name.as_ptr(),
+        basicsize: size as c_int,
+        itemsize: 0,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as _,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: attached; a specification that the call copies, whose slots end with a 0.
+    let class = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpecWithBases(&mut spec, base))? };
+    Ok(class.cast_into::<PyType>()?)
+}
+
+/// The types of this file; the result is what Python knows as `Message`.
 pub(crate) fn types(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     static TYPES: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = TYPES.get_or_try_init(py, || {
@@ -241,16 +261,7 @@ pub(crate) fn types(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
             slot(ffi::Py_bf_releasebuffer, releasebuffer as *mut c_void),
             slot(0, ptr::null_mut()),
         ];
-        let mut spec = ffi::PyType_Spec {
-            name: c"ramway.Message".as_ptr(),
-            basicsize: size as c_int,
-            itemsize: 0,
-            flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as _,
-            slots: slots.as_mut_ptr(),
-        };
-        // SAFETY: a specification that the call copies.
-        let class =
-            unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr()))? };
+        let class = make_type(py, c"ramway.Message", size, &mut slots, base.as_ptr())?;
         let mut slots = [
             slot(ffi::Py_tp_dealloc, messages_dealloc as *mut c_void),
             slot(ffi::Py_tp_traverse, messages_traverse as *mut c_void),
@@ -258,16 +269,7 @@ pub(crate) fn types(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
             slot(ffi::Py_tp_iternext, next as *mut c_void),
             slot(0, ptr::null_mut()),
         ];
-        let mut spec = ffi::PyType_Spec {
-            name: c"ramway._Messages".as_ptr(),
-            basicsize: size_of::<Messages>() as c_int,
-            itemsize: 0,
-            flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as _,
-            slots: slots.as_mut_ptr(),
-        };
-        // SAFETY: as above.
-        let messages = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&mut spec))? };
-        let class: Bound<'_, PyType> = class.cast_into::<PyType>().map_err(PyErr::from)?;
+        let messages = make_type(py, c"ramway._Messages", size_of::<Messages>(), &mut slots, ptr::null_mut())?;
         SPARES.with(|spares| {
             spares.class = class.as_type_ptr();
             // Kept for the life of the process, as the class is.

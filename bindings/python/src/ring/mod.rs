@@ -22,8 +22,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// A ring: where it is and how it is to be made. Opens nothing before sender() or receiver() is called, and can be
 /// pickled, for a child process to open the same ring. One without a name (`Ring.unnamed`) is for children alone.
 ///
-/// A name is [A-Za-z0-9._-]{1,80} in RAMWAY_DIR (by default /dev/shm/ramway-<uid>), or a path with a slash. Whichever
-/// side comes first makes the ring; it stays while somebody uses it or undelivered messages are in it.
+/// A name is [A-Za-z0-9._-]{1,80} in RAMWAY_DIR (by default /dev/shm/ramway-<uid>), or a path with a slash. The side
+/// that comes first makes the ring; it stays while a process uses it or undelivered messages are in it.
 #[pyclass(frozen, module = "ramway")]
 pub(crate) struct Ring {
     /// `None`: it is behind the descriptor.
@@ -135,8 +135,8 @@ impl Ring {
     }
 
     /// A new ring without a name, to be handed to a child process by its descriptor: as an argument of a
-    /// multiprocessing process, with any start method, or by subprocess's pass_fds and `Ring.from_fd` there. Whoever has
-    /// the descriptor takes a role with sender() or receiver(). Nothing is left behind when the last of them goes.
+    /// multiprocessing process, with any start method, or by subprocess's pass_fds and `Ring.from_fd` there. A process
+    /// with the descriptor takes a role with sender() or receiver(). Nothing is left behind when the last of them goes.
     ///
     /// The ring is made now; its memory is capacity, align, huge_pages and numa_node, as create says. The other options
     /// are those of sender() and receiver(), here and where the ring is handed to. Raises NoSpaceError.

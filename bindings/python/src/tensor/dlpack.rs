@@ -1,15 +1,17 @@
-//! DLPack 1.x: memory lent to, and borrowed from, other array libraries (<https://dmlc.github.io/dlpack>).
+//! DLPack 1.x: memory exported to, and imported from, other array libraries (<https://dmlc.github.io/dlpack>).
 //!
-//! What is lent is a buffer export of its owner, as a `memoryview` has one: the owner's rules about live views cover
+//! What is exported is a buffer of its owner, as that of a `memoryview`: the owner's rules about live views cover
 //! both. The library that took a capsule calls the deleter in it, from any thread, with or without the interpreter
 //! lock, perhaps while the interpreter shuts down.
 
+use crate::tensor::elements::Buffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use ramway::tensor::Dtype;
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// `kDLCPU`, number 0: the only device that Ramway's memory is on.
@@ -135,16 +137,11 @@ enum Memory {
 }
 
 /// A buffer export of an owner, that may be given back from anywhere.
-struct View(Box<ffi::Py_buffer>);
+struct View(ManuallyDrop<Buffer>);
 
 impl View {
     fn of(owner: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let mut view = Box::new(ffi::Py_buffer::new());
-        // SAFETY: attached, `owner` is alive, `view` is ours and stays at its address.
-        if unsafe { ffi::PyObject_GetBuffer(owner.as_ptr(), &mut *view, ffi::PyBUF_SIMPLE) } != 0 {
-            return Err(PyErr::fetch(owner.py()));
-        }
-        Ok(Self(view))
+        Buffer::get(owner, ffi::PyBUF_SIMPLE).map(|buffer| Self(ManuallyDrop::new(buffer)))
     }
 }
 
@@ -154,10 +151,10 @@ impl Drop for View {
         if !may_attach() {
             return;
         }
-        // SAFETY: `may_attach`; filled in by `PyObject_GetBuffer`, and released once.
+        // SAFETY: `may_attach`; dropped once.
         unsafe {
             let state = ffi::PyGILState_Ensure();
-            ffi::PyBuffer_Release(&mut *self.0);
+            ManuallyDrop::drop(&mut self.0);
             ffi::PyGILState_Release(state);
         }
     }
@@ -214,7 +211,7 @@ impl Drop for Copied {
 #[derive(Clone, Copy)]
 pub(crate) struct Addresses(pub(crate) *const u8, pub(crate) *mut u8);
 
-// SAFETY: addresses have no thread; who uses them answers for what is there.
+// SAFETY: an address has no thread; what is there is the duty of the code that uses it.
 unsafe impl Send for Addresses {}
 
 /// Copies `len` bytes, large ones without the interpreter lock. Both ends stay what they are meanwhile: the callers hold
@@ -295,13 +292,13 @@ pub(crate) fn export<'py>(
     let empty = shape.contains(&0);
     let nbytes = if empty { Some(0) } else { usize::try_from(count).ok().and_then(|n| n.checked_mul(dtype.size())) };
     let nbytes = nbytes.filter(|_| shape.iter().all(|&extent| extent >= 0));
-    let room = (view.0.len as usize).checked_sub(offset);
+    let room = (view.0.view.len as usize).checked_sub(offset);
     let Some(nbytes) = nbytes.filter(|&nbytes| room.is_some_and(|room| nbytes <= room)) else {
         return Err(PyBufferError::new_err(format!("{shape:?} of {dtype} is more than there is from byte {offset}")));
     };
-    let read_only = view.0.readonly != 0;
+    let read_only = view.0.view.readonly != 0;
     // SAFETY: `offset` is within the view, which was just compared.
-    let data = unsafe { view.0.buf.cast::<u8>().add(offset) };
+    let data = unsafe { view.0.view.buf.cast::<u8>().add(offset) };
     let versioned = asked.max_version.is_some_and(|(major, _)| major >= 1);
     let (memory, data, flags) = if asked.copy == Some(true) {
         let copied = Copied::of(py, data, nbytes)?;

@@ -10,7 +10,7 @@ use ramway::ErrorKind;
 use ramway::tensor::{Dtype, NDIM_MAX};
 use std::ffi::{CStr, c_int};
 
-/// Somebody's elements, borrowed for one call.
+/// The elements of a caller's array, borrowed for one call.
 pub(crate) struct Elements {
     data: *const u8,
     pub(crate) dtype: Dtype,
@@ -289,7 +289,7 @@ pub(crate) unsafe fn copy_n<const N: usize>(from: *const u8, to: *mut u8) {
     unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) }
 }
 
-/// An export of somebody's buffer, given back by the thread that took it, in the same call.
+/// An export of an object's buffer, given back by the thread that took it, in the same call.
 pub(crate) struct Buffer {
     pub(crate) view: Box<ffi::Py_buffer>,
 }

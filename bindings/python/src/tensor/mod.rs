@@ -34,7 +34,7 @@ use std::ffi::{CStr, c_int};
 pub(crate) struct Tensor {
     message: Py<Message>,
     dtype: Dtype,
-    /// Where the elements begin in the payload, and their bytes: as checked, and not looked at again in memory that the
+    /// Where the elements begin in the payload, and their bytes: as checked, and not read again in memory that the
     /// peer may rewrite.
     offset: usize,
     nbytes: usize,
@@ -177,26 +177,51 @@ impl Message {
     fn is_tensor(&self) -> bool {
         self.type_id() == TYPE_ID
     }
+}
 
+/// The methods of DLPack. `$at` gives the message, where in its payload the elements are, their type and shape.
+macro_rules! to_dlpack {
+    ($class:ident, |$this:ident| $at:expr, $(#[$doc:meta])*) => {
+        #[pymethods]
+        impl $class {
+            $(#[$doc])*
+            #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
+            fn __dlpack__<'py>(
+                $this: &Bound<'py, Self>,
+                stream: Option<&Bound<'py, PyAny>>,
+                max_version: Option<(u32, u32)>,
+                dl_device: Option<(i32, i32)>,
+                copy: Option<bool>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let asked = Asked::new(stream, max_version, dl_device, copy)?;
+                let (message, offset, dtype, shape): (&Bound<'py, Message>, usize, Dtype, Vec<i64>) = $at;
+                dlpack::export(message, offset, dtype, &shape, &asked)
+            }
+
+            /// (1, 0): the CPU.
+            fn __dlpack_device__(&self) -> (i32, i32) {
+                dlpack::CPU
+            }
+        }
+    };
+}
+
+to_dlpack! {
+    Message,
+    |slf| (slf, 0, Dtype::U8, vec![slf.get().frame(slf.py())?.len as i64]),
     /// The bytes as a DLPack 1.x capsule of one dimension (of the older protocol for those who do not ask for 1.x:
     /// BufferError then, as it cannot say "read-only", unless with copy=True or on a ring with writable_views).
-    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
-    fn __dlpack__<'py>(
-        slf: &Bound<'py, Self>,
-        stream: Option<&Bound<'py, PyAny>>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(i32, i32)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let len = slf.get().frame(slf.py())?.len as i64;
-        let asked = Asked::new(stream, max_version, dl_device, copy)?;
-        dlpack::export(slf, 0, Dtype::U8, &[len], &asked)
-    }
+}
 
-    /// (1, 0): the CPU.
-    fn __dlpack_device__(&self) -> (i32, i32) {
-        dlpack::CPU
-    }
+to_dlpack! {
+    Tensor,
+    |slf| {
+        let this = slf.get();
+        let shape = this.shape().iter().map(|&dim| dim as i64).collect();
+        (this.message.bind(slf.py()), this.offset, this.dtype, shape)
+    },
+    /// A DLPack 1.x capsule (of the older protocol for those who do not ask for 1.x: BufferError then, as it cannot say
+    /// "read-only", unless with copy=True or on a ring with writable_views).
 }
 
 calls! {
@@ -297,27 +322,6 @@ impl Tensor {
             return array.call_method1("astype", (dtype,));
         }
         if copy == Some(true) { array.call_method0("copy") } else { Ok(array) }
-    }
-
-    /// A DLPack 1.x capsule (of the older protocol for those who do not ask for 1.x: BufferError then, as it cannot say
-    /// "read-only", unless with copy=True or on a ring with writable_views).
-    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
-    fn __dlpack__<'py>(
-        slf: &Bound<'py, Self>,
-        stream: Option<&Bound<'py, PyAny>>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(i32, i32)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let this = slf.get();
-        let shape: Vec<i64> = this.shape().iter().map(|&dim| dim as i64).collect();
-        let asked = Asked::new(stream, max_version, dl_device, copy)?;
-        dlpack::export(this.message.bind(slf.py()), this.offset, this.dtype, &shape, &asked)
-    }
-
-    /// (1, 0): the CPU.
-    fn __dlpack_device__(&self) -> (i32, i32) {
-        dlpack::CPU
     }
 
     /// # Safety

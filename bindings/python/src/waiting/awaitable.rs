@@ -1,4 +1,4 @@
-//! What `recv_async` and its kin return: one native object that attempts its operation, waits by a [`Watch`], and
+//! What `recv_async` and the other `_async` methods return: one native object that attempts its operation, waits by a [`Watch`], and
 //! attempts it again.
 //!
 //! Nothing is taken or sent before it is awaited, and nothing between the attempt that succeeds and the delivery of the
@@ -27,7 +27,7 @@ pub(crate) struct Wait {
 #[derive(Default)]
 enum Stage {
     New,
-    /// It was attempted just now, in vain.
+    /// It was attempted just now, and there was nothing.
     Tried,
     /// It has yielded to the loop.
     Yielded,
