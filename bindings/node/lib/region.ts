@@ -11,12 +11,15 @@ import {
   REGION_SYNC,
   REGION_WAIT,
   REGION_WAIT_SYNC,
+  type Read,
   type RegionOpenOptions,
   type RegionOptions,
   read,
   refuseIdle,
+  type SYNC,
   type WaitPolicy,
 } from './options.js';
+import { bytesOf as dataBytes } from './ring/data.js';
 import { Idle } from './waiting/idle.js';
 import { opening } from './waiting/opening.js';
 import {
@@ -37,8 +40,6 @@ const POLLS_PER_NAME = 100;
 const SPIN = 0.05;
 const SPINS = { spin: Infinity, hybrid: SPIN, block: 0 };
 
-const encoder = new TextEncoder();
-
 /** A wait for another number of notifications than `since`. */
 class Since extends Waiter<number> {
   constructor(
@@ -48,8 +49,6 @@ class Since extends Waiter<number> {
     super(...wait);
   }
 }
-
-type Settings = native.RegionSettings & { wait?: WaitPolicy };
 
 /**
  * Named bytes that any number of processes have mapped, with a notification that costs nothing when nobody waits.
@@ -102,15 +101,12 @@ export class Region implements Disposable, AsyncDisposable {
     size: number,
     options?: RegionOptions & { signal?: AbortSignal | undefined },
   ): Promise<Region> {
-    const { signal, ...settings } = read('Region.create', REGION, options);
-    const bytes = bytesOf('Region.create', 'size', size);
-    return open(signal, 'create', nameOf('Region.create', name), bytes, settings);
+    return open('create', name, size, REGION, options);
   }
 
   /** Opens the region of that name. ERR_RAMWAY_NOT_FOUND if there is none within `timeout` (default 0). */
   static async open(name: string, options?: RegionOpenOptions & { signal?: AbortSignal | undefined }): Promise<Region> {
-    const { signal, ...settings } = read('Region.open', REGION_OPEN, options);
-    return open(signal, 'open', nameOf('Region.open', name), 0, settings);
+    return open('open', name, undefined, REGION_OPEN, options);
   }
 
   /** Opens the region of that name, or makes it. ERR_RAMWAY_INVALID_ARGUMENT if it is there with another size. */
@@ -119,32 +115,22 @@ export class Region implements Disposable, AsyncDisposable {
     size: number,
     options?: RegionOptions & { signal?: AbortSignal | undefined },
   ): Promise<Region> {
-    const { signal, ...settings } = read('Region.openOrCreate', REGION, options);
-    refuseIdle('Region.openOrCreate', settings, true);
-    const bytes = bytesOf('Region.openOrCreate', 'size', size);
-    return open(signal, 'openOrCreate', nameOf('Region.openOrCreate', name), bytes, settings);
+    return open('openOrCreate', name, size, REGION, options);
   }
 
   /** {@link Region.create}, blocking. */
   static createSync(name: string, size: number, options?: RegionOptions): Region {
-    const settings = read('Region.createSync', REGION_SYNC, options);
-    const bytes = bytesOf('Region.createSync', 'size', size);
-    return openSync('create', nameOf('Region.createSync', name), bytes, settings);
+    return openSync('create', name, size, REGION_SYNC, options);
   }
 
   /** {@link Region.open}, blocking. On the main thread it does not wait unless it is allowed to. */
   static openSync(name: string, options?: RegionOpenOptions & SyncOptions): Region {
-    const { allowMainThread, ...settings } = read('Region.openSync', REGION_OPEN_SYNC, options);
-    if (settings.timeout) blockUntil('Region.openSync', { allowMainThread });
-    return openSync('open', nameOf('Region.openSync', name), 0, settings);
+    return openSync('open', name, undefined, REGION_OPEN_SYNC, options);
   }
 
   /** {@link Region.openOrCreate}, blocking. */
   static openOrCreateSync(name: string, size: number, options?: RegionOptions): Region {
-    const settings = read('Region.openOrCreateSync', REGION_SYNC, options);
-    refuseIdle('Region.openOrCreateSync', settings, true);
-    const bytes = bytesOf('Region.openOrCreateSync', 'size', size);
-    return openSync('openOrCreate', nameOf('Region.openOrCreateSync', name), bytes, settings);
+    return openSync('openOrCreate', name, size, REGION_SYNC, options);
   }
 
   /**
@@ -170,7 +156,7 @@ export class Region implements Disposable, AsyncDisposable {
 
   /** Copies bytes in, from `offset` on (a string as UTF-8). ERR_RAMWAY_PERMISSION_DENIED for a read-only region. */
   writeAt(offset: number, data: string | ArrayBufferView | ArrayBufferLike): void {
-    const bytes = bytesIn(data);
+    const bytes = dataBytes(data);
     this.#check('Region.writeAt', offset, bytes.length);
     call(() => this.#native.writeAt(offset, bytes));
   }
@@ -369,30 +355,48 @@ export class Region implements Disposable, AsyncDisposable {
   }
 }
 
-async function open(
-  signal: AbortSignal | undefined,
-  intent: string,
+type Intent = 'create' | 'open' | 'openOrCreate';
+type Shapes = typeof REGION | typeof REGION_SYNC | typeof REGION_OPEN | typeof REGION_OPEN_SYNC;
+
+/** What the call `what` was given, checked; without a size it takes what is there. */
+function checked(
+  what: string,
+  intent: Intent,
   name: string,
-  size: number,
-  settings: Settings,
+  size: number | undefined,
+  shape: Shapes,
+  options: unknown,
+) {
+  const { signal, allowMainThread, ...settings }: Read<typeof REGION & typeof REGION_OPEN & typeof SYNC> = read(
+    what,
+    shape,
+    options,
+  );
+  if (intent === 'openOrCreate') refuseIdle(what, settings, true);
+  const bytes = intent === 'open' ? 0 : bytesOf(what, 'size', size);
+  return { at: nameOf(what, name), bytes, settings, signal, allowMainThread };
+}
+
+async function open(
+  intent: Intent,
+  name: string,
+  size: number | undefined,
+  shape: Shapes,
+  options: unknown,
 ): Promise<Region> {
+  const { at, bytes, settings, signal } = checked(`Region.${intent}`, intent, name, size, shape, options);
   return opening(signal, async (attempt) => {
-    return new Region(await native.openRegion(attempt, intent, name, size, settings), name, settings.wait);
+    return new Region(await native.openRegion(attempt, intent, at, bytes, settings), at, settings.wait);
   });
 }
 
-function openSync(intent: string, name: string, size: number, settings: Settings): Region {
+function openSync(intent: Intent, name: string, size: number | undefined, shape: Shapes, options: unknown): Region {
+  const what = `Region.${intent}Sync`;
+  const { at, bytes, settings, allowMainThread } = checked(what, intent, name, size, shape, options);
+  if (settings.timeout) blockUntil(what, { allowMainThread });
   return new Region(
-    call(() => native.openRegionSync(intent, name, size, settings)),
-    name,
+    call(() => native.openRegionSync(intent, at, bytes, settings)),
+    at,
     settings.wait,
   );
-}
-
-function bytesIn(data: unknown): Uint8Array {
-  if (typeof data === 'string') return encoder.encode(data);
-  if (data instanceof Uint8Array) return data;
-  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return new Uint8Array(data);
-  throw invalid('Region.writeAt: the data is neither a string nor a typed array, DataView or ArrayBuffer');
 }
