@@ -254,7 +254,7 @@ export function checkNames(what: string, given: unknown, names: readonly string[
     throw mistake(`${what}: the options are ${shown(given)}, expected an object`);
   }
   for (const name in given) {
-    // What is inherited is somebody else's, and no mistake.
+    // What is inherited is no mistake.
     if (!names.includes(name) && Object.hasOwn(given, name)) {
       throw mistake(`${what}: there is no option '${name}', expected ${names.join(', ')}`);
     }

@@ -55,7 +55,7 @@ class Since extends Waiter<number> {
  *
  * `buffer` is the shared bytes themselves: what one process stores another one sees. Ramway brings no order into that:
  * use `Atomics`, or what was written before a `notify` is seen after the `waitAsync` that it ended. A region lives until
- * its last handle is gone, in whichever process.
+ * its last handle is gone, in any process.
  */
 export class Region implements Disposable, AsyncDisposable {
   /** The name that it was made or opened by. */

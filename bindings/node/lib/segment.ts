@@ -39,7 +39,7 @@ export interface Segment {
 export interface CleanOptions {
   /** The directory. Default: the one that names stand in, RAMWAY_DIR or /dev/shm/ramway-UID. */
   directory?: string | undefined;
-  /** Also removes what nobody uses but somebody could want: undelivered messages, persistent segments. */
+  /** Also removes unused segments that may be wanted: with undelivered messages, or persistent. */
   undelivered?: boolean | undefined;
   /** Only says what would be removed. */
   dryRun?: boolean | undefined;
@@ -63,13 +63,13 @@ export function ls(directory?: string): Segment[] {
 
 /** Removes a segment by its name or path, whatever it holds: also a persistent one, also undelivered messages.
  *
- * ERR_RAMWAY_BUSY if somebody uses it, ERR_RAMWAY_NOT_FOUND; what is no segment of Ramway's is never touched. */
+ * ERR_RAMWAY_BUSY if a process uses it, ERR_RAMWAY_NOT_FOUND; what is no segment of Ramway's is never touched. */
 export function unlink(name: string): void {
   const at = nameOf('unlink', name);
   call(() => native.unlink(at));
 }
 
-/** Removes the segments that nobody uses and nobody could want. Never one that somebody uses, never what is not
+/** Removes the segments that no process uses and that hold nothing. Never one in use, never what is not
  * Ramway's. Gives what became of each file. */
 export function clean(options?: CleanOptions): Cleaned[] {
   const { directory, undelivered, dryRun } = read('clean', SEGMENTS_CLEAN, options);

@@ -328,7 +328,7 @@ export class TensorPlan {
   }
 }
 
-/** What else is in it is nobody's mistake: tensors of other packages have more. */
+/** Further properties are allowed: tensors of other packages have more. */
 function checkTensor(tensor: unknown, expected: string): void {
   if (typeof tensor !== 'object' || tensor === null || ArrayBuffer.isView(tensor)) {
     throw invalid(`tensor: expected ${expected}`);
@@ -355,7 +355,7 @@ function noElementType(name: unknown): RamwayError {
 
 /** The element type of what is sent: the one that is said, if the array can hold it. */
 function dtypeOf(data: TypedArray, name: string | undefined): Dtype {
-  // The name of the intrinsic type, whatever class extends it (Buffer) and whichever realm made it.
+  // The name of the intrinsic type, for classes that extend it (Buffer) and for other realms too.
   const array: string | undefined = ArrayBuffer.isView(data) ? data[Symbol.toStringTag] : undefined;
   const own = array === undefined ? undefined : BY_ARRAY.get(array);
   if (array === undefined || own === undefined) throw invalid('tensor.data: expected a typed array');

@@ -159,7 +159,7 @@ impl NativeRegion {
         self.core.with(|core| core.wait_since(known, Some(milliseconds(timeout))).or_throw())
     }
 
-    /// All buffers are detached, unless some were `moved`, transferred to somebody who has the memory on.
+    /// All buffers are detached, unless some were `moved`, transferred to an owner that keeps the memory.
     #[napi]
     pub fn close(&mut self, moved: bool) {
         // In this order: the name is free when this returns, and the memory is given back meanwhile.

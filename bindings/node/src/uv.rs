@@ -38,7 +38,7 @@ impl Uv {
         /// `F` is the type of the function of this name.
         unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
             const { assert!(size_of::<F>() == size_of::<*mut c_void>()) }
-            // SAFETY: a look through the symbols of the process by a terminated name.
+            // SAFETY: a search of the process's symbols by a terminated name.
             let address = NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })?;
             // SAFETY: the caller knows the type; a function pointer is an address.
             Some(unsafe { std::mem::transmute_copy::<NonNull<c_void>, F>(&address) })
@@ -59,11 +59,11 @@ impl Uv {
 
 /// A watch that calls JavaScript on the loop's own thread. It does not keep the loop running.
 pub(crate) struct Poll {
-    /// Null once libuv has let go of the handle: the environment's end may come before this is dropped.
+    /// Null once libuv has closed the handle: the environment's end may come before this is dropped.
     state: Rc<Cell<*mut State>>,
 }
 
-/// Lives from `Poll::new` until libuv has let go of the handle. Touched on the loop's thread only.
+/// Lives from `Poll::new` until libuv has closed the handle. Used on the loop's thread only.
 struct State {
     owner: Rc<Cell<*mut State>>,
     uv: Uv,

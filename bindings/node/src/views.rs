@@ -70,7 +70,7 @@ pub(crate) struct Views {
     viewed: AtomicBool,
 }
 
-// SAFETY: `data` is only the address by which the window is told what is meant.
+// SAFETY: `data` is only the address by which the window finds the place.
 unsafe impl Send for Views {}
 
 impl Views {

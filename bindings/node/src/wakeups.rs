@@ -22,7 +22,7 @@ type Callback = ThreadsafeFunction<Vec<u32>, (), Vec<u32>, Status, false, true>;
 /// The descriptors that one JavaScript thread waits for.
 #[napi_derive::napi]
 pub struct Wakeups {
-    /// Held by whoever waits for it: Deno finalizes nothing when a worker ends.
+    /// Held by the watch or thread that waits for it: Deno finalizes nothing when a worker ends.
     set: Weak<Set>,
     /// Tokens whose descriptors are in the set, watched or not.
     known: HashSet<u32>,
@@ -45,7 +45,7 @@ impl Set {
 
     /// Has the thread that waits here end.
     fn close(&self) {
-        // Release: pairs with the thread's look after the notification.
+        // Release: pairs with the thread's load after the notification.
         self.closed.store(true, Ordering::Release);
         // If this fails there is a thread that sleeps forever.
         let _ = self.poller.notify();

@@ -67,7 +67,7 @@ pub(crate) fn beside_any<R>(_py: Python<'_>, work: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Whether an exception is one of Ramway's, of whichever kind.
+/// Whether an exception is one of Ramway's, of any kind.
 #[cold]
 pub(crate) fn is_ours(py: Python<'_>, exception: &PyErr) -> bool {
     let Some(kinds) = KINDS.get(py) else { return false };

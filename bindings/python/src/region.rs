@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// no order into that; what was written before a `notify` is seen after the `wait` that it ended.
 ///
 /// All calls may be made from any thread. `close` (or the end of a `with`) releases the region; views of it keep the
-/// memory mapped until the last one is gone. A region lives until its last handle is gone, in whichever process.
+/// memory mapped until the last one is gone. A region lives until its last handle is gone, in any process.
 #[pyclass(module = "ramway", frozen, weakref)]
 pub(crate) struct Region {
     pub(crate) shared: Shared<ramway::Region>,
@@ -147,7 +147,7 @@ impl Region {
         self.shared.core(py)?.notify().or_raise(py)
     }
 
-    /// Waits until somebody notifies, for at most `timeout` seconds (`None`: forever). `True`: there was a notification
+    /// Waits for a notification, for at most `timeout` seconds (`None`: forever). `True`: there was a notification
     /// since the last `wait` or `try_wait` that returned `True`, or since the handle was opened, even if it came before
     /// this call; any number of them count as one. `False`: the time passed.
     ///

@@ -5,7 +5,7 @@ import { call, RamwayError, wrap } from '../errors.js';
 import { Idle } from '../waiting/idle.js';
 import { TIMER_MAX, timedOut, Waiter, type WaitOptions } from '../waiting/waiting.js';
 
-/** Milliseconds before the next attempt where one failed for want of memory or descriptors and nobody asked for it. */
+/** Milliseconds before the next attempt after one that failed because memory or descriptors ran out, while no call waited. */
 const PAUSE = 100;
 
 interface Closable {
@@ -34,7 +34,7 @@ export function nobody(name: string): string {
   return `nobody connected to the listener '${name}'`;
 }
 
-/** The accepting of one listener: one thread of the native half at a time, while somebody wants a connection. */
+/** The accepting of one listener: one thread of the native half at a time, while a connection is wanted. */
 export class Accepting<T extends Closable> {
   private readonly waiters: Acceptor<T>[] = [];
   /** Connections that came when the call that had waited for them was over. */
@@ -99,7 +99,7 @@ export class Accepting<T extends Closable> {
     return this.kept.shift();
   }
 
-  /** Accepts on its own account from now on, or no longer. */
+  /** Accepts without calls from now on, or no longer. */
   pour(into: Sink<T> | null): void {
     this.sink = into;
     if (into === null) {

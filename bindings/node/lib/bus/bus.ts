@@ -32,7 +32,7 @@ const PEER_INTERVAL_MAX = 100;
 
 /** What a {@link Bus} tells. */
 export interface BusEvents {
-  /** A message, valid until the listeners return. Messages flow while somebody listens; see `pause`. */
+  /** A message, valid until the listeners return. Messages flow while there are listeners; see `pause`. */
   message: [message: Message];
   /** There is room again after a `trySend` or `tryReserve` that gave false. */
   drain: [];
@@ -47,7 +47,7 @@ export interface BusEvents {
  * its own in memory that is safe against a hostile peer.
  *
  * `Bus.listen` takes one peer at a name, `Bus.connect` is the other side; a {@link Listener} takes many. The calls are
- * those of `bus.sender` and `bus.receiver`. After the last message the receiver is told ERR_RAMWAY_CLOSED (iterations
+ * those of `bus.sender` and `bus.receiver`. After the last message the receiver gets ERR_RAMWAY_CLOSED (iterations
  * end) if the peer closed, ERR_RAMWAY_PEER_DEAD if its process died. Both are final.
  */
 export class Bus
@@ -417,9 +417,9 @@ export class Bus
   /** The halves' events are the bus's, too. */
   #forward(): void {
     const fail = (half: Sender | Receiver) => (error: unknown) => {
-      // A listener of the half itself handles it; a death that both halves saw is told once.
+      // A listener of the half itself handles it; a death that both halves saw is one event.
       const told = (half as EventEmitter).listenerCount('error') > 1 || this.#failed;
-      // A program that does not listen for room polls for it, and is told then.
+      // A program that does not listen for room polls for it, and gets the error then.
       const unasked = half === this.#sender && this.listenerCount('drain') === 0;
       if ((told || unasked) && this.listenerCount('error') === 0) return;
       this.#failed = true;

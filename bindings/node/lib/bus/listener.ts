@@ -10,13 +10,13 @@ import { Bus } from './bus.js';
 
 /** What a {@link Listener} tells. */
 export interface ListenerEvents {
-  /** Somebody has connected. Without a listener of this event connections wait for `accept`. */
+  /** A process has connected. Without a listener of this event connections wait for `accept`. */
   connection: [bus: Bus];
   /** The listener was closed. */
   close: [];
   /**
-   * A connection could not be accepted for want of memory or descriptors. The connector was told; the listener goes on.
-   * It is only told here where no `accept` waits, and where somebody listens.
+   * Memory or descriptors ran out for a connection. The connector was refused; the listener goes on. Emitted only where no
+   * `accept` waits.
    */
   error: [error: unknown];
 }

@@ -58,7 +58,7 @@ export type Data = string | ArrayBufferView | ArrayBufferLike;
 const isKind = (error: unknown, kind: ErrorKind): boolean => error instanceof RamwayError && error.kind === kind;
 
 /**
- * The messages as a web stream of copies, one chunk each. A message is received when somebody reads, none before: the
+ * The messages as a web stream of copies, one chunk each. A message is received when the program reads, none before: the
  * ring is the only queue. The stream ends when the sender has closed, and fails with `ERR_RAMWAY_PEER_DEAD` if it died.
  *
  * Cancelling closes the receiver, and gives its role up: so does leaving a `for await` over the stream early, unless with
@@ -258,7 +258,7 @@ async function sendAll(sender: Sink, messages: Data[]): Promise<void> {
   }
 }
 
-/** Calls back once. Not from the promise's reaction: what a callback throws is nobody's rejection. */
+/** Calls back once. Not from the promise's reaction: what a callback throws is no rejection. */
 function settle(promise: Promise<unknown>, done: Callback): void {
   promise.then(
     () => process.nextTick(done),

@@ -25,7 +25,7 @@ export abstract class Half {
   protected peerHigh: number;
   /** The other side's flags as last acted upon. */
   protected peerFlags: number;
-  /** The ring was found corrupt: every call is told. */
+  /** The ring was found corrupt: every call throws. */
   protected broken = false;
 
   constructor(

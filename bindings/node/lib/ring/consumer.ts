@@ -94,7 +94,7 @@ export class Consumer extends Half {
     this.wakePeer();
   }
 
-  /** Whether there is an end to be told of: the sender has closed (what it sent before is still to be received), or the
+  /** Whether there may be an end to throw: the sender has closed (what it sent before is still to be received), or the
    * ring was found corrupt. */
   hasEnded(): boolean {
     return this.broken || (Atomics.load(this.header, PRODUCER + FLAGS) & CLOSED) !== 0;

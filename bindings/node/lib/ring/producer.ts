@@ -20,7 +20,7 @@ export class Producer extends Half {
   constructor(native: NativeEndpoint, memory: Memory) {
     super(native, memory);
     this.tail = this.position;
-    // As if not acted upon: the first call is told of a receiver that has closed already.
+    // As if not acted upon: the first call throws if the receiver has closed already.
     this.peerFlags = ~memory.peerFlags;
     this.nextLastTag = memory.nextLastTag & 1;
     this.maxMessageLength = memory.maxMessageLength;
@@ -108,7 +108,7 @@ export class Producer extends Half {
   private peerChanged(): void {
     this.wakePeer();
     if (!this.broken && (!this.final || (this.peerFlags & CLOSED) === 0)) return;
-    // Never seen as acted upon: every call is told.
+    // Never taken for acted upon: every call throws.
     this.peerFlags = ~this.peerFlags;
     call(() => this.native.check());
   }
@@ -118,7 +118,7 @@ export class Producer extends Half {
   }
 
   protected override corrupt(): never {
-    // Never taken for acted upon: every call is told.
+    // Never taken for acted upon: every call throws.
     this.peerFlags = ~this.peerFlags;
     return super.corrupt();
   }

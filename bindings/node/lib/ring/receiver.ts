@@ -39,7 +39,7 @@ const BATCH_SYNC = ['max', ...SYNC_NAMES];
 const LOOP = ['signal'];
 const BATCH_LOOP = ['max', 'signal'];
 /** Polls before a wait begins: an answer that comes within a few hundred nanoseconds is received at once. */
-const FIRST_POLLS = 24;
+const FIRST_POLLS = 32;
 /** Milliseconds between two system calls that ask whether the sender lives. */
 const LIFE = 100;
 
@@ -180,7 +180,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
     return new BatchLoop(this, checkMax(options?.max), options?.signal);
   }
 
-  /** Copies of the messages as a web stream, which asks for one when somebody reads. Cancelling it closes the receiver. */
+  /** Copies of the messages as a web stream, which asks for one when the program reads. Cancelling it closes the receiver. */
   get readable(): ReadableStream<Uint8Array> {
     this.stream ??= readableOf(this);
     return this.stream;
@@ -489,7 +489,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
     }
   }
 
-  /** Ends the flow, if it waits, for want of somebody to flow to. */
+  /** Ends a flow that waits, once no one listens. */
   private ebb(): void {
     if (!this.flowing || !this.idle.waits) return;
     if (this.paused || this.listenerCount('message') === 0) {

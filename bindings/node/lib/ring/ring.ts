@@ -30,7 +30,7 @@ type Intent = 'create' | 'open' | 'openOrCreate' | 'fromFd';
  * A named ring: where it is and how it is to be made. Nothing is opened before one of its ends is asked for.
  *
  * A name is `[A-Za-z0-9._-]{1,80}` in RAMWAY_DIR (by default /dev/shm/ramway-UID), or a path with a slash. Whichever
- * side comes first makes the ring; it stays while somebody uses it or undelivered messages are in it.
+ * side comes first makes the ring; it stays while a process uses it or undelivered messages are in it.
  */
 export class Ring {
   /** As it was given; undefined of a ring without a name. */
@@ -52,7 +52,7 @@ export class Ring {
   }
 
   /**
-   * A ring that must be new: ERR_RAMWAY_ALREADY_EXISTS if somebody uses the name, if it holds what was never delivered
+   * A ring that must be new: ERR_RAMWAY_ALREADY_EXISTS if a process uses the name, if it holds what was never delivered
    * (unless `discard` is set), or if something else has it.
    */
   static create(name: string, options?: RingOptions): Ring {
@@ -128,7 +128,7 @@ export class Ring {
   }
 
   /**
-   * The sending end. ERR_RAMWAY_BUSY if the ring has one, in whichever process. `timeout` takes the place of the ring's.
+   * The sending end. ERR_RAMWAY_BUSY if the ring has one, in any process. `timeout` takes the place of the ring's.
    */
   async sender(options?: WaitOptions): Promise<Sender> {
     const { timeout, signal } = read('Ring.sender', WAIT, options);
@@ -136,12 +136,12 @@ export class Ring {
     const open = async (attempt: native.Attempt) => {
       return new Sender(await native.openEndpoint(attempt, true, this.#intent, this.#where(), settings), settings.wait);
     };
-    // An end of the stream that nobody meant is told to no receiver.
+    // An end of the stream that was not meant reaches no receiver.
     return opening(signal, open, (sender) => sender.abandon());
   }
 
   /**
-   * The receiving end; it starts with what is undelivered. ERR_RAMWAY_BUSY if the ring has one, in whichever process.
+   * The receiving end; it starts with what is undelivered. ERR_RAMWAY_BUSY if the ring has one, in any process.
    * `timeout` takes the place of the ring's.
    */
   async receiver(options?: WaitOptions): Promise<Receiver> {

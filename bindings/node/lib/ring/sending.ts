@@ -269,7 +269,7 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
     if (this.wanted >= 0) {
       this.wanted = -1;
       if (isEnd(error)) this.announce();
-      // A program that does not listen for room polls for it, and is told then.
+      // A program that does not listen for room polls for it, and gets the error then.
       else if (this.listenerCount('drain') !== 0 || this.listenerCount('error') !== 0) this.emit('error', error);
     }
   }

@@ -22,7 +22,7 @@ export class SharedView {
 
   /** All of it. */
   all(): Uint8Array {
-    // A buffer of no bytes could not be told from one that was transferred away.
+    // An empty buffer would look like one that was transferred away.
     if (this.length === 0) return new Uint8Array(0);
     if (this.whole === null) {
       this.buffer = call(() => this.memory.view(this.start, this.length));
@@ -37,7 +37,7 @@ export class SharedView {
     return this.all().subarray(at - this.start, at - this.start + length);
   }
 
-  /** Whether somebody has transferred the buffer away. */
+  /** Whether the program has transferred the buffer away. */
   get moved(): boolean {
     return this.buffer !== null && this.buffer.byteLength === 0;
   }

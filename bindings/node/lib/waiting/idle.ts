@@ -48,7 +48,7 @@ function pollAgain(): void {
   if (polling.size !== 0) immediate ??= setImmediate(pollAll);
 }
 
-// A timer that never fires keeps the runtime running while somebody waits; the descriptors do not, in any of them.
+// A timer that never fires keeps the runtime running while a handle waits; the descriptors do not, in any of them.
 const keeper = setInterval(() => {}, 0x7fffffff);
 keeper.unref();
 let kept = 0;

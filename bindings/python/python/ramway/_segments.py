@@ -21,7 +21,7 @@ class Segment:
     #: Where it is.
     path: str
     kind: Literal["ring", "region", "bus", "listener"] | None = None
-    #: Somebody uses it.
+    #: A process uses it.
     in_use: bool = False
     #: The name stays when its last user goes.
     persistent: bool = False
@@ -37,9 +37,9 @@ class Segment:
     used: int | None = None
     #: Messages of a ring that are not released yet; None if it moves too fast to count them, or is damaged.
     undelivered: int | None = None
-    #: Somebody is a ring's sender; of a listener: somebody listens.
+    #: A ring has a sender; a listener listens.
     producer_held: bool = False
-    #: Somebody is a ring's receiver.
+    #: A ring has a receiver.
     consumer_held: bool = False
     #: Why nothing is known of it.
     error: Error | None = None
@@ -67,7 +67,7 @@ def ls(directory: str | os.PathLike[str] | None = None) -> list[Segment]:
 def unlink(name: str | os.PathLike[str]) -> None:
     """Removes a segment that nobody uses, also a persistent one, also with undelivered messages.
 
-    Raises BusyError if somebody uses it, NotFoundError, and what is no segment of Ramway's stays: AbiMismatchError,
+    Raises BusyError if a process uses it, NotFoundError, and what is no segment of Ramway's stays: AbiMismatchError,
     CorruptError, InvalidArgumentError.
     """
     _ramway._unlink(name)

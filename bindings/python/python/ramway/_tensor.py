@@ -42,7 +42,7 @@ class TensorSlot:
     def __init__(self, slot: _ramway.Slot, shape: tuple[int, ...], dtype: str, offset: int, nbytes: int) -> None:
         self._slot = slot
         self._offset = offset
-        # The view that the methods here write through; let go of before a commit, so that it costs none of it.
+        # The view that the methods here write through; dropped before a commit, which then copies nothing for it.
         self._array: NDArray[Any] | None = None
         self.shape = shape
         self.dtype = dtype

@@ -40,7 +40,7 @@ pub(crate) struct Endpoint<T> {
     pub(crate) first_polls: Gil<u32>,
     /// The task that waits for this end.
     pub(crate) waits: Waits,
-    /// The readiness descriptor, once somebody has it.
+    /// The readiness descriptor, once it was asked for.
     descriptor: Gil<Option<RawFd>>,
 }
 
@@ -113,7 +113,7 @@ impl<T> Endpoint<T> {
         self.name.as_deref()
     }
 
-    /// From now on every call is told that the handle is closed, also one that waits. False if it was shut before.
+    /// From now on every call is `Detached`, also one that waits. False if it was shut before.
     pub(crate) fn shut(&self, py: Python<'_>) -> bool {
         let first = !self.shut.replace(true);
         if first {

@@ -89,7 +89,7 @@ fn duplicate(py: Python<'_>, fd: i32) -> PyResult<OwnedFd> {
 
 #[pymethods]
 impl Ring {
-    /// A ring that must be new: AlreadyExistsError if somebody uses the name, if it holds what was never delivered
+    /// A ring that must be new: AlreadyExistsError if a process uses the name, if it holds what was never delivered
     /// (unless discard=True), or if something else has it.
     ///
     /// `capacity` is in bytes, 16 of each message's being its header, rounded up to a power of two of at least a page
@@ -188,13 +188,13 @@ impl Ring {
         }
     }
 
-    /// The sending end. BusyError if the ring has one, in whichever process.
+    /// The sending end. BusyError if the ring has one, in any process.
     fn sender(&self, py: Python<'_>) -> PyResult<Sender> {
         let core = unless_signalled(py, |go_on| self.builder.clone().sender_while(go_on))?;
         Ok(Sender::wrap(core, self.name.clone(), self.policy))
     }
 
-    /// The receiving end; it starts with what is undelivered. BusyError if the ring has one, in whichever process.
+    /// The receiving end; it starts with what is undelivered. BusyError if the ring has one, in any process.
     fn receiver(&self, py: Python<'_>) -> PyResult<Receiver> {
         let core = unless_signalled(py, |go_on| self.builder.clone().receiver_while(go_on))?;
         Ok(Receiver::wrap(core, self.name.clone(), self.policy, self.writable_views))

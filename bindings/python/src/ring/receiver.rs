@@ -31,7 +31,7 @@ pub(crate) struct Receiver {
     /// Up to where the ring may take its memory back, where that could not be said at once because another thread was
     /// in a call.
     pub(super) owed: Gil<Option<u64>>,
-    /// Whether the sender was told of the close.
+    /// Whether the close was announced to the sender.
     pub(super) said_closed: Gil<bool>,
     pub(crate) writable_views: bool,
 }

@@ -31,7 +31,7 @@ pub(crate) struct Sender {
     ending: Gil<Ending>,
 }
 
-/// What the receiver is told.
+/// What the receiver learns.
 #[derive(Clone, Copy, Default)]
 enum Ending {
     /// That this was all.

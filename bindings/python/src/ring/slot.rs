@@ -139,7 +139,7 @@ impl Drop for Slot {
 
 #[pymethods]
 impl Slot {
-    /// What the receiver is told that the payload is; below 0xFFFF0000. May be set.
+    /// The type id that the receiver gets; below 0xFFFF0000. May be set.
     #[getter]
     fn get_type_id(&self) -> u32 {
         self.type_id.get()

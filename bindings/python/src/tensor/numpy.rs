@@ -47,7 +47,7 @@ impl Numpy {
         })
     }
 
-    /// NumPy if somebody has imported it: else no object is an array of its.
+    /// NumPy if the program has imported it: else no object is one of its arrays.
     pub(crate) fn if_loaded(py: Python<'_>) -> PyResult<Option<&'static Self>> {
         if let Some(numpy) = NUMPY.get(py) {
             return Ok(Some(numpy));

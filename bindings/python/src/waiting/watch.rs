@@ -1,8 +1,8 @@
 //! One descriptor in one asyncio loop, and the task that waits for it.
 //!
 //! A [`Watch`] is what the waiting task awaits: to asyncio a future that becomes done again and again. Its descriptor is
-//! a duplicate, so that it can leave the loop after its handle was closed, by whichever thread, without anybody else's
-//! descriptor having got its number. It stays registered from wait to wait; an event that finds nobody waiting takes it
+//! a duplicate, so that it can leave the loop after its handle was closed, by any thread, before another descriptor gets
+//! its number. It stays registered from wait to wait; an event that finds nobody waiting takes it
 //! out of the loop.
 
 use crate::endpoint::Gil;
