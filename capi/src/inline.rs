@@ -3,6 +3,7 @@
 use crate::receiver::{ReceiverHandle, ramway_receiver};
 use crate::sender::{SenderHandle, ramway_sender};
 use crate::status::{guard_hot, ramway_status};
+use ramway_core::ring::raw::RawEndpoint;
 
 /// The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
 /// library for everything: right, but slower. Raised with every change of the fields or of their meaning.
@@ -24,10 +25,10 @@ pinned!(SENDER, SenderHandle as "ramway_inline_sender": hot = 0, layout = 8);
 pinned!(RECEIVER, ReceiverHandle as "ramway_inline_receiver": hot = 0, layout = 8);
 pinned!(PRODUCER, ramway_core::ring::producer::Producer as "ramway_producer":
     block = 0, data = 8, capacity = 16, max_len = 24, tail = 32, unflushed = 40, head = 48, slot = 56, tag = 64,
-    align = 72, state = 76, peer_flags = 80, fence_free = 84, next_last_tag = 88);
+    align = 72, state.state = 76, state.peer_flags = 80, state.fence_free = 84, next_last_tag = 88);
 pinned!(CONSUMER, ramway_core::ring::consumer::Consumer as "ramway_consumer":
-    block = 0, data = 8, capacity = 16, head = 24, released = 32, tail = 40, align = 48, state = 52,
-    peer_flags = 56, fence_free = 60);
+    block = 0, data = 8, capacity = 16, head = 24, released = 32, tail = 40, align = 48, state.state = 52,
+    state.peer_flags = 56, state.fence_free = 60);
 pinned!(BLOCK, ramway_core::layout::RingBlock as "ramway_ring_block":
     geometry = 0, tail = 128, head = 256, producer = 384, consumer = 512);
 
@@ -43,7 +44,7 @@ const _: () = {
 pub unsafe extern "C" fn ramway_inline_after_publish(sender: *mut ramway_sender) -> ramway_status {
     guard_hot(|| {
         // SAFETY: the caller's.
-        unsafe { SenderHandle::from(sender) }?.sender.raw().after_publish();
+        unsafe { SenderHandle::from(sender) }?.sender.wake();
         Ok(())
     })
 }
@@ -54,7 +55,7 @@ pub unsafe extern "C" fn ramway_inline_after_publish(sender: *mut ramway_sender)
 pub unsafe extern "C" fn ramway_inline_after_release(receiver: *mut ramway_receiver) -> ramway_status {
     guard_hot(|| {
         // SAFETY: the caller's.
-        unsafe { ReceiverHandle::from(receiver) }?.receiver.raw().after_release();
+        unsafe { ReceiverHandle::from(receiver) }?.receiver.wake();
         Ok(())
     })
 }
@@ -74,7 +75,8 @@ mod tests {
         let mut ours: Vec<String> = [SENDER, RECEIVER, PRODUCER, CONSUMER, BLOCK]
             .concat()
             .iter()
-            .map(|(c, field, offset)| format!("{c}, {field}, {offset}"))
+            // The last part of `state.peer_flags`: C has no struct within the struct.
+            .map(|(c, field, offset)| format!("{c}, {}, {offset}", field.rsplit('.').next().unwrap().trim()))
             .collect();
         theirs.sort();
         ours.sort();

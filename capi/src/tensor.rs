@@ -104,7 +104,7 @@ fn open(handle: &mut SenderHandle, plan: &Plan, timeout_ns: i64) -> Outcome<*mut
 fn commit(handle: &mut SenderHandle, tag: u64, flush: bool) -> Outcome {
     // SAFETY: as in `open`.
     let hot = unsafe { &*handle.hot };
-    hot.check()?;
+    hot.state.check()?;
     // The inline functions know nothing of tensors: the slot may have been aborted, and another one opened, since.
     let open = handle.tensor.as_ref().filter(|open| hot.slot == open.room && hot.tail == open.tail);
     let Some(&OpenTensor { len, .. }) = open.filter(|_| hot.slot != NO_SLOT) else {

@@ -27,8 +27,6 @@ pub enum Step {
     FenceFreeFence,
     /// The check between arming and sleeping.
     Recheck,
-    /// The check of a `try_recv` after it has armed the readiness descriptor: a second re-check.
-    CheckAfterArming,
     /// Arming again after every return from the sleep.
     Rearm,
     /// The check of the position after the end was seen.

@@ -148,13 +148,13 @@ impl AsyncReceiver {
     pub async fn wait_for_peer(&mut self) -> Result<u32> {
         let Self { fd, receiver, .. } = self;
         let before = receiver.peer_epoch();
-        until_peer(fd, before, || (receiver.raw().wait_for_peer(WaitLimit::None), receiver.peer_epoch())).await
+        until_peer(fd, before, || (receiver.half.wait_for_peer(WaitLimit::None), receiver.peer_epoch())).await
     }
 
     /// [`readable`](Self::readable) for futures made by hand.
     pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let receiver = &mut self.receiver;
-        poll_until(&self.fd, cx, ErrorKind::Empty, || receiver.try_ready())
+        poll_until(&self.fd, cx, ErrorKind::Empty, || receiver.half.try_ready())
     }
 
     /// The receiver, for everything that does not wait.
@@ -249,7 +249,7 @@ impl AsyncSender {
     pub async fn wait_for_peer(&mut self) -> Result<u32> {
         let Open { fd, sender } = self.open()?;
         let before = sender.peer_epoch();
-        until_peer(fd, before, || (sender.raw().wait_for_peer(WaitLimit::None), sender.peer_epoch())).await
+        until_peer(fd, before, || (sender.half.wait_for_peer(WaitLimit::None), sender.peer_epoch())).await
     }
 
     /// Reserves room for a message to be written in place, as [`Sender::reserve`].

@@ -1,39 +1,40 @@
-//! Waiting: spin for a bounded time, then sleep on a futex, without ever missing a wake-up and without a fence on the
-//! waker's hot path.
+//! Waiting: poll for a bounded time, then sleep on a futex, without ever missing a wake-up.
 //!
-//! The sleeper (1) stores 1 into its wait word, (2) orders that store before (3) a second check of what it waits for,
-//! and (4) sleeps only while the word is still 1; after *any* return it starts again at (1). The waker publishes, then
-//! loads the word. Both would miss each other only if the waker's load went before its own store: either the waker
-//! fences between the two, or (it is "fence-free") the sleeper makes it do so at step 2 by `membarrier`. `tests/loom.rs` shows
-//! that leaving out any one of these loses a wake-up. The idea of the asymmetric fence is that of membarrier(2).
+//! The sleeper (1) says in its wait word that it sleeps, (2) orders that before (3) a second check of what it waits for,
+//! and (4) sleeps only while the word still holds what step 1 left there; after *any* return it starts again at (1). The
+//! waker makes its change, then loads the word. How a word is armed and ordered is the word's own rule ([`Word`]): a
+//! role's word is in `endpoint/word.rs`, a region's in `region/word.rs`. The one loop that arms, checks again and sleeps
+//! is here, for every word. `tests/loom` shows that leaving out any one of the steps loses a wake-up.
 
-use crate::layout::{ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RoleLine};
 use crate::ready::Readiness;
-use crate::sync::{AtomicU32, Ordering, Step, fence, keep, spin_hint};
-use crate::sys::{clock, futex, membarrier};
-use crate::{Error, ErrorKind, Result};
-use std::sync::Arc;
+use crate::sync::{AtomicU32, Ordering, Step, keep, spin_hint};
+use crate::sys::clock;
+use crate::sys::futex::{self, Wake};
+use crate::{ErrorKind, Result};
 use std::time::{Duration, Instant};
 
 /// The longest sleep before another check of the deadline and of whether the peer lives. A blocked side learns of a
 /// death within two intervals.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The longest sleep where the waker does not fence and we cannot make it: the wake-up may be missed, so it is short.
-const UNORDERED_INTERVAL: Duration = Duration::from_millis(1);
+/// The longest sleep where no wake-up is certain: the waker does not fence and this side cannot make it, or this side may
+/// not write the word.
+pub(crate) const UNORDERED_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Polls of the shared word before sleeping, at most: 3,000 × 25 ns of PAUSE = 75 µs, about what a sleep and the
 /// wake-up from it cost. With 2,000 a stream of a message every 50 µs was slept through, each time (docs/adr/0018).
 pub(crate) const SPIN_MAX: u32 = 3_000;
-pub(crate) const SPIN_MIN: u32 = 32;
+const SPIN_MIN: u32 = 32;
+/// About the time of a poll and the PAUSE after it.
+const POLL_TIME: Duration = Duration::from_nanos(25);
 /// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
-pub(crate) const POLLS_PER_CHECK: u32 = 2_000;
+const POLLS_PER_CHECK: u32 = 2_000;
 /// Polls of a receiver before it enters the general wait: 32 × 25 ns, more than a round trip takes.
 pub(crate) const FIRST_POLLS: u32 = 32;
 /// PAUSEs before the first poll of a wait; one between the later ones.
 const FIRST_PAUSE: u32 = 3;
 /// A wait that was over before this, the spinning and the 25 to 40 µs of the wake-up included, would have been better
 /// spent spinning to the end.
-pub(crate) const SHORT_WAIT: Duration = Duration::from_micros(110);
+const SHORT_WAIT: Duration = Duration::from_micros(110);
 
 /// How a blocking call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -92,14 +93,43 @@ impl WaitLimit {
     }
 }
 
+/// A word that is slept on, and how a sleeper says so in it.
+pub(crate) trait Word {
+    /// Says that somebody sleeps, ordered before every check that follows.
+    fn arm(&self) -> Armed;
+
+    /// This side no longer sleeps. Nothing to do where others sleep on the same word.
+    fn disarm(&self);
+
+    /// What the futex is.
+    fn futex(&self) -> &AtomicU32;
+
+    /// What another thread sets to end the wait, before it wakes the word.
+    fn interrupt(&self) -> Option<&AtomicU32>;
+}
+
+/// How an armed word is slept on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Armed {
+    /// The value that the word has until somebody wakes it.
+    pub(crate) expected: u32,
+    /// The longest sleep.
+    pub(crate) longest: Duration,
+}
+
+impl Armed {
+    /// For a model that leaves the arming out: no word holds this.
+    fn left_out(word: &impl Word) -> Self {
+        Self { expected: !word.futex().load(Ordering::Relaxed), longest: POLL_INTERVAL }
+    }
+}
+
 /// How one handle waits: private to its thread.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) policy: WaitPolicy,
     /// Polls to spend before sleeping, SPIN_MIN ..= SPIN_MAX; follows how long waits have lasted.
-    budget: u32,
-    /// This process can membarrier. Cleared if it ever fails.
-    pub(crate) membarrier_capable: bool,
+    pub(crate) budget: u32,
     /// Return `Interrupted` when a signal handler ran, instead of going on.
     pub(crate) interruptible: bool,
     /// The peer was dead at the last check: check again at once rather than after an interval.
@@ -107,24 +137,11 @@ pub(crate) struct Waiting {
     /// When a system call was last spent on whether the peer lives, in coarse nanoseconds. Of the handle, not of the
     /// call: a loop of short waits learns of a death as one long wait does.
     peer_checked: u64,
-    /// Set by a [`Waker`](crate::Waker): the wait that is running, or the next one, is to end.
-    woken: Arc<AtomicU32>,
-    /// The descriptor for event loops, once it was asked for. It is the word's one waiter then.
-    pub(crate) readiness: Option<Readiness>,
 }
 
 impl Waiting {
-    pub(crate) fn new(policy: WaitPolicy, membarrier_capable: bool) -> Self {
-        Self {
-            policy,
-            budget: SPIN_MAX,
-            membarrier_capable,
-            interruptible: false,
-            peer_was_dead: false,
-            peer_checked: clock::coarse_ns(),
-            woken: Arc::new(AtomicU32::new(0)),
-            readiness: None,
-        }
+    pub(crate) fn new(policy: WaitPolicy) -> Self {
+        Self { policy, budget: SPIN_MAX, interruptible: false, peer_was_dead: false, peer_checked: clock::coarse_ns() }
     }
 
     /// Whether this handle polls before it enters the general wait.
@@ -133,40 +150,14 @@ impl Waiting {
         !cfg!(loom) && self.policy != WaitPolicy::Block && clock::cpus_online() > 1
     }
 
-    /// What a waker sets.
-    pub(crate) fn woken(&self) -> Arc<AtomicU32> {
-        self.woken.clone()
-    }
-
-    /// Whether a waker wants this wait to end; asked after the word was armed. Takes the request.
-    fn take_woken(&self) -> bool {
-        // Acquire: pairs with the waker's store. Relaxed store, not a swap: a second waker that comes between the two
-        // ends the same wait.
-        let woken = self.woken.load(Ordering::Acquire) != 0;
-        if woken {
-            self.woken.store(0, Ordering::Relaxed);
-        }
-        woken
-    }
-
     /// Whether it is time to spend a system call on whether the peer lives; a caller that gets true spends it.
-    pub(crate) fn is_time_to_check_peer(&mut self) -> bool {
+    fn is_time_to_check_peer(&mut self) -> bool {
         let now = clock::coarse_ns();
         let due = self.peer_was_dead || now.wrapping_sub(self.peer_checked) >= POLL_INTERVAL.as_nanos() as u64;
         if due {
             self.peer_checked = now;
         }
         due
-    }
-
-    /// The peer was checked outside of a wait, and lives.
-    pub(crate) fn saw_peer(&mut self, alive: bool) {
-        self.peer_was_dead &= !alive;
-    }
-
-    /// A death was found: it is checked again at the next call.
-    pub(crate) fn check_peer_again(&mut self) {
-        self.peer_checked = clock::coarse_ns().wrapping_sub(POLL_INTERVAL.as_nanos() as u64);
     }
 
     /// Runs a wait for something that a system call checks: it sleeps at once.
@@ -178,177 +169,148 @@ impl Waiting {
         result
     }
 
-    /// The handle closes: nobody waits by its word any more, also where the descriptor was still armed.
-    pub(crate) fn leave(&self, mine: &RoleLine) {
-        if self.readiness.is_some() {
-            disarm(mine);
-        }
-    }
-
     /// Blocks until `ready` says true.
     ///
-    /// `mine` is the wait word's line of this role, `peer` the other's. `ended` is asked while `ready` says false; its
-    /// argument says whether to spend a system call on whether the peer lives. What it returns as an error is
-    /// returned, but only if `ready` still says false when asked *after* it: what was committed before the end is
-    /// delivered before the end is.
+    /// `ended` is asked while `ready` says false; its argument says whether to spend a system call on whether the peer
+    /// lives. What it returns as an error is returned, but only if `ready` still says false when asked *after* it: what
+    /// was committed before the end is delivered before the end is.
+    ///
+    /// With a readiness descriptor it sleeps on that: the descriptor is then the word's one waiter. When this returns,
+    /// the descriptor is armed after a time-out and readable after anything else, as after a `try_` call.
     pub(crate) fn until(
         &mut self,
-        mine: &RoleLine,
-        peer: &RoleLine,
+        word: &impl Word,
+        readiness: Option<&Readiness>,
         deadline: Deadline,
         mut ready: impl FnMut() -> Result<bool>,
         mut ended: impl FnMut(bool) -> Result<()>,
     ) -> Result<()> {
-        let started = Instant::now();
         // Relaxed: a waker that comes later is met by the checks below.
-        if self.woken.load(Ordering::Relaxed) != 0 || deadline.left().is_none() {
+        let interrupted = word.interrupt().is_some_and(|flag| flag.load(Ordering::Relaxed) != 0);
+        if interrupted || deadline.left().is_none() {
             // What is there and what has ended go before both.
             let check_peer = self.is_time_to_check_peer();
-            if self.decide(&mut ready, &mut ended, check_peer)? {
+            if self.check(&mut ready, &mut ended, check_peer)? {
                 return Ok(());
             }
-            if self.take_woken() {
+            if take_interrupt(word) {
                 return Err(ErrorKind::Interrupted.into());
             }
-            if self.readiness.is_none() && deadline.left().is_none() {
+            if readiness.is_none() && deadline.left().is_none() {
                 return Err(ErrorKind::TimedOut.into());
             }
         }
-        if self.spin(deadline, &mut ready, &mut ended)? {
+        if self.spin(word, deadline, &mut ready, &mut ended)? {
             return Ok(());
         }
-        if let Some(readiness) = self.readiness.take() {
-            let outcome = self.until_readable(&readiness, mine, peer, deadline, &mut ready, &mut ended);
-            if outcome.is_ok() {
-                self.adapt(started);
-            }
-            self.readiness = Some(readiness);
-            return outcome;
+        let started = Instant::now();
+        let outcome = self.sleep(word, readiness, deadline, &mut ready, &mut ended);
+        if readiness.is_none() {
+            word.disarm();
         }
-        let mut check_peer = self.is_time_to_check_peer();
-        let mut first = true;
-        loop {
-            let longest = if first || keep(Step::Rearm) { self.arm(mine, peer) } else { POLL_INTERVAL };
-            let rechecked =
-                if !first || keep(Step::Recheck) { self.decide(&mut ready, &mut ended, check_peer) } else { Ok(false) };
-            first = false;
-            let outcome = match rechecked {
-                Ok(false) if self.take_woken() => Err(ErrorKind::Interrupted.into()),
-                Ok(false) => match deadline.left() {
-                    None => Err(ErrorKind::TimedOut.into()),
-                    Some(left) => {
-                        let wake = futex::wait(&mine.wait, 1, left.min(longest));
-                        check_peer = wake.is_time_to_check();
-                        if wake == futex::Wake::Interrupted && self.interruptible {
-                            Err(ErrorKind::Interrupted.into())
-                        } else if check_peer {
-                            continue;
-                        } else {
-                            // What it was woken for is nearly always there. Only to sleep again must it arm first,
-                            // which costs a membarrier: the wake-up took 1.6 × a bare futex's without this check.
-                            match ready() {
-                                Ok(false) => continue,
-                                outcome => outcome,
-                            }
-                        }
-                    }
-                },
-                other => other,
-            };
-            disarm(mine);
-            self.adapt(started);
-            return outcome.map(|_| ());
-        }
+        self.adapt(started);
+        outcome
     }
 
-    /// The rest of [`until`](Self::until) for a handle that has a readiness descriptor. When it returns, the
-    /// descriptor is armed after a time-out and readable after anything else, as after a `try_` call.
-    fn until_readable(
+    /// What a call that does not wait does after `ready` has said false: checks whether the peer has ended. Where there is
+    /// a readiness descriptor, it arms that and checks both. `Ok(false)`: nothing, and the descriptor becomes readable as
+    /// soon as there is something. Else it is readable now.
+    pub(crate) fn once(
         &mut self,
-        readiness: &Readiness,
-        mine: &RoleLine,
-        peer: &RoleLine,
+        word: &impl Word,
+        readiness: Option<&Readiness>,
+        mut ready: impl FnMut() -> Result<bool>,
+        mut ended: impl FnMut(bool) -> Result<()>,
+    ) -> Result<bool> {
+        if readiness.is_none() {
+            let check_peer = self.is_time_to_check_peer();
+            return self.check_end(&mut ready, &mut ended, check_peer);
+        }
+        Ok(self.arm(word, readiness, &mut ready, &mut ended, false, true)?.is_none())
+    }
+
+    /// Arms, checks again and sleeps, until `ready` says true.
+    fn sleep(
+        &mut self,
+        word: &impl Word,
+        readiness: Option<&Readiness>,
         deadline: Deadline,
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
     ) -> Result<()> {
-        let mut check_peer = self.is_time_to_check_peer();
+        let (mut check_peer, mut again) = (false, readiness.is_some());
         loop {
-            if self.rearm_with(readiness, mine, peer, ready, ended, check_peer)? {
-                return Ok(());
-            }
-            if self.take_woken() {
+            let Some(armed) = self.arm(word, readiness, ready, ended, check_peer, again)? else { return Ok(()) };
+            if take_interrupt(word) {
                 return Err(ErrorKind::Interrupted.into());
             }
             let Some(left) = deadline.left() else { return Err(ErrorKind::TimedOut.into()) };
-            #[cfg(not(loom))]
-            let wake = readiness.wait(left.min(POLL_INTERVAL));
-            #[cfg(loom)]
-            let wake = readiness.wait(left.min(POLL_INTERVAL), &mine.wait);
-            if wake == futex::Wake::Interrupted && self.interruptible {
+            let wake = match readiness {
+                None => futex::wait(word.futex(), armed.expected, left.min(armed.longest)),
+                // A shorter limit than this is the descriptor's.
+                Some(readiness) => readiness.wait(left.min(POLL_INTERVAL)),
+            };
+            if wake == Wake::Interrupted && self.interruptible {
                 return Err(ErrorKind::Interrupted.into());
             }
-            // Without consuming it: readable is what it is to be now. Only sleeping needs to be armed for.
-            if wake == futex::Wake::Woken && ready()? {
+            let timed = wake.is_time_to_check();
+            // After a short interval the clock decides: a system call for each would cost more than the sleep.
+            check_peer = timed && armed.longest >= POLL_INTERVAL;
+            // What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a
+            // membarrier: the wake-up took 1.6 × a bare futex's without this check.
+            if !timed && ready()? {
                 return Ok(());
             }
-            check_peer = wake.is_time_to_check();
+            again = true;
         }
     }
 
-    /// What a `try_` call that found nothing does where there is a readiness descriptor: arms it and checks again.
-    /// `Ok(false)`: nothing, and it becomes readable as soon as there is something. Otherwise it is readable now.
-    pub(crate) fn rearm(
+    /// Steps 1 to 3: arms and checks again, once `again` or for the first time. `None`: there is something; else a sleep
+    /// may follow, and a readiness descriptor waits on the word already.
+    fn arm(
         &mut self,
-        mine: &RoleLine,
-        peer: &RoleLine,
-        mut ready: impl FnMut() -> Result<bool>,
-        mut ended: impl FnMut(bool) -> Result<()>,
-        check_peer: bool,
-    ) -> Result<bool> {
-        let Some(readiness) = self.readiness.take() else { return ready() };
-        let outcome = self.rearm_with(&readiness, mine, peer, &mut ready, &mut ended, check_peer);
-        self.readiness = Some(readiness);
-        outcome
-    }
-
-    fn rearm_with(
-        &mut self,
-        readiness: &Readiness,
-        mine: &RoleLine,
-        peer: &RoleLine,
+        word: &impl Word,
+        readiness: Option<&Readiness>,
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
         check_peer: bool,
-    ) -> Result<bool> {
-        readiness.consume();
-        let longest = if keep(Step::Rearm) { self.arm(mine, peer) } else { POLL_INTERVAL };
-        // After arming, like the check of the ring: the checker records a death and then wakes the word.
-        let check_peer = check_peer | readiness.look() | self.is_time_to_check_peer();
-        let rechecked = if keep(Step::Recheck) { self.decide(ready, ended, check_peer) } else { Ok(false) };
-        match rechecked {
-            Ok(false) => {
-                // A waker that came since has stored 0, and then this is over at once.
-                readiness.submit(1, (longest < POLL_INTERVAL).then_some(longest))?;
-                Ok(false)
-            }
-            other => {
-                readiness.signal();
-                other
-            }
+        again: bool,
+    ) -> Result<Option<Armed>> {
+        if let Some(readiness) = readiness {
+            readiness.consume();
         }
+        let armed = if !again || keep(Step::Rearm) { word.arm() } else { Armed::left_out(word) };
+        // After arming, like the check of what is waited for: the checker records a death and then wakes the word.
+        let reported = readiness.is_some_and(Readiness::look);
+        let check_peer = check_peer | reported | self.is_time_to_check_peer();
+        let found = if keep(Step::Recheck) { self.check(ready, ended, check_peer) } else { Ok(false) };
+        let Some(readiness) = readiness else { return Ok((!found?).then_some(armed)) };
+        if let Ok(false) = found {
+            // A waker that came since has changed the word, and then this is over at once.
+            readiness.submit(armed.expected, (armed.longest < POLL_INTERVAL).then_some(armed.longest))?;
+            return Ok(Some(armed));
+        }
+        readiness.signal();
+        found.map(|_| None)
     }
 
     /// One check: `Ok(true)` ready, `Ok(false)` not yet, or how it ended.
-    pub(crate) fn decide(
+    fn check(
         &mut self,
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
         check_peer: bool,
     ) -> Result<bool> {
-        if ready()? {
-            return Ok(true);
-        }
+        if ready()? { Ok(true) } else { self.check_end(ready, ended, check_peer) }
+    }
+
+    /// The rest of a check, where `ready` has said false.
+    fn check_end(
+        &mut self,
+        ready: &mut impl FnMut() -> Result<bool>,
+        ended: &mut impl FnMut(bool) -> Result<()>,
+        check_peer: bool,
+    ) -> Result<bool> {
         if check_peer {
             self.peer_checked = clock::coarse_ns();
         }
@@ -358,7 +320,7 @@ impl Waiting {
                 Ok(false)
             }
             Err(end) => {
-                // The checker reports it once.
+                // A dead peer is still dead at the next call, and a vanished name still gone; the checker reports it once.
                 self.peer_was_dead = check_peer;
                 // The second check: the flag or the free lock was seen after `ready` had checked.
                 if keep(Step::CheckAfterEnd) && ready()? { Ok(true) } else { Err(end) }
@@ -366,30 +328,9 @@ impl Waiting {
         }
     }
 
-    /// Steps 1 and 2. Returns how long step 4 may last.
-    pub(crate) fn arm(&mut self, mine: &RoleLine, peer: &RoleLine) -> Duration {
-        // Relaxed: step 2 orders it.
-        mine.wait.store(1, Ordering::Relaxed);
-        if self.membarrier_capable {
-            if !keep(Step::Membarrier) || membarrier::sync() {
-                return POLL_INTERVAL;
-            }
-            // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
-            self.membarrier_capable = false;
-            let flags = mine.flags.load(Ordering::Relaxed);
-            mine.flags.store(flags & !ROLE_MEMBARRIER_CAPABLE, Ordering::Relaxed);
-        }
-        // SeqCst fence: the store above goes before the second check; pairs with the fencing waker's fence.
-        if keep(Step::SleeperFence) {
-            fence(Ordering::SeqCst);
-        }
-        // Relaxed, after the fence: a waker that becomes fence-free fences between setting the flag and its first publish without a fence.
-        let unordered = peer.flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0;
-        if unordered && keep(Step::ShortIntervals) { UNORDERED_INTERVAL } else { POLL_INTERVAL }
-    }
-
     fn spin(
         &mut self,
+        word: &impl Word,
         deadline: Deadline,
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
@@ -411,14 +352,14 @@ impl Waiting {
         }
         loop {
             let check_peer = self.is_time_to_check_peer();
-            if self.decide(ready, ended, check_peer)? {
+            if self.check(ready, ended, check_peer)? {
                 return Ok(true);
             }
-            if self.take_woken() {
+            if take_interrupt(word) {
                 return Err(ErrorKind::Interrupted.into());
             }
             if deadline.left().is_none() {
-                return Err(Error::from(ErrorKind::TimedOut));
+                return Err(ErrorKind::TimedOut.into());
             }
             if !alone && poll(POLLS_PER_CHECK, ready)? {
                 return Ok(true);
@@ -429,13 +370,28 @@ impl Waiting {
         }
     }
 
+    /// A wait that was short would have been better spent polling to the end. The polls before `started` count by their
+    /// number, so that a wait which ends among them has read no clock.
     fn adapt(&mut self, started: Instant) {
-        self.budget = if started.elapsed() < SHORT_WAIT {
+        self.budget = if started.elapsed() + POLL_TIME * self.budget < SHORT_WAIT {
             (self.budget * 2).min(SPIN_MAX)
         } else {
             (self.budget / 2).max(SPIN_MIN)
         };
     }
+}
+
+/// Whether another thread wants this wait to end; asked after the word was armed. Takes the request.
+fn take_interrupt(word: &impl Word) -> bool {
+    word.interrupt().is_some_and(|flag| {
+        // Acquire: pairs with the waker's store. Relaxed store, not a swap: a second waker that comes between the two
+        // ends the same wait.
+        let asked = flag.load(Ordering::Acquire) != 0;
+        if asked {
+            flag.store(0, Ordering::Relaxed);
+        }
+        asked
+    })
 }
 
 /// Between a poll that found nothing and the next one. To poll again at once takes the line away from a peer that is
@@ -457,27 +413,4 @@ fn poll(polls: u32, ready: &mut impl FnMut() -> Result<bool>) -> Result<bool> {
         spin_hint();
     }
     Ok(false)
-}
-
-/// Leaves the wait: step 3's "store 0".
-pub(crate) fn disarm(mine: &RoleLine) {
-    // Relaxed: a waker that still sees 1 makes one wake-up call too many, nothing else.
-    mine.wait.store(0, Ordering::Relaxed);
-}
-
-/// The waker's slow half: called after the order between publishing and this load is made.
-#[cold]
-pub(crate) fn wake_if_waiting(peer: &RoleLine) {
-    // Relaxed: ordered by the caller. Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
-    if peer.wait.load(Ordering::Relaxed) != 0 {
-        wake(peer);
-    }
-}
-
-/// Wakes the peer whether it waits or not: for attach, close and epoch changes, which it must not sleep through.
-#[cold]
-pub(crate) fn wake(peer: &RoleLine) {
-    // Relaxed: a sleeper that re-armed meanwhile is woken without need and arms again.
-    peer.wait.store(0, Ordering::Relaxed);
-    futex::wake_all(&peer.wait);
 }

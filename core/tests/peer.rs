@@ -5,7 +5,7 @@ mod support;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use ramway::ring::raw::WaitLimit;
+use ramway::ring::raw::{RawEndpoint, WaitLimit};
 use ramway::{Bus, ErrorKind, Receiver, Result, Ring, WaitPolicy};
 use support::{Dir, LONG, Peer, helper_role, listen, say};
 
@@ -212,11 +212,11 @@ fn with_a_descriptor_it_waits_by_that_and_leaves_it_readable() {
     assert!(support::readiness::poll(rx.readiness().unwrap(), LONG));
     assert_eq!(&*rx.recv_timeout(LONG).unwrap(), b"last words");
     // Armed for the coming of a peer alone.
-    assert_eq!(rx.raw().wait_for_peer(WaitLimit::None).unwrap_err().kind(), ErrorKind::Empty);
+    assert_eq!(rx.await_peer(WaitLimit::None).unwrap_err().kind(), ErrorKind::Empty);
     let mut next = Peer::start(&["sender", &name]);
     next.expect("ready");
     assert!(support::readiness::poll(rx.readiness().unwrap(), LONG));
-    assert_eq!(rx.raw().wait_for_peer(WaitLimit::None).unwrap(), 2);
+    assert_eq!(rx.await_peer(WaitLimit::None).unwrap(), 2);
 }
 
 fn interrupted<T>(outcome: Result<T>) -> bool {
@@ -297,7 +297,7 @@ fn a_close_with_messages_lent_out_is_told_at_once_and_keeps_role_and_frame() {
     while tx.try_send(0, &[0; 100]).is_ok() {}
     let blocked = std::thread::spawn(move || (tx.send(0, &[0; 100]).unwrap_err(), tx));
     std::thread::sleep(Duration::from_millis(5));
-    rx.raw().say_closed();
+    rx.say_closed();
     let (told, tx) = blocked.join().unwrap();
     assert_eq!(told.kind(), ErrorKind::Closed);
     assert!(told.to_string().contains(&name), "{told}");
@@ -320,7 +320,7 @@ fn a_sender_says_closed_before_it_goes() {
     tx.raw().reserve(10, WaitLimit::None).unwrap();
     tx.raw().commit(10, 0, 0, false).unwrap();
     tx.raw().reserve(10, WaitLimit::None).unwrap();
-    tx.raw().say_closed();
+    tx.say_closed();
     assert_eq!(rx.recv().unwrap().len(), 10);
     assert_eq!(rx.recv().unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(Ring::open(&name).sender().unwrap_err().kind(), ErrorKind::Busy);

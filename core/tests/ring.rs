@@ -233,7 +233,7 @@ fn one_native_half_serves_both_sides() {
     }
 
     let (mut tx, mut rx) = Ring::pair(4096).unwrap();
-    let (before, from) = (RawEndpoint::start(&mut tx), RawEndpoint::start(&mut rx));
+    let (before, from) = (tx.start(), rx.start());
     assert_eq!((before.capacity, before.align, before.endings_are_final), (4096, 16, true));
     assert_eq!((before.block, before.own, before.peer), (from.block, from.peer, from.own));
     assert_eq!((goes_on(&mut tx, 100), goes_on(&mut rx, 0)), (Ok(true), Ok(false)));
@@ -245,7 +245,7 @@ fn one_native_half_serves_both_sides() {
     // The receiver reads by itself, and goes on behind the frame.
     rx.follow(before.own.wrapping_add(4016), before.own.wrapping_add(4016));
     assert!(rx.is_empty());
-    assert_eq!((RawEndpoint::wait_for_peer(&mut rx, WaitLimit::None).unwrap(), rx.wake()), (1, tx.wake()));
+    assert_eq!((rx.await_peer(WaitLimit::None).unwrap(), rx.wake()), (1, tx.wake()));
 
     rx.say_closed();
     assert_eq!(tx.wait_for_peer().unwrap_err().kind(), ErrorKind::Closed);

@@ -5,11 +5,11 @@ use crate::error::{OrThrow, thrown};
 use crate::handle::Shared;
 use crate::options::policy;
 use crate::teardown::close_with;
-use crate::views::{Memory, Start, Views};
+use crate::views::{Memory, Views};
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use ramway::ErrorKind;
-use ramway::ring::raw::WaitLimit;
+use ramway::ring::raw::{RawEndpoint, Start, WaitLimit};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,57 +21,18 @@ pub(crate) enum Core {
     Receiver(ramway::Receiver),
 }
 
-/// What both roles have a method for.
-macro_rules! either {
-    ($core:expr, $end:ident => $run:expr) => {
-        match $core {
-            Core::Sender($end) => $run,
-            Core::Receiver($end) => $run,
-        }
-    };
-}
-
 impl Core {
-    fn start(&mut self) -> Start {
+    /// What both roles have.
+    fn end(&mut self) -> &mut dyn RawEndpoint {
         match self {
-            Self::Sender(end) => {
-                // SAFETY: the pointer is the sender's own state, borrowed right now.
-                let hot = unsafe { &*end.raw().hot() };
-                Start {
-                    block: hot.block,
-                    data: hot.data,
-                    capacity: hot.capacity,
-                    align: hot.align,
-                    position: hot.tail,
-                    peer: hot.head,
-                    peer_flags: hot.peer_flags,
-                    is_final: hot.endings_are_final != 0,
-                    max_message_length: hot.max_len as u32,
-                    next_last_tag: hot.next_last_tag,
-                }
-            }
-            Self::Receiver(end) => {
-                // SAFETY: as above, the receiver's.
-                let hot = unsafe { &*end.raw().hot() };
-                Start {
-                    block: hot.block,
-                    data: hot.data,
-                    capacity: hot.capacity,
-                    align: hot.align,
-                    position: hot.released,
-                    peer: hot.tail,
-                    peer_flags: hot.peer_flags,
-                    is_final: hot.endings_are_final != 0,
-                    max_message_length: 0,
-                    next_last_tag: 0,
-                }
-            }
+            Self::Sender(end) => end,
+            Self::Receiver(end) => end,
         }
     }
 
     /// Goes on where the JavaScript half is.
     fn follow(&mut self, at: &Positions) {
-        either!(self, end => end.raw().follow(at.own(), at.peer()));
+        self.end().follow(at.own(), at.peer());
     }
 }
 
@@ -113,12 +74,12 @@ unsafe impl Send for NativeEndpoint {}
 
 impl NativeEndpoint {
     pub(crate) fn wrap(mut core: Core, name: Option<String>) -> Result<Self> {
-        let start = core.start();
+        let start = core.end().start();
         let what = match core {
             Core::Sender(_) => "sender",
             Core::Receiver(_) => "receiver",
         };
-        let window = either!(&mut core, end => end.raw().window()).or_throw()?;
+        let window = core.end().window().or_throw()?;
         let core = Shared::new(core, what);
         let views = Views::new(window, &start, core.clone())?;
         Ok(Self { core, views, start, name })
@@ -145,7 +106,7 @@ impl NativeEndpoint {
     /// `data`.
     #[napi(ts_return_type = "ArrayBuffer")]
     pub fn cut(&mut self, env: Env, offset: u32, len: u32) -> Result<Buffer> {
-        let next = self.core.with(|core| either!(core, end => end.raw().window()).or_throw())?;
+        let next = self.core.with(|core| core.end().window().or_throw())?;
         // SAFETY: attached, and neither published nor released yet.
         unsafe { self.views.cut(&env, next, offset, len) }
     }
@@ -156,11 +117,7 @@ impl NativeEndpoint {
     pub fn ready(&self, at: Positions, len: u32) -> Result<bool> {
         self.core.with(|core| {
             core.follow(&at);
-            match core {
-                Core::Sender(end) => end.raw().ready(len as usize),
-                Core::Receiver(end) => end.raw().ready(),
-            }
-            .or_throw()
+            core.end().ready(len as usize).or_throw()
         })
     }
 
@@ -169,50 +126,32 @@ impl NativeEndpoint {
     pub fn wait(&self, at: Positions, len: u32, milliseconds: f64) -> Result<bool> {
         self.core.with(|core| {
             core.follow(&at);
-            let limit = wait_limit(milliseconds);
-            Ok(unless_late(match core {
-                Core::Sender(end) => end.raw().wait(len as usize, limit),
-                Core::Receiver(end) => end.raw().wait(limit),
-            })?
-            .is_some())
+            Ok(unless_late(core.end().wait(len as usize, wait_limit(milliseconds)))?.is_some())
         })
     }
 
     /// Wakes the other side if it waits, and agrees with it anew on fences. Gives its flags.
     #[napi]
     pub fn wake(&self) -> Result<u32> {
-        self.core.with(|core| {
-            Ok(match core {
-                Core::Sender(end) => {
-                    end.raw().after_publish();
-                    // SAFETY: the pointer is the sender's own state, borrowed right now.
-                    unsafe { (*end.raw().hot()).peer_flags }
-                }
-                Core::Receiver(end) => {
-                    end.raw().after_release();
-                    // SAFETY: as above, the receiver's.
-                    unsafe { (*end.raw().hot()).peer_flags }
-                }
-            })
-        })
+        self.core.with(|core| Ok(core.end().wake()))
     }
 
     /// Marks the handle dead of what was found in the ring, and throws it.
     #[napi]
     pub fn corrupt(&self) -> Result<()> {
-        self.core.with(|core| Err(thrown(&either!(core, end => end.raw().corrupt()))))
+        self.core.with(|core| Err(thrown(&core.end().corrupt())))
     }
 
     /// Throws what the handle is dead of.
     #[napi]
     pub fn check(&self) -> Result<()> {
-        self.core.with(|core| either!(core, end => end.raw().check()).or_throw())
+        self.core.with(|core| core.end().check().or_throw())
     }
 
     /// The readiness descriptor. It belongs to this object.
     #[napi]
     pub fn descriptor(&self) -> Result<i32> {
-        self.core.with(|core| Ok(either!(core, end => end.readiness().or_throw()?.as_raw_fd())))
+        self.core.with(|core| Ok(core.end().readiness().or_throw()?.as_raw_fd()))
     }
 
     /// Gives the role up; everything is published. `header` and `data` are detached first; views of the data are gone by now.
@@ -243,7 +182,7 @@ impl NativeEndpoint {
     /// Whether waiting begins with polling: not if it sleeps at once, or there is one CPU.
     #[napi]
     pub fn polls(&self) -> Result<bool> {
-        self.core.with(|core| Ok(either!(core, end => end.raw().polls())))
+        self.core.with(|core| Ok(core.end().polls()))
     }
 
     /// How blocking calls wait from now on.
@@ -251,7 +190,7 @@ impl NativeEndpoint {
     pub fn set_wait(&self, name: String) -> Result<()> {
         let policy = policy(Some(&name))?;
         self.core.with(|core| {
-            either!(core, end => end.set_wait_policy(policy));
+            core.end().set_wait_policy(policy);
             Ok(())
         })
     }
@@ -277,26 +216,26 @@ impl NativeEndpoint {
     /// Whether the other side is attached and its process lives.
     #[napi(getter)]
     pub fn peer_alive(&self) -> Result<bool> {
-        self.core.with(|core| Ok(either!(core, end => end.is_peer_alive())))
+        self.core.with(|core| Ok(core.end().is_peer_alive()))
     }
 
     /// Waits up to this long for a living peer, and gives its epoch; null: there is none.
     #[napi]
     pub fn wait_for_peer(&self, milliseconds: f64) -> Result<Option<u32>> {
         let limit = wait_limit(milliseconds);
-        self.core.with(|core| unless_late(either!(core, end => end.raw().wait_for_peer(limit))))
+        self.core.with(|core| unless_late(core.end().await_peer(limit)))
     }
 
     /// How often the other side has attached.
     #[napi(getter)]
     pub fn peer_epoch(&self) -> Result<u32> {
-        self.core.with(|core| Ok(either!(core, end => end.peer_epoch())))
+        self.core.with(|core| Ok(core.end().peer_epoch()))
     }
 
     /// How often this side has attached, this handle included.
     #[napi(getter)]
     pub fn epoch(&self) -> Result<u32> {
-        self.core.with(|core| Ok(either!(core, end => end.epoch())))
+        self.core.with(|core| Ok(core.end().epoch()))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::error::{OrThrow, refuse};
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use ramway::ErrorKind;
+use ramway::ring::raw::Start;
 use ramway::ring::window::Window;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,20 +45,6 @@ pub struct Memory {
     pub max_message_length: u32,
     /// Of a sender: which of the two last-tag records is written next.
     pub next_last_tag: u32,
-}
-
-/// Where the JavaScript half begins.
-pub(crate) struct Start {
-    pub(crate) block: *const ramway::layout::RingBlock,
-    pub(crate) data: *const u8,
-    pub(crate) capacity: u64,
-    pub(crate) align: u32,
-    pub(crate) position: u64,
-    pub(crate) peer: u64,
-    pub(crate) peer_flags: u32,
-    pub(crate) is_final: bool,
-    pub(crate) max_message_length: u32,
-    pub(crate) next_last_tag: u32,
 }
 
 /// A window over an end's data, and what else must live as long as views of it.
@@ -149,11 +136,11 @@ impl Views {
             data: self.whole(env)?,
             capacity: self.capacity as u32,
             align: start.align,
-            position: BigInt::from(start.position),
+            position: BigInt::from(start.own),
             peer: BigInt::from(start.peer),
             peer_flags: start.peer_flags,
-            is_final: start.is_final,
-            max_message_length: start.max_message_length,
+            is_final: start.endings_are_final,
+            max_message_length: start.max_len as u32,
             next_last_tag: start.next_last_tag,
             address: (self.start()?.addr() % 4096) as u32,
         })

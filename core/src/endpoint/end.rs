@@ -100,6 +100,20 @@ pub(crate) fn check(
     Err(kind.into())
 }
 
+/// Whether the peer of `me` is attached under `epoch`, has not closed, and lives (one system call).
+pub(crate) fn is_alive(peer: &RoleLine, link: &Link, me: Role, epoch: u32) -> bool {
+    // Acquire: pairs with attach and close.
+    epoch != 0 && peer.flags.load(Ordering::Acquire) & ROLE_CLOSED == 0 && link.peer_alive(me)
+}
+
+/// The epoch of a peer that has closed in an orderly way, or `None`.
+pub(crate) fn closed_epoch(peer: &RoleLine) -> Option<u32> {
+    // Acquire, all three: the epoch is the closer's only if it is the same before and after its flag was seen.
+    let epoch = peer.epoch.load(Ordering::Acquire);
+    let closed = peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0;
+    (closed && peer.epoch.load(Ordering::Acquire) == epoch).then_some(epoch)
+}
+
 pub(crate) fn name_vanished() -> Error {
     Error::new(
         ErrorKind::Closed,

@@ -9,8 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use super::helper::spawn;
-use super::word::Word;
+use super::word::MappedWord;
 use crate::endpoint::end::{End, Peer};
+use crate::endpoint::word;
 use crate::error::Result;
 use crate::segment::Probe;
 use crate::sync::fence;
@@ -22,14 +23,14 @@ const NAME_ROUNDS: u32 = 8;
 
 /// The shared words of a ring's other role.
 pub(crate) struct PeerWords {
-    pub(crate) epoch: Word,
-    pub(crate) flags: Word,
+    pub(crate) epoch: MappedWord,
+    pub(crate) flags: MappedWord,
 }
 
 /// Somebody to look after.
 pub(crate) struct Entry {
     /// The word that the descriptor waits on.
-    word: Word,
+    word: MappedWord,
     /// `None`: a region, of which only the name can go.
     peer: Option<PeerWords>,
     probe: Probe,
@@ -40,7 +41,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn new(word: Word, peer: Option<PeerWords>, probe: Probe) -> Self {
+    pub(crate) fn new(word: MappedWord, peer: Option<PeerWords>, probe: Probe) -> Self {
         Self { word, peer, probe, died: Arc::new(AtomicBool::new(false)), told: None, told_name: false }
     }
 
@@ -69,10 +70,11 @@ impl Entry {
             // SeqCst: pairs with the handle's fence between arming and its look at `died`.
             fence(Ordering::SeqCst);
             if self.peer.is_some() {
-                // As any waker of a role does. A region's word is left: its value counts, and the wake-up is enough.
-                self.word.store(0, Ordering::Relaxed);
+                word::wake(&self.word);
+            } else {
+                // A region's word is left as it is: its value counts, and the wake-up is enough.
+                futex::wake_all(&self.word);
             }
-            futex::wake_all(&self.word);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::Descriptor;
-use super::word::Word;
+use super::word::MappedWord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::event::Event;
 use crate::sys::futex;
@@ -30,7 +30,7 @@ pub(super) struct Helper {
 
 struct Shared {
     event: Event,
-    word: Word,
+    word: MappedWord,
     command: AtomicU32,
     /// What to sleep on and for how long at most; written before `command` becomes ARMED.
     expected: AtomicU32,
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Helper {
-    pub(super) fn new(word: Word) -> Result<Self> {
+    pub(super) fn new(word: MappedWord) -> Result<Self> {
         let event = Event::new()?;
         let shared = Arc::new(Shared {
             event,

@@ -7,7 +7,7 @@ use super::checker::{self, Watched};
 use super::helper::Helper;
 #[cfg(target_os = "linux")]
 use super::uring::Uring;
-use super::{Descriptor, Readiness, Word};
+use super::{Descriptor, MappedWord, Readiness};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::RoleLine;
 use crate::segment::{Attachment, Link, Probe, Role};
@@ -25,17 +25,17 @@ impl Readiness {
     /// For a side of a ring. Readable until the first `try_` call that finds nothing.
     pub(crate) fn for_role(attachment: &Attachment, me: Role, mine: &RoleLine, peer: &RoleLine) -> Result<Self> {
         // SAFETY: both lines lie in the block, which lies in the attachment's header page.
-        let word = |word: &AtomicU32| unsafe { Word::new(word, attachment.header.clone()) };
+        let word = |word: &AtomicU32| unsafe { MappedWord::new(word, attachment.header.clone()) };
         let peer = checker::PeerWords { epoch: word(&peer.epoch), flags: word(&peer.flags) };
         Self::make(word(&mine.wait), &attachment.link, Some((me, peer)))
     }
 
     /// For a region. Its name is all that can go.
-    pub(crate) fn for_region(word: Word, link: &Link) -> Result<Self> {
+    pub(crate) fn for_region(word: MappedWord, link: &Link) -> Result<Self> {
         Self::make(word, link, None)
     }
 
-    fn make(word: Word, link: &Link, peer: Option<(Role, checker::PeerWords)>) -> Result<Self> {
+    fn make(word: MappedWord, link: &Link, peer: Option<(Role, checker::PeerWords)>) -> Result<Self> {
         let chosen = match std::env::var("RAMWAY_READINESS").as_deref() {
             Ok("uring") => Some(Method::Uring),
             Ok("thread") => Some(Method::Thread),
@@ -68,12 +68,12 @@ impl Readiness {
 }
 
 #[cfg(target_os = "linux")]
-fn uring(word: Word, socket: Option<Probe>) -> Result<Box<dyn Descriptor>> {
+fn uring(word: MappedWord, socket: Option<Probe>) -> Result<Box<dyn Descriptor>> {
     Ok(Box::new(Uring::new(word, socket)?))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn uring(_: Word, _: Option<Probe>) -> Result<Box<dyn Descriptor>> {
+fn uring(_: MappedWord, _: Option<Probe>) -> Result<Box<dyn Descriptor>> {
     Err(Error::new(ErrorKind::Unsupported, "this system has no io_uring"))
 }
 

@@ -19,14 +19,13 @@ mod uring;
 mod word;
 
 #[cfg(not(loom))]
-pub(crate) use word::Word;
+pub(crate) use word::MappedWord;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 use crate::error::Result;
-#[cfg(loom)]
-use crate::sync::AtomicU32;
+use crate::sys::futex::Wake;
 
 /// See [`cooperate`].
 #[cfg(all(not(loom), target_os = "linux"))]
@@ -60,6 +59,24 @@ pub(crate) trait Descriptor: Send + Sync + std::fmt::Debug {
 
     /// Whether the peer's socket has hung up. True forever after.
     fn hung_up(&self) -> bool;
+
+    /// Blocks until it is readable, for at most `timeout`.
+    fn wait(&self, timeout: Duration) -> Wake {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let fd = self.fd();
+        let is_readable = |timeout: Duration| {
+            let tv_sec = timeout.as_secs().min(i64::MAX as u64) as i64;
+            let timeout = Timespec { tv_sec, tv_nsec: timeout.subsec_nanos().into() };
+            poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).map(|readable| readable > 0)
+        };
+        match is_readable(timeout) {
+            Ok(false) => Wake::TimedOut,
+            Ok(true) => Wake::Woken,
+            // By a signal, or by io_uring's own work in this thread, which is the wake-up.
+            Err(_) if is_readable(Duration::ZERO) == Ok(true) => Wake::Woken,
+            Err(_) => Wake::Interrupted,
+        }
+    }
 }
 
 /// A descriptor for event loops (`epoll`, `poll`, io_uring, tokio, libuv, asyncio), of a
@@ -134,29 +151,8 @@ impl Readiness {
     }
 
     /// Blocks until it is readable, for at most `timeout`.
-    #[cfg(not(loom))]
-    pub(crate) fn wait(&self, timeout: Duration) -> crate::sys::futex::Wake {
-        use crate::sys::futex::Wake;
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let fd = self.descriptor.fd();
-        let look = |timeout: Duration| {
-            let tv_sec = timeout.as_secs().min(i64::MAX as u64) as i64;
-            let timeout = Timespec { tv_sec, tv_nsec: timeout.subsec_nanos().into() };
-            poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout))
-        };
-        match look(timeout) {
-            Ok(0) => Wake::TimedOut,
-            Ok(_) => Wake::Woken,
-            // By a signal, or by io_uring's own work in this thread, which is the wake-up.
-            Err(_) if look(Duration::ZERO).is_ok_and(|readable| readable > 0) => Wake::Woken,
-            Err(_) => Wake::Interrupted,
-        }
-    }
-
-    /// In a model the descriptor's readability is the word itself.
-    #[cfg(loom)]
-    pub(crate) fn wait(&self, timeout: Duration, word: &AtomicU32) -> crate::sys::futex::Wake {
-        crate::sys::futex::wait(word, 1, timeout)
+    pub(crate) fn wait(&self, timeout: Duration) -> Wake {
+        self.descriptor.wait(timeout)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::Descriptor;
-use super::word::Word;
+use super::word::MappedWord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::segment::Probe;
 
@@ -26,7 +26,7 @@ pub(super) struct Uring {
     /// The ring's descriptor, which lives as long as the ring.
     fd: std::os::fd::RawFd,
     hung_up: AtomicBool,
-    word: Word,
+    word: MappedWord,
     /// A bus's socket, to be polled for a hang-up.
     socket: Option<Probe>,
 }
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Uring {
 
 impl Uring {
     /// `Unsupported` where the kernel has no io_uring, forbids it, or lacks the request.
-    pub(super) fn new(word: Word, socket: Option<Probe>) -> Result<Self> {
+    pub(super) fn new(word: MappedWord, socket: Option<Probe>) -> Result<Self> {
         let no = |what: &str, e: std::io::Error| match e.raw_os_error().unwrap_or(0) {
             libc::ENOSYS | libc::EPERM | libc::EACCES | libc::EINVAL => {
                 Error::new(ErrorKind::Unsupported, format!("{what}: {e}"))

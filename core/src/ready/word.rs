@@ -9,17 +9,17 @@ use crate::sync::AtomicU32;
 
 /// A word in a header page that it keeps mapped.
 #[derive(Clone)]
-pub(crate) struct Word {
+pub(crate) struct MappedWord {
     word: NonNull<AtomicU32>,
     _header: Arc<HeaderMap>,
 }
 
 // SAFETY: points to an atomic in a mapping that `_header` keeps and that has no affinity to a thread.
-unsafe impl Send for Word {}
+unsafe impl Send for MappedWord {}
 // SAFETY: as above.
-unsafe impl Sync for Word {}
+unsafe impl Sync for MappedWord {}
 
-impl Word {
+impl MappedWord {
     /// # Safety
     /// `word` lies in `header`'s mapping.
     pub(crate) unsafe fn new(word: &AtomicU32, header: Arc<HeaderMap>) -> Self {
@@ -33,7 +33,7 @@ impl Word {
     }
 }
 
-impl Deref for Word {
+impl Deref for MappedWord {
     type Target = AtomicU32;
 
     fn deref(&self) -> &AtomicU32 {

@@ -1,22 +1,13 @@
-//! How a region's handle waits: blocking, by a look, or by a descriptor.
+//! How a region's handle waits: blocking, without waiting, or by a descriptor.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{Region, word};
+use super::Region;
+use super::word::RegionWord;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ready::{Readiness, Word};
-use crate::sync::{Ordering, spin_hint};
-use crate::sys::clock;
-#[cfg(not(test))]
-use crate::wait::POLL_INTERVAL;
-use crate::wait::{Deadline, POLLS_PER_CHECK, SHORT_WAIT, SPIN_MAX, SPIN_MIN, WaitPolicy};
-
-/// In this module's own tests no round comes to the rescue of a lost wake-up.
-#[cfg(test)]
-const POLL_INTERVAL: Duration = Duration::from_secs(3_600);
-
-/// A handle without write permission cannot say that it waits, so it looks this often.
-const POLL: Duration = Duration::from_millis(1);
+use crate::ready::{MappedWord, Readiness};
+use crate::sync::Ordering;
+use crate::wait::{Deadline, Waiting};
 
 impl Region {
     /// Blocks until somebody notifies, for at most `timeout` (`None`: forever). `true`: there was a notification
@@ -43,40 +34,19 @@ impl Region {
     /// # Errors
     /// `Detached`; with a [readiness descriptor](Self::readiness) also `Closed`.
     pub fn try_wait(&self) -> Result<bool> {
-        let count = self.notifications()?;
+        let mut count = self.notifications()?;
         // Relaxed: as in `wait`.
-        let seen = self.seen.swap(count, Ordering::Relaxed);
-        match self.readiness.get() {
-            Some(readiness) if seen == count => self.rearm(readiness, count),
-            _ => Ok(seen != count),
+        let known = self.seen.swap(count, Ordering::Relaxed);
+        let readiness = self.readiness.get();
+        if known != count || readiness.is_none() {
+            return Ok(known != count);
         }
-    }
-
-    /// Arms the descriptor and looks again.
-    fn rearm(&self, readiness: &Readiness, seen: u32) -> Result<bool> {
-        readiness.consume();
-        loop {
-            let armed = word::arm(self.word(), seen);
-            // After arming: whoever reports that the name is gone says so and then wakes the word.
-            if readiness.look()
-                && let Err(gone) = self.look(seen)
-            {
-                readiness.signal();
-                return Err(gone);
-            }
-            match armed {
-                Ok(value) => {
-                    readiness.submit(value, None)?;
-                    return Ok(false);
-                }
-                Err(Some(count)) => {
-                    self.seen.store(count, Ordering::Relaxed);
-                    readiness.signal();
-                    return Ok(true);
-                }
-                Err(None) => {}
-            }
+        let changed = || self.changed(known, &mut count);
+        let found = Waiting::new(self.policy).once(&self.sleeper(known), readiness, changed, |ask| self.look(ask))?;
+        if found {
+            self.seen.store(count, Ordering::Relaxed);
         }
+        Ok(found)
     }
 
     /// A descriptor that becomes readable when [`try_wait`](Self::try_wait) would say `true`, or the region's name is
@@ -95,7 +65,7 @@ impl Region {
             return Ok(readiness);
         }
         // SAFETY: the word lies in the header page.
-        let word = unsafe { Word::new(self.word(), self.header.clone()) };
+        let word = unsafe { MappedWord::new(self.word(), self.header.clone()) };
         // If another thread was faster, this one's goes again.
         let new = Readiness::for_region(word, &self.link)?;
         Ok(self.readiness.get_or_init(|| new))
@@ -117,100 +87,43 @@ impl Region {
     /// As [`wait`](Self::wait).
     pub fn wait_since(&self, count: u32, timeout: Option<Duration>) -> Result<Option<u32>> {
         self.attached()?;
-        let changed = || Some(self.count()).filter(|now| *now != count);
-        if let Some(now) = changed() {
+        let mut now = self.count();
+        if now != count {
             return Ok(Some(now));
         }
         let deadline = timeout.map_or(Deadline::NEVER, Deadline::after);
-        if let Some(now) = self.spin(deadline, changed) {
-            return Ok(Some(now));
-        }
-        let started = Instant::now();
-        let mut looked = started;
-        loop {
-            let Some(left) = deadline.left() else {
-                self.look(count)?;
-                return Ok(changed());
-            };
-            if looked.elapsed() >= POLL_INTERVAL {
-                self.look(count)?;
-                looked = Instant::now();
-            }
-            let changed = if self.writable {
-                word::round(self.word(), count, left.min(POLL_INTERVAL))
-            } else {
-                std::thread::sleep(left.min(POLL));
-                changed()
-            };
-            if let Some(now) = changed {
-                self.adapt(started);
-                return Ok(Some(now));
-            }
+        let mut waiting = Waiting::new(self.policy);
+        // Relaxed, here and below: a guess, not a protocol.
+        waiting.budget = self.budget.load(Ordering::Relaxed);
+        let ended = |ask| self.look(ask || deadline.left().is_none());
+        // Not by the descriptor: any number of waiters sleep on the word itself.
+        let outcome = waiting.until(&self.sleeper(count), None, deadline, || self.changed(count, &mut now), ended);
+        self.budget.store(waiting.budget, Ordering::Relaxed);
+        match outcome {
+            Ok(()) => Ok(Some(now)),
+            Err(e) if e.kind() == ErrorKind::TimedOut => Ok(None),
+            Err(e) => Err(e),
         }
     }
 
-    /// The slow look: is there still a region that anyone could notify?
-    #[cold]
-    fn look(&self, count: u32) -> Result<()> {
+    fn sleeper(&self, known: u32) -> RegionWord<'_> {
+        RegionWord { word: self.word(), known, writable: self.writable }
+    }
+
+    /// Whether somebody has notified since the count was `known`; `now` is what it is then.
+    #[inline(always)]
+    fn changed(&self, known: u32, now: &mut u32) -> Result<bool> {
+        *now = self.count();
+        Ok(*now != known)
+    }
+
+    /// Whether there is still a region that anyone could notify; the name costs a system call.
+    fn look(&self, ask_kernel: bool) -> Result<()> {
         self.attached()?;
-        // The count again after the name: what was notified before the end is delivered before the end is.
-        if self.link.name_vanished() && self.count() == count {
+        if ask_kernel && self.link.name_vanished() {
             let text = "the region's name was removed while this handle waited; nobody can open it any more";
             return Err(Error::new(ErrorKind::Closed, text));
         }
         Ok(())
-    }
-
-    fn spin(&self, deadline: Deadline, changed: impl Fn() -> Option<u32>) -> Option<u32> {
-        let alone = clock::cpus_online() == 1;
-        match self.policy {
-            WaitPolicy::Block => None,
-            WaitPolicy::Hybrid if alone => None,
-            WaitPolicy::Hybrid => {
-                // Relaxed here and in `adapt`: a guess, not a protocol.
-                let budget = self.budget.load(Ordering::Relaxed);
-                for _ in 0..budget {
-                    if let Some(now) = changed() {
-                        self.budget.store((budget * 2).min(SPIN_MAX), Ordering::Relaxed);
-                        return Some(now);
-                    }
-                    spin_hint();
-                }
-                None
-            }
-            WaitPolicy::Spin => {
-                let mut next_look = clock::coarse_ns() + POLL_INTERVAL.as_nanos() as u64;
-                loop {
-                    // 2,000 looks are 50 µs: rare enough for a clock, often enough for a deadline.
-                    for _ in 0..if alone { 1 } else { POLLS_PER_CHECK } {
-                        if let Some(now) = changed() {
-                            return Some(now);
-                        }
-                        spin_hint();
-                    }
-                    // Also where there are more CPUs: who notifies may be bound to this one.
-                    std::thread::yield_now();
-                    let now = clock::coarse_ns();
-                    let look = now >= next_look;
-                    if look {
-                        next_look = now + POLL_INTERVAL.as_nanos() as u64;
-                    }
-                    // What ends the wait is told by the loop that follows.
-                    if deadline.left().is_none() || self.attached().is_err() || (look && self.link.name_vanished()) {
-                        return None;
-                    }
-                }
-            }
-        }
-    }
-
-    /// A wait that was short would have been better spent spinning.
-    fn adapt(&self, started: Instant) {
-        let budget = self.budget.load(Ordering::Relaxed);
-        // The time before `started` by the looks, so that a wait which ends while it spins has read no clock.
-        let spun = Duration::from_nanos(25) * budget;
-        let short = started.elapsed() + spun < SHORT_WAIT;
-        let next = if short { (budget * 2).min(SPIN_MAX) } else { (budget / 2).max(SPIN_MIN) };
-        self.budget.store(next, Ordering::Relaxed);
     }
 }

@@ -5,7 +5,13 @@
 
 use crate::sync::{AtomicU32, Ordering};
 use crate::sys::futex;
-use std::time::Duration;
+use crate::wait::{Armed, UNORDERED_INTERVAL, Word};
+
+/// In the tests of this module no interval comes to the rescue of a lost wake-up.
+#[cfg(test)]
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(3_600);
+#[cfg(not(test))]
+use crate::wait::POLL_INTERVAL;
 
 /// Somebody sleeps on the word.
 pub(crate) const WAITING: u32 = 1;
@@ -36,32 +42,37 @@ pub(crate) fn count(word: &AtomicU32) -> u32 {
     word.load(Ordering::Acquire) & !WAITING
 }
 
-/// One round of a wait: the new count if it is not `known` any more, else `None` after a sleep of at most `longest`,
-/// which may have been none at all.
-pub(crate) fn round(word: &AtomicU32, known: u32, longest: Duration) -> Option<u32> {
-    match arm(word, known) {
-        Ok(value) => {
-            futex::wait(word, value, longest);
-            None
-        }
-        Err(changed) => changed,
-    }
+/// The word for a waiter that knows of this many notifications.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegionWord<'a> {
+    pub(crate) word: &'a AtomicU32,
+    pub(crate) known: u32,
+    /// Without it nobody can be told to wake this waiter, which then sleeps for short intervals.
+    pub(crate) writable: bool,
 }
 
-/// Says that somebody waits for more than `known` notifications. `Ok`: the value to sleep on. `Err`: the new count, or
-/// nothing if another waiter or a notifier was faster and this is to be tried again.
-pub(crate) fn arm(word: &AtomicU32, known: u32) -> Result<u32, Option<u32>> {
-    // Acquire: as in `count`.
-    let value = word.load(Ordering::Acquire);
-    if value & !WAITING != known {
-        return Err(Some(value & !WAITING));
+impl Word for RegionWord<'_> {
+    fn arm(&self) -> Armed {
+        // Relaxed: the check that follows acquires, and a CAS fails where the count has changed since.
+        let mut value = self.word.load(Ordering::Relaxed);
+        // With another count the check ends the wait: no bit, which would cost the notifier a system call.
+        while self.writable && value == self.known {
+            match self.word.compare_exchange(value, value | WAITING, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => value |= WAITING,
+                Err(now) => value = now,
+            }
+        }
+        Armed { expected: value, longest: if self.writable { POLL_INTERVAL } else { UNORDERED_INTERVAL } }
     }
-    // Relaxed: the count was compared in `value`, and the CAS fails if it has changed since.
-    if value & WAITING != 0
-        || word.compare_exchange(value, value | WAITING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    {
-        Ok(value | WAITING)
-    } else {
-        Err(None)
+
+    /// Other waiters sleep on the same bit.
+    fn disarm(&self) {}
+
+    fn futex(&self) -> &AtomicU32 {
+        self.word
+    }
+
+    fn interrupt(&self) -> Option<&AtomicU32> {
+        None
     }
 }

@@ -1,10 +1,14 @@
 //! The consumer's half of the ring protocol: the mirror image of `producer.rs`.
 
-use super::producer::{agree_on_fences, dead, die};
+use super::half::Positions;
+use super::raw::Start;
 use crate::ErrorKind;
-use crate::layout::{FRAME_HEADER, MESSAGE_MAX, ROLE_CLOSED, RingBlock, RoleLine, frame_size, positions_agree};
-use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
-use crate::wait;
+use crate::endpoint::end;
+use crate::endpoint::lines;
+use crate::endpoint::state::{Rules, State, wake_after_change};
+use crate::layout::{FRAME_HEADER, MESSAGE_MAX, RingBlock, RoleLine, frame_size, positions_agree};
+use crate::segment::Role;
+use crate::sync::{Ordering, Step, compiler_fence, fence, keep, ordered};
 
 /// A frame that was checked to lie within what the producer published.
 #[derive(Clone, Copy, Debug)]
@@ -38,16 +42,10 @@ pub struct Consumer {
     pub tail: u64,
     /// Payload alignment, 16 to 4096. Never changes.
     pub align: u32,
-    /// 0, or the code of the [`ErrorKind`] that this handle is dead of; see the producer's.
-    pub state: AtomicU32,
-    /// The producer's flags as last acted upon.
-    pub peer_flags: u32,
-    /// 1: release without a fence.
-    pub fence_free: u32,
-    /// 1: the producer's orderly close ends this handle.
-    pub endings_are_final: u32,
-    /// 1: this process is registered with membarrier.
-    pub membarrier_capable: u32,
+    /// Whether the handle is dead, and what the producer last said of itself.
+    pub state: State,
+    /// What never changes.
+    pub rules: Rules,
 }
 
 /// Copies of a [`Consumer`]'s fields of the same names.
@@ -61,18 +59,17 @@ pub(crate) struct Cursor {
     tail: u64,
 }
 
-impl Consumer {
-    /// Takes the role over: reads and checks the positions that the last holder left, and goes on at `head`.
-    ///
-    /// # Safety
-    /// As for [`Producer::new`](super::producer::Producer::new), with `data` readable, and no one else a consumer.
-    pub unsafe fn new(
+impl Positions for Consumer {
+    const ROLE: Role = Role::Consumer;
+    const NOT_NOW: ErrorKind = ErrorKind::Empty;
+
+    /// Goes on at `head`.
+    unsafe fn new(
         block: *const RingBlock,
-        data: *const u8,
+        data: *mut u8,
         capacity: u64,
         align: u32,
-        endings_are_final: bool,
-        membarrier_capable: bool,
+        rules: Rules,
     ) -> Result<Self, ErrorKind> {
         // SAFETY: the caller vouches for `block`.
         let shared = unsafe { &*block };
@@ -82,48 +79,73 @@ impl Consumer {
         if !positions_agree(tail, head, capacity, align) {
             return Err(ErrorKind::Corrupt);
         }
-        Ok(Self {
-            block,
-            data,
-            capacity,
-            head,
-            released: head,
-            tail,
-            align,
-            state: AtomicU32::new(0),
-            peer_flags: 0,
-            fence_free: 0,
-            endings_are_final: endings_are_final as u32,
-            membarrier_capable: membarrier_capable as u32,
-        })
+        Ok(Self { block, data, capacity, head, released: head, tail, align, state: State::new(), rules })
     }
 
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// The producer's close is acted on where the ring is found empty, because what it sent before is delivered first.
+    #[cold]
+    #[inline(never)]
+    fn peer_changed(&mut self) {
+        let (mine, peer) = lines(self.shared(), Self::ROLE);
+        self.state.follow_flags(mine, peer, self.rules);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_slow(&mut self) {
+        self.peer_changed();
+        wake_after_change(self.peer());
+    }
+
+    fn start(&self) -> Start {
+        Start {
+            block: self.block,
+            data: self.data,
+            capacity: self.capacity,
+            align: self.align,
+            own: self.released,
+            peer: self.tail,
+            peer_flags: self.state.peer_flags,
+            endings_are_final: self.rules.endings_are_final != 0,
+            max_len: 0,
+            next_last_tag: 0,
+        }
+    }
+
+    fn follow(&mut self, own: u64, peer: u64) {
+        (self.head, self.released, self.tail) = (own, own, peer);
+    }
+
+    fn end_is_told(&mut self, kind: ErrorKind) {
+        let (mine, peer) = lines(self.shared(), Self::ROLE);
+        if kind == ErrorKind::Closed
+            && let Some(epoch) = end::closed_epoch(peer)
+        {
+            // Release: whoever sees this close as delivered sees `head` where it was when it was.
+            mine.close_seen.store(epoch, Ordering::Release);
+        }
+    }
+}
+
+impl Consumer {
     #[inline(always)]
     fn shared<'a>(&self) -> &'a RingBlock {
         // SAFETY: as in `Producer::shared`.
         unsafe { &*self.block }
     }
 
-    /// This role's own words.
-    #[inline(always)]
-    pub(crate) fn mine<'a>(&self) -> &'a RoleLine {
-        &self.shared().consumer
-    }
-
     /// The producer's words.
     #[inline(always)]
-    pub(crate) fn peer<'a>(&self) -> &'a RoleLine {
+    fn peer<'a>(&self) -> &'a RoleLine {
         &self.shared().producer
-    }
-
-    /// The error that this handle is dead of, if any.
-    #[inline(always)]
-    pub fn check(&self) -> Result<(), ErrorKind> {
-        // Relaxed: stored by this thread only.
-        match self.state.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            code => Err(dead(code)),
-        }
     }
 
     /// The next frame, lent out until [`release`](Self::release); `None` if nothing more is published.
@@ -143,7 +165,7 @@ impl Consumer {
     #[inline(always)]
     pub(crate) fn next_frame_at(&mut self, cursor: &mut Cursor) -> Result<Option<Frame>, ErrorKind> {
         if cursor.head == cursor.tail {
-            self.check()?;
+            self.state.check()?;
             if !self.refresh()? {
                 return Ok(None);
             }
@@ -161,7 +183,7 @@ impl Consumer {
 
     #[inline(always)]
     fn frame_at(&mut self, cursor: &mut Cursor) -> Result<Frame, ErrorKind> {
-        self.check()?;
+        self.state.check()?;
         let at = (cursor.head & cursor.mask) as usize;
         // SAFETY: a frame's first 16 bytes are within the published bytes (`tail - head` is a positive multiple of
         // `align`, so at least 16), which lie within the mapping; `at` is aligned to 16. Volatile: each number is
@@ -175,7 +197,7 @@ impl Consumer {
         let len = word & 0xFFFF_FFFF;
         let size = frame_size(len, cursor.align);
         if size > cursor.tail.wrapping_sub(cursor.head) || len > MESSAGE_MAX {
-            return Err(self.die(ErrorKind::Corrupt));
+            return Err(self.state.die(ErrorKind::Corrupt));
         }
         cursor.head = cursor.head.wrapping_add(size);
         self.head = cursor.head;
@@ -209,10 +231,16 @@ impl Consumer {
         let moved = tail.wrapping_sub(self.tail);
         let room = self.capacity - self.tail.wrapping_sub(self.released);
         if moved > room || moved & (self.align as u64 - 1) != 0 {
-            return Err(self.die(ErrorKind::Corrupt));
+            return Err(self.state.die(ErrorKind::Corrupt));
         }
         self.tail = tail;
         Ok(true)
+    }
+
+    /// Bytes that are published and not released, by a load of the shared position.
+    pub(crate) fn len(&self) -> u64 {
+        // Relaxed: a snapshot; clamped because the peer could write anything.
+        self.shared().tail.tail.load(Ordering::Relaxed).wrapping_sub(self.released).min(self.capacity)
     }
 
     /// Whether frames are lent out.
@@ -241,18 +269,18 @@ impl Consumer {
     #[inline(always)]
     pub(crate) fn release_until(&mut self, head: u64) {
         debug_assert!(head.wrapping_sub(self.released) <= self.head.wrapping_sub(self.released));
-        if self.check().is_err() {
+        if self.state.check().is_err() {
             return;
         }
         // Release: our reads of the frames go before the position that lets the producer overwrite them.
         self.shared().head.head.store(head, ordered(Step::Publish, Ordering::Release));
         self.released = head;
-        if self.fence_free != 0 {
+        if self.state.fence_free != 0 {
             // As in `Producer::wake_consumer`: keeps the compiler from moving the loads below above the store.
             compiler_fence(Ordering::SeqCst);
             let peer = self.peer();
             // Relaxed: ordered by the compiler here and by the sleeper's membarrier.
-            if peer.wait.load(Ordering::Relaxed) == 0 && peer.flags.load(Ordering::Relaxed) == self.peer_flags {
+            if peer.wait.load(Ordering::Relaxed) == 0 && peer.flags.load(Ordering::Relaxed) == self.state.peer_flags {
                 return;
             }
         }
@@ -267,49 +295,14 @@ impl Consumer {
         if self.tail.wrapping_sub(self.released) > self.capacity - self.capacity / 4 {
             return;
         }
-        if self.fence_free == 0 && keep(Step::WakerFence) {
+        if self.state.fence_free == 0 && keep(Step::WakerFence) {
             // SeqCst: forbids store(head) … load(wait) to pass each other; pairs with the sleeper's fence.
             fence(Ordering::SeqCst);
         }
         let peer = self.peer();
         // Relaxed: ordered by the fence above, or by the sleeper's membarrier.
-        if peer.wait.load(Ordering::Relaxed) != 0 || peer.flags.load(Ordering::Relaxed) != self.peer_flags {
+        if peer.wait.load(Ordering::Relaxed) != 0 || peer.flags.load(Ordering::Relaxed) != self.state.peer_flags {
             self.wake_slow();
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn wake_slow(&mut self) {
-        self.peer_changed();
-        // SeqCst: whatever was agreed on just now, this time the position goes before the load of `wait`.
-        fence(Ordering::SeqCst);
-        wait::wake_if_waiting(self.peer());
-    }
-
-    /// Acts on the producer's flags: who fences. Its close is acted on where the ring is found empty, because what it
-    /// sent before is delivered first.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn peer_changed(&mut self) {
-        // Acquire: pairs with the attach or close that wrote them.
-        let flags = self.peer().flags.load(Ordering::Acquire);
-        self.peer_flags = flags;
-        self.fence_free = agree_on_fences(self.mine(), self.membarrier_capable != 0, flags) as u32;
-    }
-
-    /// The epoch of a producer that has closed in an orderly way, or `None`.
-    pub(crate) fn producer_closed(&self) -> Option<u32> {
-        let peer = self.peer();
-        // Acquire, all three: the epoch is the closer's only if it is the same before and after its flag was seen.
-        let epoch = peer.epoch.load(Ordering::Acquire);
-        let closed = peer.flags.load(Ordering::Acquire) & ROLE_CLOSED != 0;
-        (closed && peer.epoch.load(Ordering::Acquire) == epoch).then_some(epoch)
-    }
-
-    /// Marks this handle dead of `kind`, unless it is dead already, and gives what it is dead of.
-    #[cold]
-    pub(crate) fn die(&mut self, kind: ErrorKind) -> ErrorKind {
-        die(&self.state, kind)
     }
 }

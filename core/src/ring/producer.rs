@@ -2,13 +2,16 @@
 //! mapped and validated. No system call but the wake-up of a consumer that says it waits.
 
 use super::frame::{ask_ahead, write_header};
+use super::half::Positions;
+use super::raw::Start;
 use crate::ErrorKind;
+use crate::endpoint::lines;
+use crate::endpoint::state::{Rules, State, wake_after_change};
 use crate::layout::{
-    FRAME_HEADER, ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RingBlock, RoleLine, first_position,
-    frame_size, max_message_len, positions_agree,
+    FRAME_HEADER, ROLE_CLOSED, RingBlock, RoleLine, first_position, frame_size, max_message_len, positions_agree,
 };
-use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
-use crate::wait;
+use crate::segment::Role;
+use crate::sync::{Ordering, Step, compiler_fence, fence, keep, ordered};
 
 /// [`Producer::slot`] while no slot is open.
 pub const NO_SLOT: u64 = u64::MAX;
@@ -47,35 +50,24 @@ pub struct Producer {
     pub tag: u64,
     /// Payload alignment, 16 to 4096. Never changes.
     pub align: u32,
-    /// 0, or the code of the [`ErrorKind`] that this handle is dead of. Atomic because a fork's child handler stores
-    /// `Detached` into it, on the only thread that the child has.
-    pub state: AtomicU32,
-    /// The consumer's flags as last acted upon; a difference is looked into on the slow path.
-    pub peer_flags: u32,
-    /// 1: publish without a fence (this process is registered with membarrier, and the consumer can use it).
-    pub fence_free: u32,
+    /// Whether the handle is dead, and what the consumer last said of itself.
+    pub state: State,
     /// Which of the two last-tag records is written next.
     pub next_last_tag: u32,
-    /// 1: the consumer's orderly close ends this handle (a bus, a pair); 0: a successor may come (a named ring).
-    pub endings_are_final: u32,
-    /// 1: this process is registered with membarrier.
-    pub membarrier_capable: u32,
+    /// What never changes.
+    pub rules: Rules,
 }
 
-impl Producer {
-    /// Takes the role over: reads and checks the positions that the last holder left.
-    ///
-    /// # Safety
-    /// `block` and `data` (2 × `capacity` bytes, writable, the second half a mirror of the first) stay valid as long
-    /// as the result is used, `capacity` and `align` have been validated, and no one else in the system is a producer
-    /// of this ring.
-    pub unsafe fn new(
+impl Positions for Producer {
+    const ROLE: Role = Role::Producer;
+    const NOT_NOW: ErrorKind = ErrorKind::Full;
+
+    unsafe fn new(
         block: *const RingBlock,
         data: *mut u8,
         capacity: u64,
         align: u32,
-        endings_are_final: bool,
-        membarrier_capable: bool,
+        rules: Rules,
     ) -> Result<Self, ErrorKind> {
         // SAFETY: the caller vouches for `block`.
         let shared = unsafe { &*block };
@@ -105,15 +97,63 @@ impl Producer {
             slot: NO_SLOT,
             tag: 0,
             align,
-            state: AtomicU32::new(0),
-            peer_flags: 0,
-            fence_free: 0,
+            state: State::new(),
             next_last_tag,
-            endings_are_final: endings_are_final as u32,
-            membarrier_capable: membarrier_capable as u32,
+            rules,
         })
     }
 
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn peer_changed(&mut self) {
+        let (mine, peer) = lines(self.shared(), Self::ROLE);
+        let flags = self.state.follow_flags(mine, peer, self.rules);
+        if flags & ROLE_CLOSED != 0 && self.rules.endings_are_final != 0 {
+            self.state.die(ErrorKind::Closed);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_slow(&mut self) {
+        self.peer_changed();
+        wake_after_change(self.peer());
+    }
+
+    fn start(&self) -> Start {
+        Start {
+            block: self.block,
+            data: self.data,
+            capacity: self.capacity,
+            align: self.align,
+            own: self.tail,
+            peer: self.head,
+            peer_flags: self.state.peer_flags,
+            endings_are_final: self.rules.endings_are_final != 0,
+            max_len: self.max_len,
+            next_last_tag: self.next_last_tag,
+        }
+    }
+
+    fn follow(&mut self, own: u64, peer: u64) {
+        (self.tail, self.head) = (own, peer);
+    }
+
+    fn closing(&mut self) {
+        self.slot = NO_SLOT;
+        self.publish();
+    }
+}
+
+impl Producer {
     #[inline(always)]
     fn shared<'a>(&self) -> &'a RingBlock {
         // SAFETY: `new`'s caller keeps the block valid for as long as this is used; it is atomics all through but for
@@ -121,37 +161,21 @@ impl Producer {
         unsafe { &*self.block }
     }
 
-    /// This role's own words.
-    #[inline(always)]
-    pub(crate) fn mine<'a>(&self) -> &'a RoleLine {
-        &self.shared().producer
-    }
-
     /// The consumer's words.
     #[inline(always)]
-    pub(crate) fn peer<'a>(&self) -> &'a RoleLine {
+    fn peer<'a>(&self) -> &'a RoleLine {
         &self.shared().consumer
-    }
-
-    /// The error that this handle is dead of, if any.
-    #[inline(always)]
-    pub fn check(&self) -> Result<(), ErrorKind> {
-        // Relaxed: stored by this thread only (see `state`).
-        match self.state.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            code => Err(dead(code)),
-        }
     }
 
     /// Room for a payload of `len` bytes, aligned to `align`, its frame header right before it. The bytes are
     /// whatever an earlier lap left there. `Full`: nothing is reserved, and whatever was unflushed is flushed.
     #[inline(always)]
     pub fn try_reserve(&mut self, len: u64) -> Result<*mut u8, ErrorKind> {
-        self.check()?;
+        self.state.check()?;
         // Relaxed: a hint that something changed; the slow path checks properly.
-        if self.peer().flags.load(Ordering::Relaxed) != self.peer_flags {
+        if self.peer().flags.load(Ordering::Relaxed) != self.state.peer_flags {
             self.peer_changed();
-            self.check()?;
+            self.state.check()?;
         }
         if len > self.max_len {
             return Err(ErrorKind::TooLarge);
@@ -179,7 +203,7 @@ impl Producer {
     #[inline(always)]
     pub(super) fn state_or_peer_changed(&self) -> bool {
         // Relaxed: as in `try_reserve`.
-        self.check().is_err() || self.peer().flags.load(Ordering::Relaxed) != self.peer_flags
+        self.state.check().is_err() || self.peer().flags.load(Ordering::Relaxed) != self.state.peer_flags
     }
 
     /// Goes on where a [`SendBatch`](super::SendBatch) is: at `tail`, after a frame with this tag. Nothing of it is
@@ -221,7 +245,7 @@ impl Producer {
         let head = self.shared().head.head.load(ordered(Step::AcquirePosition, Ordering::Acquire));
         let moved = head.wrapping_sub(self.head);
         if moved > self.published().wrapping_sub(self.head) || moved & (self.align as u64 - 1) != 0 {
-            return Err(self.die(ErrorKind::Corrupt));
+            return Err(self.state.die(ErrorKind::Corrupt));
         }
         self.head = head;
         Ok(size <= self.capacity - self.tail.wrapping_sub(head))
@@ -243,7 +267,7 @@ impl Producer {
         tag: u64,
         flush: bool,
     ) -> Result<(), ErrorKind> {
-        self.check()?;
+        self.state.check()?;
         // SAFETY: the caller vouches for `to`.
         unsafe { write_header(to, len, type_id, tag) };
         // A binding's slot, opened where this message is now.
@@ -272,7 +296,7 @@ impl Producer {
     /// Makes everything committed visible, and wakes the consumer if it says it sleeps.
     #[inline(always)]
     pub fn publish(&mut self) {
-        if self.unflushed == ALL_FLUSHED || self.check().is_err() {
+        if self.unflushed == ALL_FLUSHED || self.state.check().is_err() {
             return;
         }
         self.unflushed = ALL_FLUSHED;
@@ -299,7 +323,7 @@ impl Producer {
 
     #[inline(always)]
     fn wake_consumer(&mut self) {
-        if self.fence_free != 0 {
+        if self.state.fence_free != 0 {
             // Keeps the compiler from moving the loads below above the store of `tail`; the CPU may still do so, and
             // the sleeper's membarrier undoes that.
             compiler_fence(Ordering::SeqCst);
@@ -309,31 +333,15 @@ impl Producer {
         }
         let peer = self.peer();
         // Relaxed: ordered by the fence above.
-        if peer.wait.load(Ordering::Relaxed) != 0 || peer.flags.load(Ordering::Relaxed) != self.peer_flags {
+        if peer.wait.load(Ordering::Relaxed) != 0 || peer.flags.load(Ordering::Relaxed) != self.state.peer_flags {
             self.wake_slow();
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn wake_slow(&mut self) {
-        self.peer_changed();
-        // SeqCst: whatever was agreed on just now, this time the position goes before the load of `wait`.
-        fence(Ordering::SeqCst);
-        wait::wake_if_waiting(self.peer());
-    }
-
-    /// Acts on the consumer's flags: who fences, and whether it closed.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn peer_changed(&mut self) {
-        // Acquire: pairs with the attach or close that wrote them.
-        let flags = self.peer().flags.load(Ordering::Acquire);
-        self.peer_flags = flags;
-        self.fence_free = agree_on_fences(self.mine(), self.membarrier_capable != 0, flags) as u32;
-        if flags & ROLE_CLOSED != 0 && self.endings_are_final != 0 {
-            self.die(ErrorKind::Closed);
-        }
+    /// Bytes that the consumer has not released, by a load of the shared position.
+    pub(crate) fn len(&self) -> u64 {
+        // Relaxed: a snapshot; clamped because the peer could write anything.
+        self.tail.wrapping_sub(self.shared().head.head.load(Ordering::Relaxed)).min(self.capacity)
     }
 
     /// The tag of the last published frame, also one that an earlier producer published; `None` before the first.
@@ -345,46 +353,4 @@ impl Producer {
         let ours = |m: &&crate::layout::LastTag| m.end.load(Ordering::Relaxed) == self.published();
         Some(self.shared().tail.last_tags.iter().find(ours).map_or(0, |m| m.tag.load(Ordering::Relaxed)))
     }
-
-    /// Marks this handle dead of `kind`, unless it is dead already, and gives what it is dead of.
-    #[cold]
-    pub(crate) fn die(&mut self, kind: ErrorKind) -> ErrorKind {
-        die(&self.state, kind)
-    }
-}
-
-/// Decides whether this side, as a waker, may leave its fence out, says so in its own flags, and fences after saying
-/// so. The return value is the new `fence_free`.
-pub(crate) fn agree_on_fences(mine: &RoleLine, membarrier_capable: bool, peer_flags: u32) -> bool {
-    let fence_free = membarrier_capable && peer_flags & ROLE_MEMBARRIER_CAPABLE != 0;
-    // Relaxed loads and stores: this role is the only writer of its flags.
-    let before = mine.flags.load(Ordering::Relaxed);
-    let after = if fence_free { before | ROLE_FENCE_FREE } else { before & !ROLE_FENCE_FREE };
-    if after != before {
-        mine.flags.store(after, Ordering::Relaxed);
-        if !keep(Step::FenceFreeFence) {
-            return fence_free;
-        }
-        // SeqCst: the flag ROLE_FENCE_FREE is visible before the first publish without a fence; and on the way back, a sleeper
-        // that no longer sees the bit can rely on fences from here on.
-        fence(Ordering::SeqCst);
-    }
-    fence_free
-}
-
-#[cold]
-pub(crate) fn die(state: &AtomicU32, kind: ErrorKind) -> ErrorKind {
-    // Relaxed: see `Producer::state`.
-    match state.load(Ordering::Relaxed) {
-        0 => {
-            state.store(kind.code() as u32, Ordering::Relaxed);
-            kind
-        }
-        code => dead(code),
-    }
-}
-
-#[cold]
-pub(crate) fn dead(code: u32) -> ErrorKind {
-    ErrorKind::from_code(code as i32).unwrap_or(ErrorKind::Detached)
 }

@@ -1,13 +1,11 @@
 use super::consumer::{Consumer, Frame};
-use super::{Batch, Iter, Message, Meta, announce, announce_close, fail};
-use crate::endpoint::end;
-use crate::layout::ROLE_CLOSED;
-use crate::segment::{Attachment, Role};
-use crate::sync::{Ordering, Step, keep, spin_hint};
-use crate::sys::{fork, membarrier};
-use crate::wait::{self, Deadline, FIRST_POLLS, WaitLimit, WaitPolicy, Waiting};
+use super::half::Half;
+use super::{Batch, Iter, Message, Meta};
+use crate::endpoint::calls::endpoint_calls;
+use crate::segment::Attachment;
+use crate::sync::spin_hint;
+use crate::wait::{self, FIRST_POLLS, WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
-use std::cell::Cell;
 use std::time::Duration;
 
 /// The receiving end of a ring. One per ring, in the whole system; may move between threads, not be shared by them.
@@ -28,72 +26,47 @@ use std::time::Duration;
 /// # Ok(()) }
 /// ```
 pub struct Receiver {
-    /// Boxed: the fork registry and C's inline functions keep its address.
-    pub(super) inner: Box<Inner>,
+    pub(crate) half: Box<Half<Consumer>>,
 }
 
-pub(crate) struct Inner {
-    pub(crate) hot: Consumer,
-    pub(crate) waiting: Waiting,
-    epoch: u32,
-    /// The sender's epoch whose close an earlier receiver has seen, or 0: that one is not delivered again.
-    old_close: u32,
-    /// The last epoch of the sender that was found closed or dead, or 0. A successor takes the role's lock first and raises the
-    /// epoch after that: between the two it must not pass for the one that is gone.
-    pub(super) gone: Cell<u32>,
-    /// Unregisters `hot.state`; so it goes before the box does.
-    _watch: Option<fork::Watch>,
-    /// Last: its locks tell the peer that everything above is done.
-    pub(crate) attachment: Attachment,
-}
+endpoint_calls! {
+    Receiver, "receiver", "sender";
 
-// SAFETY: as for `Sender`.
-unsafe impl Send for Receiver {}
+    /// A descriptor that becomes readable when [`try_recv`](Self::try_recv) has something to say: a message, or that
+    /// the sender is gone. Made at the first call; from then on the blocking calls wait by it too.
+    ///
+    /// # Errors
+    /// `Unsupported` if `RAMWAY_READINESS` asks for what this system does not have, `InvalidArgument` if it is neither
+    /// `uring` nor `thread`, `Os` if there are no more descriptors or threads, `Detached`.
+    readiness;
 
-impl std::fmt::Debug for Receiver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Receiver")
-            .field("capacity", &self.capacity())
-            .field("len", &self.len())
-            .field("epoch", &self.epoch())
-            .field("peer_epoch", &self.peer_epoch())
-            .finish_non_exhaustive()
-    }
+    /// Waits until a sender is attached that has not closed and whose process lives, as long as it takes; gives its
+    /// [epoch](Self::peer_epoch). At once if there is one already. One that attaches during the call ends it, also if it is
+    /// gone again: its messages may be there. Messages stay where they are.
+    ///
+    /// After `PeerDead` or `Closed` on a named ring this waits for the successor:
+    ///
+    /// ```
+    /// # fn main() -> ramway::Result<()> {
+    /// # let name = format!("/dev/shm/ramway-doc-peer-{}", std::process::id());
+    /// # let mut rx = ramway::Ring::create(&name).receiver()?;
+    /// # let next = ramway::Ring::open(&name).sender()?;
+    /// let epoch = rx.wait_for_peer()?;
+    /// assert_eq!(epoch, rx.peer_epoch());
+    /// # drop(next);
+    /// # assert!(rx.recv().is_err()); // a close that nobody saw would keep the name
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Sender::wait_for_peer`](crate::Sender::wait_for_peer).
+    wait_for_peer;
 }
 
 impl Receiver {
     /// Takes the consumer's role of an attachment whose role lock this process holds.
     pub(crate) fn attach(attachment: Attachment, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
-        let membarrier_capable = use_membarrier && membarrier::is_available();
-        // SAFETY: as in `Sender::attach`, for the consumer's role.
-        let hot = unsafe {
-            Consumer::new(
-                attachment.block.as_ptr(),
-                attachment.data.as_ptr(),
-                attachment.capacity,
-                attachment.align,
-                attachment.link.endings_are_final(),
-                membarrier_capable,
-            )
-        }
-        .map_err(fail)?;
-        let mut inner = Box::new(Inner {
-            hot,
-            waiting: Waiting::new(policy, membarrier_capable),
-            epoch: 0,
-            old_close: 0,
-            gone: Cell::new(0),
-            _watch: None,
-            attachment,
-        });
-        // SAFETY: `hot.state` lives in the box, which outlives the watch beside it.
-        inner._watch = Some(unsafe { inner.attachment.fork.watch(&inner.hot.state) });
-        // Relaxed: the role lock orders it after the earlier receiver's store.
-        let seen = inner.hot.mine().close_seen.load(Ordering::Relaxed);
-        inner.old_close = inner.hot.producer_closed().filter(|&epoch| epoch == seen).unwrap_or(0);
-        inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), membarrier_capable);
-        inner.hot.peer_changed();
-        Ok(Self { inner })
+        Ok(Self { half: Half::attach(attachment, policy, use_membarrier)? })
     }
 
     /// The next message, waiting for it as long as it takes.
@@ -212,82 +185,15 @@ impl Receiver {
         Iter { receiver: self, done: false }
     }
 
-    /// Bytes of the data area.
-    pub fn capacity(&self) -> usize {
-        self.inner.hot.capacity as usize
-    }
-
-    /// Every payload begins on a multiple of this many bytes.
-    pub fn align(&self) -> usize {
-        self.inner.hot.align as usize
-    }
-
     /// Bytes, frame headers and padding included, that are published and not released, by a load of the shared
     /// position: can be stale when it returns.
     pub fn len(&self) -> usize {
-        let hot = &self.inner.hot;
-        // SAFETY: the attachment keeps the header page mapped.
-        let block = unsafe { &*hot.block };
-        // Relaxed: a snapshot; clamped because the peer could write anything.
-        block.tail.tail.load(Ordering::Relaxed).wrapping_sub(hot.released).min(hot.capacity) as usize
+        self.half.hot.len() as usize
     }
 
     /// Whether nothing is published; can be stale.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Whether a sender is attached and its process lives (one system call). A stopped process is alive.
-    pub fn is_peer_alive(&self) -> bool {
-        if self.inner.attachment.fork.is_detached() {
-            return false;
-        }
-        let peer = self.inner.hot.peer();
-        // Acquire: pairs with attach and close.
-        peer.epoch.load(Ordering::Acquire) != 0
-            && peer.flags.load(Ordering::Acquire) & ROLE_CLOSED == 0
-            && self.inner.attachment.link.peer_alive(Role::Consumer)
-    }
-
-    /// How often a sender has attached; 0 = never yet. A change means that a successor took over.
-    pub fn peer_epoch(&self) -> u32 {
-        self.inner.hot.peer().epoch.load(Ordering::Acquire)
-    }
-
-    /// The name that the ring was opened by, or the bus; `None` of a pair or a ring from a descriptor.
-    pub fn name(&self) -> Option<&std::ffi::OsStr> {
-        self.inner.attachment.origin.name()
-    }
-
-    /// How often a receiver has attached, this one included; 1 = the first.
-    pub fn epoch(&self) -> u32 {
-        self.inner.epoch
-    }
-
-    /// How this handle waits for messages from now on.
-    pub fn set_wait_policy(&mut self, policy: WaitPolicy) {
-        self.inner.waiting.policy = policy;
-    }
-
-    /// Whether a blocking call returns `Interrupted` after a signal handler ran (default: it goes on waiting).
-    pub fn set_interruptible(&mut self, yes: bool) {
-        self.inner.waiting.interruptible = yes;
-    }
-
-    /// A descriptor that becomes readable when [`try_recv`](Self::try_recv) has something to say: a message, or that
-    /// the sender is gone. Made at the first call; from then on the blocking calls wait by it too.
-    ///
-    /// # Errors
-    /// `Unsupported` if `RAMWAY_READINESS` asks for what this system does not have, `InvalidArgument` if it is neither
-    /// `uring` nor `thread`, `Os` if there are no more descriptors or threads, `Detached`.
-    #[cfg(not(loom))]
-    pub fn readiness(&mut self) -> Result<&crate::Readiness> {
-        self.inner.check()?;
-        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
-        if waiting.readiness.is_none() {
-            waiting.readiness = Some(crate::Readiness::for_role(attachment, Role::Consumer, hot.mine(), hot.peer())?);
-        }
-        Ok(waiting.readiness.as_ref().expect("made above"))
     }
 
     /// Tells the sender that nothing more will be read, and gives the role up. What is not released stays for the next
@@ -296,7 +202,7 @@ impl Receiver {
     /// # Errors
     /// What the handle was already dead of: `Corrupt`, or `Detached` in a forked child.
     pub fn close(self) -> Result<()> {
-        match self.inner.check() {
+        match self.half.check() {
             Err(e) if !matches!(e.kind(), ErrorKind::Closed | ErrorKind::PeerDead) => Err(e),
             _ => Ok(()),
         }
@@ -304,11 +210,11 @@ impl Receiver {
 
     #[inline(always)]
     fn message(&mut self, wait_limit: WaitLimit) -> Result<Message<'_>> {
-        let inner = &mut *self.inner;
+        let half = &mut *self.half;
         // Of a message that was forgotten (`mem::forget`): its borrow has ended all the same.
-        inner.hot.release();
-        let frame = inner.recv(wait_limit)?;
-        Ok(Message { frame, hot: &mut inner.hot })
+        half.hot.release();
+        let frame = half.recv(wait_limit)?;
+        Ok(Message { frame, hot: &mut half.hot })
     }
 
     #[inline(always)]
@@ -316,71 +222,60 @@ impl Receiver {
         if max == 0 {
             return Err(Error::new(ErrorKind::InvalidArgument, "a batch of at most 0 messages: ask for at least 1"));
         }
-        let inner = &mut *self.inner;
-        inner.hot.release();
-        let first = inner.recv(wait_limit)?;
-        Ok(Batch { hot: &mut inner.hot, first: Some(first), left: max - 1 })
+        let half = &mut *self.half;
+        half.hot.release();
+        let first = half.recv(wait_limit)?;
+        Ok(Batch { hot: &mut half.hot, first: Some(first), left: max - 1 })
     }
 
     fn copy(&mut self, buffer: &mut Vec<u8>, wait_limit: WaitLimit) -> Result<Meta> {
-        let inner = &mut *self.inner;
-        inner.hot.release();
-        let frame = inner.recv(wait_limit)?;
-        buffer.clear();
-        // At most what is published, so at most the capacity, whatever the peer wrote.
-        buffer.reserve(frame.len);
-        // SAFETY: the frame's bytes lie in the mapping, the buffer has room, and the two do not overlap. A peer that
-        // writes meanwhile makes the copy a mix of old and new bytes, not an invalid one.
-        unsafe {
-            buffer.as_mut_ptr().copy_from_nonoverlapping(frame.data, frame.len);
-            buffer.set_len(frame.len);
-        }
-        inner.hot.release();
-        Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
+        let meta = self.copy_with(wait_limit, |len| {
+            buffer.clear();
+            // At most what is published, so at most the capacity, whatever the peer wrote.
+            buffer.reserve(len);
+            Ok(buffer.as_mut_ptr())
+        })?;
+        // SAFETY: this many bytes were written, and there was room for them.
+        unsafe { buffer.set_len(meta.len) };
+        Ok(meta)
     }
 
     fn copy_to(&mut self, buffer: &mut [u8], wait_limit: WaitLimit) -> Result<Meta> {
-        let inner = &mut *self.inner;
-        inner.hot.release();
-        let frame = inner.recv(wait_limit)?;
-        if frame.len > buffer.len() {
-            // Nothing else is lent out: back to `released` is back by this one.
-            inner.hot.head = inner.hot.released;
-            let text = format!("a message of {} bytes into a buffer of {}", frame.len, buffer.len());
-            return Err(inner.with_name(Error::new(ErrorKind::TooLarge, text)));
-        }
-        // SAFETY: as in `copy`; the buffer has room.
-        unsafe { buffer.as_mut_ptr().copy_from_nonoverlapping(frame.data, frame.len) };
-        inner.hot.release();
-        Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
+        self.copy_with(wait_limit, |len| if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) })
     }
 
-    /// Whether [`try_recv`](Self::try_recv) would give a message; the same errors if not.
-    #[cfg(not(loom))]
-    pub(crate) fn try_ready(&mut self) -> Result<()> {
-        let inner = &mut *self.inner;
-        inner.check()?;
-        inner.hot.release();
-        if inner.has_frame()? {
-            return Ok(());
+    /// Copies the next message to where `room` says that there is room for its length, and releases it. `Err`: there is
+    /// room for this many bytes only.
+    fn copy_with(
+        &mut self,
+        wait_limit: WaitLimit,
+        room: impl FnOnce(usize) -> std::result::Result<*mut u8, usize>,
+    ) -> Result<Meta> {
+        let half = &mut *self.half;
+        half.hot.release();
+        let frame = half.recv(wait_limit)?;
+        match room(frame.len) {
+            // SAFETY: the frame's bytes lie in the mapping, there is room for them, and the two do not overlap. A peer that
+            // writes meanwhile makes the copy a mix of old and new bytes, not an invalid one.
+            Ok(to) => unsafe { to.copy_from_nonoverlapping(frame.data, frame.len) },
+            Err(room) => {
+                // Nothing else is lent out: back to `released` is back by this one.
+                half.hot.head = half.hot.released;
+                let text = format!("a message of {} bytes into a buffer of {room}", frame.len);
+                return Err(half.endpoint.with_name(Error::new(ErrorKind::TooLarge, text)));
+            }
         }
-        if let Err(end) = inner.check_for_end() {
-            return Err(inner.ended(end));
-        }
-        if inner.has_frame()? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
+        half.hot.release();
+        Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
     }
 
     #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
     pub fn raw(&mut self) -> super::raw::RawReceiver<'_> {
         super::raw::RawReceiver { receiver: self }
     }
-
-    pub(crate) fn inner(&mut self) -> &mut Inner {
-        &mut self.inner
-    }
 }
 
-impl Inner {
+impl Half<Consumer> {
     /// The next frame; with `WaitLimit::None` it does not wait.
     ///
     /// What is not inlined returns no frame. One that came through memory in one case and in registers in the other
@@ -391,34 +286,27 @@ impl Inner {
         if !self.hot.has_cached_frame() {
             self.poll(wait_limit)?;
         }
-        self.hot.cached_frame().map_err(|kind| self.with_name(fail(kind)))
-    }
-
-    /// What this handle is dead of, if anything.
-    pub(super) fn check(&self) -> Result<()> {
-        self.hot.check().map_err(|kind| self.with_name(fail(kind)))
-    }
-
-    fn has_frame(&mut self) -> Result<bool> {
-        self.hot.has_frame().map_err(|kind| self.with_name(fail(kind)))
-    }
-
-    /// The error with the ring's name, where it is about the ring's state.
-    #[cold]
-    pub(super) fn with_name(&self, e: Error) -> Error {
-        e.of(&self.attachment.origin)
+        self.hot.cached_frame().map_err(|kind| self.error(kind))
     }
 
     /// Gives `Ok` once a frame is there; with `WaitLimit::None` it does not wait.
-    pub(super) fn wait(&mut self, wait_limit: WaitLimit) -> Result<()> {
+    pub(super) fn wait_for_frame(&mut self, wait_limit: WaitLimit) -> Result<()> {
         if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit) }
+    }
+
+    /// Whether `try_recv` would give a message; the same errors if not.
+    #[cfg(not(loom))]
+    pub(crate) fn try_ready(&mut self) -> Result<()> {
+        self.check()?;
+        self.hot.release();
+        self.wait_for_frame(WaitLimit::None)
     }
 
     /// Gives `Ok` once a frame is there.
     #[inline(always)]
     fn poll(&mut self, wait_limit: WaitLimit) -> Result<()> {
         let mut there = self.hot.refresh();
-        if matches!(there, Ok(false)) && wait_limit != WaitLimit::None && self.waiting.polls() {
+        if matches!(there, Ok(false)) && wait_limit != WaitLimit::None && self.endpoint.waiting.polls() {
             // The first polls of the wait, here rather than in `recv_slow`: an answer that comes within a microsecond
             // does not pay for getting there and back (a round trip of 1.33 instead of 1.63 × the raw flag's,
             // docs/adr/0016).
@@ -441,71 +329,12 @@ impl Inner {
     #[inline(never)]
     fn recv_slow(&mut self, wait_limit: WaitLimit) -> Result<()> {
         self.check()?;
-        let outcome = match wait_limit.deadline() {
-            Some(deadline) => self.wait_for_frame(deadline),
-            None => self.check_for_end(),
-        };
-        if let Err(end) = outcome {
-            return Err(self.ended(end));
-        }
-        if !keep(Step::CheckAfterArming) && wait_limit == WaitLimit::None {
-            return Err(ErrorKind::Empty.into());
-        }
-        if self.has_frame()? { Ok(()) } else { Err(ErrorKind::Empty.into()) }
-    }
-
-    /// Blocks until a frame is there.
-    fn wait_for_frame(&mut self, deadline: Deadline) -> Result<()> {
-        let Self { hot, waiting, attachment, old_close, gone, .. } = self;
-        let (mine, peer) = (hot.mine(), hot.peer());
-        let end = |check_peer| end::check(peer, &attachment.link, Role::Consumer, *old_close, gone, check_peer);
-        waiting.until(mine, peer, deadline, || hot.has_frame().map_err(fail), end)
-    }
-
-    /// What an empty `try_recv` does: the closed flag every time, a system call for the peer's life every 100 ms.
-    fn check_for_end(&mut self) -> Result<()> {
-        let check_peer = self.waiting.is_time_to_check_peer();
-        let Self { hot, waiting, attachment, old_close, gone, .. } = self;
-        let (mine, peer) = (hot.mine(), hot.peer());
-        let end = |check_peer| end::check(peer, &attachment.link, Role::Consumer, *old_close, gone, check_peer);
-        let end = if waiting.readiness.is_some() {
-            waiting.rearm(mine, peer, || hot.has_frame().map_err(fail), end, check_peer).map(|_| ())
-        } else {
-            end(check_peer)
-        };
-        self.waiting.saw_peer(check_peer && end.is_ok());
-        // The second check, after the flag or the free lock was seen.
-        if keep(Step::CheckAfterEnd) && end.is_err() && self.has_frame()? {
-            return Ok(());
-        }
-        end
-    }
-
-    /// Records an end that is about to be returned.
-    fn ended(&mut self, end: Error) -> Error {
-        let kind = end.kind();
-        // A dead peer is still dead at the next call, and a vanished name still gone.
-        self.waiting.check_peer_again();
-        if kind == ErrorKind::Closed
-            && let Some(epoch) = self.hot.producer_closed()
-        {
-            // Release: whoever sees this close as delivered sees `head` where it was when it was.
-            self.hot.mine().close_seen.store(epoch, Ordering::Release);
-        }
-        if matches!(kind, ErrorKind::Closed | ErrorKind::PeerDead) && self.hot.endings_are_final != 0 {
-            self.hot.die(kind);
-        }
-        self.with_name(end)
+        self.wait(wait_limit.deadline(), Consumer::has_frame)
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
-        // In a forked child the ring is the parent's: touch nothing.
-        if !attachment.fork.is_detached() {
-            waiting.leave(hot.mine());
-            announce_close(hot.mine(), hot.peer());
-        }
+        self.half.close();
     }
 }

@@ -2,7 +2,9 @@
 
 use super::Sender;
 use super::frame::{ask_ahead, write_header};
-use super::sender::{Inner, user_type_id};
+use super::half::Half;
+use super::producer::Producer;
+use super::sender::user_type_id;
 use crate::Result;
 use crate::layout::{FRAME_HEADER, frame_size};
 use crate::wait::WaitLimit;
@@ -14,8 +16,8 @@ use crate::wait::WaitLimit;
 /// [`Sender::flush`], but the sender's position stays in a register from message to message: for small messages
 /// that is 1.5 times as fast (docs/adr/0018). If it is forgotten (`mem::forget`), what was not flushed was never sent.
 pub struct SendBatch<'a> {
-    inner: &'a mut Inner,
-    /// The producer's position, and its tag, ahead of `inner.hot`'s. Nothing that is not inlined gets a
+    half: &'a mut Half<Producer>,
+    /// The producer's position, and its tag, ahead of `half.hot`'s. Nothing that is not inlined gets a
     /// pointer to these two and the next, or they would be stored for each message.
     tail: u64,
     tag: u64,
@@ -33,7 +35,7 @@ unsafe impl Send for SendBatch<'_> {}
 
 impl std::fmt::Debug for SendBatch<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SendBatch").field("unflushed", &self.tail.wrapping_sub(self.inner.hot.published())).finish()
+        f.debug_struct("SendBatch").field("unflushed", &self.tail.wrapping_sub(self.half.hot.published())).finish()
     }
 }
 
@@ -55,8 +57,8 @@ impl Sender {
     /// ```
     #[inline(always)]
     pub fn batch(&mut self) -> SendBatch<'_> {
-        let inner = &mut *self.inner;
-        let hot = &inner.hot;
+        let half = &mut *self.half;
+        let hot = &half.hot;
         SendBatch {
             tail: hot.tail,
             tag: hot.tag,
@@ -65,7 +67,7 @@ impl Sender {
             mask: hot.capacity - 1,
             max_len: hot.max_len,
             align: hot.align,
-            inner,
+            half,
         }
     }
 }
@@ -81,12 +83,12 @@ impl SendBatch<'_> {
         user_type_id(type_id)?;
         // A length that wraps here or is too long does not pass: `try_reserve` says which error it is.
         let size = frame_size((len as u64).min(u64::from(u32::MAX)), self.align);
-        if self.inner.hot.state_or_peer_changed()
+        if self.half.hot.state_or_peer_changed()
             || len as u64 > self.max_len
             || size > self.limit.wrapping_sub(self.tail)
         {
-            reserve(self.inner, self.tail, self.tag, len)?;
-            let hot = &self.inner.hot;
+            reserve(self.half, self.tail, self.tag, len)?;
+            let hot = &self.half.hot;
             (self.tail, self.limit) = (hot.tail, hot.head.wrapping_add(hot.capacity));
         }
         // SAFETY: as in `Producer::payload`.
@@ -105,8 +107,8 @@ impl SendBatch<'_> {
     /// Makes every message so far visible. Never waits.
     #[inline(always)]
     pub fn flush(&mut self) {
-        self.inner.hot.resume(self.tail, self.tag);
-        self.inner.hot.publish();
+        self.half.hot.resume(self.tail, self.tag);
+        self.half.hot.publish();
     }
 }
 
@@ -120,7 +122,7 @@ impl Drop for SendBatch<'_> {
 /// Room for a payload of `len` bytes after the messages of a batch, which end at `tail`.
 #[cold]
 #[inline(never)]
-fn reserve(inner: &mut Inner, tail: u64, tag: u64, len: usize) -> Result<()> {
-    inner.hot.resume(tail, tag);
-    inner.reserve(len, WaitLimit::Forever).map(|_| ())
+fn reserve(half: &mut Half<Producer>, tail: u64, tag: u64, len: usize) -> Result<()> {
+    half.hot.resume(tail, tag);
+    half.reserve(len, WaitLimit::Forever).map(|_| ())
 }

@@ -1,13 +1,11 @@
+use super::Slot;
+use super::half::Half;
 use super::producer::{NO_SLOT, Producer};
-use super::{Slot, announce, announce_close, fail};
-use crate::endpoint::end;
-use crate::layout::{ROLE_CLOSED, TYPE_ID_RESERVED, frame_size};
-use crate::segment::{Attachment, Link, Role};
-use crate::sync::Ordering;
-use crate::sys::{fork, membarrier};
-use crate::wait::{Deadline, WaitLimit, WaitPolicy, Waiting};
+use crate::endpoint::calls::endpoint_calls;
+use crate::layout::{TYPE_ID_RESERVED, frame_size};
+use crate::segment::{Attachment, Link};
+use crate::wait::{Deadline, WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
-use std::cell::Cell;
 use std::io::IoSlice;
 use std::time::Duration;
 
@@ -25,72 +23,40 @@ use std::time::Duration;
 /// # Ok(()) }
 /// ```
 pub struct Sender {
-    /// Boxed: the fork registry and C's inline functions keep its address.
-    pub(super) inner: Box<Inner>,
+    pub(crate) half: Box<Half<Producer>>,
     /// Drop without saying "closed".
     abandoned: bool,
     /// Made while its thread was unwinding: what it is dropped in says nothing about it.
     made_unwinding: bool,
 }
 
-pub(crate) struct Inner {
-    pub(crate) hot: Producer,
-    pub(crate) waiting: Waiting,
-    epoch: u32,
-    /// The last epoch of the receiver that was found closed or dead, or 0. A successor takes the role's lock first and raises the
-    /// epoch after that: between the two it must not pass for the one that is gone.
-    pub(super) gone: Cell<u32>,
-    /// Unregisters `hot.state`; so it goes before the box does.
-    _watch: Option<fork::Watch>,
-    /// Last: its locks tell the peer that everything above is done.
-    pub(crate) attachment: Attachment,
-}
+endpoint_calls! {
+    Sender, "sender", "receiver";
 
-// SAFETY: the raw pointers lead into mappings that `attachment` owns and that have no thread affinity; every method
-// that touches private state takes `&mut self`.
-unsafe impl Send for Sender {}
+    /// A descriptor that becomes readable when [`try_send`](Self::try_send) has something else to say than the last
+    /// `Full`: there is room, or the receiver is gone. Made at the first call; from then on the blocking calls wait by
+    /// it too.
+    ///
+    /// # Errors
+    /// As for [`Receiver::readiness`](crate::Receiver::readiness).
+    readiness;
 
-impl std::fmt::Debug for Sender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sender")
-            .field("capacity", &self.capacity())
-            .field("len", &self.len())
-            .field("epoch", &self.epoch())
-            .field("peer_epoch", &self.peer_epoch())
-            .finish_non_exhaustive()
-    }
+    /// Waits until a receiver is attached that has not closed and whose process lives, as long as it takes; gives its
+    /// [epoch](Self::peer_epoch). At once if there is one already. One that attaches during the call ends it, also if it is
+    /// gone again.
+    ///
+    /// # Errors
+    /// Where an end is final (a bus, a pair): `Closed` or `PeerDead` at once if the receiver is gone. `Closed` if the
+    /// ring's name was removed, so that nobody can come. `Interrupted` by a [`Waker`](crate::Waker), or by a signal if
+    /// [so asked](Self::set_interruptible). `Corrupt`, `Detached`.
+    wait_for_peer;
 }
 
 impl Sender {
     /// Takes the producer's role of an attachment whose role lock this process holds.
     pub(crate) fn attach(attachment: Attachment, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
-        let membarrier_capable = use_membarrier && membarrier::is_available();
-        // SAFETY: the attachment owns both mappings and is kept beside the producer; its geometry was validated, and
-        // its role lock (or the handshake, or the caller of `attach_sender`) makes this the only producer.
-        let hot = unsafe {
-            Producer::new(
-                attachment.block.as_ptr(),
-                attachment.data.as_ptr(),
-                attachment.capacity,
-                attachment.align,
-                attachment.link.endings_are_final(),
-                membarrier_capable,
-            )
-        }
-        .map_err(fail)?;
-        let mut inner = Box::new(Inner {
-            hot,
-            waiting: Waiting::new(policy, membarrier_capable),
-            epoch: 0,
-            gone: Cell::new(0),
-            _watch: None,
-            attachment,
-        });
-        // SAFETY: `hot.state` lives in the box, which outlives the watch beside it.
-        inner._watch = Some(unsafe { inner.attachment.fork.watch(&inner.hot.state) });
-        inner.epoch = announce(inner.hot.mine(), inner.hot.peer(), membarrier_capable);
-        inner.hot.peer_changed();
-        Ok(Self { inner, abandoned: false, made_unwinding: std::thread::panicking() })
+        let half = Half::attach(attachment, policy, use_membarrier)?;
+        Ok(Self { half, abandoned: false, made_unwinding: std::thread::panicking() })
     }
 
     /// Sends a message, waiting for room as long as it takes.
@@ -192,7 +158,7 @@ impl Sender {
         let mut sent = 0;
         for message in messages {
             let payload = message.as_ref();
-            let one = self.inner.reserve_until(payload.len(), wait_limit, &mut deadline).and_then(|to| {
+            let one = self.half.reserve_until(payload.len(), wait_limit, &mut deadline).and_then(|to| {
                 // SAFETY: as in `put`.
                 unsafe {
                     to.copy_from_nonoverlapping(payload.as_ptr(), payload.len());
@@ -205,7 +171,7 @@ impl Sender {
                 Err(_) => break,
             }
         }
-        self.inner.hot.publish();
+        self.half.hot.publish();
         Ok(sent)
     }
 
@@ -258,65 +224,25 @@ impl Sender {
     /// Makes every [`commit_unflushed`](Slot::commit_unflushed) so far visible. Never waits.
     #[inline(always)]
     pub fn flush(&mut self) -> Result<()> {
-        self.inner.check()?;
-        self.inner.hot.publish();
+        self.half.check()?;
+        self.half.hot.publish();
         Ok(())
-    }
-
-    /// Bytes of the data area; a frame takes 16 bytes more than its payload, rounded up to [`align`](Self::align).
-    pub fn capacity(&self) -> usize {
-        self.inner.hot.capacity as usize
-    }
-
-    /// Every payload begins on a multiple of this many bytes.
-    pub fn align(&self) -> usize {
-        self.inner.hot.align as usize
     }
 
     /// The longest payload that ever fits: `min(capacity − 16, 2^31 − 17)`. It fits whenever the ring is empty.
     pub fn max_message_len(&self) -> usize {
-        self.inner.hot.max_len as usize
+        self.half.hot.max_len as usize
     }
 
     /// Bytes, frame headers and padding included, that the receiver has not released, by a load of the shared
     /// position: can be stale when it returns. What is committed but not flushed counts.
     pub fn len(&self) -> usize {
-        let hot = &self.inner.hot;
-        // Relaxed: a snapshot; clamped because the peer could write anything.
-        let head = self.block().head.head.load(Ordering::Relaxed);
-        hot.tail.wrapping_sub(head).min(hot.capacity) as usize
+        self.half.hot.len() as usize
     }
 
     /// Whether the receiver has released everything; can be stale.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Whether a receiver is attached and its process lives (one system call). A stopped process is alive.
-    pub fn is_peer_alive(&self) -> bool {
-        if self.inner.attachment.fork.is_detached() {
-            return false;
-        }
-        let peer = self.inner.hot.peer();
-        // Acquire: pairs with attach and close.
-        peer.epoch.load(Ordering::Acquire) != 0
-            && peer.flags.load(Ordering::Acquire) & ROLE_CLOSED == 0
-            && self.inner.attachment.link.peer_alive(Role::Producer)
-    }
-
-    /// How often a receiver has attached; 0 = never yet. A change means that a successor took over.
-    pub fn peer_epoch(&self) -> u32 {
-        self.inner.hot.peer().epoch.load(Ordering::Acquire)
-    }
-
-    /// The name that the ring was opened by, or the bus; `None` of a pair or a ring from a descriptor.
-    pub fn name(&self) -> Option<&std::ffi::OsStr> {
-        self.inner.attachment.origin.name()
-    }
-
-    /// How often a sender has attached, this one included; 1 = the first.
-    pub fn epoch(&self) -> u32 {
-        self.inner.epoch
     }
 
     /// The tag of the last message that is visible to receivers (0 if it was sent without one), by whichever sender of
@@ -331,34 +257,7 @@ impl Sender {
     /// # Ok(()) }
     /// ```
     pub fn last_tag(&self) -> Option<u64> {
-        self.inner.hot.last_tag()
-    }
-
-    /// How this handle waits for room from now on.
-    pub fn set_wait_policy(&mut self, policy: WaitPolicy) {
-        self.inner.waiting.policy = policy;
-    }
-
-    /// Whether a blocking call returns `Interrupted` after a signal handler ran (default: it goes on waiting). For
-    /// runtimes that act on signals outside their handlers.
-    pub fn set_interruptible(&mut self, yes: bool) {
-        self.inner.waiting.interruptible = yes;
-    }
-
-    /// A descriptor that becomes readable when [`try_send`](Self::try_send) has something else to say than the last
-    /// `Full`: there is room, or the receiver is gone. Made at the first call; from then on the blocking calls wait by
-    /// it too.
-    ///
-    /// # Errors
-    /// As for [`Receiver::readiness`](crate::Receiver::readiness).
-    #[cfg(not(loom))]
-    pub fn readiness(&mut self) -> Result<&crate::Readiness> {
-        self.inner.check()?;
-        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
-        if waiting.readiness.is_none() {
-            waiting.readiness = Some(crate::Readiness::for_role(attachment, Role::Producer, hot.mine(), hot.peer())?);
-        }
-        Ok(waiting.readiness.as_ref().expect("made above"))
+        self.half.hot.last_tag()
     }
 
     /// Flushes, tells the receiver that this was all, and gives the role up. Dropping does the same without the
@@ -368,7 +267,7 @@ impl Sender {
     /// What the handle was already dead of: `Corrupt`, `Detached` in a forked child, or `PeerDead` on a bus where an
     /// earlier call has said so.
     pub fn close(self) -> Result<()> {
-        self.inner.check().or_else(|e| if e.kind() == ErrorKind::Closed { Ok(()) } else { Err(e) })
+        self.half.check().or_else(|e| if e.kind() == ErrorKind::Closed { Ok(()) } else { Err(e) })
     }
 
     /// Gives the role up without telling the receiver that this was all: it is told `PeerDead`, as if this process
@@ -401,7 +300,7 @@ impl Sender {
     /// The slot's payload; with `WaitLimit::None` it does not wait.
     #[inline(always)]
     pub(crate) fn reserve_raw(&mut self, len: usize, wait_limit: WaitLimit) -> Result<*mut u8> {
-        self.inner.reserve(len, wait_limit)
+        self.half.reserve(len, wait_limit)
     }
 
     /// Makes `len` bytes from `to` a message.
@@ -418,33 +317,23 @@ impl Sender {
         flush: bool,
     ) -> Result<()> {
         // SAFETY: the caller vouches for `to` and `len`.
-        unsafe { self.inner.hot.frame(to, len as u64, type_id, tag, flush) }
-            .map_err(|kind| self.inner.with_name(fail(kind)))
-    }
-
-    fn block(&self) -> &crate::layout::RingBlock {
-        // SAFETY: the attachment keeps the header page mapped.
-        unsafe { &*self.inner.hot.block }
+        unsafe { self.half.hot.frame(to, len as u64, type_id, tag, flush) }.map_err(|kind| self.half.error(kind))
     }
 
     #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
     pub fn raw(&mut self) -> super::raw::RawSender<'_> {
         super::raw::RawSender { sender: self }
     }
-
-    pub(crate) fn inner(&mut self) -> &mut Inner {
-        &mut self.inner
-    }
 }
 
-impl Inner {
+impl Half<Producer> {
     /// The slot's payload; with `WaitLimit::None` it does not wait.
     #[inline(always)]
     pub(super) fn reserve(&mut self, len: usize, wait_limit: WaitLimit) -> Result<*mut u8> {
         loop {
             match self.hot.try_reserve(len as u64) {
                 Ok(to) => return Ok(to),
-                Err(kind) => self.reserve_slow(len, wait_limit, kind)?,
+                Err(kind) => self.reserve_slow(len, kind, wait_limit)?,
             }
         }
     }
@@ -454,94 +343,60 @@ impl Inner {
         loop {
             match self.hot.try_reserve(len as u64) {
                 Ok(to) => return Ok(to),
-                Err(ErrorKind::Full) => {
-                    let deadline = *deadline.get_or_insert_with(|| wait_limit.deadline().unwrap_or(Deadline::NEVER));
-                    self.wait_for_room(len as u64, Some(deadline)).map_err(|e| self.with_name(e))?;
-                }
-                Err(kind) => self.reserve_slow(len, WaitLimit::None, kind)?,
+                Err(kind) => self.refused(len, kind, wait_limit, deadline)?,
             }
         }
     }
 
-    /// What this handle is dead of, if anything.
-    pub(super) fn check(&self) -> Result<()> {
-        self.hot.check().map_err(|kind| self.with_name(fail(kind)))
-    }
-
-    /// The error with the ring's name, where it is about the ring's state.
-    #[cold]
-    pub(super) fn with_name(&self, e: Error) -> Error {
-        e.of(&self.attachment.origin)
-    }
-
-    /// Gives `Ok` once there is room; why it returns no address: see `Inner::recv` of the receiver.
     #[cold]
     #[inline(never)]
-    fn reserve_slow(&mut self, len: usize, wait_limit: WaitLimit, kind: ErrorKind) -> Result<()> {
-        let outcome = match (kind, wait_limit.deadline()) {
-            (ErrorKind::Full, Some(deadline)) => self.wait_for_room(len as u64, Some(deadline)),
-            (ErrorKind::Full, None) => {
-                self.wait_for_room(len as u64, None)?;
-                // It was armed after the check that found no room. Room that has come since is a success, and else
-                // this is the answer.
-                self.hot.try_reserve(len as u64).map(|_| ()).map_err(fail)
+    fn reserve_slow(&mut self, len: usize, refusal: ErrorKind, wait_limit: WaitLimit) -> Result<()> {
+        self.refused(len, refusal, wait_limit, &mut None)
+    }
+
+    /// What follows a refusal. `Ok`: there is room now; why it returns no address: see `Half::recv` of the receiver.
+    #[cold]
+    fn refused(
+        &mut self,
+        len: usize,
+        refusal: ErrorKind,
+        wait_limit: WaitLimit,
+        deadline: &mut Option<Deadline>,
+    ) -> Result<()> {
+        match refusal {
+            ErrorKind::Full => {
+                if deadline.is_none() {
+                    *deadline = wait_limit.deadline();
+                }
+                let size = frame_size(len as u64, self.hot.align);
+                self.wait(*deadline, |hot| hot.fits_after_refresh(size))
             }
-            (ErrorKind::TooLarge, _) => Err(Error::new(
-                ErrorKind::TooLarge,
-                format!(
+            ErrorKind::TooLarge => {
+                let text = format!(
                     "a message of {len} bytes can never fit: this ring of {} bytes takes at most {}; create it with \
                      a larger capacity or cut the message",
                     self.hot.capacity, self.hot.max_len
-                ),
-            )),
-            (kind, _) => Err(fail(kind)),
-        };
-        outcome.map_err(|e| self.with_name(e))
-    }
-
-    /// Blocks until a payload of `len` bytes fits. Without a deadline it only checks whether the receiver is gone (the
-    /// closed flag every time, a system call for its life every 100 ms) and arms the readiness descriptor.
-    fn wait_for_room(&mut self, len: u64, deadline: Option<Deadline>) -> Result<()> {
-        let Self { hot, waiting, attachment, gone, .. } = self;
-        let (mine, peer) = (hot.mine(), hot.peer());
-        let size = frame_size(len, hot.align);
-        let link = &attachment.link;
-        let ended = |ask_kernel| end::check(peer, link, Role::Producer, 0, gone, ask_kernel);
-        let ready = || hot.fits_after_refresh(size).map_err(fail);
-        let outcome = match deadline {
-            Some(deadline) => waiting.until(mine, peer, deadline, ready, ended),
-            None if waiting.readiness.is_some() => waiting.rearm(mine, peer, ready, ended, false).map(|_| ()),
-            None => {
-                let check_peer = waiting.is_time_to_check_peer();
-                let (mut ready, mut ended) = (ready, ended);
-                waiting.decide(&mut ready, &mut ended, check_peer).map(|_| ())
+                );
+                Err(self.endpoint.with_name(Error::new(ErrorKind::TooLarge, text)))
             }
-        };
-        if let Err(end) = &outcome
-            && link.endings_are_final()
-            && matches!(end.kind(), ErrorKind::Closed | ErrorKind::PeerDead)
-        {
-            hot.die(end.kind());
+            kind => Err(self.error(kind)),
         }
-        outcome
     }
 }
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        let Inner { hot, waiting, attachment, .. } = &mut *self.inner;
-        // In a forked child the ring is the parent's: touch nothing.
-        if attachment.fork.is_detached() {
+        let half = &mut *self.half;
+        if half.endpoint.is_detached() {
             return;
         }
-        hot.publish();
+        half.hot.publish();
         // On a pair only a close tells.
         let unwinding = std::thread::panicking() && !self.made_unwinding;
-        if (self.abandoned || unwinding) && !matches!(attachment.link, Link::None) {
+        if (self.abandoned || unwinding) && !matches!(half.endpoint.attachment.link, Link::None) {
             return;
         }
-        waiting.leave(hot.mine());
-        announce_close(hot.mine(), hot.peer());
+        half.close();
     }
 }
 

@@ -4,13 +4,16 @@
 //! The data area here is not mirrored. So every payload is as long as makes its frame divide the capacity.
 
 use super::consumer::Consumer;
+use super::half::Positions;
 use super::producer::Producer;
 use crate::ErrorKind;
+use crate::endpoint::state::Rules;
 use crate::layout::{Geometry, HeadLine, LastTag, Line, RingBlock, RoleLine, TailLine, first_position, frame_size};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::cell::UnsafeCell;
 
 const CAPACITY: u64 = 512;
+const RULES: Rules = Rules { endings_are_final: 1, membarrier_capable: 0 };
 
 #[repr(align(4096))]
 struct Data(UnsafeCell<[u8; CAPACITY as usize]>);
@@ -47,8 +50,8 @@ impl Memory {
         // never touched, because no frame here goes across the end.
         unsafe {
             (
-                Producer::new(&self.block, data, CAPACITY, align, true, false).unwrap(),
-                Consumer::new(&self.block, data, CAPACITY, align, true, false).unwrap(),
+                Producer::new(&self.block, data, CAPACITY, align, RULES).unwrap(),
+                Consumer::new(&self.block, data, CAPACITY, align, RULES).unwrap(),
             )
         }
     }
@@ -169,7 +172,7 @@ fn miri_no_position_and_no_length_leads_outside() {
         }
         // Inside the ring lies an old frame, or none: zeros are a message of length 0.
         let possible = value <= CAPACITY && value % 16 == 0;
-        assert!(possible || rx.check() == Err(ErrorKind::Corrupt), "tail {value:#x}");
+        assert!(possible || rx.state.check() == Err(ErrorKind::Corrupt), "tail {value:#x}");
 
         let memory = Memory::new(16);
         let (mut tx, _) = memory.ends(16);
@@ -197,6 +200,7 @@ fn miri_no_position_and_no_length_leads_outside() {
 /// follow (`make tsan`).
 #[test]
 fn two_threads_that_sleep() {
+    use crate::endpoint::word::RoleWord;
     use crate::wait::{Deadline, WaitPolicy, Waiting};
     let memory = Memory::new(16);
     let (mut tx, mut rx) = memory.ends(16);
@@ -204,25 +208,28 @@ fn two_threads_that_sleep() {
     // SAFETY: the raw pointers in there lead to `memory`, which outlives the thread.
     unsafe impl<T> Send for Moved<T> {}
     let total = if cfg!(miri) { 20 } else { 5_000 };
-    let tx = Moved(&mut tx);
+    // SAFETY: the block outlives both threads.
+    let words = unsafe {
+        let (tx, rx) = (&memory.block.producer, &memory.block.consumer);
+        (RoleWord::new(tx, rx, false), RoleWord::new(rx, tx, false))
+    };
+    let tx = Moved((&mut tx, words.0));
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let Moved(tx) = { tx };
-            let mut waiting = Waiting::new(WaitPolicy::Block, false);
+            let Moved((tx, word)) = { tx };
+            let mut waiting = Waiting::new(WaitPolicy::Block);
             for value in 0..total {
-                let (mine, peer) = (tx.mine(), tx.peer());
                 while send(tx, 112, value) == Err(ErrorKind::Full) {
                     let size = frame_size(112, 16);
                     let ready = || tx.fits_after_refresh(size).map_err(Into::into);
-                    waiting.until(mine, peer, Deadline::NEVER, ready, |_| Ok(())).unwrap();
+                    waiting.until(&word, None, Deadline::NEVER, ready, |_| Ok(())).unwrap();
                 }
             }
         });
-        let mut waiting = Waiting::new(WaitPolicy::Block, false);
+        let mut waiting = Waiting::new(WaitPolicy::Block);
         for value in 0..total {
-            let (mine, peer) = (rx.mine(), rx.peer());
             let ready = || rx.has_frame().map_err(Into::into);
-            waiting.until(mine, peer, Deadline::NEVER, ready, |_| Ok(())).unwrap();
+            waiting.until(&words.1, None, Deadline::NEVER, ready, |_| Ok(())).unwrap();
             assert_eq!(recv(&mut rx, 16), Ok(Some(value)));
         }
     });

@@ -1,8 +1,8 @@
 //! A region's notifications: several waiters on one word.
 
-use crate::two;
+use crate::{LOST, two};
 use loom::cell::UnsafeCell;
-use ramway::model::{Notifications, holds, process};
+use ramway::model::{Notifications, Step, fails_without, holds, process};
 use std::sync::Arc;
 
 struct Shared {
@@ -29,22 +29,29 @@ fn read(shared: &Shared) -> u32 {
     shared.value.with(|at| unsafe { *at })
 }
 
+fn one_notification() {
+    let notifier = shared();
+    let waiter = notifier.clone();
+    two(
+        move || {
+            write(&notifier, 7);
+            notifier.word.notify();
+        },
+        move || {
+            assert_ne!(waiter.word.wait_since(0), 0);
+            assert_eq!(read(&waiter), 7);
+        },
+    );
+}
+
 #[test]
 fn a_waiter_sees_what_was_written_before_the_notification() {
-    holds(None, || {
-        let notifier = shared();
-        let waiter = notifier.clone();
-        two(
-            move || {
-                write(&notifier, 7);
-                notifier.word.notify();
-            },
-            move || {
-                assert_ne!(waiter.word.wait_since(0), 0);
-                assert_eq!(read(&waiter), 7);
-            },
-        );
-    });
+    holds(None, one_notification);
+}
+
+#[test]
+fn without_the_second_check_before_sleeping_a_notification_is_lost() {
+    fails_without(&[Step::Recheck], LOST, Some(3), one_notification);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use ramway::ErrorKind;
-use ramway::ring::raw::WaitLimit;
+use ramway::ring::raw::{RawEndpoint, WaitLimit};
 use std::os::fd::{AsRawFd, RawFd};
 
 /// `$field` is the operation's for its handle.
@@ -20,7 +20,7 @@ macro_rules! endpoint_calls {
         impl $class {
             /// wait_for_peer that does not wait: `None` if there is no peer.
             pub(crate) fn peer(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-                match self.enter(py)?.raw().wait_for_peer(WaitLimit::None) {
+                match self.enter(py)?.await_peer(WaitLimit::None) {
                     Ok(epoch) => Ok(Some(epoch)),
                     Err(e) if e.kind() == ErrorKind::Empty => Ok(None),
                     Err(e) => Err(raise(py, e)),
@@ -49,7 +49,7 @@ macro_rules! endpoint_calls {
             #[pyo3(signature = (timeout = None))]
             fn wait_for_peer(&self, py: Python<'_>, timeout: Option<Seconds>) -> PyResult<u32> {
                 let mut core = self.enter(py)?;
-                let attempt = |wait_limit| core.raw().wait_for_peer(wait_limit);
+                let attempt = |wait_limit| core.await_peer(wait_limit);
                 wait(py, timeout.into(), POLL_INTERVAL, attempt, |py| self.endpoint.check_open(py))
                     .map_err(|e| self.endpoint.missing(py, e, concat!("no living ", $peer)))
             }
@@ -124,7 +124,7 @@ macro_rules! endpoint_calls {
             fn set_wait(&self, py: Python<'_>, policy: Policy) -> PyResult<()> {
                 let mut core = self.enter(py)?;
                 core.set_wait_policy(policy.0);
-                self.endpoint.wait_by(policy.0, core.raw().polls());
+                self.endpoint.wait_by(policy.0, core.polls());
                 Ok(())
             }
 

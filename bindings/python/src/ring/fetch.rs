@@ -7,7 +7,7 @@ use crate::ring::receiver::Receiver;
 use crate::waiting::{poll_interval, wait};
 use pyo3::prelude::*;
 use ramway::ring::consumer::Frame;
-use ramway::ring::raw::WaitLimit;
+use ramway::ring::raw::{RawEndpoint, WaitLimit};
 use ramway::{ErrorKind, WaitPolicy};
 
 impl Receiver {
@@ -218,7 +218,7 @@ impl Receiver {
         {
             // The memory stays for its views; the sender is not to wait for them.
             self.said_closed.set(true);
-            core.raw().say_closed();
+            core.say_closed();
         }
     }
 }

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 use ramway::ring::consumer::Frame;
+use ramway::ring::raw::RawEndpoint;
 use ramway::{ErrorKind, WaitPolicy};
 
 /// The receiving end of a ring. One per ring, in the whole system.
@@ -52,7 +53,7 @@ impl Owner for Receiver {
 impl Receiver {
     pub(crate) fn wrap(mut core: ramway::Receiver, name: Option<String>, policy: WaitPolicy, writable: bool) -> Self {
         core.set_interruptible(true);
-        let (waker, polls) = (core.waker(), core.raw().polls());
+        let (waker, polls) = (core.waker(), core.polls());
         Self {
             endpoint: Endpoint::new(core, waker, "receiver", name, policy, polls),
             held: Gil::default(),

@@ -11,7 +11,7 @@ use crate::waiting::{poll_interval, wait};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ramway::layout::TYPE_ID_RESERVED;
-use ramway::ring::raw::WaitLimit;
+use ramway::ring::raw::{RawEndpoint, WaitLimit};
 use ramway::ring::window::Window;
 use ramway::{ErrorKind, WaitPolicy};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Owner for Sender {
 impl Sender {
     pub(crate) fn wrap(mut core: ramway::Sender, name: Option<String>, policy: WaitPolicy) -> Self {
         core.set_interruptible(true);
-        let (waker, polls) = (core.waker(), core.raw().polls());
+        let (waker, polls) = (core.waker(), core.polls());
         Self {
             endpoint: Endpoint::new(core, waker, "sender", name, policy, polls),
             slot: Gil::default(),
@@ -198,7 +198,7 @@ impl Sender {
         if known.is_some() {
             return Ok(known);
         }
-        let new = match self.enter(py)?.raw().window() {
+        let new = match self.enter(py)?.window() {
             Ok(new) => Some(Arc::new(new)),
             Err(e) if e.kind() == ErrorKind::Unsupported => None,
             Err(e) => return Err(raise(py, e)),

@@ -8,6 +8,10 @@ pub(crate) struct Entry;
 #[derive(Debug)]
 pub(crate) struct Watch;
 
+pub(crate) fn generation() -> u32 {
+    0
+}
+
 impl Entry {
     /// # Safety
     /// None is needed; the real one's is.

@@ -1,11 +1,11 @@
 //! A region's notification word, without the region.
 
 #[path = "../../region/word.rs"]
-#[allow(dead_code, reason = "the readiness descriptor's half has a model of its own")]
 mod word;
 
+use crate::WaitPolicy;
 use crate::sync::AtomicU32;
-use crate::wait::POLL_INTERVAL;
+use crate::wait::{Deadline, Waiting};
 
 /// The word, and the calls that a region makes of it.
 #[derive(Debug)]
@@ -25,10 +25,13 @@ impl Notifications {
 
     /// As `Region::wait_since` without a deadline.
     pub fn wait_since(&self, known: u32) -> u32 {
-        loop {
-            if let Some(count) = word::round(&self.0, known, POLL_INTERVAL) {
-                return count;
-            }
-        }
+        let mut now = known;
+        let sleeper = word::RegionWord { word: &self.0, known, writable: true };
+        let changed = || {
+            now = word::count(&self.0);
+            Ok(now != known)
+        };
+        Waiting::new(WaitPolicy::Block).until(&sleeper, None, Deadline::NEVER, changed, |_| Ok(())).unwrap();
+        now
     }
 }

@@ -1,6 +1,7 @@
 //! The readiness descriptor's kernel half: an io_uring with a wait on a word.
 
-use super::futex::bucket;
+use super::futex::{Wake, bucket};
+use crate::endpoint::Endpoint;
 use crate::ready::{Descriptor, Readiness};
 use crate::sync::{AtomicU32, Ordering, fence};
 use crate::{Receiver, Result, Sender};
@@ -47,17 +48,17 @@ impl Poll {
 
     /// The descriptor of a receiver.
     pub fn receiver(receiver: &mut Receiver) -> Self {
-        let inner = receiver.inner();
-        let poll = Self(NonNull::from(&inner.hot.mine().wait));
-        inner.waiting.readiness = Some(Readiness::model(Box::new(poll)));
-        poll
+        Self::of(&mut receiver.half.endpoint)
     }
 
     /// The descriptor of a sender.
     pub fn sender(sender: &mut Sender) -> Self {
-        let inner = sender.inner();
-        let poll = Self(NonNull::from(&inner.hot.mine().wait));
-        inner.waiting.readiness = Some(Readiness::model(Box::new(poll)));
+        Self::of(&mut sender.half.endpoint)
+    }
+
+    fn of(endpoint: &mut Endpoint) -> Self {
+        let poll = Self(NonNull::from(endpoint.wait_word()));
+        endpoint.readiness = Some(Readiness::model(Box::new(poll)));
         poll
     }
 
@@ -115,5 +116,10 @@ impl Descriptor for Poll {
 
     fn hung_up(&self) -> bool {
         false
+    }
+
+    /// In a model the descriptor's readability is the word itself: armed, it is 1.
+    fn wait(&self, timeout: Duration) -> Wake {
+        super::futex::wait(self.word(), 1, timeout)
     }
 }

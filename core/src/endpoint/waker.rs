@@ -1,0 +1,66 @@
+//! Ending a wait from another thread.
+
+use super::word::{RoleWord, wake_if_waiting};
+use crate::layout::RoleLine;
+use crate::segment::Header;
+use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
+use crate::sys::fork;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Ends the wait of a [`Sender`](crate::Sender) or [`Receiver`](crate::Receiver) that another thread uses. Made by
+/// [`Receiver::waker`](crate::Receiver::waker) and [`Sender::waker`](crate::Sender::waker); clones are the same waker. It
+/// may outlive its handle, and then does nothing.
+///
+/// ```
+/// # fn main() -> ramway::Result<()> {
+/// let (tx, mut rx) = ramway::Ring::pair(4096)?;
+/// let waker = rx.waker();
+/// let thread = std::thread::spawn(move || rx.recv().map(|_| ()).unwrap_err().kind());
+/// waker.wake();
+/// assert_eq!(thread.join().unwrap(), ramway::ErrorKind::Interrupted);
+/// # drop(tx);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Waker {
+    interrupt: Arc<AtomicU32>,
+    /// The role's own words, in `_header`.
+    mine: NonNull<RoleLine>,
+    _header: Arc<Header>,
+    generation: u32,
+}
+
+// SAFETY: `mine` leads into a mapping that `_header` keeps and that has no thread affinity; what is there is atomic.
+unsafe impl Send for Waker {}
+// SAFETY: as above.
+unsafe impl Sync for Waker {}
+
+impl Waker {
+    pub(super) fn new(word: &RoleWord, header: Arc<Header>) -> Self {
+        Self {
+            interrupt: word.interrupt_flag(),
+            mine: word.mine().into(),
+            _header: header,
+            generation: fork::generation(),
+        }
+    }
+
+    /// The call that waits now, or, if none does, the next one that would, returns `Interrupted`: unless what it waits
+    /// for is there, or has ended. Several calls of this before that end one wait. Never blocks. In a fork's child it
+    /// does nothing.
+    pub fn wake(&self) {
+        if self.generation != fork::generation() {
+            return;
+        }
+        // Release: whoever is told sees what was done before.
+        self.interrupt.store(1, Ordering::Release);
+        // SeqCst: the request goes before the load of the wait word; pairs with the order in `RoleWord::arm`, after
+        // which the sleeper loads the request.
+        if keep(Step::WakerFence) {
+            fence(Ordering::SeqCst);
+        }
+        // SAFETY: `_header` keeps the page mapped.
+        wake_if_waiting(unsafe { &self.mine.as_ref().wait });
+    }
+}
