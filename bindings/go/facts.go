@@ -266,13 +266,13 @@ const (
 // A role's words, from the start of its line.
 const (
 	// The futex: 1 while the holder sleeps or is about to.
-	roleWait = 0x0
+	offRoleWait = 0x0
 	// The role's flags, written anew at each attach.
-	roleFlags = 0x4
+	offRoleFlags = 0x4
 	// How often the role was attached; 0 = never.
-	roleEpoch = 0x8
+	offRoleEpoch = 0x8
 	// Of the consumer: the producer's epoch whose orderly close was delivered; 0 = none.
-	roleCloseSeen = 0xC
+	offRoleCloseSeen = 0xC
 )
 
 // A region's only word, from the block's start.

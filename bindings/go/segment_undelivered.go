@@ -21,9 +21,9 @@ func readRingWords(page []byte, block int) ringWords {
 	return ringWords{
 		tail:          le.Uint64(at[offTail:]),
 		head:          le.Uint64(at[offHead:]),
-		producerFlags: le.Uint32(at[offProducer+roleFlags:]),
-		producerEpoch: le.Uint32(at[offProducer+roleEpoch:]),
-		closeSeen:     le.Uint32(at[offConsumer+roleCloseSeen:]),
+		producerFlags: le.Uint32(at[offProducer+offRoleFlags:]),
+		producerEpoch: le.Uint32(at[offProducer+offRoleEpoch:]),
+		closeSeen:     le.Uint32(at[offConsumer+offRoleCloseSeen:]),
 	}
 }
 

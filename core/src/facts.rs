@@ -227,13 +227,13 @@ pub const LAST_TAG_SIZE: usize = 0x10;
 
 // A role's words, from the start of its line.
 /// The futex: 1 while the holder sleeps or is about to.
-pub const ROLE_WAIT: usize = 0x0;
+pub const OFF_ROLE_WAIT: usize = 0x0;
 /// The role's flags, written anew at each attach.
-pub const ROLE_FLAGS: usize = 0x4;
+pub const OFF_ROLE_FLAGS: usize = 0x4;
 /// How often the role was attached; 0 = never.
-pub const ROLE_EPOCH: usize = 0x8;
+pub const OFF_ROLE_EPOCH: usize = 0x8;
 /// Of the consumer: the producer's epoch whose orderly close was delivered; 0 = none.
-pub const ROLE_CLOSE_SEEN: usize = 0xC;
+pub const OFF_ROLE_CLOSE_SEEN: usize = 0xC;
 
 // A region's only word, from the block's start.
 /// Bit 0: somebody waits; the rest counts notifications.

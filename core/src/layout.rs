@@ -190,10 +190,10 @@ const _: () = {
     assert!(offset_of!(RingBlock, head) == facts::OFF_HEAD);
     assert!(offset_of!(RingBlock, producer) == facts::OFF_PRODUCER);
     assert!(offset_of!(RingBlock, consumer) == facts::OFF_CONSUMER);
-    assert!(offset_of!(RoleLine, wait) == facts::ROLE_WAIT);
-    assert!(offset_of!(RoleLine, flags) == facts::ROLE_FLAGS);
-    assert!(offset_of!(RoleLine, epoch) == facts::ROLE_EPOCH);
-    assert!(offset_of!(RoleLine, close_seen) == facts::ROLE_CLOSE_SEEN);
+    assert!(offset_of!(RoleLine, wait) == facts::OFF_ROLE_WAIT);
+    assert!(offset_of!(RoleLine, flags) == facts::OFF_ROLE_FLAGS);
+    assert!(offset_of!(RoleLine, epoch) == facts::OFF_ROLE_EPOCH);
+    assert!(offset_of!(RoleLine, close_seen) == facts::OFF_ROLE_CLOSE_SEEN);
     assert!(size_of::<RingBlock>() == facts::RING_BLOCK_SIZE);
 
     assert!(offset_of!(RegionBlock, notify) == facts::OFF_NOTIFY);

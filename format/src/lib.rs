@@ -5,11 +5,11 @@
 //! function from the facts to the text of a file, and a line in [`generated`].
 
 mod go;
+mod java;
 #[allow(dead_code)]
 mod model;
 mod page;
 mod rust;
-#[allow(dead_code)]
 mod text;
 
 pub use model::{Constant, Facts, Group, Type, Value};
@@ -66,6 +66,12 @@ pub fn generated(facts: &Facts) -> Result<Vec<Generated>> {
     [
         whole("core/src/facts.rs", rust::core(facts)),
         whole("bindings/go/facts.go", go::file(facts)),
+        whole("bindings/java/src/main/java/dev/ramway/Facts.java", java::file(facts)),
+        parts("bindings/java/src/main/java/dev/ramway/ErrorKind.java", vec![("error kinds", java::errors(facts))]),
+        parts(
+            "bindings/java/src/main/java/dev/ramway/ElementType.java",
+            vec![("element types", java::element_types(facts))],
+        ),
         parts("docs/ABI.md", page::parts(facts)),
     ]
     .into_iter()

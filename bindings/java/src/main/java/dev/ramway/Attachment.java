@@ -44,13 +44,13 @@ final class Attachment {
      */
     static Attachment named(String name, OpenMode mode, Options options, Role role) {
         Objects.requireNonNull(name, "name");
-        return SegmentRequest.named(name, mode, Layout.KIND_RING, () -> {
+        return SegmentRequest.named(name, mode, Facts.KIND_RING, () -> {
             options.check(mode);
             // Checked here although an existing ring may need none of it: a mistake shows on the first run.
-            SegmentSpec spec = SegmentSpec.ring(options, Layout.DEFAULT_CAPACITY).named(options.persistent());
-            return new SegmentRequest(name, mode, Layout.KIND_RING, spec, role.lockByte(), false, options,
+            SegmentSpec spec = SegmentSpec.ring(options, Facts.CAPACITY_DEFAULT).named(options.persistent());
+            return new SegmentRequest(name, mode, Facts.KIND_RING, spec, role.lockByte(), false, options,
                     found -> refuseOther(found.blocks()[0], options))
-                    .open(s -> memory(name, s.fd(), Layout.BLOCK0, s.header().blocks()[0], s.link(), role, options));
+                    .open(s -> memory(name, s.fd(), Facts.BLOCK0, s.header().blocks()[0], s.link(), role, options));
         });
     }
 
@@ -87,7 +87,7 @@ final class Attachment {
                 // And one for the mapping, which would keep the locks alive.
                 int file = reopened(fd);
                 try {
-                    return memory(name, file, Layout.BLOCK0, g, link, role, options);
+                    return memory(name, file, Facts.BLOCK0, g, link, role, options);
                 } finally {
                     Files.close(file);
                 }
@@ -119,7 +119,7 @@ final class Attachment {
         }
         SegmentFile.checkFileSystem(fd, false);
         SegmentHeader header = SegmentFile.readPage(fd).header();
-        header.expect(Layout.KIND_RING);
+        header.expect(Facts.KIND_RING);
         refuseOther(header.blocks()[0], options);
         return header.blocks()[0];
     }

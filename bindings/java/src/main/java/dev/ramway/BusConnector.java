@@ -9,14 +9,9 @@ import java.util.concurrent.TimeUnit;
 
 /** One call of {@link Bus#connect}. Its waits are sleeps: they hold no carrier of a virtual thread, and an interrupt ends them. */
 final class BusConnector {
-    // Between two attempts, in nanoseconds.
-    private static final long PAUSE_MIN = 500_000;
-    private static final long PAUSE_MAX = 10_000_000;
     // Between two checks for an answer, in nanoseconds: a connection is made once, so a slow check is no loss.
     private static final long CHECK_MIN = 20_000;
     private static final long CHECK_MAX = 2_000_000;
-    /** A listener's socket gets its permissions just after its name: a refusal in this time may pass. */
-    private static final long PERMISSION_GRACE = 200_000_000;
 
     private final String name;
     private final ConnectOptions options;
@@ -34,7 +29,7 @@ final class BusConnector {
     }
 
     Bus connect() throws InterruptedException {
-        for (long pause = PAUSE_MIN;; pause = Math.min(2 * pause, PAUSE_MAX)) {
+        for (long pause = Facts.CONNECT_PAUSE_MIN_NANOS;; pause = Math.min(2 * pause, Facts.CONNECT_PAUSE_MAX_NANOS)) {
             try {
                 Bus bus = attempt();
                 if (bus != null) {
@@ -118,7 +113,7 @@ final class BusConnector {
             case Errno.ENOENT, Errno.ECONNREFUSED -> miss = at.missed(error == Errno.ENOENT);
             default -> {
                 RamwayException failure = Errors.os(error, "connecting to " + at.socketPath());
-                again(failure, failure.kind() == ErrorKind.PERMISSION_DENIED && System.nanoTime() - start < PERMISSION_GRACE);
+                again(failure, failure.kind() == ErrorKind.PERMISSION_DENIED && System.nanoTime() - start < Facts.PERMISSION_GRACE_NANOS);
             }
         }
         return null;

@@ -4,23 +4,10 @@ import dev.ramway.sys.Errno;
 import dev.ramway.sys.Sockets;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.Set;
 
 /** How two strangers agree on a bus: section 12 of docs/ABI.md. Nothing here waits. */
 final class BusHandshake {
-    /** The length of every message of a handshake, in every version. */
-    static final int SIZE = 64;
-
-    private static final byte[] MAGIC = "RAMBUS\r\n".getBytes(StandardCharsets.US_ASCII);
-    private static final int BYTE_ORDER = 0x0A0B0C0D;
-
-    // The version of the handshake's messages, and the required features that it knows.
-    private static final short MAJOR = 1;
-    private static final short MINOR = 0;
-    private static final int FEATURES = 0;
-
     private BusHandshake() {}
 
     /** What a message is. The order is that of the format's numbers, from 1 on. */
@@ -42,10 +29,14 @@ final class BusHandshake {
 
     /** A message; status and size are 0 where they do not count. */
     static byte[] encode(Type type, ErrorKind status, long size) {
-        ByteBuffer b = ByteBuffer.allocate(SIZE).order(ByteOrder.LITTLE_ENDIAN);
-        b.put(MAGIC).putInt(BYTE_ORDER).putShort(MAJOR).putShort(MINOR).putInt(type.number());
-        b.putInt(status == null ? 0 : status.number());
-        b.putLong(0x20, size);
+        ByteBuffer b = ByteBuffer.allocate(Facts.HANDSHAKE_SIZE).order(ByteOrder.LITTLE_ENDIAN);
+        b.putLong(Facts.HANDSHAKE_OFF_MAGIC, Facts.HANDSHAKE_MAGIC);
+        b.putInt(Facts.HANDSHAKE_OFF_BYTE_ORDER, Facts.BYTE_ORDER);
+        b.putShort(Facts.HANDSHAKE_OFF_MAJOR, (short) Facts.HANDSHAKE_MAJOR);
+        b.putShort(Facts.HANDSHAKE_OFF_MINOR, (short) Facts.HANDSHAKE_MINOR);
+        b.putInt(Facts.HANDSHAKE_OFF_TYPE, type.number());
+        b.putInt(Facts.HANDSHAKE_OFF_STATUS, status == null ? 0 : status.number());
+        b.putLong(Facts.HANDSHAKE_OFF_SIZE, size);
         return b.array();
     }
 
@@ -55,25 +46,26 @@ final class BusHandshake {
      */
     static Content decode(byte[] message, Type expected) {
         ByteBuffer b = ByteBuffer.wrap(message).order(ByteOrder.LITTLE_ENDIAN);
-        if (!Arrays.equals(message, 0, MAGIC.length, MAGIC, 0, MAGIC.length)) {
+        if (b.getLong(Facts.HANDSHAKE_OFF_MAGIC) != Facts.HANDSHAKE_MAGIC) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side does not speak Ramway's bus handshake");
         }
-        if (b.getInt(0x08) != BYTE_ORDER) {
+        if (b.getInt(Facts.HANDSHAKE_OFF_BYTE_ORDER) != Facts.BYTE_ORDER) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side has another byte order");
         }
-        int type = b.getInt(0x10);
-        int status = b.getInt(0x14);
+        int type = b.getInt(Facts.HANDSHAKE_OFF_TYPE);
+        int status = b.getInt(Facts.HANDSHAKE_OFF_STATUS);
         if (type == Type.REFUSE.number() && expected == Type.WELCOME) {
             if (status == ErrorKind.NO_SPACE.number()) {
                 throw Errors.of(ErrorKind.NO_SPACE, "the listener refused: it has no memory or descriptors left (NoSpace)");
             }
             throw statusError(status, "the listener refused");
         }
-        int major = Short.toUnsignedInt(b.getShort(0x0C));
-        if (major != MAJOR) {
-            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side speaks version %d of the handshake, this one %d", major, MAJOR);
+        int major = Short.toUnsignedInt(b.getShort(Facts.HANDSHAKE_OFF_MAJOR));
+        if (major != Facts.HANDSHAKE_MAJOR) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side speaks version %d of the handshake, this one %d", major,
+                    Facts.HANDSHAKE_MAJOR);
         }
-        int unknown = b.getInt(0x18) & ~FEATURES;
+        int unknown = b.getInt(Facts.HANDSHAKE_OFF_FEATURES_REQUIRED) & ~Facts.HANDSHAKE_FEATURES;
         if (unknown != 0) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side requires features %#x, which this version lacks", unknown);
         }
@@ -81,7 +73,7 @@ final class BusHandshake {
             throw Errors.fail(ErrorKind.CORRUPT, "the other side sent a message of type %s, expected %s",
                     Integer.toUnsignedString(type), expected);
         }
-        return new Content(status, b.getLong(0x20));
+        return new Content(status, b.getLong(Facts.HANDSHAKE_OFF_SIZE));
     }
 
     /** The error that a status stands for; one that this version does not know is Os. */

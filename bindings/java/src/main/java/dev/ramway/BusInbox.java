@@ -6,7 +6,7 @@ import dev.ramway.sys.Sockets;
 
 /** A message of a handshake that arrives in pieces, and the descriptors that came with it. For one thread. */
 final class BusInbox {
-    private final byte[] bytes = new byte[BusHandshake.SIZE];
+    private final byte[] bytes = new byte[Facts.HANDSHAKE_SIZE];
     private int filled;
     /** The first one that came; -1 if none has. */
     private int descriptor = -1;

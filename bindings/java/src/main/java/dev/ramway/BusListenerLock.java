@@ -18,9 +18,9 @@ final class BusListenerLock {
      */
     static SegmentLink take(String name, Duration timeout) {
         Options options = Options.DEFAULT.withAllowDisk(true).withTimeout(timeout);
-        return SegmentRequest.named(name, OpenMode.CREATE, Layout.KIND_LISTENER,
-                () -> new SegmentRequest(name, OpenMode.CREATE, Layout.KIND_LISTENER, SegmentSpec.listener().named(false),
-                        SegmentLink.BYTE_LISTENER, false, options, found -> {}).open(Segment::link));
+        return SegmentRequest.named(name, OpenMode.CREATE, Facts.KIND_LISTENER,
+                () -> new SegmentRequest(name, OpenMode.CREATE, Facts.KIND_LISTENER, SegmentSpec.listener().named(false),
+                        Facts.BYTE_LISTENER, false, options, found -> {}).open(Segment::link));
     }
 
     /**
@@ -34,7 +34,7 @@ final class BusListenerLock {
                 return false;
             }
             fd = Files.openAt(dir, file, false);
-            return fd < 0 ? null : Lock.heldByAnother(fd, SegmentLink.BYTE_LISTENER) != Lock.Mode.UNLOCKED;
+            return fd < 0 ? null : Lock.heldByAnother(fd, Facts.BYTE_LISTENER) != Lock.Mode.UNLOCKED;
         } catch (SysException e) {
             return null;
         } finally {

@@ -66,7 +66,7 @@ final class BusMemory {
         } catch (SysException e) {
             throw Errors.os(e, "checking the memory sent");
         }
-        if (real < Layout.HEADER_SIZE || real != size) {
+        if (real < Facts.HEADER_SIZE || real != size) {
             String announced = Long.toUnsignedString(size);
             throw Errors.fail(ErrorKind.CORRUPT, "the memory received has %d bytes, WELCOME announced %s", real, announced);
         }
@@ -74,7 +74,7 @@ final class BusMemory {
         byte[] copy = SegmentMemory.snapshot(page);
         Mapping.unmap(page);
         SegmentHeader header = SegmentHeader.check(copy, real);
-        if (header.kind() != Layout.KIND_BUS) {
+        if (header.kind() != Facts.KIND_BUS) {
             throw Errors.fail(ErrorKind.CORRUPT, "the memory sent holds a %s, expected a bus",
                     Layout.kindName(header.kind()));
         }

@@ -32,20 +32,20 @@ final class BusPlace implements AutoCloseable {
     /** Finds the directory; {@code create} makes the Ramway directory if it is not there. */
     static BusPlace resolve(String text, boolean create) {
         boolean isPath = text.indexOf('/') >= 0;
-        if (!isPath && text.endsWith(SegmentName.LOCK_SUFFIX)) {
+        if (!isPath && text.endsWith(Facts.LOCK_SUFFIX)) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a listener's name must not end in .lock");
         }
         SegmentName at = SegmentName.resolve(text, create);
         if (!isPath) {
             return new BusPlace(at, text, at.file, SegmentName.socketOf(at.file));
         }
-        boolean isSocket = at.file.endsWith(SegmentName.SOCKET_SUFFIX);
-        String name = isSocket ? at.file.substring(0, at.file.length() - SegmentName.SOCKET_SUFFIX.length()) : "";
-        if (SegmentName.isValid(name) && !name.endsWith(SegmentName.LOCK_SUFFIX) && isRamwayDirectory(at.dir)) {
+        boolean isSocket = at.file.endsWith(Facts.SOCKET_SUFFIX);
+        String name = isSocket ? at.file.substring(0, at.file.length() - Facts.SOCKET_SUFFIX.length()) : "";
+        if (SegmentName.isValid(name) && !name.endsWith(Facts.LOCK_SUFFIX) && isRamwayDirectory(at.dir)) {
             // The path of a named listener's socket: it meets that name at the same lock.
-            return new BusPlace(at, text.substring(0, text.length() - SegmentName.SOCKET_SUFFIX.length()), name, at.file);
+            return new BusPlace(at, text.substring(0, text.length() - Facts.SOCKET_SUFFIX.length()), name, at.file);
         }
-        return new BusPlace(at, text + SegmentName.LOCK_SUFFIX, at.file + SegmentName.LOCK_SUFFIX, at.file);
+        return new BusPlace(at, text + Facts.LOCK_SUFFIX, at.file + Facts.LOCK_SUFFIX, at.file);
     }
 
     /** Whether this is the directory that plain names stand in, however it was written. */

@@ -14,12 +14,6 @@ import java.util.concurrent.CountDownLatch;
  * hold up another.
  */
 final class BusServer implements Runnable {
-    /** How many handshakes run at a time; more connectors wait in the backlog. */
-    static final int HANDSHAKES_MAX = 64;
-
-    /** After a failure for lack of descriptors, in ns. */
-    private static final long PAUSE = 100_000_000;
-
     private final String name;
     private final SegmentSpec spec;
     private final ListenOptions options;
@@ -32,7 +26,7 @@ final class BusServer implements Runnable {
     private final long messageNanos;
 
     private final int own = Libc.geteuid();
-    private final Poll poll = new Poll(2 + HANDSHAKES_MAX);
+    private final Poll poll = new Poll(2 + Facts.HANDSHAKES_MAX);
     private final List<Handshaking> underWay = new ArrayList<>();
     private final CountDownLatch ended = new CountDownLatch(1);
     private final BusPlace place;
@@ -174,7 +168,7 @@ final class BusServer implements Runnable {
 
     private void acceptAll() {
         // Not without end: the handshakes that are under way go on as well.
-        for (int accepted = 0; accepted < HANDSHAKES_MAX && wantsConnector(); accepted++) {
+        for (int accepted = 0; accepted < Facts.HANDSHAKES_MAX && wantsConnector(); accepted++) {
             int fd = Sockets.accept(socket);
             if (fd == -Errno.EAGAIN) {
                 return;
@@ -200,7 +194,8 @@ final class BusServer implements Runnable {
 
     /** Whether to accept another connector: not where all that are under way wait in line. */
     private boolean wantsConnector() {
-        return queue.wants(HANDSHAKES_MAX) && (underWay.size() < HANDSHAKES_MAX || underWay.stream().anyMatch(Handshaking::speaks));
+        return queue.wants(Facts.HANDSHAKES_MAX) && (underWay.size() < Facts.HANDSHAKES_MAX
+                || underWay.stream().anyMatch(Handshaking::speaks));
     }
 
     private void begin(BusEnd end) {
@@ -220,7 +215,7 @@ final class BusServer implements Runnable {
 
     /** Ends the handshake of the connector that has been silent the longest, where there are as many as there may be. */
     private void makeRoom() {
-        while (underWay.size() >= HANDSHAKES_MAX) {
+        while (underWay.size() >= Facts.HANDSHAKES_MAX) {
             Handshaking oldest = oldest(Stage.HELLO);
             if (oldest != null) {
                 // What has come meanwhile counts.
@@ -235,7 +230,7 @@ final class BusServer implements Runnable {
                 return;
             }
             fail(oldest, Errors.fail(ErrorKind.TIMED_OUT, "%d handshakes were under way, and this connector was silent the longest",
-                    HANDSHAKES_MAX));
+                    Facts.HANDSHAKES_MAX));
         }
     }
 
@@ -265,7 +260,7 @@ final class BusServer implements Runnable {
         if (reserve < 0) {
             reserve = place.reserve();
         }
-        pausedUntil = System.nanoTime() + PAUSE;
+        pausedUntil = System.nanoTime() + Facts.ACCEPT_PAUSE_NANOS;
         queue.offer(null, Errors.os(errno, "accepting a connection; those that waited were told. Raise the limit of descriptors "
                 + "(ulimit -n, RLIMIT_NOFILE), or close what is not needed"));
     }

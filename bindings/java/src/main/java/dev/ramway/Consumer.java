@@ -30,13 +30,13 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     Consumer(Attachment a, Options options) {
         super(a, options);
         // Acquire: pairs with the producer's publish, and with the last consumer's release.
-        head = Words.getLongAcquire(ring + Layout.OFF_HEAD);
-        tail = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+        head = Words.getLongAcquire(ring + Facts.OFF_HEAD);
+        tail = Words.getLongAcquire(ring + Facts.OFF_TAIL);
         released = head;
         if (!Layout.positionsAgree(tail, head, capacity, a.align)) {
             throw fail(ErrorKind.CORRUPT);
         }
-        threeQuarters = capacity - capacity / 4;
+        threeQuarters = capacity - capacity / Facts.WAKE_FRACTION;
         announce();
     }
 
@@ -63,14 +63,14 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         long at = head & mask;
         // A frame's first 16 bytes are within the published bytes, which are a positive multiple of align.
         long word = Words.getLong(data + at);
-        long tag = Words.getLong(data + at + Layout.FRAME_TAG);
+        long tag = Words.getLong(data + at + Facts.FRAME_TAG);
         long length = word & 0xFFFF_FFFFL;
         long size = frameSize(length);
-        if (size > tail - head || length > Layout.MESSAGE_MAX) {
+        if (size > tail - head || length > Facts.MESSAGE_MAX) {
             throw corruptFrame(h);
         }
         head += size;
-        return new Message((Receiver) this, h, null, at + Layout.FRAME_HEADER, (int) length, (int) (word >>> 32), tag);
+        return new Message((Receiver) this, h, null, at + Facts.FRAME_HEADER, (int) length, (int) (word >>> 32), tag);
     }
 
     private RamwayException corruptFrame(Holder h) {
@@ -80,12 +80,12 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     }
 
     private long frameSize(long length) {
-        return (Layout.FRAME_HEADER + length + alignMask) & ~alignMask;
+        return (Facts.FRAME_HEADER + length + alignMask) & ~alignMask;
     }
 
     /** One check of the shared tail. False: nothing came, or what came is wrong, which the general wait finds out. */
     private boolean poll() {
-        long now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+        long now = Words.getLongAcquire(ring + Facts.OFF_TAIL);
         return now != tail && takeTail(now);
     }
 
@@ -99,7 +99,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
      */
     private void arrive(Holder h, long nanos) throws InterruptedException {
         long seen = tail;
-        long word = ring + Layout.OFF_TAIL;
+        long word = ring + Facts.OFF_TAIL;
         long now = seen;
         if (waiter.firstPolls > 0) {
             // To poll again at once takes the line away from a peer that is about to write it.
@@ -192,7 +192,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         if (head != tail) {
             return true;
         }
-        long now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+        long now = Words.getLongAcquire(ring + Facts.OFF_TAIL);
         if (now == tail) {
             return false;
         }
@@ -204,7 +204,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
 
     @Override
     final long positionWord() {
-        return ring + Layout.OFF_TAIL;
+        return ring + Facts.OFF_TAIL;
     }
 
     @Override
@@ -230,7 +230,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         int epoch = end.kind() == ErrorKind.CLOSED ? peerState.closedEpoch() : 0;
         if (epoch != 0) {
             // A receiver that sees this close as delivered sees head where it was when it was delivered.
-            Words.setInt(mine + Layout.ROLE_CLOSE_SEEN, epoch);
+            Words.setInt(mine + Facts.OFF_ROLE_CLOSE_SEEN, epoch);
         }
         return super.ending(end);
     }
@@ -278,7 +278,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         while (count < max) {
             if (at == tail) {
                 head = at;
-                long now = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+                long now = Words.getLongAcquire(ring + Facts.OFF_TAIL);
                 if (now == tail) {
                     break;
                 }
@@ -292,7 +292,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
             long word = Words.getLong(data + place);
             long length = word & 0xFFFF_FFFFL;
             long size = frameSize(length);
-            if (size > tail - at || length > Layout.MESSAGE_MAX) {
+            if (size > tail - at || length > Facts.MESSAGE_MAX) {
                 if (count > 0) {
                     die(ErrorKind.CORRUPT);
                 }
@@ -303,9 +303,9 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
                 kept = Arrays.copyOf(kept, 2 * i);
                 frames = kept;
             }
-            kept[i] = place + Layout.FRAME_HEADER;
+            kept[i] = place + Facts.FRAME_HEADER;
             kept[i + 1] = word;
-            kept[i + 2] = Words.getLong(data + place + Layout.FRAME_TAG);
+            kept[i + 2] = Words.getLong(data + place + Facts.FRAME_TAG);
             at += size;
             count++;
         }
@@ -363,7 +363,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         long end = head;
         released = end;
         // Release: our reads of the frames go before the position that lets the sender overwrite them.
-        publish(ring + Layout.OFF_HEAD, end);
+        publish(ring + Facts.OFF_HEAD, end);
         // By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
         if (tail - end <= threeQuarters && peerSleepsOrChanged()) {
             wakeOrUpdate();
@@ -416,10 +416,10 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     private long copy(Holder h, byte[] array, MemorySegment memory, long room) {
         long at = data + (head & mask);
         long word = Words.getLong(at);
-        copiedTag = Words.getLong(at + Layout.FRAME_TAG);
+        copiedTag = Words.getLong(at + Facts.FRAME_TAG);
         long length = word & 0xFFFF_FFFFL;
         long size = frameSize(length);
-        if (size > tail - head || length > Layout.MESSAGE_MAX) {
+        if (size > tail - head || length > Facts.MESSAGE_MAX) {
             throw corruptFrame(h);
         }
         try {
@@ -427,9 +427,9 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
                 throw fail(ErrorKind.TOO_LARGE, "the message has %d bytes, and there is room for %d: it stays", length, room);
             }
             if (array != null) {
-                Words.copyOut(at + Layout.FRAME_HEADER, array, 0, (int) length);
+                Words.copyOut(at + Facts.FRAME_HEADER, array, 0, (int) length);
             } else {
-                Words.copyOut(at + Layout.FRAME_HEADER, memory, length);
+                Words.copyOut(at + Facts.FRAME_HEADER, memory, length);
             }
             head += size;
             giveBack();

@@ -4,52 +4,54 @@ import java.util.Locale;
 
 /** What a tensor's elements are, as NumPy and {@code ml_dtypes} name them. The order is that of the format's page. */
 public enum ElementType {
-    /** 8 bits, signed. */
+    // facts: element types (generated from format/facts.toml by `make facts`)
+    /** Signed, 8 bits. */
     INT8(0, 8),
-    /** 16 bits, signed. */
+    /** Signed, 16 bits. */
     INT16(0, 16),
-    /** 32 bits, signed. */
+    /** Signed, 32 bits. */
     INT32(0, 32),
-    /** 64 bits, signed. */
+    /** Signed, 64 bits. */
     INT64(0, 64),
-    /** 8 bits, unsigned. */
+    /** Unsigned, 8 bits. */
     UINT8(1, 8),
-    /** 16 bits, unsigned. */
+    /** Unsigned, 16 bits. */
     UINT16(1, 16),
-    /** 32 bits, unsigned. */
+    /** Unsigned, 32 bits. */
     UINT32(1, 32),
-    /** 64 bits, unsigned. */
+    /** Unsigned, 64 bits. */
     UINT64(1, 64),
-    /** Half precision: see {@link Float#float16ToFloat}. */
+    /** IEEE 754 binary16. */
     FLOAT16(2, 16),
-    /** Java's {@code float}. */
+    /** IEEE 754 binary32. */
     FLOAT32(2, 32),
-    /** Java's {@code double}. */
+    /** IEEE 754 binary64. */
     FLOAT64(2, 64),
-    /** The upper half of a {@code float}. */
+    /** The upper half of a binary32. */
     BFLOAT16(4, 16),
-    /** Two {@code float}: the real part, then the imaginary part. */
+    /** Two binary32: real part, imaginary part. */
     COMPLEX64(5, 64),
-    /** Two {@code double}: the real part, then the imaginary part. */
+    /** Two binary64: real part, imaginary part. */
     COMPLEX128(5, 128),
-    /** A byte, 0 or 1; a peer may send others. */
+    /** One byte, 0 or 1; a peer can send any byte. */
     BOOL(6, 8),
-    /** 3 bits of exponent, 4 of mantissa. */
+    /** 8 bits: 3 of exponent, 4 of mantissa. */
     FLOAT8_E3M4(7, 8),
-    /** 4 bits of exponent, 3 of mantissa. */
+    /** 8 bits: 4 of exponent, 3 of mantissa, with infinities. */
     FLOAT8_E4M3(8, 8),
-    /** The same, with a bias of 11, finite, without a negative zero. */
+    /** 8 bits: 4 of exponent with a bias of 11, 3 of mantissa, one NaN. */
     FLOAT8_E4M3B11FNUZ(9, 8),
-    /** The same as FLOAT8_E4M3, finite. */
+    /** 8 bits: 4 of exponent, 3 of mantissa, no infinities. */
     FLOAT8_E4M3FN(10, 8),
-    /** The same, finite, without a negative zero. */
+    /** 8 bits: 4 of exponent, 3 of mantissa, one NaN. */
     FLOAT8_E4M3FNUZ(11, 8),
-    /** 5 bits of exponent, 2 of mantissa. */
+    /** 8 bits: 5 of exponent, 2 of mantissa, with infinities. */
     FLOAT8_E5M2(12, 8),
-    /** The same, finite, without a negative zero. */
+    /** 8 bits: 5 of exponent, 2 of mantissa, one NaN. */
     FLOAT8_E5M2FNUZ(13, 8),
-    /** 8 bits of exponent and nothing else: a scale. */
+    /** 8 bits of exponent: a power of two. */
     FLOAT8_E8M0FNU(14, 8);
+    // end of facts
 
     private static final ElementType[] ALL = values();
 

@@ -2,42 +2,44 @@ package dev.ramway;
 
 /** What went wrong. The numbers and names are part of the format: every language has the same ones. */
 public enum ErrorKind {
-    /** NotFound: nothing has this name. */
+    // facts: error kinds (generated from format/facts.toml by `make facts`)
+    /** NotFound: Nothing has this name. */
     NOT_FOUND(1, "NotFound", "nothing has this name"),
-    /** AlreadyExists: the name is taken. */
+    /** AlreadyExists: The name is taken: by a live segment, by undelivered messages, or by something that is not Ramway's. */
     ALREADY_EXISTS(2, "AlreadyExists", "the name is taken"),
-    /** InvalidArgument: invalid argument. */
+    /** InvalidArgument: An argument cannot be right; the message says which and what was expected. */
     INVALID_ARGUMENT(3, "InvalidArgument", "invalid argument"),
-    /** Busy: taken: by another handle, an open slot or a message not yet released. */
+    /** Busy: The role, slot or view is taken. */
     BUSY(4, "Busy", "taken: by another handle, an open slot or a message not yet released"),
-    /** Full: the ring is full. */
+    /** Full: The ring has no room for this message now. */
     FULL(5, "Full", "the ring is full"),
-    /** Empty: nothing is there now. */
+    /** Empty: The ring has no message now. */
     EMPTY(6, "Empty", "nothing is there now"),
-    /** TooLarge: the message is longer than this ring can ever hold. */
+    /** TooLarge: The message can never fit into this ring. */
     TOO_LARGE(7, "TooLarge", "the message is longer than this ring can ever hold"),
-    /** TimedOut: the deadline passed. */
+    /** TimedOut: The deadline passed. */
     TIMED_OUT(8, "TimedOut", "the deadline passed"),
-    /** Closed: the peer closed. */
+    /** Closed: The peer closed, and everything that it had sent has been received; or the name has vanished. */
     CLOSED(9, "Closed", "the peer closed"),
-    /** Detached: this handle is closed. */
-    DETACHED(10, "Detached", "this handle is closed"),
-    /** PeerDead: the peer died without closing. */
+    /** Detached: This handle is closed, or it belongs to the parent of a forked process. */
+    DETACHED(10, "Detached", "this handle is closed or was inherited across a fork"),
+    /** PeerDead: The peer's process died without closing, and everything that it had committed has been received. */
     PEER_DEAD(11, "PeerDead", "the peer died without closing"),
-    /** Corrupt: the shared memory is corrupt. */
+    /** Corrupt: The shared memory holds what no correct peer writes; the handle stays dead. */
     CORRUPT(12, "Corrupt", "the shared memory is corrupt"),
-    /** AbiMismatch: not a segment that this version can use. */
+    /** AbiMismatch: Not Ramway's, or a version, byte order, feature or page size that this side cannot use. */
     ABI_MISMATCH(13, "AbiMismatch", "not a segment that this version can use"),
-    /** PermissionDenied: permission denied. */
+    /** PermissionDenied: The operating system, or a check of the peer's user, refuses. */
     PERMISSION_DENIED(14, "PermissionDenied", "permission denied"),
-    /** NoSpace: not enough memory or space. */
+    /** NoSpace: Not enough memory or file system space. */
     NO_SPACE(15, "NoSpace", "not enough memory or space"),
-    /** Interrupted: interrupted. */
+    /** Interrupted: The wait was interrupted: by a signal whose handler asked for it, or by the program. */
     INTERRUPTED(16, "Interrupted", "interrupted"),
-    /** Unsupported: not supported here. */
+    /** Unsupported: This kernel, file system or setting cannot do what was asked. */
     UNSUPPORTED(17, "Unsupported", "not supported here"),
-    /** Os: operating system error. */
+    /** Os: Any other error of the operating system, with its number. */
     OS(18, "Os", "operating system error");
+    // end of facts
 
     private final int number;
     private final String formatName;

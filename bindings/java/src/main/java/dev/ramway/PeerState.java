@@ -27,7 +27,7 @@ record PeerState(long line, boolean isFinal, int delivered, Link link, Role me) 
     static PeerState of(Attachment a, long mine, long peer) {
         PeerState state = new PeerState(peer, a.link.isFinal(), 0, a.link, a.role);
         int closed = a.role == Role.CONSUMER ? state.closedEpoch() : 0;
-        if (closed == 0 || closed != Words.getIntAcquire(mine + Layout.ROLE_CLOSE_SEEN)) {
+        if (closed == 0 || closed != Words.getIntAcquire(mine + Facts.OFF_ROLE_CLOSE_SEEN)) {
             return state;
         }
         return new PeerState(peer, state.isFinal, closed, a.link, a.role);
@@ -66,18 +66,18 @@ record PeerState(long line, boolean isFinal, int delivered, Link link, Role me) 
     /** How often the peer's role has been attached; 0: never. */
     int epoch() {
         // Acquire: pairs with the peer's attach. Before the flags: those of the epoch's holder or of a later one.
-        return Words.getIntAcquire(line + Layout.ROLE_EPOCH);
+        return Words.getIntAcquire(line + Facts.OFF_ROLE_EPOCH);
     }
 
     /** The peer's flags. */
     int flags() {
         // Acquire: pairs with the peer's close; what it published before is visible.
-        return Words.getIntAcquire(line + Layout.ROLE_FLAGS);
+        return Words.getIntAcquire(line + Facts.OFF_ROLE_FLAGS);
     }
 
     /** Whether the peer that attached last has said that it closed. */
     boolean hasClosed() {
-        return (flags() & Layout.ROLE_CLOSED) != 0;
+        return (flags() & Facts.ROLE_CLOSED) != 0;
     }
 
     /** Whether somebody holds the peer's role. One system call. */

@@ -60,11 +60,11 @@ final class Poller implements Runnable {
             end = null;
             thread = Thread.currentThread();
             callback = null;
-            longest = Waiter.POLL_INTERVAL;
+            longest = Facts.POLL_INTERVAL_NANOS;
         }
 
         Entry(RingEnd end, Runnable callback, long longest) {
-            this.word = end.mine + Layout.ROLE_WAIT;
+            this.word = end.mine + Facts.OFF_ROLE_WAIT;
             this.armed = 1;
             this.end = end;
             this.thread = null;
@@ -220,7 +220,7 @@ final class Poller implements Runnable {
         while (true) {
             List<Entry> called = new ArrayList<>();
             int count = 0;
-            long longest = Waiter.POLL_INTERVAL;
+            long longest = Facts.POLL_INTERVAL_NANOS;
             long only = changeWord;
             int expected;
             try (var _ = LOCK.hold()) {
@@ -277,11 +277,11 @@ final class Poller implements Runnable {
             long now = System.nanoTime();
             for (int i = entries.size(); --i >= 0;) {
                 Entry e = entries.get(i);
-                if (Words.getIntAcquire(e.word) != e.armed || e.longest < Waiter.POLL_INTERVAL && now - e.since >= e.longest) {
+                if (Words.getIntAcquire(e.word) != e.armed || e.longest < Facts.POLL_INTERVAL_NANOS && now - e.since >= e.longest) {
                     makeDue(e);
                 }
             }
-            if (now - peersChecked < Waiter.POLL_INTERVAL) {
+            if (now - peersChecked < Facts.POLL_INTERVAL_NANOS) {
                 return List.of();
             }
             peersChecked = now;

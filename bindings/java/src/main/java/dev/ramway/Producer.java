@@ -7,8 +7,6 @@ import java.util.OptionalLong;
 
 /** The producer's part of the ring's protocol (ABI.md, section 5): what a {@link Sender} does. */
 abstract sealed class Producer extends RingEnd permits Sender {
-    /** No frame ends here, because positions are multiples of 16. */
-    private static final long NOWHERE = 1;
 
     /** The end of the last committed frame. Invariant: published <= tail and tail - head <= capacity, wrapping. */
     private long tail;
@@ -22,7 +20,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
     /** What a wait is for, in bytes. */
     private long need;
     /** The tail at which a slot is open; any other value says that none is. */
-    private long slotAt = NOWHERE;
+    private long slotAt = Facts.NO_POSITION;
     /** Which of the two last-tag records is written next. */
     private int nextLastTag;
     private volatile boolean abandoned;
@@ -30,8 +28,8 @@ abstract sealed class Producer extends RingEnd permits Sender {
     Producer(Attachment a, Options options) {
         super(a, options);
         // Acquire: pairs with the last producer's publish and the consumer's release.
-        tail = Words.getLongAcquire(ring + Layout.OFF_TAIL);
-        head = Words.getLongAcquire(ring + Layout.OFF_HEAD);
+        tail = Words.getLongAcquire(ring + Facts.OFF_TAIL);
+        head = Words.getLongAcquire(ring + Facts.OFF_HEAD);
         published = tail;
         if (!Layout.positionsAgree(tail, head, capacity, a.align)) {
             throw fail(ErrorKind.CORRUPT);
@@ -40,9 +38,9 @@ abstract sealed class Producer extends RingEnd permits Sender {
         // Overwrite the record that is not the last frame's, and clear one that a kill left ahead of tail: the next frame may
         // end right there.
         for (int i = 0; i < 2; i++) {
-            long at = ring + Layout.OFF_LAST_TAGS + i * Layout.LAST_TAG_SIZE;
-            if (Words.getLong(at + Layout.LAST_TAG_END) != tail) {
-                Words.setLongRelease(at + Layout.LAST_TAG_END, NOWHERE);
+            long at = ring + Facts.OFF_LAST_TAGS + i * Facts.LAST_TAG_SIZE;
+            if (Words.getLong(at + Facts.LAST_TAG_END) != tail) {
+                Words.setLongRelease(at + Facts.LAST_TAG_END, Facts.NO_POSITION);
             } else if (i == 0) {
                 nextLastTag = 1;
             }
@@ -118,7 +116,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
     /** Whether a payload can be written right now: the peer's flags are as last acted upon, and there is room as last seen. */
     private boolean fits(int typeId, long length) {
         return length <= longest && frameSize(length) <= capacity - (tail - head) && isUsers(typeId)
-                && Words.getInt(peer + Layout.ROLE_FLAGS) == peerFlags;
+                && Words.getInt(peer + Facts.OFF_ROLE_FLAGS) == peerFlags;
     }
 
     static boolean isUsers(int typeId) {
@@ -126,7 +124,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
     }
 
     final long frameSize(long length) {
-        return (Layout.FRAME_HEADER + length + alignMask) & ~alignMask;
+        return (Facts.FRAME_HEADER + length + alignMask) & ~alignMask;
     }
 
     private boolean makeRoomNow(Holder h, int typeId, long length) {
@@ -167,7 +165,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         if (length < 0) {
             throw fail(ErrorKind.INVALID_ARGUMENT, "a message of %d bytes", length);
         }
-        if (Words.getInt(peer + Layout.ROLE_FLAGS) != peerFlags) {
+        if (Words.getInt(peer + Facts.OFF_ROLE_FLAGS) != peerFlags) {
             peerChanged();
             if (dead != null) {
                 throw fail(dead);
@@ -186,7 +184,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     /** Where the next frame's payload goes: inside the mirrored 2 * capacity bytes, and nobody else's before it is published. */
     private long payload() {
-        return data + (tail & mask) + Layout.FRAME_HEADER;
+        return data + (tail & mask) + Facts.FRAME_HEADER;
     }
 
     /** Makes what was written a message, not yet visible to the receiver. */
@@ -194,7 +192,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         long at = data + (tail & mask);
         // Non-atomic stores: nobody reads them before tail is published.
         Words.setLong(at, length | (long) typeId << 32);
-        Words.setLong(at + Layout.FRAME_TAG, tag);
+        Words.setLong(at + Facts.FRAME_TAG, tag);
         if (this.tag != tag) {
             this.tag = tag;
         }
@@ -209,13 +207,13 @@ abstract sealed class Producer extends RingEnd permits Sender {
         }
         if (tag != 0) {
             // A kill between any two of the stores leaves this record not matching tail, and the other one matching if it did.
-            long at = ring + Layout.OFF_LAST_TAGS + nextLastTag * Layout.LAST_TAG_SIZE;
+            long at = ring + Facts.OFF_LAST_TAGS + nextLastTag * Facts.LAST_TAG_SIZE;
             nextLastTag ^= 1;
-            Words.setLong(at + Layout.LAST_TAG_END, end);
-            Words.setLong(at + Layout.LAST_TAG_TAG, tag);
+            Words.setLong(at + Facts.LAST_TAG_END, end);
+            Words.setLong(at + Facts.LAST_TAG_TAG, tag);
         }
         published = end;
-        publish(ring + Layout.OFF_TAIL, end);
+        publish(ring + Facts.OFF_TAIL, end);
         if (peerSleepsOrChanged()) {
             wakeOrUpdate();
         }
@@ -223,7 +221,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     @Override
     final long positionWord() {
-        return ring + Layout.OFF_HEAD;
+        return ring + Facts.OFF_HEAD;
     }
 
     @Override
@@ -238,7 +236,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
     @Override
     final boolean ready() {
         // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
-        long now = Words.getLongAcquire(ring + Layout.OFF_HEAD);
+        long now = Words.getLongAcquire(ring + Facts.OFF_HEAD);
         long moved = now - head;
         if (Long.compareUnsigned(moved, published - head) > 0 || (moved & alignMask) != 0) {
             throw corrupt();
@@ -267,7 +265,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     private Slot handOut(Holder h, int length) {
         slotAt = tail;
-        return new Slot((Sender) this, h, (tail & mask) + Layout.FRAME_HEADER, length);
+        return new Slot((Sender) this, h, (tail & mask) + Facts.FRAME_HEADER, length);
     }
 
     @Override
@@ -285,7 +283,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         if (current() != h) {
             giveBackSlowly(h, () -> {
                 if (dead != null || abandoned) {
-                    slotAt = NOWHERE;
+                    slotAt = Facts.NO_POSITION;
                 } else {
                     // If the handle is being closed, the end of that flushes.
                     commit(length, typeId, tag);
@@ -309,10 +307,10 @@ abstract sealed class Producer extends RingEnd permits Sender {
     /** Ends a slot without one. */
     final void abortSlot(Holder h) {
         if (current() != h) {
-            giveBackSlowly(h, () -> slotAt = NOWHERE);
+            giveBackSlowly(h, () -> slotAt = Facts.NO_POSITION);
             return;
         }
-        slotAt = NOWHERE;
+        slotAt = Facts.NO_POSITION;
         leave(h);
     }
 
@@ -398,14 +396,14 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     final OptionalLong tagAtTail() {
         return ask(() -> {
-            long end = Words.getLongAcquire(ring + Layout.OFF_TAIL);
+            long end = Words.getLongAcquire(ring + Facts.OFF_TAIL);
             if (end == Layout.firstPosition(align())) {
                 return OptionalLong.empty();
             }
             for (int i = 0; i < 2; i++) {
-                long at = ring + Layout.OFF_LAST_TAGS + i * Layout.LAST_TAG_SIZE;
-                if (Words.getLong(at + Layout.LAST_TAG_END) == end) {
-                    return OptionalLong.of(Words.getLong(at + Layout.LAST_TAG_TAG));
+                long at = ring + Facts.OFF_LAST_TAGS + i * Facts.LAST_TAG_SIZE;
+                if (Words.getLong(at + Facts.LAST_TAG_END) == end) {
+                    return OptionalLong.of(Words.getLong(at + Facts.LAST_TAG_TAG));
                 }
             }
             return OptionalLong.of(0);

@@ -37,7 +37,7 @@ import java.util.stream.StreamSupport;
  */
 public final class Receiver extends Consumer {
     /** How many messages a batch has at most where nothing else is asked for. */
-    public static final int BATCH = 1024;
+    public static final int BATCH = Facts.BATCH_DEFAULT;
 
     private Receiver(Attachment a, Options options) {
         super(a, options);

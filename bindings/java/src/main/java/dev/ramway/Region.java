@@ -32,10 +32,7 @@ import java.util.concurrent.locks.LockSupport;
  * is collected, and with it every {@link #data} and {@link #buffer} that came from it.
  */
 public final class Region implements AutoCloseable {
-    /** In the region's word, bit 0: somebody sleeps on it. The rest counts notifications. */
-    static final int WAITING = 1;
 
-    private static final int NOTIFICATION = 2;
     /** How long close waits for a buffer of the region that is being read or written by the system, in ns. */
     private static final long BORROWED_NANOS = 1_000_000_000L;
     private static final long PAUSE_NANOS = 100_000;
@@ -180,7 +177,7 @@ public final class Region implements AutoCloseable {
 
     private static Region open(String name, OpenMode mode, long length, Options options, boolean readOnly) {
         Objects.requireNonNull(name, "name");
-        return HandleCleaner.freeingSpace(() -> SegmentRequest.named(name, mode, Layout.KIND_REGION, () -> {
+        return HandleCleaner.freeingSpace(() -> SegmentRequest.named(name, mode, Facts.KIND_REGION, () -> {
             options.check(mode);
             if (options.capacity() != 0 || options.align() != 0) {
                 throw Errors.of(ErrorKind.INVALID_ARGUMENT, (options.capacity() != 0 ? "capacity" : "align")
@@ -188,7 +185,7 @@ public final class Region implements AutoCloseable {
             }
             SegmentSpec spec = mode == OpenMode.OPEN ? null
                     : SegmentSpec.region(length, SegmentMemory.granule(options)).named(options.persistent());
-            return new SegmentRequest(name, mode, Layout.KIND_REGION, spec, SegmentLink.NO_ROLE, readOnly, options,
+            return new SegmentRequest(name, mode, Facts.KIND_REGION, spec, SegmentLink.NO_ROLE, readOnly, options,
                     found -> refuseOther(found.blocks()[0].length(), length)).open(s -> map(name, s, readOnly, options));
         }));
     }
@@ -262,8 +259,8 @@ public final class Region implements AutoCloseable {
         }
         try {
             // Release: a thread that acquires the count sees what was written before.
-            int before = (int) WORD.getAndAddRelease(header, word(), NOTIFICATION);
-            if ((before & WAITING) != 0) {
+            int before = (int) WORD.getAndAddRelease(header, word(), Facts.NOTIFY_ONE);
+            if ((before & Facts.NOTIFY_WAITING) != 0) {
                 wakeAll(header);
             }
         } catch (IllegalStateException e) {
@@ -389,7 +386,7 @@ public final class Region implements AutoCloseable {
      */
     private void wakeAll(MemorySegment through) {
         if (!readOnly) {
-            WORD.getAndBitwiseAnd(through, word(), ~WAITING);
+            WORD.getAndBitwiseAnd(through, word(), ~Facts.NOTIFY_WAITING);
             Futex.wakeAll(wordAddress());
         }
     }
@@ -413,7 +410,7 @@ public final class Region implements AutoCloseable {
     }
 
     long word() {
-        return Layout.BLOCK0 + Layout.OFF_NOTIFY;
+        return Facts.BLOCK0 + Facts.OFF_NOTIFY;
     }
 
     long wordAddress() {
@@ -427,7 +424,7 @@ public final class Region implements AutoCloseable {
     /** Whether it is time to check the name again; a caller that gets true checks. */
     boolean isTimeToCheckName() {
         long now = System.nanoTime();
-        if (!gone && now - nameChecked < RegionWait.POLL_INTERVAL) {
+        if (!gone && now - nameChecked < Facts.POLL_INTERVAL_NANOS) {
             return false;
         }
         nameChecked = now;

@@ -6,12 +6,6 @@ import java.util.concurrent.locks.LockSupport;
 
 /** One wait for a region's count to differ. Its region stays mapped meanwhile. */
 final class RegionWait {
-    /** The longest sleep before another check whether the name is still there, in ns. */
-    static final long POLL_INTERVAL = 100_000_000;
-    /** A handle without write permission cannot say that it waits, so it polls this often, in ns. */
-    private static final long POLL_NANOS = 1_000_000;
-    /** How long it polls before it sleeps, in ns: about what a wake-up costs; and between two yields when it never sleeps. */
-    private static final long SPIN_NANOS = 20_000;
 
     private final Region region;
     private final int seen;
@@ -54,7 +48,7 @@ final class RegionWait {
             if (region.mode() == WaitMode.SPIN) {
                 Thread.yield();
             } else {
-                sleep(value, Math.min(left, POLL_INTERVAL));
+                sleep(value, Math.min(left, Facts.POLL_INTERVAL_NANOS));
                 spins = false;
             }
         }
@@ -78,7 +72,7 @@ final class RegionWait {
             if (virtual) {
                 Thread.yield();
             }
-        } while (System.nanoTime() - begin < SPIN_NANOS);
+        } while (System.nanoTime() - begin < Facts.REGION_SPIN_NANOS);
     }
 
     /** Ends the wait for a reason that is not a notification. */
@@ -106,10 +100,10 @@ final class RegionWait {
     /** Sleeps until the word is no more what it was, or a while. */
     private void sleep(int value, long nanos) {
         if (region.isReadOnly()) {
-            LockSupport.parkNanos(Math.min(nanos, POLL_NANOS));
+            LockSupport.parkNanos(Math.min(nanos, Facts.REGION_POLL_INTERVAL_NANOS));
             return;
         }
-        int armed = value | Region.WAITING;
+        int armed = value | Facts.NOTIFY_WAITING;
         // The count was compared in value; if it has changed since, this fails and the caller checks again.
         if (value != armed && !Region.WORD.compareAndSet(region.words(), region.word(), value, armed)) {
             return;

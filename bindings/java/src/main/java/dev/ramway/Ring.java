@@ -7,7 +7,7 @@ import dev.ramway.sys.SysException;
 /** Two ends of a ring within one process. Named rings begin with {@link Sender} and {@link Receiver}. */
 public final class Ring {
     /** Type ids from here on (unsigned) are Ramway's own. */
-    public static final int RESERVED_TYPE_IDS = 0xFFFF0000;
+    public static final int RESERVED_TYPE_IDS = Facts.TYPE_ID_RESERVED;
 
     private Ring() {}
 
@@ -100,7 +100,7 @@ public final class Ring {
     }
 
     private static int memory(Options options) {
-        SegmentSpec spec = SegmentSpec.ring(options, Layout.DEFAULT_CAPACITY).named(false);
+        SegmentSpec spec = SegmentSpec.ring(options, Facts.CAPACITY_DEFAULT).named(false);
         return filled(Memfd.unsealed("ramway-ring"), spec, options);
     }
 
@@ -125,7 +125,7 @@ public final class Ring {
         if (options.hugePages()) {
             throw Errors.fail(ErrorKind.UNSUPPORTED, "hugePages is for named rings");
         }
-        SegmentSpec spec = SegmentSpec.ring(options, Layout.DEFAULT_CAPACITY);
+        SegmentSpec spec = SegmentSpec.ring(options, Facts.CAPACITY_DEFAULT);
         int fd = filled(Memfd.create("ramway-pair"), spec, options);
         try {
             return attach(fd, spec.blocks()[0], options);
@@ -136,9 +136,9 @@ public final class Ring {
     }
 
     private static Pair attach(int fd, BlockGeometry g, Options options) {
-        Sender tx = Sender.attach(Attachment.memory("", fd, Layout.BLOCK0, g, Link.NONE, Role.PRODUCER, options), options);
+        Sender tx = Sender.attach(Attachment.memory("", fd, Facts.BLOCK0, g, Link.NONE, Role.PRODUCER, options), options);
         try {
-            return new Pair(tx, Receiver.attach(Attachment.memory("", fd, Layout.BLOCK0, g, Link.NONE, Role.CONSUMER, options), options));
+            return new Pair(tx, Receiver.attach(Attachment.memory("", fd, Facts.BLOCK0, g, Link.NONE, Role.CONSUMER, options), options));
         } catch (Throwable t) {
             tx.close();
             throw t;

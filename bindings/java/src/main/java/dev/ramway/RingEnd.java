@@ -105,11 +105,11 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
      * counts; each is sequentially consistent, so the last one before the wake-up is the full fence as well.
      */
     final void announce() {
-        Words.setInt(mine + Layout.ROLE_WAIT, 0);
-        Words.setInt(mine + Layout.ROLE_FLAGS, membarrierCapable ? Layout.ROLE_MEMBARRIER_CAPABLE : 0);
-        int next = Words.getInt(mine + Layout.ROLE_EPOCH) + 1;
+        Words.setInt(mine + Facts.OFF_ROLE_WAIT, 0);
+        Words.setInt(mine + Facts.OFF_ROLE_FLAGS, membarrierCapable ? Facts.ROLE_MEMBARRIER_CAPABLE : 0);
+        int next = Words.getInt(mine + Facts.OFF_ROLE_EPOCH) + 1;
         epoch = next == 0 ? 1 : next;
-        Words.setInt(mine + Layout.ROLE_EPOCH, epoch);
+        Words.setInt(mine + Facts.OFF_ROLE_EPOCH, epoch);
         wakePeer();
         peerChanged();
         cleanable = HandleCleaner.watch(this, resources);
@@ -121,7 +121,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     }
 
     private static void announceClose(long mine, long peer) {
-        Words.setInt(mine + Layout.ROLE_FLAGS, Words.getInt(mine + Layout.ROLE_FLAGS) | Layout.ROLE_CLOSED);
+        Words.setInt(mine + Facts.OFF_ROLE_FLAGS, Words.getInt(mine + Facts.OFF_ROLE_FLAGS) | Facts.ROLE_CLOSED);
         wake(peer);
     }
 
@@ -131,8 +131,8 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     }
 
     private static void wake(long peer) {
-        Words.setInt(peer + Layout.ROLE_WAIT, 0);
-        Futex.wakeAll(peer + Layout.ROLE_WAIT);
+        Words.setInt(peer + Facts.OFF_ROLE_WAIT, 0);
+        Futex.wakeAll(peer + Facts.OFF_ROLE_WAIT);
     }
 
     /**
@@ -149,7 +149,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** After a publish: whether the peer sleeps or has changed its flags. */
     final boolean peerSleepsOrChanged() {
         // Acquire is what keeps the compiler from moving the load over the store of the position.
-        return Words.getIntAcquire(peer + Layout.ROLE_WAIT) != 0 || Words.getInt(peer + Layout.ROLE_FLAGS) != peerFlags;
+        return Words.getIntAcquire(peer + Facts.OFF_ROLE_WAIT) != 0 || Words.getInt(peer + Facts.OFF_ROLE_FLAGS) != peerFlags;
     }
 
     /**
@@ -159,7 +159,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     final void wakeOrUpdate() {
         peerChanged();
         // Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
-        if (Words.getIntAcquire(peer + Layout.ROLE_WAIT) != 0) {
+        if (Words.getIntAcquire(peer + Facts.OFF_ROLE_WAIT) != 0) {
             wakePeer();
         }
     }
@@ -171,12 +171,12 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     final void peerChanged() {
         int flags = peerState.flags();
         peerFlags = flags;
-        fenceFree = Words.KEEP_ORDER && membarrierCapable && (flags & Layout.ROLE_MEMBARRIER_CAPABLE) != 0;
+        fenceFree = Words.KEEP_ORDER && membarrierCapable && (flags & Facts.ROLE_MEMBARRIER_CAPABLE) != 0;
         // This role is the only writer of its flags. The store is a full fence, in any case: "I am fence-free" is visible before
         // the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
-        int own = Words.getInt(mine + Layout.ROLE_FLAGS) & ~Layout.ROLE_FENCE_FREE;
-        Words.setInt(mine + Layout.ROLE_FLAGS, fenceFree ? own | Layout.ROLE_FENCE_FREE : own);
-        if (role == Role.PRODUCER && isFinal && (flags & Layout.ROLE_CLOSED) != 0) {
+        int own = Words.getInt(mine + Facts.OFF_ROLE_FLAGS) & ~Facts.ROLE_FENCE_FREE;
+        Words.setInt(mine + Facts.OFF_ROLE_FLAGS, fenceFree ? own | Facts.ROLE_FENCE_FREE : own);
+        if (role == Role.PRODUCER && isFinal && (flags & Facts.ROLE_CLOSED) != 0) {
             die(ErrorKind.CLOSED);
         }
     }
@@ -235,7 +235,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
      */
     private boolean isTimeToCheckPeer() {
         long now = System.nanoTime();
-        if (!checkAgain && now - peerChecked < Waiter.POLL_INTERVAL) {
+        if (!checkAgain && now - peerChecked < Facts.POLL_INTERVAL_NANOS) {
             return false;
         }
         checkAgain = false;
@@ -352,7 +352,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
 
         @Override
         public long untilCheck() {
-            return Waiter.POLL_INTERVAL - (System.nanoTime() - peerChecked);
+            return Facts.POLL_INTERVAL_NANOS - (System.nanoTime() - peerChecked);
         }
     };
 
@@ -384,7 +384,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
 
         @Override
         public long untilCheck() {
-            return Waiter.POLL_INTERVAL;
+            return Facts.POLL_INTERVAL_NANOS;
         }
     }
 
@@ -413,7 +413,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** Bytes published and not released, clamped because the peer could write anything. Any thread may ask. */
     final long bytesBetween() {
         return ask(() -> {
-            long between = Words.getLong(ring + Layout.OFF_TAIL) - Words.getLong(ring + Layout.OFF_HEAD);
+            long between = Words.getLong(ring + Facts.OFF_TAIL) - Words.getLong(ring + Facts.OFF_HEAD);
             return Long.compareUnsigned(between, capacity) > 0 ? capacity : between;
         }, 0L);
     }

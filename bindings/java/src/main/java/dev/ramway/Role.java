@@ -11,12 +11,12 @@ enum Role {
 
     /** The byte of a named segment that the holder of the role locks exclusively. */
     int lockByte() {
-        return this == PRODUCER ? SegmentLink.BYTE_PRODUCER : SegmentLink.BYTE_CONSUMER;
+        return this == PRODUCER ? Facts.BYTE_PRODUCER : Facts.BYTE_CONSUMER;
     }
 
     /** Where the role's line begins in a ring's block. */
     int line() {
-        return this == PRODUCER ? Layout.OFF_PRODUCER : Layout.OFF_CONSUMER;
+        return this == PRODUCER ? Facts.OFF_PRODUCER : Facts.OFF_CONSUMER;
     }
 
     @Override

@@ -14,15 +14,15 @@ final class SegmentContents {
         static Words of(byte[] page, int block) {
             ByteBuffer from = ByteBuffer.wrap(page).order(ByteOrder.LITTLE_ENDIAN);
             int base = Layout.block(block);
-            int producer = base + Layout.OFF_PRODUCER;
-            return new Words(from.getLong(base + Layout.OFF_TAIL), from.getLong(base + Layout.OFF_HEAD),
-                    from.getInt(producer + Layout.ROLE_FLAGS), from.getInt(producer + Layout.ROLE_EPOCH),
-                    from.getInt(base + Layout.OFF_CONSUMER + Layout.ROLE_CLOSE_SEEN));
+            int producer = base + Facts.OFF_PRODUCER;
+            return new Words(from.getLong(base + Facts.OFF_TAIL), from.getLong(base + Facts.OFF_HEAD),
+                    from.getInt(producer + Facts.OFF_ROLE_FLAGS), from.getInt(producer + Facts.OFF_ROLE_EPOCH),
+                    from.getInt(base + Facts.OFF_CONSUMER + Facts.OFF_ROLE_CLOSE_SEEN));
         }
 
         /** An orderly close that no receiver has seen: it is delivered like a message. */
         boolean unseenClose() {
-            return (producerFlags & Layout.ROLE_CLOSED) != 0 && producerEpoch != 0 && closeSeen != producerEpoch;
+            return (producerFlags & Facts.ROLE_CLOSED) != 0 && producerEpoch != 0 && closeSeen != producerEpoch;
         }
 
         /** Positions that contradict each other count as undelivered: what is not understood is not thrown away. */
@@ -32,7 +32,7 @@ final class SegmentContents {
     }
 
     private static boolean hasRing(SegmentHeader header, int block) {
-        return header.kind() != Layout.KIND_REGION && header.blocks()[block].capacity() != 0;
+        return header.kind() != Facts.KIND_REGION && header.blocks()[block].capacity() != 0;
     }
 
     /** Whether the last one out leaves the name in place: {@link #reasonToKeep} without counting. */
@@ -99,20 +99,20 @@ final class SegmentContents {
         for (long done = 0; done < pending;) {
             // A frame's header never straddles the end of the data: it takes 16 bytes at a multiple of 16.
             long at = (head + done) & (g.capacity() - 1);
-            if (at < base || at + Layout.FRAME_HEADER > base + filled) {
+            if (at < base || at + Facts.FRAME_HEADER > base + filled) {
                 try {
                     filled = Files.readAt(fd, window, (int) Math.min(window.length, g.capacity() - at), g.dataOffset() + at);
                 } catch (SysException e) {
                     throw Errors.os(e, "reading the ring");
                 }
-                if (filled < Layout.FRAME_HEADER) {
+                if (filled < Facts.FRAME_HEADER) {
                     return Count.damaged("the file ends before the frame at " + at);
                 }
                 base = at;
             }
             long length = Integer.toUnsignedLong(frames.getInt((int) (at - base)));
             long size = Layout.frameSize(length, g.align());
-            if (length > Layout.MESSAGE_MAX || size > pending - done) {
+            if (length > Facts.MESSAGE_MAX || size > pending - done) {
                 return Count.damaged(String.format("the frame at %d claims %d bytes, %d are published", at, length, pending - done));
             }
             messages++;

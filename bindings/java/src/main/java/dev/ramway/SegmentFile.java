@@ -96,7 +96,7 @@ record SegmentFile(int fd, Stat stat) {
     static Page readPage(int fd) {
         try {
             Stat stat = Files.stat(fd);
-            byte[] page = new byte[Layout.HEADER_SIZE];
+            byte[] page = new byte[Facts.HEADER_SIZE];
             Files.readAt(fd, page, page.length, 0);
             return new Page(page, stat.size());
         } catch (SysException e) {

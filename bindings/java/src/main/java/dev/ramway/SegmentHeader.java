@@ -19,7 +19,7 @@ import java.util.Arrays;
  */
 record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometry[] blocks) {
     boolean persistent() {
-        return (flags & Layout.FLAG_PERSISTENT) != 0;
+        return (flags & Facts.FLAG_PERSISTENT) != 0;
     }
 
     /** Refuses a segment of another kind. */
@@ -43,31 +43,31 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
 
     /** The header page of a new segment. Rings begin empty at their first position, everything else is 0. */
     static byte[] format(SegmentSpec spec) {
-        byte[] page = new byte[Layout.HEADER_SIZE];
+        byte[] page = new byte[Facts.HEADER_SIZE];
         ByteBuffer to = littleEndian(page);
-        to.putLong(Layout.OFF_MAGIC, Layout.MAGIC);
-        to.putInt(Layout.OFF_BYTE_ORDER, Layout.BYTE_ORDER);
-        to.putShort(Layout.OFF_VERSION_MAJOR, (short) Layout.VERSION_MAJOR);
-        to.putShort(Layout.OFF_VERSION_MINOR, (short) Layout.VERSION_MINOR);
-        to.putInt(Layout.OFF_KIND, spec.kind());
-        to.putInt(Layout.OFF_FLAGS, spec.flags());
-        to.putLong(Layout.OFF_SIZE, spec.size());
+        to.putLong(Facts.OFF_MAGIC, Facts.MAGIC);
+        to.putInt(Facts.OFF_BYTE_ORDER, Facts.BYTE_ORDER);
+        to.putShort(Facts.OFF_VERSION_MAJOR, (short) Facts.VERSION_MAJOR);
+        to.putShort(Facts.OFF_VERSION_MINOR, (short) Facts.VERSION_MINOR);
+        to.putInt(Facts.OFF_KIND, spec.kind());
+        to.putInt(Facts.OFF_FLAGS, spec.flags());
+        to.putLong(Facts.OFF_SIZE, spec.size());
         Instant now = Instant.now();
-        to.putLong(Layout.OFF_CREATED, now.getEpochSecond() * 1_000_000_000L + now.getNano());
-        to.put(Layout.OFF_BOOT_ID, spec.bootId());
+        to.putLong(Facts.OFF_CREATED_NS, now.getEpochSecond() * 1_000_000_000L + now.getNano());
+        to.put(Facts.OFF_BOOT_ID, spec.bootId());
         for (int i = 0; i < 2; i++) {
             BlockGeometry g = spec.blocks()[i];
             if (g.dataOffset() == 0) {
                 continue;
             }
             int base = Layout.block(i);
-            to.putLong(base + Layout.OFF_DATA_OFFSET, g.dataOffset());
-            to.putLong(base + Layout.OFF_CAPACITY, g.capacity());
-            to.putLong(base + Layout.OFF_LEN, g.length());
-            to.putInt(base + Layout.OFF_ALIGN, g.align());
-            if (spec.kind() != Layout.KIND_REGION) {
-                to.putLong(base + Layout.OFF_TAIL, Layout.firstPosition(g.align()));
-                to.putLong(base + Layout.OFF_HEAD, Layout.firstPosition(g.align()));
+            to.putLong(base + Facts.OFF_DATA_OFFSET, g.dataOffset());
+            to.putLong(base + Facts.OFF_CAPACITY, g.capacity());
+            to.putLong(base + Facts.OFF_LEN, g.length());
+            to.putInt(base + Facts.OFF_ALIGN, g.align());
+            if (spec.kind() != Facts.KIND_REGION) {
+                to.putLong(base + Facts.OFF_TAIL, Layout.firstPosition(g.align()));
+                to.putLong(base + Facts.OFF_HEAD, Layout.firstPosition(g.align()));
             }
         }
         return page;
@@ -82,50 +82,50 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
      */
     static SegmentHeader check(byte[] page, long fileSize) {
         ByteBuffer from = littleEndian(page);
-        if (from.getLong(Layout.OFF_MAGIC) != Layout.MAGIC) {
+        if (from.getLong(Facts.OFF_MAGIC) != Facts.MAGIC) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "this is not a Ramway segment (other first bytes); it is left as it is");
         }
-        if (fileSize < Layout.HEADER_SIZE) {
+        if (fileSize < Facts.HEADER_SIZE) {
             throw Errors.fail(ErrorKind.CORRUPT, "the segment is cut off after %d bytes, less than its header page", fileSize);
         }
-        int order = from.getInt(Layout.OFF_BYTE_ORDER);
-        if (order == Layout.BYTE_ORDER_SWAPPED) {
+        int order = from.getInt(Facts.OFF_BYTE_ORDER);
+        if (order == Facts.BYTE_ORDER_SWAPPED) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment was made on a machine of the other byte order");
         }
-        if (order != Layout.BYTE_ORDER) {
+        if (order != Facts.BYTE_ORDER) {
             throw Errors.fail(ErrorKind.CORRUPT, "the segment's byte order mark is 0x%08x", order);
         }
-        int major = Short.toUnsignedInt(from.getShort(Layout.OFF_VERSION_MAJOR));
-        if (major != Layout.VERSION_MAJOR) {
+        int major = Short.toUnsignedInt(from.getShort(Facts.OFF_VERSION_MAJOR));
+        if (major != Facts.VERSION_MAJOR) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment has version %d.%d of the format, this side speaks %d.%d", major,
-                    Short.toUnsignedInt(from.getShort(Layout.OFF_VERSION_MINOR)), Layout.VERSION_MAJOR, Layout.VERSION_MINOR);
+                    Short.toUnsignedInt(from.getShort(Facts.OFF_VERSION_MINOR)), Facts.VERSION_MAJOR, Facts.VERSION_MINOR);
         }
-        int unknown = from.getInt(Layout.OFF_FEATURES_REQUIRED) & ~Layout.FEATURES_KNOWN;
+        int unknown = from.getInt(Facts.OFF_FEATURES_REQUIRED) & ~Facts.FEATURES_KNOWN;
         if (unknown != 0) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment needs features 0x%x, which this version does not know", unknown);
         }
-        int kind = from.getInt(Layout.OFF_KIND);
-        if (kind < Layout.KIND_REGION || kind > Layout.KIND_LISTENER) {
+        int kind = from.getInt(Facts.OFF_KIND);
+        if (kind < Facts.KIND_REGION || kind > Facts.KIND_LISTENER) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment is of kind %s, which this version does not know",
                     Integer.toUnsignedString(kind));
         }
-        long size = from.getLong(Layout.OFF_SIZE);
+        long size = from.getLong(Facts.OFF_SIZE);
         if (size != fileSize) {
             throw Errors.fail(ErrorKind.CORRUPT, "the segment says that it has %s bytes, the file has %d",
                     Long.toUnsignedString(size), fileSize);
         }
-        byte[] bootId = Arrays.copyOfRange(page, Layout.OFF_BOOT_ID, Layout.OFF_BOOT_ID + 16);
-        return new SegmentHeader(kind, from.getInt(Layout.OFF_FLAGS), size, bootId, checkBlocks(from, kind, size));
+        byte[] bootId = Arrays.copyOfRange(page, Facts.OFF_BOOT_ID, Facts.OFF_BOOT_ID + 16);
+        return new SegmentHeader(kind, from.getInt(Facts.OFF_FLAGS), size, bootId, checkBlocks(from, kind, size));
     }
 
     /** The blocks that the segment's kind has. */
     private static BlockGeometry[] checkBlocks(ByteBuffer from, int kind, long size) {
         BlockGeometry first = switch (kind) {
-            case Layout.KIND_REGION -> checkRegion(from, size);
-            case Layout.KIND_RING, Layout.KIND_BUS -> checkRing(from, 0, kind, size);
+            case Facts.KIND_REGION -> checkRegion(from, size);
+            case Facts.KIND_RING, Facts.KIND_BUS -> checkRing(from, 0, kind, size);
             default -> BlockGeometry.NONE;
         };
-        BlockGeometry second = kind == Layout.KIND_BUS ? checkRing(from, 1, kind, size) : BlockGeometry.NONE;
+        BlockGeometry second = kind == Facts.KIND_BUS ? checkRing(from, 1, kind, size) : BlockGeometry.NONE;
         if (first.capacity() != 0 && second.capacity() != 0 && first.dataOffset() < second.dataOffset() + second.capacity()
                 && second.dataOffset() < first.dataOffset() + first.capacity()) {
             throw Errors.fail(ErrorKind.CORRUPT, "the two rings of the bus overlap");
@@ -136,11 +136,11 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
     /** Reads a block's geometry and checks that the data lies inside the segment and can be mapped here. */
     private static BlockGeometry checkRange(ByteBuffer from, int block, long size) {
         int base = Layout.block(block);
-        long offset = from.getLong(base + Layout.OFF_DATA_OFFSET);
-        long capacity = from.getLong(base + Layout.OFF_CAPACITY);
+        long offset = from.getLong(base + Facts.OFF_DATA_OFFSET);
+        long capacity = from.getLong(base + Facts.OFF_CAPACITY);
         long end = offset + capacity;
         // The numbers are unsigned, and a sum below what was added to has overflowed. The size is a file's: above 0.
-        if (Long.compareUnsigned(offset, Layout.HEADER_SIZE) < 0 || offset % Layout.HEADER_SIZE != 0
+        if (Long.compareUnsigned(offset, Facts.HEADER_SIZE) < 0 || offset % Facts.HEADER_SIZE != 0
                 || Long.compareUnsigned(end, offset) < 0 || Long.compareUnsigned(end, size) > 0) {
             throw Errors.fail(ErrorKind.CORRUPT, "block %d claims %s bytes at %s, which do not lie in a segment of %d bytes", block,
                     Long.toUnsignedString(capacity), Long.toUnsignedString(offset), size);
@@ -150,20 +150,20 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
             throw Errors.fail(ErrorKind.ABI_MISMATCH,
                     "the data (%d bytes at %d) cannot be mapped with this machine's pages of %d bytes", capacity, offset, page);
         }
-        return new BlockGeometry(offset, capacity, from.getLong(base + Layout.OFF_LEN), from.getInt(base + Layout.OFF_ALIGN));
+        return new BlockGeometry(offset, capacity, from.getLong(base + Facts.OFF_LEN), from.getInt(base + Facts.OFF_ALIGN));
     }
 
     private static BlockGeometry checkRing(ByteBuffer from, int block, int kind, long size) {
-        if (kind == Layout.KIND_BUS && from.getLong(Layout.block(block) + Layout.OFF_CAPACITY) == 0) {
+        if (kind == Facts.KIND_BUS && from.getLong(Layout.block(block) + Facts.OFF_CAPACITY) == 0) {
             return BlockGeometry.NONE;
         }
         BlockGeometry g = checkRange(from, block, size);
-        if (g.capacity() < Layout.HEADER_SIZE || Long.bitCount(g.capacity()) != 1) {
+        if (g.capacity() < Facts.HEADER_SIZE || Long.bitCount(g.capacity()) != 1) {
             throw Errors.fail(ErrorKind.CORRUPT, "ring %d has a capacity of %d bytes, not a power of two of at least a page", block,
                     g.capacity());
         }
         // As a signed number, one of 2^31 and more is below the least.
-        if (g.align() < Layout.ALIGN_MIN || g.align() > Layout.ALIGN_MAX || Integer.bitCount(g.align()) != 1
+        if (g.align() < Facts.ALIGN_MIN || g.align() > Facts.ALIGN_MAX || Integer.bitCount(g.align()) != 1
                 || g.align() > g.capacity()) {
             throw Errors.fail(ErrorKind.CORRUPT, "ring %d has an alignment of %s", block, Integer.toUnsignedString(g.align()));
         }

@@ -18,10 +18,6 @@ import dev.ramway.sys.SysException;
  * ({@link SegmentRemoval}). A call that meets that lock starts over.
  */
 final class SegmentLink implements Link {
-    static final int BYTE_IN_USE = 0;
-    static final int BYTE_PRODUCER = 1;
-    static final int BYTE_CONSUMER = 2;
-    static final int BYTE_LISTENER = 1;
     /** In place of a role's byte: regions have none. */
     static final int NO_ROLE = -1;
 
@@ -95,17 +91,17 @@ final class SegmentLink implements Link {
             roleByte = at;
             return;
         }
-        if (kind == Layout.KIND_LISTENER) {
+        if (kind == Facts.KIND_LISTENER) {
             throw RetryLater.busy("somebody is listening here already");
         }
-        throw RetryLater.busy(at == BYTE_CONSUMER ? "the ring has a receiver already" : "the ring has a sender already");
+        throw RetryLater.busy(at == Facts.BYTE_CONSUMER ? "the ring has a receiver already" : "the ring has a sender already");
     }
 
     /** Locks byte 0, shared. */
     void use(SegmentName name) throws RetryLater {
         boolean got;
         try {
-            got = Lock.tryLock(lock, BYTE_IN_USE, Lock.Mode.SHARED);
+            got = Lock.tryLock(lock, Facts.BYTE_IN_USE, Lock.Mode.SHARED);
         } catch (SysException e) {
             throw Errors.os(e, "locking byte 0 of the segment");
         }
@@ -124,7 +120,7 @@ final class SegmentLink implements Link {
         SegmentOpening.retry(RingEnd.nanos(options.timeout()), () -> {
             idle = false;
             use(null);
-            takeRole(role.lockByte(), Layout.KIND_RING);
+            takeRole(role.lockByte(), Facts.KIND_RING);
             return this;
         });
     }
@@ -164,7 +160,7 @@ final class SegmentLink implements Link {
         if (!idle) {
             // Released first and then tried: if two that leave at once both tried to turn their shared lock into an
             // exclusive one, both would fail and the name would stay.
-            Lock.unlock(lock, BYTE_IN_USE);
+            Lock.unlock(lock, Facts.BYTE_IN_USE);
             if (id != null) {
                 removeIfLast();
             }
@@ -174,9 +170,9 @@ final class SegmentLink implements Link {
 
     private void removeIfLast() {
         try {
-            if (Lock.tryLock(lock, BYTE_IN_USE, Lock.Mode.EXCLUSIVE)) {
+            if (Lock.tryLock(lock, Facts.BYTE_IN_USE, Lock.Mode.EXCLUSIVE)) {
                 // A listener has taken its socket away itself, and only its own: here it is a segment like others.
-                SegmentRemoval.whileAlone(this, Layout.KIND_RING, () -> {
+                SegmentRemoval.whileAlone(this, Facts.KIND_RING, () -> {
                     SegmentFile.Page page = SegmentFile.readPage(lock);
                     return SegmentContents.mustStay(page) ? "" : null;
                 });
@@ -192,7 +188,7 @@ final class SegmentLink implements Link {
      * is between fork and exec has closed its copy: so it is released explicitly.
      */
     void closeDescriptors() {
-        Lock.unlock(lock, BYTE_IN_USE);
+        Lock.unlock(lock, Facts.BYTE_IN_USE);
         Files.close(lock);
         if (dir >= 0) {
             Files.close(dir);

@@ -19,7 +19,7 @@ final class SegmentMemory {
 
     /** How many bytes of the header page are mapped: the header page, or a page where that is larger. */
     static long headerLength() {
-        return Math.max(Mapping.pageSize(), Layout.HEADER_SIZE);
+        return Math.max(Mapping.pageSize(), Facts.HEADER_SIZE);
     }
 
     /**
@@ -27,7 +27,7 @@ final class SegmentMemory {
      */
     static void allocate(int fd, SegmentSpec spec, int numaNode) {
         try {
-            Space.allocate(fd, 0, Layout.HEADER_SIZE);
+            Space.allocate(fd, 0, Facts.HEADER_SIZE);
             for (BlockGeometry g : spec.blocks()) {
                 if (numaNode != -1 && g.capacity() != 0) {
                     Numa.prefer(fd, g.dataOffset(), g.capacity(), numaNode);
@@ -50,9 +50,9 @@ final class SegmentMemory {
 
     /** A private copy of a mapped header page, for {@link SegmentHeader#check}. */
     static byte[] snapshot(MemorySegment header) {
-        byte[] copy = new byte[Layout.HEADER_SIZE];
+        byte[] copy = new byte[Facts.HEADER_SIZE];
         ByteBuffer to = ByteBuffer.wrap(copy).order(ByteOrder.nativeOrder());
-        for (int at = 0; at < Layout.HEADER_SIZE; at += 8) {
+        for (int at = 0; at < Facts.HEADER_SIZE; at += 8) {
             // Others may write meanwhile: each word is loaded once and stands for itself.
             to.putLong(at, (long) LONG.getOpaque(header, (long) at));
         }

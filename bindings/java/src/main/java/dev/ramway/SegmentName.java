@@ -10,16 +10,6 @@ import java.util.regex.Pattern;
 
 /** A name in a directory that is held open, so that the whole of an operation happens in one directory. */
 final class SegmentName implements AutoCloseable {
-    /** A file that has no name yet is called this with 16 hexadecimal digits between, where it must have one. */
-    static final String DOT_PREFIX = ".ramway-";
-    static final String DOT_SUFFIX = ".new";
-    /** A listener's socket beside its segment, and its segment beside a socket given by path. */
-    static final String SOCKET_SUFFIX = ".sock";
-    static final String LOCK_SUFFIX = ".lock";
-
-    /** The longest name in the Ramway directory, in bytes. */
-    private static final int NAME_MAX = 80;
-
     /** The directory's descriptor. */
     final int dir;
     /** The name in the directory. */
@@ -42,7 +32,7 @@ final class SegmentName implements AutoCloseable {
         if (!property.isEmpty()) {
             return property;
         }
-        String told = System.getenv("RAMWAY_DIR");
+        String told = System.getenv(Facts.DIRECTORY_VARIABLE);
         return told != null && !told.isEmpty() ? told : defaultDirectory();
     }
 
@@ -52,7 +42,7 @@ final class SegmentName implements AutoCloseable {
 
     /** Whether a name may stand in the Ramway directory. */
     static boolean isValid(String name) {
-        if (name.isEmpty() || name.length() > NAME_MAX || name.charAt(0) == '.' || name.endsWith(SOCKET_SUFFIX)) {
+        if (name.isEmpty() || name.length() > Facts.NAME_MAX || name.charAt(0) == '.' || name.endsWith(Facts.SOCKET_SUFFIX)) {
             return false;
         }
         for (int i = 0; i < name.length(); i++) {
@@ -89,7 +79,7 @@ final class SegmentName implements AutoCloseable {
         }
         if (!isValid(name)) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "the name \"%s\" cannot be used: 1 to %d of A-Z a-z 0-9 . _ -, not starting "
-                    + "with a dot, not ending in .sock (with a / it would be a path)", name, NAME_MAX);
+                    + "with a dot, not ending in .sock (with a / it would be a path)", name, Facts.NAME_MAX);
         }
         String root = directory();
         return new SegmentName(openRoot(root, makeDir), name, root.endsWith("/") ? root + name : root + "/" + name, false);
@@ -145,12 +135,12 @@ final class SegmentName implements AutoCloseable {
      * socket, the segment is PATH.lock.
      */
     static String socketOf(String segment) {
-        boolean byPath = segment.endsWith(LOCK_SUFFIX) && segment.length() > LOCK_SUFFIX.length();
-        return byPath ? segment.substring(0, segment.length() - LOCK_SUFFIX.length()) : segment + SOCKET_SUFFIX;
+        boolean byPath = segment.endsWith(Facts.LOCK_SUFFIX) && segment.length() > Facts.LOCK_SUFFIX.length();
+        return byPath ? segment.substring(0, segment.length() - Facts.LOCK_SUFFIX.length()) : segment + Facts.SOCKET_SUFFIX;
     }
 
     /** Whether a file in a directory has the name of a segment that was never finished. */
     static boolean isDotName(String file) {
-        return file.matches(Pattern.quote(DOT_PREFIX) + "[0-9a-f]{16}" + Pattern.quote(DOT_SUFFIX));
+        return file.matches(Pattern.quote(Facts.STAGED_PREFIX) + "[0-9a-f]{16}" + Pattern.quote(Facts.STAGED_SUFFIX));
     }
 }

@@ -5,10 +5,6 @@ import java.time.Duration;
 
 /** One call that opens or creates a named segment, and what it holds between its attempts. */
 final class SegmentOpening {
-    /** How long races with others (a segment that is just going away) are retried at least. */
-    private static final long RACE_NANOS = 1_000_000_000L;
-    private static final long PAUSE_MIN = 100_000;
-    private static final long PAUSE_MAX = 10_000_000;
 
     private final SegmentRequest request;
     private final SegmentStage stage;
@@ -41,11 +37,11 @@ final class SegmentOpening {
     /** The result of the first attempt that is not to be made again, within {@code timeout} ns. */
     static <T> T retry(long timeout, Attempt<T> attempt) {
         long start = System.nanoTime();
-        for (long pause = PAUSE_MIN;; pause = Math.min(2 * pause, PAUSE_MAX)) {
+        for (long pause = Facts.RACE_PAUSE_MIN_NANOS;; pause = Math.min(2 * pause, Facts.RACE_PAUSE_MAX_NANOS)) {
             try {
                 return attempt.make();
             } catch (RetryLater again) {
-                long limit = again.race ? Math.max(timeout, RACE_NANOS) : timeout;
+                long limit = again.race ? Math.max(timeout, Facts.RACE_TIMEOUT_NANOS) : timeout;
                 long left = limit - (System.nanoTime() - start);
                 if (left <= 0) {
                     throw again.error;

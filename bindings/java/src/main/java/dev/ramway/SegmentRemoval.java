@@ -38,8 +38,8 @@ record SegmentRemoval(Outcome outcome, String reason) {
             return new SegmentRemoval(Outcome.CHANGED, null);
         }
         try {
-            if (!Lock.tryLock(link.lock, SegmentLink.BYTE_IN_USE, Lock.Mode.EXCLUSIVE)) {
-                boolean shared = Lock.heldByAnother(link.lock, SegmentLink.BYTE_IN_USE) == Lock.Mode.SHARED;
+            if (!Lock.tryLock(link.lock, Facts.BYTE_IN_USE, Lock.Mode.EXCLUSIVE)) {
+                boolean shared = Lock.heldByAnother(link.lock, Facts.BYTE_IN_USE) == Lock.Mode.SHARED;
                 return new SegmentRemoval(shared ? Outcome.IN_USE : Outcome.BEING_REMOVED, null);
             }
             return whileAlone(link, kind, judge);
@@ -60,7 +60,7 @@ record SegmentRemoval(Outcome outcome, String reason) {
         if (reason != null) {
             return new SegmentRemoval(Outcome.KEPT, reason);
         }
-        if (kind == Layout.KIND_LISTENER) {
+        if (kind == Facts.KIND_LISTENER) {
             try {
                 BusDeadSocket.remove(link.dir, SegmentName.socketOf(link.file));
             } catch (SysException e) {

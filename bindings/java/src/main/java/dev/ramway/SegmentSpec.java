@@ -23,7 +23,7 @@ record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[
 
     /** A ring. The granule is the (huge) page that the data's offset and capacity are multiples of. */
     static SegmentSpec ring(long capacity, int align, long granule) {
-        return rings(Layout.KIND_RING, new long[] {capacity}, align, granule);
+        return rings(Facts.KIND_RING, new long[] {capacity}, align, granule);
     }
 
     /**
@@ -34,7 +34,7 @@ record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[
         if (toPeer == 0 && fromPeer == 0) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a bus needs a capacity other than 0 in one direction");
         }
-        return rings(Layout.KIND_BUS, new long[] {toPeer, fromPeer}, align, Mapping.pageSize());
+        return rings(Facts.KIND_BUS, new long[] {toPeer, fromPeer}, align, Mapping.pageSize());
     }
 
     /** A region of length bytes, more than 0. */
@@ -47,26 +47,26 @@ record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[
         }
         long offset = headerSpace(granule);
         long capacity = (length + granule - 1) & -granule;
-        return new SegmentSpec(Layout.KIND_REGION, 0, new byte[16], offset + capacity,
+        return new SegmentSpec(Facts.KIND_REGION, 0, new byte[16], offset + capacity,
                 new BlockGeometry[] {new BlockGeometry(offset, capacity, length, 0), BlockGeometry.NONE});
     }
 
     /** The lock of a listening socket. */
     static SegmentSpec listener() {
-        return new SegmentSpec(Layout.KIND_LISTENER, 0, new byte[16], headerSpace(Mapping.pageSize()),
+        return new SegmentSpec(Facts.KIND_LISTENER, 0, new byte[16], headerSpace(Mapping.pageSize()),
                 new BlockGeometry[] {BlockGeometry.NONE, BlockGeometry.NONE});
     }
 
     /** The same for a segment with a name. */
     SegmentSpec named(boolean persistent) {
-        return new SegmentSpec(kind, persistent ? Layout.FLAG_PERSISTENT : 0, BootId.now(), size, blocks);
+        return new SegmentSpec(kind, persistent ? Facts.FLAG_PERSISTENT : 0, BootId.now(), size, blocks);
     }
 
     private static SegmentSpec rings(int kind, long[] capacities, int align, long granule) {
-        int aligned = align == 0 ? Layout.ALIGN_MIN : align;
-        if (aligned < Layout.ALIGN_MIN || aligned > Layout.ALIGN_MAX || Integer.bitCount(aligned) != 1) {
+        int aligned = align == 0 ? Facts.ALIGN_MIN : align;
+        if (aligned < Facts.ALIGN_MIN || aligned > Facts.ALIGN_MAX || Integer.bitCount(aligned) != 1) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "an alignment of %d: expected a power of two from %d to %d", align,
-                    Layout.ALIGN_MIN, Layout.ALIGN_MAX);
+                    Facts.ALIGN_MIN, Facts.ALIGN_MAX);
         }
         long size = headerSpace(granule);
         BlockGeometry[] blocks = {BlockGeometry.NONE, BlockGeometry.NONE};
@@ -74,7 +74,7 @@ record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[
             if (capacities[i] < 0) {
                 throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a capacity of %d bytes", capacities[i]);
             }
-            boolean absent = capacities[i] == 0 && kind == Layout.KIND_BUS;
+            boolean absent = capacities[i] == 0 && kind == Facts.KIND_BUS;
             long capacity = absent ? 0 : roundCapacity(capacities[i], granule);
             blocks[i] = new BlockGeometry(size, capacity, 0, aligned);
             // Two of at most 2^61 and a page: no overflow.
@@ -94,7 +94,7 @@ record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[
     }
 
     private static long headerSpace(long granule) {
-        return Math.max(granule, Layout.HEADER_SIZE);
+        return Math.max(granule, Facts.HEADER_SIZE);
     }
 
     /** Refuses what no machine has. */

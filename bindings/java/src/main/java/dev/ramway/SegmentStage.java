@@ -153,7 +153,7 @@ final class SegmentStage {
     private static String randomDotName() {
         byte[] random = new byte[8];
         new SecureRandom().nextBytes(random);
-        return SegmentName.DOT_PREFIX + HexFormat.of().formatHex(random) + SegmentName.DOT_SUFFIX;
+        return Facts.STAGED_PREFIX + HexFormat.of().formatHex(random) + Facts.STAGED_SUFFIX;
     }
 
     /** Locks a new file, fills it in, and keeps it. On an error file and lock stay the caller's. */
@@ -164,7 +164,7 @@ final class SegmentStage {
             nameDir = name == null ? -1 : Errors.checked(Files.dup(place.dir), "duplicating a descriptor");
             SegmentLink link = new SegmentLink(lock, linkDir, place.file, Files.stat(file).id());
             // Locked before it is filled in. `ramway clean`, which takes away what has a dot-name and no lock, may be faster.
-            if (!Lock.tryLock(lock, SegmentLink.BYTE_IN_USE, Lock.Mode.SHARED)) {
+            if (!Lock.tryLock(lock, Facts.BYTE_IN_USE, Lock.Mode.SHARED)) {
                 throw RetryLater.raced(VANISHED);
             }
             if (request.roleByte() != SegmentLink.NO_ROLE) {

@@ -152,8 +152,8 @@ public final class Segments {
             SegmentFile.Page page = SegmentFile.readPage(fd);
             SegmentHeader header = page.header();
             BlockGeometry g = header.blocks()[0];
-            boolean inUse = Lock.heldByAnother(fd, SegmentLink.BYTE_IN_USE) != Lock.Mode.UNLOCKED;
-            boolean isRing = header.kind() == Layout.KIND_RING;
+            boolean inUse = Lock.heldByAnother(fd, Facts.BYTE_IN_USE) != Lock.Mode.UNLOCKED;
+            boolean isRing = header.kind() == Facts.KIND_RING;
             long used = 0;
             OptionalLong undelivered = OptionalLong.empty();
             if (isRing) {
@@ -162,9 +162,9 @@ public final class Segments {
                 undelivered = found[1] < 0 ? OptionalLong.empty() : OptionalLong.of(found[1]);
             }
             return new Found(name, path, Kind.values()[header.kind() - 1], inUse, header.persistent(), !inUse || header.ofAnotherBoot(),
-                    page.fileSize(), header.kind() == Layout.KIND_REGION ? g.length() : g.capacity(), isRing ? g.align() : 0, used,
-                    undelivered, Lock.heldByAnother(fd, SegmentLink.BYTE_PRODUCER) != Lock.Mode.UNLOCKED,
-                    Lock.heldByAnother(fd, SegmentLink.BYTE_CONSUMER) != Lock.Mode.UNLOCKED, null);
+                    page.fileSize(), header.kind() == Facts.KIND_REGION ? g.length() : g.capacity(), isRing ? g.align() : 0, used,
+                    undelivered, Lock.heldByAnother(fd, Facts.BYTE_PRODUCER) != Lock.Mode.UNLOCKED,
+                    Lock.heldByAnother(fd, Facts.BYTE_CONSUMER) != Lock.Mode.UNLOCKED, null);
         } catch (SysException e) {
             throw Errors.os(e, "asking for the locks");
         } finally {
@@ -177,12 +177,12 @@ public final class Segments {
         byte[] now = page;
         for (int attempt = 0; attempt < 4; attempt++) {
             ByteBuffer words = ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN);
-            long tail = words.getLong(Layout.BLOCK0 + Layout.OFF_TAIL);
-            long head = words.getLong(Layout.BLOCK0 + Layout.OFF_HEAD);
+            long tail = words.getLong(Facts.BLOCK0 + Facts.OFF_TAIL);
+            long head = words.getLong(Facts.BLOCK0 + Facts.OFF_HEAD);
             SegmentContents.Count counted = SegmentContents.count(fd, g, tail, head);
             now = SegmentFile.readPage(fd).bytes();
             long used = Long.compareUnsigned(tail - head, g.capacity()) > 0 ? g.capacity() : tail - head;
-            if (!moves || ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN).getLong(Layout.BLOCK0 + Layout.OFF_HEAD) == head) {
+            if (!moves || ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN).getLong(Facts.BLOCK0 + Facts.OFF_HEAD) == head) {
                 return new long[] {used, counted.damage() == null ? counted.messages() : -1};
             }
         }
@@ -276,7 +276,7 @@ public final class Segments {
         }
         try {
             SegmentFile.Page page = SegmentFile.readPage(file.fd());
-            boolean isRamway = ByteBuffer.wrap(page.bytes()).order(ByteOrder.LITTLE_ENDIAN).getLong(0) == Layout.MAGIC;
+            boolean isRamway = ByteBuffer.wrap(page.bytes()).order(ByteOrder.LITTLE_ENDIAN).getLong(0) == Facts.MAGIC;
             boolean unfinished = SegmentName.isDotName(name);
             SegmentHeader header;
             try {
@@ -293,10 +293,10 @@ public final class Segments {
             SegmentHeader checked = header;
             SegmentRemoval.Judge judge = () -> checked == null || unfinished || undelivered || checked.ofAnotherBoot() ? null
                     : SegmentContents.reasonToKeep(file.fd(), checked);
-            if (dryRun && Lock.heldByAnother(file.fd(), SegmentLink.BYTE_IN_USE) != Lock.Mode.UNLOCKED) {
+            if (dryRun && Lock.heldByAnother(file.fd(), Facts.BYTE_IN_USE) != Lock.Mode.UNLOCKED) {
                 return new Cleaned(name, Outcome.KEPT, "in use");
             }
-            String reason = dryRun ? judge.reasonToKeep() : remove(place, file, checked == null ? Layout.KIND_RING : checked.kind(), judge);
+            String reason = dryRun ? judge.reasonToKeep() : remove(place, file, checked == null ? Facts.KIND_RING : checked.kind(), judge);
             return reason == null ? new Cleaned(name, Outcome.REMOVED, "") : new Cleaned(name, Outcome.KEPT, reason);
         } catch (SysException e) {
             throw Errors.os(e, "asking for the locks");

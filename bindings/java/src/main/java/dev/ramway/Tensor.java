@@ -27,12 +27,9 @@ import java.util.Objects;
  */
 public record Tensor(ElementType type, long[] shape, MemorySegment data) {
     /** The type id of a message that is a tensor. */
-    public static final int TYPE_ID = 0xFFFF0001;
+    public static final int TYPE_ID = Facts.TYPE_ID_TENSOR;
     /** How many dimensions a tensor has at most. */
-    public static final int MAX_DIMENSIONS = 32;
-
-    /** The elements begin on an address that is a multiple of it. */
-    static final int ALIGN = 64;
+    public static final int MAX_DIMENSIONS = Facts.NDIM_MAX;
 
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
@@ -74,9 +71,9 @@ public record Tensor(ElementType type, long[] shape, MemorySegment data) {
         if (zero != 0) {
             throw none("byte 3 is %d, not 0", zero);
         }
-        if (offset < start || offset >= start + ALIGN || offset > length) {
+        if (offset < start || offset >= start + Facts.TENSOR_ALIGN || offset > length) {
             throw none("the data of %d dimensions begins at %d to %d, not at %d, in a payload of %d bytes", dimensions, start,
-                    start + ALIGN - 1, offset, length);
+                    start + Facts.TENSOR_ALIGN - 1, offset, length);
         }
         long[] shape = new long[dimensions];
         for (int i = 0; i < dimensions; i++) {
@@ -137,7 +134,7 @@ public record Tensor(ElementType type, long[] shape, MemorySegment data) {
     /** Writes the header into a payload, and says where the elements begin: on an address that is a multiple of 64. */
     static long writeHeader(MemorySegment payload, ElementType type, long[] shape) {
         long start = headerLength(shape.length);
-        long offset = start + (-(payload.address() + start) & ALIGN - 1);
+        long offset = start + (-(payload.address() + start) & Facts.TENSOR_ALIGN - 1);
         payload.set(LONG, 0, type.code() | (long) type.bits() << 8 | (long) shape.length << 16 | offset << 32);
         for (int i = 0; i < shape.length; i++) {
             payload.set(LONG, 8 + 8L * i, shape[i]);
@@ -160,7 +157,7 @@ public record Tensor(ElementType type, long[] shape, MemorySegment data) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a tensor of %s of the shape %s: that is 2^63 bytes or more",
                     type.formatName(), show(shape));
         }
-        long overhead = headerLength(shape.length) + ALIGN - 1;
+        long overhead = headerLength(shape.length) + Facts.TENSOR_ALIGN - 1;
         if (length > maxMessageLength - overhead) {
             throw Errors.fail(ErrorKind.TOO_LARGE,
                     "a tensor of %d bytes, with %d for type and shape, can never fit: a message has at most %d", length, overhead,

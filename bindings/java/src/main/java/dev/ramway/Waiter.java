@@ -11,21 +11,6 @@ import java.util.concurrent.locks.LockSupport;
  * hot path (ABI.md, section 7). One waiter at a time, the thread inside the call guard.
  */
 final class Waiter {
-    /** The longest sleep before another check whether the peer lives, in ns. A blocked side learns of a death within two. */
-    static final long POLL_INTERVAL = 100_000_000;
-    /** The longest sleep where the waker does not fence and this side cannot make it. */
-    private static final long UNFENCED_POLL_INTERVAL = 1_000_000;
-    /** Polls of 25 ns, 75 µs in all: about what a sleep costs. The least are left where waits have been long (docs/adr/0018). */
-    private static final int SPIN_MAX = 3000;
-    private static final int SPIN_MIN = 32;
-    /** Polls of a side that never sleeps between two checks of the clock and the peer: 50 µs. */
-    private static final int POLLS_PER_CHECK = 2000;
-    /** A receiver's polls before it enters the general wait: more than a round trip takes. */
-    private static final int FIRST_POLLS = 32;
-    /** Polls before the spin checks whether it was called off: about 1 µs. */
-    private static final int CHUNK = 40;
-    /** A wait that was over before this would have been better spent spinning to the end, in ns. */
-    private static final long SHORT_WAIT = 110_000;
     /** Spinning would only keep the peer from running. */
     private static final boolean ALONE = Cpu.count() == 1;
 
@@ -35,7 +20,7 @@ final class Waiter {
     /** How often a receiver polls before it enters the general wait. */
     int firstPolls;
     /** How often to poll before sleeping; it follows how long waits have lasted. */
-    private int budget = SPIN_MAX;
+    private int budget = Facts.SPIN_MAX;
     /** A call is in here. */
     private volatile boolean waiting;
     /** A callback that is to come, or the last one. Guarded by the call guard. */
@@ -43,13 +28,13 @@ final class Waiter {
 
     Waiter(RingEnd end, WaitMode mode) {
         this.end = end;
-        notifier = new Notifier(end.mine + Layout.ROLE_WAIT);
+        notifier = new Notifier(end.mine + Facts.OFF_ROLE_WAIT);
         setMode(mode);
     }
 
     void setMode(WaitMode mode) {
         this.mode = mode;
-        firstPolls = mode == WaitMode.BLOCK || ALONE ? 0 : FIRST_POLLS;
+        firstPolls = mode == WaitMode.BLOCK || ALONE ? 0 : Facts.FIRST_POLLS;
     }
 
     /** Ends a wait that is in progress; false if there is none. From any thread. */
@@ -90,7 +75,8 @@ final class Waiter {
         try {
             if (!isOver(end.progress, start, nanos) && !spin(start, nanos)) {
                 sleep(end.progress, start, nanos);
-                budget = System.nanoTime() - start < SHORT_WAIT ? Math.min(2 * budget, SPIN_MAX) : Math.max(budget / 2, SPIN_MIN);
+                boolean wasShort = System.nanoTime() - start < Facts.SHORT_WAIT_NANOS;
+                budget = wasShort ? Math.min(2 * budget, Facts.SPIN_MAX) : Math.max(budget / 2, Facts.SPIN_MIN);
             }
         } finally {
             waiting = false;
@@ -147,9 +133,9 @@ final class Waiter {
         // On a virtual thread the peer may be one that waits for this very carrier.
         boolean virtual = Thread.currentThread().isVirtual();
         boolean yields = end.isPair && virtual;
-        for (int spent = CHUNK;; spent += CHUNK) {
-            if (poll(end.positionWord(), end.positionSeen(), CHUNK) && end.ready()) {
-                budget = Math.min(2 * budget, SPIN_MAX);
+        for (int spent = Facts.POLLS_PER_CANCEL_CHECK;; spent += Facts.POLLS_PER_CANCEL_CHECK) {
+            if (poll(end.positionWord(), end.positionSeen(), Facts.POLLS_PER_CANCEL_CHECK) && end.ready()) {
+                budget = Math.min(2 * budget, Facts.SPIN_MAX);
                 return true;
             }
             if (yields) {
@@ -162,7 +148,7 @@ final class Waiter {
                 if (spent >= budget) {
                     return false;
                 }
-            } else if (spent >= POLLS_PER_CHECK) {
+            } else if (spent >= Facts.POLLS_PER_CHECK) {
                 spent = 0;
                 if (decide(end.progress)) {
                     return true;
@@ -204,7 +190,7 @@ final class Waiter {
         if (interrupts != null) {
             interrupts.enter();
         }
-        long word = end.mine + Layout.ROLE_WAIT;
+        long word = end.mine + Facts.OFF_ROLE_WAIT;
         try {
             while (true) {
                 long longest = arm();
@@ -249,18 +235,18 @@ final class Waiter {
      * last, in ns.
      */
     private long arm() {
-        Words.setInt(end.mine + Layout.ROLE_WAIT, 1);
+        Words.setInt(end.mine + Facts.OFF_ROLE_WAIT, 1);
         if (end.membarrierCapable) {
             if (Membarrier.run()) {
-                return POLL_INTERVAL;
+                return Facts.POLL_INTERVAL_NANOS;
             }
             // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
             end.membarrierCapable = false;
-            int flags = Words.getInt(end.mine + Layout.ROLE_FLAGS);
-            Words.setInt(end.mine + Layout.ROLE_FLAGS, flags & ~Layout.ROLE_MEMBARRIER_CAPABLE);
+            int flags = Words.getInt(end.mine + Facts.OFF_ROLE_FLAGS);
+            Words.setInt(end.mine + Facts.OFF_ROLE_FLAGS, flags & ~Facts.ROLE_MEMBARRIER_CAPABLE);
         }
         VarHandle.fullFence();
-        return (end.peerState.flags() & Layout.ROLE_FENCE_FREE) != 0 ? UNFENCED_POLL_INTERVAL : POLL_INTERVAL;
+        return (end.peerState.flags() & Facts.ROLE_FENCE_FREE) != 0 ? Facts.UNORDERED_INTERVAL_NANOS : Facts.POLL_INTERVAL_NANOS;
     }
 
     /** Asks for one callback when the end may be ready or its stream over. Inside the call guard. */
@@ -279,7 +265,7 @@ final class Waiter {
             over = true;
         }
         if (over) {
-            Words.setInt(end.mine + Layout.ROLE_WAIT, 0);
+            Words.setInt(end.mine + Facts.OFF_ROLE_WAIT, 0);
             end.checkPeerAgain();
         }
         e = new Poller.Entry(end, callback, longest);

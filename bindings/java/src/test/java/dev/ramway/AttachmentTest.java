@@ -95,7 +95,7 @@ class AttachmentTest {
         assertArrayEquals(page, SegmentMemory.snapshot(tx.header));
         SegmentHeader header = SegmentHeader.check(page, 8192);
         assertEquals(new BlockGeometry(4096, 4096, 0, 64), header.blocks()[0]);
-        assertEquals(48, tx.header.get(ValueLayout.JAVA_LONG, tx.block + Layout.OFF_TAIL));
+        assertEquals(48, tx.header.get(ValueLayout.JAVA_LONG, tx.block + Facts.OFF_TAIL));
         tx.release();
     }
 }

@@ -19,8 +19,8 @@ class BirthTest {
     private final Path name = dir.resolve("ring");
 
     private SegmentStage build(SegmentName place) throws RetryLater {
-        SegmentRequest request = new SegmentRequest(name.toString(), OpenMode.CREATE, Layout.KIND_RING,
-                SegmentSpec.ring(4096, 16, 4096).named(false), SegmentLink.BYTE_PRODUCER, false, Options.DEFAULT, found -> {});
+        SegmentRequest request = new SegmentRequest(name.toString(), OpenMode.CREATE, Facts.KIND_RING,
+                SegmentSpec.ring(4096, 16, 4096).named(false), Facts.BYTE_PRODUCER, false, Options.DEFAULT, found -> {});
         SegmentStage birth = new SegmentStage(request);
         birth.build(place, false);
         return birth;

@@ -35,43 +35,43 @@ class HeaderTest {
     }
 
     private static List<Row> rows() {
-        Consumer<ByteBuffer> version = page -> page.putShort(Layout.OFF_VERSION_MAJOR, (short) 2);
+        Consumer<ByteBuffer> version = page -> page.putShort(Facts.OFF_VERSION_MAJOR, (short) 2);
         Consumer<ByteBuffer> magic = page -> page.put(3, (byte) 0);
         ErrorKind abi = ErrorKind.ABI_MISMATCH;
         ErrorKind corrupt = ErrorKind.CORRUPT;
         List<Row> rows = new ArrayList<>(List.of(new Row("as made", page -> {}, null), new Row("magic", magic, abi),
-                new Row("the other byte order", int32(Layout.OFF_BYTE_ORDER, Layout.BYTE_ORDER_SWAPPED), abi),
-                new Row("no byte order", int32(Layout.OFF_BYTE_ORDER, 0x01020304), corrupt), new Row("version 2", version, abi),
-                new Row("version 0", page -> page.putShort(Layout.OFF_VERSION_MAJOR, (short) 0), abi),
-                new Row("version 65535", page -> page.putShort(Layout.OFF_VERSION_MAJOR, (short) -1), abi),
-                new Row("a later minor version", page -> page.putShort(Layout.OFF_VERSION_MINOR, (short) 9), null),
-                new Row("a required feature", int32(Layout.OFF_FEATURES_REQUIRED, 1 << 31), abi),
-                new Row("optional features", int32(Layout.OFF_FEATURES_REQUIRED + 4, -1), null),
-                new Row("kind 0", int32(Layout.OFF_KIND, 0), abi), new Row("kind 99", int32(Layout.OFF_KIND, 99), abi),
-                new Row("kind 2^32 - 1", int32(Layout.OFF_KIND, -1), abi),
-                new Row("unknown flags", int32(Layout.OFF_FLAGS, 0xFFFF_FFFE), null),
+                new Row("the other byte order", int32(Facts.OFF_BYTE_ORDER, Facts.BYTE_ORDER_SWAPPED), abi),
+                new Row("no byte order", int32(Facts.OFF_BYTE_ORDER, 0x01020304), corrupt), new Row("version 2", version, abi),
+                new Row("version 0", page -> page.putShort(Facts.OFF_VERSION_MAJOR, (short) 0), abi),
+                new Row("version 65535", page -> page.putShort(Facts.OFF_VERSION_MAJOR, (short) -1), abi),
+                new Row("a later minor version", page -> page.putShort(Facts.OFF_VERSION_MINOR, (short) 9), null),
+                new Row("a required feature", int32(Facts.OFF_FEATURES_REQUIRED, 1 << 31), abi),
+                new Row("optional features", int32(Facts.OFF_FEATURES_REQUIRED + 4, -1), null),
+                new Row("kind 0", int32(Facts.OFF_KIND, 0), abi), new Row("kind 99", int32(Facts.OFF_KIND, 99), abi),
+                new Row("kind 2^32 - 1", int32(Facts.OFF_KIND, -1), abi),
+                new Row("unknown flags", int32(Facts.OFF_FLAGS, 0xFFFF_FFFE), null),
                 // The first check that fails decides.
-                new Row("magic before the byte order", magic.andThen(int32(Layout.OFF_BYTE_ORDER, 1)), abi),
-                new Row("byte order before the version", version.andThen(int32(Layout.OFF_BYTE_ORDER, 1)), corrupt),
-                new Row("version before the size", version.andThen(int64(Layout.OFF_SIZE, 1)), abi),
-                new Row("features before the size", int32(Layout.OFF_FEATURES_REQUIRED, 1).andThen(int64(Layout.OFF_SIZE, 1)), abi),
-                new Row("kind before the size", int32(Layout.OFF_KIND, 99).andThen(int64(Layout.OFF_SIZE, 1)), abi)));
-        int base = Layout.BLOCK0;
+                new Row("magic before the byte order", magic.andThen(int32(Facts.OFF_BYTE_ORDER, 1)), abi),
+                new Row("byte order before the version", version.andThen(int32(Facts.OFF_BYTE_ORDER, 1)), corrupt),
+                new Row("version before the size", version.andThen(int64(Facts.OFF_SIZE, 1)), abi),
+                new Row("features before the size", int32(Facts.OFF_FEATURES_REQUIRED, 1).andThen(int64(Facts.OFF_SIZE, 1)), abi),
+                new Row("kind before the size", int32(Facts.OFF_KIND, 99).andThen(int64(Facts.OFF_SIZE, 1)), abi)));
+        int base = Facts.BLOCK0;
         for (long size : new long[] {0, 4096, SIZE - 1, SIZE + 1, -1, Long.MIN_VALUE}) {
-            rows.add(new Row("size " + size, int64(Layout.OFF_SIZE, size), corrupt));
+            rows.add(new Row("size " + size, int64(Facts.OFF_SIZE, size), corrupt));
         }
         for (long at : new long[] {0, 1, 64, 4095, 8192, SIZE, 1L << 40, -1, -4096, -8192, Long.MIN_VALUE}) {
-            rows.add(new Row("data offset " + at, int64(base + Layout.OFF_DATA_OFFSET, at), corrupt));
+            rows.add(new Row("data offset " + at, int64(base + Facts.OFF_DATA_OFFSET, at), corrupt));
         }
         for (long capacity : new long[] {0, 4096 + 8192, 16_384, 1L << 30, 1L << 62, Long.MIN_VALUE, -1, -4096}) {
-            rows.add(new Row("capacity " + capacity, int64(base + Layout.OFF_CAPACITY, capacity), corrupt));
+            rows.add(new Row("capacity " + capacity, int64(base + Facts.OFF_CAPACITY, capacity), corrupt));
         }
         for (long capacity : new long[] {1, 15, 16, 2048, 4097, 8191}) {
             // Not a page: which of the two checks comes first is left open, and this is the order of section 16.
-            rows.add(new Row("capacity " + capacity, int64(base + Layout.OFF_CAPACITY, capacity), abi));
+            rows.add(new Row("capacity " + capacity, int64(base + Facts.OFF_CAPACITY, capacity), abi));
         }
         for (int align : new int[] {0, 1, 8, 15, 17, 24, 8192, Integer.MIN_VALUE, -1}) {
-            rows.add(new Row("alignment " + align, int32(base + Layout.OFF_ALIGN, align), corrupt));
+            rows.add(new Row("alignment " + align, int32(base + Facts.OFF_ALIGN, align), corrupt));
         }
         return rows;
     }
@@ -106,10 +106,10 @@ class HeaderTest {
         assertEquals(new BlockGeometry(4096, 8192, 0, 64), header.blocks()[0]);
         assertEquals(new BlockGeometry(12_288, 4096, 0, 64), header.blocks()[1]);
         // Neither may lie in the other.
-        says(refused(ErrorKind.CORRUPT, () -> SegmentHeader.check(page(spec, int64(Layout.BLOCK1, 8192)), spec.size())), "overlap");
+        says(refused(ErrorKind.CORRUPT, () -> SegmentHeader.check(page(spec, int64(Facts.BLOCK1, 8192)), spec.size())), "overlap");
         // One direction may be absent, whatever else its block says.
         SegmentSpec one = SegmentSpec.bus(0, 4096, 16);
-        header = SegmentHeader.check(page(one, int64(Layout.BLOCK0, 1).andThen(int32(Layout.BLOCK0 + Layout.OFF_ALIGN, 3))), one.size());
+        header = SegmentHeader.check(page(one, int64(Facts.BLOCK0, 1).andThen(int32(Facts.BLOCK0 + Facts.OFF_ALIGN, 3))), one.size());
         assertEquals(BlockGeometry.NONE, header.blocks()[0]);
         assertEquals(4096, header.blocks()[1].capacity());
         refused(ErrorKind.INVALID_ARGUMENT, () -> SegmentSpec.bus(0, 0, 16));
@@ -120,7 +120,7 @@ class HeaderTest {
         SegmentSpec spec = SegmentSpec.region(5000, 4096);
         assertEquals(new BlockGeometry(4096, 8192, 5000, 0), SegmentHeader.check(SegmentHeader.format(spec), spec.size()).blocks()[0]);
         for (long length : new long[] {0, 8193, -1, Long.MIN_VALUE}) {
-            expect(ErrorKind.CORRUPT, page(spec, int64(Layout.BLOCK0 + Layout.OFF_LEN, length)), spec.size());
+            expect(ErrorKind.CORRUPT, page(spec, int64(Facts.BLOCK0 + Facts.OFF_LEN, length)), spec.size());
         }
     }
 

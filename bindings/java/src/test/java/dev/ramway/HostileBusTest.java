@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 /** Connectors and listeners that break the handshake. */
 @Timeout(120)
 class HostileBusTest {
-    private static final long BUS_SIZE = Layout.HEADER_SIZE + 2 * 4096;
+    private static final long BUS_SIZE = Facts.HEADER_SIZE + 2 * 4096;
 
     /** A listener whose buses are taken in the background. */
     private record Listening(Listener listener, BlockingQueue<Bus> buses) implements AutoCloseable {
@@ -71,7 +71,7 @@ class HostileBusTest {
         try (Listening it = Listening.with(options)) {
             String path = it.listener().path();
             // More silent ones than there are places.
-            for (int i = 0; i < BusServer.HANDSHAKES_MAX + 10; i++) {
+            for (int i = 0; i < Facts.HANDSHAKES_MAX + 10; i++) {
                 silent.add(RawSocket.connect(path));
             }
             for (Wrong wrong : wrongs) {
@@ -92,7 +92,7 @@ class HostileBusTest {
             try (Bus theirs = Bus.connect(path); Bus ours = it.next()) {
                 assertTrue(theirs.peerAlive() && ours.peerAlive());
             }
-            int refused = BusServer.HANDSHAKES_MAX + 10 + wrongs.size() + 4;
+            int refused = Facts.HANDSHAKES_MAX + 10 + wrongs.size() + 4;
             BusTest.eventually(() -> it.listener().refused() == refused);
             assertTrue(it.listener().lastRefusal().isPresent());
         } finally {
@@ -233,16 +233,16 @@ class HostileBusTest {
                 new Trick("less than a page", welcome(100, memory(100, ALL, new byte[0])), ErrorKind.CORRUPT, true),
                 new Trick("too small for what it says", welcome(8192, memory(8192, ALL, usual)), ErrorKind.CORRUPT, true),
                 new Trick("not a segment", welcome(BUS_SIZE, memory(BUS_SIZE, ALL, new byte[0])), ErrorKind.ABI_MISMATCH, true),
-                new Trick("another version", sealedPage(p -> p[Layout.OFF_VERSION_MAJOR] = 9), ErrorKind.ABI_MISMATCH, true),
-                new Trick("a ring", sealedPage(p -> p[Layout.OFF_KIND] = Layout.KIND_RING), ErrorKind.CORRUPT, true),
-                new Trick("rings that overlap", sealedPage(p -> System.arraycopy(p, Layout.BLOCK0, p, Layout.BLOCK1, 8)),
+                new Trick("another version", sealedPage(p -> p[Facts.OFF_VERSION_MAJOR] = 9), ErrorKind.ABI_MISMATCH, true),
+                new Trick("a ring", sealedPage(p -> p[Facts.OFF_KIND] = Facts.KIND_RING), ErrorKind.CORRUPT, true),
+                new Trick("rings that overlap", sealedPage(p -> System.arraycopy(p, Facts.BLOCK0, p, Facts.BLOCK1, 8)),
                         ErrorKind.CORRUPT, true),
                 new Trick("no ring at all", sealedPage(p -> {
-                    Arrays.fill(p, Layout.BLOCK0 + 8, Layout.BLOCK0 + 16, (byte) 0);
-                    Arrays.fill(p, Layout.BLOCK1 + 8, Layout.BLOCK1 + 16, (byte) 0);
+                    Arrays.fill(p, Facts.BLOCK0 + 8, Facts.BLOCK0 + 16, (byte) 0);
+                    Arrays.fill(p, Facts.BLOCK1 + 8, Facts.BLOCK1 + 16, (byte) 0);
                 }), ErrorKind.CORRUPT, true),
-                new Trick("positions that cannot be", sealedPage(p -> p[Layout.BLOCK0 + 0x80] = 3), ErrorKind.CORRUPT, true),
-                new Trick("positions of the other ring", sealedPage(p -> p[Layout.BLOCK1 + 0x101] = 0x40), ErrorKind.CORRUPT, true));
+                new Trick("positions that cannot be", sealedPage(p -> p[Facts.BLOCK0 + 0x80] = 3), ErrorKind.CORRUPT, true),
+                new Trick("positions of the other ring", sealedPage(p -> p[Facts.BLOCK1 + 0x101] = 0x40), ErrorKind.CORRUPT, true));
     }
 
     private List<Trick> tricksWithMessages() {

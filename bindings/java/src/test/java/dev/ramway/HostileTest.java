@@ -27,7 +27,7 @@ class HostileTest {
         try (Ring.Pair pair = Ring.pair(PAGE)) {
             Receiver rx = pair.receiver();
             pair.sender().send(1, new byte[48]);
-            Words.setLongRelease(rx.ring + Layout.OFF_TAIL, tail);
+            Words.setLongRelease(rx.ring + Facts.OFF_TAIL, tail);
             ErrorKind end = null;
             // Inside the ring lies an old frame, or none: zeros are a message of length 0.
             for (int i = 0; i < 1 << 10 && end == null; i++) {
@@ -56,7 +56,7 @@ class HostileTest {
             for (int i = 0; i < 64; i++) {
                 tx.send(1, new byte[48]);
             }
-            Words.setLongRelease(tx.ring + Layout.OFF_HEAD, head);
+            Words.setLongRelease(tx.ring + Facts.OFF_HEAD, head);
             if (isPossible(head)) {
                 assertEquals(head >= 64, tx.trySend(1, new byte[48]));
             } else {
@@ -115,7 +115,7 @@ class HostileTest {
     void whileWaiting(WaitMode mode) throws Exception {
         try (Ring.Pair pair = Ring.pair(PAGE.withWaitMode(mode))) {
             CompletableFuture.delayedExecutor(20, TimeUnit.MILLISECONDS).execute(() -> {
-                Words.setLongRelease(pair.sender().ring + Layout.OFF_TAIL, 8);
+                Words.setLongRelease(pair.sender().ring + Facts.OFF_TAIL, 8);
                 pair.sender().wakePeer();
             });
             refused(ErrorKind.CORRUPT, pair.receiver()::recv);
@@ -130,10 +130,10 @@ class HostileTest {
             Receiver rx = pair.receiver();
             int[] values = {0, 1, -1, 0x7FFFFFF8, 0x80000000};
             for (int i = 0; i < 1000; i++) {
-                Words.setInt(rx.mine + Layout.ROLE_WAIT, values[i % 5]);
-                Words.setInt(tx.mine + Layout.ROLE_WAIT, values[(i + 1) % 5]);
-                Words.setInt(rx.mine + Layout.ROLE_FLAGS, values[i / 5 % 5] & ~Layout.ROLE_CLOSED);
-                Words.setInt(tx.mine + Layout.ROLE_EPOCH, values[i / 7 % 5]);
+                Words.setInt(rx.mine + Facts.OFF_ROLE_WAIT, values[i % 5]);
+                Words.setInt(tx.mine + Facts.OFF_ROLE_WAIT, values[(i + 1) % 5]);
+                Words.setInt(rx.mine + Facts.OFF_ROLE_FLAGS, values[i / 5 % 5] & ~Facts.ROLE_CLOSED);
+                Words.setInt(tx.mine + Facts.OFF_ROLE_EPOCH, values[i / 7 % 5]);
                 tx.send(1, i, new byte[100]);
                 try (Message message = rx.recv()) {
                     assertEquals(i, message.tag());
@@ -147,9 +147,9 @@ class HostileTest {
     void positionsAtAttach() throws Exception {
         String name = Scratch.path(Scratch.name("attach")).toString();
         try (Receiver rx = Receiver.create(name, PAGE.withPersistent(true))) {
-            Words.setLongRelease(rx.ring + Layout.OFF_TAIL, 24);
+            Words.setLongRelease(rx.ring + Facts.OFF_TAIL, 24);
             refused(ErrorKind.CORRUPT, () -> Sender.open(name));
-            Words.setLongRelease(rx.ring + Layout.OFF_TAIL, 0);
+            Words.setLongRelease(rx.ring + Facts.OFF_TAIL, 0);
             Sender.open(name).close();
         }
     }

@@ -79,7 +79,7 @@ class LeavingTest {
         tx.release();
         Attachment rx = hold(name, OpenMode.CREATE, discard, Role.CONSUMER);
         assertEquals(8192, rx.capacity);
-        assertEquals(0, word(rx, Layout.OFF_TAIL));
+        assertEquals(0, word(rx, Facts.OFF_TAIL));
         rx.release();
     }
 
@@ -226,8 +226,8 @@ class LeavingTest {
     @Test
     void aLeaverOfAnImpossibleRingLeavesIt() {
         Attachment tx = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
-        word(tx, Layout.OFF_HEAD, 7);
-        word(tx, Layout.OFF_TAIL, 7);
+        word(tx, Facts.OFF_HEAD, 7);
+        word(tx, Facts.OFF_TAIL, 7);
         tx.release();
         expectNames(dir, "ring");
     }

@@ -60,8 +60,8 @@ class LifeTest {
             @Override
             Attachment make(Path name) {
                 Attachment a = hold(name, OpenMode.CREATE, Options.DEFAULT, Role.PRODUCER);
-                half(a, Layout.OFF_PRODUCER + Layout.ROLE_EPOCH, 1);
-                half(a, Layout.OFF_PRODUCER + Layout.ROLE_FLAGS, Layout.ROLE_CLOSED);
+                half(a, Facts.OFF_PRODUCER + Facts.OFF_ROLE_EPOCH, 1);
+                half(a, Facts.OFF_PRODUCER + Facts.OFF_ROLE_FLAGS, Facts.ROLE_CLOSED);
                 a.release();
                 return null;
             }
@@ -80,7 +80,7 @@ class LifeTest {
                 put(a, 100);
                 a.release();
                 try (RandomAccessFile file = new RandomAccessFile(name.toFile(), "rw")) {
-                    file.seek(Layout.OFF_BOOT_ID);
+                    file.seek(Facts.OFF_BOOT_ID);
                     file.write("0123456789abcdef".getBytes());
                 } catch (IOException e) {
                     throw new UncheckedIOException(e);
@@ -125,7 +125,7 @@ class LifeTest {
             case "makes" -> {
                 Attachment a = hold(name, call.how, options, Role.CONSUMER);
                 assertNotEquals(before, inode(name), "it is the old one");
-                assertEquals(0, word(a, Layout.OFF_TAIL) | word(a, Layout.OFF_HEAD) | word(a, Layout.OFF_PRODUCER + Layout.ROLE_EPOCH));
+                assertEquals(0, word(a, Facts.OFF_TAIL) | word(a, Facts.OFF_HEAD) | word(a, Facts.OFF_PRODUCER + Facts.OFF_ROLE_EPOCH));
                 a.release();
             }
             case "attaches" -> {
@@ -174,8 +174,8 @@ class LifeTest {
         for (int i = 0; i < damages.length; i++) {
             Path name = dir.resolve("ring" + i);
             Attachment a = hold(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(4096), Role.PRODUCER);
-            word(a, Layout.OFF_TAIL, damages[i][0]);
-            word(a, Layout.OFF_HEAD, damages[i][1]);
+            word(a, Facts.OFF_TAIL, damages[i][0]);
+            word(a, Facts.OFF_HEAD, damages[i][1]);
             a.data.set(java.lang.foreign.ValueLayout.JAVA_INT, 0, i == 2 ? -1 : 10);
             a.data.set(java.lang.foreign.ValueLayout.JAVA_INT, 32, 100);
             a.release();

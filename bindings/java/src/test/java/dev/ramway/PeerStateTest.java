@@ -39,7 +39,7 @@ class PeerStateTest {
             try {
                 SegmentMemory.allocate(fd, spec, -1);
                 Files.writeAt(fd, SegmentHeader.format(spec), 0);
-                at = Attachment.memory("staged", fd, Layout.BLOCK0, spec.blocks()[0], this, role, PAGE);
+                at = Attachment.memory("staged", fd, Facts.BLOCK0, spec.blocks()[0], this, role, PAGE);
             } finally {
                 Files.close(fd);
             }
@@ -49,8 +49,8 @@ class PeerStateTest {
 
         /** The peer's words are these. */
         void says(int epoch, int flags) {
-            half(at, peer + Layout.ROLE_EPOCH, epoch);
-            half(at, peer + Layout.ROLE_FLAGS, flags);
+            half(at, peer + Facts.OFF_ROLE_EPOCH, epoch);
+            half(at, peer + Facts.OFF_ROLE_FLAGS, flags);
         }
 
         /** A call that finds no message, or no room, and waits no longer than the first check. */
@@ -123,7 +123,7 @@ class PeerStateTest {
     @EnumSource(Role.class)
     void aPeerWhoseCloseWasMetIsGoneUntilTheEpochChanges(Role role) throws Exception {
         try (Staged staged = new Staged(role, false, 1, 0)) {
-            staged.says(1, Layout.ROLE_CLOSED);
+            staged.says(1, Facts.ROLE_CLOSED);
             ending(staged, ErrorKind.CLOSED);
             // A successor has the lock and has cleared the flags; it raises the epoch last.
             staged.says(1, 0);
@@ -152,7 +152,7 @@ class PeerStateTest {
         try (Staged staged = new Staged(role, true, 1, 0)) {
             staged.alive = () -> {
                 if (staged.asked >= 2) {
-                    staged.says(1, Layout.ROLE_CLOSED);
+                    staged.says(1, Facts.ROLE_CLOSED);
                 }
                 return false;
             };
@@ -165,14 +165,14 @@ class PeerStateTest {
     void aPeerOfABusThatAttachesAndClosesWhileTheKernelIsAskedHasClosed(Role role) throws Exception {
         try (Staged staged = new Staged(role, true, 0, 0)) {
             staged.alive = () -> {
-                staged.says(1, Layout.ROLE_CLOSED);
+                staged.says(1, Facts.ROLE_CLOSED);
                 return false;
             };
             ending(staged, ErrorKind.CLOSED);
         }
         try (Staged staged = new Staged(role, true, 0, 0)) {
             staged.alive = () -> {
-                staged.says(1, Layout.ROLE_CLOSED);
+                staged.says(1, Facts.ROLE_CLOSED);
                 return false;
             };
             // A wait for a peer has seen it, even though it is gone again.

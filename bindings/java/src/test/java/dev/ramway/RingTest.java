@@ -339,9 +339,9 @@ class RingTest {
         tx.send(1, 6, new byte[0]);
         // Between the stores of the last-tag record and of tail: the third message of 16 bytes would end at 48.
         // The first of a new ring goes to last-tag record 1, the second to last-tag record 0.
-        long stale = tx.ring + Layout.OFF_LAST_TAGS + Layout.LAST_TAG_SIZE;
-        Words.setLong(stale + Layout.LAST_TAG_END, 48);
-        Words.setLong(stale + Layout.LAST_TAG_TAG, 7);
+        long stale = tx.ring + Facts.OFF_LAST_TAGS + Facts.LAST_TAG_SIZE;
+        Words.setLong(stale + Facts.LAST_TAG_END, 48);
+        Words.setLong(stale + Facts.LAST_TAG_TAG, 7);
         tx.abandon();
         assertEquals(OptionalLong.empty(), tx.lastTag());
         try (Sender next = Sender.open(name)) {

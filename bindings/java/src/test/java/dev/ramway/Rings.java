@@ -52,14 +52,14 @@ final class Rings {
 
     /** Publishes a message of n bytes. */
     static void put(Attachment a, int n) {
-        long tail = word(a, Layout.OFF_TAIL);
+        long tail = word(a, Facts.OFF_TAIL);
         a.data.set(ValueLayout.JAVA_INT, tail & (a.capacity - 1), n);
-        word(a, Layout.OFF_TAIL, tail + Layout.frameSize(n, a.align));
+        word(a, Facts.OFF_TAIL, tail + Layout.frameSize(n, a.align));
     }
 
     /** Releases everything. */
     static void drain(Attachment a) {
-        word(a, Layout.OFF_HEAD, word(a, Layout.OFF_TAIL));
+        word(a, Facts.OFF_HEAD, word(a, Facts.OFF_TAIL));
     }
 
     /** What is in a directory, dot-names too. */

@@ -89,7 +89,7 @@ class VectorsTest {
             fill();
             if (reader.held() != null) {
                 Role role = Role.valueOf(reader.held().toUpperCase(java.util.Locale.ROOT));
-                assertTrue(Lock.tryLock(fd, SegmentLink.BYTE_IN_USE, Lock.Mode.SHARED));
+                assertTrue(Lock.tryLock(fd, Facts.BYTE_IN_USE, Lock.Mode.SHARED));
                 assertTrue(Lock.tryLock(fd, role.lockByte(), Lock.Mode.EXCLUSIVE));
             }
             return dir.resolve(name);
@@ -166,9 +166,10 @@ class VectorsTest {
                 RawSocket[] connection = new RawSocket[1];
                 FutureTask<Integer> served = new FutureTask<>(() -> {
                     connection[0] = listening.accept();
-                    connection[0].read(BusHandshake.SIZE);
+                    connection[0].read(Facts.HANDSHAKE_SIZE);
                     connection[0].send(BusHandshake.encode(BusHandshake.Type.WELCOME, null, vector.size()), fd);
-                    return ByteBuffer.wrap(connection[0].read(BusHandshake.SIZE)).order(ByteOrder.LITTLE_ENDIAN).getInt(0x14);
+                    ByteBuffer message = ByteBuffer.wrap(connection[0].read(Facts.HANDSHAKE_SIZE)).order(ByteOrder.LITTLE_ENDIAN);
+                    return message.getInt(Facts.HANDSHAKE_OFF_STATUS);
                 });
                 Thread.ofPlatform().start(served);
                 Bus bus = opened(() -> Bus.connect(path));

@@ -195,12 +195,12 @@ class WaitTest {
             off.close();
             off.close();
             tx.send(1, new byte[1]);
-            assertEquals(0, Words.getInt(rx.mine + Layout.ROLE_WAIT));
+            assertEquals(0, Words.getInt(rx.mine + Facts.OFF_ROLE_WAIT));
             Thread.sleep(30);
             assertEquals(0, calls.get());
             // So already.
             called(rx::whenReadable);
-            assertEquals(0, Words.getInt(rx.mine + Layout.ROLE_WAIT));
+            assertEquals(0, Words.getInt(rx.mine + Facts.OFF_ROLE_WAIT));
             rx.recv().close();
             // Later, again and again.
             for (int i = 0; i < 300; i++) {

@@ -1,0 +1,343 @@
+// Generated from format/facts.toml by `make facts`: edit that, not this.
+package dev.ramway;
+
+/** The facts of the format and the tuning constants: docs/ABI.md as numbers. */
+final class Facts {
+    // The segment header's values.
+
+    /** The first eight bytes of every segment. As a little-endian number. */
+    static final long MAGIC = 0x0A0D5941574D4152L;
+    /** Written in the creator's byte order, so that a reader of the other order sees it swapped. */
+    static final int BYTE_ORDER = 0x0A0B0C0D;
+    /** What a reader of the other byte order sees. */
+    static final int BYTE_ORDER_SWAPPED = 0x0D0C0B0A;
+    /** A reader refuses another major version. */
+    static final int VERSION_MAJOR = 1;
+    /** A reader accepts any minor version: it adds only what an older reader may ignore. */
+    static final int VERSION_MINOR = 0;
+    /** The required feature bits that this version knows. Any other set bit is AbiMismatch. */
+    static final int FEATURES_KNOWN = 0;
+    /** In the segment's flags: the last one out leaves the name in place. */
+    static final int FLAG_PERSISTENT = 1;
+
+    // The header page.
+
+    /** The length of the header page in bytes: a segment's data begins here or later. */
+    static final int HEADER_SIZE = 4096;
+    /** Where block 0 begins in the header page. */
+    static final int BLOCK0 = 0x400;
+    /** Where block 1 begins in the header page. */
+    static final int BLOCK1 = 0x800;
+    /** A line of a block: two cache lines, which processors fetch in pairs. */
+    static final int LINE_SIZE = 128;
+    /** A ring's part of the header page, in bytes. */
+    static final int RING_BLOCK_SIZE = 0x280;
+    /** A region's part of the header page, in bytes. */
+    static final int REGION_BLOCK_SIZE = 0x100;
+
+    // Frames.
+
+    /** The length of what precedes every payload: len u32, type id u32, tag u64. */
+    static final int FRAME_HEADER = 16;
+    /** The smallest and default alignment of payloads. */
+    static final int ALIGN_MIN = 16;
+    /** The largest alignment of payloads. */
+    static final int ALIGN_MAX = 4096;
+    /** No message is longer, whatever the capacity: with its header it stays below 2^31. */
+    static final int MESSAGE_MAX = 2_147_483_631;
+    /** Type ids from here up are Ramway's own. */
+    static final int TYPE_ID_RESERVED = 0xFFFF0000;
+    /** The type id of a message that is a tensor frame. */
+    static final int TYPE_ID_TENSOR = 0xFFFF0001;
+    /** In the {@code end} of a last-tag record: no frame ends here, because positions are multiples of 16. */
+    static final long NO_POSITION = 1L;
+
+    // The bits of a role's flags.
+
+    /** A real membarrier succeeded in the holder's process. */
+    static final int ROLE_MEMBARRIER_CAPABLE = 1;
+    /** As a waker, the holder does not fence. */
+    static final int ROLE_FENCE_FREE = 2;
+    /** The holder closed in an orderly way. */
+    static final int ROLE_CLOSED = 4;
+
+    // A region's notification word.
+
+    /** The bit that says that somebody waits. */
+    static final int NOTIFY_WAITING = 1;
+    /** What one notification adds: the bits above the first one count. */
+    static final int NOTIFY_ONE = 2;
+
+    // The bytes of a segment's file that are locked.
+
+    /** Shared: in use by a handle. Exclusive: the last one out, or a cleaner, decides about the name. */
+    static final int BYTE_IN_USE = 0;
+    /** Exclusive: the producer's role is held. */
+    static final int BYTE_PRODUCER = 1;
+    /** Exclusive: the consumer's role is held. */
+    static final int BYTE_CONSUMER = 2;
+    /** Exclusive, of a listener's segment: somebody listens. */
+    static final int BYTE_LISTENER = 1;
+
+    // Names and directories.
+
+    /** The longest name in the Ramway directory, in bytes. */
+    static final int NAME_MAX = 80;
+    /** The characters of a name, as error texts show them. A name does not begin with a dot. */
+    static final String NAME_CHARACTERS = "A-Z a-z 0-9 . _ -";
+    /** A listener's socket is NAME and this; no other name ends so. */
+    static final String SOCKET_SUFFIX = ".sock";
+    /** Where a path is the socket, its listener's segment is PATH and this. */
+    static final String LOCK_SUFFIX = ".lock";
+    /** How the file of a segment begins that has no name yet, where the file system has no nameless files. */
+    static final String STAGED_PREFIX = ".ramway-";
+    /** How such a file ends; 16 hexadecimal digits are in between. */
+    static final String STAGED_SUFFIX = ".new";
+    /** The environment variable that names the Ramway directory. */
+    static final String DIRECTORY_VARIABLE = "RAMWAY_DIR";
+    /** Where that is unset or empty, the directory on Linux: this and the effective user id. */
+    static final String DIRECTORY_PREFIX = "/dev/shm/ramway-";
+
+    // The handshake of a bus.
+
+    /** The length of every message, in every version. */
+    static final int HANDSHAKE_SIZE = 64;
+    /** The first eight bytes of every message. As a little-endian number. */
+    static final long HANDSHAKE_MAGIC = 0x0A0D5355424D4152L;
+    /** Another major version is refused with AbiMismatch. */
+    static final int HANDSHAKE_MAJOR = 1;
+    /** Any minor version is accepted. */
+    static final int HANDSHAKE_MINOR = 0;
+    /** The required features of the handshake that this version knows. */
+    static final int HANDSHAKE_FEATURES = 0;
+
+    // Tensor frames.
+
+    /** A tensor has at most this many dimensions. */
+    static final int NDIM_MAX = 32;
+    /** The elements begin on an address that is a multiple of this. */
+    static final int TENSOR_ALIGN = 64;
+    /** Bytes of a tensor's header before the shape. */
+    static final int TENSOR_HEADER = 8;
+
+    // How a call waits. A poll takes 25 ns: a load and a PAUSE.
+
+    /** What one poll takes: a load and a PAUSE. In nanoseconds. */
+    static final long POLL_TIME_NANOS = 25L;
+    /** Polls before a call sleeps, at most: 75 µs, about what a sleep and the wake-up from it cost (decision 18). */
+    static final int SPIN_MAX = 3000;
+    /** Polls that are left where waits have been long. */
+    static final int SPIN_MIN = 32;
+    /** Polls of a receiver before it enters the general wait: more than a round trip takes. */
+    static final int FIRST_POLLS = 32;
+    /** PAUSEs before the second poll of a wait; there is one between the later ones. */
+    static final int FIRST_PAUSE = 3;
+    /** Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs. */
+    static final int POLLS_PER_CHECK = 2000;
+    /** Polls between two checks whether the wait was cancelled: 1 µs. */
+    static final int POLLS_PER_CANCEL_CHECK = 40;
+    /**
+     * A wait that was over before this, the spinning and the wake-up included, would have been better spent spinning to the end.
+     * In nanoseconds.
+     */
+    static final long SHORT_WAIT_NANOS = 110_000L;
+    /**
+     * The longest sleep before another check of the deadline and of whether the peer lives. A blocked side learns of a death
+     * within two intervals. In nanoseconds.
+     */
+    static final long POLL_INTERVAL_NANOS = 100_000_000L;
+    /**
+     * The longest sleep where the waker does not fence and this side cannot make it: the wake-up may be missed, so it is short.
+     * In nanoseconds.
+     */
+    static final long UNORDERED_INTERVAL_NANOS = 1_000_000L;
+    /** How long a hybrid wait for a region's notification polls before it sleeps. In nanoseconds. */
+    static final long REGION_SPIN_NANOS = 20_000L;
+    /** Between two polls of a region's handle that cannot write, and so cannot say that it waits. In nanoseconds. */
+    static final long REGION_POLL_INTERVAL_NANOS = 1_000_000L;
+    /**
+     * The wake-up of a waiting producer is put off until this fraction of the capacity is free (a quarter), or the ring is
+     * drained.
+     */
+    static final int WAKE_FRACTION = 4;
+
+    // Listeners and connectors.
+
+    /** Handshakes under way at a time: the oldest silent one makes room for the next connector. */
+    static final int HANDSHAKES_MAX = 64;
+    /** Connectors that one accept turns away for want of descriptors before it reports the failure. */
+    static final int TURNED_AWAY_MAX = 1024;
+    /** How long the listening socket is left alone after accepting has failed for want of descriptors. In nanoseconds. */
+    static final long ACCEPT_PAUSE_NANOS = 100_000_000L;
+    /** The default of a listener's deadline for each message of a connector. In nanoseconds. */
+    static final long HANDSHAKE_TIMEOUT_NANOS = 1_000_000_000L;
+    /** Connectors that the system lets wait for an accept, by default. */
+    static final int BACKLOG_DEFAULT = 128;
+    /** How long a connector tries, by default. In nanoseconds. */
+    static final long CONNECT_TIMEOUT_NANOS = 10_000_000_000L;
+    /** The first pause between two attempts to connect; each is twice the one before. In nanoseconds. */
+    static final long CONNECT_PAUSE_MIN_NANOS = 500_000L;
+    /** The longest pause between two attempts to connect. In nanoseconds. */
+    static final long CONNECT_PAUSE_MAX_NANOS = 10_000_000L;
+    /** A socket gets its mode just after its name: a refused permission is final only after this. In nanoseconds. */
+    static final long PERMISSION_GRACE_NANOS = 200_000_000L;
+
+    // Opening and creating.
+
+    /** How long a race with another process (a segment that is just going away) is tried again, at least. In nanoseconds. */
+    static final long RACE_TIMEOUT_NANOS = 1_000_000_000L;
+    /** The first pause between two such attempts; each is twice the one before. In nanoseconds. */
+    static final long RACE_PAUSE_MIN_NANOS = 100_000L;
+    /** The longest pause between two such attempts. In nanoseconds. */
+    static final long RACE_PAUSE_MAX_NANOS = 10_000_000L;
+    /** A ring's capacity in bytes, by default. */
+    static final long CAPACITY_DEFAULT = 1_048_576L;
+    /** Messages of a batch at most, by default. */
+    static final int BATCH_DEFAULT = 1024;
+
+    // Where the fields of the segment header are, from the segment's start.
+
+    /** 8 bytes. */
+    static final int OFF_MAGIC = 0x00;
+    /** u32: {@code 0x0A0B0C0D}, so the bytes are {@code 0D 0C 0B 0A}. */
+    static final int OFF_BYTE_ORDER = 0x08;
+    /** u16: 1. */
+    static final int OFF_VERSION_MAJOR = 0x0C;
+    /** u16: 0. */
+    static final int OFF_VERSION_MINOR = 0x0E;
+    /** u32. */
+    static final int OFF_KIND = 0x10;
+    /** u32: bit 0 {@code PERSISTENT}: the last one out leaves the name in place. */
+    static final int OFF_FLAGS = 0x14;
+    /** u32: 0. */
+    static final int OFF_FEATURES_REQUIRED = 0x18;
+    /** u32: 0. */
+    static final int OFF_FEATURES_OPTIONAL = 0x1C;
+    /** u64: length of the whole segment in bytes, header page included. */
+    static final int OFF_SIZE = 0x20;
+    /** u64: wall clock at creation, nanoseconds since 1970. */
+    static final int OFF_CREATED_NS = 0x28;
+    /**
+     * 16 bytes: the kernel's boot id ({@code /proc/sys/kernel/random/boot_id}) as 16 raw bytes in the order in which they are
+     * printed.
+     */
+    static final int OFF_BOOT_ID = 0x30;
+
+    // Where the fields of a block's geometry are, from the block's start.
+
+    /** u64: segment offset of the data area. */
+    static final int OFF_DATA_OFFSET = 0x000;
+    /** u64: bytes of data. Ring: a power of two, ≥ that page, ≥ {@code align}. */
+    static final int OFF_CAPACITY = 0x008;
+    /** u64: region: the length that was asked for. */
+    static final int OFF_LEN = 0x010;
+    /** u32: ring: alignment of payloads, a power of two from 16 to 4096. */
+    static final int OFF_ALIGN = 0x018;
+
+    // Where a ring's words are, from the block's start.
+
+    /** u64: end of the last published frame. */
+    static final int OFF_TAIL = 0x080;
+    /** Two last-tag records: the end and the tag of a published frame. */
+    static final int OFF_LAST_TAGS = 0x088;
+    /** u64: start of the first frame that is not released. */
+    static final int OFF_HEAD = 0x100;
+    /** The producer's role line. */
+    static final int OFF_PRODUCER = 0x180;
+    /** The consumer's role line. */
+    static final int OFF_CONSUMER = 0x200;
+
+    // A last-tag record, from its start.
+
+    /** The value of {@code tail} after the frame. */
+    static final int LAST_TAG_END = 0x0;
+    /** The frame's tag. */
+    static final int LAST_TAG_TAG = 0x8;
+    /** The length of a record. */
+    static final int LAST_TAG_SIZE = 0x10;
+
+    // A role's words, from the start of its line.
+
+    /** The futex: 1 while the holder sleeps or is about to. */
+    static final int OFF_ROLE_WAIT = 0x0;
+    /** The role's flags, written anew at each attach. */
+    static final int OFF_ROLE_FLAGS = 0x4;
+    /** How often the role was attached; 0 = never. */
+    static final int OFF_ROLE_EPOCH = 0x8;
+    /** Of the consumer: the producer's epoch whose orderly close was delivered; 0 = none. */
+    static final int OFF_ROLE_CLOSE_SEEN = 0xC;
+
+    // A region's only word, from the block's start.
+
+    /** Bit 0: somebody waits; the rest counts notifications. */
+    static final int OFF_NOTIFY = 0x080;
+
+    // A frame's fields, from its start. The payload follows.
+
+    /** u32: bytes of payload, 0 … min(capacity − 16, 2^31 − 17). */
+    static final int FRAME_LEN = 0x00;
+    /** u32: the user's. */
+    static final int FRAME_TYPE_ID = 0x04;
+    /** u64: the user's: an RPC's correlation id, a time stamp, a key. */
+    static final int FRAME_TAG = 0x08;
+
+    // Where the fields of a message of the handshake are.
+
+    /** 8 bytes. */
+    static final int HANDSHAKE_OFF_MAGIC = 0x00;
+    /** u32: {@code 0x0A0B0C0D}. */
+    static final int HANDSHAKE_OFF_BYTE_ORDER = 0x08;
+    /** u16: 1. */
+    static final int HANDSHAKE_OFF_MAJOR = 0x0C;
+    /** u16: 0. */
+    static final int HANDSHAKE_OFF_MINOR = 0x0E;
+    /** u32. */
+    static final int HANDSHAKE_OFF_TYPE = 0x10;
+    /** u32: REFUSE and ACK: an error number, 0 = success. */
+    static final int HANDSHAKE_OFF_STATUS = 0x14;
+    /** u32: a set bit that the reader does not know: {@code AbiMismatch}. */
+    static final int HANDSHAKE_OFF_FEATURES_REQUIRED = 0x18;
+    /** u32: unknown bits are ignored. */
+    static final int HANDSHAKE_OFF_FEATURES_OPTIONAL = 0x1C;
+    /** u64: WELCOME: bytes of the memory that comes with it. */
+    static final int HANDSHAKE_OFF_SIZE = 0x20;
+
+    // Where the fields of a tensor's header are, from the payload's start.
+
+    /** u8: DLPack's {@code DLDataTypeCode}, see below. */
+    static final int TENSOR_OFF_DTYPE_CODE = 0x00;
+    /** u8: bits of one element. */
+    static final int TENSOR_OFF_DTYPE_BITS = 0x01;
+    /** u8: 0 … 32. */
+    static final int TENSOR_OFF_NDIM = 0x02;
+    /** u8: 0. */
+    static final int TENSOR_OFF_ZERO = 0x03;
+    /** u32: payload offset of the first element. */
+    static final int TENSOR_OFF_ELEMENTS_OFFSET = 0x04;
+    /** u64[ndim]: the outermost dimension first. */
+    static final int TENSOR_OFF_SHAPE = 0x08;
+
+    // What a segment holds.
+
+    /** Shared bytes with notify and wait; block 0 is the region's. */
+    static final int KIND_REGION = 1;
+    /** One ring, in block 0. */
+    static final int KIND_RING = 2;
+    /** Two rings: block 0 from the listener to the connector, block 1 back. */
+    static final int KIND_BUS = 3;
+    /** The lock of a listening socket; no block. */
+    static final int KIND_LISTENER = 4;
+
+    // What a message of the handshake is.
+
+    /** The connector's first message. */
+    static final int HANDSHAKE_HELLO = 1;
+    /** The listener's answer, with the memory. */
+    static final int HANDSHAKE_WELCOME = 2;
+    /** The listener's answer, with the reason. */
+    static final int HANDSHAKE_REFUSE = 3;
+    /** The connector's last message: what it found in the memory. */
+    static final int HANDSHAKE_ACK = 4;
+
+    private Facts() {}
+}
