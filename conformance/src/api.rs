@@ -1,4 +1,4 @@
-//! One API in every language: what `docs/api/` lists, checked, and `docs/porting.md`, which is made of it.
+//! One API in every language: what `docs/api/` lists, checked, and `docs/calls.md`, which is made of it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -236,7 +236,7 @@ for tensors `(dtype, shape, tag, data)`. Python and JavaScript take the data fir
 absent, `None` or infinite lasts as long as it takes; a negative one is `InvalidArgument`.
 ";
 
-/// `docs/porting.md`
+/// `docs/calls.md`
 #[must_use]
 pub fn page(sections: &[Section], all: &[Spelled], errors: &[(String, String)]) -> String {
     let mut page = HEAD.to_owned();

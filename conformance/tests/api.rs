@@ -1,4 +1,4 @@
-//! `docs/api/` is complete, and `docs/porting.md` is what is made of it. `RAMWAY_WRITE_PORTING=1` writes the page.
+//! `docs/api/` is complete, and `docs/calls.md` is what is made of it. `RAMWAY_WRITE_CALLS=1` writes the page.
 
 use std::path::{Path, PathBuf};
 
@@ -17,20 +17,20 @@ fn every_language_has_every_call_or_says_why_not_and_the_page_says_the_same() {
     let (sections, all) = api::read(&root().join("docs")).unwrap_or_else(|cause| panic!("{cause}"));
     let errors = api::errors(&text("docs/ABI.md")).unwrap();
     let made = api::page(&sections, &all, &errors);
-    let path = root().join("docs/porting.md");
-    if std::env::var_os("RAMWAY_WRITE_PORTING").is_some_and(|value| value == "1") {
+    let path = root().join("docs/calls.md");
+    if std::env::var_os("RAMWAY_WRITE_CALLS").is_some_and(|value| value == "1") {
         std::fs::write(&path, made).unwrap();
         return;
     }
-    let there = text("docs/porting.md");
+    let there = text("docs/calls.md");
     let differs = there.lines().zip(made.lines()).enumerate().find(|(_, (there, made))| there != made);
     if let Some((line, (there, made))) = differs {
         panic!(
-            "docs/porting.md, line {}: there is\n{there}\nof docs/api/ is made\n{made}\nRAMWAY_WRITE_PORTING=1 cargo test -p ramway-conformance --test api writes it",
+            "docs/calls.md, line {}: there is\n{there}\nof docs/api/ is made\n{made}\nRAMWAY_WRITE_CALLS=1 cargo test -p ramway-conformance --test api writes it",
             line + 1
         );
     }
-    assert_eq!(there.len(), made.len(), "docs/porting.md ends early or late; RAMWAY_WRITE_PORTING=1 writes it");
+    assert_eq!(there.len(), made.len(), "docs/calls.md ends early or late; RAMWAY_WRITE_CALLS=1 writes it");
 }
 
 #[test]
