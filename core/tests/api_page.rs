@@ -23,6 +23,7 @@ const APART: &[&str] = &[
 
 /// What is in these is not public, or is for bindings only.
 const APART_FILES: &[&str] = &[
+    "/facts.rs",
     "/sys/",
     "/endpoint/state.rs",
     "/ring/raw.rs",
@@ -47,11 +48,15 @@ fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
 fn calls() -> BTreeSet<String> {
     let mut files = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
-    // What `segment_options!` writes into a builder.
-    let shared: Vec<&str> = include_str!("../src/segment/options.rs")
-        .lines()
-        .filter_map(|line| line.strip_prefix("        pub fn ")?.split('(').next())
-        .collect();
+    // What these macros write into a builder.
+    let setters = |source: &'static str| -> Vec<&str> {
+        let public = source.split("#[doc(hidden)]").next().unwrap().lines();
+        public.filter_map(|line| line.strip_prefix("        pub fn ")?.split('(').next()).collect()
+    };
+    let macros = [
+        ("    segment_options!();", setters(include_str!("../src/segment/options.rs"))),
+        ("    end_options!();", setters(include_str!("../src/ring/options.rs"))),
+    ];
     let mut found = BTreeSet::new();
     for file in files {
         let inside = file.to_str().unwrap();
@@ -80,8 +85,8 @@ fn calls() -> BTreeSet<String> {
                 owner = None;
                 skip = false;
             }
-            if let (Some(owner), "    segment_options!();") = (&owner, line) {
-                found.extend(shared.iter().map(|name| format!("{owner}::{name}")));
+            if let (Some(owner), Some((_, names))) = (&owner, macros.iter().find(|(call, _)| *call == line)) {
+                found.extend(names.iter().map(|name| format!("{owner}::{name}")));
             }
             hidden |= line.trim_start().starts_with("#[doc(hidden)]");
             let (indent, rest) = (line.len() - line.trim_start().len(), line.trim_start());

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 
 use super::Bus;
 use super::listener::{Listener, Settings};
-use super::memory::{self, AttachOptions, Plan};
+use super::memory::{self, Plan};
 use super::place::Place;
+use crate::Result;
+use crate::facts::{BACKLOG_DEFAULT, BYTE_LISTENER, CAPACITY_DEFAULT, HANDSHAKE_TIMEOUT};
 use crate::layout::{ALIGN_MIN, Kind};
-use crate::segment::{BYTE_LISTENER, Intent, Request, SegmentOptions, Spec, named};
+use crate::ring::options::{EndOptions, end_options};
+use crate::segment::{Intent, Request, SegmentOptions, Spec, named};
 use crate::sys::fork;
 use crate::sys::mem::Access;
-use crate::{Result, WaitPolicy};
 
 /// Options of a [`Listener`]: made by [`Listener::builder`].
 #[derive(Clone, Debug)]
@@ -24,21 +26,21 @@ pub struct ListenerBuilder {
     allowed: Vec<u32>,
     handshake_timeout: Duration,
     backlog: i32,
-    attach_options: AttachOptions,
+    end: EndOptions,
 }
 
 impl ListenerBuilder {
     pub(super) fn new(name: &OsStr) -> Self {
         Self {
             name: name.into(),
-            to_peer: 1 << 20,
-            from_peer: 1 << 20,
+            to_peer: CAPACITY_DEFAULT,
+            from_peer: CAPACITY_DEFAULT,
             align: ALIGN_MIN,
             mode: None,
             allowed: Vec::new(),
-            handshake_timeout: Duration::from_secs(1),
-            backlog: 128,
-            attach_options: AttachOptions::default(),
+            handshake_timeout: HANDSHAKE_TIMEOUT,
+            backlog: BACKLOG_DEFAULT as i32,
+            end: EndOptions::default(),
         }
     }
 
@@ -90,24 +92,7 @@ impl ListenerBuilder {
         self
     }
 
-    /// How the ends of every bus wait. Default [`WaitPolicy::Hybrid`].
-    pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
-        self.attach_options.policy = policy;
-        self
-    }
-
-    /// Whether to use `membarrier(2)` where the kernel has it. Default yes.
-    pub fn membarrier(mut self, yes: bool) -> Self {
-        self.attach_options.membarrier = yes;
-        self
-    }
-
-    /// For languages whose views of a received message cannot be read-only.
-    #[doc(hidden)]
-    pub fn writable_views(mut self, yes: bool) -> Self {
-        self.attach_options.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
-        self
-    }
+    end_options!();
 
     /// Starts to listen.
     ///
@@ -175,7 +160,7 @@ impl ListenerBuilder {
             plan,
             allowed: self.allowed.clone(),
             handshake_timeout: self.handshake_timeout,
-            attach_options: self.attach_options,
+            end: self.end,
         };
         Listener::new(settings, place, own, listening, segment.link)
     }

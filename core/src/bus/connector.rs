@@ -4,21 +4,16 @@ use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
 
 use super::handshake::{self, Greeting};
-use super::memory::{self, AttachOptions};
+use super::memory;
 use super::place::Place;
 use super::{Bus, check_peer};
+use crate::facts::{CONNECT_PAUSE_MIN, CONNECT_TIMEOUT, PERMISSION_GRACE};
 use crate::origin::Origin;
+use crate::ring::options::{EndOptions, end_options};
 use crate::segment::Attempts;
 use crate::sys::fork;
-use crate::sys::mem::Access;
 use crate::sys::socket::{self, Miss};
-use crate::{Error, ErrorKind, Result, WaitPolicy};
-
-/// After the first attempt to connect.
-const FIRST_PAUSE: Duration = Duration::from_micros(500);
-
-/// A listener's socket gets its permissions just after its name: a refusal in this time may pass.
-const PERMISSION_GRACE: Duration = Duration::from_millis(200);
+use crate::{Error, ErrorKind, Result};
 
 /// How to connect to a [`Listener`](crate::Listener): made by [`Bus::connector`].
 ///
@@ -34,7 +29,7 @@ pub struct Connector {
     name: OsString,
     timeout: Duration,
     allowed: Vec<u32>,
-    attach_options: AttachOptions,
+    end: EndOptions,
 }
 
 /// What one attempt came to.
@@ -46,8 +41,7 @@ enum Step {
 
 impl Connector {
     pub(super) fn new(name: &OsStr) -> Self {
-        let timeout = Duration::from_secs(10);
-        Self { name: name.into(), timeout, allowed: Vec::new(), attach_options: AttachOptions::default() }
+        Self { name: name.into(), timeout: CONNECT_TIMEOUT, allowed: Vec::new(), end: EndOptions::default() }
     }
 
     /// How long to wait for a listener that is not there yet, does not accept, or is flooded. Default 10 s. It
@@ -63,24 +57,7 @@ impl Connector {
         self
     }
 
-    /// How both ends wait. Default [`WaitPolicy::Hybrid`].
-    pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
-        self.attach_options.policy = policy;
-        self
-    }
-
-    /// Whether to use `membarrier(2)` where the kernel has it. Default yes.
-    pub fn membarrier(mut self, yes: bool) -> Self {
-        self.attach_options.membarrier = yes;
-        self
-    }
-
-    /// For languages whose views of a received message cannot be read-only.
-    #[doc(hidden)]
-    pub fn writable_views(mut self, yes: bool) -> Self {
-        self.attach_options.views = if yes { Access::ReadWrite } else { Access::ReadOnly };
-        self
-    }
+    end_options!();
 
     /// Connects. Blocks until the listener's [`accept`](crate::Listener::accept) has served us, at most the time-out.
     ///
@@ -99,7 +76,7 @@ impl Connector {
     pub fn connect_while(&self, mut go_on: impl FnMut() -> bool) -> Result<Bus> {
         let shown = self.name.to_string_lossy();
         let deadline = Instant::now().checked_add(self.timeout);
-        let mut attempts = Attempts::new(FIRST_PAUSE);
+        let mut attempts = Attempts::new(CONNECT_PAUSE_MIN);
         loop {
             let early = attempts.elapsed() < PERMISSION_GRACE;
             let missed = match self.attempt(early, deadline, &mut go_on) {
@@ -148,7 +125,7 @@ impl Connector {
             }
             Err(e) => return Err(e),
         };
-        let halves = memory::open(memory, size, &entry, self.attach_options, &Origin::named("bus", &self.name));
+        let halves = memory::open(memory, size, &entry, self.end, &Origin::named("bus", &self.name));
         let told = handshake::acknowledge(entry.fd(0), &halves);
         let halves = halves?;
         // A listener that has the ACK has accepted us: if it has hung up since, what it sent is to be received first.

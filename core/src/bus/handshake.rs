@@ -39,37 +39,13 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use crate::layout::{BYTE_ORDER, VERSION_MAJOR, VERSION_MINOR};
+use crate::facts::{
+    BYTE_ORDER, HANDSHAKE_FEATURES, HANDSHAKE_MAGIC, HANDSHAKE_MAJOR, HANDSHAKE_MINOR, HANDSHAKE_SIZE,
+    HandshakeType as Type,
+};
 use crate::sys::socket;
 use crate::wait::POLL_INTERVAL;
 use crate::{Error, ErrorKind, Result};
-
-/// The length of every message.
-pub(crate) const MESSAGE_SIZE: usize = 64;
-const MAGIC: [u8; 8] = *b"RAMBUS\r\n";
-/// Required feature bits of the handshake that this version knows.
-const FEATURES_KNOWN: u32 = 0;
-
-/// What a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum Type {
-    Hello = 1,
-    Welcome = 2,
-    Refuse = 3,
-    Ack = 4,
-}
-
-impl Type {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Hello => "HELLO",
-            Self::Welcome => "WELCOME",
-            Self::Refuse => "REFUSE",
-            Self::Ack => "ACK",
-        }
-    }
-}
 
 /// What differs from one message to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +54,12 @@ struct Message {
     size: u64,
 }
 
-fn encode(kind: Type, message: Message) -> [u8; MESSAGE_SIZE] {
-    let mut bytes = [0; MESSAGE_SIZE];
-    bytes[0x00..0x08].copy_from_slice(&MAGIC);
+fn encode(kind: Type, message: Message) -> [u8; HANDSHAKE_SIZE] {
+    let mut bytes = [0; HANDSHAKE_SIZE];
+    bytes[0x00..0x08].copy_from_slice(&HANDSHAKE_MAGIC);
     bytes[0x08..0x0C].copy_from_slice(&BYTE_ORDER.to_le_bytes());
-    bytes[0x0C..0x0E].copy_from_slice(&VERSION_MAJOR.to_le_bytes());
-    bytes[0x0E..0x10].copy_from_slice(&VERSION_MINOR.to_le_bytes());
+    bytes[0x0C..0x0E].copy_from_slice(&HANDSHAKE_MAJOR.to_le_bytes());
+    bytes[0x0E..0x10].copy_from_slice(&HANDSHAKE_MINOR.to_le_bytes());
     bytes[0x10..0x14].copy_from_slice(&(kind as u32).to_le_bytes());
     bytes[0x14..0x18].copy_from_slice(&message.status.to_le_bytes());
     bytes[0x20..0x28].copy_from_slice(&message.size.to_le_bytes());
@@ -92,11 +68,11 @@ fn encode(kind: Type, message: Message) -> [u8; MESSAGE_SIZE] {
 
 /// Reads a message that must be of this type. A REFUSE in its place is the error that it carries, whatever its
 /// version: the fields up to the status stay where they are forever.
-fn decode(bytes: &[u8; MESSAGE_SIZE], expected: Type) -> Result<Message> {
+fn decode(bytes: &[u8; HANDSHAKE_SIZE], expected: Type) -> Result<Message> {
     let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
     let mismatch = |text: String| Err(Error::new(ErrorKind::AbiMismatch, text));
-    if bytes[..8] != MAGIC {
+    if bytes[..8] != HANDSHAKE_MAGIC {
         return mismatch("the other side does not speak Ramway's bus handshake".to_owned());
     }
     if u32_at(0x08) != BYTE_ORDER {
@@ -106,10 +82,10 @@ fn decode(bytes: &[u8; MESSAGE_SIZE], expected: Type) -> Result<Message> {
     if kind == Type::Refuse as u32 && expected == Type::Welcome {
         return Err(from_status(status, "the listener refused"));
     }
-    if major != VERSION_MAJOR {
-        return mismatch(format!("the other side speaks version {major} of the handshake, this one {VERSION_MAJOR}"));
+    if major != HANDSHAKE_MAJOR {
+        return mismatch(format!("the other side speaks version {major} of the handshake, this one {HANDSHAKE_MAJOR}"));
     }
-    let unknown = u32_at(0x18) & !FEATURES_KNOWN;
+    let unknown = u32_at(0x18) & !HANDSHAKE_FEATURES;
     if unknown != 0 {
         return mismatch(format!("the other side requires features {unknown:#x}, which this version lacks"));
     }
@@ -140,7 +116,7 @@ enum Progress {
 
 /// A message that arrives in pieces, and the descriptors that came with it.
 struct Inbox {
-    bytes: [u8; MESSAGE_SIZE],
+    bytes: [u8; HANDSHAKE_SIZE],
     filled: usize,
     descriptor: Option<OwnedFd>,
     /// How many descriptors came in all; those beyond the first are closed on arrival.
@@ -149,12 +125,12 @@ struct Inbox {
 
 impl Inbox {
     fn new() -> Self {
-        Self { bytes: [0; MESSAGE_SIZE], filled: 0, descriptor: None, descriptors: 0 }
+        Self { bytes: [0; HANDSHAKE_SIZE], filled: 0, descriptor: None, descriptors: 0 }
     }
 
     /// Takes what is there without waiting, and not one byte beyond the message.
     fn fill(&mut self, socket: BorrowedFd<'_>) -> Result<Progress> {
-        while self.filled < MESSAGE_SIZE {
+        while self.filled < HANDSHAKE_SIZE {
             match socket::receive(socket, &mut self.bytes[self.filled..]) {
                 Ok(None) => return Ok(Progress::Partial),
                 Ok(Some(received)) => {
@@ -192,12 +168,20 @@ impl Inbox {
     }
 
     fn hung_up(&self, expected: Type) -> Error {
-        let text = format!("the other side hung up after {} of the 64 bytes of {}", self.filled, expected.name());
+        let text = format!(
+            "the other side hung up after {} of the {HANDSHAKE_SIZE} bytes of {}",
+            self.filled,
+            expected.name()
+        );
         Error::new(ErrorKind::PeerDead, text)
     }
 
     fn silent(&self, expected: Type) -> Error {
-        let text = format!("only {} of the 64 bytes of {} came before the deadline", self.filled, expected.name());
+        let text = format!(
+            "only {} of the {HANDSHAKE_SIZE} bytes of {} came before the deadline",
+            self.filled,
+            expected.name()
+        );
         Error::new(ErrorKind::TimedOut, text)
     }
 }

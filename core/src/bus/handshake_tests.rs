@@ -15,7 +15,7 @@ fn soon() -> Option<Instant> {
     Some(Instant::now() + Duration::from_millis(100))
 }
 
-fn message(kind: Type, status: u32, size: u64) -> [u8; MESSAGE_SIZE] {
+fn message(kind: Type, status: u32, size: u64) -> [u8; HANDSHAKE_SIZE] {
     encode(kind, Message { status, size })
 }
 

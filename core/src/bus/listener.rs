@@ -14,9 +14,12 @@ use std::time::{Duration, Instant};
 use super::Bus;
 use super::builder::ListenerBuilder;
 use super::handshake::{self, Incoming};
-use super::memory::{self, AttachOptions, Halves, Plan};
+use super::memory::{self, Halves, Plan};
 use super::place::Place;
-use crate::segment::{FileId, NamedLink};
+use crate::facts::HANDSHAKES_MAX;
+use crate::ring::options::EndOptions;
+use crate::segment::NamedLink;
+use crate::sys::fs::FileId;
 use crate::sys::{fork, socket};
 use crate::{Error, ErrorKind, Result};
 use backlog::Shortage;
@@ -24,8 +27,6 @@ use permit::{Permit, Permits};
 
 /// What the listening socket is reported as; connections count up from 1.
 const LISTENING: u64 = 0;
-/// So many handshakes at a time: the oldest silent one makes room for the next connector.
-const HANDSHAKES_MAX: usize = 64;
 /// The longest sleep of an accept: another thread may have left it handshakes whose deadlines it does not know.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
@@ -73,7 +74,7 @@ pub(super) struct Settings {
     pub(super) plan: Plan,
     pub(super) allowed: Vec<u32>,
     pub(super) handshake_timeout: Duration,
-    pub(super) attach_options: AttachOptions,
+    pub(super) end: EndOptions,
 }
 
 /// The handshakes that are under way.
@@ -337,11 +338,10 @@ impl Listener {
     }
 
     fn welcome(&self, socket: &fork::Entry, permit: Permit) -> std::result::Result<Stage, Failure> {
-        let (halves, memory, size) = memory::create(&self.settings.plan, socket, self.settings.attach_options)
-            .map_err(|e| {
-                handshake::refuse(socket.fd(0), &e);
-                Failure::Own(e)
-            })?;
+        let (halves, memory, size) = memory::create(&self.settings.plan, socket, self.settings.end).map_err(|e| {
+            handshake::refuse(socket.fd(0), &e);
+            Failure::Own(e)
+        })?;
         let ack = handshake::welcome(socket.fd(0), memory.as_fd(), size).map_err(Failure::Peer)?;
         Ok(Stage::Welcomed { due: self.due(ack), halves, _permit: permit })
     }

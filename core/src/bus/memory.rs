@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::layout::Kind;
 use crate::origin::Origin;
-use crate::segment::{Attachment, HeaderMap, Link, RingGeometry, SocketLink, Spec, format, validate};
+use crate::ring::options::EndOptions;
+use crate::segment::{Attachment, HeaderMap, Link, RingGeometry, Role, SocketLink, Spec, format, validate};
 use crate::sys::mem::{Access, MirrorMap, page_size};
 use crate::sys::{fork, memfd};
-use crate::{Error, ErrorKind, Receiver, Result, Sender, WaitPolicy};
+use crate::{Error, ErrorKind, Receiver, Result, Sender};
 
 /// What a listener gives every bus.
 #[derive(Clone, Debug)]
@@ -20,21 +21,6 @@ pub(crate) struct Plan {
     /// From the connector to the listener.
     pub(crate) from_peer: u64,
     pub(crate) align: u32,
-}
-
-/// How a side uses its halves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AttachOptions {
-    pub(crate) policy: WaitPolicy,
-    pub(crate) membarrier: bool,
-    /// How a receiver maps the data.
-    pub(crate) views: Access,
-}
-
-impl Default for AttachOptions {
-    fn default() -> Self {
-        Self { policy: WaitPolicy::default(), membarrier: true, views: Access::ReadOnly }
-    }
 }
 
 /// The ends that one side has.
@@ -60,16 +46,12 @@ pub(crate) fn spec(plan: &Plan) -> Result<Spec> {
 
 /// New memory with both rings empty, the listener attached to its ends, and its size. `socket` is descriptor 0 of the
 /// entry.
-pub(crate) fn create(
-    plan: &Plan,
-    socket: &fork::Entry,
-    attach_options: AttachOptions,
-) -> Result<(Halves, Arc<OwnedFd>, u64)> {
+pub(crate) fn create(plan: &Plan, socket: &fork::Entry, options: EndOptions) -> Result<(Halves, Arc<OwnedFd>, u64)> {
     let spec = spec(plan)?;
     let memory = memfd::create(&format!("ramway-bus:{}", plan.name), spec.size, &format(&spec).0[..])?;
     let memory = Arc::new(memory);
     let origin = Origin::named("bus", &plan.name);
-    let halves = attach(&memory, spec.size, socket, Side::Listener, attach_options, &origin)?;
+    let halves = attach(&memory, spec.size, socket, Side::Listener, options, &origin)?;
     Ok((halves, memory, spec.size))
 }
 
@@ -79,7 +61,7 @@ pub(crate) fn open(
     memory: OwnedFd,
     size: u64,
     socket: &fork::Entry,
-    attach_options: AttachOptions,
+    options: EndOptions,
     origin: &Origin,
 ) -> Result<Halves> {
     let real = memfd::sealed_size(memory.as_fd())?;
@@ -87,7 +69,7 @@ pub(crate) fn open(
         let text = format!("the memory received has {real} bytes, WELCOME announced {size}");
         return Err(Error::new(ErrorKind::Corrupt, text));
     }
-    attach(&Arc::new(memory), real, socket, Side::Connector, attach_options, origin)
+    attach(&Arc::new(memory), real, socket, Side::Connector, options, origin)
 }
 
 fn attach(
@@ -95,7 +77,7 @@ fn attach(
     size: u64,
     socket: &fork::Entry,
     side: Side,
-    attach_options: AttachOptions,
+    options: EndOptions,
     origin: &Origin,
 ) -> Result<Halves> {
     let header = Arc::new(HeaderMap::map(memory.as_fd(), Access::ReadWrite)?);
@@ -104,38 +86,17 @@ fn attach(
         let text = format!("the memory sent holds a {}, expected a bus", valid.header.kind.name());
         return Err(Error::new(ErrorKind::Corrupt, text));
     }
-    let attachment = |block: usize, ring: &RingGeometry, access: Access| -> Result<Attachment> {
-        Ok(Attachment {
-            data: MirrorMap::map(memory.as_fd(), ring.data_offset, ring.capacity as usize, access)?,
-            header: header.clone(),
-            block: header.ring_block(block),
-            capacity: ring.capacity,
-            align: ring.align,
-            origin: origin.clone(),
-            link: Link::Socket(SocketLink { entry: socket.clone(), _memory: memory.clone() }),
-            fork: socket.clone(),
-        })
+    let attachment = |block: usize, ring: &RingGeometry, role: Role| -> Result<Attachment> {
+        let data = MirrorMap::map(memory.as_fd(), ring.data_offset, ring.capacity as usize, options.access(role))?;
+        let link = Link::Socket(SocketLink { entry: socket.clone(), _memory: memory.clone() });
+        Ok(Attachment::new(data, header.clone(), block, ring, origin.clone(), link, socket.clone()))
     };
     let (out, back) = if side == Side::Listener { (0, 1) } else { (1, 0) };
     let (sending, receiving) = (valid.rings[out], valid.rings[back]);
     if sending.is_none() && receiving.is_none() {
         return Err(Error::new(ErrorKind::Corrupt, "the bus has no ring in either direction"));
     }
-    let sender = match sending {
-        Some(ring) => Some(Sender::attach(
-            attachment(out, &ring, Access::ReadWrite)?,
-            attach_options.policy,
-            attach_options.membarrier,
-        )?),
-        None => None,
-    };
-    let receiver = match receiving {
-        Some(ring) => Some(Receiver::attach(
-            attachment(back, &ring, attach_options.views)?,
-            attach_options.policy,
-            attach_options.membarrier,
-        )?),
-        None => None,
-    };
+    let sender = sending.map(|ring| options.sender(attachment(out, &ring, Role::Producer)?)).transpose()?;
+    let receiver = receiving.map(|ring| options.receiver(attachment(back, &ring, Role::Consumer)?)).transpose()?;
     Ok(Halves { sender, receiver })
 }

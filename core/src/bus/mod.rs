@@ -16,7 +16,7 @@ pub use builder::ListenerBuilder;
 pub use connector::Connector;
 pub use listener::Listener;
 
-use crate::sys::{fork, socket};
+use crate::sys::{fork, fs, socket};
 use crate::{Error, ErrorKind, Message, Meta, Receiver, Result, Sender, Slot};
 use memory::Halves;
 
@@ -248,7 +248,7 @@ fn missing(ways: &str) -> Error {
 /// Whether the other end is a user that we deal with: our own or one that was named; never the one that stands for
 /// all users without a number here.
 fn check_peer(peer: socket::Credentials, others: &[u32], option: &str) -> Result<()> {
-    let own = socket::own_uid();
+    let own = fs::effective_uid();
     let unknown = peer.uid == socket::overflow_uid() || peer.uid == u32::MAX;
     if !unknown && (peer.uid == own || others.contains(&peer.uid)) {
         return Ok(());

@@ -4,11 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use crate::facts::BYTE_LISTENER;
+use crate::segment::Name;
 use crate::segment::name::{check_listener, socket_of_listener};
-use crate::segment::{BYTE_LISTENER, FileId, Name, leads_to};
+use crate::sys::fs::{self, FileId, leads_to};
+use crate::sys::lock;
 use crate::sys::mem::Access;
 use crate::sys::socket::{self, Remains};
-use crate::sys::{fs, lock};
 use crate::{Error, ErrorKind, Result};
 
 /// A listener's socket and segment, in a directory that is held open.

@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
+use super::options::{EndOptions, end_options};
 use super::{Receiver, Sender};
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::CAPACITY_DEFAULT;
 use crate::layout::{ALIGN_MIN, Kind};
 use crate::origin::Origin;
 use crate::segment::unnamed::{self, Taking};
@@ -13,10 +15,6 @@ use crate::segment::{
     Attachment, Intent, Request, Role, SegmentOptions, Spec, Valid, named, round_capacity, segment_options,
 };
 use crate::sys::mem::Access;
-use crate::wait::WaitPolicy;
-
-/// What a new ring holds if nobody says otherwise, in bytes.
-const DEFAULT_CAPACITY: u64 = 1 << 20;
 
 /// A named ring between two processes, or an unnamed one between two threads: where [`Sender`] and [`Receiver`] come
 /// from.
@@ -120,22 +118,12 @@ pub struct RingBuilder {
     capacity: Option<u64>,
     align: Option<u32>,
     segment: SegmentOptions,
-    policy: WaitPolicy,
-    membarrier: bool,
-    writable_views: bool,
+    end: EndOptions,
 }
 
 impl RingBuilder {
     fn new(source: Source) -> Self {
-        Self {
-            source,
-            capacity: None,
-            align: None,
-            segment: SegmentOptions::default(),
-            policy: WaitPolicy::default(),
-            membarrier: true,
-            writable_views: false,
-        }
+        Self { source, capacity: None, align: None, segment: SegmentOptions::default(), end: EndOptions::default() }
     }
 
     /// Bytes of data, frame headers (16 bytes a message) included; rounded up to a power of two of at least a page.
@@ -154,25 +142,7 @@ impl RingBuilder {
 
     segment_options!();
 
-    /// How blocking calls of this handle wait.
-    pub fn wait_policy(mut self, policy: WaitPolicy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// Whether this process may use `membarrier` (the default), which takes a fence off the other side's and this
-    /// side's every message. Registering it takes up to 12 ms, once per process.
-    pub fn membarrier(mut self, yes: bool) -> Self {
-        self.membarrier = yes;
-        self
-    }
-
-    /// For languages whose views of a received message cannot be read-only.
-    #[doc(hidden)]
-    pub fn writable_views(mut self, yes: bool) -> Self {
-        self.writable_views = yes;
-        self
-    }
+    end_options!();
 
     /// The sending end. One at a time, in the whole system.
     ///
@@ -190,7 +160,7 @@ impl RingBuilder {
     #[doc(hidden)]
     pub fn sender_while(self, go_on: &dyn Fn() -> bool) -> Result<Sender> {
         let attachment = self.attach(Role::Producer, go_on)?;
-        Sender::attach(attachment, self.policy, self.membarrier).map_err(|e| self.attaching(e))
+        self.end.sender(attachment).map_err(|e| self.attaching(e))
     }
 
     /// The receiving end. One at a time, in the whole system. It starts with what is undelivered.
@@ -205,7 +175,7 @@ impl RingBuilder {
     #[doc(hidden)]
     pub fn receiver_while(self, go_on: &dyn Fn() -> bool) -> Result<Receiver> {
         let attachment = self.attach(Role::Consumer, go_on)?;
-        Receiver::attach(attachment, self.policy, self.membarrier).map_err(|e| self.attaching(e))
+        self.end.receiver(attachment).map_err(|e| self.attaching(e))
     }
 
     /// Makes the ring of [`Ring::unnamed`], and takes no role: [`Ring::from_fd`] does, in as many processes as the
@@ -249,7 +219,7 @@ impl RingBuilder {
 
     /// What to make.
     fn spec(&self) -> Result<Spec> {
-        let capacity = self.capacity.unwrap_or(DEFAULT_CAPACITY);
+        let capacity = self.capacity.unwrap_or(CAPACITY_DEFAULT);
         let spec = Spec::ring(capacity, self.align.unwrap_or(ALIGN_MIN), self.segment.placement.granule()?)?;
         Ok(spec.persistent(self.segment.persistent).named())
     }
@@ -270,7 +240,7 @@ impl RingBuilder {
             }
             Ok(())
         };
-        let access = if self.writable_views { Access::ReadWrite } else { role.data_access() };
+        let access = self.end.access(role);
         let (name, intent) = match &self.source {
             Source::Name(name, intent) => (name, *intent),
             Source::Unnamed => {

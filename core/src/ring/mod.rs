@@ -8,6 +8,8 @@ pub mod consumer;
 mod frame;
 mod half;
 mod message;
+#[cfg(not(loom))]
+pub(crate) mod options;
 #[doc(hidden)]
 pub mod producer;
 #[doc(hidden)]

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use super::options::EndOptions;
 use super::{Receiver, Ring, Sender};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{ALIGN_MIN, Kind};
@@ -51,13 +52,13 @@ impl Ring {
         let file = memfd::create("ramway-pair", spec.size, &page.0[..]).map_err(doing)?;
         let geometry = validate(&page, spec.size)?.rings[0].expect("the specification has a ring");
         let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite).map_err(doing)?);
+        let options = EndOptions { policy, writable_views, ..EndOptions::default() };
         let end = |role: Role| -> Result<Attachment> {
-            let access = if writable_views { Access::ReadWrite } else { role.data_access() };
-            let data = map_data(file.as_fd(), &geometry, access, &placement).map_err(doing)?;
+            let data = map_data(file.as_fd(), &geometry, options.access(role), &placement).map_err(doing)?;
             Ok(unlinked(data, header.clone(), &geometry, "pair"))
         };
         let (producer, consumer) = (end(Role::Producer)?, end(Role::Consumer)?);
-        Ok((Sender::attach(producer, policy, true)?, Receiver::attach(consumer, policy, true)?))
+        Ok((options.sender(producer)?, options.receiver(consumer)?))
     }
 
     /// Makes the caller's own shared memory a new, empty ring: a header page, then as many bytes of data as the largest
@@ -113,7 +114,7 @@ impl Ring {
     /// `InvalidArgument` as for [`format`](Self::format).
     pub unsafe fn attach_sender(memory: *mut u8, len: usize) -> Result<Sender> {
         // SAFETY: passed on from the caller.
-        Sender::attach(unsafe { attach(memory, len, Role::Producer) }?, WaitPolicy::default(), true)
+        EndOptions::default().sender(unsafe { attach(memory, len, Role::Producer) }?)
     }
 
     /// The receiving end; see [`attach_sender`](Self::attach_sender).
@@ -125,22 +126,13 @@ impl Ring {
     /// As for [`attach_sender`](Self::attach_sender).
     pub unsafe fn attach_receiver(memory: *mut u8, len: usize) -> Result<Receiver> {
         // SAFETY: passed on from the caller.
-        Receiver::attach(unsafe { attach(memory, len, Role::Consumer) }?, WaitPolicy::default(), true)
+        EndOptions::default().receiver(unsafe { attach(memory, len, Role::Consumer) }?)
     }
 }
 
 /// An attachment to a ring that has no name.
 fn unlinked(data: MirrorMap, header: Arc<HeaderMap>, geometry: &RingGeometry, what: &'static str) -> Attachment {
-    Attachment {
-        data,
-        block: header.ring_block(0),
-        header,
-        capacity: geometry.capacity,
-        align: geometry.align,
-        origin: Origin::unnamed(what),
-        link: Link::None,
-        fork: Entry::new(Vec::new()),
-    }
+    Attachment::new(data, header, 0, geometry, Origin::unnamed(what), Link::None, Entry::new(Vec::new()))
 }
 
 fn check_memory(memory: *mut u8, len: usize) -> Result<()> {
@@ -167,12 +159,8 @@ unsafe fn attach(memory: *mut u8, len: usize, role: Role) -> Result<Attachment> 
     // The memory may be longer than the ring in it; a ring that claims more than the memory is `Corrupt`.
     let size = page.claimed_size().min(len as u64);
     let valid = validate(&page, size)?;
-    let Some(geometry) = valid.rings[0].filter(|_| valid.header.kind == Kind::Ring) else {
-        return Err(Error::new(
-            ErrorKind::InvalidArgument,
-            format!("this memory holds a {}, not a ring", valid.header.kind.name()),
-        ));
-    };
+    valid.expect_kind(Kind::Ring)?;
+    let geometry = valid.rings[0].expect("a segment of kind ring has a ring");
     // SAFETY: the data lies inside `len` (validated), hence inside the caller's mapping, on a page boundary.
     let data = unsafe {
         MirrorMap::duplicate(memory.add(geometry.data_offset as usize), geometry.capacity as usize, role.data_access())

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::{CONNECT_PAUSE_MAX, RACE_PAUSE_MAX};
 
-/// The longest pause between two attempts, and how often the caller is asked whether to go on.
-const PAUSE_MAX: Duration = Duration::from_millis(10);
+// One loop has one longest pause, which is also how often the caller is asked whether to go on.
+const _: () = assert!(RACE_PAUSE_MAX.as_nanos() == CONNECT_PAUSE_MAX.as_nanos());
 
-/// Attempts since [`new`](Self::new), with pauses that double.
+/// Attempts since [`new`](Self::new), with pauses that double up to 10 ms.
 pub(crate) struct Attempts {
     start: Instant,
     pause: Duration,
@@ -31,7 +32,7 @@ impl Attempts {
             return Err(error);
         }
         std::thread::sleep(self.pause.min(left));
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        self.pause = (self.pause * 2).min(RACE_PAUSE_MAX);
         if go_on() { Ok(()) } else { Err(ErrorKind::Interrupted.into()) }
     }
 }

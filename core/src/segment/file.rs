@@ -1,6 +1,5 @@
 //! The file behind a segment: what may be opened, on which file systems, and whether a name still leads to it.
 
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::Stat;
@@ -10,7 +9,7 @@ use super::format::HeaderPage;
 use super::name::Name;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::fork::Entry;
-use crate::sys::fs::{self, FileSystem};
+use crate::sys::fs::{self, FileId, FileSystem};
 use crate::sys::mem::Access;
 use crate::sys::os;
 
@@ -104,25 +103,6 @@ impl Found {
         })?;
         Ok(same.then_some(entry))
     }
-}
-
-/// What makes a file the same file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileId {
-    dev: u64,
-    ino: u64,
-}
-
-impl FileId {
-    pub(crate) fn of(stat: &Stat) -> Self {
-        let (dev, ino) = fs::identity(stat);
-        Self { dev, ino }
-    }
-}
-
-/// Whether the name still leads to this file.
-pub(crate) fn leads_to(dir: BorrowedFd<'_>, file: &OsStr, id: FileId) -> bool {
-    matches!(fs::stat_at(dir, file), Ok(Some(now)) if FileId::of(&now) == id)
 }
 
 pub(super) fn dup(fd: BorrowedFd<'_>) -> Result<OwnedFd> {

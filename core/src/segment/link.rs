@@ -4,6 +4,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::named::NamedLink;
+use crate::facts::{BYTE_CONSUMER, BYTE_PRODUCER};
 use crate::sys::fork;
 use crate::sys::mem::Access;
 use crate::sys::socket::hung_up;
@@ -26,8 +27,8 @@ impl Role {
     /// The byte that the holder of the role locks exclusively.
     pub(crate) fn lock_byte(self) -> u64 {
         match self {
-            Self::Producer => super::named::BYTE_PRODUCER,
-            Self::Consumer => super::named::BYTE_CONSUMER,
+            Self::Producer => BYTE_PRODUCER,
+            Self::Consumer => BYTE_CONSUMER,
         }
     }
 

@@ -20,11 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
 
 pub(crate) use attempts::Attempts;
-pub(crate) use file::{FileId, leads_to};
 pub(crate) use format::{HeaderPage, RegionGeometry, RingGeometry, Spec, Valid, format, round_capacity, validate};
 pub(crate) use link::{Link, Probe, Role, SocketLink};
 pub(crate) use name::Name;
-pub(crate) use named::{BYTE_LISTENER, Named, NamedLink, Request, named};
+pub(crate) use named::{Named, NamedLink, Request, named};
 pub(crate) use options::{Intent, SegmentOptions, segment_options};
 
 use crate::error::Result;
@@ -104,6 +103,22 @@ pub(crate) struct Attachment {
 // SAFETY: `block` points into `header`, which the attachment keeps alive and which has no affinity to a thread.
 unsafe impl Send for Attachment {}
 
+impl Attachment {
+    /// To the ring in block number `block`.
+    pub(crate) fn new(
+        data: MirrorMap,
+        header: Arc<HeaderMap>,
+        block: usize,
+        ring: &RingGeometry,
+        origin: Origin,
+        link: Link,
+        fork: fork::Entry,
+    ) -> Self {
+        let (block, capacity, align) = (header.ring_block(block), ring.capacity, ring.align);
+        Self { data, header, block, capacity, align, origin, link, fork }
+    }
+}
+
 impl Named {
     /// Maps a ring's data for a role whose lock this handle holds.
     pub(crate) fn into_attachment(
@@ -114,16 +129,8 @@ impl Named {
     ) -> Result<Attachment> {
         let geometry = self.valid.rings[0].expect("a ring was asked for, and its kind was checked");
         let data = map_data(self.file.as_fd(), &geometry, access, placement)?;
-        Ok(Attachment {
-            data,
-            block: self.header.ring_block(0),
-            header: self.header,
-            capacity: geometry.capacity,
-            align: geometry.align,
-            origin,
-            fork: self.link.entry().clone(),
-            link: Link::Named(self.link),
-        })
+        let fork = self.link.entry().clone();
+        Ok(Attachment::new(data, self.header, 0, &geometry, origin, Link::Named(self.link), fork))
     }
 }
 

@@ -8,19 +8,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::file::{FileId, leads_to};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sys::{fs, os};
-
-/// The longest name in the Ramway directory, in bytes.
-const NAME_MAX: usize = 80;
-/// A listener's socket: beside its segment `NAME`.
-const SOCKET_SUFFIX: &str = ".sock";
-/// A listener's segment, where a path names the socket: beside that.
-const LOCK_SUFFIX: &str = ".lock";
-/// A segment that has no name yet, where every file needs one: `.ramway-<16 hex digits>.new`.
-const STAGED_PREFIX: &str = ".ramway-";
-const STAGED_SUFFIX: &str = ".new";
+use crate::facts::{
+    DIRECTORY_VARIABLE, LOCK_SUFFIX, NAME_CHARACTERS, NAME_MAX, SOCKET_SUFFIX, STAGED_PREFIX, STAGED_SUFFIX,
+};
+use crate::sys::fs::{self, FileId, leads_to};
+use crate::sys::os;
 
 /// A name in a directory that is held open, so that the whole of an operation happens in one directory.
 pub(crate) struct Name {
@@ -32,7 +25,7 @@ pub(crate) struct Name {
 
 /// Where named segments live: `RAMWAY_DIR`, else `/dev/shm/ramway-<euid>` (on macOS `/tmp/ramway-<euid>`). It need not exist.
 pub(crate) fn directory() -> PathBuf {
-    match std::env::var_os("RAMWAY_DIR") {
+    match std::env::var_os(DIRECTORY_VARIABLE) {
         Some(dir) if !dir.is_empty() => PathBuf::from(dir),
         _ => fs::default_directory(),
     }
@@ -67,7 +60,7 @@ impl Name {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!(
-                    "the name '{shown}' cannot be used: expected 1 to {NAME_MAX} of A-Z a-z 0-9 . _ -, not starting with a \
+                    "the name '{shown}' cannot be used: expected 1 to {NAME_MAX} of {NAME_CHARACTERS}, not starting with a \
                      dot, not ending in {SOCKET_SUFFIX} (with a / it would be a path)"
                 ),
             ));
@@ -165,7 +158,7 @@ impl Name {
     fn is_in_the_directory(&self) -> bool {
         let root = fs::open_dir(&directory()).and_then(fs::stat);
         let here = fs::stat(&self.dir);
-        matches!((root, here), (Ok(root), Ok(here)) if fs::identity(&root) == fs::identity(&here))
+        matches!((root, here), (Ok(root), Ok(here)) if FileId::of(&root) == FileId::of(&here))
     }
 
     /// The name of the listener's segment, if this path is its socket: `NAME` for the socket `NAME.sock` of a name in the

@@ -11,36 +11,22 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::HeaderMap;
 use super::attempts::Attempts;
-use super::file::{FileId, Found, check_file_system};
+use super::file::{Found, check_file_system};
 use super::format::{Spec, Valid, validate};
 use super::name::Name;
 use super::options::{Intent, SegmentOptions};
 use super::staged::Staged;
 use super::stale::{Claim, Unused};
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::{BYTE_IN_USE, BYTE_PRODUCER, RACE_PAUSE_MIN, RACE_TIMEOUT};
 use crate::layout::Kind;
 use crate::sys::fork::Entry;
-use crate::sys::fs;
+use crate::sys::fs::{self, FileId};
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
-
-/// Locked shared by everybody who uses the segment.
-pub(crate) const BYTE_IN_USE: u64 = 0;
-/// Locked exclusively by the producer.
-pub(crate) const BYTE_PRODUCER: u64 = 1;
-/// Locked exclusively by the consumer.
-pub(crate) const BYTE_CONSUMER: u64 = 2;
-/// Locked exclusively by the listening process.
-pub(crate) const BYTE_LISTENER: u64 = 1;
-
-/// Races with others (a segment that is just going away) are retried for at least this long.
-pub(super) const RACE_TIMEOUT: Duration = Duration::from_secs(1);
-/// After the first attempt.
-pub(super) const FIRST_PAUSE: Duration = Duration::from_micros(100);
 
 /// Everything that [`named`] needs to know.
 pub(crate) struct Request<'a> {
@@ -113,7 +99,7 @@ pub(super) enum Step {
 /// against others who are just creating or removing the same name.
 pub(crate) fn named(text: &OsStr, request: &Request<'_>) -> Result<Named> {
     let timeout = request.options.timeout;
-    let mut attempts = Attempts::new(FIRST_PAUSE);
+    let mut attempts = Attempts::new(RACE_PAUSE_MIN);
     let mut staged = None;
     let mut opened = None;
     loop {

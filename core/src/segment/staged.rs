@@ -7,15 +7,16 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::HeaderMap;
-use super::file::{FileId, Found, check_file_system, dup};
+use super::file::{Found, check_file_system, dup};
 use super::format::{Spec, format, validate};
 use super::name::{self, Name};
-use super::named::{BYTE_IN_USE, Named, NamedLink, Request, Step, contended, moved, retry};
+use super::named::{Named, NamedLink, Request, Step, contended, moved, retry};
 use super::stale::{Claim, Unused};
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::BYTE_IN_USE;
 use crate::layout::{HEADER_SIZE, Kind};
 use crate::sys::fork::Entry;
-use crate::sys::fs;
+use crate::sys::fs::{self, FileId};
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
 use crate::sys::os;
@@ -178,8 +179,9 @@ impl Drop for InterimName {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::{BYTE_LISTENER, BYTE_PRODUCER};
     use crate::segment::format::Spec;
-    use crate::segment::named::{BYTE_LISTENER, BYTE_PRODUCER, named};
+    use crate::segment::named::named;
     use crate::segment::options::{Intent, SegmentOptions};
     use crate::segment::survey::{CleanOptions, Outcome, clean};
     use crate::sys::mem::page_size;

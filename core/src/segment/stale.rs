@@ -8,17 +8,18 @@ use std::ffi::OsStr;
 
 use rustix::io::Errno;
 
-use super::file::{FileId, Found, leads_to, read_page};
+use super::file::{Found, read_page};
 use super::format::validate;
 use super::name::{Name, socket_of_listener};
-use super::named::BYTE_IN_USE;
 use super::undelivered::{Reason, reason_to_keep};
 use crate::error::Result;
+use crate::facts::BYTE_IN_USE;
 use crate::layout::Kind;
 use crate::sys::fork::Entry;
+use crate::sys::fs::{self, FileId, leads_to};
 use crate::sys::lock::{self, Mode};
 use crate::sys::mem::Access;
-use crate::sys::{fs, os, socket};
+use crate::sys::{os, socket};
 
 /// A segment that nobody uses. Nobody can begin to while this lives.
 pub(super) struct Unused<'a> {

@@ -17,13 +17,14 @@ use std::path::{Path, PathBuf};
 use super::file::{Found, read_page};
 use super::format::{HeaderPage, RingGeometry, Valid, validate};
 use super::name::{self, Name};
-use super::named::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER};
 use super::undelivered;
 use super::words::{RingWords, region_notify_word};
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER};
 use crate::layout::Kind;
+use crate::sys::fs::{self, FileId};
 use crate::sys::mem::Access;
-use crate::sys::{fs, lock, os};
+use crate::sys::{lock, os};
 
 /// A named segment at one moment.
 #[derive(Clone, Debug)]
@@ -212,7 +213,7 @@ pub fn inspect_fd(file: BorrowedFd<'_>) -> Result<Segment> {
 fn look_at(file: BorrowedFd<'_>, stat: &rustix::fs::Stat, path: &Path) -> Result<Segment> {
     let (page, size) = read_page(file)?;
     let Valid { header, rings, region } = validate(&page, size)?;
-    let (device, inode) = fs::identity(stat);
+    let FileId { device, inode } = FileId::of(stat);
     let held = |byte| lock::held_by_another(file, byte).map(|held| held.is_some());
     let in_use = held(BYTE_IN_USE)?;
     // A bus has no locks, so it may always be moving.

@@ -8,9 +8,10 @@ use super::Role;
 use super::attempts::Attempts;
 use super::file::{check_file_system, dup, read_page};
 use super::format::{Spec, Valid, validate};
-use super::named::{BYTE_IN_USE, FIRST_PAUSE, Named, NamedLink, Opened, RACE_TIMEOUT};
+use super::named::{Named, NamedLink, Opened};
 use super::staged::fill;
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::{BYTE_IN_USE, RACE_PAUSE_MIN, RACE_TIMEOUT};
 use crate::layout::Kind;
 use crate::sys::fork::Entry;
 use crate::sys::lock::{self, Mode};
@@ -57,7 +58,7 @@ pub(crate) fn attach(fd: BorrowedFd<'_>, taking: &Taking<'_>) -> Result<Named> {
         Ok(vec![reopened])
     })?;
     let mut link = NamedLink::unnamed(entry.clone());
-    let mut attempts = Attempts::new(FIRST_PAUSE);
+    let mut attempts = Attempts::new(RACE_PAUSE_MIN);
     loop {
         let (error, limit) = if !lock::try_lock(entry.fd(0), BYTE_IN_USE, Mode::Shared)? {
             let text = "another process holds byte 0 of the ring exclusively, at each attempt until the deadline";

@@ -135,10 +135,23 @@ pub(crate) fn mode(stat: &Stat) -> u32 {
     stat.st_mode as u32 & 0o7777
 }
 
-/// The device and the inode, by which a file is known.
-#[allow(clippy::unnecessary_cast, reason = "32 bits, signed, on macOS")]
-pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev as u64, stat.st_ino)
+/// What makes a file the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl FileId {
+    #[allow(clippy::unnecessary_cast, reason = "32 bits, signed, on macOS")]
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev as u64, inode: stat.st_ino }
+    }
+}
+
+/// Whether the name still leads to this file.
+pub(crate) fn leads_to(dir: BorrowedFd<'_>, file: &OsStr, id: FileId) -> bool {
+    matches!(stat_at(dir, file), Ok(Some(now)) if FileId::of(&now) == id)
 }
 
 /// Makes a directory for its owner alone; that it exists already is fine.

@@ -16,7 +16,7 @@ use rustix::net::{
 use super::backend::peer::{self, DESCRIPTORS, PATH_LIMIT};
 pub(crate) use super::backend::peer::{credentials, overflow_uid};
 pub(crate) use super::backend::set::Set;
-use super::fs;
+use super::fs::{self, FileId};
 use super::os;
 use crate::{Error, ErrorKind, Result};
 
@@ -93,16 +93,12 @@ pub(crate) fn listen(
     let listening =
         peer::set_mode(dir, file_name, mode).and_then(|()| rustix::net::listen(&fd, backlog).map_err(os("listen")));
     if let Err(error) = listening {
-        if is_still(dir, file_name, &made) {
+        if fs::leads_to(dir, file_name, FileId::of(&made)) {
             let _ = fs::unlink(dir, file_name);
         }
         return Err(error);
     }
     Ok((fd, made))
-}
-
-fn is_still(dir: BorrowedFd<'_>, file_name: &OsStr, stat: &Stat) -> bool {
-    matches!(fs::stat_at(dir, file_name), Ok(Some(now)) if fs::identity(&now) == fs::identity(stat))
 }
 
 /// What [`remove_dead`] left.
@@ -125,10 +121,12 @@ pub(crate) fn remove_dead(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsS
         return Ok(Remains::Other(fs::describe(&stat)));
     }
     match rustix::net::connect(&stream()?, &address(dir, dir_path, file_name)?) {
-        Err(Errno::CONNREFUSED) if is_still(dir, file_name, &stat) => match fs::unlink(dir, file_name) {
-            Ok(()) | Err(Errno::NOENT) => Ok(Remains::Nothing),
-            Err(e) => Err(os("removing it, as nobody listens there")(e)),
-        },
+        Err(Errno::CONNREFUSED) if fs::leads_to(dir, file_name, FileId::of(&stat)) => {
+            match fs::unlink(dir, file_name) {
+                Ok(()) | Err(Errno::NOENT) => Ok(Remains::Nothing),
+                Err(e) => Err(os("removing it, as nobody listens there")(e)),
+            }
+        }
         Err(Errno::NOENT) => Ok(Remains::Nothing),
         Err(e @ (Errno::ACCESS | Errno::PERM)) => Err(os("asking whether somebody listens there")(e)),
         // Connected, a full backlog, a socket of another type: somebody has it open.
@@ -177,11 +175,6 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> Result<Option<OwnedFd>> {
 /// Whether it is descriptors that are missing, of the process or of the system.
 pub(crate) fn is_shortage(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
-}
-
-/// The user that we act as.
-pub(crate) fn own_uid() -> u32 {
-    rustix::process::geteuid().as_raw()
 }
 
 /// Sends all of `bytes`, and `descriptor` with them, in one piece or not at all: a peer that does not read is an error.
@@ -308,7 +301,7 @@ mod tests {
     fn own_credentials() {
         let (a, _b) = UnixStream::pair().unwrap();
         let got = credentials(a.as_fd()).unwrap();
-        assert_eq!(got, Credentials { pid: std::process::id(), uid: own_uid() });
+        assert_eq!(got, Credentials { pid: std::process::id(), uid: fs::effective_uid() });
     }
 
     #[test]

@@ -5,17 +5,12 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::{HANDSHAKES_MAX, Handshakes, Listener, Pending, Stage};
+use super::{Handshakes, Listener, Pending, Stage};
 use crate::bus::handshake::{self, Incoming};
 use crate::bus::{Bus, check_peer};
+use crate::facts::{ACCEPT_PAUSE, HANDSHAKES_MAX, TURNED_AWAY_MAX};
 use crate::sys::{fork, os, socket};
 use crate::{Error, ErrorKind, Result};
-
-/// After a failure to accept, which the next attempt would most likely meet again.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// So many connectors are turned away before accept says why: no flood keeps it from its caller.
-const TURNED_AWAY_MAX: u32 = 1024;
 
 /// What is done when descriptors run out.
 pub(super) struct Shortage {
@@ -122,7 +117,7 @@ impl Listener {
                 told += 1;
             }
         }
-        state.shortage.pause_until = Instant::now().checked_add(PAUSE);
+        state.shortage.pause_until = Instant::now().checked_add(ACCEPT_PAUSE);
         let text = match told {
             0 => "taking a connection".to_owned(),
             n => format!("no descriptor is left for a bus, {n} connectors were told; raise the limit (ulimit -n)"),

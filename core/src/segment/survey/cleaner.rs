@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::names;
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::BYTE_IN_USE;
 use crate::layout::{Kind, MAGIC};
 use crate::segment::file::Found;
 use crate::segment::format::validate;
 use crate::segment::name::{Name, is_staged};
-use crate::segment::named::BYTE_IN_USE;
 use crate::segment::stale::{Claim, Unused};
 use crate::segment::undelivered::{Reason, reason_to_keep};
 use crate::sys::lock;

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::facts::DIRECTORY_PREFIX;
 use crate::sys::fs::{FileSystem, parse_id};
 
 /// This boot's id; all zero where the kernel does not tell.
@@ -42,7 +43,7 @@ pub(crate) const GOOD_PLACE: &str = "/dev/shm or another tmpfs";
 
 /// Where named segments live unless they are told otherwise.
 pub(crate) fn default_directory(uid: u32) -> PathBuf {
-    PathBuf::from(format!("/dev/shm/ramway-{uid}"))
+    PathBuf::from(format!("{DIRECTORY_PREFIX}{uid}"))
 }
 
 /// A handle to a directory that can only be used to name things in it.
