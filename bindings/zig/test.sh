@@ -15,7 +15,7 @@ compiler() {
 }
 
 compile() { # ARGUMENT...
-    "$python" -m ziglang build-exe -O ReleaseSafe --cache-dir "$built/cache" --global-cache-dir "$built/cache" "$@"
+    "$python" -m ziglang build-exe --cache-dir "$built/cache" --global-cache-dir "$built/cache" "$@"
 }
 
 build() {
@@ -25,7 +25,7 @@ build() {
         missing 'zig' "Zig $version cannot be installed from PyPI"
         return 1
     fi
-    step 'the program' compile -femit-bin="$built/ramway-zig" src/main.zig &&
+    step 'the program' compile -O ReleaseSafe -femit-bin="$built/ramway-zig" src/main.zig &&
         step 'the program of the tests' compile -femit-bin="$built/play" --dep ramway -Mroot=tests/play.zig -Mramway=src/ramway.zig
 }
 

@@ -11,6 +11,7 @@ mod model;
 mod page;
 mod rust;
 mod text;
+mod zig;
 
 pub use model::{Constant, Facts, Group, Type, Value};
 
@@ -72,6 +73,7 @@ pub fn generated(facts: &Facts) -> Result<Vec<Generated>> {
             "bindings/java/src/main/java/dev/ramway/ElementType.java",
             vec![("element types", java::element_types(facts))],
         ),
+        whole("bindings/zig/src/facts.zig", zig::file(facts)),
         parts("docs/ABI.md", page::parts(facts)),
     ]
     .into_iter()

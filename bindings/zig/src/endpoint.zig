@@ -1,6 +1,7 @@
 //! What the two ends of a ring have in common: attach, close, waking the peer, and the end of a stream (docs/ABI.md,
 //! sections 6 and 8).
 
+const std = @import("std");
 const facts = @import("facts.zig");
 const segment = @import("segment.zig");
 const sys = @import("sys.zig");
@@ -18,13 +19,21 @@ pub fn store(comptime T: type, at: *T, value: T) void {
     @atomicStore(T, at, value, .seq_cst);
 }
 
+/// What one side of a ring says of itself.
+pub const RoleLine = extern struct { wait: u32, flags: u32, epoch: u32, close_seen: u32 };
+
+comptime {
+    std.debug.assert(@offsetOf(RoleLine, "wait") == facts.off_role_wait and @offsetOf(RoleLine, "flags") == facts.off_role_flags);
+    std.debug.assert(@offsetOf(RoleLine, "epoch") == facts.off_role_epoch and @offsetOf(RoleLine, "close_seen") == facts.off_role_close_seen);
+}
+
 /// How a peer ended.
 const Ending = union(enum) { closed: u32, dead, name_gone };
 
 pub const Endpoint = struct {
     segment: segment.Segment,
-    mine: *facts.RoleLine,
-    peer: *facts.RoleLine,
+    mine: *RoleLine,
+    peer: *RoleLine,
     tail: *u64,
     head: *u64,
     /// The producer's epoch whose close was delivered to an earlier consumer, or 0. It ends nothing again.
@@ -39,8 +48,8 @@ pub const Endpoint = struct {
     /// The words of a ring whose role is held, and its positions, checked. `announce` makes the holder known.
     pub fn attach(held: segment.Segment) Error!struct { Endpoint, u64, u64 } {
         const block = held.header + facts.block0;
-        const producer = word(facts.RoleLine, block + facts.off_producer);
-        const consumer = word(facts.RoleLine, block + facts.off_consumer);
+        const producer = word(RoleLine, block + facts.off_producer);
+        const consumer = word(RoleLine, block + facts.off_consumer);
         const end: Endpoint = .{
             .segment = held,
             .mine = if (held.role == .producer) producer else consumer,
@@ -120,7 +129,7 @@ pub const Endpoint = struct {
     /// one long one does.
     pub fn isCheckDue(self: *Endpoint) bool {
         const now = sys.now();
-        if (now - self.checked_at < facts.poll_interval_ms * sys.ns_per_ms) return false;
+        if (now - self.checked_at < facts.poll_interval_ns) return false;
         self.checked_at = now;
         return true;
     }

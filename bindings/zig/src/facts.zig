@@ -1,59 +1,210 @@
-//! The numbers of docs/ABI.md that this port uses.
+//! Generated from format/facts.toml by `make facts`: edit that, not this.
 
+// The segment header's values.
+
+/// The first eight bytes of every segment.
 pub const magic = "RAMWAY\r\n";
+/// Written in the creator's byte order, so that a reader of the other order sees it swapped.
 pub const byte_order: u32 = 0x0A0B0C0D;
+/// What a reader of the other byte order sees.
 pub const byte_order_swapped: u32 = 0x0D0C0B0A;
+/// A reader refuses another major version.
 pub const version_major: u16 = 1;
+/// A reader accepts any minor version: it adds only what an older reader may ignore.
+pub const version_minor: u16 = 0;
+/// The required feature bits that this version knows. Any other set bit is AbiMismatch.
 pub const features_known: u32 = 0;
-pub const header_size = 4096;
-
-pub const kind_region: u32 = 1;
-pub const kind_ring: u32 = 2;
-pub const kind_listener: u32 = 4;
+/// In the segment's flags: the last one out leaves the name in place.
 pub const flag_persistent: u32 = 1;
 
-// Offsets in the header page.
-pub const off_byte_order = 0x08;
-pub const off_version_major = 0x0C;
-pub const off_kind = 0x10;
-pub const off_flags = 0x14;
-pub const off_features_required = 0x18;
-pub const off_size = 0x20;
-pub const off_created = 0x28;
-pub const off_boot_id = 0x30;
+// The header page.
 
-// Offsets in block 0, which begins here.
+/// The length of the header page in bytes: a segment's data begins here or later.
+pub const header_size = 4096;
+/// Where block 0 begins in the header page.
 pub const block0 = 0x400;
-pub const off_data_offset = 0x000;
-pub const off_capacity = 0x008;
-pub const off_align = 0x018;
-pub const off_tail = 0x080;
-pub const off_last_tags = 0x088;
-pub const off_head = 0x100;
-pub const off_producer = 0x180;
-pub const off_consumer = 0x200;
+/// A line of a block: two cache lines, which processors fetch in pairs.
+pub const line_size = 128;
+/// A ring's part of the header page, in bytes.
+pub const ring_block_size = 0x280;
 
-/// What one side of a ring says of itself.
-pub const RoleLine = extern struct { wait: u32, flags: u32, epoch: u32, close_seen: u32 };
+// Frames.
+
+/// The length of what precedes every payload: len u32, type id u32, tag u64.
+pub const frame_header = 16;
+/// The smallest and default alignment of payloads.
+pub const align_min: u32 = 16;
+/// The largest alignment of payloads.
+pub const align_max: u32 = 4096;
+/// No message is longer, whatever the capacity: with its header it stays below 2^31.
+pub const message_max: u32 = 2_147_483_631;
+/// Type ids from here up are Ramway's own.
+pub const type_id_reserved: u32 = 0xFFFF0000;
+/// In the `end` of a last-tag record: no frame ends here, because positions are multiples of 16.
+pub const no_position: u64 = 1;
+
+// The bits of a role's flags.
+
+/// A real membarrier succeeded in the holder's process.
+pub const role_membarrier_capable: u32 = 1;
+/// As a waker, the holder does not fence.
 pub const role_fence_free: u32 = 2;
+/// The holder closed in an orderly way.
 pub const role_closed: u32 = 4;
 
-pub const frame_header = 16;
-pub const align_min = 16;
-pub const align_max = 4096;
-pub const message_max = (1 << 31) - 17;
-pub const type_id_reserved: u32 = 0xFFFF0000;
-pub const name_max = 80;
+// The bytes of a segment's file that are locked.
 
+/// Shared: in use by a handle. Exclusive: the last one out, or a cleaner, decides about the name.
 pub const byte_in_use = 0;
+/// Exclusive: the producer's role is held.
 pub const byte_producer = 1;
+/// Exclusive: the consumer's role is held.
 pub const byte_consumer = 2;
 
-pub const poll_interval_ms = 100;
-pub const unfenced_poll_interval_ms = 1;
-pub const spin_max = 3000;
+// Names and directories.
 
-/// The errors that this port gives, as section 14 names them.
+/// The longest name in the Ramway directory, in bytes.
+pub const name_max = 80;
+/// The characters of a name, as error texts show them. A name does not begin with a dot.
+pub const name_characters = "A-Z a-z 0-9 . _ -";
+/// A listener's socket is NAME and this; no other name ends so.
+pub const socket_suffix = ".sock";
+/// How the file of a segment begins that has no name yet, where the file system has no nameless files.
+pub const staged_prefix = ".ramway-";
+/// How such a file ends; 16 hexadecimal digits are in between.
+pub const staged_suffix = ".new";
+/// The environment variable that names the Ramway directory.
+pub const directory_variable = "RAMWAY_DIR";
+/// Where that is unset or empty, the directory on Linux: this and the effective user id.
+pub const directory_prefix = "/dev/shm/ramway-";
+
+// How a call waits. A poll takes 25 ns: a load and a PAUSE.
+
+/// What one poll takes: a load and a PAUSE.
+pub const poll_time_ns: u64 = 25;
+/// Polls before a call sleeps, at most: 75 µs, about what a sleep and the wake-up from it cost (decision 18).
+pub const spin_max = 3000;
+/// Polls that are left where waits have been long.
+pub const spin_min = 32;
+/// PAUSEs before the second poll of a wait; there is one between the later ones.
+pub const first_pause = 3;
+/// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
+pub const polls_per_check = 2000;
+/// A wait that was over before this, the spinning and the wake-up included, would have been better spent spinning to
+/// the end.
+pub const short_wait_ns: u64 = 110_000;
+/// The longest sleep before another check of the deadline and of whether the peer lives. A blocked side learns of a
+/// death within two intervals.
+pub const poll_interval_ns: u64 = 100_000_000;
+/// The longest sleep where the waker does not fence and this side cannot make it: the wake-up may be missed, so it is
+/// short.
+pub const unordered_interval_ns: u64 = 1_000_000;
+/// The wake-up of a waiting producer is put off until this fraction of the capacity is free (a quarter), or the ring is
+/// drained.
+pub const wake_fraction = 4;
+
+// Opening and creating.
+
+/// How long a race with another process (a segment that is just going away) is tried again, at least.
+pub const race_timeout_ns: u64 = 1_000_000_000;
+/// The first pause between two such attempts; each is twice the one before.
+pub const race_pause_min_ns: u64 = 100_000;
+/// The longest pause between two such attempts.
+pub const race_pause_max_ns: u64 = 10_000_000;
+/// A ring's capacity in bytes, by default.
+pub const capacity_default: u64 = 1_048_576;
+
+// Where the fields of the segment header are, from the segment's start.
+
+/// 8 bytes.
+pub const off_magic = 0x00;
+/// u32: `0x0A0B0C0D`, so the bytes are `0D 0C 0B 0A`.
+pub const off_byte_order = 0x08;
+/// u16: 1.
+pub const off_version_major = 0x0C;
+/// u16: 0.
+pub const off_version_minor = 0x0E;
+/// u32.
+pub const off_kind = 0x10;
+/// u32: bit 0 `PERSISTENT`: the last one out leaves the name in place.
+pub const off_flags = 0x14;
+/// u32: 0.
+pub const off_features_required = 0x18;
+/// u32: 0.
+pub const off_features_optional = 0x1C;
+/// u64: length of the whole segment in bytes, header page included.
+pub const off_size = 0x20;
+/// u64: wall clock at creation, nanoseconds since 1970.
+pub const off_created_ns = 0x28;
+/// 16 bytes: the kernel's boot id (`/proc/sys/kernel/random/boot_id`) as 16 raw bytes in the order in which they are
+/// printed.
+pub const off_boot_id = 0x30;
+
+// Where the fields of a block's geometry are, from the block's start.
+
+/// u64: segment offset of the data area.
+pub const off_data_offset = 0x000;
+/// u64: bytes of data. Ring: a power of two, ≥ that page, ≥ `align`.
+pub const off_capacity = 0x008;
+/// u64: region: the length that was asked for.
+pub const off_len = 0x010;
+/// u32: ring: alignment of payloads, a power of two from 16 to 4096.
+pub const off_align = 0x018;
+
+// Where a ring's words are, from the block's start.
+
+/// u64: end of the last published frame.
+pub const off_tail = 0x080;
+/// Two last-tag records: the end and the tag of a published frame.
+pub const off_last_tags = 0x088;
+/// u64: start of the first frame that is not released.
+pub const off_head = 0x100;
+/// The producer's role line.
+pub const off_producer = 0x180;
+/// The consumer's role line.
+pub const off_consumer = 0x200;
+
+// A last-tag record, from its start.
+
+/// The value of `tail` after the frame.
+pub const last_tag_end = 0x0;
+/// The frame's tag.
+pub const last_tag_tag = 0x8;
+/// The length of a record.
+pub const last_tag_size = 0x10;
+
+// A role's words, from the start of its line.
+
+/// The futex: 1 while the holder sleeps or is about to.
+pub const off_role_wait = 0x0;
+/// The role's flags, written anew at each attach.
+pub const off_role_flags = 0x4;
+/// How often the role was attached; 0 = never.
+pub const off_role_epoch = 0x8;
+/// Of the consumer: the producer's epoch whose orderly close was delivered; 0 = none.
+pub const off_role_close_seen = 0xC;
+
+// A frame's fields, from its start. The payload follows.
+
+/// u32: bytes of payload, 0 … min(capacity − 16, 2^31 − 17).
+pub const frame_len = 0x00;
+/// u32: the user's.
+pub const frame_type_id = 0x04;
+/// u64: the user's: an RPC's correlation id, a time stamp, a key.
+pub const frame_tag = 0x08;
+
+// What a segment holds.
+
+/// Shared bytes with notify and wait; block 0 is the region's.
+pub const kind_region: u32 = 1;
+/// One ring, in block 0.
+pub const kind_ring: u32 = 2;
+/// Two rings: block 0 from the listener to the connector, block 1 back.
+pub const kind_bus: u32 = 3;
+/// The lock of a listening socket; no block.
+pub const kind_listener: u32 = 4;
+
+/// The errors, as section 14 of docs/ABI.md names them.
 pub const Error = error{
     NotFound,
     AlreadyExists,

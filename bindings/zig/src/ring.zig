@@ -34,17 +34,18 @@ pub const Sender = struct {
         errdefer held.close();
         const end, const tail, const head = try Endpoint.attach(held);
         var self: Sender = .{ .end = end, .tail = tail, .head = head };
-        // Forget what is not the last frame's: a kill may have left a record ahead of tail. 1 is no position.
+        // Forget what is not the last frame's: a kill may have left a record ahead of tail.
         for (0..2) |i| {
-            if (load(u64, self.lastTag(i, 0)) != tail) store(u64, self.lastTag(i, 0), 1) else self.record = 1 - i;
+            const record = self.lastTag(i, facts.last_tag_end);
+            if (load(u64, record) != tail) store(u64, record, facts.no_position) else self.record = 1 - i;
         }
         self.end.announce();
         return self;
     }
 
-    /// The end (0) or the tag (8) of one of the two last-tag records.
+    /// A field of one of the two last-tag records.
     fn lastTag(self: *const Sender, record: usize, field: usize) *u64 {
-        return word(u64, self.end.segment.header + facts.block0 + facts.off_last_tags + 16 * record + field);
+        return word(u64, self.end.segment.header + facts.block0 + facts.off_last_tags + facts.last_tag_size * record + field);
     }
 
     /// The longest payload that ever fits, in bytes.
@@ -56,7 +57,7 @@ pub const Sender = struct {
     pub fn tagOfLastMessage(self: *const Sender) ?u64 {
         if (self.tail == self.end.segment.alignment - facts.frame_header) return null;
         for (0..2) |i| {
-            if (load(u64, self.lastTag(i, 0)) == self.tail) return load(u64, self.lastTag(i, 8));
+            if (load(u64, self.lastTag(i, facts.last_tag_end)) == self.tail) return load(u64, self.lastTag(i, facts.last_tag_tag));
         }
         return 0;
     }
@@ -71,15 +72,15 @@ pub const Sender = struct {
         waiting.until(self, timeout_ns) catch |e| return if (e == error.TimedOut and timeout_ns == 0) error.Full else e;
         const at = self.end.segment.data + (self.tail & (self.end.segment.capacity - 1));
         // Plain stores: nobody reads them before tail is published.
-        word(u32, at).* = @intCast(payload.len);
-        word(u32, at + 4).* = type_id;
-        word(u64, at + 8).* = tag;
+        word(u32, at + facts.frame_len).* = @intCast(payload.len);
+        word(u32, at + facts.frame_type_id).* = type_id;
+        word(u64, at + facts.frame_tag).* = tag;
         @memcpy(at[facts.frame_header..], payload);
         self.tail +%= size;
         if (tag != 0) {
             // A kill between these stores leaves the other record whole, which belongs to the tail that is published.
-            store(u64, self.lastTag(self.record, 0), self.tail);
-            store(u64, self.lastTag(self.record, 8), tag);
+            store(u64, self.lastTag(self.record, facts.last_tag_end), self.tail);
+            store(u64, self.lastTag(self.record, facts.last_tag_tag), tag);
             self.record = 1 - self.record;
         }
         store(u64, self.end.tail, self.tail);
@@ -142,13 +143,13 @@ pub const Receiver = struct {
         };
         const at = self.end.segment.data + (self.head & (self.end.segment.capacity - 1));
         // Each number is loaded once: a peer that rewrites it cannot pass the check with one value and be used with another.
-        const len = load(u32, word(u32, at));
+        const len = load(u32, word(u32, at + facts.frame_len));
         const size = frameSize(len, self.end.segment.alignment);
         if (len > facts.message_max or size > self.tail -% self.head) return self.end.fail();
         self.head +%= size;
         return .{
-            .type_id = load(u32, word(u32, at + 4)),
-            .tag = load(u64, word(u64, at + 8)),
+            .type_id = load(u32, word(u32, at + facts.frame_type_id)),
+            .tag = load(u64, word(u64, at + facts.frame_tag)),
             .payload = at[facts.frame_header..][0..len],
         };
     }

@@ -52,7 +52,7 @@ pub const Segment = struct {
     pub fn open(name: []const u8, role: Role, options: Options) Error!Segment {
         if (options.alignment != 0) _ = try validAlignment(options.alignment, error.InvalidArgument);
         const deadline = sys.now() +| options.timeout_ns;
-        const race_deadline = @max(deadline, sys.now() + std.time.ns_per_s);
+        const race_deadline = @max(deadline, sys.now() + facts.race_timeout_ns);
         while (true) {
             return attempt(name, role, options, deadline) catch |e| switch (e) {
                 error.Race => {
@@ -116,7 +116,7 @@ fn resolve(text: []const u8, options: Options) Error!struct { sys.Fd, Name } {
     if (std.mem.lastIndexOfScalar(u8, text, '/')) |slash| {
         return .{ try openDirectory(text[0..@max(slash, 1)], .{}), try nameOf(text[slash + 1 ..]) };
     }
-    if (text.len > facts.name_max or text.len == 0 or text[0] == '.' or std.mem.endsWith(u8, text, ".sock")) return error.InvalidArgument;
+    if (text.len > facts.name_max or text.len == 0 or text[0] == '.' or std.mem.endsWith(u8, text, facts.socket_suffix)) return error.InvalidArgument;
     for (text) |c| {
         if (!std.ascii.isAlphanumeric(c) and std.mem.indexOfScalar(u8, "._-", c) == null) return error.InvalidArgument;
     }
@@ -201,7 +201,7 @@ fn create(dir: sys.Fd, name: Name, role: Role, options: Options) Attempt!Segment
     if (!try sys.lockByte(lock, role.lockByte(), .exclusive)) return error.Race;
     const geometry: Geometry = .{
         .data_offset = std.heap.pageSize(),
-        .capacity = try roundCapacity(if (options.capacity == 0) 1 << 20 else options.capacity),
+        .capacity = try roundCapacity(if (options.capacity == 0) facts.capacity_default else options.capacity),
         .alignment = if (options.alignment == 0) facts.align_min else options.alignment,
     };
     try sys.allocate(file, geometry.data_offset + geometry.capacity);
@@ -255,9 +255,9 @@ fn mayGo(file: sys.Fd) bool {
     const geometry = check(&page, (sys.stat(file, "") catch return false).size) catch return false;
     const block = page[facts.block0..];
     const tail, const head = .{ number(u64, block, facts.off_tail), number(u64, block, facts.off_head) };
-    const epoch = number(u32, block, facts.off_producer + @offsetOf(facts.RoleLine, "epoch"));
-    const closed = number(u32, block, facts.off_producer + @offsetOf(facts.RoleLine, "flags")) & facts.role_closed != 0;
-    const seen = number(u32, block, facts.off_consumer + @offsetOf(facts.RoleLine, "close_seen"));
+    const epoch = number(u32, block, facts.off_producer + facts.off_role_epoch);
+    const closed = number(u32, block, facts.off_producer + facts.off_role_flags) & facts.role_closed != 0;
+    const seen = number(u32, block, facts.off_consumer + facts.off_role_close_seen);
     return number(u32, &page, facts.off_flags) & facts.flag_persistent == 0 and tail == head and
         positionsAgree(tail, head, geometry.capacity, geometry.alignment) and !(closed and epoch != 0 and seen != epoch);
 }
@@ -318,7 +318,7 @@ fn format(page: *[facts.header_size]u8, geometry: Geometry) void {
     store(u16, page, facts.off_version_major, facts.version_major);
     store(u32, page, facts.off_kind, facts.kind_ring);
     store(u64, page, facts.off_size, geometry.data_offset + geometry.capacity);
-    store(u64, page, facts.off_created, sys.wallClock());
+    store(u64, page, facts.off_created_ns, sys.wallClock());
     @memcpy(page[facts.off_boot_id..][0..16], &bootId());
     store(u64, block, facts.off_data_offset, geometry.data_offset);
     store(u64, block, facts.off_capacity, geometry.capacity);

@@ -28,8 +28,8 @@ pub fn until(side: anytype, timeout_ns: u64) Error!void {
         if (try decide(side)) return;
         const now = sys.now();
         if (now >= deadline) return error.TimedOut;
-        const interval: u64 = if (unfenced) facts.unfenced_poll_interval_ms else facts.poll_interval_ms;
-        sys.futexWait(&end.mine.wait, 1, @min(interval * sys.ns_per_ms, deadline - now));
+        const interval: u64 = if (unfenced) facts.unordered_interval_ns else facts.poll_interval_ns;
+        sys.futexWait(&end.mine.wait, 1, @min(interval, deadline - now));
     }
 }
 
