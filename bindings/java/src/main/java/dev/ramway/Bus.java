@@ -157,14 +157,6 @@ public final class Bus implements AutoCloseable {
      */
     @Override
     public void close() {
-        try {
-            if (halves.sender() != null) {
-                halves.sender().close();
-            }
-        } finally {
-            if (halves.receiver() != null) {
-                halves.receiver().close();
-            }
-        }
+        halves.close();
     }
 }

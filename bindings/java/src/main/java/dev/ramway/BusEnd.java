@@ -26,7 +26,7 @@ final class BusEnd {
             peer = Sockets.peer(socket);
         } catch (SysException e) {
             Files.close(socket);
-            throw Errors.os(e, "asking who is at the other end of a socket");
+            throw Errors.os(e, "asking for the peer's credentials");
         }
         this.socket = socket;
     }
@@ -72,26 +72,16 @@ final class BusEnd {
         memory = -1;
     }
 
-    /** One half's link to its peer, and from here on one user. */
+    /** A link of this side to its peer, and from here on one user. */
     Link link() {
         addUser();
-        return new HalfLink(this);
+        return new EndLink(this);
     }
 
-    private record HalfLink(BusEnd end) implements Link {
+    private record EndLink(BusEnd end) implements Link {
         @Override
         public boolean peerAlive(Role me) {
             return !end.hungUp();
-        }
-
-        @Override
-        public boolean vanished() {
-            return false;
-        }
-
-        @Override
-        public boolean isFinal() {
-            return true;
         }
 
         @Override

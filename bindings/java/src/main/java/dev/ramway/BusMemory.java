@@ -12,14 +12,16 @@ final class BusMemory {
 
     /** The ends that one side has; null where a direction has no capacity. */
     record Halves(Sender sender, Receiver receiver) {
-        /** Lets both go, and with them the socket. */
+        /** Closes both, and with them the socket. */
         void close() {
-            // What a handshake that failed leaves has nothing to deliver, so there is nobody to tell.
-            if (sender != null) {
-                sender.close();
-            }
-            if (receiver != null) {
-                receiver.close();
+            try {
+                if (sender != null) {
+                    sender.close();
+                }
+            } finally {
+                if (receiver != null) {
+                    receiver.close();
+                }
             }
         }
     }
@@ -31,14 +33,14 @@ final class BusMemory {
      * @param name goes into the memfd's, so that `ramway ls` finds the bus
      */
     static Halves create(String name, SegmentSpec spec, BusEnd end, Options options) {
-        int fd = Errors.checked(Memfd.create("ramway-bus:" + name), "memory for a bus");
+        int fd = Errors.checked(Memfd.create("ramway-bus:" + name), "making memory for a bus");
         end.keepMemory(fd);
         try {
             Space.allocate(fd, 0, spec.size());
         } catch (SysException e) {
-            throw Errors.os(e, "taking memory for a bus");
+            throw Errors.os(e, "allocating memory for a bus");
         }
-        Errors.checked(Memfd.seal(fd), "fixing the size of a bus's memory");
+        Errors.checked(Memfd.seal(fd), "sealing the memory of a bus");
         // Nobody else knows this memory yet.
         MemorySegment page = SegmentMemory.mapHeader(fd, true);
         byte[] header = SegmentHeader.format(spec);

@@ -33,7 +33,8 @@ final class BusPlace implements AutoCloseable {
     static BusPlace resolve(String text, boolean create) {
         boolean isPath = text.indexOf('/') >= 0;
         if (!isPath && text.endsWith(Facts.LOCK_SUFFIX)) {
-            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a listener's name must not end in .lock");
+            throw Errors.of(ErrorKind.INVALID_ARGUMENT,
+                    "a listener's name must not end in .lock: such names are for the locks of listeners");
         }
         SegmentName at = SegmentName.resolve(text, create);
         if (!isPath) {
@@ -55,9 +56,7 @@ final class BusPlace implements AutoCloseable {
             return false;
         }
         try {
-            return Files.stat(dir).id().equals(Files.stat(root).id());
-        } catch (SysException e) {
-            return false;
+            return Errors.orElse(false, () -> Files.stat(dir).id().equals(Files.stat(root).id()));
         } finally {
             Files.close(root);
         }
@@ -95,13 +94,7 @@ final class BusPlace implements AutoCloseable {
      * socket, and one that a program listens at which does not hold that lock.
      */
     void clear() {
-        BusDeadSocket.Found found;
-        try {
-            found = BusDeadSocket.remove(directory.dir, socketFile);
-        } catch (SysException e) {
-            throw Errors.os(e, "checking " + socketPath());
-        }
-        switch (found) {
+        switch (Errors.during("checking " + socketPath(), () -> BusDeadSocket.remove(directory.dir, socketFile))) {
             case NOT_A_SOCKET -> throw Errors.fail(ErrorKind.ALREADY_EXISTS,
                     "%s is %s, not a socket; it is left as it is: move it or pick another name", socketPath(), described());
             case ALIVE -> throw taken();
@@ -112,12 +105,10 @@ final class BusPlace implements AutoCloseable {
     }
 
     private String described() {
-        try {
+        return Errors.orElse("something", () -> {
             Stat stat = Files.statAt(directory.dir, socketFile);
             return stat == null ? "gone" : stat.describe();
-        } catch (SysException e) {
-            return "something";
-        }
+        });
     }
 
     private RamwayException taken() {
@@ -127,13 +118,8 @@ final class BusPlace implements AutoCloseable {
 
     /** Removes the socket of {@link #listen}, if the name still leads to it. While it is open: its number is its own. */
     void leave() {
-        if (bound == null) {
-            return;
-        }
-        try {
-            BusDeadSocket.unlink(directory.dir, socketFile, bound);
-        } catch (SysException e) {
-            throw Errors.os(e, "removing " + socketPath());
+        if (bound != null) {
+            Errors.during("removing " + socketPath(), () -> BusDeadSocket.unlink(directory.dir, socketFile, bound));
         }
     }
 
@@ -207,15 +193,10 @@ final class BusPlace implements AutoCloseable {
     }
 
     private void refuseOthers() {
-        try {
-            Stat stat = Files.statAt(directory.dir, socketFile);
-            // A link may lead to a socket.
-            if (stat != null && !stat.isSocket() && !stat.isLink()) {
-                throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "%s is %s, not a listener's socket", socketPath(), stat.describe());
-            }
-        } catch (SysException e) {
-            // What cannot be checked is not known to be another thing.
-            return;
+        // What cannot be checked is not known to be another thing. A link may lead to a socket.
+        Stat stat = Errors.orElse(null, () -> Files.statAt(directory.dir, socketFile));
+        if (stat != null && !stat.isSocket() && !stat.isLink()) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "%s is %s, not a listener's socket", socketPath(), stat.describe());
         }
     }
 }

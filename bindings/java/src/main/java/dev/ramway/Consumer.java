@@ -424,7 +424,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         }
         try {
             if (length > room) {
-                throw fail(ErrorKind.TOO_LARGE, "the message has %d bytes, and there is room for %d: it stays", length, room);
+                throw fail(ErrorKind.TOO_LARGE, "the message has %d bytes, the target only %d: it stays in the ring; "
+                        + "receive it into a longer one", length, room);
             }
             if (array != null) {
                 Words.copyOut(at + Facts.FRAME_HEADER, array, 0, (int) length);

@@ -39,6 +39,29 @@ final class Errors {
         return os(new SysException(errno, ""), doing);
     }
 
+    /** What the operating system is asked. */
+    interface SystemCall<T> {
+        T run() throws SysException;
+    }
+
+    /** What it returns; its error becomes one of this library, which says what was being done. */
+    static <T> T during(String doing, SystemCall<T> call) {
+        try {
+            return call.run();
+        } catch (SysException e) {
+            throw os(e, doing);
+        }
+    }
+
+    /** What it returns, or another answer where the operating system gives none. */
+    static <T> T orElse(T answer, SystemCall<T> call) {
+        try {
+            return call.run();
+        } catch (SysException e) {
+            return answer;
+        }
+    }
+
     /** A descriptor or another result, if it is no error with a minus sign. */
     static int checked(int result, String doing) {
         if (result < 0) {

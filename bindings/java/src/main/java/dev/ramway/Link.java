@@ -13,16 +13,6 @@ interface Link {
         }
 
         @Override
-        public boolean vanished() {
-            return false;
-        }
-
-        @Override
-        public boolean isFinal() {
-            return true;
-        }
-
-        @Override
         public void close() {}
     };
 
@@ -33,13 +23,17 @@ interface Link {
     boolean peerAlive(Role me);
 
     /** Whether a named segment has lost its name, so that no successor can ever attach. One system call. */
-    boolean vanished();
+    default boolean vanished() {
+        return false;
+    }
 
     /** Whether Closed and PeerDead are forever; on a named ring a successor may attach. */
-    boolean isFinal();
+    default boolean isFinal() {
+        return true;
+    }
 
     /**
-     * Lets the role go and closes the descriptors; on a named segment the last one out removes the name if nothing is
+     * Releases the role and closes the descriptors; on a named segment the last one out removes the name if nothing is
      * undelivered. To be called once, after the closed flag is set, the peer is woken and all is unmapped.
      */
     void close();

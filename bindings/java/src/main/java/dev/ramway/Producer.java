@@ -163,7 +163,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
             throw reserved(typeId);
         }
         if (length < 0) {
-            throw fail(ErrorKind.INVALID_ARGUMENT, "a message of %d bytes", length);
+            throw fail(ErrorKind.INVALID_ARGUMENT, "a message of %d bytes: expected 0 or more", length);
         }
         if (Words.getInt(peer + Facts.OFF_ROLE_FLAGS) != peerFlags) {
             peerChanged();

@@ -20,6 +20,8 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** No wait at all. */
     static final long NOW = -1;
 
+    // The hot path's fields stand within 128 bytes of the object's start, as far as they do now: eight bytes more before them, and a
+    // slot's commit took 3 % longer, because the instructions that reach them were longer.
     final Role role;
     /** Where the ring's words are, this role's line and the peer's: addresses. */
     final long ring;
@@ -32,7 +34,6 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     final long alignMask;
     /** An ending is forever (bus, pair). On a named ring a successor may attach. */
     final boolean isFinal;
-    final String name;
     final Attachment at;
     /** Only a close can tell, because both ends are in one process. */
     final boolean isPair;
@@ -70,7 +71,6 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** Prepares the end; the positions are checked next, and {@link #announce} makes it known. */
     RingEnd(Attachment a, Options options) {
         at = a;
-        name = a.name;
         role = a.role;
         ring = a.header.address() + a.block;
         mine = ring + role.line();
@@ -203,7 +203,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     private RamwayException aboutRing(RamwayException e) {
         String doing = role == Role.PRODUCER ? "sending" : "receiving";
         String to = role == Role.PRODUCER ? " to" : " from";
-        return Errors.about(e, name.isEmpty() ? doing : doing + to, name);
+        return Errors.about(e, at.name.isEmpty() ? doing : doing + to, at.name);
     }
 
     /** {@link #ended(boolean)}, with system calls if it is time for them. */
@@ -313,7 +313,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** Whether it is ready now; how the stream has ended is thrown. The closed flag is checked every time, the kernel at times. */
     final boolean isReadyNow() {
         try {
-            return Waiter.decide(progress);
+            return waiter.decideNow();
         } catch (ClosedException | PeerDeadException end) {
             throw ending(end);
         }
@@ -338,23 +338,10 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
         return end;
     }
 
-    /** What calls that send and receive wait for. */
-    final Waiter.Goal progress = new Waiter.Goal() {
-        @Override
-        public boolean ready() {
-            return RingEnd.this.ready();
-        }
-
-        @Override
-        public RamwayException ended() {
-            return RingEnd.this.ended();
-        }
-
-        @Override
-        public long untilCheck() {
-            return Facts.POLL_INTERVAL_NANOS - (System.nanoTime() - peerChecked);
-        }
-    };
+    /** How long until it is time to ask the kernel again whether the peer lives, in ns. */
+    final long untilPeerCheck() {
+        return Facts.POLL_INTERVAL_NANOS - (System.nanoTime() - peerChecked);
+    }
 
     /** What a wait for a peer waits for. An attach wakes this side, whether it waits or not. */
     private final class PeerWait implements Waiter.Goal {
@@ -493,7 +480,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
 
     /** {@return the name that this end was opened by; that of the listener on a bus, empty on a pair} */
     public final String name() {
-        return name;
+        return at.name;
     }
 
     /**

@@ -5,7 +5,6 @@ import dev.ramway.sys.FileId;
 import dev.ramway.sys.FileSystems;
 import dev.ramway.sys.Files;
 import dev.ramway.sys.Stat;
-import dev.ramway.sys.SysException;
 
 /**
  * The file behind a segment: what may be opened, on which file systems, and whether a name still leads to it.
@@ -39,48 +38,35 @@ record SegmentFile(int fd, Stat stat) {
 
     /** Opens a regular file without side effects on anything else. null: nothing has this name. */
     static SegmentFile open(SegmentName name, boolean writable) {
-        Stat stat;
-        try {
-            stat = Files.statAt(name.dir, name.file);
-        } catch (SysException e) {
-            throw Errors.os(e, "checking the name");
-        }
-        if (stat == null) {
+        Stat named = Errors.during("checking the name", () -> Files.statAt(name.dir, name.file));
+        if (named == null) {
             return null;
         }
-        if (!stat.isRegular()) {
-            throw notRegular(stat);
-        }
+        checkRegular(named);
         int fd = Files.openAt(name.dir, name.file, writable);
         if (fd == -Errno.ENOENT) {
             return null;
         }
         Errors.checked(fd, "opening the file");
         try {
-            stat = Files.stat(fd);
-        } catch (SysException e) {
+            Stat stat = Errors.during("checking the file", () -> Files.stat(fd));
+            checkRegular(stat);
+            return new SegmentFile(fd, stat);
+        } catch (Throwable t) {
             Files.close(fd);
-            throw Errors.os(e, "checking the file");
+            throw t;
         }
-        if (!stat.isRegular()) {
-            Files.close(fd);
-            throw notRegular(stat);
-        }
-        return new SegmentFile(fd, stat);
     }
 
-    private static RamwayException notRegular(Stat stat) {
-        return Errors.fail(ErrorKind.INVALID_ARGUMENT, "this is %s, not a segment; it is left as it is", stat.describe());
+    private static void checkRegular(Stat stat) {
+        if (!stat.isRegular()) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "this is %s, not a segment; it is left as it is", stat.describe());
+        }
     }
 
     /** Refuses file systems that cannot do what segments rest on. */
     static void checkFileSystem(int fd, boolean allowDisk) {
-        FileSystems.Judged fs;
-        try {
-            fs = FileSystems.judge(fd);
-        } catch (SysException e) {
-            throw Errors.os(e, "asking for the file system's type");
-        }
+        FileSystems.Judged fs = Errors.during("asking for the file system's type", () -> FileSystems.judge(fd));
         if (fs.fitness() == FileSystems.Fitness.UNSUITABLE) {
             throw Errors.fail(ErrorKind.UNSUPPORTED,
                     "this is a file system of type %s, where shared mappings or locks cannot be relied on; use %s", fs.name(),
@@ -94,23 +80,19 @@ record SegmentFile(int fd, Stat stat) {
 
     /** Reads a file's first page and its length. No mapping: a truncated file is an error and not a signal. */
     static Page readPage(int fd) {
-        try {
+        return Errors.during("reading the header page", () -> {
             Stat stat = Files.stat(fd);
             byte[] page = new byte[Facts.HEADER_SIZE];
             Files.readAt(fd, page, page.length, 0);
             return new Page(page, stat.size());
-        } catch (SysException e) {
-            throw Errors.os(e, "reading the header page");
-        }
+        });
     }
 
     /** Whether the name still leads to this file. */
     static boolean leadsTo(int dir, String file, FileId id) {
-        try {
+        return Errors.orElse(false, () -> {
             Stat stat = Files.statAt(dir, file);
             return stat != null && stat.id().equals(id);
-        } catch (SysException e) {
-            return false;
-        }
+        });
     }
 }

@@ -58,13 +58,8 @@ final class SegmentLink implements Link {
             return null;
         }
         Errors.checked(lock, "opening the file a second time");
-        boolean same;
-        try {
-            same = Files.stat(lock).id().equals(stat.id());
-        } catch (SysException e) {
-            same = false;
-        }
-        if (!same) {
+        int opened = lock;
+        if (!Errors.orElse(false, () -> Files.stat(opened).id().equals(stat.id()))) {
             Files.close(lock);
             return null;
         }
@@ -81,13 +76,7 @@ final class SegmentLink implements Link {
      * predecessor held.
      */
     void takeRole(int at, int kind) throws RetryLater {
-        boolean got;
-        try {
-            got = Lock.tryLock(lock, at, Lock.Mode.EXCLUSIVE);
-        } catch (SysException e) {
-            throw Errors.os(e, "locking the role's byte of the segment");
-        }
-        if (got) {
+        if (Errors.during("locking the role's byte of the segment", () -> Lock.tryLock(lock, at, Lock.Mode.EXCLUSIVE))) {
             roleByte = at;
             return;
         }
@@ -99,13 +88,7 @@ final class SegmentLink implements Link {
 
     /** Locks byte 0, shared. */
     void use(SegmentName name) throws RetryLater {
-        boolean got;
-        try {
-            got = Lock.tryLock(lock, Facts.BYTE_IN_USE, Lock.Mode.SHARED);
-        } catch (SysException e) {
-            throw Errors.os(e, "locking byte 0 of the segment");
-        }
-        if (!got) {
+        if (!Errors.during("locking byte 0 of the segment", () -> Lock.tryLock(lock, Facts.BYTE_IN_USE, Lock.Mode.SHARED))) {
             // The description holds nothing: nobody may take it for the last one out.
             idle = true;
             throw RetryLater.raced("somebody was removing the segment");
@@ -127,20 +110,12 @@ final class SegmentLink implements Link {
 
     @Override
     public boolean peerAlive(Role me) {
-        try {
-            return Lock.heldByAnother(lock, me.other().lockByte()) != Lock.Mode.UNLOCKED;
-        } catch (SysException e) {
-            return true;
-        }
+        return Errors.orElse(true, () -> Lock.heldByAnother(lock, me.other().lockByte()) != Lock.Mode.UNLOCKED);
     }
 
     @Override
     public boolean vanished() {
-        try {
-            return id != null && Files.stat(lock).links() == 0;
-        } catch (SysException e) {
-            return false;
-        }
+        return Errors.orElse(false, () -> id != null && Files.stat(lock).links() == 0);
     }
 
     @Override
@@ -174,7 +149,7 @@ final class SegmentLink implements Link {
                 // A listener has taken its socket away itself, and only its own: here it is a segment like others.
                 SegmentRemoval.whileAlone(this, Facts.KIND_RING, () -> {
                     SegmentFile.Page page = SegmentFile.readPage(lock);
-                    return SegmentContents.mustStay(page) ? "" : null;
+                    return SegmentUndelivered.mustStay(page) ? "" : null;
                 });
             }
         } catch (SysException | RamwayException e) {

@@ -35,17 +35,13 @@ final class SegmentMemory {
                 Space.allocate(fd, g.dataOffset(), g.capacity());
             }
         } catch (SysException e) {
-            throw Errors.os(e, "taking the segment's space");
+            throw Errors.os(e, "allocating the segment's space");
         }
     }
 
     /** Maps the header page of a file that holds at least {@link #headerLength} bytes. */
     static MemorySegment mapHeader(int fd, boolean writable) {
-        try {
-            return Mapping.map(fd, 0, headerLength(), writable);
-        } catch (SysException e) {
-            throw Errors.os(e, "mapping the header page");
-        }
+        return Errors.during("mapping the header page", () -> Mapping.map(fd, 0, headerLength(), writable));
     }
 
     /** A private copy of a mapped header page, for {@link SegmentHeader#check}. */
@@ -78,13 +74,6 @@ final class SegmentMemory {
 
     /** What the data's offset and capacity must be multiples of. */
     static long granule(Options options) {
-        if (!options.hugePages()) {
-            return Mapping.pageSize();
-        }
-        try {
-            return Placement.hugePageSize();
-        } catch (SysException e) {
-            throw Errors.os(e, "hugePages");
-        }
+        return options.hugePages() ? Errors.during("hugePages", Placement::hugePageSize) : Mapping.pageSize();
     }
 }

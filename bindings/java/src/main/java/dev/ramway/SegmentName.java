@@ -72,7 +72,7 @@ final class SegmentName implements AutoCloseable {
             }
             // C ends a string at its first 0, and half a surrogate pair has no bytes: both would mean another file.
             if (name.indexOf('\0') >= 0 || !StandardCharsets.UTF_8.newEncoder().canEncode(name)) {
-                throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "the path has a character that no path can have");
+                throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "the path contains a NUL or half of a surrogate pair, which no path can");
             }
             int dir = Errors.checked(Files.openDir(parent, true), "opening the directory " + parent);
             return new SegmentName(dir, file, name, true);

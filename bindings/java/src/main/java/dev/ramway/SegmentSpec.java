@@ -72,7 +72,7 @@ record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[
         BlockGeometry[] blocks = {BlockGeometry.NONE, BlockGeometry.NONE};
         for (int i = 0; i < capacities.length; i++) {
             if (capacities[i] < 0) {
-                throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a capacity of %d bytes", capacities[i]);
+                throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a capacity of %d bytes: expected 0 or more", capacities[i]);
             }
             boolean absent = capacities[i] == 0 && kind == Facts.KIND_BUS;
             long capacity = absent ? 0 : roundCapacity(capacities[i], granule);

@@ -87,7 +87,7 @@ final class SegmentStage {
         try {
             boolean discards = header.ofAnotherBoot() || request.mode() == OpenMode.CREATE && request.options().discard();
             SegmentRemoval removal = SegmentRemoval.tryRemove(place, file, header.kind(),
-                    () -> discards ? null : SegmentContents.reasonToKeep(file.fd(), header));
+                    () -> discards ? null : SegmentUndelivered.reasonToKeep(file.fd(), header));
             switch (removal.outcome()) {
                 case REMOVED -> { }
                 case KEPT -> throw Errors.of(ErrorKind.ALREADY_EXISTS,

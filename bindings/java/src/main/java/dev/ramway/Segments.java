@@ -166,7 +166,7 @@ public final class Segments {
                     undelivered, Lock.heldByAnother(fd, Facts.BYTE_PRODUCER) != Lock.Mode.UNLOCKED,
                     Lock.heldByAnother(fd, Facts.BYTE_CONSUMER) != Lock.Mode.UNLOCKED, null);
         } catch (SysException e) {
-            throw Errors.os(e, "asking for the locks");
+            throw Errors.os(e, "reading the locks");
         } finally {
             dev.ramway.sys.Files.close(fd);
         }
@@ -179,7 +179,7 @@ public final class Segments {
             ByteBuffer words = ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN);
             long tail = words.getLong(Facts.BLOCK0 + Facts.OFF_TAIL);
             long head = words.getLong(Facts.BLOCK0 + Facts.OFF_HEAD);
-            SegmentContents.Count counted = SegmentContents.count(fd, g, tail, head);
+            SegmentUndelivered.Count counted = SegmentUndelivered.count(fd, g, tail, head);
             now = SegmentFile.readPage(fd).bytes();
             long used = Long.compareUnsigned(tail - head, g.capacity()) > 0 ? g.capacity() : tail - head;
             if (!moves || ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN).getLong(Facts.BLOCK0 + Facts.OFF_HEAD) == head) {
@@ -292,14 +292,14 @@ public final class Segments {
             }
             SegmentHeader checked = header;
             SegmentRemoval.Judge judge = () -> checked == null || unfinished || undelivered || checked.ofAnotherBoot() ? null
-                    : SegmentContents.reasonToKeep(file.fd(), checked);
+                    : SegmentUndelivered.reasonToKeep(file.fd(), checked);
             if (dryRun && Lock.heldByAnother(file.fd(), Facts.BYTE_IN_USE) != Lock.Mode.UNLOCKED) {
                 return new Cleaned(name, Outcome.KEPT, "in use");
             }
             String reason = dryRun ? judge.reasonToKeep() : remove(place, file, checked == null ? Facts.KIND_RING : checked.kind(), judge);
             return reason == null ? new Cleaned(name, Outcome.REMOVED, "") : new Cleaned(name, Outcome.KEPT, reason);
         } catch (SysException e) {
-            throw Errors.os(e, "asking for the locks");
+            throw Errors.os(e, "reading the locks");
         } finally {
             dev.ramway.sys.Files.close(file.fd());
         }

@@ -51,8 +51,8 @@ public final class TensorSlot implements AutoCloseable {
     static void check(ElementType type, long[] shape, MemorySegment elements) {
         long length = Tensor.length(type, shape);
         if (length >= 0 && length != elements.byteSize()) {
-            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "%d bytes for %s of the shape %s: that is %d", elements.byteSize(),
-                    type.formatName(), Tensor.show(shape), length);
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "%d bytes for %s of the shape %s: that is %d",
+                    elements.byteSize(), type.formatName(), Tensor.show(shape), length);
         }
     }
 

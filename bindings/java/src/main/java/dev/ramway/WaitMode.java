@@ -2,7 +2,7 @@ package dev.ramway;
 
 /** How a blocking call waits. */
 public enum WaitMode {
-    /** Spins for up to about 50 µs, less where waits have been long, and then sleeps. */
+    /** Spins for up to about 75 µs, less where waits have been long, and then sleeps. */
     HYBRID,
     /** Never sleeps in the kernel while the peer lives: the lowest latency, at the price of a processor. */
     SPIN,

@@ -15,6 +15,23 @@ final class Waiter {
     private static final boolean ALONE = Cpu.count() == 1;
 
     private final RingEnd end;
+    /** What calls that send and receive wait for. */
+    private final Goal progress = new Goal() {
+        @Override
+        public boolean ready() {
+            return end.ready();
+        }
+
+        @Override
+        public RamwayException ended() {
+            return end.ended();
+        }
+
+        @Override
+        public long untilCheck() {
+            return end.untilPeerCheck();
+        }
+    };
     private final Notifier notifier;
     private volatile WaitMode mode;
     /** How often a receiver polls before it enters the general wait. */
@@ -73,8 +90,8 @@ final class Waiter {
         long start = System.nanoTime();
         waiting = true;
         try {
-            if (!isOver(end.progress, start, nanos) && !spin(start, nanos)) {
-                sleep(end.progress, start, nanos);
+            if (!isOver(progress, start, nanos) && !spin(start, nanos)) {
+                sleep(progress, start, nanos);
                 boolean wasShort = System.nanoTime() - start < Facts.SHORT_WAIT_NANOS;
                 budget = wasShort ? Math.min(2 * budget, Facts.SPIN_MAX) : Math.max(budget / 2, Facts.SPIN_MIN);
             }
@@ -141,7 +158,7 @@ final class Waiter {
             if (yields) {
                 Thread.yield();
             }
-            if (isOver(end.progress, start, nanos)) {
+            if (isOver(progress, start, nanos)) {
                 return true;
             }
             if (how == WaitMode.HYBRID) {
@@ -150,7 +167,7 @@ final class Waiter {
                 }
             } else if (spent >= Facts.POLLS_PER_CHECK) {
                 spent = 0;
-                if (decide(end.progress)) {
+                if (decide(progress)) {
                     return true;
                 }
                 how = mode;
@@ -215,7 +232,7 @@ final class Waiter {
     }
 
     /** One check: true for ready; an end is thrown. What was committed before the end is delivered before the end is. */
-    static boolean decide(Goal goal) {
+    private static boolean decide(Goal goal) {
         if (goal.ready()) {
             return true;
         }
@@ -228,6 +245,11 @@ final class Waiter {
             return true;
         }
         throw end;
+    }
+
+    /** {@link #decide}, for a call that does not wait. */
+    boolean decideNow() {
+        return decide(progress);
     }
 
     /**
@@ -259,7 +281,7 @@ final class Waiter {
         boolean over;
         end.checkPeerAgain();
         try {
-            over = decide(end.progress);
+            over = decide(progress);
         } catch (RamwayException end) {
             // The call that follows says it.
             over = true;

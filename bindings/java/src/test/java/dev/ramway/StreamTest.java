@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -124,7 +123,7 @@ class StreamTest {
         }
 
         long next() throws InterruptedException {
-            return messages.poll(10, TimeUnit.SECONDS).tag();
+            return messages.poll(Scratch.LONG.toSeconds(), TimeUnit.SECONDS).tag();
         }
     }
 
@@ -155,33 +154,34 @@ class StreamTest {
         }
     }
 
+    /** Subscribes, once the one before has left: until its thread has ended, a publisher refuses the next one. */
+    private static Told subscribed(Flow.Publisher<MessageCopy> publisher) throws Exception {
+        long start = System.nanoTime();
+        while (true) {
+            Told told = new Told();
+            publisher.subscribe(told);
+            told.subscription();
+            if (!told.ended.isDone()) {
+                return told;
+            }
+            assertTrue(System.nanoTime() - start < Scratch.LONG.toNanos(), () -> "still refused: " + told.ended.join());
+            Thread.sleep(1);
+        }
+    }
+
     @Test
     void aSubscriptionEndsWhileIdle() throws Exception {
         try (Ring.Pair pair = Ring.pair(PAGE)) {
             Flow.Publisher<MessageCopy> publisher = pair.receiver().publisher();
             for (int i = 0; i < 20; i++) {
-                Told told = new Told();
-                publisher.subscribe(told);
+                Told told = subscribed(publisher);
                 told.subscription().request(5);
                 pair.sender().send(1, i, new byte[1]);
                 assertEquals(i, told.next());
                 Thread.sleep(i % 4);
                 told.subscription().cancel();
                 // Its thread releases the receiver, for the next one.
-                List<Throwable> refused = new ArrayList<>();
-                Told probe = null;
-                for (int wait = 0; wait < 2000; wait++) {
-                    probe = new Told();
-                    publisher.subscribe(probe);
-                    probe.subscription();
-                    if (!probe.ended.isDone()) {
-                        break;
-                    }
-                    refused.add(probe.ended.get());
-                    Thread.sleep(1);
-                }
-                assertFalse(probe.ended.isDone(), () -> "still refused: " + refused.getLast());
-                probe.subscription().cancel();
+                subscribed(publisher).subscription().cancel();
                 for (int wait = 0; wait < 2000; wait++) {
                     try {
                         assertEquals(null, pair.receiver().tryRecv());
@@ -190,17 +190,7 @@ class StreamTest {
                         Thread.sleep(1);
                     }
                 }
-                for (int wait = 0; wait < 2000; wait++) {
-                    Told free = new Told();
-                    publisher.subscribe(free);
-                    free.subscription();
-                    if (!free.ended.isDone()) {
-                        free.subscription().cancel();
-                        break;
-                    }
-                    Thread.sleep(1);
-                }
-                Thread.sleep(5);
+                subscribed(publisher).subscription().cancel();
                 assertFalse(told.ended.isDone());
             }
         }

@@ -6,8 +6,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /** What a ring still holds for its next receiver. */
-final class SegmentContents {
-    private SegmentContents() {}
+final class SegmentUndelivered {
+    private SegmentUndelivered() {}
 
     /** A ring's words in a copy of the header page. */
     private record Words(long tail, long head, int producerFlags, int producerEpoch, int closeSeen) {
