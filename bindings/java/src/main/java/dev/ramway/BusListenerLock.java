@@ -34,7 +34,7 @@ final class BusListenerLock {
                 return false;
             }
             fd = Files.openAt(dir, file, false);
-            return fd < 0 ? null : Lock.heldByAnother(fd, Facts.BYTE_LISTENER) != Lock.Mode.UNLOCKED;
+            return fd < 0 ? null : Lock.isHeld(fd, Facts.BYTE_LISTENER);
         } catch (SysException e) {
             return null;
         } finally {

@@ -110,7 +110,7 @@ final class SegmentLink implements Link {
 
     @Override
     public boolean peerAlive(Role me) {
-        return Errors.orElse(true, () -> Lock.heldByAnother(lock, me.other().lockByte()) != Lock.Mode.UNLOCKED);
+        return Errors.orElse(true, () -> Lock.isHeld(lock, me.other().lockByte()));
     }
 
     @Override

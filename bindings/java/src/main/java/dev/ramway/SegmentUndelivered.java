@@ -4,64 +4,65 @@ import dev.ramway.sys.Files;
 import dev.ramway.sys.SysException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
 
 /** What a ring still holds for its next receiver. */
 final class SegmentUndelivered {
     private SegmentUndelivered() {}
 
-    /** A ring's words in a copy of the header page. */
-    private record Words(long tail, long head, int producerFlags, int producerEpoch, int closeSeen) {
-        static Words of(byte[] page, int block) {
+    /** A ring in a copy of the header page. */
+    record RingState(BlockGeometry geometry, long tail, long head, boolean unseenClose) {
+        static RingState of(byte[] page, BlockGeometry geometry, int block) {
             ByteBuffer from = ByteBuffer.wrap(page).order(ByteOrder.LITTLE_ENDIAN);
             int base = Layout.block(block);
-            int producer = base + Facts.OFF_PRODUCER;
-            return new Words(from.getLong(base + Facts.OFF_TAIL), from.getLong(base + Facts.OFF_HEAD),
-                    from.getInt(producer + Facts.OFF_ROLE_FLAGS), from.getInt(producer + Facts.OFF_ROLE_EPOCH),
-                    from.getInt(base + Facts.OFF_CONSUMER + Facts.OFF_ROLE_CLOSE_SEEN));
-        }
-
-        /** An orderly close that no receiver has seen: it is delivered like a message. */
-        boolean unseenClose() {
-            return (producerFlags & Facts.ROLE_CLOSED) != 0 && producerEpoch != 0 && closeSeen != producerEpoch;
+            int epoch = from.getInt(base + Facts.OFF_PRODUCER + Facts.OFF_ROLE_EPOCH);
+            boolean closed = (from.getInt(base + Facts.OFF_PRODUCER + Facts.OFF_ROLE_FLAGS) & Facts.ROLE_CLOSED) != 0;
+            // An orderly close that no receiver has seen: it is delivered like a message.
+            boolean unseen = closed && epoch != 0 && from.getInt(base + Facts.OFF_CONSUMER + Facts.OFF_ROLE_CLOSE_SEEN) != epoch;
+            return new RingState(geometry, from.getLong(base + Facts.OFF_TAIL), from.getLong(base + Facts.OFF_HEAD), unseen);
         }
 
         /** Positions that contradict each other count as undelivered: what is not understood is not thrown away. */
-        boolean hasMessages(BlockGeometry g) {
-            return tail != head || !Layout.positionsAgree(tail, head, g.capacity(), g.align());
+        boolean hasMessages() {
+            return tail != head || !Layout.positionsAgree(tail, head, geometry.capacity(), geometry.align());
+        }
+
+        /** Bytes that are not released, at most the capacity. */
+        long used() {
+            return Long.compareUnsigned(tail - head, geometry.capacity()) > 0 ? geometry.capacity() : tail - head;
+        }
+
+        Count count(int fd) {
+            return SegmentUndelivered.count(fd, geometry, tail, head);
         }
     }
 
-    private static boolean hasRing(SegmentHeader header, int block) {
-        return header.kind() != Facts.KIND_REGION && header.blocks()[block].capacity() != 0;
+    private static List<RingState> rings(byte[] page, SegmentHeader header) {
+        List<RingState> rings = new ArrayList<>(2);
+        for (int i = 0; i < 2; i++) {
+            if (header.kind() != Facts.KIND_REGION && header.blocks()[i].capacity() != 0) {
+                rings.add(RingState.of(page, header.blocks()[i], i));
+            }
+        }
+        return rings;
     }
 
     /** Whether the last one out leaves the name in place: {@link #reasonToKeep} without counting. */
     static boolean mustStay(SegmentFile.Page page) {
         SegmentHeader header = page.header();
-        boolean stays = header.persistent();
-        for (int i = 0; i < 2; i++) {
-            if (hasRing(header, i)) {
-                Words words = Words.of(page.bytes(), i);
-                stays |= words.hasMessages(header.blocks()[i]) || words.unseenClose();
-            }
-        }
-        return stays;
+        return header.persistent() || rings(page.bytes(), header).stream().anyMatch(ring -> ring.hasMessages() || ring.unseenClose());
     }
 
     /** Why a segment that nobody uses is nevertheless not to be thrown away; null if it may be. */
     static String reasonToKeep(int fd, SegmentHeader header) {
-        byte[] page = SegmentFile.readPage(fd).bytes();
-        for (int i = 0; i < 2; i++) {
-            if (!hasRing(header, i)) {
-                continue;
-            }
-            Words words = Words.of(page, i);
-            if (words.hasMessages(header.blocks()[i])) {
-                Count counted = count(fd, header.blocks()[i], words.tail(), words.head());
+        for (RingState ring : rings(SegmentFile.readPage(fd).bytes(), header)) {
+            if (ring.hasMessages()) {
+                Count counted = ring.count(fd);
                 return counted.damage() != null ? counted.damage()
                         : String.format("it holds %d undelivered messages (%d bytes)", counted.messages(), counted.bytes());
             }
-            if (words.unseenClose()) {
+            if (ring.unseenClose()) {
                 return "it holds the end of a stream that no receiver has seen";
             }
         }
@@ -83,7 +84,7 @@ final class SegmentUndelivered {
      * Walks the frames from head to tail, checking each length, and counts them. It reads the file in pieces of
      * at most a MiB: no mapping, so a truncated file is an error and not a signal.
      */
-    static Count count(int fd, BlockGeometry g, long tail, long head) {
+    private static Count count(int fd, BlockGeometry g, long tail, long head) {
         if (!Layout.positionsAgree(tail, head, g.capacity(), g.align())) {
             return Count.damaged(String.format("the positions %s and %s contradict each other", Long.toUnsignedString(head),
                     Long.toUnsignedString(tail)));

@@ -152,19 +152,13 @@ public final class Segments {
             SegmentFile.Page page = SegmentFile.readPage(fd);
             SegmentHeader header = page.header();
             BlockGeometry g = header.blocks()[0];
-            boolean inUse = Lock.heldByAnother(fd, Facts.BYTE_IN_USE) != Lock.Mode.UNLOCKED;
+            boolean inUse = Lock.isHeld(fd, Facts.BYTE_IN_USE);
             boolean isRing = header.kind() == Facts.KIND_RING;
-            long used = 0;
-            OptionalLong undelivered = OptionalLong.empty();
-            if (isRing) {
-                long[] found = count(fd, g, page.bytes(), inUse);
-                used = found[0];
-                undelivered = found[1] < 0 ? OptionalLong.empty() : OptionalLong.of(found[1]);
-            }
+            Used used = isRing ? count(fd, g, page.bytes(), inUse) : new Used(0, OptionalLong.empty());
             return new Found(name, path, Kind.values()[header.kind() - 1], inUse, header.persistent(), !inUse || header.ofAnotherBoot(),
-                    page.fileSize(), header.kind() == Facts.KIND_REGION ? g.length() : g.capacity(), isRing ? g.align() : 0, used,
-                    undelivered, Lock.heldByAnother(fd, Facts.BYTE_PRODUCER) != Lock.Mode.UNLOCKED,
-                    Lock.heldByAnother(fd, Facts.BYTE_CONSUMER) != Lock.Mode.UNLOCKED, null);
+                    page.fileSize(), header.kind() == Facts.KIND_REGION ? g.length() : g.capacity(), isRing ? g.align() : 0,
+                    used.bytes(), used.undelivered(), Lock.isHeld(fd, Facts.BYTE_PRODUCER),
+                    Lock.isHeld(fd, Facts.BYTE_CONSUMER), null);
         } catch (SysException e) {
             throw Errors.os(e, "reading the locks");
         } finally {
@@ -172,21 +166,21 @@ public final class Segments {
         }
     }
 
-    /** Bytes and messages; below 0: not known. What was counted while the receiver went on may have been overwritten. */
-    private static long[] count(int fd, BlockGeometry g, byte[] page, boolean moves) {
-        byte[] now = page;
+    /** What a ring holds; the number of messages is empty where it is not known. */
+    private record Used(long bytes, OptionalLong undelivered) {}
+
+    /** Counts again where the receiver went on meanwhile: what was counted may have been overwritten. */
+    private static Used count(int fd, BlockGeometry g, byte[] page, boolean moves) {
+        SegmentUndelivered.RingState ring = SegmentUndelivered.RingState.of(page, g, 0);
         for (int attempt = 0; attempt < 4; attempt++) {
-            ByteBuffer words = ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN);
-            long tail = words.getLong(Facts.BLOCK0 + Facts.OFF_TAIL);
-            long head = words.getLong(Facts.BLOCK0 + Facts.OFF_HEAD);
-            SegmentUndelivered.Count counted = SegmentUndelivered.count(fd, g, tail, head);
-            now = SegmentFile.readPage(fd).bytes();
-            long used = Long.compareUnsigned(tail - head, g.capacity()) > 0 ? g.capacity() : tail - head;
-            if (!moves || ByteBuffer.wrap(now).order(ByteOrder.LITTLE_ENDIAN).getLong(Facts.BLOCK0 + Facts.OFF_HEAD) == head) {
-                return new long[] {used, counted.damage() == null ? counted.messages() : -1};
+            SegmentUndelivered.Count counted = ring.count(fd);
+            SegmentUndelivered.RingState now = SegmentUndelivered.RingState.of(SegmentFile.readPage(fd).bytes(), g, 0);
+            if (!moves || now.head() == ring.head()) {
+                return new Used(ring.used(), counted.damage() == null ? OptionalLong.of(counted.messages()) : OptionalLong.empty());
             }
+            ring = now;
         }
-        return new long[] {0, -1};
+        return new Used(0, OptionalLong.empty());
     }
 
     /**
@@ -293,7 +287,7 @@ public final class Segments {
             SegmentHeader checked = header;
             SegmentRemoval.Judge judge = () -> checked == null || unfinished || undelivered || checked.ofAnotherBoot() ? null
                     : SegmentUndelivered.reasonToKeep(file.fd(), checked);
-            if (dryRun && Lock.heldByAnother(file.fd(), Facts.BYTE_IN_USE) != Lock.Mode.UNLOCKED) {
+            if (dryRun && Lock.isHeld(file.fd(), Facts.BYTE_IN_USE)) {
                 return new Cleaned(name, Outcome.KEPT, "in use");
             }
             String reason = dryRun ? judge.reasonToKeep() : remove(place, file, checked == null ? Facts.KIND_RING : checked.kind(), judge);

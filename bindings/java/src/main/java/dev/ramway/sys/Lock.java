@@ -70,4 +70,13 @@ public final class Lock {
         }
         return Mode.values()[flock.get(JAVA_SHORT, 0)];
     }
+
+    /**
+     * Whether another description holds a byte, in either way.
+     *
+     * @throws SysException if the kernel does not say
+     */
+    public static boolean isHeld(int fd, long at) throws SysException {
+        return heldByAnother(fd, at) != Mode.UNLOCKED;
+    }
 }

@@ -15,7 +15,7 @@ import kotlin.time.Duration
  * A received message is a view of the shared memory until it is closed, and one message or batch is out at a time. If this
  * process is killed before that, the next receiver gets the message again.
  *
- * One coroutine at a time may use it, on whatever threads. [close] may come from any.
+ * One coroutine at a time may use it, on any threads. [close] may come from any.
  *
  * ```kotlin
  * Receiver.open("ticks") { timeout = 5.seconds }.use { rx ->
@@ -24,7 +24,7 @@ import kotlin.time.Duration
  * ```
  *
  * Of a message, `getLong(offset)` and the like, `copyTo`, `toByteArray` and `read { segment -> }` cost nothing but
- * themselves. `data()` and `buffer()` may be used until the message is closed, on whatever thread the coroutine is then;
+ * themselves. `data()` and `buffer()` may be used until the message is closed, on any thread of the coroutine;
  * that takes an arena of all threads, which costs some 20 µs a message.
  */
 public class Receiver internal constructor(
@@ -58,13 +58,13 @@ public class Receiver internal constructor(
      * The next message, to be closed (`use`); suspends while there is none. [ClosedException] after the sender's close,
      * [dev.ramway.PeerDeadException] after its death, each when everything was received.
      */
-    public suspend fun recv(): Message = glance { blocking.tryRecv() } ?: recvLater()
+    public suspend fun recv(): Message = pollFirst { blocking.tryRecv() } ?: recvLater()
 
     // Apart, because a function that suspends in a loop makes a continuation at each call, also where it need not wait.
     private suspend fun recvLater(): Message {
         while (true) {
             awaitMessage()
-            glance { blocking.tryRecv() }?.let { return it }
+            pollFirst { blocking.tryRecv() }?.let { return it }
         }
     }
 
@@ -72,12 +72,12 @@ public class Receiver internal constructor(
     public fun tryRecv(): Message? = blocking.tryRecv()
 
     /** Up to [max] messages, those that are there, to be closed together; suspends while there is none. */
-    public suspend fun recvBatch(max: Int = dev.ramway.Receiver.BATCH): Batch = glance { blocking.tryRecvBatch(max) } ?: recvBatchLater(max)
+    public suspend fun recvBatch(max: Int = dev.ramway.Receiver.BATCH): Batch = pollFirst { blocking.tryRecvBatch(max) } ?: recvBatchLater(max)
 
     private suspend fun recvBatchLater(max: Int): Batch {
         while (true) {
             awaitMessage()
-            glance { blocking.tryRecvBatch(max) }?.let { return it }
+            pollFirst { blocking.tryRecvBatch(max) }?.let { return it }
         }
     }
 

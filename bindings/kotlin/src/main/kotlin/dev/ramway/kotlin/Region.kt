@@ -35,7 +35,7 @@ public class Region internal constructor(
     /**
      * Waits until the count differs from [seen], on a thread of [Dispatchers.IO], and gives the new one.
      *
-     * @param seen what [notifications] said before the data was looked at
+     * @param seen what [notifications] said before the data was read
      */
     public suspend fun await(seen: Int): Int = runInterruptible(Dispatchers.IO) { blocking.await(seen) }
 

@@ -12,7 +12,7 @@ import kotlin.time.Duration
  * A message is visible to the receiver when [send] returns. It suspends where the ring is full, and holds no thread
  * meanwhile; cancelling the coroutine ends the wait at once, and nothing of the message was sent then.
  *
- * One coroutine at a time may use it, on whatever threads. [close] may come from any.
+ * One coroutine at a time may use it, on any threads. [close] may come from any.
  *
  * ```kotlin
  * Sender.create("ticks") { capacity = 1.MiB }.use { tx ->
@@ -45,7 +45,7 @@ public class Sender internal constructor(
     /** Whether the receiver is attached and its process lives. One system call. */
     public val peerAlive: Boolean get() = blocking.peerAlive()
 
-    /** The tag of the last message that is visible to receivers, by whichever sender; null before the first. */
+    /** The tag of the last message that is visible to receivers, by any sender; null before the first. */
     public val lastTag: Long? get() = blocking.lastTag().orNull()
 
     /** [send] with tag 0. */

@@ -12,14 +12,14 @@ import kotlin.time.Duration
 import kotlin.time.toJavaDuration
 
 /**
- * How often a call looks again before it suspends. A suspension costs a thread of the port's its sleep, and this
- * coroutine two dispatches; a peer that is answering already is there within a microsecond or two.
+ * Polls before a call suspends. A suspension wakes a thread of the port's and costs this coroutine two dispatches; the answer of a
+ * peer that is at work comes within a microsecond or two.
  */
-private const val LOOKS = 64
+private const val FIRST_POLLS = 64
 
-/** Looks for a moment, without a system call. */
-internal inline fun <T : Any> glance(attempt: () -> T?): T? {
-    repeat(LOOKS) {
+/** Polls a few times, without a system call. */
+internal inline fun <T : Any> pollFirst(attempt: () -> T?): T? {
+    repeat(FIRST_POLLS) {
         attempt()?.let { return it }
         Thread.onSpinWait()
     }
@@ -39,7 +39,7 @@ internal suspend inline fun awaitCallback(crossinline register: (Runnable) -> Re
 
 /**
  * What may wait in the kernel, on a thread meant for that; cancelling interrupts it. What it made in the moment of a
- * cancellation is closed, because nobody would get it.
+ * cancellation is closed, because its caller is gone.
  */
 internal suspend fun <T : AutoCloseable> opening(block: () -> T): T {
     var made: T? = null
