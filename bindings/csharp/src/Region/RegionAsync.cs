@@ -12,14 +12,12 @@ namespace Ramway
         private bool _watching;
 
         /// <summary>An asynchronous wait.</summary>
-        private sealed class Asked
+        private sealed class Asked : TaskCompletionSource<uint>
         {
-            internal Asked(uint seen) => Seen = seen;
+            internal Asked(uint seen)
+                : base(TaskCreationOptions.RunContinuationsAsynchronously) => Seen = seen;
 
             internal uint Seen { get; }
-
-            internal TaskCompletionSource<uint> Answer { get; } =
-                new TaskCompletionSource<uint>(TaskCreationOptions.RunContinuationsAsynchronously);
 
             internal CancellationTokenRegistration Registration { get; set; }
         }
@@ -46,24 +44,15 @@ namespace Ramway
         /// <exception cref="System.OperationCanceledException">The token was cancelled.</exception>
         public ValueTask<uint> WaitAsync(uint seen, CancellationToken cancellationToken = default)
         {
-            Enter(nameof(WaitAsync));
-            try
+            using Use use = Enter(nameof(WaitAsync));
+            uint now = Now();
+            if (now != seen)
             {
-                uint now = Now();
-                if (now != seen)
-                {
-                    return new ValueTask<uint>(now);
-                }
-                if (cancellationToken.IsCancellationRequested)
-                {
-                    return new ValueTask<uint>(Task.FromCanceled<uint>(cancellationToken));
-                }
-                return new ValueTask<uint>(Ask(seen, cancellationToken));
+                return new ValueTask<uint>(now);
             }
-            finally
-            {
-                Leave();
-            }
+            return new ValueTask<uint>(cancellationToken.IsCancellationRequested
+                ? Task.FromCanceled<uint>(cancellationToken)
+                : Ask(seen, cancellationToken));
         }
 
         /// <summary>Leaves a wait to the watcher. The caller keeps the mapping meanwhile.</summary>
@@ -80,7 +69,7 @@ namespace Ramway
                     {
                         _asked.Remove(asked);
                     }
-                    asked.Answer.TrySetCanceled(cancel);
+                    asked.TrySetCanceled(cancel);
                 });
                 if (!_watching)
                 {
@@ -90,7 +79,7 @@ namespace Ramway
                     new Thread(Watch) { IsBackground = true, Name = "ramway region" }.Start();
                 }
             }
-            return asked.Answer.Task;
+            return asked.Task;
         }
 
         /// <summary>Sleeps until nobody waits any more.</summary>
@@ -105,10 +94,11 @@ namespace Ramway
                     {
                         return;
                     }
-                    WaitEnd end = Sleep(known, WaitLimit.In(Facts.PollIntervalNanos), out _);
-                    if (end == WaitEnd.NameGone || end == WaitEnd.Detached)
+                    // After a time-out it is checked whether a call still waits.
+                    if (Sleep(known, WaitLimit.In(Facts.PollIntervalNanos), out _) is RamwayException e &&
+                        e.Kind != ErrorKind.TimedOut)
                     {
-                        Answer(known, Failure(end));
+                        Answer(known, e);
                         return;
                     }
                 }
@@ -142,11 +132,11 @@ namespace Ramway
             {
                 if (failure == null)
                 {
-                    asked.Answer.TrySetResult(count);
+                    asked.TrySetResult(count);
                 }
                 else
                 {
-                    asked.Answer.TrySetException(failure);
+                    asked.TrySetException(failure);
                 }
                 asked.Registration.Dispose();
             }

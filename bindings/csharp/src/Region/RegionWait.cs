@@ -124,31 +124,28 @@ namespace Ramway
             {
                 return now;
             }
-            WaitEnd end = Sleep(seen, limit, out now);
-            if (end == WaitEnd.Cancelled)
+            Exception? e = Sleep(seen, limit, out now);
+            return e == null ? now : throw e;
+        }
+
+        /// <summary>Why a wait must not go on; null: it may. gone: the name has been seen gone.</summary>
+        private Exception? CalledOff(bool gone, in WaitLimit limit)
+        {
+            if (gone)
             {
-                throw new OperationCanceledException(cancellationToken);
+                return Errors.Fail(ErrorKind.Closed, "waiting for the region", Name,
+                    "the region's name was removed while this handle waited; nobody can open it any more");
             }
-            return end == WaitEnd.Changed ? now : throw Failure(end);
+            if (IsClosing)
+            {
+                return Closed(nameof(Wait));
+            }
+            if (limit.Token.IsCancellationRequested)
+            {
+                return new OperationCanceledException(limit.Token);
+            }
+            return limit.Passed ? Errors.Fail(ErrorKind.TimedOut, "waiting for the region", Name, null) : null;
         }
-
-        /// <summary>How a wait ended.</summary>
-        private enum WaitEnd
-        {
-            Changed,
-            TimedOut,
-            Cancelled,
-            NameGone,
-            Detached,
-        }
-
-        private RamwayException Failure(WaitEnd end) => end switch
-        {
-            WaitEnd.Detached => Closed(nameof(Wait)),
-            WaitEnd.NameGone => Errors.Fail(ErrorKind.Closed, "waiting for the region", Name,
-                "the region's name was removed while this handle waited; nobody can open it any more"),
-            _ => Errors.Fail(ErrorKind.TimedOut, "waiting for the region", Name, null),
-        };
 
         /// <summary>
         /// Polls for as long as the handle's mode says. False: what ends the wait, if anything does, is told by the sleep that
@@ -175,7 +172,7 @@ namespace Ramway
                     continue;
                 }
                 long passed = Clock.Nanoseconds - start;
-                if (_mode == WaitMode.Hybrid && passed >= Facts.RegionSpinNanos || limit.Token.IsCancellationRequested || IsClosing || limit.Passed)
+                if (_mode == WaitMode.Hybrid && passed >= Facts.RegionSpinNanos || CalledOff(false, limit) != null)
                 {
                     return false;
                 }
@@ -192,7 +189,8 @@ namespace Ramway
 
         private bool IsClosing => Interlocked.Read(ref _users) < 0;
 
-        private WaitEnd Sleep(uint seen, in WaitLimit limit, out uint now)
+        /// <summary>Sleeps until the count differs from what was seen: null; or gives why the wait ended without that.</summary>
+        private Exception? Sleep(uint seen, in WaitLimit limit, out uint now)
         {
             var me = new Sleeper();
             lock (_sleepers)
@@ -214,24 +212,13 @@ namespace Ramway
                     now = Now();
                     if (now != seen)
                     {
-                        return WaitEnd.Changed;
+                        return null;
                     }
                     // The count was loaded again after the name was seen gone.
-                    if (gone)
+                    Exception? e = CalledOff(gone, limit);
+                    if (e != null)
                     {
-                        return WaitEnd.NameGone;
-                    }
-                    if (IsClosing)
-                    {
-                        return WaitEnd.Detached;
-                    }
-                    if (limit.Token.IsCancellationRequested)
-                    {
-                        return WaitEnd.Cancelled;
-                    }
-                    if (limit.Passed)
-                    {
-                        return WaitEnd.TimedOut;
+                        return e;
                     }
                     SleepOnce(seen, limit);
                     me.Asleep = false;

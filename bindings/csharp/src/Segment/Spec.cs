@@ -113,7 +113,7 @@ namespace Ramway
                 long asked = capacities[i];
                 if (asked < 0)
                 {
-                    throw Errors.Fail(ErrorKind.InvalidArgument, "a capacity of " + asked + " bytes");
+                    throw Errors.Fail(ErrorKind.InvalidArgument, "a capacity of " + asked + " bytes: expected 0 or more");
                 }
                 s.Blocks[i] = new Geometry { DataOffset = s.Size, Align = (uint)align };
                 if (asked == 0 && kind == SegmentKind.Bus)
