@@ -9,6 +9,15 @@ import ramway
 from ramway import Bus, Listener, Region, Ring
 from support import LONG, Child, Thread, eventually
 
+# A process that is removing the segment has its lock: what would make a new one waits for it.
+REMOVING = """
+    import fcntl, os, struct
+    ramway.Region.create("r", 8, persistent=True).close()
+    removing = os.open(ramway.ls()[0].path, os.O_RDWR)
+    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+    fcntl.fcntl(removing, fcntl.F_OFD_SETLK, lock)
+"""
+
 # What blocks, with its set-up: {wait} is the policy. A ring's other end is attached but silent.
 BLOCKING = {
     "recv": """
@@ -75,21 +84,12 @@ BLOCKING = {
         handle = ramway.Region.create("r", 8, wait={wait!r})
         call = handle.wait
     """,
-    # A process that is removing the segment has its lock: what would make a new one waits for it.
-    "region_create": """
-        import fcntl, os, struct
-        ramway.Region.create("r", 8, persistent=True).close()
-        removing = os.open(ramway.ls()[0].path, os.O_RDWR)
-        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
-        fcntl.fcntl(removing, fcntl.F_OFD_SETLK, lock)
+    "region_create": REMOVING
+    + """
         call = lambda: ramway.Region.create("r", 8, timeout=1000.0, wait={wait!r})
     """,
-    "region_open_or_create": """
-        import fcntl, os, struct
-        ramway.Region.create("r", 8, persistent=True).close()
-        removing = os.open(ramway.ls()[0].path, os.O_RDWR)
-        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
-        fcntl.fcntl(removing, fcntl.F_OFD_SETLK, lock)
+    "region_open_or_create": REMOVING
+    + """
         call = lambda: ramway.Region.open_or_create("r", 8, timeout=1000.0, wait={wait!r})
     """,
     "region_open": """
