@@ -309,14 +309,14 @@ impl RawReceiver<'_> {
         self.receiver.half.hot.next_frame().map_err(fail)
     }
 
-    /// The next frame if one is there after up to `looks` looks with a PAUSE between them; earlier ones may be lent
-    /// out. Whether the sender is gone is not asked.
+    /// The next frame if one is there after up to `polls` polls with a PAUSE between them; earlier ones may be
+    /// unreleased. Whether the sender is gone is not asked.
     #[inline]
-    pub fn look(&mut self, looks: u32) -> Result<Option<Frame>> {
+    pub fn poll(&mut self, polls: u32) -> Result<Option<Frame>> {
         let hot = &mut self.receiver.half.hot;
         hot.state.check().map_err(fail)?;
-        for look in 0..looks {
-            if look != 0 {
+        for poll in 0..polls {
+            if poll != 0 {
                 spin_hint();
             }
             if hot.has_frame().map_err(fail)? {
@@ -360,7 +360,7 @@ impl RawReceiver<'_> {
     }
 
     /// Bytes of the ring that are lent out, frame headers and padding included.
-    pub fn lent(&mut self) -> u64 {
+    pub fn unreleased(&mut self) -> u64 {
         let hot = &self.receiver.half.hot;
         hot.head.wrapping_sub(hot.released)
     }

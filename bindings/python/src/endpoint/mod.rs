@@ -15,6 +15,7 @@ use crate::errors::{error, is};
 use crate::waiting::FIRST_POLLS;
 use crate::waiting::watch::Waits;
 use pyo3::prelude::*;
+use ramway::ring::raw::RawEndpoint;
 use ramway::{ErrorKind, WaitPolicy, Waker};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -48,15 +49,11 @@ pub(crate) struct Endpoint<T> {
 unsafe impl<T: Send> Sync for Endpoint<T> {}
 
 impl<T> Endpoint<T> {
-    /// `polls`: whether waiting by this policy begins with polling.
-    pub(crate) fn new(
-        end: T,
-        waker: Waker,
-        role: &'static str,
-        name: Option<String>,
-        policy: WaitPolicy,
-        polls: bool,
-    ) -> Self {
+    pub(crate) fn new(mut end: T, waker: Waker, role: &'static str, name: Option<String>, policy: WaitPolicy) -> Self
+    where
+        T: RawEndpoint,
+    {
+        let polls = end.polls();
         let new = Self {
             busy: Gil::new(false),
             shut: Gil::new(false),
@@ -74,6 +71,7 @@ impl<T> Endpoint<T> {
         new
     }
 
+    /// `polls`: whether waiting by this policy begins with polling.
     fn wait_by(&self, policy: WaitPolicy, polls: bool) {
         self.policy.set(policy);
         self.first_polls.set(if polls { FIRST_POLLS } else { 1 });

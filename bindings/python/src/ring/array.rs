@@ -48,7 +48,7 @@ calls! {
         let filled = (|| {
             let mut core = receiver.enter(py)?;
             // By the sender's position, which the core clamps to the ring's capacity: not more than can be there.
-            let more = (core.len() as u64).saturating_sub(core.raw().lent()) / frame_size(size, core.align());
+            let more = (core.len() as u64).saturating_sub(core.raw().unreleased()) / frame_size(size, core.align());
             let room = max.min(usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1));
             let array = numpy.empty(py, room, &descr)?;
             // Nobody else has the array yet, so that it stays where it is after the buffer was given back.
@@ -147,7 +147,7 @@ impl Fill {
         let mut raw = core.raw();
         for count in 0..self.room {
             let before = raw.position();
-            match raw.look(1) {
+            match raw.poll(1) {
                 Ok(Some(Frame { data, len, .. })) if len == self.size => {
                     one(data, self.to);
                     self.to = self.to.wrapping_add(self.size);

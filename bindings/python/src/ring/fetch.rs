@@ -16,7 +16,7 @@ impl Receiver {
     pub(crate) fn fetch(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame, u64)> {
         let mut core = self.enter(py)?;
         let mut raw = core.raw();
-        let frame = match raw.look(self.endpoint.first_polls.get()).or_raise(py)? {
+        let frame = match raw.poll(self.endpoint.first_polls.get()).or_raise(py)? {
             Some(frame) => frame,
             None => {
                 let received = self.wait(py, &mut core, timeout);
@@ -36,7 +36,7 @@ impl Receiver {
         }
         let mut core = self.endpoint.try_enter()?;
         self.settle(&mut core);
-        let frame = core.raw().look(1).ok()??;
+        let frame = core.raw().poll(1).ok()??;
         Some(self.hold(&mut core, frame))
     }
 
@@ -103,7 +103,7 @@ impl Receiver {
         let half = core.capacity() as u64 / 2;
         let mut raw = core.raw();
         // A caller that waits for the descriptor does not poll again before there is a message.
-        if raw.lent() > half || raw.sender_waits() || self.endpoint.has_descriptor() {
+        if raw.unreleased() > half || raw.sender_waits() || self.endpoint.has_descriptor() {
             self.make_room(core);
         }
     }
@@ -161,18 +161,18 @@ impl Receiver {
     fn check_stuck(&self, py: Python<'_>, core: &mut ramway::Receiver) -> PyResult<()> {
         self.settle(core);
         let mut raw = core.raw();
-        if raw.lent() == 0 || !raw.sender_waits() {
+        if raw.unreleased() == 0 || !raw.sender_waits() {
             return Ok(());
         }
         let position = raw.position();
-        if raw.look(1).or_raise(py)?.is_some() {
+        if raw.poll(1).or_raise(py)?.is_some() {
             // For the next attempt to receive.
             raw.unread(Some(position));
             return Ok(());
         }
-        let before = raw.lent();
+        let before = raw.unreleased();
         self.make_room(core);
-        let held = core.raw().lent();
+        let held = core.raw().unreleased();
         if held < before {
             return Ok(());
         }

@@ -53,9 +53,9 @@ impl Owner for Receiver {
 impl Receiver {
     pub(crate) fn wrap(mut core: ramway::Receiver, name: Option<String>, policy: WaitPolicy, writable: bool) -> Self {
         core.set_interruptible(true);
-        let (waker, polls) = (core.waker(), core.polls());
+        let waker = core.waker();
         Self {
-            endpoint: Endpoint::new(core, waker, "receiver", name, policy, polls),
+            endpoint: Endpoint::new(core, waker, "receiver", name, policy),
             held: Gil::default(),
             owed: Gil::default(),
             said_closed: Gil::default(),
@@ -107,7 +107,7 @@ calls! {
             }
             let mut core = this.enter(py)?;
             // An error of the ring ends the batch too, and stays for the next receive.
-            let Ok(Some(frame)) = core.raw().look(1) else { return Ok(list) };
+            let Ok(Some(frame)) = core.raw().poll(1) else { return Ok(list) };
             fetched = this.hold(&mut core, frame);
         }
     }
@@ -195,7 +195,7 @@ impl Receiver {
     /// Bytes of the ring that messages still held here keep.
     #[getter]
     fn lent(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.enter(py)?.raw().lent())
+        Ok(self.enter(py)?.raw().unreleased())
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {

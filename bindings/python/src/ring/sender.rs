@@ -58,9 +58,9 @@ impl Owner for Sender {
 impl Sender {
     pub(crate) fn wrap(mut core: ramway::Sender, name: Option<String>, policy: WaitPolicy) -> Self {
         core.set_interruptible(true);
-        let (waker, polls) = (core.waker(), core.polls());
+        let waker = core.waker();
         Self {
-            endpoint: Endpoint::new(core, waker, "sender", name, policy, polls),
+            endpoint: Endpoint::new(core, waker, "sender", name, policy),
             slot: Gil::default(),
             window: Gil::default(),
             ending: Gil::default(),
