@@ -13,7 +13,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 use ramway::ring::consumer::Frame;
-use ramway::ring::raw::RawEndpoint;
 use ramway::{ErrorKind, WaitPolicy};
 
 /// The receiving end of a ring. One per ring, in the whole system.
