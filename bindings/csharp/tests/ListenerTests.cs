@@ -311,6 +311,48 @@ namespace Ramway.Tests
             folder.Holds();
         }
 
+        /// <summary>
+        /// A listener for one peer welcomes one connector at a time. A handshake that fails after WELCOME, however it does, gives
+        /// its permit to the next one; a bus that was accepted keeps it.
+        /// </summary>
+        [Test]
+        internal static void APermitGoesBackHoweverAHandshakeEnds()
+        {
+            using var folder = new Folder();
+            using Listener listener = Listener.BindFor(1, folder.At("one"), new ListenOptions { Capacity = 4096 });
+            Task<Bus> accepting = listener.AcceptAsync();
+            byte[] hello = RawSocket.Encoded(HandshakeType.Hello);
+            RawSocket welcomed = RawSocket.Dial(listener.Path);
+            welcomed.Send(hello);
+            welcomed.Message();
+            foreach (Action<RawSocket> fail in new Action<RawSocket>[]
+            {
+                socket => { },
+                socket => socket.Send(RawSocket.Encoded(HandshakeType.Ack, ErrorKind.NoSpace)),
+                socket => socket.Send(hello),
+                socket => socket.ShutDown(),
+            })
+            {
+                RawSocket next = RawSocket.Dial(listener.Path);
+                next.Send(hello);
+                Thread.Sleep(20);
+                Check.That(!next.HasAnswer, "welcomed, and there is one permit");
+                fail(welcomed);
+                welcomed.Dispose();
+                RamwayException? error = Handshake.Decode(next.Message(), HandshakeType.Welcome, out _, out _);
+                Check.That(error == null, "the next one: " + error?.Message);
+                welcomed = next;
+            }
+            welcomed.Send(RawSocket.Encoded(HandshakeType.Ack));
+            using Bus bus = accepting.GetAwaiter().GetResult();
+            _ = listener.AcceptAsync();
+            using RawSocket late = RawSocket.Dial(listener.Path);
+            late.Send(hello);
+            Thread.Sleep(50);
+            Check.That(!late.HasAnswer, "welcomed although the one peer is there");
+            welcomed.Dispose();
+        }
+
         [Test]
         internal static void AcceptingHoldsNoThreadOfThePool()
         {

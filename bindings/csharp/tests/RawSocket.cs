@@ -95,6 +95,16 @@ namespace Ramway.Tests
             return message;
         }
 
+        /// <summary>Whether something has come that was not read.</summary>
+        internal bool HasAnswer
+        {
+            get
+            {
+                var polled = new Sockets.PollFd { Fd = Fd, Events = Sockets.PollIn };
+                return Sockets.Poll(&polled, 1, 0) != 0;
+            }
+        }
+
         /// <summary>Says no more.</summary>
         internal void ShutDown() => shutdown(Fd, 1);
 

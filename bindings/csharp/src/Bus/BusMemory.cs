@@ -31,7 +31,7 @@ namespace Ramway
             {
                 throw Errors.Fail(ErrorKind.Corrupt, why);
             }
-            Errors.Check((int)Math.Min(real, 0), "checking the memory sent");
+            Errors.Check(real, "checking the memory sent");
             if (real < SegmentFile.HeaderLength || (ulong)real != size)
             {
                 throw Errors.Fail(ErrorKind.Corrupt, $"the memory received has {real} bytes, WELCOME announced {size}");

@@ -62,7 +62,8 @@ namespace Ramway
                 return Errors.Fail(ErrorKind.AbiMismatch,
                     $"the other side speaks version {major} of the handshake, this one {Facts.HandshakeMajor}");
             }
-            uint unknown = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(Facts.HandshakeOffFeaturesRequired)) & ~Facts.HandshakeFeatures;
+            uint features = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(Facts.HandshakeOffFeaturesRequired));
+            uint unknown = features & ~Facts.HandshakeFeatures;
             if (unknown != 0)
             {
                 return Errors.Fail(ErrorKind.AbiMismatch,

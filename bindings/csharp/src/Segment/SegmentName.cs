@@ -153,7 +153,8 @@ namespace Ramway
             string root = Names.Directory();
             if (!Names.CanBePath(root))
             {
-                throw Errors.Fail(ErrorKind.InvalidArgument, "RAMWAY_DIR has a NUL or half a surrogate pair in it: set it to the path of a directory");
+                throw Errors.Fail(ErrorKind.InvalidArgument, Facts.DirectoryVariable +
+                    " has a NUL or half a surrogate pair in it: set it to the path of a directory");
             }
             return new SegmentName(OpenRoot(root, makeDir), name, Names.Within(root, name));
         }

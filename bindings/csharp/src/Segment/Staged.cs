@@ -90,7 +90,7 @@ namespace Ramway
         internal static bool IsDotName(string file)
         {
             if (file.Length != Facts.StagedPrefix.Length + 16 + Facts.StagedSuffix.Length ||
-                !file.StartsWith(Facts.StagedPrefix, StringComparison.Ordinal) || !file.EndsWith(Facts.StagedSuffix, StringComparison.Ordinal))
+                !file.StartsWith(Facts.StagedPrefix, StringComparison.Ordinal) || !Names.HasSuffix(file, Facts.StagedSuffix))
             {
                 return false;
             }

@@ -49,7 +49,8 @@ namespace Ramway
         /// <summary>Reads a payload as a tensor. Whether the elements lie on a multiple of 64 bytes is not checked: in a copy of the
         /// payload they need not.</summary>
         /// <param name="payload">What a message of the type <see cref="TypeId"/> has.</param>
-        /// <exception cref="RamwayException"><see cref="ErrorKind.InvalidArgument"/>, with what is wrong, if it is not a tensor.</exception>
+        /// <exception cref="RamwayException"><see cref="ErrorKind.InvalidArgument"/>, with what is wrong, if it is not a
+        /// tensor.</exception>
         public static Tensor Parse(ReadOnlySpan<byte> payload)
         {
             if (payload.Length < Facts.TensorHeader)
