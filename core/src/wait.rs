@@ -6,35 +6,14 @@
 //! role's word is in `endpoint/word.rs`, a region's in `region/word.rs`. The one loop that arms, checks again and sleeps
 //! is here, for every word. `tests/loom` shows that leaving out any one of the steps loses a wake-up.
 
+use crate::facts::{FIRST_PAUSE, POLL_TIME, POLLS_PER_CHECK, SHORT_WAIT, SPIN_MIN};
+pub(crate) use crate::facts::{FIRST_POLLS, POLL_INTERVAL, SPIN_MAX};
 use crate::ready::Readiness;
 use crate::sync::{AtomicU32, Ordering, Step, keep, spin_hint};
 use crate::sys::clock;
 use crate::sys::futex::{self, Wake};
 use crate::{ErrorKind, Result};
 use std::time::{Duration, Instant};
-
-/// The longest sleep before another check of the deadline and of whether the peer lives. A blocked side learns of a
-/// death within two intervals.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The longest sleep where no wake-up is certain: the waker does not fence and this side cannot make it, or this side may
-/// not write the word.
-pub(crate) const UNORDERED_INTERVAL: Duration = Duration::from_millis(1);
-
-/// Polls of the shared word before sleeping, at most: 3,000 × 25 ns of PAUSE = 75 µs, about what a sleep and the
-/// wake-up from it cost. With 2,000 a stream of a message every 50 µs was slept through, each time (docs/adr/0018).
-pub(crate) const SPIN_MAX: u32 = 3_000;
-const SPIN_MIN: u32 = 32;
-/// About the time of a poll and the PAUSE after it.
-const POLL_TIME: Duration = Duration::from_nanos(25);
-/// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
-const POLLS_PER_CHECK: u32 = 2_000;
-/// Polls of a receiver before it enters the general wait: 32 × 25 ns, more than a round trip takes.
-pub(crate) const FIRST_POLLS: u32 = 32;
-/// PAUSEs before the first poll of a wait; one between the later ones.
-const FIRST_PAUSE: u32 = 3;
-/// A wait that was over before this, the spinning and the 25 to 40 µs of the wake-up included, would have been better
-/// spent spinning to the end.
-const SHORT_WAIT: Duration = Duration::from_micros(110);
 
 /// How a blocking call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -305,6 +284,7 @@ impl Waiting {
     }
 
     /// The rest of a check, where `ready` has said false.
+    #[inline(always)]
     fn check_end(
         &mut self,
         ready: &mut impl FnMut() -> Result<bool>,

@@ -5,10 +5,11 @@
 //! fences between the two, or (it is "fence-free") the sleeper makes it do so by `membarrier`. The idea of the asymmetric
 //! fence is that of membarrier(2).
 
+use crate::facts::UNORDERED_INTERVAL;
 use crate::layout::{ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RoleLine};
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
 use crate::sys::{futex, membarrier};
-use crate::wait::{Armed, POLL_INTERVAL, UNORDERED_INTERVAL, Word};
+use crate::wait::{Armed, POLL_INTERVAL, Word};
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Which kind of descriptor a handle gets, and what it keeps alive.
 
-use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::mem::ManuallyDrop;
 
 use super::checker::{self, Watched};
 use super::helper::Helper;
@@ -63,7 +62,7 @@ impl Readiness {
             _ => Watched::nothing(),
         };
         descriptor.signal();
-        Ok(Self { descriptor, watched, generation: fork::generation() })
+        Ok(Self { descriptor: ManuallyDrop::new(descriptor), watched, generation: fork::generation() })
     }
 }
 
@@ -75,26 +74,4 @@ fn uring(word: MappedWord, socket: Option<Probe>) -> Result<Box<dyn Descriptor>>
 #[cfg(not(target_os = "linux"))]
 fn uring(_: MappedWord, _: Option<Probe>) -> Result<Box<dyn Descriptor>> {
     Err(Error::new(ErrorKind::Unsupported, "this system has no io_uring"))
-}
-
-/// Stands where a descriptor was that must not be dropped.
-#[derive(Debug)]
-pub(super) struct Nothing;
-
-impl Descriptor for Nothing {
-    fn fd(&self) -> BorrowedFd<'_> {
-        unreachable!("only ever dropped")
-    }
-
-    fn consume(&self) {}
-
-    fn submit(&self, _: u32, _: Option<Duration>) -> Result<()> {
-        Ok(())
-    }
-
-    fn signal(&self) {}
-
-    fn hung_up(&self) -> bool {
-        false
-    }
 }

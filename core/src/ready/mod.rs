@@ -21,6 +21,7 @@ mod word;
 #[cfg(not(loom))]
 pub(crate) use word::MappedWord;
 
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
@@ -116,7 +117,8 @@ pub(crate) trait Descriptor: Send + Sync + std::fmt::Debug {
 /// ```
 #[derive(Debug)]
 pub struct Readiness {
-    descriptor: Box<dyn Descriptor>,
+    /// Not dropped in a fork's child, where its thread does not exist and its requests are the parent's.
+    descriptor: ManuallyDrop<Box<dyn Descriptor>>,
     #[cfg(not(loom))]
     watched: checker::Watched,
     #[cfg(not(loom))]
@@ -126,7 +128,7 @@ pub struct Readiness {
 impl Readiness {
     #[cfg(loom)]
     pub(crate) fn model(descriptor: Box<dyn Descriptor>) -> Self {
-        Self { descriptor }
+        Self { descriptor: ManuallyDrop::new(descriptor) }
     }
 
     pub(crate) fn consume(&self) {
@@ -159,11 +161,10 @@ impl Readiness {
 #[cfg(not(loom))]
 impl Drop for Readiness {
     fn drop(&mut self) {
-        // In a fork's child the threads do not exist and the requests are the parent's.
         if self.generation == crate::sys::fork::generation() {
             self.watched.unregister();
-        } else {
-            std::mem::forget(std::mem::replace(&mut self.descriptor, Box::new(make::Nothing)));
+            // SAFETY: dropped once, here.
+            unsafe { ManuallyDrop::drop(&mut self.descriptor) };
         }
     }
 }

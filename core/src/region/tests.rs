@@ -1,6 +1,6 @@
 //! What needs to look at the word itself, or to do without the waiting rounds.
 
-use super::word::{NOTIFICATION, WAITING};
+use super::word::{NOTIFY_ONE, NOTIFY_WAITING};
 use super::*;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -83,13 +83,13 @@ fn a_killed_waiter_costs_one_wake_up_and_nothing_else() {
     let region = blocking().create(&name, 1).unwrap();
     let mut waiter = child(TEST, &name);
     let started = Instant::now();
-    while region.word().load(Ordering::Relaxed) & WAITING == 0 {
+    while region.word().load(Ordering::Relaxed) & NOTIFY_WAITING == 0 {
         assert!(started.elapsed() < PATIENCE, "the child never waited");
         std::thread::sleep(Duration::from_millis(1));
     }
     waiter.kill().unwrap();
     waiter.wait().unwrap();
-    assert_eq!(region.word().load(Ordering::Relaxed), WAITING, "the dead cannot take their bit back");
+    assert_eq!(region.word().load(Ordering::Relaxed), NOTIFY_WAITING, "the dead cannot take their bit back");
 
     // Another waiter sleeps on the word as it is, and is woken.
     std::thread::scope(|scope| {
@@ -98,7 +98,7 @@ fn a_killed_waiter_costs_one_wake_up_and_nothing_else() {
         // Until it is seen: the first may come before the other handle is open.
         while !other.is_finished() {
             region.notify().unwrap();
-            assert_eq!(region.word().load(Ordering::Relaxed) & WAITING, 0);
+            assert_eq!(region.word().load(Ordering::Relaxed) & NOTIFY_WAITING, 0);
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(other.join().unwrap());
@@ -140,7 +140,7 @@ fn the_count_wraps() {
     assert!(region.try_wait().unwrap());
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| region.wait(Some(PATIENCE)).unwrap());
-        while region.word().load(Ordering::Relaxed) & WAITING == 0 {
+        while region.word().load(Ordering::Relaxed) & NOTIFY_WAITING == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
         region.notify().unwrap();
@@ -159,7 +159,7 @@ fn many_threads_on_one_handle_each_count_for_themselves() {
         std::thread::sleep(Duration::from_millis(20));
         region.notify().unwrap();
         for waiter in waiters {
-            assert_eq!(waiter.join().unwrap().unwrap(), Some(start.wrapping_add(NOTIFICATION)));
+            assert_eq!(waiter.join().unwrap().unwrap(), Some(start.wrapping_add(NOTIFY_ONE)));
         }
     });
 }

@@ -3,9 +3,11 @@
 //! A waiter sleeps only on the exact value that has its bit and the count it knows. The notifier's one addition comes
 //! before the waiter's CAS, which then fails, or after it, and then it sees the bit. So neither side fences.
 
+use crate::facts::REGION_POLL_INTERVAL;
+pub(crate) use crate::facts::{NOTIFY_ONE, NOTIFY_WAITING};
 use crate::sync::{AtomicU32, Ordering};
 use crate::sys::futex;
-use crate::wait::{Armed, UNORDERED_INTERVAL, Word};
+use crate::wait::{Armed, Word};
 
 /// In the tests of this module no interval comes to the rescue of a lost wake-up.
 #[cfg(test)]
@@ -13,16 +15,11 @@ const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(3_600)
 #[cfg(not(test))]
 use crate::wait::POLL_INTERVAL;
 
-/// Somebody sleeps on the word.
-pub(crate) const WAITING: u32 = 1;
-/// One notification.
-pub(crate) const NOTIFICATION: u32 = 2;
-
 /// Counts one notification, after everything that this thread wrote before, and wakes everyone who sleeps.
 #[inline]
 pub(crate) fn notify(word: &AtomicU32) {
     // Release: whoever acquires the count sees what was written before.
-    if word.fetch_add(NOTIFICATION, Ordering::Release) & WAITING != 0 {
+    if word.fetch_add(NOTIFY_ONE, Ordering::Release) & NOTIFY_WAITING != 0 {
         wake(word);
     }
 }
@@ -31,7 +28,7 @@ pub(crate) fn notify(word: &AtomicU32) {
 fn wake(word: &AtomicU32) {
     // The bit goes first: whoever sets it again from now on sleeps on a value that has this notification in it.
     // Relaxed: the word's own order is all that counts. A bit that a killed waiter left costs this once.
-    word.fetch_and(!WAITING, Ordering::Relaxed);
+    word.fetch_and(!NOTIFY_WAITING, Ordering::Relaxed);
     futex::wake_all(word);
 }
 
@@ -39,7 +36,7 @@ fn wake(word: &AtomicU32) {
 #[inline]
 pub(crate) fn count(word: &AtomicU32) -> u32 {
     // Acquire: pairs with the release in `notify`.
-    word.load(Ordering::Acquire) & !WAITING
+    word.load(Ordering::Acquire) & !NOTIFY_WAITING
 }
 
 /// The word for a waiter that knows of this many notifications.
@@ -57,12 +54,12 @@ impl Word for RegionWord<'_> {
         let mut value = self.word.load(Ordering::Relaxed);
         // With another count the check ends the wait: no bit, which would cost the notifier a system call.
         while self.writable && value == self.known {
-            match self.word.compare_exchange(value, value | WAITING, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => value |= WAITING,
+            match self.word.compare_exchange(value, value | NOTIFY_WAITING, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => value |= NOTIFY_WAITING,
                 Err(now) => value = now,
             }
         }
-        Armed { expected: value, longest: if self.writable { POLL_INTERVAL } else { UNORDERED_INTERVAL } }
+        Armed { expected: value, longest: if self.writable { POLL_INTERVAL } else { REGION_POLL_INTERVAL } }
     }
 
     /// Other waiters sleep on the same bit.

@@ -6,6 +6,7 @@ use crate::ErrorKind;
 use crate::endpoint::end;
 use crate::endpoint::lines;
 use crate::endpoint::state::{Rules, State, wake_after_change};
+use crate::facts::WAKE_FRACTION;
 use crate::layout::{FRAME_HEADER, MESSAGE_MAX, RingBlock, RoleLine, frame_size, positions_agree};
 use crate::segment::Role;
 use crate::sync::{Ordering, Step, compiler_fence, fence, keep, ordered};
@@ -292,7 +293,7 @@ impl Consumer {
     #[inline(never)]
     fn wake_producer(&mut self) {
         // By the cached tail, which may be behind: then this says "free" too often, never too rarely.
-        if self.tail.wrapping_sub(self.released) > self.capacity - self.capacity / 4 {
+        if self.tail.wrapping_sub(self.released) > self.capacity - self.capacity / WAKE_FRACTION {
             return;
         }
         if self.state.fence_free == 0 && keep(Step::WakerFence) {

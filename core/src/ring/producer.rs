@@ -7,6 +7,7 @@ use super::raw::Start;
 use crate::ErrorKind;
 use crate::endpoint::lines;
 use crate::endpoint::state::{Rules, State, wake_after_change};
+use crate::facts::NO_POSITION;
 use crate::layout::{
     FRAME_HEADER, ROLE_CLOSED, RingBlock, RoleLine, first_position, frame_size, max_message_len, positions_agree,
 };
@@ -18,9 +19,6 @@ pub const NO_SLOT: u64 = u64::MAX;
 
 /// [`Producer::unflushed`] while everything that is committed is published. No position, as `NO_POSITION`.
 pub const ALL_FLUSHED: u64 = 1;
-
-/// No frame ends here: positions are multiples of 16.
-const NO_POSITION: u64 = 1;
 
 /// A producer's private state. `repr(C)`, because `ramway_inline.h` runs the hot path over the same fields; the
 /// layout is private to one build of the library and not part of the format.
