@@ -44,16 +44,11 @@ function codeOf(kind: ErrorKind): string {
   return `ERR_RAMWAY${kind.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 }
 
-function kindOf(code: string): ErrorKind {
-  const words = code.slice('ERR_RAMWAY_'.length).toLowerCase().split('_');
-  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('') as ErrorKind;
-}
-
-/** An error of the native half, "CODE errno text", as its users see it; anything else as it is. */
+/** An error of the native half, "ramway KIND errno text", as its users see it; anything else as it is. */
 export function wrap(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof RamwayError) return error;
-  const parts = /^(ERR_RAMWAY_[A-Z_]+) (\d+) ([\s\S]*)$/.exec(error.message);
-  return parts ? new RamwayError(kindOf(parts[1]!), parts[3]!, Number(parts[2])) : error;
+  const parts = /^ramway (\w+) (\d+) ([\s\S]*)$/.exec(error.message);
+  return parts ? new RamwayError(parts[1] as ErrorKind, parts[3]!, Number(parts[2])) : error;
 }
 
 /** Calls the native half. */

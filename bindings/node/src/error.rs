@@ -2,33 +2,24 @@
 
 use ramway::ErrorKind;
 
-/// `ERR_RAMWAY_PEER_DEAD` for `PeerDead`.
-fn code(kind: ErrorKind) -> String {
-    let mut code = String::from("ERR_RAMWAY");
-    for letter in kind.name().chars() {
-        if letter.is_ascii_uppercase() {
-            code.push('_');
-        }
-        code.push(letter.to_ascii_uppercase());
-    }
-    code
+/// "ramway KIND errno text": for `lib/errors.ts` to take apart; errno is 0 where the operating system had no part.
+fn message(kind: ErrorKind, errno: Option<i32>, text: impl std::fmt::Display) -> napi::Error {
+    napi::Error::from_reason(format!("ramway {} {} {text}", kind.name(), errno.unwrap_or(0)))
 }
 
-/// "CODE errno text": one line for `lib/errors.ts` to take apart; errno is 0 where the operating system had no part.
+/// An error of the core's.
 pub(crate) fn thrown(error: &ramway::Error) -> napi::Error {
-    let errno = error.raw_os_error().unwrap_or(0);
-    napi::Error::from_reason(format!("{} {errno} {error}", code(error.kind())))
+    message(error.kind(), error.raw_os_error(), error)
 }
 
 /// An error of this module's own.
 pub(crate) fn refuse(kind: ErrorKind, text: impl std::fmt::Display) -> napi::Error {
-    napi::Error::from_reason(format!("{} 0 {text}", code(kind)))
+    message(kind, None, text)
 }
 
 /// What an operating system call of this module's own failed with.
 pub(crate) fn os(error: &std::io::Error, what: &str) -> napi::Error {
-    let errno = error.raw_os_error().unwrap_or(0);
-    napi::Error::from_reason(format!("{} {errno} {what}: {error}", code(ErrorKind::Os)))
+    message(ErrorKind::Os, error.raw_os_error(), format_args!("{what}: {error}"))
 }
 
 pub(crate) trait OrThrow<T> {

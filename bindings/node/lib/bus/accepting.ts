@@ -4,28 +4,25 @@ import type { NativeBus, NativeListener } from '../../native.cjs';
 import { call, RamwayError, wrap } from '../errors.js';
 import { Idle } from '../waiting/idle.js';
 import { TIMER_MAX, timedOut, Waiter, type WaitOptions } from '../waiting/waiting.js';
+import type { Bus } from './bus.js';
 
 /** Milliseconds before the next attempt after one that failed because memory or descriptors ran out, while no call waited. */
 const PAUSE = 100;
 
-interface Closable {
-  close(): void;
-}
-
 /** A wait for a connection. */
-class Acceptor<T> extends Waiter<T> {
+class Acceptor extends Waiter<Bus> {
   constructor(
     /** It polls once: its wait is over when the listener has found nothing. */
     readonly once: boolean,
-    ...wait: ConstructorParameters<typeof Waiter<T>>
+    ...wait: ConstructorParameters<typeof Waiter<Bus>>
   ) {
     super(...wait);
   }
 }
 
 /** Where connections go that nobody waits for. */
-export interface Sink<T> {
-  accepted(bus: T): void;
+interface Sink {
+  accepted(bus: Bus): void;
   failed(error: unknown): void;
 }
 
@@ -35,11 +32,11 @@ export function nobody(name: string): string {
 }
 
 /** The accepting of one listener: one thread of the native half at a time, while a connection is wanted. */
-export class Accepting<T extends Closable> {
-  private readonly waiters: Acceptor<T>[] = [];
+export class Accepting {
+  private readonly waiters: Acceptor[] = [];
   /** Connections that came when the call that had waited for them was over. */
-  private readonly kept: T[] = [];
-  private sink: Sink<T> | null = null;
+  private readonly kept: Bus[] = [];
+  private sink: Sink | null = null;
   private running: Promise<void> | null = null;
   private readonly idle: Idle;
   private held = true;
@@ -50,7 +47,7 @@ export class Accepting<T extends Closable> {
   constructor(
     private readonly native: NativeListener,
     private readonly name: string,
-    private readonly make: (native: NativeBus) => T,
+    private readonly make: (native: NativeBus) => Bus,
   ) {
     // Not asked once it is closed.
     const fd = native.fd;
@@ -63,7 +60,7 @@ export class Accepting<T extends Closable> {
   }
 
   /** The next connection. The options have been checked. */
-  accept(options: WaitOptions): Promise<T> {
+  accept(options: WaitOptions): Promise<Bus> {
     return new Promise((resolve, reject) => {
       if (this.closed) throw this.detached();
       const kept = this.kept.shift();
@@ -95,12 +92,12 @@ export class Accepting<T extends Closable> {
   }
 
   /** A connection that came and was not taken. */
-  takeKept(): T | undefined {
+  takeKept(): Bus | undefined {
     return this.kept.shift();
   }
 
   /** Accepts without calls from now on, or no longer. */
-  pour(into: Sink<T> | null): void {
+  pour(into: Sink | null): void {
     this.sink = into;
     if (into === null) {
       this.restIfUnwanted();
@@ -147,7 +144,7 @@ export class Accepting<T extends Closable> {
   private async work(): Promise<void> {
     while (!this.closed && this.isWanted()) {
       const polls = this.waiters.filter((waiter) => waiter.once);
-      let bus: T | null;
+      let bus: Bus | null;
       try {
         const native = await this.native.accept();
         bus = native === null ? null : this.make(native);
@@ -173,7 +170,7 @@ export class Accepting<T extends Closable> {
   }
 
   /** To the first wait; without one it is kept. */
-  deliver(bus: T): void {
+  deliver(bus: Bus): void {
     const waiter = this.waiters.shift();
     if (this.closed) bus.close();
     else if (waiter !== undefined) waiter.resolve(bus);

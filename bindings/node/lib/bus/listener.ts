@@ -34,7 +34,7 @@ export class Listener extends EventEmitter<ListenerEvents> implements AsyncItera
   readonly path: string;
   readonly #native: native.NativeListener;
   readonly #policy: WaitPolicy | undefined;
-  readonly #accepting: Accepting<Bus>;
+  readonly #accepting: Accepting;
   #refused = 0;
   #lastRefusal: string | undefined;
 

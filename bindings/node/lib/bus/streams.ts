@@ -2,45 +2,11 @@
 
 import { addAbortSignal, Duplex } from 'node:stream';
 import { type ErrorKind, RamwayError } from '../errors.js';
-
-/** What a stream needs of a message: see `Message`. */
-interface Received {
-  copy(): Uint8Array;
-  release(): void;
-}
-
-/** What a stream needs of a batch: see `Batch`. */
-interface ReceivedBatch {
-  readonly length: number;
-  readonly bytes: Uint8Array;
-  offset(index: number): number;
-  size(index: number): number;
-  at(index: number): Received | undefined;
-  release(): void;
-}
-
-/** What a stream needs of a `Receiver`: closing it rejects what waits. */
-export interface Source {
-  recv(): Promise<Received>;
-  recvBatch(options: { max: number }): Promise<ReceivedBatch>;
-  close(): void;
-}
-
-/** What a stream needs of a `Sender`: closing it rejects what waits. */
-export interface Sink {
-  readonly maxMessageLength: number;
-  send(data: Data, options?: { signal: AbortSignal }): Promise<void>;
-  sendBatch(messages: Iterable<Data>): Promise<number>;
-  end(): Promise<void>;
-  close(): void;
-}
-
-/** What a Node stream needs of a `Bus`. */
-export interface Ends {
-  readonly sender: Sink;
-  readonly receiver: Source;
-  close(): void;
-}
+import type { Batch } from '../ring/batch.js';
+import type { Message } from '../ring/message.js';
+import type { Receiver } from '../ring/receiver.js';
+import type { Sender } from '../ring/sender.js';
+import type { Bus } from './bus.js';
 
 /** How a bus is to be a Node stream. */
 export interface DuplexOptions {
@@ -65,12 +31,12 @@ const isKind = (error: unknown, kind: ErrorKind): boolean => error instanceof Ra
  * `values({ preventCancel: true })`. No message is lost to it: one that nobody was given is still in the ring, for the
  * next receiver of a named one. `releaseLock()` leaves everything open.
  */
-export function readableOf(receiver: Source): ReadableStream<Uint8Array> {
+export function readableOf(receiver: Receiver): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
       // What it rejects with once the stream was cancelled, nobody sees.
       async pull(controller) {
-        let message: Received;
+        let message: Message;
         try {
           message = await receiver.recv();
         } catch (error) {
@@ -96,7 +62,7 @@ export function readableOf(receiver: Source): ReadableStream<Uint8Array> {
  * that waits and closes the sender at once: the receiver gets what was sent, then the end too, as the format knows only
  * one. After a failed write the sender is left open.
  */
-export function writableOf(sender: Sink): WritableStream<Data> {
+export function writableOf(sender: Sender): WritableStream<Data> {
   return new WritableStream<Data>({
     // Its signal is newer than the declarations of Node 20's types, not than Node 20.
     write: (chunk, controller) => sender.send(chunk, { signal: (controller as unknown as AbortController).signal }),
@@ -123,25 +89,25 @@ const BATCH_MAX = 1024;
  *
  * While the stream is in use, do not receive from the bus in other ways, `'message'` listeners included.
  */
-export function duplexOf(bus: Ends, options: DuplexOptions = {}): Duplex {
+export function duplexOf(bus: Bus, options: DuplexOptions = {}): Duplex {
   return new BusDuplex(bus, options);
 }
 
 type Callback = (error?: Error | null) => void;
 
 class BusDuplex extends Duplex {
-  readonly #bus: Ends;
+  readonly #bus: Bus;
   readonly #messages: boolean;
   /** Asked for data since the last push. */
   #wanted = false;
   #reading = false;
   /** Received and not pushed yet, from `#next` on: the readable side is full. */
-  #batch: ReceivedBatch | undefined;
+  #batch: Batch | undefined;
   #next = 0;
   /** About how many messages of those last received make a chunk. */
   #together = 16;
 
-  constructor(bus: Ends, { objectMode = false, allowHalfOpen = true, signal }: DuplexOptions) {
+  constructor(bus: Bus, { objectMode = false, allowHalfOpen = true, signal }: DuplexOptions) {
     super({ objectMode, allowHalfOpen });
     this.#bus = bus;
     this.#messages = objectMode;
@@ -185,7 +151,7 @@ class BusDuplex extends Duplex {
   }
 
   /** A copy of the batch's next message, or of as many as make a chunk. The batch is given back with its last one. */
-  #take(batch: ReceivedBatch): Buffer {
+  #take(batch: Batch): Buffer {
     const begin = this.#next;
     let length = 0;
     do length += batch.size(this.#next++);
@@ -193,7 +159,7 @@ class BusDuplex extends Duplex {
     const count = this.#next - begin;
     let chunk: Buffer;
     if (count === 1) {
-      const copy = (batch.at(begin) as Received).copy();
+      const copy = batch.at(begin)!.copy();
       chunk = Buffer.from(copy.buffer, copy.byteOffset, length);
     } else {
       chunk = Buffer.allocUnsafe(length);
@@ -252,7 +218,7 @@ class BusDuplex extends Duplex {
 }
 
 /** All of the messages. A batch that something ended early is begun again, and meets it. */
-async function sendAll(sender: Sink, messages: Data[]): Promise<void> {
+async function sendAll(sender: Sender, messages: Data[]): Promise<void> {
   for (let sent = 0; sent < messages.length; ) {
     sent += await sender.sendBatch(sent === 0 ? messages : messages.slice(sent));
   }

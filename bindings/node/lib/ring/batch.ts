@@ -2,11 +2,12 @@ import type { NativeEndpoint } from '../../native.cjs';
 import { invalid, RamwayError } from '../errors.js';
 import { FRAME_HEADER } from '../facts.js';
 import type { Consumer } from './consumer.js';
-import { type Frames, Message } from './message.js';
+import { Message } from './message.js';
 import { SharedView } from './view.js';
 
 /** Frames that were taken from the ring together and go back together. */
-export class Taken implements Frames {
+export class Taken {
+  /** False once the bytes may be the sender's again. */
   alive = true;
   /** How many `next` gave. */
   handedOut = 0;
@@ -50,10 +51,12 @@ export class Taken implements Frames {
     );
   }
 
+  /** The bytes, for a copy that is made now. */
   get bytes(): Uint8Array {
     return this.consumer.bytes;
   }
 
+  /** A view for the user, which ends with the release. */
   view(at: number, length: number): Uint8Array {
     return this.sharedView().view(this.unwrapped(at), length);
   }

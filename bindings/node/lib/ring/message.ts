@@ -1,17 +1,6 @@
 import { RamwayError } from '../errors.js';
 import { otherTypeId, parseTensor, TENSOR_TYPE_ID, type Tensor } from '../tensor.js';
-
-/** What messages of one receive have in common: the memory that they lie in until they are released together. */
-export interface Frames {
-  /** False once the bytes may be the sender's again. */
-  readonly alive: boolean;
-  /** A view for the user, which ends with the release. */
-  view(at: number, length: number): Uint8Array;
-  /** The bytes, for a copy that is made now. */
-  readonly bytes: Uint8Array;
-  /** A message says that it is done with. */
-  done(message: Message): void;
-}
+import type { Taken } from './batch.js';
 
 const decoder = new TextDecoder();
 
@@ -26,7 +15,7 @@ export class Message {
 
   /** @internal */
   constructor(
-    private readonly frames: Frames,
+    private readonly frames: Taken,
     private readonly at: number,
     length: number,
     typeId: number,

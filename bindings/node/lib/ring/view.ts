@@ -2,12 +2,6 @@
 import * as native from '../../native.cjs';
 import { call } from '../errors.js';
 
-/** The native half of an end, as far as memory goes. */
-interface Memory {
-  view(offset: number, length: number): ArrayBuffer;
-  cut(offset: number, length: number): ArrayBuffer;
-}
-
 /** A buffer over a piece of a ring, from its first use to its end. */
 export class SharedView {
   private buffer: ArrayBuffer | null = null;
@@ -15,7 +9,7 @@ export class SharedView {
 
   /** Of the doubled data. */
   constructor(
-    private readonly memory: Memory,
+    private readonly native: native.NativeEndpoint,
     private readonly start: number,
     private readonly length: number,
   ) {}
@@ -25,7 +19,7 @@ export class SharedView {
     // An empty buffer would look like one that was transferred away.
     if (this.length === 0) return new Uint8Array(0);
     if (this.whole === null) {
-      this.buffer = call(() => this.memory.view(this.start, this.length));
+      this.buffer = call(() => this.native.view(this.start, this.length));
       this.whole = new Uint8Array(this.buffer);
     }
     return this.whole;
@@ -48,7 +42,7 @@ export class SharedView {
     const buffer = this.buffer;
     if (buffer === null) return null;
     this.buffer = this.whole = null;
-    if (buffer.byteLength === 0) return call(() => this.memory.cut(this.start, this.length));
+    if (buffer.byteLength === 0) return call(() => this.native.cut(this.start, this.length));
     native.detach(buffer);
     return null;
   }
