@@ -13,25 +13,25 @@ namespace Ramway
     /// </summary>
     internal sealed class AcceptQueue
     {
-        private readonly string _path;
-        private readonly Signal _signal;
+        private readonly string path;
+        private readonly Signal signal;
 
         // All of it under the lock of the object.
-        private readonly List<AcceptCall> _calls = new List<AcceptCall>();
-        private readonly Queue<Bus> _buses = new Queue<Bus>();
-        private readonly Queue<RamwayException> _failures = new Queue<RamwayException>();
-        private bool _nudged;
-        private volatile bool _closed;
+        private readonly List<AcceptCall> calls = new List<AcceptCall>();
+        private readonly Queue<Bus> buses = new Queue<Bus>();
+        private readonly Queue<RamwayException> failures = new Queue<RamwayException>();
+        private bool nudged;
+        private volatile bool closed;
 
         /// <summary>The signal is raised whenever the thread has something to do.</summary>
         internal AcceptQueue(string path, Signal signal)
         {
-            _path = path;
-            _signal = signal;
+            this.path = path;
+            this.signal = signal;
         }
 
         /// <summary>For the thread: whether the listener is closed.</summary>
-        internal bool Closed => _closed;
+        internal bool Closed => closed;
 
         /// <summary>
         /// For the thread: whether a call waits for a bus or, once, has asked without waiting; ready is how many buses nobody has
@@ -39,39 +39,39 @@ namespace Ramway
         /// </summary>
         internal bool Wanted(out bool nudged, out int ready)
         {
-            lock (_calls)
+            lock (calls)
             {
-                nudged = _nudged;
-                _nudged = false;
-                ready = _buses.Count;
+                nudged = this.nudged;
+                this.nudged = false;
+                ready = buses.Count;
                 // Those that were cancelled or have timed out.
-                _calls.RemoveAll(call => call.Task.IsCompleted);
-                return _calls.Count != 0;
+                calls.RemoveAll(call => call.Task.IsCompleted);
+                return calls.Count != 0;
             }
         }
 
         /// <summary>For the thread: as if a call had asked once more without waiting.</summary>
         internal void Nudge()
         {
-            lock (_calls)
+            lock (calls)
             {
-                _nudged = true;
+                nudged = true;
             }
-            _signal.Raise();
+            signal.Raise();
         }
 
         /// <summary>Hands a bus to a call, now or later.</summary>
         internal void Deliver(Bus bus)
         {
-            lock (_calls)
+            lock (calls)
             {
                 if (Give(call => call.TrySetResult(bus)))
                 {
                     return;
                 }
-                if (!_closed)
+                if (!closed)
                 {
-                    _buses.Enqueue(bus);
+                    buses.Enqueue(bus);
                     return;
                 }
             }
@@ -82,12 +82,12 @@ namespace Ramway
         /// <summary>Tells one call, now or later, of a failure of this side.</summary>
         internal void Report(RamwayException e)
         {
-            e = Errors.About(e, "accepting at", _path);
-            lock (_calls)
+            e = Errors.About(e, "accepting at", path);
+            lock (calls)
             {
                 if (!Give(call => call.TrySetException(e)))
                 {
-                    _failures.Enqueue(e);
+                    failures.Enqueue(e);
                 }
             }
         }
@@ -95,10 +95,10 @@ namespace Ramway
         /// <summary>Under the lock: gives something to the first call that still takes it.</summary>
         private bool Give(Func<AcceptCall, bool> give)
         {
-            while (_calls.Count != 0)
+            while (calls.Count != 0)
             {
-                AcceptCall call = _calls[0];
-                _calls.RemoveAt(0);
+                AcceptCall call = calls[0];
+                calls.RemoveAt(0);
                 if (give(call))
                 {
                     return true;
@@ -114,15 +114,15 @@ namespace Ramway
             try
             {
                 token.ThrowIfCancellationRequested();
-                lock (_calls)
+                lock (calls)
                 {
                     if (Next(out Bus? bus))
                     {
                         call.TrySetResult(bus);
                         return call;
                     }
-                    _calls.Add(call);
-                    _nudged = true;
+                    calls.Add(call);
+                    nudged = true;
                 }
             }
             catch (OperationCanceledException)
@@ -135,7 +135,7 @@ namespace Ramway
                 call.TrySetException(e);
                 return call;
             }
-            _signal.Raise();
+            signal.Raise();
             call.CancelWith(token);
             return call;
         }
@@ -143,15 +143,15 @@ namespace Ramway
         /// <summary>The next bus if it is there already. If not, those who have connected are served.</summary>
         internal bool TryTake([NotNullWhen(true)] out Bus? bus)
         {
-            lock (_calls)
+            lock (calls)
             {
                 if (Next(out bus))
                 {
                     return true;
                 }
-                _nudged = true;
+                nudged = true;
             }
-            _signal.Raise();
+            signal.Raise();
             return false;
         }
 
@@ -160,15 +160,15 @@ namespace Ramway
         {
             AcceptCall[] calls;
             Bus[] buses;
-            lock (_calls)
+            lock (this.calls)
             {
-                _closed = true;
-                calls = _calls.ToArray();
-                _calls.Clear();
-                buses = _buses.ToArray();
-                _buses.Clear();
+                closed = true;
+                calls = this.calls.ToArray();
+                this.calls.Clear();
+                buses = this.buses.ToArray();
+                this.buses.Clear();
             }
-            _signal.Raise();
+            signal.Raise();
             foreach (AcceptCall call in calls)
             {
                 call.TrySetException(Detached());
@@ -179,29 +179,29 @@ namespace Ramway
             }
         }
 
-        internal RamwayException TimedOut() => Errors.Fail(ErrorKind.TimedOut, "accepting at", _path, null);
+        internal RamwayException TimedOut() => Errors.Fail(ErrorKind.TimedOut, "accepting at", path, null);
 
-        private RamwayException Detached() => Errors.Fail(ErrorKind.Detached, "accepting at", _path, "the listener is closed");
+        private RamwayException Detached() => Errors.Fail(ErrorKind.Detached, "accepting at", path, "the listener is closed");
 
         /// <summary>Under the lock: what is there already.</summary>
         private bool Next([NotNullWhen(true)] out Bus? bus)
         {
             bus = null;
-            if (_closed)
+            if (closed)
             {
                 throw Detached();
             }
-            if (_failures.Count != 0)
+            if (failures.Count != 0)
             {
-                throw _failures.Dequeue();
+                throw failures.Dequeue();
             }
-            if (_buses.Count == 0)
+            if (buses.Count == 0)
             {
                 return false;
             }
-            bus = _buses.Dequeue();
+            bus = buses.Dequeue();
             // There may be room for one more handshake.
-            _signal.Raise();
+            signal.Raise();
             return true;
         }
     }
@@ -209,11 +209,11 @@ namespace Ramway
     /// <summary>A call that asks for a bus. Exactly one of what can end its wait does.</summary>
     internal sealed class AcceptCall : TaskCompletionSource<Bus>
     {
-        private readonly AcceptQueue _queue;
+        private readonly AcceptQueue queue;
 
         // Continuations run elsewhere: the listener's thread serves others, and holds the lock.
         internal AcceptCall(AcceptQueue queue)
-            : base(TaskCreationOptions.RunContinuationsAsynchronously) => _queue = queue;
+            : base(TaskCreationOptions.RunContinuationsAsynchronously) => this.queue = queue;
 
         internal void CancelWith(CancellationToken token)
         {
@@ -238,7 +238,7 @@ namespace Ramway
                     int milliseconds = deadline.IsForever ? -1 : (int)Math.Min((left + 999_999) / 1_000_000, int.MaxValue);
                     if (System.Threading.Tasks.Task.WaitAny(new Task[] { Task }, milliseconds) < 0 && deadline.Passed)
                     {
-                        TrySetException(_queue.TimedOut());
+                        TrySetException(queue.TimedOut());
                     }
                 }
             }
@@ -246,7 +246,7 @@ namespace Ramway
             {
                 if (!TrySetCanceled() && Task.Status == TaskStatus.RanToCompletion)
                 {
-                    _queue.Deliver(Task.Result);
+                    queue.Deliver(Task.Result);
                 }
                 throw;
             }

@@ -24,44 +24,44 @@ namespace Ramway
     /// </remarks>
     public sealed class Bus : IDisposable
     {
-        private readonly BusEnd _end;
-        private readonly Sender? _sender;
-        private readonly Receiver? _receiver;
+        private readonly BusEnd end;
+        private readonly Sender? sender;
+        private readonly Receiver? receiver;
 
         internal Bus(BusEnd end, Sender? sender, Receiver? receiver)
         {
-            _end = end;
-            _sender = sender;
-            _receiver = receiver;
+            this.end = end;
+            this.sender = sender;
+            this.receiver = receiver;
         }
 
         /// <summary>Whether there is a ring to the peer: the listener may have left it out.</summary>
-        public bool HasSender => _sender != null;
+        public bool HasSender => sender != null;
 
         /// <summary>Whether there is a ring from the peer: the listener may have left it out.</summary>
-        public bool HasReceiver => _receiver != null;
+        public bool HasReceiver => receiver != null;
 
         /// <summary>The sending half, with all of its calls. The peer sees a hang-up when both halves are closed.</summary>
         /// <exception cref="RamwayException"><see cref="ErrorKind.Unsupported"/> if <see cref="HasSender"/> is false.</exception>
-        public Sender Sender => _sender ?? throw Missing("receive-only");
+        public Sender Sender => sender ?? throw Missing("receive-only");
 
         /// <summary>The receiving half, with all of its calls.</summary>
         /// <exception cref="RamwayException"><see cref="ErrorKind.Unsupported"/> if <see cref="HasReceiver"/> is
         /// false.</exception>
-        public Receiver Receiver => _receiver ?? throw Missing("send-only");
+        public Receiver Receiver => receiver ?? throw Missing("send-only");
 
         /// <summary>The user that the peer acted as when the connection was made, as the kernel recorded it.</summary>
-        public uint PeerUid => _end.Peer.Uid;
+        public uint PeerUid => end.Peer.Uid;
 
         /// <summary>
         /// The peer's process when the connection was made; 0 if it has no number in our PID namespace. It says who asked, and
         /// nothing should be decided by it: numbers are used again.
         /// </summary>
-        public int PeerPid => _end.Peer.Pid;
+        public int PeerPid => end.Peer.Pid;
 
         /// <summary>Whether the peer still holds its end of the bus. One system call, from any thread; false once this end is
         /// closed.</summary>
-        public bool PeerAlive => !_end.HungUp();
+        public bool PeerAlive => !end.HungUp();
 
         /// <summary>
         /// Connects to the listener of that name (a name in RAMWAY_DIR, or a path with a '/'), waiting for one that is not there
@@ -118,8 +118,8 @@ namespace Ramway
         /// </summary>
         public void Dispose()
         {
-            _sender?.Dispose();
-            _receiver?.Dispose();
+            sender?.Dispose();
+            receiver?.Dispose();
         }
 
         private static RamwayException Missing(string ways) => Errors.Fail(ErrorKind.Unsupported,

@@ -10,22 +10,22 @@ namespace Ramway
     /// </summary>
     internal sealed class BusEnd
     {
-        private readonly Descriptor _socket;
+        private readonly Descriptor socket;
 
         // Set once, during the handshake, before a half knows of it.
-        private Descriptor? _memory;
+        private Descriptor? memory;
 
         // The halves, and the handshake while it lasts; the last one closes everything.
-        private int _users = 1;
+        private int users = 1;
 
         /// <summary>Takes over a connected socket, also where it throws. The caller is its first user.</summary>
         internal BusEnd(int fd)
         {
-            _socket = new Descriptor(fd);
+            socket = new Descriptor(fd);
             int result = Sockets.PeerCredentials(fd, out Credentials peer);
             if (result < 0)
             {
-                _socket.Dispose();
+                socket.Dispose();
                 throw Errors.Os(result, "asking for the user at the other end of a socket");
             }
             Peer = peer;
@@ -34,13 +34,13 @@ namespace Ramway
         internal Credentials Peer { get; }
 
         /// <summary>The socket's descriptor, for its users.</summary>
-        internal int Socket => (int)_socket.DangerousGetHandle();
+        internal int Socket => (int)socket.DangerousGetHandle();
 
         /// <summary>The memory's descriptor, for its users; -1 if there is none yet.</summary>
-        internal int Memory => _memory == null ? -1 : (int)_memory.DangerousGetHandle();
+        internal int Memory => memory == null ? -1 : (int)memory.DangerousGetHandle();
 
         /// <summary>Takes the memory over.</summary>
-        internal void Keep(int fd) => _memory = new Descriptor(fd);
+        internal void Keep(int fd) => memory = new Descriptor(fd);
 
         internal RamwayException? Send(HandshakeType type, ErrorKind status = 0, ulong size = 0, int descriptor = -1) =>
             Handshake.Send(Socket, type, status, size, descriptor);
@@ -48,7 +48,7 @@ namespace Ramway
         /// <summary>Whether the peer closed its end or died, or this end is closed. From any thread, at any time.</summary>
         internal bool HungUp()
         {
-            int fd = _socket.Enter();
+            int fd = socket.Enter();
             if (fd < 0)
             {
                 return true;
@@ -59,20 +59,20 @@ namespace Ramway
             }
             finally
             {
-                _socket.Leave();
+                socket.Leave();
             }
         }
 
         /// <summary>One more user, for whom <see cref="Release"/> is called once.</summary>
-        internal void Use() => Interlocked.Increment(ref _users);
+        internal void Use() => Interlocked.Increment(ref users);
 
         /// <summary>Ends one user's use.</summary>
         internal void Release()
         {
-            if (Interlocked.Decrement(ref _users) == 0)
+            if (Interlocked.Decrement(ref users) == 0)
             {
-                _memory?.Dispose();
-                _socket.Dispose();
+                memory?.Dispose();
+                socket.Dispose();
             }
         }
     }
@@ -80,16 +80,16 @@ namespace Ramway
     /// <summary>One half's link to its peer, and one user of the end.</summary>
     internal sealed class BusLink : ILink
     {
-        private readonly BusEnd _end;
+        private readonly BusEnd end;
 
-        internal BusLink(BusEnd end) => _end = end;
+        internal BusLink(BusEnd end) => this.end = end;
 
         public bool Final => true;
 
-        public bool PeerAlive(Role me) => !_end.HungUp();
+        public bool PeerAlive(Role me) => !end.HungUp();
 
         public bool Vanished() => false;
 
-        public void Close() => _end.Release();
+        public void Close() => end.Release();
     }
 }

@@ -6,7 +6,7 @@ namespace Ramway
     /// <summary>How to connect to a <see cref="Listener"/>. A new object holds the defaults.</summary>
     public sealed class ConnectOptions
     {
-        private IReadOnlyCollection<uint> _allowUids = Array.Empty<uint>();
+        private IReadOnlyCollection<uint> allowUids = Array.Empty<uint>();
 
         /// <summary>
         /// How long to wait for a listener that is not there yet, does not accept, or is flooded: 10 s by default; <see
@@ -18,8 +18,8 @@ namespace Ramway
         /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
         public IReadOnlyCollection<uint> AllowUids
         {
-            get => _allowUids;
-            set => _allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
+            get => allowUids;
+            set => allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
         }
 
         /// <summary>How both ends wait.</summary>
@@ -32,7 +32,7 @@ namespace Ramway
     /// <summary>What a <see cref="Listener"/> gives those who connect. A new object holds the defaults.</summary>
     public sealed class ListenOptions
     {
-        private IReadOnlyCollection<uint> _allowUids = Array.Empty<uint>();
+        private IReadOnlyCollection<uint> allowUids = Array.Empty<uint>();
 
         /// <summary>
         /// The size of both rings of every bus in bytes, each rounded up to a power of two of at least a page; 0 is 1 MiB.
@@ -65,8 +65,8 @@ namespace Ramway
         /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
         public IReadOnlyCollection<uint> AllowUids
         {
-            get => _allowUids;
-            set => _allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
+            get => allowUids;
+            set => allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
         }
 
         /// <summary>

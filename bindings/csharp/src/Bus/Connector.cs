@@ -7,14 +7,14 @@ namespace Ramway
     /// <summary>One call of Connect: attempts until the deadline, none of which can outlast it.</summary>
     internal sealed unsafe class Connector
     {
-        private readonly string _name;
-        private readonly ConnectOptions _options;
-        private readonly long _start = Clock.Nanoseconds;
+        private readonly string name;
+        private readonly ConnectOptions options;
+        private readonly long start = Clock.Nanoseconds;
 
         internal Connector(string name, ConnectOptions options)
         {
-            _name = name ?? throw new ArgumentNullException(nameof(name));
-            _options = options;
+            this.name = name ?? throw new ArgumentNullException(nameof(name));
+            this.options = options;
         }
 
         internal Bus Run(CancellationToken token)
@@ -24,14 +24,14 @@ namespace Ramway
             using Signal? cancelled = token.CanBeCanceled ? new Signal() : null;
             using CancellationTokenRegistration registration =
                 token.Register(signal => ((Signal)signal!).Raise(), cancelled);
-            var limit = new Limit(WaitLimit.Of(_options.Timeout, token), cancelled);
-            return Errors.During("connecting to the bus", _name, () => Run(limit));
+            var limit = new Limit(WaitLimit.Of(options.Timeout, token), cancelled);
+            return Errors.During("connecting to the bus", name, () => Run(limit));
         }
 
         private Bus Run(Limit limit)
         {
-            Waiter.Check(_options.Wait);
-            WaitLimit.Check(_options.Timeout, "timeout");
+            Waiter.Check(options.Wait);
+            WaitLimit.Check(options.Timeout, "timeout");
             for (long pause = Facts.ConnectPauseMinNanos; ; pause = Math.Min(2 * pause, Facts.ConnectPauseMaxNanos))
             {
                 try
@@ -42,8 +42,8 @@ namespace Ramway
                 {
                     if (!limit.Wait(-1, pause) && limit.Over)
                     {
-                        long took = (Clock.Nanoseconds - _start) / 1_000_000;
-                        throw Errors.About(miss.Error, $"connecting for {took} ms to the bus", _name);
+                        long took = (Clock.Nanoseconds - start) / 1_000_000;
+                        throw Errors.About(miss.Error, $"connecting for {took} ms to the bus", name);
                     }
                 }
             }
@@ -56,7 +56,7 @@ namespace Ramway
             BusEnd end = Dial(at);
             try
             {
-                RamwayException? stranger = Handshake.CheckPeer(end.Peer, _options.AllowUids, nameof(ConnectOptions.AllowUids));
+                RamwayException? stranger = Handshake.CheckPeer(end.Peer, options.AllowUids, nameof(ConnectOptions.AllowUids));
                 if (stranger != null)
                 {
                     throw stranger;
@@ -74,7 +74,7 @@ namespace Ramway
         {
             try
             {
-                return Place.Resolve(_name, false);
+                return Place.Resolve(name, false);
             }
             catch (RamwayException e) when (e.Kind == ErrorKind.NotFound)
             {
@@ -104,7 +104,7 @@ namespace Ramway
                     throw new Again(at.Missed(-result == Errno.ENOENT));
             }
             RamwayException failure = Errors.Os(result, "connecting to " + at.SocketPath);
-            bool mayPass = failure.Kind == ErrorKind.PermissionDenied && Clock.Nanoseconds - _start < Facts.PermissionGraceNanos;
+            bool mayPass = failure.Kind == ErrorKind.PermissionDenied && Clock.Nanoseconds - start < Facts.PermissionGraceNanos;
             throw mayPass ? new Again(failure) : (Exception)failure;
         }
 
@@ -153,8 +153,8 @@ namespace Ramway
             Bus bus;
             try
             {
-                var ring = new RingOptions { Wait = _options.Wait, Membarrier = _options.Membarrier };
-                bus = BusMemory.Open(end, size, ring, _name);
+                var ring = new RingOptions { Wait = options.Wait, Membarrier = options.Membarrier };
+                bus = BusMemory.Open(end, size, ring, name);
             }
             catch (RamwayException e)
             {
@@ -177,29 +177,29 @@ namespace Ramway
         /// <summary>How long to go on: until the deadline, or until it is cancelled.</summary>
         private sealed class Limit
         {
-            private readonly WaitLimit _limit;
-            private readonly Signal? _cancelled;
+            private readonly WaitLimit limit;
+            private readonly Signal? cancelled;
 
             internal Limit(WaitLimit limit, Signal? cancelled)
             {
-                _limit = limit;
-                _cancelled = cancelled;
+                this.limit = limit;
+                this.cancelled = cancelled;
             }
 
-            internal bool Over => _limit.Passed;
+            internal bool Over => limit.Passed;
 
             /// <summary>Waits until there is something to read at a socket (unless that is negative), for at most this many
             /// nanoseconds. False: there is nothing.</summary>
             /// <exception cref="OperationCanceledException">It was cancelled.</exception>
             internal bool Wait(int socket, long atMost)
             {
-                _limit.Token.ThrowIfCancellationRequested();
+                limit.Token.ThrowIfCancellationRequested();
                 // A negative descriptor is left out by the kernel.
                 Sockets.PollFd* polled = stackalloc Sockets.PollFd[2];
                 polled[0] = new Sockets.PollFd { Fd = socket, Events = Sockets.PollIn };
-                polled[1] = new Sockets.PollFd { Fd = _cancelled?.Fd ?? -1, Events = Sockets.PollIn };
-                Errors.Check(Sockets.Poll(polled, 2, Math.Min(_limit.Left, atMost)), "waiting for the listener");
-                _limit.Token.ThrowIfCancellationRequested();
+                polled[1] = new Sockets.PollFd { Fd = cancelled?.Fd ?? -1, Events = Sockets.PollIn };
+                Errors.Check(Sockets.Poll(polled, 2, Math.Min(limit.Left, atMost)), "waiting for the listener");
+                limit.Token.ThrowIfCancellationRequested();
                 return polled[0].Returned != 0;
             }
         }

@@ -142,13 +142,13 @@ namespace Ramway
     /// <summary>A message that arrives in pieces, and the descriptors that came with it.</summary>
     internal sealed class Inbox : IDisposable
     {
-        private readonly byte[] _bytes = new byte[Facts.HandshakeSize];
+        private readonly byte[] bytes = new byte[Facts.HandshakeSize];
 
         /// <summary>The first descriptor that came; -1 if none has, or it was taken.</summary>
-        private int _descriptor = -1;
+        private int descriptor = -1;
 
         /// <summary>How many came in all. Those beyond the first are closed on arrival.</summary>
-        private int _descriptors;
+        private int descriptors;
 
         internal int Filled { get; private set; }
 
@@ -158,7 +158,7 @@ namespace Ramway
             arrival = Arrival.Partial;
             while (Filled < Facts.HandshakeSize)
             {
-                int result = Sockets.Receive(socket, new Span<byte>(_bytes, Filled, Facts.HandshakeSize - Filled), out Received got);
+                int result = Sockets.Receive(socket, new Span<byte>(bytes, Filled, Facts.HandshakeSize - Filled), out Received got);
                 switch (result)
                 {
                     case 0:
@@ -172,12 +172,12 @@ namespace Ramway
                     default:
                         return Errors.Os(result, "receiving the bus handshake");
                 }
-                _descriptors += got.Descriptors.Count + (got.Truncated ? 1 : 0);
+                descriptors += got.Descriptors.Count + (got.Truncated ? 1 : 0);
                 foreach (int descriptor in got.Descriptors)
                 {
-                    if (_descriptor < 0)
+                    if (this.descriptor < 0)
                     {
-                        _descriptor = descriptor;
+                        this.descriptor = descriptor;
                     }
                     else
                     {
@@ -198,13 +198,13 @@ namespace Ramway
         /// <summary>Decodes what is whole, if it came with exactly this many descriptors.</summary>
         internal RamwayException? Message(HandshakeType expected, int expectedDescriptors, out uint status, out ulong size)
         {
-            RamwayException? error = Handshake.Decode(_bytes, expected, out status, out size);
-            if (error == null && _descriptors != expectedDescriptors)
+            RamwayException? error = Handshake.Decode(bytes, expected, out status, out size);
+            if (error == null && descriptors != expectedDescriptors)
             {
-                return Errors.Fail(ErrorKind.Corrupt, $"{Handshake.NameOf(expected)} came with {_descriptors} descriptors, " +
+                return Errors.Fail(ErrorKind.Corrupt, $"{Handshake.NameOf(expected)} came with {descriptors} descriptors, " +
                     $"expected {expectedDescriptors}; they are closed");
             }
-            if (error == null && expectedDescriptors == 1 && _descriptor < 0)
+            if (error == null && expectedDescriptors == 1 && descriptor < 0)
             {
                 // The kernel had one for us and could not install it.
                 return Errors.Os(Errno.EMFILE, "receiving the descriptor of WELCOME");
@@ -215,8 +215,8 @@ namespace Ramway
         /// <summary>Hands the descriptor over: the caller closes it.</summary>
         internal int TakeDescriptor()
         {
-            int taken = _descriptor;
-            _descriptor = -1;
+            int taken = descriptor;
+            descriptor = -1;
             return taken;
         }
 
@@ -225,13 +225,13 @@ namespace Ramway
         {
             Dispose();
             Filled = 0;
-            _descriptors = 0;
+            descriptors = 0;
         }
 
         /// <summary>Closes a descriptor that nobody took.</summary>
         public void Dispose()
         {
-            if (_descriptor >= 0)
+            if (descriptor >= 0)
             {
                 Files.Close(TakeDescriptor());
             }

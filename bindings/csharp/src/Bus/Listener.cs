@@ -25,28 +25,28 @@ namespace Ramway
     /// </remarks>
     public sealed class Listener : IDisposable
     {
-        private readonly Place _place;
-        private readonly SegmentLink _link;
-        private readonly Descriptor _socket;
-        private readonly ListenerThread _thread;
-        private int _disposed;
+        private readonly Place place;
+        private readonly SegmentLink link;
+        private readonly Descriptor socket;
+        private readonly ListenerThread thread;
+        private int disposed;
 
         private Listener(Place place, SegmentLink link, Descriptor socket, ListenerThread thread)
         {
-            _place = place;
-            _link = link;
-            _socket = socket;
-            _thread = thread;
+            this.place = place;
+            this.link = link;
+            this.socket = socket;
+            this.thread = thread;
         }
 
         /// <summary>The socket's path, which connectors can be given in place of the name.</summary>
-        public string Path => _place.SocketPath;
+        public string Path => place.SocketPath;
 
         /// <summary>How many connectors have been refused or have given up so far.</summary>
-        public long Refused => _thread.Refused;
+        public long Refused => thread.Refused;
 
         /// <summary>Why the last one was, for logs; null if there was none.</summary>
-        public RamwayException? LastRefusal => _thread.LastRefusal;
+        public RamwayException? LastRefusal => thread.LastRefusal;
 
         /// <summary>
         /// Starts to listen at a name in RAMWAY_DIR, or at a path (with a '/'). The name is gone when the listener is disposed of;
@@ -116,13 +116,13 @@ namespace Ramway
         public Bus Accept(TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             WaitLimit.Check(timeout, "timeout");
-            return _thread.Queue.Ask(cancellationToken).Wait(WaitLimit.Of(timeout));
+            return thread.Queue.Ask(cancellationToken).Wait(WaitLimit.Of(timeout));
         }
 
         /// <summary>The next bus, for which no thread of the pool waits. Errors as those of <see cref="Accept"/>.</summary>
         /// <param name="cancellationToken">Ends the wait at once.</param>
         public Task<Bus> AcceptAsync(CancellationToken cancellationToken = default) =>
-            _thread.Queue.Ask(cancellationToken).Task;
+            thread.Queue.Ask(cancellationToken).Task;
 
         /// <summary>One bus after another, until the token is cancelled or the listener is disposed of.</summary>
         /// <param name="cancellationToken">Ends it, by an <see cref="OperationCanceledException"/>.</param>
@@ -150,7 +150,7 @@ namespace Ramway
         /// and a later one has their buses. Errors as those of <see cref="Accept"/>.
         /// </summary>
         /// <param name="bus">The bus.</param>
-        public bool TryAccept([NotNullWhen(true)] out Bus? bus) => _thread.Queue.TryTake(out bus);
+        public bool TryAccept([NotNullWhen(true)] out Bus? bus) => thread.Queue.TryTake(out bus);
 
         /// <summary>
         /// Stops listening and removes the name. Calls that wait for a bus end with <see cref="ErrorKind.Detached"/>, and
@@ -158,16 +158,16 @@ namespace Ramway
         /// </summary>
         public void Dispose()
         {
-            if (Interlocked.Exchange(ref _disposed, 1) != 0)
+            if (Interlocked.Exchange(ref disposed, 1) != 0)
             {
                 return;
             }
             // While our lock says that this name is ours. A connector that comes in between is told by the hang-up.
-            _place.ClearOwn();
-            _thread.Close();
-            _socket.Dispose();
-            _link.Close();
-            _place.Dispose();
+            place.ClearOwn();
+            thread.Close();
+            socket.Dispose();
+            link.Close();
+            place.Dispose();
         }
     }
 }

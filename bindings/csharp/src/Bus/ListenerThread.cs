@@ -17,58 +17,58 @@ namespace Ramway
         /// </summary>
         private const int Places = Facts.HandshakesMax;
 
-        private readonly ListenPlan _plan;
-        private readonly ListenOptions _options;
-        private readonly Descriptor _socket;
-        private readonly int _directory;
-        private readonly Thread _thread;
-        private readonly Signal _signal = new Signal();
+        private readonly ListenPlan plan;
+        private readonly ListenOptions options;
+        private readonly Descriptor socket;
+        private readonly int directory;
+        private readonly Thread thread;
+        private readonly Signal signal = new Signal();
 
         // The thread's own.
-        private readonly List<Incoming> _handshakes = new List<Incoming>();
-        private readonly Sockets.PollFd[] _polled = new Sockets.PollFd[Places + 3];
-        private readonly Permits _permits;
+        private readonly List<Incoming> handshakes = new List<Incoming>();
+        private readonly Sockets.PollFd[] polled = new Sockets.PollFd[Places + 3];
+        private readonly Permits permits;
         // A descriptor that is given up to tell a connector that there are none; -1 if another thread got it.
-        private int _reserve;
+        private int reserve;
         // Passed: connections are accepted.
-        private WaitLimit _pause = WaitLimit.None;
+        private WaitLimit pause = WaitLimit.None;
 
         // Written by the thread.
-        private long _refused;
-        private RamwayException? _lastRefusal;
+        private long refused;
+        private RamwayException? lastRefusal;
 
         /// <summary>The socket stays the caller's, and open until <see cref="Close"/> has returned.</summary>
         internal ListenerThread(ListenPlan plan, ListenOptions options, Descriptor socket, int peers, Place place)
         {
-            _plan = plan;
-            _options = options;
-            _socket = socket;
-            _permits = new Permits(peers);
-            _directory = place.Dir;
-            _reserve = Files.Dup(_directory);
-            Queue = new AcceptQueue(place.SocketPath, _signal);
-            _thread = new Thread(Run) { IsBackground = true, Name = "ramway listener" };
-            _thread.Start();
+            this.plan = plan;
+            this.options = options;
+            this.socket = socket;
+            permits = new Permits(peers);
+            directory = place.Dir;
+            reserve = Files.Dup(directory);
+            Queue = new AcceptQueue(place.SocketPath, signal);
+            thread = new Thread(Run) { IsBackground = true, Name = "ramway listener" };
+            thread.Start();
         }
 
         internal AcceptQueue Queue { get; }
 
-        internal long Refused => Interlocked.Read(ref _refused);
+        internal long Refused => Interlocked.Read(ref refused);
 
-        internal RamwayException? LastRefusal => Volatile.Read(ref _lastRefusal);
+        internal RamwayException? LastRefusal => Volatile.Read(ref lastRefusal);
 
-        private int ListeningSocket => (int)_socket.DangerousGetHandle();
+        private int ListeningSocket => (int)socket.DangerousGetHandle();
 
         /// <summary>Ends every call, every handshake and the thread.</summary>
         internal void Close()
         {
             Queue.Close();
-            _thread.Join();
-            if (_reserve >= 0)
+            thread.Join();
+            if (reserve >= 0)
             {
-                Files.Close(_reserve);
+                Files.Close(reserve);
             }
-            _signal.Dispose();
+            signal.Dispose();
         }
 
         private void Run()
@@ -77,23 +77,23 @@ namespace Ramway
             {
                 bool listens = TakeConnections();
                 WaitLimit next = Watch(listens);
-                fixed (Sockets.PollFd* at = _polled)
+                fixed (Sockets.PollFd* at = polled)
                 {
                     // Fails only for want of memory, which may be for a moment.
-                    if (Sockets.Poll(at, _handshakes.Count + 2, next.Left) < 0)
+                    if (Sockets.Poll(at, handshakes.Count + 2, next.Left) < 0)
                     {
                         Thread.Sleep(1);
                         continue;
                     }
                 }
-                if (_polled[0].Returned != 0)
+                if (polled[0].Returned != 0)
                 {
-                    _signal.Clear();
+                    signal.Clear();
                 }
-                for (int i = 0; i < _handshakes.Count; i++)
+                for (int i = 0; i < handshakes.Count; i++)
                 {
-                    Incoming handshake = _handshakes[i];
-                    if (_polled[i + 2].Returned != 0 || handshake.Deadline.Passed || handshake.CanGoOn)
+                    Incoming handshake = handshakes[i];
+                    if (polled[i + 2].Returned != 0 || handshake.Deadline.Passed || handshake.CanGoOn)
                     {
                         Advance(handshake);
                     }
@@ -101,21 +101,21 @@ namespace Ramway
                 ForgetThoseOver();
             }
             // A connector that was not served is told by the hang-up alone, and waits for the next listener.
-            _handshakes.ForEach(handshake => handshake.Dispose());
+            handshakes.ForEach(handshake => handshake.Dispose());
         }
 
-        private void ForgetThoseOver() => _handshakes.RemoveAll(handshake => handshake.Stage == Stage.Over);
+        private void ForgetThoseOver() => handshakes.RemoveAll(handshake => handshake.Stage == Stage.Over);
 
         /// <summary>Fills in what to poll, and says until when.</summary>
         private WaitLimit Watch(bool listens)
         {
-            WaitLimit next = _pause.Passed ? WaitLimit.Forever : _pause;
-            _polled[0] = new Sockets.PollFd { Fd = _signal.Fd, Events = Sockets.PollIn };
-            _polled[1] = new Sockets.PollFd { Fd = listens ? ListeningSocket : -1, Events = Sockets.PollIn };
-            for (int i = 0; i < _handshakes.Count; i++)
+            WaitLimit next = pause.Passed ? WaitLimit.Forever : pause;
+            polled[0] = new Sockets.PollFd { Fd = signal.Fd, Events = Sockets.PollIn };
+            polled[1] = new Sockets.PollFd { Fd = listens ? ListeningSocket : -1, Events = Sockets.PollIn };
+            for (int i = 0; i < handshakes.Count; i++)
             {
-                Incoming handshake = _handshakes[i];
-                _polled[i + 2] = new Sockets.PollFd { Fd = handshake.Polled, Events = Sockets.PollIn };
+                Incoming handshake = handshakes[i];
+                polled[i + 2] = new Sockets.PollFd { Fd = handshake.Polled, Events = Sockets.PollIn };
                 next = WaitLimit.First(next, handshake.CanGoOn ? WaitLimit.None : handshake.Deadline);
             }
             return next;
@@ -125,7 +125,7 @@ namespace Ramway
         /// connector is to be waited for.</summary>
         private bool TakeConnections()
         {
-            if (!_pause.Passed)
+            if (!pause.Passed)
             {
                 return false;
             }
@@ -136,8 +136,8 @@ namespace Ramway
                 bool wanted = Queue.Wanted(out bool again, out int ready);
                 // For a call that did not wait, those who are there now are served.
                 nudged |= again;
-                bool full = ready + _handshakes.Count >= Places;
-                if (!(wanted || nudged) || full && _handshakes.TrueForAll(handshake => handshake.Stage == Stage.Parked))
+                bool full = ready + handshakes.Count >= Places;
+                if (!(wanted || nudged) || full && handshakes.TrueForAll(handshake => handshake.Stage == Stage.Parked))
                 {
                     return false;
                 }
@@ -159,7 +159,7 @@ namespace Ramway
                     case Errno.EMFILE:
                     case Errno.ENFILE:
                         bool told = TurnAway();
-                        if (told || _reserve < 0)
+                        if (told || reserve < 0)
                         {
                             OutOfDescriptors(-fd, "accepting a connection");
                             return false;
@@ -190,12 +190,12 @@ namespace Ramway
             bool told = false;
             for (int turned = 0; turned < Facts.TurnedAwayMax; turned++)
             {
-                _reserve = _reserve < 0 ? Files.Dup(_directory) : _reserve;
-                if (_reserve < 0)
+                reserve = reserve < 0 ? Files.Dup(directory) : reserve;
+                if (reserve < 0)
                 {
                     return told;
                 }
-                Files.Close(_reserve);
+                Files.Close(reserve);
                 int fd = Sockets.Accept(ListeningSocket);
                 if (fd >= 0)
                 {
@@ -205,7 +205,7 @@ namespace Ramway
                     told = true;
                     Count(Errors.Fail(ErrorKind.NoSpace, "there were no descriptors left for this connector"));
                 }
-                _reserve = Files.Dup(_directory);
+                reserve = Files.Dup(directory);
                 if (fd < 0 && fd != -Errno.EINTR && fd != -Errno.ECONNABORTED)
                 {
                     break;
@@ -219,7 +219,7 @@ namespace Ramway
         {
             Queue.Report(Errors.Os(errno, doing +
                 "; those who connected were told that there are no descriptors left: raise the limit (ulimit -n, RLIMIT_NOFILE)"));
-            _pause = WaitLimit.In(Facts.AcceptPauseNanos);
+            pause = WaitLimit.In(Facts.AcceptPauseNanos);
         }
 
         /// <summary>
@@ -230,7 +230,7 @@ namespace Ramway
         {
             foreach (Stage due in new[] { Stage.Hello, Stage.Ack })
             {
-                foreach (Incoming handshake in _handshakes.ToArray())
+                foreach (Incoming handshake in handshakes.ToArray())
                 {
                     if (handshake.Stage != due)
                     {
@@ -263,8 +263,8 @@ namespace Ramway
                 Queue.Report(e);
                 return;
             }
-            var handshake = new Incoming(end, _permits, _options.HandshakeTimeout);
-            RamwayException? stranger = Handshake.CheckPeer(end.Peer, _options.AllowUids, nameof(ListenOptions.AllowUids));
+            var handshake = new Incoming(end, permits, options.HandshakeTimeout);
+            RamwayException? stranger = Handshake.CheckPeer(end.Peer, options.AllowUids, nameof(ListenOptions.AllowUids));
             if (stranger != null)
             {
                 Failed(handshake, stranger);
@@ -274,7 +274,7 @@ namespace Ramway
             Advance(handshake);
             if (handshake.Stage != Stage.Over)
             {
-                _handshakes.Add(handshake);
+                handshakes.Add(handshake);
             }
         }
 
@@ -293,7 +293,7 @@ namespace Ramway
                 {
                     Queue.Deliver(handshake.Accept());
                 }
-                else if (_permits.AreLeft)
+                else if (permits.AreLeft)
                 {
                     fault = Welcome(handshake);
                 }
@@ -313,7 +313,7 @@ namespace Ramway
         {
             try
             {
-                return handshake.Welcome(_plan);
+                return handshake.Welcome(plan);
             }
             catch (RamwayException e)
             {
@@ -347,8 +347,8 @@ namespace Ramway
 
         private void Count(RamwayException why)
         {
-            Volatile.Write(ref _lastRefusal, why);
-            Interlocked.Increment(ref _refused);
+            Volatile.Write(ref lastRefusal, why);
+            Interlocked.Increment(ref refused);
         }
     }
 }

@@ -89,18 +89,18 @@ namespace Ramway
     /// </summary>
     internal sealed class Place : IDisposable
     {
-        private readonly SegmentName _directory;
-        private readonly string _segmentFile;
-        private readonly string _socketFile;
+        private readonly SegmentName directory;
+        private readonly string segmentFile;
+        private readonly string socketFile;
         // The socket that we bound.
-        private FileId? _bound;
+        private FileId? bound;
 
         private Place(SegmentName directory, string segment, string segmentFile, string socketFile)
         {
-            _directory = directory;
+            this.directory = directory;
             Segment = segment;
-            _segmentFile = segmentFile;
-            _socketFile = socketFile;
+            this.segmentFile = segmentFile;
+            this.socketFile = socketFile;
             // With a '/' in it, so that it is a path wherever it is given as a name.
             SocketPath = Names.Beside(directory.Path, socketFile);
         }
@@ -112,7 +112,7 @@ namespace Ramway
         internal string SocketPath { get; }
 
         /// <summary>The directory, for its user as long as this lives.</summary>
-        internal int Dir => _directory.Dir;
+        internal int Dir => directory.Dir;
 
         /// <summary>Finds the directory; create makes the Ramway directory if it is not there.</summary>
         internal static Place Resolve(string text, bool create)
@@ -147,12 +147,12 @@ namespace Ramway
             return same;
         }
 
-        public void Dispose() => _directory.Dispose();
+        public void Dispose() => directory.Dispose();
 
         /// <summary>A path to the socket that fits into an address.</summary>
         internal string SocketAddress()
         {
-            string path = SocketName.Address(Dir, _socketFile, SocketPath);
+            string path = SocketName.Address(Dir, socketFile, SocketPath);
             int length = Names.LengthOf(path);
             if (length < 0)
             {
@@ -160,7 +160,7 @@ namespace Ramway
             }
             if (length > Sockets.PathMax)
             {
-                int most = Math.Max(Sockets.PathMax - (length - Names.LengthOf(_socketFile)), 0);
+                int most = Math.Max(Sockets.PathMax - (length - Names.LengthOf(socketFile)), 0);
                 throw Errors.Fail(ErrorKind.InvalidArgument, $"the socket's path {SocketPath} is too long: the system takes at " +
                     $"most {Sockets.PathMax} bytes, and so at most {most} in the file name; pick a shorter name, or set " +
                     "RAMWAY_DIR to a shorter path");
@@ -171,7 +171,7 @@ namespace Ramway
         /// <summary>Removes a dead socket. The caller holds the listener's lock. Anything else stays and is an error.</summary>
         internal void Clear()
         {
-            Errors.Check(SocketName.RemoveDead(Dir, _socketFile, SocketPath, out SocketState state, out Stat found),
+            Errors.Check(SocketName.RemoveDead(Dir, socketFile, SocketPath, out SocketState state, out Stat found),
                 "removing the dead socket " + SocketPath);
             switch (state)
             {
@@ -191,10 +191,10 @@ namespace Ramway
         /// </summary>
         internal void ClearOwn()
         {
-            if (_bound is FileId own)
+            if (bound is FileId own)
             {
                 // What cannot be removed now is found dead by the next listener.
-                SocketName.RemoveIfSame(Dir, _socketFile, own);
+                SocketName.RemoveIfSame(Dir, socketFile, own);
             }
         }
 
@@ -225,11 +225,11 @@ namespace Ramway
                 throw Foreign();
             }
             Errors.Check(result, "binding " + SocketPath);
-            if (Files.StatAt(Dir, _socketFile, out Stat own) >= 0 && own.IsSocket)
+            if (Files.StatAt(Dir, socketFile, out Stat own) >= 0 && own.IsSocket)
             {
-                _bound = own.Id;
+                bound = own.Id;
             }
-            result = Sockets.SocketMode(Dir, _socketFile, mode);
+            result = Sockets.SocketMode(Dir, socketFile, mode);
             if (result == -Errno.ENOTSOCK)
             {
                 throw Errors.Fail(ErrorKind.AlreadyExists,
@@ -245,7 +245,7 @@ namespace Ramway
         internal RamwayException Missed(bool absent)
         {
             // A link may lead to a socket.
-            if (Files.StatAt(Dir, _socketFile, out Stat stat) >= 0 && !stat.IsSocket && !stat.IsLink)
+            if (Files.StatAt(Dir, socketFile, out Stat stat) >= 0 && !stat.IsSocket && !stat.IsLink)
             {
                 throw Errors.Fail(ErrorKind.InvalidArgument,
                     $"{SocketPath} is {stat.Describe()}, not a listener's socket");
@@ -262,11 +262,11 @@ namespace Ramway
         /// <summary>Whether a listener holds the segment's lock. Where we may not ask we do not know: false.</summary>
         private bool IsHeld()
         {
-            if (Files.StatAt(Dir, _segmentFile, out Stat stat) < 0 || !stat.IsRegular)
+            if (Files.StatAt(Dir, segmentFile, out Stat stat) < 0 || !stat.IsRegular)
             {
                 return false;
             }
-            int fd = Files.OpenAt(Dir, _segmentFile, false);
+            int fd = Files.OpenAt(Dir, segmentFile, false);
             if (fd < 0)
             {
                 return false;

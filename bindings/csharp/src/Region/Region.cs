@@ -26,27 +26,27 @@ namespace Ramway
     /// </remarks>
     public sealed unsafe partial class Region : IDisposable
     {
-        // Added to _users by Dispose: so far below zero that calls do not reach it.
+        // Added to users by Dispose: so far below zero that calls do not reach it.
         private const long ClosedBias = long.MinValue / 2;
 
-        private readonly Attachment _mapping;
-        private readonly WaitMode _mode;
-        private readonly RegionMemory _memory;
+        private readonly Attachment mapping;
+        private readonly WaitMode mode;
+        private readonly RegionMemory memory;
         // The calls that are using the mapping, and the pins; below zero once Dispose was called, and the bias when nobody is
         // left. So nothing is unmapped under a call.
-        private long _users;
-        private long _pins;
-        private int _released;
-        private volatile bool _done;
+        private long users;
+        private long pins;
+        private int released;
+        private volatile bool done;
 
         private Region(Attachment mapping, bool readOnly, WaitMode mode)
         {
-            _mapping = mapping;
+            this.mapping = mapping;
             ReadOnly = readOnly;
-            _mode = mode;
-            _memory = new RegionMemory(this);
+            this.mode = mode;
+            memory = new RegionMemory(this);
             // What was notified before now is not news to this handle.
-            _seen = (int)Now();
+            seen = (int)Now();
         }
 
         /// <summary>
@@ -89,13 +89,13 @@ namespace Ramway
         }
 
         /// <summary>The length that the region was created with, in bytes.</summary>
-        public long Length => _mapping.Length;
+        public long Length => mapping.Length;
 
         /// <summary>How many bytes are mapped: the length rounded up to a page, or to a huge page.</summary>
-        public long Capacity => (long)_mapping.Capacity;
+        public long Capacity => (long)mapping.Capacity;
 
         /// <summary>The name or path it was opened by.</summary>
-        public string Name => _mapping.Name;
+        public string Name => mapping.Name;
 
         /// <summary>Whether this handle may not write.</summary>
         public bool ReadOnly { get; }
@@ -118,7 +118,7 @@ namespace Ramway
             {
                 using Use use = Enter(nameof(View));
                 // Mapped until Dispose, and the length is within the capacity that is.
-                return new ReadOnlySpan<byte>(_mapping.Data, SpanLength());
+                return new ReadOnlySpan<byte>(mapping.Data, SpanLength());
             }
         }
 
@@ -130,7 +130,7 @@ namespace Ramway
         {
             using Use use = EnterWriting(nameof(Slice));
             CheckRange(offset, length);
-            return new Span<byte>(_mapping.Data + offset, length);
+            return new Span<byte>(mapping.Data + offset, length);
         }
 
         /// <summary>
@@ -144,7 +144,7 @@ namespace Ramway
             {
                 using Use use = EnterWriting(nameof(Memory));
                 SpanLength();
-                return _memory.Memory;
+                return memory.Memory;
             }
         }
 
@@ -157,7 +157,7 @@ namespace Ramway
         {
             using Use use = Enter(nameof(Read));
             CheckRange(offset, to.Length);
-            Shared.CopyOut(to, _mapping.Data + offset);
+            Shared.CopyOut(to, mapping.Data + offset);
         }
 
         /// <summary>
@@ -170,7 +170,7 @@ namespace Ramway
         {
             using Use use = EnterWriting(nameof(Write));
             CheckRange(offset, from.Length);
-            Shared.CopyIn(_mapping.Data + offset, from);
+            Shared.CopyIn(mapping.Data + offset, from);
         }
 
         /// <summary>
@@ -220,23 +220,23 @@ namespace Ramway
             // One more user, so that the bias is reached by Leave.
             for (;;)
             {
-                long users = Interlocked.Read(ref _users);
+                long users = Interlocked.Read(ref this.users);
                 if (users < 0)
                 {
                     break;
                 }
-                if (Interlocked.CompareExchange(ref _users, users + 1 + ClosedBias, users) == users)
+                if (Interlocked.CompareExchange(ref this.users, users + 1 + ClosedBias, users) == users)
                 {
                     InterruptWaiters();
                     Leave();
                     break;
                 }
             }
-            while (!_done)
+            while (!done)
             {
                 // What is pinned is not waited for: its end finishes this.
-                long pins = Interlocked.Read(ref _pins);
-                if (pins > 0 && Interlocked.Read(ref _users) <= ClosedBias + pins)
+                long pins = Interlocked.Read(ref this.pins);
+                if (pins > 0 && Interlocked.Read(ref this.users) <= ClosedBias + pins)
                 {
                     return;
                 }
@@ -247,17 +247,17 @@ namespace Ramway
         /// <summary>A call that keeps the mapping until its end.</summary>
         private readonly ref struct Use
         {
-            private readonly Region _region;
+            private readonly Region region;
 
-            internal Use(Region region) => _region = region;
+            internal Use(Region region) => this.region = region;
 
-            public void Dispose() => _region.Leave();
+            public void Dispose() => region.Leave();
         }
 
         /// <summary>Keeps the mapping until the use ends; Detached if the region is closed.</summary>
         private Use Enter(string what)
         {
-            if (Interlocked.Increment(ref _users) <= 0)
+            if (Interlocked.Increment(ref users) <= 0)
             {
                 Leave();
                 throw Closed(what);
@@ -280,10 +280,10 @@ namespace Ramway
         private void Leave()
         {
             // Only one call takes the count to the bias for the first time: calls that fail afterwards do so again, in vain.
-            if (Interlocked.Decrement(ref _users) == ClosedBias && Interlocked.Exchange(ref _released, 1) == 0)
+            if (Interlocked.Decrement(ref users) == ClosedBias && Interlocked.Exchange(ref released, 1) == 0)
             {
-                _mapping.Release();
-                _done = true;
+                mapping.Release();
+                done = true;
             }
         }
 
@@ -312,51 +312,51 @@ namespace Ramway
                     "a word of " + size + " bytes at offset " + offset + ": expected a multiple of " + size);
             }
             CheckRange(offset, size);
-            return _mapping.Data + offset;
+            return mapping.Data + offset;
         }
 
         /// <summary>The bytes as memory that may be kept.</summary>
         private sealed class RegionMemory : System.Buffers.MemoryManager<byte>
         {
-            private readonly Region _region;
+            private readonly Region region;
 
-            internal RegionMemory(Region region) => _region = region;
+            internal RegionMemory(Region region) => this.region = region;
 
             public override Span<byte> GetSpan()
             {
                 Keep();
-                var all = new Span<byte>(_region._mapping.Data, (int)_region.Length);
-                _region.Leave();
+                var all = new Span<byte>(region.mapping.Data, (int)region.Length);
+                region.Leave();
                 return all;
             }
 
             // Not through GetSpan: the length stays known after the end, so that what is thrown then is one exception.
-            public override Memory<byte> Memory => CreateMemory((int)_region.Length);
+            public override Memory<byte> Memory => CreateMemory((int)region.Length);
 
             public override System.Buffers.MemoryHandle Pin(int elementIndex = 0)
             {
-                if (elementIndex < 0 || elementIndex > _region.Length)
+                if (elementIndex < 0 || elementIndex > region.Length)
                 {
                     throw new ArgumentOutOfRangeException(nameof(elementIndex));
                 }
                 // Before it counts as a user, so that Dispose never waits for it.
-                Interlocked.Increment(ref _region._pins);
+                Interlocked.Increment(ref region.pins);
                 try
                 {
                     Keep();
                 }
                 catch
                 {
-                    Interlocked.Decrement(ref _region._pins);
+                    Interlocked.Decrement(ref region.pins);
                     throw;
                 }
-                return new System.Buffers.MemoryHandle(_region._mapping.Data + elementIndex, default, this);
+                return new System.Buffers.MemoryHandle(region.mapping.Data + elementIndex, default, this);
             }
 
             public override void Unpin()
             {
-                _region.Leave();
-                Interlocked.Decrement(ref _region._pins);
+                region.Leave();
+                Interlocked.Decrement(ref region.pins);
             }
 
             protected override void Dispose(bool disposing)
@@ -367,7 +367,7 @@ namespace Ramway
             {
                 try
                 {
-                    _region.Enter(nameof(Memory));
+                    region.Enter(nameof(Memory));
                 }
                 catch (RamwayException e)
                 {

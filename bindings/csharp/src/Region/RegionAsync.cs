@@ -7,9 +7,9 @@ namespace Ramway
     // Waiting without holding a thread: one watcher sleeps for all asynchronous waits of a handle.
     public sealed partial class Region
     {
-        private readonly List<Asked> _asked = new List<Asked>();
-        // Under the lock of _asked.
-        private bool _watching;
+        private readonly List<Asked> asked = new List<Asked>();
+        // Under the lock of asked.
+        private bool watching;
 
         /// <summary>An asynchronous wait.</summary>
         private sealed class Asked : TaskCompletionSource<uint>
@@ -31,8 +31,8 @@ namespace Ramway
         /// <exception cref="System.OperationCanceledException">The token was cancelled.</exception>
         public async ValueTask WaitAsync(CancellationToken cancellationToken = default)
         {
-            uint count = await WaitAsync((uint)Volatile.Read(ref _seen), cancellationToken).ConfigureAwait(false);
-            Volatile.Write(ref _seen, (int)count);
+            uint count = await WaitAsync((uint)Volatile.Read(ref seen), cancellationToken).ConfigureAwait(false);
+            Volatile.Write(ref seen, (int)count);
         }
 
         /// <summary>
@@ -60,22 +60,22 @@ namespace Ramway
         {
             var asked = new Asked(seen);
             // All of it under the lock, so that the watcher finds it whole. The callback comes at once if it is cancelled by now.
-            lock (_asked)
+            lock (this.asked)
             {
-                _asked.Add(asked);
+                this.asked.Add(asked);
                 asked.Registration = cancel.Register(() =>
                 {
-                    lock (_asked)
+                    lock (this.asked)
                     {
-                        _asked.Remove(asked);
+                        this.asked.Remove(asked);
                     }
                     asked.TrySetCanceled(cancel);
                 });
-                if (!_watching)
+                if (!watching)
                 {
-                    _watching = true;
+                    watching = true;
                     // The watcher keeps the mapping too.
-                    Interlocked.Increment(ref _users);
+                    Interlocked.Increment(ref users);
                     new Thread(Watch) { IsBackground = true, Name = "ramway region" }.Start();
                 }
             }
@@ -116,17 +116,17 @@ namespace Ramway
         {
             var over = new List<Asked>();
             bool more;
-            lock (_asked)
+            lock (this.asked)
             {
-                for (int i = _asked.Count - 1; i >= 0; i--)
+                for (int i = this.asked.Count - 1; i >= 0; i--)
                 {
-                    if (failure != null || _asked[i].Seen != count)
+                    if (failure != null || this.asked[i].Seen != count)
                     {
-                        over.Add(_asked[i]);
-                        _asked.RemoveAt(i);
+                        over.Add(this.asked[i]);
+                        this.asked.RemoveAt(i);
                     }
                 }
-                _watching = more = _asked.Count != 0;
+                watching = more = this.asked.Count != 0;
             }
             foreach (Asked asked in over)
             {

@@ -11,11 +11,11 @@ namespace Ramway
         // The word is an int, for Interlocked.
         private const int Waiting = (int)Facts.NotifyWaiting, One = (int)Facts.NotifyOne;
 
-        private readonly List<Sleeper> _sleepers = new List<Sleeper>();
+        private readonly List<Sleeper> sleepers = new List<Sleeper>();
         // The count that the last Wait or TryWait without an argument returned for; an int for Interlocked.
-        private int _seen;
+        private int seen;
 
-        private ref int NotifyWord => ref _mapping.Region->Notify;
+        private ref int NotifyWord => ref mapping.Region->Notify;
 
         /// <summary>A call that waits.</summary>
         private sealed class Sleeper
@@ -70,7 +70,7 @@ namespace Ramway
             Leave();
         }
 
-        private void WakeAll() => Futex.WakeAll((uint*)&_mapping.Region->Notify);
+        private void WakeAll() => Futex.WakeAll((uint*)&mapping.Region->Notify);
 
         /// <summary>
         /// Blocks until a notification: returns if there was a notification since the last call of this handle that returned for
@@ -87,8 +87,8 @@ namespace Ramway
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public void Wait(TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
-            uint count = Wait((uint)Volatile.Read(ref _seen), timeout, cancellationToken);
-            Volatile.Write(ref _seen, (int)count);
+            uint count = Wait((uint)Volatile.Read(ref seen), timeout, cancellationToken);
+            Volatile.Write(ref seen, (int)count);
         }
 
         /// <summary>
@@ -98,7 +98,7 @@ namespace Ramway
         public bool TryWait()
         {
             int count = (int)Count;
-            return Interlocked.Exchange(ref _seen, count) != count;
+            return Interlocked.Exchange(ref seen, count) != count;
         }
 
         /// <summary>
@@ -154,7 +154,7 @@ namespace Ramway
         private bool Spin(uint seen, in WaitLimit limit, out uint now)
         {
             now = seen;
-            if (!Waiter.ShouldSpin(_mode))
+            if (!Waiter.ShouldSpin(mode))
             {
                 return false;
             }
@@ -172,13 +172,13 @@ namespace Ramway
                     continue;
                 }
                 long passed = Clock.Nanoseconds - start;
-                if (_mode == WaitMode.Hybrid && passed >= Facts.RegionSpinNanos || CalledOff(false, limit) != null)
+                if (mode == WaitMode.Hybrid && passed >= Facts.RegionSpinNanos || CalledOff(false, limit) != null)
                 {
                     return false;
                 }
                 if (passed >= Facts.PollIntervalNanos)
                 {
-                    if (_mapping.Link.Vanished())
+                    if (mapping.Link.Vanished())
                     {
                         return false;
                     }
@@ -187,22 +187,22 @@ namespace Ramway
             }
         }
 
-        private bool IsClosing => Interlocked.Read(ref _users) < 0;
+        private bool IsClosing => Interlocked.Read(ref users) < 0;
 
         /// <summary>Sleeps until the count differs from what was seen: null; or gives why the wait ended without that.</summary>
         private Exception? Sleep(uint seen, in WaitLimit limit, out uint now)
         {
             var me = new Sleeper();
-            lock (_sleepers)
+            lock (sleepers)
             {
-                _sleepers.Add(me);
+                sleepers.Add(me);
             }
             CancellationTokenRegistration registration = default;
             try
             {
                 registration = limit.Token.Register(Interrupt, me);
                 long checkedName = Clock.Nanoseconds;
-                bool gone = _mapping.Link.Vanished();
+                bool gone = mapping.Link.Vanished();
                 for (;;)
                 {
                     // Before the reasons to stop are checked, a full fence between: an interrupt gives the reason first, and
@@ -225,7 +225,7 @@ namespace Ramway
                     if (Clock.Nanoseconds - checkedName >= Facts.PollIntervalNanos)
                     {
                         checkedName = Clock.Nanoseconds;
-                        gone = _mapping.Link.Vanished();
+                        gone = mapping.Link.Vanished();
                     }
                 }
             }
@@ -234,9 +234,9 @@ namespace Ramway
                 me.Asleep = false;
                 // Waits for an interrupt under way, which touches the word.
                 registration.Dispose();
-                lock (_sleepers)
+                lock (sleepers)
                 {
-                    _sleepers.Remove(me);
+                    sleepers.Remove(me);
                 }
             }
         }
@@ -264,7 +264,7 @@ namespace Ramway
                 value |= Waiting;
             }
             // A deadline that has just passed still wants a time that is not 0.
-            Futex.Wait((uint*)&_mapping.Region->Notify, (uint)value, Math.Max(Math.Min(limit.Left, Facts.PollIntervalNanos), 1));
+            Futex.Wait((uint*)&mapping.Region->Notify, (uint)value, Math.Max(Math.Min(limit.Left, Facts.PollIntervalNanos), 1));
         }
 
         /// <summary>Gets a call out of its sleep; the reason was given before.</summary>
@@ -283,9 +283,9 @@ namespace Ramway
         private void InterruptWaiters()
         {
             Sleeper[] all;
-            lock (_sleepers)
+            lock (sleepers)
             {
-                all = _sleepers.ToArray();
+                all = sleepers.ToArray();
             }
             foreach (Sleeper s in all)
             {

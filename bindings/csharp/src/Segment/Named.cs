@@ -40,32 +40,32 @@ namespace Ramway
     /// <summary>Opening and creating a named segment.</summary>
     internal sealed class Named
     {
-        private readonly string _name;
-        private readonly How _how;
+        private readonly string name;
+        private readonly How how;
         // What to make, and of which kind an existing segment must be.
-        private readonly Spec _spec;
+        private readonly Spec spec;
         // The byte to lock exclusively, or NoRole.
-        private readonly long _roleByte;
+        private readonly long roleByte;
         // Read-only handles take no role and create nothing.
-        private readonly bool _readOnly;
-        private readonly SegmentOptions _options;
+        private readonly bool readOnly;
+        private readonly SegmentOptions options;
         // Asked about an existing segment before it is locked: an exception keeps it untouched.
-        private readonly Action<Header>? _check;
+        private readonly Action<Header>? check;
         // A segment whose role is taken, kept between attempts. With its byte 0 held, nobody is the last one out: if the role's
         // holder goes, its ring is still there to be taken over. A release between attempts would make us the last one out of a
         // ring whose holder died just then, and remove what we were waiting for.
-        private OpenSegment? _waiting;
+        private OpenSegment? waiting;
 
         internal Named(string name, How how, Spec spec, long roleByte, SegmentOptions options, Action<Header>? check = null,
             bool readOnly = false)
         {
-            _name = name;
-            _how = how;
-            _spec = spec;
-            _roleByte = roleByte;
-            _options = options;
-            _check = check;
-            _readOnly = readOnly;
+            this.name = name;
+            this.how = how;
+            this.spec = spec;
+            this.roleByte = roleByte;
+            this.options = options;
+            this.check = check;
+            this.readOnly = readOnly;
         }
 
         /// <summary>
@@ -91,8 +91,8 @@ namespace Ramway
             var staged = new Staged();
             try
             {
-                return Errors.During(_how.Verb() + " the " + Layout.NameOf(_spec.Kind), _name,
-                    () => Again.Try(_options.Timeout, () => Attempt(staged)));
+                return Errors.During(how.Verb() + " the " + Layout.NameOf(spec.Kind), name,
+                    () => Again.Try(options.Timeout, () => Attempt(staged)));
             }
             finally
             {
@@ -106,15 +106,15 @@ namespace Ramway
             SegmentName name;
             try
             {
-                name = SegmentName.Resolve(_name, _how != How.Open);
+                name = SegmentName.Resolve(this.name, how != How.Open);
             }
-            catch (RamwayException e) when (_how == How.Open && e.Kind == ErrorKind.NotFound)
+            catch (RamwayException e) when (how == How.Open && e.Kind == ErrorKind.NotFound)
             {
                 throw new Again(e, absent: true);
             }
             using (name)
             {
-                if (_how == How.Create)
+                if (how == How.Create)
                 {
                     return CreateOnce(name, staged);
                 }
@@ -122,7 +122,7 @@ namespace Ramway
                 {
                     return OpenOnce(name);
                 }
-                catch (Again again) when (_how == How.OpenOrCreate && again.Absent)
+                catch (Again again) when (how == How.OpenOrCreate && again.Absent)
                 {
                 }
                 try
@@ -139,36 +139,36 @@ namespace Ramway
 
         private OpenSegment OpenOnce(SegmentName name)
         {
-            if (_waiting == null)
+            if (waiting == null)
             {
-                _waiting = LockExisting(name);
+                waiting = LockExisting(name);
             }
-            else if (!SegmentFile.LeadsTo(name.Dir, name.File, _waiting.Link.Id))
+            else if (!SegmentFile.LeadsTo(name.Dir, name.File, waiting.Link.Id))
             {
                 StopWaiting();
                 throw Again.Raced("the name changed hands while its role was waited for");
             }
-            if (_roleByte != SegmentLink.NoRole)
+            if (roleByte != SegmentLink.NoRole)
             {
                 // Where it is taken, the segment waits for the next attempt.
-                _waiting.Link.TakeRole(_roleByte, _spec.Kind);
+                waiting.Link.TakeRole(roleByte, spec.Kind);
             }
-            OpenSegment s = _waiting;
-            _waiting = null;
+            OpenSegment s = waiting;
+            waiting = null;
             return s;
         }
 
         /// <summary>Releases a segment whose role was taken.</summary>
         private void StopWaiting()
         {
-            _waiting?.Drop();
-            _waiting = null;
+            waiting?.Drop();
+            waiting = null;
         }
 
         /// <summary>Opens and judges the file that has the name, and locks byte 0, shared.</summary>
         private OpenSegment LockExisting(SegmentName name)
         {
-            int file = SegmentFile.OpenRegular(name, !_readOnly, out Stat stat);
+            int file = SegmentFile.OpenRegular(name, !readOnly, out Stat stat);
             if (file < 0)
             {
                 throw Again.Missing("no segment has the name '" + name.Path + "': create it first, or check RAMWAY_DIR");
@@ -176,16 +176,16 @@ namespace Ramway
             var s = new OpenSegment(file);
             try
             {
-                SegmentFile.CheckFileSystem(file, _options.AllowDisk);
+                SegmentFile.CheckFileSystem(file, options.AllowDisk);
                 // The header is written before the name exists and never after, so it can be judged without a lock.
                 s.Header = Header.Check(SegmentFile.ReadPage(file, out ulong size), size);
-                s.Header.Require(_spec.Kind);
+                s.Header.Require(spec.Kind);
                 if (s.Header.OfAnotherBoot)
                 {
                     throw Again.Missing("the segment '" + name.Path + "' is stale: it was left by another boot; creating starts anew");
                 }
-                _check?.Invoke(s.Header);
-                s.Link = SegmentLink.Open(name, stat, _readOnly) ?? throw Again.Raced("the name changed hands while it was opened");
+                check?.Invoke(s.Header);
+                s.Link = SegmentLink.Open(name, stat, readOnly) ?? throw Again.Raced("the name changed hands while it was opened");
                 if (!s.Link.TryUse())
                 {
                     throw Again.Raced("another process was removing the segment");
@@ -202,11 +202,11 @@ namespace Ramway
         /// <summary>Creates at a name that is free, or that a dead and empty segment has.</summary>
         private OpenSegment CreateOnce(SegmentName name, Staged staged)
         {
-            SegmentFile.CheckFileSystem(name.Dir, _options.AllowDisk);
+            SegmentFile.CheckFileSystem(name.Dir, options.AllowDisk);
             MakeWay(name);
             if (staged.Segment == null)
             {
-                staged.Build(name, _spec, _roleByte, _options);
+                staged.Build(name, spec, roleByte, options);
             }
             int result = staged.GiveName(name);
             switch (result)
@@ -256,7 +256,7 @@ namespace Ramway
 
         private void MakeWay(SegmentName name, int file, in Stat stat, Header h)
         {
-            bool damaged = false, takesAll = h.OfAnotherBoot || _how == How.Create && _options.Discard;
+            bool damaged = false, takesAll = h.OfAnotherBoot || how == How.Create && options.Discard;
             switch (StaleName.Remove(name, stat, h.Kind, () => takesAll ? null : Undelivered.ReasonToKeep(file, h, out damaged),
                 out string? reason))
             {

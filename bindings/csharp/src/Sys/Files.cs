@@ -5,21 +5,21 @@ namespace Ramway.Sys
     /// <summary>What makes a file the same file.</summary>
     internal readonly struct FileId : IEquatable<FileId>
     {
-        private readonly ulong _device;
+        private readonly ulong device;
 
         internal FileId(ulong device, ulong inode)
         {
-            _device = device;
+            this.device = device;
             Inode = inode;
         }
 
         internal ulong Inode { get; }
 
-        public bool Equals(FileId other) => _device == other._device && Inode == other.Inode;
+        public bool Equals(FileId other) => device == other.device && Inode == other.Inode;
 
         public override bool Equals(object? other) => other is FileId id && Equals(id);
 
-        public override int GetHashCode() => HashCode.Combine(_device, Inode);
+        public override int GetHashCode() => HashCode.Combine(device, Inode);
     }
 
     /// <summary>What the system says of a file.</summary>

@@ -9,20 +9,20 @@ namespace Ramway.Sys
         private const int Cloexec = 0x80000;
         private const int Nonblock = 0x800;
 
-        private readonly Descriptor _descriptor;
+        private readonly Descriptor descriptor;
 
         internal Signal()
         {
-            _descriptor = new Descriptor(Errors.Check(Libc.Result(eventfd(0, Cloexec | Nonblock)), "making an eventfd"));
+            descriptor = new Descriptor(Errors.Check(Libc.Result(eventfd(0, Cloexec | Nonblock)), "making an eventfd"));
         }
 
         /// <summary>To be polled for input, by the thread that disposes of this.</summary>
-        internal int Fd => (int)_descriptor.DangerousGetHandle();
+        internal int Fd => (int)descriptor.DangerousGetHandle();
 
         /// <summary>Raises it. Nothing happens once it is disposed of.</summary>
         internal void Raise()
         {
-            int fd = _descriptor.Enter();
+            int fd = descriptor.Enter();
             if (fd < 0)
             {
                 return;
@@ -30,7 +30,7 @@ namespace Ramway.Sys
             ulong one = 1;
             // Fails only where it is raised so often already that it cannot count any more.
             _ = write(fd, &one, (UIntPtr)8);
-            _descriptor.Leave();
+            descriptor.Leave();
         }
 
         internal void Clear()
@@ -40,7 +40,7 @@ namespace Ramway.Sys
             _ = Libc.read(Fd, &count, (UIntPtr)8);
         }
 
-        public void Dispose() => _descriptor.Dispose();
+        public void Dispose() => descriptor.Dispose();
 
         [DllImport("libc", SetLastError = true)]
         private static extern int eventfd(uint count, int flags);

@@ -140,17 +140,17 @@ namespace Ramway.Sys
     /// <summary>One memory control group that this process is in.</summary>
     internal sealed class MemoryGroup
     {
-        private readonly bool _v2;
+        private readonly bool v2;
 
         private MemoryGroup(string directory, bool v2)
         {
             Directory = directory;
-            _v2 = v2;
+            this.v2 = v2;
         }
 
         internal string Directory { get; }
 
-        internal string LimitFile => Join(Directory, _v2 ? "memory.max" : "memory.limit_in_bytes");
+        internal string LimitFile => Join(Directory, v2 ? "memory.max" : "memory.limit_in_bytes");
 
         internal static List<MemoryGroup> OfThisProcess() =>
             Parse(Files.ReadText("/proc/self/cgroup"), Files.ReadText("/proc/self/mountinfo"));
@@ -161,7 +161,7 @@ namespace Ramway.Sys
             left = 0;
             // Version 2 says "max", version 1 the largest multiple of a page, for none.
             if (!Number(LimitFile, out limit) || limit >= 1ul << 60 ||
-                !Number(Join(Directory, _v2 ? "memory.current" : "memory.usage_in_bytes"), out ulong usage))
+                !Number(Join(Directory, v2 ? "memory.current" : "memory.usage_in_bytes"), out ulong usage))
             {
                 return false;
             }
@@ -169,7 +169,7 @@ namespace Ramway.Sys
             string stat = Files.ReadText(Join(Directory, "memory.stat"));
             foreach (string name in new[] { "inactive_file", "active_file" })
             {
-                Space.Field(stat, (_v2 ? "" : "total_") + name, out ulong cache);
+                Space.Field(stat, (v2 ? "" : "total_") + name, out ulong cache);
                 usage -= Math.Min(usage, cache);
             }
             left = limit - Math.Min(limit, usage);

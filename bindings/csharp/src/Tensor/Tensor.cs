@@ -28,12 +28,12 @@ namespace Ramway
         [ThreadStatic]
         private static long[]? latest;
 
-        private readonly long[] _shape;
+        private readonly long[] shape;
 
         private Tensor(ElementType type, long[] shape, ReadOnlySpan<byte> data)
         {
             Type = type;
-            _shape = shape;
+            this.shape = shape;
             Data = data;
         }
 
@@ -41,7 +41,7 @@ namespace Ramway
         public ElementType Type { get; }
 
         /// <summary>The outermost dimension first; empty for a tensor of one element without any.</summary>
-        public ReadOnlySpan<long> Shape => _shape;
+        public ReadOnlySpan<long> Shape => shape;
 
         /// <summary>The elements' bytes.</summary>
         public ReadOnlySpan<byte> Data { get; }

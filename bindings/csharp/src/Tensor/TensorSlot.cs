@@ -16,22 +16,22 @@ namespace Ramway
     /// </remarks>
     public readonly ref struct TensorSlot
     {
-        private readonly Slot _slot;
-        private readonly ElementType _type;
-        private readonly int _offset;
-        private readonly int _length;
+        private readonly Slot slot;
+        private readonly ElementType type;
+        private readonly int offset;
+        private readonly int length;
 
         internal TensorSlot(Slot slot, ElementType type, int offset, int length)
         {
-            _slot = slot;
-            _type = type;
-            _offset = offset;
-            _length = length;
+            this.slot = slot;
+            this.type = type;
+            this.offset = offset;
+            this.length = length;
         }
 
         /// <summary>The room for the elements' bytes, on a multiple of 64. It must not be used after the slot's end.</summary>
         /// <exception cref="ObjectDisposedException">The slot is at its end.</exception>
-        public Span<byte> Data => _slot.Data.Slice(_offset, _length);
+        public Span<byte> Data => slot.Data.Slice(offset, length);
 
         /// <summary>The same as elements.</summary>
         /// <typeparam name="T">What they are: see <see cref="ElementTypes.Of"/>.</typeparam>
@@ -42,7 +42,7 @@ namespace Ramway
             where T : unmanaged
         {
             Span<byte> data = Data;
-            TensorPlan.CheckElements<T>(_type, data);
+            TensorPlan.CheckElements<T>(type, data);
             return MemoryMarshal.Cast<byte, T>(data);
         }
 
@@ -50,16 +50,16 @@ namespace Ramway
         /// <param name="tag">The application's: a number, a time stamp, a key.</param>
         /// <exception cref="RamwayException">What the handle is dead of.</exception>
         /// <exception cref="ObjectDisposedException">The slot is at its end.</exception>
-        public void Commit(ulong tag = 0) => _slot.CommitTensor(_offset + _length, tag);
+        public void Commit(ulong tag = 0) => slot.CommitTensor(offset + length, tag);
 
         /// <summary>Commit that is visible only later: see <see cref="Slot.CommitUnflushed(uint, ulong)"/>.</summary>
         /// <param name="tag">The application's.</param>
         /// <exception cref="RamwayException">What the handle is dead of.</exception>
         /// <exception cref="ObjectDisposedException">The slot is at its end.</exception>
-        public void CommitUnflushed(ulong tag = 0) => _slot.CommitTensor(_offset + _length, tag, false);
+        public void CommitUnflushed(ulong tag = 0) => slot.CommitTensor(offset + length, tag, false);
 
         /// <summary>Gives the slot up unless it was committed; nothing of it remains.</summary>
-        public void Dispose() => _slot.Dispose();
+        public void Dispose() => slot.Dispose();
     }
 
     public sealed unsafe partial class Sender
