@@ -7,4 +7,4 @@ cd "$(dirname "$0")/.." || exit 1
 need_cargo || exit 1
 
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_TARGET_DIR="$target/loom" CARGO_PROFILE_RELEASE_LTO=off
-exec cargo test $locked -p ramway -p ramway-pool --release --no-fail-fast --test loom "$@"
+exec cargo test $locked -p ramway-models -p ramway-pool --release --no-fail-fast --test loom "$@"

@@ -131,7 +131,7 @@ all_suites() {
     if [ -z "${SKIP_LINT:-}" ]; then check "linters" sh scripts/lint.sh; fi
 
     cargo_suite "rust" limited cargo test $locked --workspace --all-features --no-fail-fast
-    if [ -d core/tests/loom ]; then cargo_suite "models (loom)" limited sh scripts/loom.sh; fi
+    if [ -d core/models ]; then cargo_suite "models (loom)" limited sh scripts/loom.sh; fi
     language_suite "c and c++" capi cc c++ cmake pkg-config
     language_suite "go" bindings/go go
     language_suite "python" bindings/python cargo python3

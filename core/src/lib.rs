@@ -58,9 +58,7 @@
 //! Linux on 64-bit little-endian machines; the macOS backend compiles and has never been run. What is shared is a
 //! format, described to the byte in `docs/ABI.md`; [`layout`] has it as Rust types.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(loom, allow(dead_code))] // a model needs a part of it
 
-#[cfg(not(loom))]
 mod bus;
 mod endpoint;
 mod error;
@@ -69,50 +67,29 @@ pub mod facts;
 pub mod layout;
 mod origin;
 mod ready;
-#[cfg(not(loom))]
 mod region;
 pub mod ring;
-#[cfg(not(loom))]
-mod segment;
-#[cfg(loom)]
-#[path = "sys/model/segment.rs"]
 mod segment;
 mod sync;
 mod sys;
 pub mod tensor;
-#[cfg(all(feature = "tokio", not(loom)))]
+#[cfg(feature = "tokio")]
 pub mod tokio;
 mod wait;
 
 /// Buffers for input and output, for the threads of one process: the crate `ramway-pool`, which uses nothing of this one.
-#[cfg(not(loom))]
 pub use ramway_pool as pool;
 
-#[cfg(not(loom))]
 pub use bus::{Bus, Connector, Listener, ListenerBuilder};
 pub use error::{Error, ErrorKind, Result};
 pub use ready::Readiness;
-#[cfg(not(loom))]
 #[doc(hidden)]
 pub use ready::cooperate;
-#[cfg(not(loom))]
 pub use region::{Region, RegionBuilder};
 pub use ring::{
     Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, SendBatch, Sender, Slot, TensorSlot,
     Waker,
 };
-#[cfg(not(loom))]
 pub use ring::{Ring, RingBuilder};
-#[cfg(not(loom))]
 pub use segment::survey;
 pub use wait::WaitPolicy;
-
-/// For the models in `tests/loom`: the ring over a model of the operating system.
-#[cfg(loom)]
-pub mod model {
-    pub use crate::segment::Ring;
-    pub use crate::sync::Step;
-    pub use crate::sys::model::{
-        Notifications, Poll, clock_runs, fails_without, forbid_membarrier, holds, interrupt_point, process, time_passes,
-    };
-}

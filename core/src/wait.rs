@@ -4,7 +4,7 @@
 //! and (4) sleeps only while the word still holds what step 1 left there; after *any* return it starts again at (1). The
 //! waker makes its change, then loads the word. How a word is armed and ordered is the word's own rule ([`Word`]): a
 //! role's word is in `endpoint/word.rs`, a region's in `region/word.rs`. The one loop that arms, checks again and sleeps
-//! is here, for every word. `tests/loom` shows that leaving out any one of the steps loses a wake-up.
+//! is here, for every word. `core/models` shows that leaving out any one of the steps loses a wake-up.
 
 use crate::facts::{FIRST_PAUSE, POLL_TIME, POLLS_PER_CHECK, SHORT_WAIT, SPIN_MIN};
 pub(crate) use crate::facts::{FIRST_POLLS, POLL_INTERVAL, SPIN_MAX};
@@ -126,7 +126,7 @@ impl Waiting {
     /// Whether this handle polls before it enters the general wait.
     #[inline(always)]
     pub(crate) fn polls(&self) -> bool {
-        !cfg!(loom) && self.policy != WaitPolicy::Block && clock::cpus_online() > 1
+        self.policy != WaitPolicy::Block && clock::cpus_online() > 1
     }
 
     /// Whether it is time to spend a system call on whether the peer lives; a caller that gets true spends it.
@@ -315,7 +315,7 @@ impl Waiting {
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
     ) -> Result<bool> {
-        if cfg!(loom) || self.policy == WaitPolicy::Block {
+        if self.policy == WaitPolicy::Block {
             return Ok(false);
         }
         let alone = clock::cpus_online() == 1;

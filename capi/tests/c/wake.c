@@ -3,7 +3,7 @@
  * sleeper its round of 100 ms. A busy machine may make one late, so a setting has three tries.
  *
  * This finds a look at `wait` that is missing or far too early. A single barrier that is missing opens a window of
- * nanoseconds, which no such test finds reliably: that is what the models of core/tests/loom are for. */
+ * nanoseconds, which no such test finds reliably: that is what the models in core/models are for. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "ramway_inline.h"

@@ -51,7 +51,6 @@ macro_rules! endpoint_calls {
             }
 
             $(#[$readiness])*
-            #[cfg(not(loom))]
             pub fn readiness(&mut self) -> crate::Result<&crate::Readiness> {
                 self.half.check()?;
                 self.half.endpoint.readiness()

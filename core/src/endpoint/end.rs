@@ -122,7 +122,7 @@ pub(crate) fn name_vanished() -> Error {
     )
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -196,19 +196,12 @@ impl Endpoint {
         Waker::new(&self.word, self.attachment.header.clone())
     }
 
-    #[cfg(not(loom))]
     pub(crate) fn readiness(&mut self) -> Result<&Readiness> {
         if self.readiness.is_none() {
             let made = Readiness::for_role(&self.attachment, self.role, self.word.mine(), self.word.peer())?;
             self.readiness = Some(made);
         }
         Ok(self.readiness.as_ref().expect("made above"))
-    }
-
-    /// The word that a descriptor of this endpoint waits on.
-    #[cfg(loom)]
-    pub(crate) fn wait_word(&self) -> &AtomicU32 {
-        &self.word.mine().wait
     }
 
     /// The error with the ring's name, where it is about the ring's state.

@@ -1,9 +1,9 @@
 //! What the hot path asks of an endpoint: whether the handle is dead, and what its peer last said of itself.
 
 use super::word::wake_if_waiting;
-use crate::ErrorKind;
 use crate::layout::{ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RoleLine};
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
+use crate::{Error, ErrorKind};
 
 /// The part of an endpoint that lies among the positions of a side. `repr(C)`, because `ramway_inline.h` reads it too.
 #[repr(C)]
@@ -81,6 +81,19 @@ impl State {
 #[cold]
 fn dead(code: u32) -> ErrorKind {
     ErrorKind::from_code(code as i32).unwrap_or(ErrorKind::Detached)
+}
+
+/// The error for a kind that the hot path met.
+#[cold]
+pub(crate) fn fail(kind: ErrorKind) -> Error {
+    match kind {
+        ErrorKind::Corrupt => Error::new(
+            kind,
+            "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. \
+             Recreate the ring, and see SECURITY.md if the peer is not trusted",
+        ),
+        kind => kind.into(),
+    }
 }
 
 /// The slow half of a wake-up, after the flags were acted upon.

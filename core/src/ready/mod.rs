@@ -7,18 +7,13 @@
 //!
 //! A named ring's peer that is killed wakes nobody: one thread per process ([`checker`]) looks for that.
 
-#[cfg(not(loom))]
 pub(crate) mod checker;
-#[cfg(not(loom))]
 mod helper;
-#[cfg(not(loom))]
 mod make;
-#[cfg(all(not(loom), target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod uring;
-#[cfg(not(loom))]
 mod word;
 
-#[cfg(not(loom))]
 pub(crate) use word::MappedWord;
 
 use std::mem::ManuallyDrop;
@@ -29,13 +24,12 @@ use crate::error::Result;
 use crate::sys::futex::Wake;
 
 /// See [`cooperate`].
-#[cfg(all(not(loom), target_os = "linux"))]
+#[cfg(target_os = "linux")]
 static COOPERATIVE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 /// From now on a wake-up does not interrupt the thread that last found nothing where that computes: the descriptor is
 /// readable once the thread enters the kernel, for a poll for example, or at its next timer tick. For runtimes whose
 /// polling thread is that thread: a message to a waiting asyncio task cost 0.8 × the time (docs/adr/0020).
-#[cfg(not(loom))]
 #[doc(hidden)] // for the bindings; not part of the stable API
 pub fn cooperate() {
     #[cfg(target_os = "linux")]
@@ -119,25 +113,17 @@ pub(crate) trait Descriptor: Send + Sync + std::fmt::Debug {
 pub struct Readiness {
     /// Not dropped in a fork's child, where its thread does not exist and its requests are the parent's.
     descriptor: ManuallyDrop<Box<dyn Descriptor>>,
-    #[cfg(not(loom))]
     watched: checker::Watched,
-    #[cfg(not(loom))]
     generation: u32,
 }
 
 impl Readiness {
-    #[cfg(loom)]
-    pub(crate) fn model(descriptor: Box<dyn Descriptor>) -> Self {
-        Self { descriptor: ManuallyDrop::new(descriptor) }
-    }
-
     pub(crate) fn consume(&self) {
         self.descriptor.consume();
     }
 
     /// Whether somebody saw the peer die, or the name vanish, since the last call: worth a system call to make sure.
     pub(crate) fn look(&self) -> bool {
-        #[cfg(not(loom))]
         if self.watched.take_died() {
             return true;
         }
@@ -158,7 +144,6 @@ impl Readiness {
     }
 }
 
-#[cfg(not(loom))]
 impl Drop for Readiness {
     fn drop(&mut self) {
         if self.generation == crate::sys::fork::generation() {

@@ -1,7 +1,7 @@
 //! The consumer's half of the ring protocol: the mirror image of `producer.rs`.
 
 use super::half::Positions;
-use super::raw::Start;
+use super::half::Start;
 use crate::ErrorKind;
 use crate::endpoint::end;
 use crate::endpoint::lines;

@@ -1,7 +1,6 @@
 //! One side of a ring: its positions, and the endpoint that they stand on.
 
 use super::fail;
-use super::raw::Start;
 use crate::endpoint::Endpoint;
 use crate::endpoint::state::{Rules, State};
 use crate::layout::RingBlock;
@@ -9,6 +8,31 @@ use crate::segment::{Attachment, Role};
 use crate::sys::membarrier;
 use crate::wait::{Deadline, WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
+
+/// Where a ring lies, and where one side stands in it: what a binding begins with that is the side itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The ring's words in the header page.
+    pub block: *const RingBlock,
+    /// The data area, mapped twice back to back.
+    pub data: *const u8,
+    /// Bytes of the data area.
+    pub capacity: u64,
+    /// Payload alignment.
+    pub align: u32,
+    /// This side's position: the end of the last committed frame, or what is released.
+    pub own: u64,
+    /// The other side's position as last seen.
+    pub peer: u64,
+    /// The other side's flags as last acted upon.
+    pub peer_flags: u32,
+    /// Whether an end of the other side is final: no successor can attach.
+    pub endings_are_final: bool,
+    /// A sender's: bytes of the longest payload that ever fits; else 0.
+    pub max_len: u64,
+    /// A sender's: which of the two last-tag records is written next; else 0.
+    pub next_last_tag: u32,
+}
 
 /// The positions of a side, and the rules for them.
 pub(crate) trait Positions: Sized {

@@ -3,7 +3,7 @@
 
 use super::frame::{ask_ahead, write_header};
 use super::half::Positions;
-use super::raw::Start;
+use super::half::Start;
 use crate::ErrorKind;
 use crate::endpoint::lines;
 use crate::endpoint::state::{Rules, State, wake_after_change};

@@ -2,40 +2,14 @@
 //! checked at run time. Not part of the stable API.
 
 use super::consumer::{Consumer, Frame};
+pub use super::half::Start;
 use super::half::{Half, Positions};
 use super::producer::{NO_SLOT, Producer};
-#[cfg(not(loom))]
 use super::window::Window;
 use super::{Receiver, Sender, fail};
-use crate::layout::RingBlock;
 use crate::sync::spin_hint;
 pub use crate::wait::WaitLimit;
 use crate::{Error, ErrorKind, Result, WaitPolicy};
-
-/// Where a ring lies, and where one side stands in it: what a binding begins with that is the side itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Start {
-    /// The ring's words in the header page.
-    pub block: *const RingBlock,
-    /// The data area, mapped twice back to back.
-    pub data: *const u8,
-    /// Bytes of the data area.
-    pub capacity: u64,
-    /// Payload alignment.
-    pub align: u32,
-    /// This side's position: the end of the last committed frame, or what is released.
-    pub own: u64,
-    /// The other side's position as last seen.
-    pub peer: u64,
-    /// The other side's flags as last acted upon.
-    pub peer_flags: u32,
-    /// Whether an end of the other side is final: no successor can attach.
-    pub endings_are_final: bool,
-    /// A sender's: bytes of the longest payload that ever fits; else 0.
-    pub max_len: u64,
-    /// A sender's: which of the two last-tag records is written next; else 0.
-    pub next_last_tag: u32,
-}
 
 /// Either side of a ring, for bindings: one native half over this, as a parameter or as `dyn`, serves [`Sender`] and
 /// [`Receiver`].
@@ -87,7 +61,6 @@ pub trait RawEndpoint: Send + 'static {
     ///
     /// # Errors
     /// `Unsupported` where the memory cannot be mapped again.
-    #[cfg(not(loom))]
     fn window(&mut self) -> Result<Window>;
 
     /// Says "closed" now, after everything committed is published, and wakes the other side. The role, and what is lent
@@ -99,7 +72,6 @@ pub trait RawEndpoint: Send + 'static {
     ///
     /// # Errors
     /// As for these.
-    #[cfg(not(loom))]
     fn readiness(&mut self) -> Result<&crate::Readiness>;
 
     /// [`Sender::set_wait_policy`], [`Receiver::set_wait_policy`].
@@ -204,7 +176,6 @@ impl<E: End + Send + 'static> RawEndpoint for E {
         self.half().endpoint.waiting.polls()
     }
 
-    #[cfg(not(loom))]
     fn window(&mut self) -> Result<Window> {
         let Start { data, capacity, .. } = self.half().hot.start();
         // SAFETY: the data of either side is mirrored and `capacity` bytes long.
@@ -215,7 +186,6 @@ impl<E: End + Send + 'static> RawEndpoint for E {
         self.half_mut().close();
     }
 
-    #[cfg(not(loom))]
     fn readiness(&mut self) -> Result<&crate::Readiness> {
         self.half().check()?;
         self.half_mut().endpoint.readiness()
@@ -235,6 +205,20 @@ impl<E: End + Send + 'static> RawEndpoint for E {
 
     fn epoch(&self) -> u32 {
         self.half().endpoint.epoch()
+    }
+}
+
+impl Sender {
+    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
+    pub fn raw(&mut self) -> RawSender<'_> {
+        RawSender { sender: self }
+    }
+}
+
+impl Receiver {
+    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
+    pub fn raw(&mut self) -> RawReceiver<'_> {
+        RawReceiver { receiver: self }
     }
 }
 

@@ -268,11 +268,6 @@ impl Receiver {
         half.hot.release();
         Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
     }
-
-    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
-    pub fn raw(&mut self) -> super::raw::RawReceiver<'_> {
-        super::raw::RawReceiver { receiver: self }
-    }
 }
 
 impl Half<Consumer> {
@@ -295,7 +290,6 @@ impl Half<Consumer> {
     }
 
     /// Whether `try_recv` would give a message; the same errors if not.
-    #[cfg(not(loom))]
     pub(crate) fn try_ready(&mut self) -> Result<()> {
         self.check()?;
         self.hot.release();

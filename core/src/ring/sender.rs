@@ -319,11 +319,6 @@ impl Sender {
         // SAFETY: the caller vouches for `to` and `len`.
         unsafe { self.half.hot.frame(to, len as u64, type_id, tag, flush) }.map_err(|kind| self.half.error(kind))
     }
-
-    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
-    pub fn raw(&mut self) -> super::raw::RawSender<'_> {
-        super::raw::RawSender { sender: self }
-    }
 }
 
 impl Half<Producer> {

@@ -6,6 +6,7 @@ mod format;
 mod link;
 pub(crate) mod name;
 pub(crate) mod named;
+mod offsets;
 mod options;
 mod staged;
 mod stale;

@@ -7,39 +7,25 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 
-#[cfg(not(loom))]
 pub(crate) mod clock;
-#[cfg(not(loom))]
 pub(crate) mod fork;
-#[cfg(not(loom))]
 pub(crate) mod fs;
-#[cfg(not(loom))]
 pub(crate) mod lock;
-#[cfg(not(loom))]
 pub(crate) mod mem;
-#[cfg(not(loom))]
 pub(crate) mod placement;
-#[cfg(not(loom))]
 pub(crate) mod socket;
 mod wake;
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(target_os = "linux")]
 #[path = "linux/mod.rs"]
 mod backend;
-#[cfg(all(target_os = "macos", not(loom)))]
+#[cfg(target_os = "macos")]
 #[path = "macos/mod.rs"]
 mod backend;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("Ramway knows Linux and macOS: another system needs a folder beside sys/linux with the same modules");
 
-#[cfg(not(loom))]
 pub(crate) use backend::{event, futex, membarrier, memfd};
-
-/// What loom runs the protocol on.
-#[cfg(loom)]
-pub(crate) mod model;
-#[cfg(loom)]
-pub(crate) use model::*;
 
 /// For `map_err`: the error of a system call while `what` was done.
 pub(crate) fn os<D: Display>(what: D) -> impl FnOnce(Errno) -> Error {

@@ -11,7 +11,7 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// Wake calls so far.
     wakes: u64,
     /// Times that the clock ended sleeps.
@@ -19,12 +19,12 @@ pub(super) struct Queue {
     /// By process: waits that did not sleep, because the word held something else.
     refusals: [u64; CPUS],
     /// The readiness descriptor that waits for this word, if there is one.
-    pub(super) descriptor: super::ready::State,
+    pub(crate) descriptor: crate::ready::State,
 }
 
 impl Queue {
     /// A wait that did not sleep.
-    pub(super) fn refuse(&mut self) {
+    pub(crate) fn refuse(&mut self) {
         let refusals = &mut self.refusals[cpu().unwrap_or(0)];
         *refusals += 1;
         // Each refusal needs somebody who changed the word after it was armed, which a wake-up does once (a ring's word)
@@ -36,19 +36,19 @@ impl Queue {
     }
 }
 
-pub(super) struct Bucket {
-    pub(super) queue: Mutex<Queue>,
-    pub(super) changed: Condvar,
+pub(crate) struct Bucket {
+    pub(crate) queue: Mutex<Queue>,
+    pub(crate) changed: Condvar,
 }
 
 impl Bucket {
-    pub(super) fn expire(&self) {
+    pub(crate) fn expire(&self) {
         self.queue.lock().unwrap().expiries += 1;
         self.changed.notify_all();
     }
 }
 
-pub(super) fn bucket(word: &AtomicU32) -> Arc<Bucket> {
+pub(crate) fn bucket(word: &AtomicU32) -> Arc<Bucket> {
     let address = std::ptr::from_ref(word) as usize;
     let mut all = KERNEL.futexes.lock().unwrap();
     if let Some((_, found)) = all.iter().find(|(at, _)| *at == address) {

@@ -1,6 +1,6 @@
 //! A region's notification word, without the region.
 
-#[path = "../../region/word.rs"]
+#[path = "../../src/region/word.rs"]
 mod word;
 
 use crate::WaitPolicy;

@@ -2,7 +2,7 @@
 
 use crate::{LOST, two};
 use loom::cell::UnsafeCell;
-use ramway::model::{Notifications, Step, fails_without, holds, process};
+use ramway_models::{Notifications, Step, fails_without, holds, process};
 use std::sync::Arc;
 
 struct Shared {

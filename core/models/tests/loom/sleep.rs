@@ -1,7 +1,7 @@
 //! The sleep protocol: a wake-up that is lost is a deadlock.
 
 use crate::{LOST, Watched, two};
-use ramway::model::{Step, fails_without, forbid_membarrier, holds, interrupt_point};
+use ramway_models::{Step, fails_without, forbid_membarrier, holds, interrupt_point};
 
 /// Who can membarrier.
 #[derive(Clone, Copy)]
@@ -324,7 +324,7 @@ fn a_waker_ends_a_wait(can: Can) {
             std::mem::forget(tx);
         },
         move || {
-            assert_eq!(rx.recv(), Err(ramway::ErrorKind::Interrupted));
+            assert_eq!(rx.recv(), Err(ramway_models::ErrorKind::Interrupted));
             std::mem::forget(rx);
         },
     );
@@ -338,7 +338,7 @@ fn a_waker_ends_a_sender_s_wait(can: Can) {
     let waker = tx.tx.waker();
     two(
         move || {
-            assert_eq!(tx.put(3, true, true).unwrap_err().kind(), ramway::ErrorKind::Interrupted);
+            assert_eq!(tx.put(3, true, true).unwrap_err().kind(), ramway_models::ErrorKind::Interrupted);
             std::mem::forget(tx);
         },
         move || {

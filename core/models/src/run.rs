@@ -9,7 +9,7 @@ thread_local! {
     static LEFT_OUT: Cell<&'static [Step]> = const { Cell::new(&[]) };
 }
 
-/// Whether a step is taken: see `sync::keep`.
+/// Whether a step is taken: for `sync`.
 pub(crate) fn keep(step: Step) -> bool {
     !LEFT_OUT.get().contains(&step)
 }

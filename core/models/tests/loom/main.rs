@@ -13,8 +13,8 @@ mod ring;
 mod sleep;
 
 use loom::cell::UnsafeCell;
-use ramway::model::{Ring, process};
-use ramway::{ErrorKind, Receiver, Result, Sender};
+use ramway_models::{ErrorKind, Receiver, Result, Sender};
+use ramway_models::{Ring, process};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;

@@ -1,14 +1,14 @@
 //! The readiness descriptor: an event loop that polls it sees every message, and sleeps when there is none.
 
 use crate::{LOST, Watched, two};
-use ramway::ErrorKind;
-use ramway::model::{Poll, Step, fails_without, forbid_membarrier, holds, interrupt_point};
+use ramway_models::ErrorKind;
+use ramway_models::{Step, fails_without, forbid_membarrier, holds, interrupt_point};
 
 /// Two messages to an event loop that tries, and polls when there is nothing.
 fn receiver_polls(membarrier: bool, messages: u64) {
     let ring = Watched::new(2, false);
     let (mut tx, mut rx) = (ring.sender(membarrier), ring.receiver(membarrier));
-    let poll = Poll::receiver(&mut rx.rx);
+    let poll = rx.rx.readiness().unwrap().poll();
     two(
         move || {
             for value in 1..=messages {
@@ -38,7 +38,7 @@ fn sender_polls(membarrier: bool) {
     let ring = Watched::new(2, false);
     let (mut tx, mut rx) = (ring.sender(membarrier), ring.receiver(membarrier));
     assert!(tx.try_send(1) && tx.try_send(2));
-    let poll = Poll::sender(&mut tx.tx);
+    let poll = tx.tx.readiness().unwrap().poll();
     two(
         move || {
             while !tx.try_send(3) {
@@ -92,7 +92,7 @@ fn an_event_loop_learns_of_a_close() {
     holds(Some(3), || {
         let ring = Watched::new(2, false);
         let (mut tx, mut rx) = (ring.sender(false), ring.receiver(false));
-        let poll = Poll::receiver(&mut rx.rx);
+        let poll = rx.rx.readiness().unwrap().poll();
         two(
             move || {
                 assert!(tx.try_send(1));
@@ -118,7 +118,7 @@ fn an_event_loop_that_loses_membarrier_sees_every_message() {
     holds(Some(3), || {
         let ring = Watched::new(2, false);
         let (mut tx, mut rx) = (ring.sender(true), ring.receiver(true));
-        let poll = Poll::receiver(&mut rx.rx);
+        let poll = rx.rx.readiness().unwrap().poll();
         two(
             move || {
                 assert!(tx.try_send(1));

@@ -1,8 +1,8 @@
 //! One producer, one consumer, nobody sleeps: order, contents, and who may touch which bytes when.
 
 use crate::{RACE, Watched, two};
-use ramway::ErrorKind;
-use ramway::model::{Step, fails_without, holds};
+use ramway_models::ErrorKind;
+use ramway_models::{Step, fails_without, holds};
 
 /// Three messages through a ring of two: both sides go round once. Who finds it full or empty gives up.
 fn pass(membarrier: bool) {

@@ -1,8 +1,8 @@
 //! The end of a stream: what was committed before it is delivered before it is, and a close is never taken for a death.
 
 use crate::{LOST, Watched, two};
-use ramway::ErrorKind;
-use ramway::model::{Step, fails_without, holds, time_passes};
+use ramway_models::ErrorKind;
+use ramway_models::{Step, fails_without, holds, time_passes};
 
 const EARLY: &str = "the end came before the last message";
 

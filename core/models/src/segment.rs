@@ -5,8 +5,8 @@ use crate::layout::{
 };
 use crate::origin::Origin;
 use crate::sync::{AtomicU32, AtomicU64};
+use crate::sys::clock_runs;
 use crate::sys::fork;
-use crate::sys::model::clock_runs;
 use crate::wait::WaitPolicy;
 use crate::{Receiver, Sender};
 use loom::sync::Mutex;

@@ -6,35 +6,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32 as StdAtomicU32, AtomicU64, Ordering};
 
 /// Processes of a model, each of one thread on a CPU of its own. More only make more schedules.
-pub(super) const CPUS: usize = 3;
+pub(crate) const CPUS: usize = 3;
 
 /// One process on its CPU.
-pub(super) struct Cpu {
+pub(crate) struct Cpu {
     /// 1 while it runs. Off the CPU (asleep, or over) it needs no interrupt: a context switch is a full barrier.
-    pub(super) running: AtomicU32,
+    pub(crate) running: AtomicU32,
     /// The number of the last membarrier that asks this CPU for a fence.
-    pub(super) request: AtomicU32,
+    pub(crate) request: AtomicU32,
     /// The number of the last one that it has answered.
-    pub(super) answer: AtomicU32,
+    pub(crate) answer: AtomicU32,
     /// How many membarriers have asked so far, and the last that was answered: not part of the model's memory.
-    pub(super) asked: StdAtomicU32,
-    pub(super) answered: StdAtomicU32,
+    pub(crate) asked: StdAtomicU32,
+    pub(crate) answered: StdAtomicU32,
     /// membarrier fails here from now on, as after a seccomp filter.
-    pub(super) forbidden: AtomicBool,
+    pub(crate) forbidden: AtomicBool,
 }
 
-pub(super) struct Kernel {
-    pub(super) cpus: [Cpu; CPUS],
+pub(crate) struct Kernel {
+    pub(crate) cpus: [Cpu; CPUS],
     /// The futexes by the address of their word. The lock is not the model's: it orders nothing.
-    pub(super) futexes: std::sync::Mutex<Vec<(usize, Arc<super::futex::Bucket>)>>,
+    pub(crate) futexes: std::sync::Mutex<Vec<(usize, Arc<super::futex::Bucket>)>>,
     /// Nanoseconds that `time_passes` has let pass.
-    pub(super) now: AtomicU64,
+    pub(crate) now: AtomicU64,
     /// Every sleep ends after its time.
-    pub(super) clock_runs: AtomicBool,
+    pub(crate) clock_runs: AtomicBool,
 }
 
 loom::lazy_static! {
-    pub(super) static ref KERNEL: Kernel = Kernel {
+    pub(crate) static ref KERNEL: Kernel = Kernel {
         cpus: std::array::from_fn(|_| Cpu {
             running: AtomicU32::new(0),
             request: AtomicU32::new(0),
@@ -54,7 +54,7 @@ loom::thread_local! {
 }
 
 /// The CPU of the calling thread, if it is one of the model's processes.
-pub(super) fn cpu() -> Option<usize> {
+pub(crate) fn cpu() -> Option<usize> {
     CPU.with(|cpu| cpu.get())
 }
 
@@ -69,14 +69,14 @@ pub fn process<T>(cpu: usize, body: impl FnOnce() -> T) -> T {
 }
 
 /// The CPU, if the thread is on one, begins to run its process: as in Linux, a full barrier between saying so and the process's next access.
-pub(super) fn schedule_in(cpu: Option<usize>) {
+pub(crate) fn schedule_in(cpu: Option<usize>) {
     let Some(cpu) = cpu else { return };
     KERNEL.cpus[cpu].running.store(1, Ordering::Relaxed);
     fence(Ordering::SeqCst);
 }
 
 /// The CPU leaves its process: a full barrier between the process's last access and saying so.
-pub(super) fn schedule_out(cpu: Option<usize>) {
+pub(crate) fn schedule_out(cpu: Option<usize>) {
     let Some(cpu) = cpu else { return };
     fence(Ordering::SeqCst);
     KERNEL.cpus[cpu].running.store(0, Ordering::Relaxed);

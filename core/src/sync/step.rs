@@ -1,0 +1,42 @@
+//! The steps of the protocol that the models show to be necessary.
+
+use super::{Ordering, keep};
+
+/// A step that the protocol cannot do without. Each has a model that fails when it is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// `Release` of a published position.
+    Publish,
+    /// `Acquire` of the other side's position.
+    AcquirePosition,
+    /// The fence of a waker that is not fence-free.
+    WakerFence,
+    /// The membarrier of a sleeper whose waker is fence-free.
+    Membarrier,
+    /// The fence of a sleeper without membarrier.
+    SleeperFence,
+    /// The short intervals of a sleeper that has no membarrier while its waker is fence-free.
+    ShortIntervals,
+    /// The fence between setting ROLE_FENCE_FREE and the first publish without a fence.
+    FenceFreeFence,
+    /// The check between arming and sleeping.
+    Recheck,
+    /// Arming again after every return from the sleep.
+    Rearm,
+    /// The check of the position after the end was seen.
+    CheckAfterEnd,
+    /// Loading the peer's epoch again after the lock or the socket was seen gone.
+    EpochAfterDeath,
+    /// The check for a close after the lock was seen free.
+    CloseBeforeDeath,
+    /// The check for a successor after that.
+    SuccessorBeforeDeath,
+    /// The wake-up at attach and close, whatever the wait word says.
+    Announce,
+}
+
+/// The ordering of a step, or `Relaxed` where a model leaves it out.
+#[inline(always)]
+pub(crate) fn ordered(step: Step, ordering: Ordering) -> Ordering {
+    if keep(step) { ordering } else { Ordering::Relaxed }
+}
