@@ -283,11 +283,11 @@ const (
 
 // A frame's fields, from its start. The payload follows.
 const (
-	// u32: bytes of payload, 0 … min(capacity − 16, 2^31 − 17).
+	// Bytes of payload.
 	frameLen = 0x00
-	// u32: the user's.
+	// The user's type id, or one of Ramway's own.
 	frameTypeID = 0x04
-	// u64: the user's: an RPC's correlation id, a time stamp, a key.
+	// The user's tag.
 	frameTag = 0x08
 )
 

@@ -267,8 +267,8 @@ typedef enum ramway_status {
      */
     RAMWAY_INVALID_ARGUMENT = 3,
     /**
-     * The role is held by another handle; or a slot is open (`ramway_reserve`), or a message or batch is not
-     * released (`ramway_recv`), and the call would need a second one.
+     * The role is held by another handle; or a slot is open (`ramway_reserve`), or a message or batch is not released
+     * (`ramway_recv`), and the call would need a second one.
      */
     RAMWAY_BUSY = 4,
     /**
@@ -300,19 +300,19 @@ typedef enum ramway_status {
      */
     RAMWAY_PEER_DEAD = 11,
     /**
-     * The shared memory holds what no correct peer writes. The handle stays dead.
+     * The shared memory holds what no correct peer writes; the handle stays dead.
      */
     RAMWAY_CORRUPT = 12,
     /**
-     * The segment is not Ramway's, or of a version, byte order or page size that this side cannot use.
+     * Not Ramway's, or a version, byte order, feature or page size that this side cannot use.
      */
     RAMWAY_ABI_MISMATCH = 13,
     /**
-     * The operating system refuses access.
+     * The operating system, or a check of the peer's user, refuses.
      */
     RAMWAY_PERMISSION_DENIED = 14,
     /**
-     * There is not enough memory or file system space.
+     * Not enough memory or file system space.
      */
     RAMWAY_NO_SPACE = 15,
     /**
@@ -324,8 +324,8 @@ typedef enum ramway_status {
      */
     RAMWAY_UNSUPPORTED = 17,
     /**
-     * Any other error of the operating system (`ramway_last_errno` has its number), or a bug in Ramway that was
-     * caught before it could cross into C.
+     * Any other error of the operating system (`ramway_last_errno` has its number), or a bug in Ramway that was caught
+     * before it could cross into C.
      */
     RAMWAY_OS = 18,
 } ramway_status;

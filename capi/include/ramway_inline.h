@@ -19,6 +19,7 @@
 #define RAMWAY_INLINE_H
 
 #include "ramway.h"
+#include "ramway/facts.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -155,14 +156,22 @@ RAMWAY_AT(ramway_ring_block, producer, 384);
 RAMWAY_AT(ramway_ring_block, consumer, 512);
 RAMWAY_STATIC_ASSERT(sizeof(struct ramway_producer) == 104, "ramway_producer is not the library's");
 RAMWAY_STATIC_ASSERT(sizeof(struct ramway_consumer) == 72, "ramway_consumer is not the library's");
-RAMWAY_STATIC_ASSERT(sizeof(struct ramway_ring_block) == 640, "ramway_ring_block is not the format's");
+RAMWAY_STATIC_ASSERT(sizeof(struct ramway_ring_block) == RAMWAY_RING_BLOCK_SIZE &&
+                         offsetof(struct ramway_ring_block, tail) == RAMWAY_OFF_TAIL &&
+                         offsetof(struct ramway_ring_block, tail.last_tags) == RAMWAY_OFF_LAST_TAGS &&
+                         offsetof(struct ramway_ring_block, head) == RAMWAY_OFF_HEAD &&
+                         offsetof(struct ramway_ring_block, producer) == RAMWAY_OFF_PRODUCER &&
+                         offsetof(struct ramway_ring_block, consumer) == RAMWAY_OFF_CONSUMER,
+                     "ramway_ring_block is not the format's");
+RAMWAY_STATIC_ASSERT(offsetof(struct ramway_role_line, wait) == RAMWAY_OFF_ROLE_WAIT &&
+                         offsetof(struct ramway_role_line, flags) == RAMWAY_OFF_ROLE_FLAGS &&
+                         offsetof(struct ramway_role_line, epoch) == RAMWAY_OFF_ROLE_EPOCH &&
+                         offsetof(struct ramway_role_line, close_seen) == RAMWAY_OFF_ROLE_CLOSE_SEEN,
+                     "ramway_role_line is not the format's");
 RAMWAY_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "version 1 of the format is little-endian");
 
 #define RAMWAY_NO_SLOT UINT64_MAX
 #define RAMWAY_ALL_FLUSHED 1u /* no position: those are multiples of 16 */
-#define RAMWAY_FRAME_HEADER 16u
-#define RAMWAY_MESSAGE_MAX ((UINT64_C(1) << 31) - 17)
-#define RAMWAY_TYPE_ID_RESERVED 0xFFFF0000u
 
 /* The private state of a handle that works; NULL for any other, and for a library with another layout. */
 static inline struct ramway_producer *ramway_inline_producer(ramway_sender *sender) {
@@ -442,7 +451,7 @@ static inline ramway_status ramway_inline_release(ramway_receiver *receiver) {
     hot->released = hot->head;
     /* The wake-up (not the space) is put off until a quarter is free by the cached tail, which says "free" too often
      * where it is behind, never too rarely; a drained ring always passes. */
-    if (hot->tail - hot->head > hot->capacity - hot->capacity / 4) {
+    if (hot->tail - hot->head > hot->capacity - hot->capacity / RAMWAY_WAKE_FRACTION) {
         return RAMWAY_OK;
     }
     if (RAMWAY_LIKELY(hot->fence_free != 0)) {

@@ -10,6 +10,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the rules are those above, and the header's")]
 
 pub mod bus;
+pub mod facts;
 pub mod inline;
 pub mod options;
 pub mod receiver;

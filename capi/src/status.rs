@@ -5,80 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a call returns: 0 for success, else one of the error numbers that all of Ramway's languages share. New
-/// numbers may be added at the end.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ramway_status {
-    /// Success.
-    RAMWAY_OK = 0,
-    /// Nothing has this name.
-    RAMWAY_NOT_FOUND = 1,
-    /// The name is taken: by a live segment, by undelivered messages, or by something that is not Ramway's.
-    RAMWAY_ALREADY_EXISTS = 2,
-    /// An argument cannot be right, a null pointer for example; the message says which and what was expected.
-    RAMWAY_INVALID_ARGUMENT = 3,
-    /// The role is held by another handle; or a slot is open (`ramway_reserve`), or a message or batch is not
-    /// released (`ramway_recv`), and the call would need a second one.
-    RAMWAY_BUSY = 4,
-    /// The ring has no room for this message now, and the call was told not to wait.
-    RAMWAY_FULL = 5,
-    /// There is no message (connection, notification) now, and the call was told not to wait.
-    RAMWAY_EMPTY = 6,
-    /// The message can never fit into this ring, or (`ramway_recv_into`) not into this buffer.
-    RAMWAY_TOO_LARGE = 7,
-    /// The time-out passed.
-    RAMWAY_TIMED_OUT = 8,
-    /// The peer closed, and everything that it had sent has been received. On a named ring a successor may come.
-    RAMWAY_CLOSED = 9,
-    /// This handle belongs to the parent of a forked process.
-    RAMWAY_DETACHED = 10,
-    /// The peer's process died without closing, and everything that it had committed has been received.
-    RAMWAY_PEER_DEAD = 11,
-    /// The shared memory holds what no correct peer writes. The handle stays dead.
-    RAMWAY_CORRUPT = 12,
-    /// The segment is not Ramway's, or of a version, byte order or page size that this side cannot use.
-    RAMWAY_ABI_MISMATCH = 13,
-    /// The operating system refuses access.
-    RAMWAY_PERMISSION_DENIED = 14,
-    /// There is not enough memory or file system space.
-    RAMWAY_NO_SPACE = 15,
-    /// A signal handler ran while the call waited, and the handle was told to stop for that.
-    RAMWAY_INTERRUPTED = 16,
-    /// This kernel, file system or setting cannot do what was asked.
-    RAMWAY_UNSUPPORTED = 17,
-    /// Any other error of the operating system (`ramway_last_errno` has its number), or a bug in Ramway that was
-    /// caught before it could cross into C.
-    RAMWAY_OS = 18,
-}
-
+pub use crate::facts::ramway_status;
 use ramway_status::*;
-
-impl From<ErrorKind> for ramway_status {
-    fn from(kind: ErrorKind) -> Self {
-        match kind {
-            ErrorKind::NotFound => RAMWAY_NOT_FOUND,
-            ErrorKind::AlreadyExists => RAMWAY_ALREADY_EXISTS,
-            ErrorKind::InvalidArgument => RAMWAY_INVALID_ARGUMENT,
-            ErrorKind::Busy => RAMWAY_BUSY,
-            ErrorKind::Full => RAMWAY_FULL,
-            ErrorKind::Empty => RAMWAY_EMPTY,
-            ErrorKind::TooLarge => RAMWAY_TOO_LARGE,
-            ErrorKind::TimedOut => RAMWAY_TIMED_OUT,
-            ErrorKind::Closed => RAMWAY_CLOSED,
-            ErrorKind::Detached => RAMWAY_DETACHED,
-            ErrorKind::PeerDead => RAMWAY_PEER_DEAD,
-            ErrorKind::Corrupt => RAMWAY_CORRUPT,
-            ErrorKind::AbiMismatch => RAMWAY_ABI_MISMATCH,
-            ErrorKind::PermissionDenied => RAMWAY_PERMISSION_DENIED,
-            ErrorKind::NoSpace => RAMWAY_NO_SPACE,
-            ErrorKind::Interrupted => RAMWAY_INTERRUPTED,
-            ErrorKind::Unsupported => RAMWAY_UNSUPPORTED,
-            // `ErrorKind` may grow; a number that this library does not know is not made up.
-            _ => RAMWAY_OS,
-        }
-    }
-}
 
 /// Why a call fails, before it is turned into a status and a message.
 #[derive(Debug)]

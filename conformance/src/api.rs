@@ -217,7 +217,7 @@ pub fn error_in(language: &str, name: &str) -> (String, &'static str) {
         }
         "python" => (format!("{name}Error"), "bindings/python/python/ramway/_errors.py"),
         "go" => (format!("Err{name}"), "bindings/go/facts.go"),
-        "javascript" => (format!("'{name}'"), "bindings/node/lib/errors.ts"),
+        "javascript" => (format!("'{name}'"), "bindings/node/lib/facts.ts"),
         "java" | "kotlin" => (format!("ErrorKind.{upper}"), "bindings/java/src/main/java/dev/ramway/ErrorKind.java"),
         "csharp" => (format!("ErrorKind.{name}"), "bindings/csharp/src/Facts/Facts.cs"),
         _ => (format!("ErrorKind::{name}"), "core/src/facts.rs"),

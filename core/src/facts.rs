@@ -240,11 +240,11 @@ pub const OFF_ROLE_CLOSE_SEEN: usize = 0xC;
 pub const OFF_NOTIFY: usize = 0x080;
 
 // A frame's fields, from its start. The payload follows.
-/// u32: bytes of payload, 0 … min(capacity − 16, 2^31 − 17).
+/// Bytes of payload.
 pub const FRAME_LEN: usize = 0x00;
-/// u32: the user's.
+/// The user's type id, or one of Ramway's own.
 pub const FRAME_TYPE_ID: usize = 0x04;
-/// u64: the user's: an RPC's correlation id, a time stamp, a key.
+/// The user's tag.
 pub const FRAME_TAG: usize = 0x08;
 
 // Where the fields of a message of the handshake are.

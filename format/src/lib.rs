@@ -4,10 +4,12 @@
 //! `make facts` writes all of it; the test `generated` says what is not up to date. A language is a module here with one
 //! function from the facts to the text of a file, and a line in [`generated`].
 
+mod c;
+mod csharp;
 mod go;
 mod java;
-#[allow(dead_code)]
 mod model;
+mod node;
 mod page;
 mod rust;
 mod text;
@@ -74,6 +76,11 @@ pub fn generated(facts: &Facts) -> Result<Vec<Generated>> {
             vec![("element types", java::element_types(facts))],
         ),
         whole("bindings/zig/src/facts.zig", zig::file(facts)),
+        whole("bindings/csharp/src/Facts/Facts.cs", csharp::file(facts)),
+        whole("bindings/node/lib/facts.ts", node::file(facts)),
+        whole("capi/src/facts.rs", c::library(facts)),
+        whole("capi/include/ramway/facts.h", c::header(facts)),
+        parts("capi/include/ramway/result.hpp", vec![("status", c::cpp_status(facts))]),
         parts("docs/ABI.md", page::parts(facts)),
     ]
     .into_iter()

@@ -89,9 +89,6 @@ struct Fact {
     only: Option<Vec<String>>,
     doc: String,
     page: Option<String>,
-    /// Another value for JavaScript. A language that needs one gets a field here.
-    node: Option<u64>,
-    why: Option<String>,
 }
 
 /// A value as it is written in the file.
@@ -246,7 +243,7 @@ impl Facts {
         Ok(facts)
     }
 
-    /// What one language has of the sections and layouts. "" has all, with the usual values.
+    /// What one language has of the sections and layouts. "" has all.
     #[must_use]
     pub fn groups(&self, language: &str) -> Vec<Group> {
         let has = |only: &Option<Vec<String>>| {
@@ -254,7 +251,7 @@ impl Facts {
         };
         let sections = self.section.iter().map(|section| Group {
             about: section.about.clone(),
-            constants: section.facts.iter().filter(|f| has(&f.only)).map(|f| f.constant(language)).collect(),
+            constants: section.facts.iter().filter(|f| has(&f.only)).map(|f| f.constant()).collect(),
         });
         let layouts = self.layout.iter().filter(|layout| has(&layout.only)).map(|layout| Group {
             about: layout.about.clone(),
@@ -269,7 +266,7 @@ impl Facts {
         let sections = self.section.iter().filter(|section| section.table.as_deref() == Some(name));
         sections
             .flat_map(|section| &section.facts)
-            .map(|fact| (fact.constant(""), fact.page.as_deref().or(fact.unit.as_deref())))
+            .map(|fact| (fact.constant(), fact.page.as_deref().or(fact.unit.as_deref())))
             .collect()
     }
 
@@ -315,9 +312,6 @@ impl Facts {
             if unit || number == wants_text {
                 return Err(format!("'{}' has a value of another type than it says", fact.name));
             }
-            if fact.node.is_some() != fact.why.is_some() {
-                return Err(format!("'{}' has another value in one language and no reason, or the reverse", fact.name));
-            }
         }
         // A role line stands twice in a ring's table, word by word.
         let at = |layout: &str, field: &str| {
@@ -353,19 +347,14 @@ impl Facts {
 }
 
 impl Fact {
-    fn constant(&self, language: &str) -> Constant {
-        let own = if language == "node" { self.node } else { None };
-        let value = match (&self.is, own) {
-            (_, Some(number)) | (&Given::Number(number), None) => Value::Number(number),
-            (Given::Text(text), None) if self.ty == Type::Time => Value::Number(time(text).unwrap_or_default()),
-            (Given::Text(text), None) => Value::Text(text.clone()),
-        };
-        let doc = match (&self.why, own) {
-            (Some(why), Some(_)) => format!("{} Another value here: {why}.", self.doc),
-            _ => self.doc.clone(),
+    fn constant(&self) -> Constant {
+        let value = match &self.is {
+            Given::Number(number) => Value::Number(*number),
+            Given::Text(text) if self.ty == Type::Time => Value::Number(time(text).unwrap_or_default()),
+            Given::Text(text) => Value::Text(text.clone()),
         };
         let (name, ty, hex) = (self.name.clone(), self.ty, self.hex);
-        Constant { name, ty, value, hex, rust_type: self.rust_type.clone(), doc }
+        Constant { name, ty, value, hex, rust_type: self.rust_type.clone(), doc: self.doc.clone() }
     }
 }
 

@@ -33,5 +33,4 @@ fn a_fact_that_contradicts_another_is_refused() {
     refused("at = 0x208,", "at = 0x210,", "consumer.epoch");
     refused("name = \"spin_min\"", "name = \"spin_max\"", "stated twice");
     refused("is = \"110 us\"", "is = \"110 parsecs\"", "short_wait");
-    refused(", why = \"a poll", ", doc = \"a poll", "");
 }

@@ -1,23 +1,6 @@
-/** The kinds of errors, the same in every language (docs/ABI.md). */
-export type ErrorKind =
-  | 'NotFound'
-  | 'AlreadyExists'
-  | 'InvalidArgument'
-  | 'Busy'
-  | 'Full'
-  | 'Empty'
-  | 'TooLarge'
-  | 'TimedOut'
-  | 'Closed'
-  | 'Detached'
-  | 'PeerDead'
-  | 'Corrupt'
-  | 'AbiMismatch'
-  | 'PermissionDenied'
-  | 'NoSpace'
-  | 'Interrupted'
-  | 'Unsupported'
-  | 'Os';
+import type { ErrorKind } from './facts.js';
+
+export type { ErrorKind } from './facts.js';
 
 /** What goes wrong here. An abort rejects with the signal's own reason instead. */
 export class RamwayError extends Error {

@@ -2,6 +2,7 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import * as native from '../native.cjs';
 import { call, invalid, RamwayError } from './errors.js';
+import { ITERATION_SPIN_MS, REGION_POLL_INTERVAL_MS } from './facts.js';
 import {
   bytesOf,
   nameOf,
@@ -32,13 +33,9 @@ import {
   type WaitOptions,
 } from './waiting/waiting.js';
 
-/** A handle without the permission to write cannot say that it waits: it polls at this interval, in milliseconds. */
-const POLL_INTERVAL = 1;
 /** One of this many polls asks whether the region's name is still there, which is a system call. */
 const POLLS_PER_NAME = 100;
-/** Milliseconds of polling once an iteration before the loop sleeps: about what being woken costs. */
-const SPIN = 0.05;
-const SPINS = { spin: Infinity, hybrid: SPIN, block: 0 };
+const SPINS = { spin: Infinity, hybrid: ITERATION_SPIN_MS, block: 0 };
 
 /** A wait for another number of notifications than `since`. */
 class Since extends Waiter<number> {
@@ -296,7 +293,7 @@ export class Region implements Disposable, AsyncDisposable {
   #watch(known: number): void {
     this.#known = known;
     if (this.readOnly) {
-      this.#timer = setTimeout(() => this.#pollByTimer(), POLL_INTERVAL);
+      this.#timer = setTimeout(() => this.#pollByTimer(), REGION_POLL_INTERVAL_MS);
       if (!this.#held) this.#timer.unref();
       return;
     }

@@ -1,6 +1,18 @@
 /** Tensor frames: typed arrays that cross with their element type and shape (docs/ABI.md, section 18). */
 
 import { invalid, RamwayError } from './errors.js';
+import {
+  ELEMENT_TYPES,
+  NDIM_MAX,
+  TENSOR_ALIGN,
+  TENSOR_HEADER,
+  TENSOR_OFF_DTYPE_BITS,
+  TENSOR_OFF_DTYPE_CODE,
+  TENSOR_OFF_ELEMENTS_OFFSET,
+  TENSOR_OFF_NDIM,
+  TENSOR_OFF_ZERO,
+  TYPE_ID_TENSOR,
+} from './facts.js';
 
 /** `Float16Array`, where the type declarations have it. */
 type Half = typeof globalThis extends { Float16Array: { prototype: infer T } } ? T : Uint16Array;
@@ -62,13 +74,7 @@ export interface TensorShape {
 }
 
 /** The type id of a message that is a tensor. */
-export const TENSOR_TYPE_ID = 0xffff0001;
-
-const NDIM_MAX = 32;
-/** The first element's address is a multiple of this. */
-const ALIGN = 64;
-/** Header bytes before the shape. */
-const FIXED = 8;
+export const TENSOR_TYPE_ID = TYPE_ID_TENSOR;
 
 interface ArrayType {
   new (length: number): TypedArray;
@@ -92,39 +98,39 @@ interface Dtype {
 const HalfArray = ((globalThis as { Float16Array?: unknown }).Float16Array ?? Uint16Array) as ArrayType;
 
 const DTYPES: readonly Dtype[] = [
-  dtype('int8', 0, Int8Array),
-  dtype('int16', 0, Int16Array),
-  dtype('int32', 0, Int32Array),
-  dtype('int64', 0, BigInt64Array),
-  dtype('uint8', 1, Uint8Array, ['Uint8Array', 'Uint8ClampedArray']),
-  dtype('uint16', 1, Uint16Array),
-  dtype('uint32', 1, Uint32Array),
-  dtype('uint64', 1, BigUint64Array),
-  dtype('float16', 2, HalfArray, ['Float16Array', 'Uint16Array']),
-  dtype('float32', 2, Float32Array),
-  dtype('float64', 2, Float64Array),
-  dtype('bfloat16', 4, Uint16Array),
-  dtype('complex64', 5, Float32Array, ['Float32Array'], 2),
-  dtype('complex128', 5, Float64Array, ['Float64Array'], 2),
-  dtype('bool', 6, Uint8Array, ['Uint8Array', 'Uint8ClampedArray']),
-  dtype('float8_e3m4', 7, Uint8Array),
-  dtype('float8_e4m3', 8, Uint8Array),
-  dtype('float8_e4m3b11fnuz', 9, Uint8Array),
-  dtype('float8_e4m3fn', 10, Uint8Array),
-  dtype('float8_e4m3fnuz', 11, Uint8Array),
-  dtype('float8_e5m2', 12, Uint8Array),
-  dtype('float8_e5m2fnuz', 13, Uint8Array),
-  dtype('float8_e8m0fnu', 14, Uint8Array),
+  dtype('int8', Int8Array),
+  dtype('int16', Int16Array),
+  dtype('int32', Int32Array),
+  dtype('int64', BigInt64Array),
+  dtype('uint8', Uint8Array, ['Uint8Array', 'Uint8ClampedArray']),
+  dtype('uint16', Uint16Array),
+  dtype('uint32', Uint32Array),
+  dtype('uint64', BigUint64Array),
+  dtype('float16', HalfArray, ['Float16Array', 'Uint16Array']),
+  dtype('float32', Float32Array),
+  dtype('float64', Float64Array),
+  dtype('bfloat16', Uint16Array),
+  dtype('complex64', Float32Array, ['Float32Array'], 2),
+  dtype('complex128', Float64Array, ['Float64Array'], 2),
+  dtype('bool', Uint8Array, ['Uint8Array', 'Uint8ClampedArray']),
+  dtype('float8_e3m4', Uint8Array),
+  dtype('float8_e4m3', Uint8Array),
+  dtype('float8_e4m3b11fnuz', Uint8Array),
+  dtype('float8_e4m3fn', Uint8Array),
+  dtype('float8_e4m3fnuz', Uint8Array),
+  dtype('float8_e5m2', Uint8Array),
+  dtype('float8_e5m2fnuz', Uint8Array),
+  dtype('float8_e8m0fnu', Uint8Array),
 ];
 
 function dtype(
-  name: string,
-  code: number,
+  name: keyof typeof ELEMENT_TYPES,
   array: ArrayType & { readonly name: string },
   sources: readonly string[] = [array.name],
   numbers: 1 | 2 = 1,
 ): Dtype {
-  return { name, code, bits: 8 * numbers * array.BYTES_PER_ELEMENT, array, sources, numbers };
+  const [code, bits] = ELEMENT_TYPES[name];
+  return { name, code, bits, array, sources, numbers };
 }
 
 const BY_CODE = new Map(DTYPES.map((dtype) => [(dtype.code << 8) | dtype.bits, dtype]));
@@ -138,7 +144,7 @@ for (const dtype of DTYPES) {
 BY_ARRAY.set('Uint8ClampedArray', BY_NAME.get('uint8') as Dtype);
 
 /** Bytes up to the end of the shape. */
-const headerLength = (ndim: number): number => FIXED + 8 * ndim;
+const headerLength = (ndim: number): number => TENSOR_HEADER + 8 * ndim;
 
 /**
  * Bytes of all elements. `undefined` if the product of the dimensions other than 0 and of the element's size is 2^63 or
@@ -160,7 +166,7 @@ function byteLength(dtype: Dtype, shape: readonly number[]): number | undefined 
 }
 
 /** Headers are copied here before they are read, and written here before they are shared. */
-const header = new Uint8Array(headerLength(NDIM_MAX) + ALIGN - 1);
+const header = new Uint8Array(headerLength(NDIM_MAX) + TENSOR_ALIGN - 1);
 const words = new DataView(header.buffer);
 
 /**
@@ -171,26 +177,26 @@ const words = new DataView(header.buffer);
  */
 export function parseTensor(payload: Uint8Array): Tensor {
   const length = payload.length;
-  if (length < FIXED) throw notATensor(`${length} bytes, and its header alone has ${FIXED}`);
+  if (length < TENSOR_HEADER) throw notATensor(`${length} bytes, and its header alone has ${TENSOR_HEADER}`);
   header.set(length > header.length ? payload.subarray(0, header.length) : payload);
-  const code = words.getUint8(0);
-  const bits = words.getUint8(1);
-  const ndim = words.getUint8(2);
-  const zero = words.getUint8(3);
+  const code = words.getUint8(TENSOR_OFF_DTYPE_CODE);
+  const bits = words.getUint8(TENSOR_OFF_DTYPE_BITS);
+  const ndim = words.getUint8(TENSOR_OFF_NDIM);
+  const zero = words.getUint8(TENSOR_OFF_ZERO);
   const dtype = BY_CODE.get((code << 8) | bits);
   if (dtype === undefined) throw notATensor(`there is no element type with the code ${code} and ${bits} bits`);
   if (ndim > NDIM_MAX) throw notATensor(`${ndim} dimensions, and ${NDIM_MAX} are the most`);
   if (zero !== 0) throw notATensor(`byte 3 is ${zero}, not 0`);
   const start = headerLength(ndim);
-  const offset = words.getUint32(4, true);
-  if (offset < start || offset >= start + ALIGN || offset > length) {
-    const range = `${start} to ${start + ALIGN - 1}`;
+  const offset = words.getUint32(TENSOR_OFF_ELEMENTS_OFFSET, true);
+  if (offset < start || offset >= start + TENSOR_ALIGN || offset > length) {
+    const range = `${start} to ${start + TENSOR_ALIGN - 1}`;
     throw notATensor(
       `the data of ${ndim} dimensions begins at ${range}, not at ${offset}, in a payload of ${length} bytes`,
     );
   }
   const shape: number[] = [];
-  for (let at = FIXED; at < start; at += 8) {
+  for (let at = TENSOR_HEADER; at < start; at += 8) {
     const dim = words.getUint32(at, true) + 0x1_0000_0000 * words.getUint32(at + 4, true);
     if (dim > Number.MAX_SAFE_INTEGER) throw notATensor(`a dimension of ${words.getBigUint64(at, true)}: 2^53 or more`);
     shape.push(dim);
@@ -277,7 +283,7 @@ export class TensorPlan {
 
   /** Bytes of payload to reserve: enough wherever it begins. */
   get room(): number {
-    return headerLength(this.#shape.length) + ALIGN - 1 + this.#nbytes;
+    return headerLength(this.#shape.length) + TENSOR_ALIGN - 1 + this.#nbytes;
   }
 
   /**
@@ -310,13 +316,13 @@ export class TensorPlan {
   /** Writes what comes before the elements, and gives where they begin: `address` as for `write`. */
   begin(slot: Uint8Array, address: number): number {
     const start = headerLength(this.#shape.length);
-    const offset = start + ((ALIGN - ((address + start) % ALIGN)) % ALIGN);
-    header[0] = this.#dtype.code;
-    header[1] = this.#dtype.bits;
-    header[2] = this.#shape.length;
-    header[3] = 0;
-    words.setUint32(4, offset, true);
-    let at = FIXED;
+    const offset = start + ((TENSOR_ALIGN - ((address + start) % TENSOR_ALIGN)) % TENSOR_ALIGN);
+    header[TENSOR_OFF_DTYPE_CODE] = this.#dtype.code;
+    header[TENSOR_OFF_DTYPE_BITS] = this.#dtype.bits;
+    header[TENSOR_OFF_NDIM] = this.#shape.length;
+    header[TENSOR_OFF_ZERO] = 0;
+    words.setUint32(TENSOR_OFF_ELEMENTS_OFFSET, offset, true);
+    let at = TENSOR_HEADER;
     for (const dim of this.#shape) {
       words.setUint32(at, dim % 0x1_0000_0000, true);
       words.setUint32(at + 4, Math.floor(dim / 0x1_0000_0000), true);

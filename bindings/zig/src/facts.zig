@@ -186,11 +186,11 @@ pub const off_role_close_seen = 0xC;
 
 // A frame's fields, from its start. The payload follows.
 
-/// u32: bytes of payload, 0 … min(capacity − 16, 2^31 − 17).
+/// Bytes of payload.
 pub const frame_len = 0x00;
-/// u32: the user's.
+/// The user's type id, or one of Ramway's own.
 pub const frame_type_id = 0x04;
-/// u64: the user's: an RPC's correlation id, a time stamp, a key.
+/// The user's tag.
 pub const frame_tag = 0x08;
 
 // What a segment holds.

@@ -16,6 +16,7 @@ namespace ramway {
 
 /// The numbers that all of Ramway's languages share: see ramway_status.
 enum class status : int {
+    // facts: status (generated from format/facts.toml by `make facts`)
     ok = RAMWAY_OK,
     not_found = RAMWAY_NOT_FOUND,
     already_exists = RAMWAY_ALREADY_EXISTS,
@@ -35,6 +36,7 @@ enum class status : int {
     interrupted = RAMWAY_INTERRUPTED,
     unsupported = RAMWAY_UNSUPPORTED,
     os = RAMWAY_OS,
+    // end of facts
 };
 
 /// How a handle waits: see RAMWAY_WAIT_SPIN and its siblings.

@@ -83,7 +83,7 @@ static void refused(void) {
     CHECK_OK(ramway_ring_pair(4096, &s, &r));
     CHECK_STATUS(ramway_send_tensor(s, strange, &two, 1, 0, bytes, 2, RAMWAY_TRY), RAMWAY_INVALID_ARGUMENT);
     CHECK_STATUS(ramway_send_tensor(s, f32, &two, 1, 0, bytes, 7, RAMWAY_TRY), RAMWAY_INVALID_ARGUMENT);
-    CHECK(strcmp(ramway_last_error(), "7 bytes for float32 of the shape [2]: that is 8") == 0);
+    CHECK(strcmp(ramway_last_error(), "7 bytes of data, expected 8: float32 of the shape [2]") == 0);
     CHECK_STATUS(ramway_send_tensor(s, f32, ones, 33, 0, bytes, 4, RAMWAY_TRY), RAMWAY_INVALID_ARGUMENT);
     CHECK_STATUS(ramway_send_tensor(s, f32, huge, 3, 0, NULL, 0, RAMWAY_TRY), RAMWAY_INVALID_ARGUMENT);
     CHECK_STATUS(ramway_reserve_tensor(s, f32, &many, 1, RAMWAY_TRY, &slot, NULL), RAMWAY_TOO_LARGE);

@@ -419,11 +419,11 @@ namespace Ramway
 
         // A frame's fields, from its start. The payload follows.
 
-        /// <summary>u32: bytes of payload, 0 … min(capacity − 16, 2^31 − 17).</summary>
+        /// <summary>Bytes of payload.</summary>
         internal const int FrameLen = 0x00;
-        /// <summary>u32: the user's.</summary>
+        /// <summary>The user's type id, or one of Ramway's own.</summary>
         internal const int FrameTypeId = 0x04;
-        /// <summary>u64: the user's: an RPC's correlation id, a time stamp, a key.</summary>
+        /// <summary>The user's tag.</summary>
         internal const int FrameTag = 0x08;
 
         // Where the fields of a message of the handshake are.

@@ -2,12 +2,10 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { NativeBus, NativeListener } from '../../native.cjs';
 import { call, RamwayError, wrap } from '../errors.js';
+import { ACCEPT_PAUSE_MS } from '../facts.js';
 import { Idle } from '../waiting/idle.js';
 import { TIMER_MAX, timedOut, Waiter, type WaitOptions } from '../waiting/waiting.js';
 import type { Bus } from './bus.js';
-
-/** Milliseconds before the next attempt after one that failed because memory or descriptors ran out, while no call waited. */
-const PAUSE = 100;
 
 /** A wait for a connection. */
 class Acceptor extends Waiter<Bus> {
@@ -186,7 +184,7 @@ export class Accepting {
     }
     if (this.closed) return;
     this.sink?.failed(error);
-    await this.sleep(PAUSE, () => {});
+    await this.sleep(ACCEPT_PAUSE_MS, () => {});
   }
 
   private pourKept(): void {

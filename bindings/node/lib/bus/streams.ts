@@ -2,6 +2,7 @@
 
 import { addAbortSignal, Duplex } from 'node:stream';
 import { type ErrorKind, RamwayError } from '../errors.js';
+import { BATCH_DEFAULT } from '../facts.js';
 import type { Batch } from '../ring/batch.js';
 import type { Message } from '../ring/message.js';
 import type { Receiver } from '../ring/receiver.js';
@@ -73,8 +74,6 @@ export function writableOf(sender: Sender): WritableStream<Data> {
 
 /** Bytes gathered into one chunk of a stream without boundaries, if that many are there. */
 const CHUNK = 64 * 1024;
-/** Messages received at once for that, at most. */
-const BATCH_MAX = 1024;
 
 /**
  * A bus as a Node stream. It reads ahead by the high-water mark of such streams, no further: what is not read stays in
@@ -171,7 +170,7 @@ class BusDuplex extends Duplex {
         at += size;
       }
     }
-    this.#together = Math.min(Math.ceil((CHUNK * count) / Math.max(length, 1)), BATCH_MAX);
+    this.#together = Math.min(Math.ceil((CHUNK * count) / Math.max(length, 1)), BATCH_DEFAULT);
     if (this.#next === batch.length) {
       this.#batch = undefined;
       batch.release();

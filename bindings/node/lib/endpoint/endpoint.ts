@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { Memory, NativeEndpoint } from '../../native.cjs';
 import { call, RamwayError } from '../errors.js';
+import { ITERATION_SPIN_MS, PEER_PAUSE_MAX_MS } from '../facts.js';
 import { checkNames, type WaitPolicy } from '../options.js';
 import { Idle } from '../waiting/idle.js';
 import {
@@ -16,13 +17,6 @@ import {
   type WaitOptions,
 } from '../waiting/waiting.js';
 import type { Half } from './half.js';
-
-/** Milliseconds of polling once an iteration before the loop sleeps: about what being woken would cost both sides. */
-const SPIN = 0.05;
-/** The longest pause between two polls for the other side, in milliseconds. */
-const PEER_PAUSE = 50;
-/** Polls of a blocking call before it asks the native half to block, 5 to 10 ns each. */
-export const BLOCKING_POLLS = 4000;
 
 /** A sender or a receiver. */
 export abstract class Endpoint<H extends Half, Events extends Record<keyof Events, unknown[]>>
@@ -69,7 +63,7 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
       arm: () => this.arm(),
       descriptor: () => native.descriptor(),
       get spin() {
-        return end.policy === 'spin' ? Infinity : end.polls ? SPIN : 0;
+        return end.policy === 'spin' ? Infinity : end.polls ? ITERATION_SPIN_MS : 0;
       },
     });
   }
@@ -123,7 +117,7 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
     const { timeout, signal } = options ?? {};
     const until = timeout === undefined ? Infinity : performance.now() + timeout;
     const before = this.isClosed ? 0 : this.peerEpoch;
-    for (let pause = 1; ; pause = Math.min(2 * pause, PEER_PAUSE)) {
+    for (let pause = 1; ; pause = Math.min(2 * pause, PEER_PAUSE_MAX_MS)) {
       const epoch = this.findPeer(0, before);
       if (epoch !== null) return epoch;
       const left = until - performance.now();

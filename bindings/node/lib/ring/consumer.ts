@@ -1,7 +1,7 @@
 // The consumer's half of the ring protocol: the counterpart of core/src/ring/consumer.rs.
 import type { Memory, NativeEndpoint } from '../../native.cjs';
 import { Half, storePosition } from '../endpoint/half.js';
-import { CLOSED, FLAGS, FRAME_HEADER, HEAD, MESSAGE_MAX, PRODUCER, TAIL, WAIT } from '../facts.js';
+import { FLAGS, FRAME_HEADER, HEAD, MESSAGE_MAX, PRODUCER, ROLE_CLOSED, TAIL, WAIT, WAKE_FRACTION } from '../facts.js';
 
 /** Numbers of a frame in {@link Consumer.frames}. */
 const STRIDE = 3;
@@ -90,14 +90,14 @@ export class Consumer extends Half {
    * find the ring empty. */
   private wakeSender(): void {
     const used = (this.peer - this.position) >>> 0;
-    if (used > this.capacity - (this.capacity >> 2)) return;
+    if (used > this.capacity - this.capacity / WAKE_FRACTION) return;
     this.wakePeer();
   }
 
   /** Whether there may be an end to throw: the sender has closed (what it sent before is still to be received), or the
    * ring was found corrupt. */
   hasEnded(): boolean {
-    return this.broken || (Atomics.load(this.header, PRODUCER + FLAGS) & CLOSED) !== 0;
+    return this.broken || (Atomics.load(this.header, PRODUCER + FLAGS) & ROLE_CLOSED) !== 0;
   }
 
   override get used(): number {

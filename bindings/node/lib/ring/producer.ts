@@ -3,7 +3,7 @@
 import type { Memory, NativeEndpoint } from '../../native.cjs';
 import { Half, storePosition } from '../endpoint/half.js';
 import { call } from '../errors.js';
-import { CLOSED, CONSUMER, FLAGS, FRAME_HEADER, HEAD, LAST_TAGS, TAIL, WAIT } from '../facts.js';
+import { CONSUMER, FLAGS, FRAME_HEADER, HEAD, LAST_TAGS, ROLE_CLOSED, TAIL, WAIT } from '../facts.js';
 
 /** `position` is what is published, `peer` the receiver's head. */
 export class Producer extends Half {
@@ -107,7 +107,7 @@ export class Producer extends Half {
   /** Acts on the receiver's flags, which may say that it is gone for good. */
   private peerChanged(): void {
     this.wakePeer();
-    if (!this.broken && (!this.final || (this.peerFlags & CLOSED) === 0)) return;
+    if (!this.broken && (!this.final || (this.peerFlags & ROLE_CLOSED) === 0)) return;
     // Never taken for acted upon: every call throws.
     this.peerFlags = ~this.peerFlags;
     call(() => this.native.check());

@@ -1,8 +1,9 @@
 import type { EventEmitter } from 'node:events';
 import type { NativeEndpoint } from '../../native.cjs';
 import { readableOf } from '../bus/streams.js';
-import { BLOCKING_POLLS, Endpoint } from '../endpoint/endpoint.js';
+import { Endpoint } from '../endpoint/endpoint.js';
 import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
+import { BATCH_DEFAULT, BLOCKING_POLLS, FIRST_POLLS, POLL_INTERVAL_MS } from '../facts.js';
 import { checkNames, type WaitPolicy } from '../options.js';
 import * as iteration from '../waiting/iteration.js';
 import {
@@ -31,17 +32,11 @@ export interface FrameInfo {
 
 /** Messages that one step of a loop over messages takes from the ring: they are given back together. */
 const TOGETHER = 64;
-/** Messages of a batch where nobody says how many. */
-const BATCH = 1024;
 const BATCH_TRY = ['max'];
 const BATCH_WAIT = ['max', ...WAIT_NAMES];
 const BATCH_SYNC = ['max', ...SYNC_NAMES];
 const LOOP = ['signal'];
 const BATCH_LOOP = ['max', 'signal'];
-/** Polls before a wait begins: an answer that comes within a few hundred nanoseconds is received at once. */
-const FIRST_POLLS = 32;
-/** Milliseconds between two system calls that ask whether the sender lives. */
-const LIFE = 100;
 
 interface Pending {
   /** Gives the wait up. */
@@ -108,7 +103,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
 
   /** Up to `max` (1024) messages: waits for the first one and takes what is there then. */
   recvBatch(options?: { max?: number | undefined } & WaitOptions): Promise<Batch> {
-    let max = BATCH;
+    let max = BATCH_DEFAULT;
     try {
       max = checkMax(options?.max);
     } catch (error) {
@@ -248,7 +243,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   /** Whether a message is there. Throws how the stream ended. */
   private thereIs(): boolean {
     if (this.half.poll()) return true;
-    if (!this.half.hasEnded() && performance.now() - this.asked < LIFE) return false;
+    if (!this.half.hasEnded() && performance.now() - this.asked < POLL_INTERVAL_MS) return false;
     // One that throws is asked again at the next call.
     this.asked = -Infinity;
     const there = this.ask();
@@ -518,7 +513,7 @@ class Info implements FrameInfo {
 }
 
 function checkMax(max: number | undefined): number {
-  if (max === undefined) return BATCH;
+  if (max === undefined) return BATCH_DEFAULT;
   if (!Number.isInteger(max) || max < 1)
     throw invalid(`max: ${String(max)} is not a whole number of messages from 1 up`);
   return max;

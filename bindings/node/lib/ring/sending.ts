@@ -1,8 +1,8 @@
 // How a sender sends: its frames, the queue of sends that wait for room or for those before them, and slots.
 import type { NativeEndpoint } from '../../native.cjs';
-import { BLOCKING_POLLS, Endpoint } from '../endpoint/endpoint.js';
+import { Endpoint } from '../endpoint/endpoint.js';
 import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
-import { TYPE_ID_RESERVED } from '../facts.js';
+import { BLOCKING_POLLS, TYPE_ID_RESERVED } from '../facts.js';
 import { checkNames, type WaitPolicy } from '../options.js';
 import { TENSOR_TYPE_ID, TensorPlan, type TensorShape, type TypedArray } from '../tensor.js';
 import * as iteration from '../waiting/iteration.js';

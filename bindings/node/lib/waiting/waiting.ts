@@ -1,6 +1,7 @@
 // How long a call waits: time-outs and abort signals, for the calls that return promises and for those that block.
 import { isMainThread } from 'node:worker_threads';
 import { invalid, RamwayError } from '../errors.js';
+import { POLL_INTERVAL_MS } from '../facts.js';
 import { checkNames } from '../options.js';
 
 /** How long a call that returns a promise waits. */
@@ -21,8 +22,6 @@ export interface SyncOptions {
 
 /** What setTimeout takes at most; a time beyond it is as good as none. */
 export const TIMER_MAX = 0x7fffffff;
-/** Milliseconds that the native half blocks at a time: a worker can be terminated in between. */
-const SLEEP_MAX = 100;
 
 /** Options of calls: their names. What is called often gets its options checked here, the rest by `read`. */
 export const WAIT_NAMES = ['timeout', 'signal'] as const;
@@ -129,5 +128,6 @@ export function blockUntil(what: string, options: SyncOptions | undefined): numb
 
 /** Milliseconds to block now; 0: the time is up. */
 export function sleepUntil(deadline: number): number {
-  return Math.max(0, Math.min(SLEEP_MAX, deadline - performance.now()));
+  // A worker can be terminated between two sleeps of native code.
+  return Math.max(0, Math.min(POLL_INTERVAL_MS, deadline - performance.now()));
 }

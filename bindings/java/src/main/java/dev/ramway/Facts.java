@@ -274,11 +274,11 @@ final class Facts {
 
     // A frame's fields, from its start. The payload follows.
 
-    /** u32: bytes of payload, 0 … min(capacity − 16, 2^31 − 17). */
+    /** Bytes of payload. */
     static final int FRAME_LEN = 0x00;
-    /** u32: the user's. */
+    /** The user's type id, or one of Ramway's own. */
     static final int FRAME_TYPE_ID = 0x04;
-    /** u64: the user's: an RPC's correlation id, a time stamp, a key. */
+    /** The user's tag. */
     static final int FRAME_TAG = 0x08;
 
     // Where the fields of a message of the handshake are.
