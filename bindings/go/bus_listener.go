@@ -227,15 +227,20 @@ func (l *Listener) Accept(ctx context.Context) (*Bus, error) {
 	defer l.ask(-1)
 	select {
 	case r := <-l.results:
-		if r.err != nil {
-			return nil, about(r.err, "accepting at", l.Path())
-		}
-		return r.bus, nil
+		return l.taken(r)
 	case <-l.done:
-		return nil, &Error{Kind: Detached, Op: "accepting at", Name: l.Path(), Text: "the listener is closed"}
+		return l.taken(accepted{err: failf(Detached, "the listener is closed")})
 	case <-ctx.Done():
-		return nil, about(contextError(ctx), "accepting at", l.Path())
+		return l.taken(accepted{err: contextError(ctx)})
 	}
+}
+
+// taken is what a call of Accept returns.
+func (l *Listener) taken(r accepted) (*Bus, error) {
+	if r.err != nil {
+		return nil, about(r.err, "accepting at", l.Path())
+	}
+	return r.bus, nil
 }
 
 // TryAccept is [Listener.Accept] that does not wait: ErrEmpty if no connector was served yet. From then on those who come
@@ -244,12 +249,9 @@ func (l *Listener) TryAccept() (*Bus, error) {
 	select {
 	case r := <-l.results:
 		l.try(false)
-		if r.err != nil {
-			return nil, about(r.err, "accepting at", l.Path())
-		}
-		return r.bus, nil
+		return l.taken(r)
 	case <-l.done:
-		return nil, &Error{Kind: Detached, Op: "accepting at", Name: l.Path(), Text: "the listener is closed"}
+		return l.taken(accepted{err: failf(Detached, "the listener is closed")})
 	default:
 		l.try(true)
 		return nil, ErrEmpty

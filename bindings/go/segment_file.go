@@ -46,8 +46,9 @@ func readHeader(fd int) (page []byte, size uint64, h *header, err error) {
 	return page, size, h, err
 }
 
-// openRegular opens a regular file without side effects on anything else. A nil stat: nothing has this name.
+// openRegular opens a regular file without side effects on anything else. NotFound: nothing has this name.
 func openRegular(p *segmentName, writable bool) (int, *unix.Stat_t, error) {
+	absent := failf(NotFound, "no segment has this name")
 	notRegular := func(stat *unix.Stat_t) error {
 		return failf(InvalidArgument, "this is %s, not a segment; it is left as it is", sys.Describe(stat))
 	}
@@ -56,13 +57,13 @@ func openRegular(p *segmentName, writable bool) (int, *unix.Stat_t, error) {
 	case err != nil:
 		return -1, nil, osError(err, "checking the name")
 	case stat == nil:
-		return -1, nil, nil
+		return -1, nil, absent
 	case !sys.IsRegular(stat):
 		return -1, nil, notRegular(stat)
 	}
 	fd, err := sys.OpenAt(p.dir, p.file, writable)
 	if err == unix.ENOENT {
-		return -1, nil, nil
+		return -1, nil, absent
 	}
 	if err != nil {
 		return -1, nil, osError(err, "opening the file")

@@ -144,11 +144,11 @@ func (r *request) openOnce(p *segmentName) (*segment, error) {
 		return nil, raced("the name changed hands while its role was waited for")
 	}
 	file, stat, err := openRegular(p, !r.readOnly)
+	if kindOf(err) == NotFound {
+		return nil, absent(failf(NotFound, "no segment has the name '%s': create it first, or check RAMWAY_DIR", p.path))
+	}
 	if err != nil {
 		return nil, err
-	}
-	if stat == nil {
-		return nil, absent(failf(NotFound, "no segment has the name '%s': create it first, or check RAMWAY_DIR", p.path))
 	}
 	s, err := r.lockExisting(p, file, stat)
 	if err != nil {

@@ -77,11 +77,11 @@ func (r *request) removeStale(p *segmentName) error {
 		return err
 	}
 	file, stat, err := openRegular(p, true)
+	if kindOf(err) == NotFound {
+		return nil
+	}
 	if err != nil {
 		return taken(err)
-	}
-	if stat == nil {
-		return nil
 	}
 	defer sys.Close(file)
 	_, _, h, err := readHeader(file)

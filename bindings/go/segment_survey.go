@@ -93,12 +93,9 @@ func eachFile(directory, doing string, f func(p *segmentName)) error {
 }
 
 func inspect(p *segmentName) (Segment, error) {
-	file, stat, err := openRegular(p, false)
+	file, _, err := openRegular(p, false)
 	if err != nil {
 		return Segment{}, err
-	}
-	if stat == nil {
-		return Segment{}, failf(NotFound, "no segment has this name")
 	}
 	defer sys.Close(file)
 	page, size, h, err := readHeader(file)
@@ -184,9 +181,6 @@ func unlinkOnce(p *segmentName) error {
 	if err != nil {
 		return err
 	}
-	if stat == nil {
-		return failf(NotFound, "no segment has this name")
-	}
 	defer sys.Close(file)
 	_, _, h, err := readHeader(file)
 	if err != nil {
@@ -255,9 +249,6 @@ func cleanOnce(p *segmentName, o CleanOptions) (kept string, err error) {
 	file, stat, err := openRegular(p, !o.DryRun)
 	if err != nil {
 		return "", err
-	}
-	if stat == nil {
-		return "", failf(NotFound, "nothing has this name")
 	}
 	defer sys.Close(file)
 	page, size, err := readPage(file)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"reflect"
 	"slices"
 	"unsafe"
 )
@@ -31,10 +32,8 @@ func Dtypes() []Dtype {
 
 // String is the type's name: "float32", "bfloat16".
 func (d Dtype) String() string {
-	for _, known := range dtypes {
-		if known.dtype == d {
-			return known.name
-		}
+	if name := d.name(); name != "" {
+		return name
 	}
 	return fmt.Sprintf("Dtype(%d, %d bits)", d>>8, d&0xFF)
 }
@@ -42,49 +41,41 @@ func (d Dtype) String() string {
 // Size is how many bytes an element takes.
 func (d Dtype) Size() int { return int(d&0xFF) / 8 }
 
-func (d Dtype) known() bool {
+// name is empty for a type that there is not.
+func (d Dtype) name() string {
 	for _, known := range dtypes {
 		if known.dtype == d {
-			return true
+			return known.name
 		}
 	}
-	return false
+	return ""
 }
+
+func (d Dtype) known() bool { return d.name() != "" }
 
 // Element is a Go type whose bytes are those of an element. Not bool: a peer can send a byte that is neither 0 nor 1.
 type Element interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64 | complex64 | complex128
 }
 
-// DtypeOf is the type of a tensor of these.
-func DtypeOf[T Element]() Dtype {
-	var zero T
-	switch any(zero).(type) {
-	case int8:
-		return DtypeInt8
-	case int16:
-		return DtypeInt16
-	case int32:
-		return DtypeInt32
-	case int64:
-		return DtypeInt64
-	case uint8:
-		return DtypeUint8
-	case uint16:
-		return DtypeUint16
-	case uint32:
-		return DtypeUint32
-	case uint64:
-		return DtypeUint64
-	case float32:
-		return DtypeFloat32
-	case float64:
-		return DtypeFloat64
-	case complex64:
-		return DtypeComplex64
-	}
-	return DtypeComplex128
+// dtypeOfKind has the types of [Element].
+var dtypeOfKind = [...]Dtype{
+	reflect.Int8:       DtypeInt8,
+	reflect.Int16:      DtypeInt16,
+	reflect.Int32:      DtypeInt32,
+	reflect.Int64:      DtypeInt64,
+	reflect.Uint8:      DtypeUint8,
+	reflect.Uint16:     DtypeUint16,
+	reflect.Uint32:     DtypeUint32,
+	reflect.Uint64:     DtypeUint64,
+	reflect.Float32:    DtypeFloat32,
+	reflect.Float64:    DtypeFloat64,
+	reflect.Complex64:  DtypeComplex64,
+	reflect.Complex128: DtypeComplex128,
 }
+
+// DtypeOf is the type of a tensor of these.
+func DtypeOf[T Element]() Dtype { return dtypeOfKind[reflect.TypeFor[T]().Kind()] }
 
 // Tensor is a tensor frame, checked. Type and shape are copies.
 type Tensor struct {
