@@ -62,7 +62,7 @@ func (o *ListenOptions) plan(name string) (*busPlan, error) {
 		}
 		fromPeer = toPeer
 	case o.Capacity != 0:
-		return nil, failf(InvalidArgument, "Capacity stands for both directions: say either it, or ToPeer and FromPeer")
+		return nil, failf(InvalidArgument, "Capacity stands for both directions: give either it, or ToPeer and FromPeer")
 	}
 	s, err := busSpec(toPeer, fromPeer, o.Align)
 	if err != nil {

@@ -226,7 +226,7 @@ func TestImpossibleListenersAreRefused(t *testing.T) {
 		"both ways of saying a capacity": {at.at("x"), ListenOptions{Capacity: 4096, ToPeer: 4096}},
 		"a negative capacity":            {at.at("x"), ListenOptions{Capacity: -1}},
 		"an odd alignment":               {at.at("x"), ListenOptions{Align: 24}},
-		"no way to wait":                 {at.at("x"), ListenOptions{Wait: Block + 1}},
+		"no wait mode":                   {at.at("x"), ListenOptions{Wait: Block + 1}},
 		"a name that ends in .lock":      {"x.lock", ListenOptions{}},
 		"a name that cannot be":          {"a name", ListenOptions{}},
 		"a file name that is too long":   {at.at(strings.Repeat("n", 120)), ListenOptions{}},

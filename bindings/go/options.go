@@ -89,10 +89,10 @@ func (m WaitMode) String() string {
 	return "unknown"
 }
 
-// check refuses what is none of the modes.
+// check refuses what is not one of the modes.
 func (m WaitMode) check() error {
 	if m > Block {
-		return failf(InvalidArgument, "%d is no way to wait: Hybrid, Spin or Block", uint8(m))
+		return failf(InvalidArgument, "%d is not a wait mode: expected Hybrid, Spin or Block", uint8(m))
 	}
 	return nil
 }

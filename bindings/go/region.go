@@ -271,7 +271,7 @@ func (r *Region) check(off int64, n int) error {
 }
 
 func (r *Region) outOfRegion(n int, off int64) error {
-	return r.failf(InvalidArgument, "%d bytes at offset %d of %d bytes", n, off, r.Len())
+	return r.failf(InvalidArgument, "%d bytes at offset %d: the region has %d bytes", n, off, r.Len())
 }
 
 // notifyWord: bit 0 = somebody sleeps on it, the rest counts notifications.

@@ -108,7 +108,7 @@ func (m Message) Copy(dst []byte) int {
 func (m Message) ReadAt(p []byte, off int64) (int, error) {
 	m.check()
 	if off < 0 {
-		return 0, failf(InvalidArgument, "an offset of %d in a message", off)
+		return 0, failf(InvalidArgument, "an offset of %d in a message: expected 0 or more", off)
 	}
 	if off >= int64(m.len) {
 		return 0, io.EOF

@@ -42,7 +42,7 @@ func (s *Sender) open(ctx context.Context, blocking bool, n int) (Slot, error) {
 
 func (s *Sender) reserveSlow(ctx context.Context, blocking bool, n int) error {
 	if n < 0 {
-		return s.failf(InvalidArgument, "a message of %d bytes", n)
+		return s.failf(InvalidArgument, "a message of %d bytes: expected 0 or more", n)
 	}
 	return s.makeRoom(ctx, blocking, 0, n)
 }

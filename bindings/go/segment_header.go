@@ -71,7 +71,7 @@ func ringsSpec(kind segmentKind, capacities []int64, align, granule int) (*spec,
 	s := emptySpec(kind, granule)
 	for i, asked := range capacities {
 		if asked < 0 {
-			return nil, failf(InvalidArgument, "a capacity of %d bytes", asked)
+			return nil, failf(InvalidArgument, "a capacity of %d bytes: expected 0 or more", asked)
 		}
 		s.blocks[i] = geometry{dataOffset: s.size, align: uint32(align)}
 		if asked == 0 && kind == kindBus {

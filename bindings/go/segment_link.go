@@ -79,7 +79,7 @@ func (l *lockLink) use(p *segmentName) error {
 		return raced("somebody was removing the segment")
 	}
 	if !leadsTo(p.dir, p.file, l.id) {
-		return raced("the name changed hands while it was opened")
+		return raced("another file took the name while it was opened")
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ type later struct {
 func (l *later) Error() string { return l.err.Error() }
 
 func raced(why string) error {
-	return &later{err: failf(TimedOut, "%s, over and over until the deadline", why), race: true}
+	return &later{err: failf(TimedOut, "%s, again and again until the deadline", why), race: true}
 }
 
 func absent(e *Error) error { return &later{err: e, absent: true} }
@@ -141,7 +141,7 @@ func (r *request) openOnce(p *segmentName) (*segment, error) {
 			return r.takeRole(s)
 		}
 		r.stopWaiting()
-		return nil, raced("the name changed hands while its role was waited for")
+		return nil, raced("another file took the name while its role was waited for")
 	}
 	file, stat, err := openRegular(p, !r.readOnly)
 	if kindOf(err) == NotFound {
@@ -204,7 +204,7 @@ func (r *request) lockExisting(p *segmentName, file int, stat *unix.Stat_t) (*se
 		return nil, err
 	}
 	if l == nil {
-		return nil, raced("the name changed hands while it was opened")
+		return nil, raced("another file took the name while it was opened")
 	}
 	if err := l.use(p); err != nil {
 		_ = l.close()

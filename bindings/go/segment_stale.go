@@ -98,7 +98,7 @@ func (r *request) removeStale(p *segmentName) error {
 	})
 	switch err {
 	case errGone:
-		return raced("the name changed hands while it was checked")
+		return raced("another file took the name while it was checked")
 	case errInUse:
 		if mode, err := sys.HeldByAnother(file, byteInUse); err == nil && mode == sys.Shared {
 			return failf(AlreadyExists, "a live %s has this name; open it, or pick another name", h.kind)

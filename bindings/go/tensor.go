@@ -140,7 +140,7 @@ func Elements[T Element](data []byte, dtype Dtype) ([]T, error) {
 		return nil, nil
 	}
 	if uintptr(at)%unsafe.Alignof(zero) != 0 {
-		return nil, failf(InvalidArgument, "a tensor's elements lie where no %v can", dtype)
+		return nil, failf(InvalidArgument, "a tensor's elements are not aligned for %v", dtype)
 	}
 	return unsafe.Slice((*T)(at), len(data)/int(unsafe.Sizeof(zero))), nil
 }

@@ -90,7 +90,7 @@ func TestTensorElements(t *testing.T) {
 	}
 	copied := append(make([]byte, 1, 64), tensor.Data...)
 	_, err = Elements[complex128](copied[1:], tensor.Dtype)
-	expectText(t, err, "lie where no complex128 can")
+	expectText(t, err, "not aligned for complex128")
 	if none, err := Elements[int64](nil, DtypeInt64); err != nil || len(none) != 0 {
 		t.Fatal(none, err)
 	}
