@@ -65,22 +65,23 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         long word = Words.getLong(data + at);
         long tag = Words.getLong(data + at + Facts.FRAME_TAG);
         long length = word & 0xFFFF_FFFFL;
-        long size = frameSize(length);
-        if (size > tail - head || length > Facts.MESSAGE_MAX) {
+        long size = Layout.frameSize(length, alignMask);
+        if (isImpossible(length, size, head)) {
             throw corruptFrame(h);
         }
         head += size;
         return new Message((Receiver) this, h, null, at + Facts.FRAME_HEADER, (int) length, (int) (word >>> 32), tag);
     }
 
+    /** Whether no correct peer publishes such a frame at a position: one that ends beyond the tail, or is too long. */
+    private boolean isImpossible(long length, long size, long at) {
+        return size > tail - at || length > Facts.MESSAGE_MAX;
+    }
+
     private RamwayException corruptFrame(Holder h) {
         RamwayException e = corrupt();
         leave(h);
         return e;
-    }
-
-    private long frameSize(long length) {
-        return (Facts.FRAME_HEADER + length + alignMask) & ~alignMask;
     }
 
     /** One check of the shared tail. False: nothing came, or what came is wrong, which the general wait finds out. */
@@ -291,8 +292,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
             long place = at & mask;
             long word = Words.getLong(data + place);
             long length = word & 0xFFFF_FFFFL;
-            long size = frameSize(length);
-            if (size > tail - at || length > Facts.MESSAGE_MAX) {
+            long size = Layout.frameSize(length, alignMask);
+            if (isImpossible(length, size, at)) {
                 if (count > 0) {
                     die(ErrorKind.CORRUPT);
                 }
@@ -418,8 +419,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         long word = Words.getLong(at);
         copiedTag = Words.getLong(at + Facts.FRAME_TAG);
         long length = word & 0xFFFF_FFFFL;
-        long size = frameSize(length);
-        if (size > tail - head || length > Facts.MESSAGE_MAX) {
+        long size = Layout.frameSize(length, alignMask);
+        if (isImpossible(length, size, head)) {
             throw corruptFrame(h);
         }
         try {

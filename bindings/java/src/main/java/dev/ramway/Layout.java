@@ -1,6 +1,9 @@
 package dev.ramway;
 
-/** The bytes of a segment: docs/ABI.md as functions of the numbers in {@link Facts}. Nothing here maps memory or decides what to trust. */
+/**
+ * The bytes of a segment: docs/ABI.md as functions of the numbers in {@link Facts}. Nothing here maps memory or decides what to
+ * trust.
+ */
 final class Layout {
     private Layout() {}
 
@@ -31,10 +34,12 @@ final class Layout {
         return (tail & mask) == first && (head & mask) == first && Long.compareUnsigned(tail - head, capacity) <= 0;
     }
 
-    /** How many bytes a frame with a payload of n bytes takes. It cannot overflow for n up to 2^32. */
-    static long frameSize(long n, int align) {
-        long mask = align - 1;
-        return (Facts.FRAME_HEADER + n + mask) & ~mask;
+    /**
+     * How many bytes a frame with a payload of n bytes takes, where positions are multiples of alignMask + 1. No overflow up to
+     * 2^32.
+     */
+    static long frameSize(long n, long alignMask) {
+        return (Facts.FRAME_HEADER + n + alignMask) & ~alignMask;
     }
 
     /** The longest payload that a ring of this capacity can ever hold. */

@@ -115,16 +115,12 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     /** Whether a payload can be written right now: the peer's flags are as last acted upon, and there is room as last seen. */
     private boolean fits(int typeId, long length) {
-        return length <= longest && frameSize(length) <= capacity - (tail - head) && isUsers(typeId)
+        return length <= longest && Layout.frameSize(length, alignMask) <= capacity - (tail - head) && isUsers(typeId)
                 && Words.getInt(peer + Facts.OFF_ROLE_FLAGS) == peerFlags;
     }
 
     static boolean isUsers(int typeId) {
         return Integer.compareUnsigned(typeId, Ring.RESERVED_TYPE_IDS) < 0;
-    }
-
-    final long frameSize(long length) {
-        return (Facts.FRAME_HEADER + length + alignMask) & ~alignMask;
     }
 
     private boolean makeRoomNow(Holder h, int typeId, long length) {
@@ -140,7 +136,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         boolean room = false;
         try {
             checkMessage(typeId, length);
-            need = frameSize(length);
+            need = Layout.frameSize(length, alignMask);
             room = ready();
             if (!room) {
                 flushNow();
@@ -177,7 +173,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         }
     }
 
-    private RamwayException reserved(int typeId) {
+    final RamwayException reserved(int typeId) {
         return fail(ErrorKind.INVALID_ARGUMENT, "type id %#x is Ramway's own: applications use ids below %#x", typeId,
                 Ring.RESERVED_TYPE_IDS);
     }
@@ -196,7 +192,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         if (this.tag != tag) {
             this.tag = tag;
         }
-        tail += frameSize(length);
+        tail += Layout.frameSize(length, alignMask);
     }
 
     /** Makes everything committed visible, and wakes the receiver if it sleeps. */
@@ -416,7 +412,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
             if (length < 0 || length > longest) {
                 throw fail(ErrorKind.TOO_LARGE, "a message of %d bytes can never fit: this ring takes at most %d", length, longest);
             }
-            need = frameSize(length);
+            need = Layout.frameSize(length, alignMask);
             flushNow();
             return waiter.whenReady(callback);
         } finally {

@@ -37,7 +37,7 @@ final class SegmentName implements AutoCloseable {
     }
 
     private static String defaultDirectory() {
-        return Files.DEFAULT_DIRECTORY + Integer.toUnsignedString(Libc.geteuid());
+        return Facts.DIRECTORY_PREFIX + Integer.toUnsignedString(Libc.geteuid());
     }
 
     /** Whether a name may stand in the Ramway directory. */

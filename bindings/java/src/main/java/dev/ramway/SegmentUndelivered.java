@@ -112,7 +112,7 @@ final class SegmentUndelivered {
                 base = at;
             }
             long length = Integer.toUnsignedLong(frames.getInt((int) (at - base)));
-            long size = Layout.frameSize(length, g.align());
+            long size = Layout.frameSize(length, g.align() - 1);
             if (length > Facts.MESSAGE_MAX || size > pending - done) {
                 return Count.damaged(String.format("the frame at %d claims %d bytes, %d are published", at, length, pending - done));
             }

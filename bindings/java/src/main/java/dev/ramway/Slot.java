@@ -194,10 +194,9 @@ public final class Slot extends HeldFrames implements AutoCloseable {
     }
 
     private void commit(int typeId, long tag, int length, boolean flush) {
-        if (Integer.compareUnsigned(typeId, Ring.RESERVED_TYPE_IDS) >= 0) {
+        if (!Producer.isUsers(typeId)) {
             close();
-            throw tx.fail(ErrorKind.INVALID_ARGUMENT, "type id %#x is Ramway's own: applications use ids below %#x", typeId,
-                    Ring.RESERVED_TYPE_IDS);
+            throw tx.reserved(typeId);
         }
         finish(typeId, tag, length, flush);
     }

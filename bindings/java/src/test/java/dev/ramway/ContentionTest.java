@@ -113,7 +113,7 @@ class ContentionTest {
                 Attachment tx = holders.get(holders.get(0).role == Role.PRODUCER ? 0 : 1);
                 Attachment rx = holders.get(holders.get(0).role == Role.PRODUCER ? 1 : 0);
                 put(tx, 9);
-                assertEquals(Layout.frameSize(9, 16), word(rx, Facts.OFF_TAIL), "they have two rings");
+                assertEquals(Layout.frameSize(9, 15), word(rx, Facts.OFF_TAIL), "they have two rings");
                 drain(rx);
                 holders.forEach(Attachment::release);
                 expectNames(dir);

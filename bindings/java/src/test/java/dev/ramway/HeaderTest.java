@@ -126,9 +126,9 @@ class HeaderTest {
 
     @Test
     void positionsAndFrames() {
-        assertEquals(32, Layout.frameSize(5, 16));
-        assertEquals(64, Layout.frameSize(0, 64));
-        assertEquals((1L << 32) + 16, Layout.frameSize((1L << 32) - 1, 16));
+        assertEquals(32, Layout.frameSize(5, 15));
+        assertEquals(64, Layout.frameSize(0, 63));
+        assertEquals((1L << 32) + 16, Layout.frameSize((1L << 32) - 1, 15));
         assertEquals(4080, Layout.maxMessageLength(4096));
         assertEquals(Integer.MAX_VALUE - 16, Layout.maxMessageLength(1L << 40));
         assertEquals(48, Layout.firstPosition(64));

@@ -54,7 +54,7 @@ final class Rings {
     static void put(Attachment a, int n) {
         long tail = word(a, Facts.OFF_TAIL);
         a.data.set(ValueLayout.JAVA_INT, tail & (a.capacity - 1), n);
-        word(a, Facts.OFF_TAIL, tail + Layout.frameSize(n, a.align));
+        word(a, Facts.OFF_TAIL, tail + Layout.frameSize(n, a.align - 1));
     }
 
     /** Releases everything. */

@@ -13,9 +13,6 @@ public final class Files {
     /** In place of a directory: the working directory, for a path. */
     public static final int AT_CWD = -100;
 
-    /** Where named segments live unless they are told otherwise: this and the user's number. */
-    public static final String DEFAULT_DIRECTORY = "/dev/shm/ramway-";
-
     /** What to advise where a directory will not do. */
     public static final String GOOD_PLACE = "/dev/shm or another tmpfs";
 
