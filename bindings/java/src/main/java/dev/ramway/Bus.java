@@ -53,7 +53,7 @@ public final class Bus implements AutoCloseable {
 
     /**
      * Listens, takes one peer, and removes the name again. At most one connector is ever told that it is welcome, so none
-     * believes falsely that it is connected.
+     * is told that it is connected and is not.
      *
      * @param name a name in RAMWAY_DIR, or a path with a '/'
      * @param options as for a {@link Listener}

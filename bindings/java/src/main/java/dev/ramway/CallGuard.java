@@ -84,7 +84,7 @@ abstract class CallGuard {
     abstract boolean interruptWait();
 
     /** Whether the kernel gives membarriers. */
-    abstract boolean canMembarrier();
+    abstract boolean isMembarrierCapable();
 
     /** It has another owner. With the lock. */
     abstract void owned(Holder h);
@@ -179,7 +179,7 @@ abstract class CallGuard {
     private void takeAway() {
         HOLDER.setVolatile(this, Holder.NOBODY);
         // Shared, the holder's calls take the lock as it is.
-        if (!shared && !(canMembarrier() && Membarrier.run())) {
+        if (!shared && !(isMembarrierCapable() && Membarrier.run())) {
             Arena.ofShared().close();
         }
     }

@@ -254,7 +254,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     }
 
     @Override
-    final boolean canMembarrier() {
+    final boolean isMembarrierCapable() {
         return membarrierCapable;
     }
 

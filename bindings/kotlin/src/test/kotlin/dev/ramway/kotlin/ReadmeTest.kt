@@ -57,8 +57,8 @@ suspend fun mean(rx: Receiver): Double {
     return sum / count
 }
 
-suspend fun firstWithin(rx: Receiver, patience: Duration): Long? =
-    withTimeoutOrNull(patience) { rx.recv().use { it.tag() } }
+suspend fun firstWithin(rx: Receiver, timeout: Duration): Long? =
+    withTimeoutOrNull(timeout) { rx.recv().use { it.tag() } }
 
 suspend fun serve() {
     Listener.bind("prices").use { listener ->
