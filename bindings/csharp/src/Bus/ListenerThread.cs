@@ -143,7 +143,7 @@ namespace Ramway
                 }
                 if (taken == Places)
                 {
-                    // For calls that did not wait as well: the connectors are still there in the next round.
+                    // For calls that did not wait as well: the connectors are still there the next time.
                     Queue.Nudge();
                     return wanted;
                 }

@@ -33,10 +33,7 @@ namespace Ramway
         public Span<byte> Data
         {
             [MethodImpl(MethodImplOptions.AggressiveInlining)]
-            get
-            {
-                return new Span<byte>(Open().Payload, length);
-            }
+            get => new Span<byte>(Open().Payload, length);
         }
 
         /// <summary>Bytes of room.</summary>
@@ -55,10 +52,7 @@ namespace Ramway
         /// <summary>Sends the whole slot. It is at its end in any case.</summary>
         /// <exception cref="RamwayException">InvalidArgument for a reserved typeId, or what the handle is dead of.</exception>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        public void Commit(uint typeId, ulong tag = 0)
-        {
-            Open().CommitSlot(ticket, length, length, typeId, tag, true);
-        }
+        public void Commit(uint typeId, ulong tag = 0) => Open().CommitSlot(ticket, length, length, typeId, tag, true);
 
         /// <summary>Sends the slot's first bytes. It is at its end in any case.</summary>
         /// <exception cref="RamwayException">As above, and InvalidArgument for a length beyond the slot's.</exception>
@@ -71,10 +65,7 @@ namespace Ramway
         /// </summary>
         /// <exception cref="RamwayException">As for Commit.</exception>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        public void CommitUnflushed(uint typeId, ulong tag = 0)
-        {
-            Open().CommitSlot(ticket, length, length, typeId, tag, false);
-        }
+        public void CommitUnflushed(uint typeId, ulong tag = 0) => Open().CommitSlot(ticket, length, length, typeId, tag, false);
 
         /// <summary>The same for the slot's first bytes.</summary>
         /// <exception cref="RamwayException">As for Commit.</exception>
