@@ -121,7 +121,7 @@ impl Connector {
             Ok(Greeting::HungUp) => return Ok(gone()),
             // This process was stopped for so long that the listener gave up; or it serves nobody.
             Err(e) if e.kind() == ErrorKind::TimedOut => {
-                return Ok(Step::Retry(e.context("the listener did not serve us in time; is it accepting?")));
+                return Ok(Step::Retry(e.context("the listener did not answer in time: is it accepting?")));
             }
             Err(e) => return Err(e),
         };
@@ -137,7 +137,10 @@ impl Connector {
 }
 
 fn gone() -> Step {
-    Step::Retry(Error::new(ErrorKind::NotFound, "the listener went away before it served us, and no other one came"))
+    Step::Retry(Error::new(
+        ErrorKind::NotFound,
+        "the listener ended before it answered, and no other one came: start it again",
+    ))
 }
 
 /// What to say when nobody takes the connection until the deadline.

@@ -39,7 +39,10 @@ enum Side {
 /// Checks a plan, and what it will take.
 pub(crate) fn spec(plan: &Plan) -> Result<Spec> {
     if plan.to_peer == 0 && plan.from_peer == 0 {
-        return Err(Error::new(ErrorKind::InvalidArgument, "a bus needs a capacity other than 0 in one direction"));
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            "a bus with a capacity of 0 in both directions: expected at least one other than 0",
+        ));
     }
     Spec::bus(plan.to_peer, plan.from_peer, plan.align, page_size())
 }
@@ -94,7 +97,7 @@ fn attach(
     let (out, back) = if side == Side::Listener { (0, 1) } else { (1, 0) };
     let (sending, receiving) = (valid.rings[out], valid.rings[back]);
     if sending.is_none() && receiving.is_none() {
-        return Err(Error::new(ErrorKind::Corrupt, "the bus has no ring in either direction"));
+        return Err(Error::new(ErrorKind::Corrupt, "the bus has no ring in either direction, expected at least one"));
     }
     let sender = sending.map(|ring| options.sender(attachment(out, &ring, Role::Producer)?)).transpose()?;
     let receiver = receiving.map(|ring| options.receiver(attachment(back, &ring, Role::Consumer)?)).transpose()?;

@@ -91,7 +91,10 @@ impl RegionBuilder {
 
     fn make(&self, name: &OsStr, intent: Intent, len: Option<u64>, go_on: &dyn Fn() -> bool) -> Result<Region> {
         if self.read_only && intent != Intent::Open {
-            let text = format!("creating the region '{}' read-only: nobody could fill it", name.display());
+            let text = format!(
+                "creating the region '{}' read-only: nobody could write it; leave read_only out, or open an existing region",
+                name.display()
+            );
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
         let context = |e: Error| e.context(format_args!("region '{}'", name.display()));
@@ -106,7 +109,8 @@ impl RegionBuilder {
         let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
         let check = |valid: &segment::Valid| match (len, valid.region) {
             (Some(asked), Some(found)) if asked != found.len => {
-                let text = format!("it is there with {} bytes, not with the {asked} asked for", found.len);
+                let text =
+                    format!("it exists with {} bytes, expected {asked}: ask for its length, or open it", found.len);
                 Err(Error::new(ErrorKind::InvalidArgument, text))
             }
             _ => Ok(()),

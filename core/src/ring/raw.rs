@@ -283,7 +283,7 @@ impl RawReceiver<'_> {
         let hot = &self.receiver.half.hot;
         // A handle that died with frames lent out says what it died of.
         if hot.has_unreleased() && hot.state.check().is_ok() {
-            return Err(Error::new(ErrorKind::Busy, "messages of this receiver are lent out: release them first"));
+            return Err(Error::new(ErrorKind::Busy, "messages of this receiver are not released: release them first"));
         }
         self.receiver.half.recv(wait_limit)
     }

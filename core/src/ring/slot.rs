@@ -85,6 +85,6 @@ impl Drop for Slot<'_> {
 
 #[cold]
 pub(super) fn too_long(len: usize) -> Error {
-    let text = format!("committed {len} bytes of a slot that has room for fewer (or none is open)");
+    let text = format!("committing {len} bytes: the slot has room for fewer, or no slot is open");
     Error::new(ErrorKind::InvalidArgument, text)
 }

@@ -38,7 +38,7 @@ pub(crate) fn check_file_system(fd: BorrowedFd<'_>, allow_disk: bool) -> Result<
 /// A file's first page (zero beyond its end) and its length.
 pub(crate) fn read_page(file: BorrowedFd<'_>) -> Result<(HeaderPage, u64)> {
     let mut page = HeaderPage::zeroed();
-    let size = fs::stat(file).map_err(os("looking at the file"))?.st_size as u64;
+    let size = fs::stat(file).map_err(os("checking the file (fstat)"))?.st_size as u64;
     fs::read_at(file, 0, &mut page.0[..]).map_err(os("reading the header page"))?;
     Ok((page, size))
 }
@@ -56,7 +56,7 @@ impl Found {
             let text = format!("this is {}, not a segment; it is left as it is", fs::describe(stat));
             Error::new(ErrorKind::InvalidArgument, text)
         };
-        match fs::stat_at(name.dir(), name.file()).map_err(os("looking at the name"))? {
+        match fs::stat_at(name.dir(), name.file()).map_err(os("checking the name (lstat)"))? {
             None => return Ok(None),
             Some(stat) if !fs::is_regular(&stat) => return Err(not_regular(&stat)),
             Some(_) => {}
@@ -65,7 +65,7 @@ impl Found {
             Err(Errno::NOENT) => return Ok(None),
             result => result.map_err(os("opening the file"))?,
         };
-        let stat = fs::stat(&file).map_err(os("looking at the file"))?;
+        let stat = fs::stat(&file).map_err(os("checking the file (fstat)"))?;
         if fs::is_regular(&stat) { Ok(Some(Self { file, stat })) } else { Err(not_regular(&stat)) }
     }
 

@@ -124,7 +124,7 @@ impl Spec {
 }
 
 fn too_big(bytes: u64) -> Error {
-    Error::new(ErrorKind::NoSpace, format!("a capacity of {bytes} bytes is more than any machine has"))
+    Error::new(ErrorKind::NoSpace, format!("a capacity of {bytes} bytes is more than any machine has: ask for less"))
 }
 
 /// The capacity that a ring gets for the asked one: a power of two, at least a granule.
@@ -245,7 +245,7 @@ pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
         return mismatch("the segment was made on a machine of the other byte order");
     }
     if order != BYTE_ORDER {
-        return corrupt(format!("the segment's byte order mark is {order:#010x}"));
+        return corrupt(format!("the segment's byte order mark is {order:#010x}, expected {BYTE_ORDER:#010x}"));
     }
     let version =
         (page.u16(offset_of!(SegmentHeader, version_major)), page.u16(offset_of!(SegmentHeader, version_minor)));
@@ -257,11 +257,15 @@ pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
     }
     let features = page.u32(offset_of!(SegmentHeader, features_required)) & !FEATURES_KNOWN;
     if features != 0 {
-        return mismatch(format!("the segment needs features {features:#x}, which this version does not know"));
+        return mismatch(format!(
+            "the segment needs features {features:#x}, which this version of Ramway does not know: update it"
+        ));
     }
     let kind = page.u32(offset_of!(SegmentHeader, kind));
     let Some(kind) = Kind::from_u32(kind) else {
-        return mismatch(format!("the segment is of kind {kind}, which this version does not know"));
+        return mismatch(format!(
+            "the segment is of kind {kind}, which this version of Ramway does not know: update it"
+        ));
     };
     let header = Header {
         kind,
@@ -322,11 +326,13 @@ fn ring(page: &HeaderPage, block: usize, file_size: u64) -> Result<Option<RingGe
     let (data_offset, capacity) = data_range(page, block, file_size)?;
     if !capacity.is_power_of_two() || capacity < HEADER_SIZE as u64 {
         return corrupt(format!(
-            "ring {block} has a capacity of {capacity} bytes, not a power of two of at least a page"
+            "ring {block} has a capacity of {capacity} bytes, expected a power of two of at least a page"
         ));
     }
     if !align.is_power_of_two() || !(ALIGN_MIN..=ALIGN_MAX).contains(&align) || u64::from(align) > capacity {
-        return corrupt(format!("ring {block} has an alignment of {align}"));
+        return corrupt(format!(
+            "ring {block} has an alignment of {align}, expected a power of two from {ALIGN_MIN} to {ALIGN_MAX}"
+        ));
     }
     Ok(Some(RingGeometry { data_offset, capacity, align }))
 }

@@ -109,7 +109,7 @@ impl Name {
             result => result.map_err(what("opening"))?,
         };
         if is_default {
-            let stat = fs::stat(&dir).map_err(what("looking at"))?;
+            let stat = fs::stat(&dir).map_err(what("checking"))?;
             if stat.st_uid != fs::effective_uid() || fs::mode(&stat) & 0o077 != 0 {
                 return Err(refused(format!(
                     "it belongs to user {} and has mode {:04o}",

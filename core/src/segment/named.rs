@@ -236,9 +236,9 @@ impl NamedLink {
             return Ok(());
         }
         let text = match (kind, byte) {
-            (Kind::Listener, _) => "somebody is listening here already",
-            (_, BYTE_PRODUCER) => "the ring has a sender already",
-            _ => "the ring has a receiver already",
+            (Kind::Listener, _) => "another process is listening here already: stop it, or pick another name",
+            (_, BYTE_PRODUCER) => "the ring has a sender already: close it, or wait for the role (timeout)",
+            _ => "the ring has a receiver already: close it, or wait for the role (timeout)",
         };
         Err(Error::new(ErrorKind::Busy, text))
     }

@@ -115,7 +115,7 @@ impl Staged {
                 (file, Some(InterimName { name: name_meanwhile, dir: Some(dir) }))
             }
         };
-        let stat = fs::stat(&file).map_err(os("looking at the new file"))?;
+        let stat = fs::stat(&file).map_err(os("checking the new file (fstat)"))?;
         let mut vanished = false;
         let entry = Entry::open(|| {
             let lock = match &interim {

@@ -206,7 +206,7 @@ fn inspect_name(name: &Name) -> Result<Segment> {
 /// # Errors
 /// `AbiMismatch` if it is not Ramway's or of another version, `Corrupt`.
 pub fn inspect_fd(file: BorrowedFd<'_>) -> Result<Segment> {
-    let stat = rustix::fs::fstat(file).map_err(os("looking at an open segment"))?;
+    let stat = rustix::fs::fstat(file).map_err(os("checking an open segment (fstat)"))?;
     look_at(file, &stat, Path::new(""))
 }
 

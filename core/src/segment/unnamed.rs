@@ -40,7 +40,7 @@ pub(crate) struct Taking<'a> {
 /// Attaches to the ring behind a descriptor, which stays the caller's.
 pub(crate) fn attach(fd: BorrowedFd<'_>, taking: &Taking<'_>) -> Result<Named> {
     let invalid = |text: String| Err(Error::new(ErrorKind::InvalidArgument, text));
-    let stat = fs::stat(fd).map_err(os("looking at the descriptor"))?;
+    let stat = fs::stat(fd).map_err(os("checking the descriptor (fstat)"))?;
     if !fs::is_regular(&stat) {
         return invalid(format!("this is {}, not the memory of a ring", fs::describe(&stat)));
     }

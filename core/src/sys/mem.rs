@@ -213,7 +213,7 @@ impl MirrorMap {
         fork::install();
         let twice = capacity
             .checked_mul(2)
-            .ok_or_else(|| Error::os(libc::ENOMEM, "mapping a ring of more than half the memory"))?;
+            .ok_or_else(|| Error::os(libc::ENOMEM, "mapping a ring of more than half the address space"))?;
         Ok(Self(Range::reserve(twice, align)?))
     }
 

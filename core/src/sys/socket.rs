@@ -86,8 +86,13 @@ pub(crate) fn listen(
     }
     let made = match fs::stat_at(dir, file_name) {
         Ok(Some(stat)) if fs::is_socket(&stat) => stat,
-        Ok(_) => return Err(Error::new(ErrorKind::AlreadyExists, "somebody replaced the socket that was just bound")),
-        Err(e) => return Err(os("looking at the socket")(e)),
+        Ok(_) => {
+            return Err(Error::new(
+                ErrorKind::AlreadyExists,
+                "another program replaced the socket just after it was bound; stop it, or pick another name",
+            ));
+        }
+        Err(e) => return Err(os("checking the socket (lstat)")(e)),
     };
     // `bind` takes the umask's bits away; this gives those back that were asked for.
     let listening =
@@ -114,7 +119,7 @@ pub(crate) enum Remains {
 
 /// Removes a socket where nobody listens: one that refuses a connection. Nothing else is proof of that. Never waits.
 pub(crate) fn remove_dead(dir: BorrowedFd<'_>, dir_path: &OsStr, file_name: &OsStr) -> Result<Remains> {
-    let Some(stat) = fs::stat_at(dir, file_name).map_err(os("looking at it"))? else {
+    let Some(stat) = fs::stat_at(dir, file_name).map_err(os("checking the name (lstat)"))? else {
         return Ok(Remains::Nothing);
     };
     if !fs::is_socket(&stat) {

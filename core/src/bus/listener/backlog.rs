@@ -119,7 +119,7 @@ impl Listener {
         }
         state.shortage.pause_until = Instant::now().checked_add(ACCEPT_PAUSE);
         let text = match told {
-            0 => "taking a connection".to_owned(),
+            0 => "accepting a connection".to_owned(),
             n => format!("no descriptor is left for a bus, {n} connectors were told; raise the limit (ulimit -n)"),
         };
         error.context(text).context(self.path.display())

@@ -79,7 +79,7 @@ pub fn unlink(name: impl AsRef<OsStr>) -> Result<()> {
 }
 
 fn unlink_once(name: &Name) -> Result<()> {
-    let nothing = || Error::new(ErrorKind::NotFound, "no segment has this name");
+    let nothing = || Error::new(ErrorKind::NotFound, "no segment has this name (ramway ls lists them)");
     let Some(found) = Found::at(name, Access::ReadWrite)? else { return Err(nothing()) };
     let (page, size) = found.read_page()?;
     let kind = validate(&page, size)?.header.kind;

@@ -61,7 +61,10 @@ pub(crate) fn set_mode(dir: BorrowedFd<'_>, file_name: &OsStr, mode: u32) -> Res
     let fd = rustix::fs::openat(dir, file_name, flags, Mode::empty()).map_err(os(what))?;
     let stat = rustix::fs::fstat(&fd).map_err(os(what))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-        return Err(Error::new(ErrorKind::AlreadyExists, "somebody replaced the socket that was just bound"));
+        return Err(Error::new(
+            ErrorKind::AlreadyExists,
+            "another program replaced the socket just after it was bound; stop it, or pick another name",
+        ));
     }
     if stat.st_mode & 0o7777 == mode {
         return Ok(());

@@ -69,7 +69,10 @@ pub(crate) fn set_mode(dir: BorrowedFd<'_>, file_name: &OsStr, mode: u32) -> Res
     // Neither call follows a link. Who can exchange the name in between may write the directory, and gets no more.
     let stat = rustix::fs::statat(dir, file_name, AtFlags::SYMLINK_NOFOLLOW).map_err(os)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-        return Err(Error::new(ErrorKind::AlreadyExists, "somebody replaced the socket that was just bound"));
+        return Err(Error::new(
+            ErrorKind::AlreadyExists,
+            "another program replaced the socket just after it was bound; stop it, or pick another name",
+        ));
     }
     rustix::fs::chmodat(dir, file_name, Mode::from_raw_mode(mode as u16), AtFlags::SYMLINK_NOFOLLOW).map_err(os)
 }
