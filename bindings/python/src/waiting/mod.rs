@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 /// at once does so within that time, and giving the lock up and taking it back would cost more.
 pub(crate) const FIRST_POLLS: u32 = 80;
 
-/// The longest wait between two checks for signals. A sleep ends at a signal at once (`Interrupted`); only a signal
+/// Also the longest wait between two checks for signals. A sleep ends at a signal at once (`Interrupted`); only a signal
 /// that another thread was given is seen no earlier.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) use ramway::facts::POLL_INTERVAL;
 /// The same for a wait that never sleeps, and so is not interrupted either.
 const SPIN_INTERVAL: Duration = Duration::from_millis(10);
 

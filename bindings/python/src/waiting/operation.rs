@@ -6,6 +6,7 @@ use crate::region::Region;
 use crate::ring::message::Message;
 use crate::ring::receiver::Receiver;
 use crate::ring::sender::Sender;
+use crate::waiting::POLL_INTERVAL;
 use crate::waiting::awaitable::Wait;
 use crate::waiting::watch::Waits;
 use pyo3::exceptions::PyStopAsyncIteration;
@@ -17,11 +18,11 @@ use std::os::fd::RawFd;
 
 /// Seconds between two polls of a task that waits for a message and holds others: the sender may have come to wait for
 /// their room.
-const HOLDER_INTERVAL: f64 = 0.1;
+const HOLDER_INTERVAL: f64 = POLL_INTERVAL.as_secs_f64();
 /// Seconds between two polls of a task that waits for a listener: handshakes that have gone silent end in them.
 const LISTENER_INTERVAL: f64 = 1.0;
 /// Seconds between two polls of a task that waits for a peer: a name that is removed wakes nobody.
-const PEER_INTERVAL: f64 = 0.1;
+const PEER_INTERVAL: f64 = POLL_INTERVAL.as_secs_f64();
 
 pub(crate) enum Operation {
     /// The next message; `stream`: as an `async for` wants it, which the end of the stream ends.
