@@ -57,9 +57,9 @@ pub struct Region {
     policy: WaitPolicy,
     /// The count that the last `wait` or `try_wait` returned for.
     seen: AtomicU32,
-    /// Looks before sleeping; follows how long waits have lasted.
+    /// Polls before sleeping; follows how long waits have lasted.
     budget: AtomicU32,
-    /// The descriptor for event loops, once it was asked for. Goes before the locks that it looks at.
+    /// The descriptor for event loops, once it was asked for. Goes before the locks that it asks about.
     readiness: OnceLock<Readiness>,
     fork: fork::Entry,
     /// Last: it releases the name.
@@ -72,7 +72,7 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Makes a region of `len` bytes, all zero. It lives until its last handle is gone, in whichever process. (A last
+    /// Makes a region of `len` bytes, all zero. It lives until its last handle is gone, in any process. (A last
     /// one whose user may not write the file cannot take the name away: the region then stays, stale, until somebody
     /// creates it anew or `ramway clean` comes by.)
     ///

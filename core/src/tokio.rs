@@ -71,7 +71,7 @@ fn poll_until<T>(
     }
 }
 
-/// Waits for a living peer: `attempt` gives what one look says, and the peer's epoch after it. A peer that attached between two
+/// Waits for a living peer: `attempt` gives what one check says, and the peer's epoch after it. A peer that attached between two
 /// attempts ends the wait, also if it is gone again.
 async fn until_peer(fd: &AsyncFd<Fd>, before: u32, mut attempt: impl FnMut() -> (Result<u32>, u32)) -> Result<u32> {
     poll_fn(|cx| {
@@ -272,7 +272,7 @@ impl AsyncSender {
     /// As for [`Sender::reserve_tensor`].
     pub async fn reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_>> {
         let room = Plan::new(dtype, shape)?.room();
-        // A tensor's slot is dropped as a plain one: nothing is left of it.
+        // A tensor's slot is dropped as any other: nothing is left of it.
         drop(self.reserve(room).await?);
         self.open()?.sender.try_reserve_tensor(dtype, shape)
     }

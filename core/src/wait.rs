@@ -260,7 +260,7 @@ impl Waiting {
         }
         let armed = if !again || keep(Step::Rearm) { word.arm() } else { Armed::left_out(word) };
         // After arming, like the check of what is waited for: the checker records a death and then wakes the word.
-        let reported = readiness.is_some_and(Readiness::look);
+        let reported = readiness.is_some_and(Readiness::take_report);
         let check_peer = check_peer | reported | self.is_time_to_check_peer();
         let found = if keep(Step::Recheck) { self.check(ready, ended, check_peer) } else { Ok(false) };
         let Some(readiness) = readiness else { return Ok((!found?).then_some(armed)) };

@@ -34,7 +34,7 @@ impl Peer<'_> {
     /// Whether the peer has ended. The kernel is asked only if `ask_kernel`: `name_gone` whether the segment has lost its
     /// name, `alive` whether somebody holds the peer's role.
     ///
-    /// What was committed before the end is visible to a caller that looks after this has returned.
+    /// What was committed before the end is visible to a caller that checks after this has returned.
     pub(crate) fn end(
         &self,
         ask_kernel: bool,

@@ -156,7 +156,7 @@ impl Endpoint {
             && outcome.is_err()
             && let Some(readiness) = readiness
         {
-            // It was armed for the peer; what it is for (messages, room) was not looked at.
+            // It was armed for the peer; messages or room, which it is for, were not checked.
             readiness.signal();
         }
         outcome.map(|()| epoch())
@@ -183,7 +183,7 @@ impl Endpoint {
 
     /// Whether the peer sleeps, or is about to.
     pub(crate) fn peer_waits(&self) -> bool {
-        // Relaxed: a poll, repeated by whoever asks.
+        // Relaxed: a poll, which the caller repeats.
         self.word.peer().wait.load(Ordering::Relaxed) != 0
     }
 

@@ -53,7 +53,7 @@ impl Waker {
         if self.generation != fork::generation() {
             return;
         }
-        // Release: whoever is told sees what was done before.
+        // Release: the sleeper that takes the request sees what was done before it.
         self.interrupt.store(1, Ordering::Release);
         // SeqCst: the request goes before the load of the wait word; pairs with the order in `RoleWord::arm`, after
         // which the sleeper loads the request.

@@ -1,8 +1,8 @@
-//! One thread per process that looks, every 125 ms, whether the peers of all named rings with a readiness descriptor
+//! One thread per process that checks, every 125 ms, whether the peers of all named rings with a readiness descriptor
 //! live, and wakes the descriptors of those that do not. (A killed process wakes nobody by itself.)
 //!
 //! 1,000 lock queries take 0.33 ms, so this costs a process with 1,000 descriptors 0.3 % of a core, and one without
-//! any nothing: the thread sleeps while there is nothing to look at.
+//! any nothing: the thread sleeps while there is nothing to check.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
@@ -18,8 +18,8 @@ use crate::sync::fence;
 use crate::sys::{fork, futex};
 
 const PERIOD: Duration = Duration::from_millis(125);
-/// A vanished name is rarer and less urgent than a death: looked for in every eighth round.
-const NAME_ROUNDS: u32 = 8;
+/// A vanished name is rarer and less urgent than a death: checked in every eighth period.
+const NAME_PERIODS: u32 = 8;
 
 /// The shared words of a ring's other role.
 pub(crate) struct PeerWords {
@@ -27,7 +27,7 @@ pub(crate) struct PeerWords {
     pub(crate) flags: MappedWord,
 }
 
-/// Somebody to look after.
+/// A handle whose peer, or name, is checked.
 pub(crate) struct Entry {
     /// The word that the descriptor waits on.
     word: MappedWord,
@@ -45,8 +45,8 @@ impl Entry {
         Self { word, peer, probe, died: Arc::new(AtomicBool::new(false)), told: None, told_name: false }
     }
 
-    fn check(&mut self, round: u32) {
-        let mut news = false;
+    fn check(&mut self, period: u32) {
+        let mut found = false;
         if let Some(peer) = &self.peer {
             // A peer that closes wakes this end itself. The name is asked for below, less often.
             let peer = Peer { epoch: &peer.epoch, flags: &peer.flags, is_final: self.probe.is_socket(), delivered: 0 };
@@ -54,20 +54,20 @@ impl Entry {
                 && self.told != Some(epoch)
             {
                 self.told = Some(epoch);
-                news = true;
+                found = true;
             }
         }
-        if round.is_multiple_of(NAME_ROUNDS) && !self.told_name && self.probe.name_vanished() {
+        if period.is_multiple_of(NAME_PERIODS) && !self.told_name && self.probe.name_vanished() {
             self.told_name = true;
-            news = true;
+            found = true;
         }
-        if news {
+        if found {
             // Relaxed, here and below: ordered by the fence.
             self.died.store(true, Ordering::Relaxed);
         }
-        // Again in every round until the handle has looked: it may have been just about to submit.
+        // Again in every period until the handle has taken the report: it may have been just about to submit.
         if self.died.load(Ordering::Relaxed) {
-            // SeqCst: pairs with the handle's fence between arming and its look at `died`.
+            // SeqCst: pairs with the handle's fence between arming and its load of `died`.
             fence(Ordering::SeqCst);
             if self.peer.is_some() {
                 word::wake(&self.word);
@@ -121,17 +121,17 @@ impl Registry {
     }
 
     fn run(&self) {
-        let mut round = 0u32;
+        let mut period = 0u32;
         loop {
             let mut entries = self.lock();
             while entries.live == 0 {
                 entries = self.more.wait(entries).unwrap_or_else(PoisonError::into_inner);
             }
             for entry in entries.list.iter_mut().flatten() {
-                entry.check(round);
+                entry.check(period);
             }
             drop(entries);
-            round = round.wrapping_add(1);
+            period = period.wrapping_add(1);
             std::thread::sleep(PERIOD);
         }
     }
@@ -164,7 +164,7 @@ impl Watched {
     }
 }
 
-/// Starts to look after somebody.
+/// Has the thread check an entry from now on.
 pub(crate) fn register(entry: Entry) -> Result<Watched> {
     let registry = registry();
     let mut entries = registry.lock();

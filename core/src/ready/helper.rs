@@ -19,7 +19,7 @@ const ARMED: u32 = 1;
 /// The thread is to end.
 const QUIT: u32 = 2;
 
-/// The longest sleep of the thread: it wakes up for nothing else.
+/// The longest sleep of the thread: nothing else needs it to wake up.
 const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
 #[derive(Debug)]
@@ -89,14 +89,14 @@ impl Shared {
                 ARMED => {
                     let expected = self.expected.load(Ordering::Relaxed);
                     let limit = Duration::from_nanos(self.limit_ns.load(Ordering::Relaxed));
-                    // A signal to say so when it was interrupted, too: readiness for nothing is allowed.
+                    // A signal to say so when it was interrupted, too: readiness without a reason is allowed.
                     futex::wait(&self.word, expected, limit);
                     // Relaxed: if it fails, the command is QUIT.
                     let _ = self.command.compare_exchange(ARMED, IDLE, Ordering::Relaxed, Ordering::Relaxed);
                     self.event.signal();
                 }
                 QUIT => return,
-                // The wait's end is not this word's business: round again.
+                // Why this wait ended does not matter: load the command again.
                 _ => drop(futex::wait(&self.command, IDLE, FOREVER)),
             }
         }
@@ -149,7 +149,7 @@ impl Drop for Helper {
         // Release: pairs with the load in `run`.
         self.shared.command.store(QUIT, Ordering::Release);
         futex::wake_all(&self.shared.command);
-        // Until it is seen to have ended: it may be between its look at the command and its sleep on the word.
+        // Until it is seen to have ended: it may be between its load of the command and its sleep on the word.
         while !thread.is_finished() {
             futex::wake_all(&self.shared.word);
             std::thread::sleep(Duration::from_micros(50));

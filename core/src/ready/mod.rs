@@ -2,10 +2,10 @@
 //! loops.
 //!
 //! It is unreadable only between a `try_` call that found nothing and the next wake-up. So that call arms it: consume
-//! what made it readable; store 1 into the wait word; order; look again; then either signal or submit a wait on the
+//! what made it readable; arm the wait word; check again; then either signal or submit a wait on the
 //! word. The kernel, or a helper thread, turns the wake-up into readability. A waker cannot tell this from a sleeper.
 //!
-//! A named ring's peer that is killed wakes nobody: one thread per process ([`checker`]) looks for that.
+//! A named ring's peer that is killed wakes nobody: one thread per process ([`checker`]) checks for that.
 
 pub(crate) mod checker;
 mod helper;
@@ -81,7 +81,7 @@ pub(crate) trait Descriptor: Send + Sync + std::fmt::Debug {
 /// Poll it for reading, level- or edge-triggered. It is readable from the start, and whenever the handle's `try_` calls
 /// have not yet said that there is nothing (`Empty`, `Full`, `false`) or something has happened since. So: when it is
 /// readable, call `try_recv` (`try_send`, `try_wait`) until it finds nothing, which makes it unreadable. It may be
-/// readable for nothing; it is never unreadable although there is something. While the peer is gone it stays readable.
+/// readable without a reason; it is never unreadable although there is something. While the peer is gone it stays readable.
 ///
 /// Never read from it, and do not close it: it belongs to the handle. It is closed with it, and means nothing in a
 /// fork's child.
@@ -123,7 +123,7 @@ impl Readiness {
     }
 
     /// Whether somebody saw the peer die, or the name vanish, since the last call: worth a system call to make sure.
-    pub(crate) fn look(&self) -> bool {
+    pub(crate) fn take_report(&self) -> bool {
         if self.watched.take_died() {
             return true;
         }

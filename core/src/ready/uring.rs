@@ -114,7 +114,7 @@ impl Descriptor for Uring {
                     *polling = false;
                     // Anything negative is a cancellation, by the end of the thread that had submitted it.
                     if completion.result() >= 0 {
-                        // Relaxed: asked by whoever has called this.
+                        // Relaxed: loaded by the caller of this.
                         self.hung_up.store(true, Ordering::Relaxed);
                     }
                 }
@@ -163,7 +163,7 @@ impl Descriptor for Uring {
     }
 
     fn hung_up(&self) -> bool {
-        // Relaxed: a hint; whoever sees it asks the socket.
+        // Relaxed: a hint, after which the socket is asked.
         self.hung_up.load(Ordering::Relaxed)
     }
 }

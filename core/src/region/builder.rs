@@ -34,7 +34,7 @@ pub struct RegionBuilder {
 impl RegionBuilder {
     segment_options!();
 
-    /// Opens without the permission to write. Such a handle cannot notify, and waits by looking every millisecond.
+    /// Opens without the permission to write. Such a handle cannot notify, and polls every millisecond while it waits.
     pub fn read_only(mut self, yes: bool) -> Self {
         self.read_only = yes;
         self
@@ -68,7 +68,7 @@ impl RegionBuilder {
         self.open_while(name, &|| true)
     }
 
-    /// [`open`](Self::open) for languages that have signals to look after: asks `go_on` every 10 ms while it waits, and
+    /// [`open`](Self::open) for languages that have signals to handle: asks `go_on` every 10 ms while it waits, and
     /// gives `Interrupted` once it says no.
     #[doc(hidden)]
     pub fn open_while(&self, name: impl AsRef<OsStr>, go_on: &dyn Fn() -> bool) -> Result<Region> {
@@ -147,7 +147,7 @@ impl RegionBuilder {
             fork: named.link.entry().clone(),
             link: Link::Named(named.link),
         };
-        // What was notified before now is not news to this handle.
+        // What was notified before now does not end the first wait.
         region.try_wait()?;
         Ok(region)
     }

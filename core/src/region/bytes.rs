@@ -1,7 +1,7 @@
 //! Copies out of and into bytes that others may write at the same time.
 //!
 //! A plain `memcpy` there would be a data race, and the compiler may assume that there is none: read a value twice,
-//! say, and believe that both are equal. So the shared side is accessed by relaxed atomics: 8-byte words wherever they
+//! say, and take both for equal. So the shared side is accessed by relaxed atomics: 8-byte words wherever they
 //! are aligned, single bytes at the two ends. Each aligned word comes out whole, old or new; their order is nobody's
 //! promise. Measured (Zen 5): level with `memcpy` up to 256 bytes (12 ns) and beyond the cache (9 GB/s), slower between:
 //! 35 GB/s against 82 for 4 KiB, 29 against 37 for 1 MiB.

@@ -1,4 +1,4 @@
-//! What needs to look at the word itself, or to do without the waiting rounds.
+//! What needs the word itself, or no end of a sleep but by a wake-up.
 
 use super::word::{NOTIFY_ONE, NOTIFY_WAITING};
 use super::*;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const ROLE: &str = "RAMWAY_REGION_TEST_CHILD";
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A name of its own for each test and process.
 fn name(test: &str) -> String {
@@ -46,9 +46,9 @@ fn rally(region: &Region, rounds: u64, first: bool) {
         let (receive, send) = if first { (2 * i, 2 * i + 1) } else { (2 * i + 1, 2 * i + 2) };
         while ball.load(Ordering::Acquire) != receive {
             let started = Instant::now();
-            assert!(region.wait(Some(PATIENCE)).unwrap(), "round {i}: timed out");
+            assert!(region.wait(Some(DEADLINE)).unwrap(), "round {i}: timed out");
             assert!(
-                started.elapsed() < PATIENCE / 2,
+                started.elapsed() < DEADLINE / 2,
                 "round {i}: a wake-up was lost, only the time-out ended the wait"
             );
         }
@@ -84,7 +84,7 @@ fn a_killed_waiter_costs_one_wake_up_and_nothing_else() {
     let mut waiter = child(TEST, &name);
     let started = Instant::now();
     while region.word().load(Ordering::Relaxed) & NOTIFY_WAITING == 0 {
-        assert!(started.elapsed() < PATIENCE, "the child never waited");
+        assert!(started.elapsed() < DEADLINE, "the child never waited");
         std::thread::sleep(Duration::from_millis(1));
     }
     waiter.kill().unwrap();
@@ -93,7 +93,7 @@ fn a_killed_waiter_costs_one_wake_up_and_nothing_else() {
 
     // Another waiter sleeps on the word as it is, and is woken.
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| blocking().open(&name).unwrap().wait(Some(PATIENCE)).unwrap());
+        let other = scope.spawn(|| blocking().open(&name).unwrap().wait(Some(DEADLINE)).unwrap());
         std::thread::sleep(Duration::from_millis(50));
         // Until it is seen: the first may come before the other handle is open.
         while !other.is_finished() {
@@ -139,7 +139,7 @@ fn the_count_wraps() {
     region.word().store(u32::MAX - 1, Ordering::Relaxed);
     assert!(region.try_wait().unwrap());
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| region.wait(Some(PATIENCE)).unwrap());
+        let waiter = scope.spawn(|| region.wait(Some(DEADLINE)).unwrap());
         while region.word().load(Ordering::Relaxed) & NOTIFY_WAITING == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -155,7 +155,7 @@ fn many_threads_on_one_handle_each_count_for_themselves() {
     let region = blocking().create(name("threads"), 1).unwrap();
     let start = region.notifications().unwrap();
     std::thread::scope(|scope| {
-        let waiters: Vec<_> = (0..8).map(|_| scope.spawn(|| region.wait_since(start, Some(PATIENCE)))).collect();
+        let waiters: Vec<_> = (0..8).map(|_| scope.spawn(|| region.wait_since(start, Some(DEADLINE)))).collect();
         std::thread::sleep(Duration::from_millis(20));
         region.notify().unwrap();
         for waiter in waiters {

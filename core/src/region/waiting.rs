@@ -14,7 +14,7 @@ impl Region {
     /// since the last `wait` or `try_wait` that returned `true`, or since the handle was opened, even if it came
     /// before this call; any number of them count as one. `false`: the time passed.
     ///
-    /// A read-only handle cannot be woken and looks every millisecond instead.
+    /// A read-only handle cannot be woken and polls every millisecond instead.
     ///
     /// # Errors
     /// `Closed` if the region's name was removed while this waited: no one can join any more; `Detached`.
@@ -42,7 +42,7 @@ impl Region {
             return Ok(known != count);
         }
         let changed = || self.changed(known, &mut count);
-        let found = Waiting::new(self.policy).once(&self.sleeper(known), readiness, changed, |ask| self.look(ask))?;
+        let found = Waiting::new(self.policy).once(&self.sleeper(known), readiness, changed, |ask| self.check(ask))?;
         if found {
             self.seen.store(count, Ordering::Relaxed);
         }
@@ -81,7 +81,7 @@ impl Region {
     }
 
     /// Blocks until the [number of notifications](Self::notifications) differs from `count` and returns it, or `None`
-    /// once `timeout` has passed. For several waiters on one handle; 2^31 notifications meanwhile look like none.
+    /// once `timeout` has passed. For several waiters on one handle; 2^31 notifications meanwhile are taken for none.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -95,7 +95,7 @@ impl Region {
         let mut waiting = Waiting::new(self.policy);
         // Relaxed, here and below: a guess, not a protocol.
         waiting.budget = self.budget.load(Ordering::Relaxed);
-        let ended = |ask| self.look(ask || deadline.left().is_none());
+        let ended = |ask| self.check(ask || deadline.left().is_none());
         // Not by the descriptor: any number of waiters sleep on the word itself.
         let outcome = waiting.until(&self.sleeper(count), None, deadline, || self.changed(count, &mut now), ended);
         self.budget.store(waiting.budget, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Region {
     }
 
     /// Whether there is still a region that anyone could notify; the name costs a system call.
-    fn look(&self, ask_kernel: bool) -> Result<()> {
+    fn check(&self, ask_kernel: bool) -> Result<()> {
         self.attached()?;
         if ask_kernel && self.link.name_vanished() {
             let text = "the region's name was removed while this handle waited; nobody can open it any more";

@@ -18,7 +18,7 @@ use crate::wait::POLL_INTERVAL;
 /// Counts one notification, after everything that this thread wrote before, and wakes everyone who sleeps.
 #[inline]
 pub(crate) fn notify(word: &AtomicU32) {
-    // Release: whoever acquires the count sees what was written before.
+    // Release: a reader that acquires the count sees what was written before.
     if word.fetch_add(NOTIFY_ONE, Ordering::Release) & NOTIFY_WAITING != 0 {
         wake(word);
     }
@@ -26,7 +26,7 @@ pub(crate) fn notify(word: &AtomicU32) {
 
 #[cold]
 fn wake(word: &AtomicU32) {
-    // The bit goes first: whoever sets it again from now on sleeps on a value that has this notification in it.
+    // The bit goes first: a waiter that sets it again from now on sleeps on a value that has this notification in it.
     // Relaxed: the word's own order is all that counts. A bit that a killed waiter left costs this once.
     word.fetch_and(!NOTIFY_WAITING, Ordering::Relaxed);
     futex::wake_all(word);

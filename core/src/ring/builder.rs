@@ -49,7 +49,7 @@ impl Ring {
         RingBuilder::new(Source::Name(name.as_ref().into(), Intent::Create))
     }
 
-    /// A ring that exists, also one that dead processes left: its messages are still there. `NotFound` if there is none
+    /// A ring that exists, also one that dead processes left: its messages are still there. `NotFound` if there is no such ring
     /// (see [`timeout`](RingBuilder::timeout)).
     pub fn open(name: impl AsRef<OsStr>) -> RingBuilder {
         RingBuilder::new(Source::Name(name.as_ref().into(), Intent::Open))
@@ -155,7 +155,7 @@ impl RingBuilder {
         self.sender_while(&|| true)
     }
 
-    /// [`sender`](Self::sender) for languages that have signals to look after: asks `go_on` every 10 ms while it waits,
+    /// [`sender`](Self::sender) for languages that have signals to handle: asks `go_on` every 10 ms while it waits,
     /// and gives `Interrupted` once it says no.
     #[doc(hidden)]
     pub fn sender_while(self, go_on: &dyn Fn() -> bool) -> Result<Sender> {

@@ -37,7 +37,7 @@ pub struct Consumer {
     /// Start of the next frame to read.
     /// Invariant: `released <= head <= tail`, and `tail - released <= capacity`, wrapping.
     pub head: u64,
-    /// What the shared `head` holds: everything from here to `head` is lent out as views.
+    /// What the shared `head` holds: everything from here to `head` is received and not released.
     pub released: u64,
     /// The shared `tail` as last seen; can be stale, never ahead of the real one.
     pub tail: u64,
@@ -130,7 +130,7 @@ impl Positions for Consumer {
         if kind == ErrorKind::Closed
             && let Some(epoch) = end::closed_epoch(peer)
         {
-            // Release: whoever sees this close as delivered sees `head` where it was when it was.
+            // Release: a reader that sees this close as delivered sees the `head` of that moment.
             mine.close_seen.store(epoch, Ordering::Release);
         }
     }
@@ -149,7 +149,7 @@ impl Consumer {
         &self.shared().producer
     }
 
-    /// The next frame, lent out until [`release`](Self::release); `None` if nothing more is published.
+    /// The next frame, valid until [`release`](Self::release); `None` if nothing more is published.
     #[inline(always)]
     pub fn next_frame(&mut self) -> Result<Option<Frame>, ErrorKind> {
         let mut cursor = self.cursor();
@@ -220,7 +220,7 @@ impl Consumer {
         if self.has_cached_frame() { Ok(true) } else { self.refresh() }
     }
 
-    /// Reads `tail` again; true if it moved. The producer's position is checked here, once, before it is believed: it
+    /// Reads `tail` again; true if it moved. The producer's position is checked here, once, before it is used: it
     /// may only move forward, up to `released + capacity`, in whole alignment steps.
     #[inline(always)]
     pub(crate) fn refresh(&mut self) -> Result<bool, ErrorKind> {
@@ -244,7 +244,7 @@ impl Consumer {
         self.shared().tail.tail.load(Ordering::Relaxed).wrapping_sub(self.released).min(self.capacity)
     }
 
-    /// Whether frames are lent out.
+    /// Whether frames are received and not released.
     #[inline(always)]
     pub fn has_unreleased(&self) -> bool {
         self.head != self.released
@@ -260,7 +260,7 @@ impl Consumer {
         }
     }
 
-    /// [`release`](Self::release) where frames are known to be lent out.
+    /// [`release`](Self::release) where there are unreleased frames.
     #[inline(always)]
     pub(crate) fn release_lent(&mut self) {
         self.release_until(self.head);

@@ -25,7 +25,7 @@ pub(super) fn ask_ahead(payload: *mut u8, len: u64) {
 /// `payload` is aligned to 16, and the 16 bytes before it lie in the mapping and are the producer's.
 #[inline(always)]
 pub(super) unsafe fn write_header(payload: *mut u8, len: u64, type_id: u32, tag: u64) {
-    // SAFETY: the caller's. Plain stores: nobody reads them before `tail` is published with Release.
+    // SAFETY: the caller's. Not atomic: nobody reads them before `tail` is published with Release.
     unsafe {
         let header = payload.sub(FRAME_HEADER as usize);
         header.cast::<u64>().write((len | (type_id as u64) << 32).to_le());

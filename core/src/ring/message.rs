@@ -27,7 +27,7 @@ pub struct Message<'a> {
 
 // SAFETY: a message is a unique borrow of a receiver, which may move between threads.
 unsafe impl Send for Message<'_> {}
-// SAFETY: `&Message` only reads, from the copied frame header and from bytes that stay lent; nobody can change the
+// SAFETY: `&Message` only reads, from the copied frame header and from bytes that are not released yet; nobody can change the
 // receiver behind it meanwhile.
 unsafe impl Sync for Message<'_> {}
 

@@ -155,7 +155,7 @@ impl Producer {
     #[inline(always)]
     fn shared<'a>(&self) -> &'a RingBlock {
         // SAFETY: `new`'s caller keeps the block valid for as long as this is used; it is atomics all through but for
-        // `geometry`, which nobody writes after birth and this type never reads.
+        // `geometry`, which nobody writes after creation and this type never reads.
         unsafe { &*self.block }
     }
 
@@ -236,7 +236,7 @@ impl Producer {
         Ok(false)
     }
 
-    /// The consumer's position is checked here, once, before it is believed: it may only move forward, up to what was
+    /// The consumer's position is checked here, once, before it is used: it may only move forward, up to what was
     /// published, in whole alignment steps.
     pub(crate) fn fits_after_refresh(&mut self, size: u64) -> Result<bool, ErrorKind> {
         // Acquire: the consumer's last reads of the space it gave back come before our writes to it.

@@ -40,7 +40,7 @@ pub trait RawEndpoint: Send + 'static {
     /// wakes it if it waits. Gives its flags.
     fn wake(&mut self) -> u32;
 
-    /// Waits for a living peer; gives its epoch. With [`WaitLimit::None`]: `Empty` if there is none, and the readiness
+    /// Waits for a living peer; gives its epoch. With [`WaitLimit::None`]: `Empty` if there is no peer, and the readiness
     /// descriptor, where there is one, is armed for its coming. It then says nothing about messages or room: a later
     /// `try_` call arms it for that again.
     ///
@@ -63,8 +63,8 @@ pub trait RawEndpoint: Send + 'static {
     /// `Unsupported` where the memory cannot be mapped again.
     fn window(&mut self) -> Result<Window>;
 
-    /// Says "closed" now, after everything committed is published, and wakes the other side. The role, and what is lent
-    /// out, stay until the handle goes: for a close while views live. No call may follow but those that give frames or
+    /// Says "closed" now, after everything committed is published, and wakes the other side. The role, and what is
+    /// not released, stay until the handle goes: for a close while views live. No call may follow but those that give frames or
     /// a slot back.
     fn say_closed(&mut self);
 
@@ -278,17 +278,17 @@ impl RawReceiver<'_> {
         &mut self.receiver.half.hot
     }
 
-    /// The next frame; `Busy` while earlier ones are lent out.
+    /// The next frame; `Busy` while earlier ones are not released.
     pub fn recv(&mut self, wait_limit: WaitLimit) -> Result<Frame> {
         let hot = &self.receiver.half.hot;
-        // A handle that died with frames lent out says what it died of.
+        // A handle that died with unreleased frames says what it died of.
         if hot.has_unreleased() && hot.state.check().is_ok() {
             return Err(Error::new(ErrorKind::Busy, "messages of this receiver are not released: release them first"));
         }
         self.receiver.half.recv(wait_limit)
     }
 
-    /// One more frame of a batch, if there is one now; may be called while frames are lent out.
+    /// One more frame of a batch, if there is one now; may be called while frames are not released.
     pub fn next_of_batch(&mut self) -> Result<Option<Frame>> {
         self.receiver.half.hot.next_frame().map_err(fail)
     }
@@ -310,11 +310,11 @@ impl RawReceiver<'_> {
         Ok(None)
     }
 
-    /// [`recv`](Self::recv) while earlier frames are lent out.
+    /// [`recv`](Self::recv) while earlier frames are not released.
     pub fn recv_more(&mut self, wait_limit: WaitLimit) -> Result<Frame> {
         let inner = &mut *self.receiver.half;
         if !inner.hot.has_cached_frame() && inner.hot.has_unreleased() {
-            // A release that put the wake-up off counted on this side to find the ring drained. With frames lent out it
+            // A release that put the wake-up off counted on this side to find the ring drained. With unreleased frames it
             // never is.
             inner.hot.wake_slow();
         }
@@ -327,8 +327,8 @@ impl RawReceiver<'_> {
         self.receiver.half.hot.head
     }
 
-    /// Has the frames that were received after a [`position`](Self::position) received again (`None`: all that are lent
-    /// out). No views of them are left.
+    /// Has the frames that were received after a [`position`](Self::position) received again (`None`: all that are
+    /// not released). No views of them are left.
     pub fn unread(&mut self, position: Option<u64>) {
         let hot = &mut self.receiver.half.hot;
         let position = position.unwrap_or(hot.released);
@@ -343,19 +343,19 @@ impl RawReceiver<'_> {
         self.receiver.half.hot.release_until(position);
     }
 
-    /// Bytes of the ring that are lent out, frame headers and padding included.
+    /// Bytes of the ring that are received and not released, frame headers and padding included.
     pub fn unreleased(&mut self) -> u64 {
         let hot = &self.receiver.half.hot;
         hot.head.wrapping_sub(hot.released)
     }
 
-    /// Whether the sender sleeps until there is room. Together with nothing to receive and frames lent out: neither
+    /// Whether the sender sleeps until there is room. Together with nothing to receive and unreleased frames: neither
     /// side will ever go on.
     pub fn sender_waits(&mut self) -> bool {
         self.receiver.half.endpoint.peer_waits()
     }
 
-    /// Gives everything lent out back.
+    /// Releases everything that was received.
     pub fn release(&mut self) {
         self.receiver.half.hot.release();
     }

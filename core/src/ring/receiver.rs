@@ -259,7 +259,7 @@ impl Receiver {
             // writes meanwhile makes the copy a mix of old and new bytes, not an invalid one.
             Ok(to) => unsafe { to.copy_from_nonoverlapping(frame.data, frame.len) },
             Err(room) => {
-                // Nothing else is lent out: back to `released` is back by this one.
+                // Nothing else is unreleased: back to `released` is back by this one.
                 half.hot.head = half.hot.released;
                 let text = format!("a message of {} bytes into a buffer of {room}", frame.len);
                 return Err(half.endpoint.with_name(Error::new(ErrorKind::TooLarge, text)));

@@ -245,7 +245,7 @@ impl Sender {
         self.len() == 0
     }
 
-    /// The tag of the last message that is visible to receivers (0 if it was sent without one), by whichever sender of
+    /// The tag of the last message that is visible to receivers (0 if it was sent without one), by any sender of
     /// this ring; `None` before the first. A restarted producer asks this where to go on.
     ///
     /// ```
@@ -271,7 +271,7 @@ impl Sender {
     }
 
     /// Gives the role up without telling the receiver that this was all: it is told `PeerDead`, as if this process
-    /// had been killed, so that half a stream does not pass for a whole one. What was committed is delivered.
+    /// had been killed, so that half a stream is not taken for a whole one. What was committed is delivered.
     /// On a [pair](crate::Ring::pair) this is [`close`](Self::close), because there only a close tells.
     ///
     /// Dropping a sender because its thread panics does the same.

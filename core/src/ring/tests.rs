@@ -104,19 +104,19 @@ fn miri_messages_go_round_and_round() {
 }
 
 #[test]
-fn miri_a_batch_is_lent_out_while_more_is_sent() {
+fn miri_a_batch_is_held_while_more_is_sent() {
     let memory = Memory::new(16);
     let (mut tx, mut rx) = memory.ends(16);
     for value in 0..4 {
         send(&mut tx, 48, value).unwrap();
     }
-    let lent: Vec<_> = (0..3).map(|_| rx.next_frame().unwrap().unwrap()).collect();
+    let held: Vec<_> = (0..3).map(|_| rx.next_frame().unwrap().unwrap()).collect();
     for value in 4..8 {
         send(&mut tx, 48, value).unwrap();
     }
     assert_eq!(send(&mut tx, 48, 8), Err(ErrorKind::Full));
-    for (value, frame) in lent.iter().enumerate() {
-        // SAFETY: lent out until the release below.
+    for (value, frame) in held.iter().enumerate() {
+        // SAFETY: not released before the release below.
         let bytes = unsafe { std::slice::from_raw_parts(frame.data, frame.len) };
         assert!(bytes.iter().all(|byte| *byte == value as u8));
     }

@@ -29,7 +29,7 @@ impl Ring {
     /// ```
     ///
     /// # Errors
-    /// `NoSpace` if the memory cannot be had.
+    /// `NoSpace` if there is not enough memory.
     pub fn pair(capacity: u64) -> Result<(Sender, Receiver)> {
         Self::pair_with(capacity, ALIGN_MIN, WaitPolicy::default(), false)
     }

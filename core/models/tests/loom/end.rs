@@ -49,7 +49,7 @@ fn death(named: bool) {
     let (mut tx, mut rx) = (ring.sender(false), ring.receiver(false));
     two(
         move || {
-            // Whoever sleeps looks at the lock.
+            // A sleeper checks the lock.
             time_passes();
             tx.send(1);
             tx.kill();
@@ -61,8 +61,8 @@ fn death(named: bool) {
     );
 }
 
-/// A close without a message, while the receiver happens to look at the lock.
-fn close_during_a_look() {
+/// A close without a message, while the receiver happens to check the lock.
+fn close_during_a_check() {
     let ring = Watched::new(2, true);
     let (tx, mut rx) = (ring.sender(false), ring.receiver(false));
     two(
@@ -75,7 +75,7 @@ fn close_during_a_look() {
 }
 
 /// A bus's peer attaches and closes while the receiver happens to ask the kernel about it.
-fn attach_and_close_during_a_look() {
+fn attach_and_close_during_a_check() {
     let ring = Watched::new(2, false);
     let mut rx = ring.receiver(false);
     two(
@@ -102,17 +102,17 @@ fn what_was_sent_before_a_death_is_delivered_before_it() {
 
 #[test]
 fn a_close_is_not_taken_for_a_death() {
-    holds(Some(3), close_during_a_look);
-    holds(Some(3), attach_and_close_during_a_look);
+    holds(Some(3), close_during_a_check);
+    holds(Some(3), attach_and_close_during_a_check);
 }
 
 #[test]
 fn without_the_epoch_after_the_socket_a_close_is_taken_for_a_death() {
-    fails_without(&[Step::EpochAfterDeath], "taken for a death", Some(3), attach_and_close_during_a_look);
+    fails_without(&[Step::EpochAfterDeath], "taken for a death", Some(3), attach_and_close_during_a_check);
 }
 
 #[test]
-fn without_the_second_look_the_last_message_is_lost() {
+fn without_the_second_check_the_last_message_is_lost() {
     fails_without(&[Step::CheckAfterEnd], EARLY, Some(3), || close(false));
     fails_without(&[Step::CheckAfterEnd], EARLY, Some(3), || close(true));
     fails_without(&[Step::CheckAfterEnd], EARLY, Some(3), close_seen_by_polling);
@@ -125,11 +125,11 @@ fn without_the_wake_up_of_a_close_nobody_learns_of_it() {
 }
 
 #[test]
-fn without_the_look_for_a_close_after_the_lock_a_close_is_taken_for_a_death() {
-    fails_without(&[Step::CloseBeforeDeath], "taken for a death", Some(3), close_during_a_look);
+fn without_the_check_for_a_close_after_the_lock_a_close_is_taken_for_a_death() {
+    fails_without(&[Step::CloseBeforeDeath], "taken for a death", Some(3), close_during_a_check);
 }
 
-/// The sender closes and a successor attaches and sends, all while the receiver waits and looks at the lock.
+/// The sender closes and a successor attaches and sends, all while the receiver waits and checks the lock.
 fn succession(to_the_end: bool) {
     let ring = Watched::new(2, true);
     let (tx, mut rx) = (ring.sender(false), ring.receiver(false));
@@ -162,7 +162,7 @@ fn a_successor_is_waited_for_and_heard() {
 }
 
 #[test]
-fn without_the_look_for_a_successor_a_succession_is_taken_for_a_death() {
+fn without_the_check_for_a_successor_a_succession_is_taken_for_a_death() {
     fails_without(&[Step::SuccessorBeforeDeath], "taken for a death", Some(5), || succession(false));
 }
 

@@ -70,7 +70,7 @@ fn an_event_loop_sees_room() {
 }
 
 #[test]
-fn without_the_look_after_arming_an_event_loop_misses_a_message() {
+fn without_the_check_after_arming_an_event_loop_misses_a_message() {
     fails_without(&[Step::Recheck], LOST, Some(3), || receiver_polls(false, 1));
     fails_without(&[Step::Recheck], LOST, Some(3), || receiver_polls(true, 1));
 }
@@ -112,7 +112,7 @@ fn an_event_loop_learns_of_a_close() {
     });
 }
 
-/// A receiver that loses membarrier while its sender is plain is looked after in short rounds.
+/// A receiver that loses membarrier while its sender is fence-free polls in short intervals.
 #[test]
 fn an_event_loop_that_loses_membarrier_sees_every_message() {
     holds(Some(3), || {

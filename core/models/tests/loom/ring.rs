@@ -4,7 +4,7 @@ use crate::{RACE, Watched, two};
 use ramway_models::ErrorKind;
 use ramway_models::{Step, fails_without, holds};
 
-/// Three messages through a ring of two: both sides go round once. Who finds it full or empty gives up.
+/// Three messages through a ring of two: both sides reuse the memory once. A side that finds it full or empty gives up.
 fn pass(membarrier: bool) {
     let ring = Watched::new(2, false);
     let (mut tx, mut rx) = (ring.sender(membarrier), ring.receiver(membarrier));
@@ -33,7 +33,7 @@ fn messages_arrive_whole_and_in_order() {
 }
 
 #[test]
-fn messages_arrive_whole_and_in_order_between_plain_processes() {
+fn messages_arrive_whole_and_in_order_between_fence_free_processes() {
     holds(Some(3), || pass(true));
 }
 

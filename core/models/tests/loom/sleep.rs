@@ -5,22 +5,22 @@ use ramway_models::{Step, fails_without, forbid_membarrier, holds, interrupt_poi
 
 /// Who can membarrier.
 #[derive(Clone, Copy)]
-struct Can {
+struct Membarrier {
     sender: bool,
     receiver: bool,
 }
 
-/// Nobody is plain: fences on both sides.
-const FENCES: Can = Can { sender: false, receiver: false };
-/// The wakers are plain, the sleepers membarrier.
-const PLAIN: Can = Can { sender: true, receiver: true };
+/// Nobody is fence-free: fences on both sides.
+const FENCES: Membarrier = Membarrier { sender: false, receiver: false };
+/// The wakers are fence-free, the sleepers membarrier.
+const FENCE_FREE: Membarrier = Membarrier { sender: true, receiver: true };
 /// The receiver sleeps with membarrier, its waker has none and fences.
-const RECEIVER_ONLY: Can = Can { sender: false, receiver: true };
+const RECEIVER_ONLY: Membarrier = Membarrier { sender: false, receiver: true };
 
 /// `messages` messages to a receiver that blocks for each.
-fn receiver_sleeps(can: Can, messages: u64) {
+fn receiver_sleeps(membarrier: Membarrier, messages: u64) {
     let ring = Watched::new(4, false);
-    let (mut tx, mut rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+    let (mut tx, mut rx) = (ring.sender(membarrier.sender), ring.receiver(membarrier.receiver));
     two(
         move || {
             for value in 1..=messages {
@@ -39,9 +39,9 @@ fn receiver_sleeps(can: Can, messages: u64) {
 }
 
 /// A full ring of two, and a sender that blocks for room.
-fn sender_sleeps(can: Can) {
+fn sender_sleeps(membarrier: Membarrier) {
     let ring = Watched::new(2, false);
-    let (mut tx, mut rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+    let (mut tx, mut rx) = (ring.sender(membarrier.sender), ring.receiver(membarrier.receiver));
     assert!(tx.try_send(1) && tx.try_send(2));
     two(
         move || {
@@ -65,8 +65,8 @@ fn a_receiver_is_woken_with_fences() {
 
 #[test]
 fn a_receiver_is_woken_without_the_waker_s_fence() {
-    holds(Some(4), || receiver_sleeps(PLAIN, 1));
-    holds(Some(2), || receiver_sleeps(PLAIN, 2));
+    holds(Some(4), || receiver_sleeps(FENCE_FREE, 1));
+    holds(Some(2), || receiver_sleeps(FENCE_FREE, 2));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_sender_is_woken_with_fences() {
 
 #[test]
 fn a_sender_is_woken_without_the_waker_s_fence() {
-    holds(Some(3), || sender_sleeps(PLAIN));
+    holds(Some(3), || sender_sleeps(FENCE_FREE));
 }
 
 #[test]
@@ -98,21 +98,21 @@ fn without_the_sleeper_s_fence_a_wake_up_is_lost() {
 
 #[test]
 fn without_membarrier_a_wake_up_is_lost() {
-    fails_without(&[Step::Membarrier], LOST, Some(3), || receiver_sleeps(PLAIN, 1));
-    fails_without(&[Step::Membarrier], LOST, Some(3), || sender_sleeps(PLAIN));
+    fails_without(&[Step::Membarrier], LOST, Some(3), || receiver_sleeps(FENCE_FREE, 1));
+    fails_without(&[Step::Membarrier], LOST, Some(3), || sender_sleeps(FENCE_FREE));
 }
 
 #[test]
-fn without_the_second_look_before_sleeping_a_wake_up_is_lost() {
+fn without_the_second_check_before_sleeping_a_wake_up_is_lost() {
     fails_without(&[Step::Recheck], LOST, Some(3), || receiver_sleeps(FENCES, 1));
-    fails_without(&[Step::Recheck], LOST, Some(3), || receiver_sleeps(PLAIN, 1));
+    fails_without(&[Step::Recheck], LOST, Some(3), || receiver_sleeps(FENCE_FREE, 1));
     fails_without(&[Step::Recheck], LOST, Some(3), || sender_sleeps(FENCES));
 }
 
-/// A receiver comes while the sender already runs, and blocks: the sender turns plain in between.
-fn receiver_attaches(can: Can, forbid: bool) {
+/// A receiver comes while the sender already runs, and blocks: the sender becomes fence-free in between.
+fn receiver_attaches(membarrier: Membarrier, forbid: bool) {
     let ring = Watched::new(4, true);
-    let mut tx = ring.sender(can.sender);
+    let mut tx = ring.sender(membarrier.sender);
     two(
         move || {
             interrupt_point();
@@ -121,7 +121,7 @@ fn receiver_attaches(can: Can, forbid: bool) {
             std::mem::forget(tx);
         },
         move || {
-            let mut rx = ring.receiver(can.receiver);
+            let mut rx = ring.receiver(membarrier.receiver);
             if forbid {
                 forbid_membarrier();
             }
@@ -132,8 +132,8 @@ fn receiver_attaches(can: Can, forbid: bool) {
 }
 
 #[test]
-fn a_sender_turns_plain_while_it_runs() {
-    holds(Some(3), || receiver_attaches(PLAIN, false));
+fn a_sender_becomes_fence_free_while_it_runs() {
+    holds(Some(3), || receiver_attaches(FENCE_FREE, false));
 }
 
 #[test]
@@ -141,18 +141,18 @@ fn a_receiver_attaches_to_a_sender_that_fences() {
     holds(Some(3), || receiver_attaches(FENCES, false));
 }
 
-/// membarrier stops working between the receiver's attach and its first sleep, while the sender turns plain.
+/// membarrier stops working between the receiver's attach and its first sleep, while the sender becomes fence-free.
 #[test]
-fn a_sender_turns_plain_while_membarrier_stops_working() {
-    holds(Some(3), || receiver_attaches(PLAIN, true));
+fn a_sender_becomes_fence_free_while_membarrier_stops_working() {
+    holds(Some(3), || receiver_attaches(FENCE_FREE, true));
 }
 
 #[test]
-fn without_the_fence_after_turning_plain_a_wake_up_is_lost() {
-    fails_without(&[Step::FenceFreeFence], LOST, Some(3), || receiver_attaches(PLAIN, true));
+fn without_the_fence_after_becoming_fence_free_a_wake_up_is_lost() {
+    fails_without(&[Step::FenceFreeFence], LOST, Some(3), || receiver_attaches(FENCE_FREE, true));
 }
 
-/// The sender is plain already when the receiver finds that it cannot membarrier any more.
+/// The sender is fence-free already when the receiver finds that it cannot membarrier any more.
 fn membarrier_stops_working() {
     let ring = Watched::new(4, false);
     let (mut tx, mut rx) = (ring.sender(true), ring.receiver(true));
@@ -172,16 +172,16 @@ fn membarrier_stops_working() {
 }
 
 #[test]
-fn a_sleeper_that_loses_membarrier_sleeps_in_short_rounds() {
+fn a_sleeper_that_loses_membarrier_sleeps_in_short_intervals() {
     holds(Some(3), membarrier_stops_working);
 }
 
 #[test]
-fn without_short_rounds_a_wake_up_of_a_sleeper_that_lost_membarrier_is_lost() {
+fn without_short_intervals_a_wake_up_of_a_sleeper_that_lost_membarrier_is_lost() {
     fails_without(&[Step::ShortIntervals], LOST, Some(3), membarrier_stops_working);
 }
 
-/// A successor that cannot membarrier takes over from a receiver that could, while the sender is plain.
+/// A successor that cannot membarrier succeeds a receiver that could, while the sender is fence-free.
 fn successor_without_membarrier() {
     let ring = Watched::new(4, true);
     let (mut tx, mut rx) = (ring.sender(true), ring.receiver(true));
@@ -202,19 +202,19 @@ fn successor_without_membarrier() {
 }
 
 #[test]
-fn a_successor_without_membarrier_is_woken_by_a_plain_sender() {
+fn a_successor_without_membarrier_is_woken_by_a_fence_free_sender() {
     holds(Some(3), successor_without_membarrier);
 }
 
 #[test]
-fn without_short_rounds_the_wake_up_of_a_successor_is_lost() {
+fn without_short_intervals_the_wake_up_of_a_successor_is_lost() {
     fails_without(&[Step::ShortIntervals], LOST, Some(3), successor_without_membarrier);
 }
 
 /// A sender waits for room for two frames; the first one that is given back wakes it too early.
-fn woken_too_early(can: Can) {
+fn woken_too_early(membarrier: Membarrier) {
     let ring = Watched::new(2, false);
-    let (mut tx, mut rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+    let (mut tx, mut rx) = (ring.sender(membarrier.sender), ring.receiver(membarrier.receiver));
     assert!(tx.try_send(1) && tx.try_send(2));
     two(
         move || {
@@ -236,7 +236,7 @@ fn woken_too_early(can: Can) {
 #[test]
 fn a_sender_that_was_woken_too_early_sleeps_again() {
     holds(Some(3), || woken_too_early(FENCES));
-    holds(Some(2), || woken_too_early(PLAIN));
+    holds(Some(2), || woken_too_early(FENCE_FREE));
 }
 
 #[test]
@@ -268,10 +268,10 @@ fn a_wake_up_that_is_put_off_comes() {
 /// Both sides sleep: a request and its answer over two rings.
 #[test]
 fn two_that_wait_for_each_other_are_both_woken() {
-    let round_trip = |can: Can| {
+    let round_trip = |membarrier: Membarrier| {
         let (there, back) = (Watched::new(2, false), Watched::new(2, false));
-        let (mut there_tx, mut there_rx) = (there.sender(can.sender), there.receiver(can.receiver));
-        let (mut back_tx, mut back_rx) = (back.sender(can.sender), back.receiver(can.receiver));
+        let (mut there_tx, mut there_rx) = (there.sender(membarrier.sender), there.receiver(membarrier.receiver));
+        let (mut back_tx, mut back_rx) = (back.sender(membarrier.sender), back.receiver(membarrier.receiver));
         two(
             move || {
                 there_tx.send(1);
@@ -286,15 +286,15 @@ fn two_that_wait_for_each_other_are_both_woken() {
         );
     };
     holds(Some(3), move || round_trip(FENCES));
-    holds(Some(2), move || round_trip(PLAIN));
+    holds(Some(2), move || round_trip(FENCE_FREE));
 }
 
 /// A wake-up that nobody sent, as the kernel may deliver one.
 #[test]
 fn a_wake_up_for_nothing_changes_nothing() {
-    let spurious = |can: Can| {
+    let spurious = |membarrier: Membarrier| {
         let ring = Watched::new(2, false);
-        let (mut tx, mut rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+        let (mut tx, mut rx) = (ring.sender(membarrier.sender), ring.receiver(membarrier.receiver));
         two(
             move || {
                 tx.watched.ring.wake_receiver_for_nothing();
@@ -309,13 +309,13 @@ fn a_wake_up_for_nothing_changes_nothing() {
         );
     };
     holds(Some(3), move || spurious(FENCES));
-    holds(Some(2), move || spurious(PLAIN));
+    holds(Some(2), move || spurious(FENCE_FREE));
 }
 
 /// A receiver that blocks for a message that never comes, and a waker in another thread of its process.
-fn a_waker_ends_a_wait(can: Can) {
+fn a_waker_ends_a_wait(membarrier: Membarrier) {
     let ring = Watched::new(2, true);
-    let (tx, mut rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+    let (tx, mut rx) = (ring.sender(membarrier.sender), ring.receiver(membarrier.receiver));
     let waker = rx.rx.waker();
     two(
         move || {
@@ -331,9 +331,9 @@ fn a_waker_ends_a_wait(can: Can) {
 }
 
 /// The same for a sender in a full ring.
-fn a_waker_ends_a_sender_s_wait(can: Can) {
+fn a_waker_ends_a_sender_s_wait(membarrier: Membarrier) {
     let ring = Watched::new(2, true);
-    let (mut tx, rx) = (ring.sender(can.sender), ring.receiver(can.receiver));
+    let (mut tx, rx) = (ring.sender(membarrier.sender), ring.receiver(membarrier.receiver));
     assert!(tx.try_send(1) && tx.try_send(2));
     let waker = tx.tx.waker();
     two(
@@ -351,9 +351,9 @@ fn a_waker_ends_a_sender_s_wait(can: Can) {
 #[test]
 fn a_waker_is_not_slept_through() {
     holds(Some(3), || a_waker_ends_a_wait(FENCES));
-    holds(Some(3), || a_waker_ends_a_wait(PLAIN));
+    holds(Some(3), || a_waker_ends_a_wait(FENCE_FREE));
     holds(Some(3), || a_waker_ends_a_sender_s_wait(FENCES));
-    holds(Some(3), || a_waker_ends_a_sender_s_wait(PLAIN));
+    holds(Some(3), || a_waker_ends_a_sender_s_wait(FENCE_FREE));
 }
 
 #[test]
