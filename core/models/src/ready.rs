@@ -109,7 +109,7 @@ impl Readiness {
     }
 
     /// No model has a checker, nor a socket.
-    pub(crate) fn look(&self) -> bool {
+    pub(crate) fn take_report(&self) -> bool {
         false
     }
 

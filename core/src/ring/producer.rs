@@ -54,6 +54,8 @@ pub struct Producer {
     pub next_last_tag: u32,
     /// What never changes.
     pub rules: Rules,
+    /// 0. In the place of padding: C's tests compare whole states.
+    pub reserved: u32,
 }
 
 impl Positions for Producer {
@@ -98,6 +100,7 @@ impl Positions for Producer {
             state: State::new(),
             next_last_tag,
             rules,
+            reserved: 0,
         })
     }
 

@@ -290,6 +290,7 @@ impl Half<Consumer> {
     }
 
     /// Whether `try_recv` would give a message; the same errors if not.
+    #[cfg(feature = "tokio")]
     pub(crate) fn try_ready(&mut self) -> Result<()> {
         self.check()?;
         self.hot.release();
