@@ -1,5 +1,5 @@
 /* What message number `seq` is, and whether it arrived as such. */
-#include "program.h"
+#include "agent.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,12 @@ uint32_t crc32(const uint8_t *bytes, size_t len) {
     return crc ^ 0xFFFFFFFFu;
 }
 
-struct messages messages_new(int64_t sizes, uint64_t max) {
-    uint64_t len = max + 1;
-    if (sizes > 0 && (uint64_t)sizes > len) len = (uint64_t)sizes;
-    struct messages all = {.sizes = sizes, .max = max, .pattern = malloc(len + 256)};
+struct messages messages_new(struct line *line, uint64_t max) {
+    const char *sizes = text(line, "sizes", "mixed");
+    bool ramp = strcmp(sizes, "ramp") == 0, mixed = strcmp(sizes, "mixed") == 0;
+    struct messages all = {.sizes = ramp ? SIZES_RAMP : mixed ? SIZES_MIXED : number(line, "sizes", 0), .max = max};
+    uint64_t len = all.sizes > (int64_t)max ? (uint64_t)all.sizes : max;
+    all.pattern = malloc(len + 256);
     if (all.pattern == NULL) abort();
     for (uint64_t i = 0; i < len + 256; i++) all.pattern[i] = (uint8_t)i;
     return all;
@@ -41,13 +43,10 @@ static uint64_t tag_of(uint64_t seq, const uint8_t *data, size_t len) {
     return (uint64_t)crc32(data, len) << 32 | (seq & 0xFFFFFFFFu);
 }
 
-struct made make_of_length(const struct messages *all, uint64_t seq, size_t len) {
-    const uint8_t *data = all->pattern + seq % 256;
-    return (struct made){(uint32_t)(seq % 60000), tag_of(seq, data, len), data, len};
-}
-
 struct made make(const struct messages *all, uint64_t seq) {
-    return make_of_length(all, seq, length_of(all, seq));
+    const uint8_t *data = all->pattern + seq % 256;
+    size_t len = length_of(all, seq);
+    return (struct made){(uint32_t)(seq % 60000), tag_of(seq, data, len), data, len};
 }
 
 void check(const struct messages *all, uint64_t seq, const ramway_message *message) {

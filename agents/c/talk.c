@@ -1,82 +1,129 @@
-/* echo and ping. */
-#include "program.h"
+/* echo, ping, last, take, region, write and hold. */
+#define _GNU_SOURCE
+#include "agent.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Sends a message without a copy of one's own in between. */
-static void answer(ramway_sender *tx, const struct args *args, struct made m) {
+static void answer(ramway_sender *tx, int64_t limit, struct made m) {
     void *slot;
-    must(ramway_inline_reserve(tx, m.len, limit(args), &slot));
+    must(ramway_inline_reserve(tx, m.len, limit, &slot));
     memcpy(slot, m.data, m.len);
     must(ramway_inline_commit(tx, m.type_id, m.tag, m.len));
 }
 
-void echo(const struct args *args) {
-    struct ends ends = open_ends(args, args->back, args->ring);
-    attached_sender(ends.sender);
+void echo(struct ends *ends, struct line *line) {
+    int64_t limit = limits_of(line).whole, began;
+    end_of(line);
     long long received = 0, bytes = 0, first = -1, last = -1;
-    int64_t began;
     ramway_status status;
     ramway_message m;
     for (;;) {
-        began = args->timeout_ms == 0 ? 0 : now_ns();
-        status = ramway_inline_recv(ends.receiver, limit(args), &m);
+        began = now_ns();
+        status = ramway_inline_recv(ends->receiver, limit, &m);
         if (status != RAMWAY_OK) break;
         received++;
         bytes += (long long)m.len;
         last = (long long)(m.tag & 0xFFFFFFFFu);
         if (received == 1) first = last;
-        answer(ends.sender, args, (struct made){m.type_id, m.tag, m.data, m.len});
-        must(ramway_inline_release(ends.receiver));
+        answer(ends->sender, limit, (struct made){m.type_id, m.tag, m.data, m.len});
+        must(ramway_inline_release(ends->receiver));
     }
-    say("end name=%s number=%d received=%lld first=%lld last=%lld bytes=%lld elapsed_ms=%lld", ramway_status_name(status),
-        (int)status, received, first, last, bytes, began == 0 ? 0 : (long long)((now_ns() - began) / 1000000));
-    close_ends(&ends);
+    end(status, " received=%lld first=%lld last=%lld bytes=%lld elapsed_ms=%lld", received, first, last, bytes,
+        (long long)((now_ns() - began) / 1000000));
 }
 
-void ping(const struct args *args) {
-    struct ends ends = open_ends(args, args->ring, args->back);
-    attached_sender(ends.sender);
-    struct messages all = messages_new(args->sizes, ramway_sender_max_message_len(ends.sender));
-    struct timer timer = timer_start(args->count, args->group);
-    for (int64_t seq = 0; seq < args->count; seq++) {
+void ping(struct ends *ends, struct line *line) {
+    int64_t limit = limits_of(line).whole, count = number(line, "count", 0);
+    struct messages all = messages_new(line, ramway_sender_max_message_len(ends->sender));
+    end_of(line);
+    for (int64_t seq = 0; seq < count; seq++) {
         ramway_message m;
-        answer(ends.sender, args, make(&all, (uint64_t)seq));
-        must(ramway_inline_recv(ends.receiver, limit(args), &m));
+        answer(ends->sender, limit, make(&all, (uint64_t)seq));
+        must(ramway_inline_recv(ends->receiver, limit, &m));
         check(&all, (uint64_t)seq, &m);
-        must(ramway_inline_release(ends.receiver));
-        timer_trip(&timer, seq);
+        must(ramway_inline_release(ends->receiver));
     }
-    timer_report(&timer);
-    close_ends(&ends);
+    say("answered count=%lld", (long long)count);
+    free(all.pattern);
 }
 
-struct timer timer_start(int64_t count, int64_t group) {
-    struct timer timer = {.count = count, .group = group > 0 ? group : 1};
-    timer.ns = malloc(sizeof(double) * (size_t)(count / timer.group + 1));
-    if (timer.ns == NULL) abort();
-    timer.last = now_ns();
-    return timer;
+void last(struct ends *ends, struct line *line) {
+    uint64_t tag;
+    end_of(line);
+    if (ramway_sender_last_tag(ends->sender, &tag)) say("last tag=%llu", (unsigned long long)tag);
+    else say("last none");
 }
 
-void timer_trip(struct timer *timer, int64_t seq) {
-    if ((seq + 1) % timer->group != 0) return;
-    int64_t now = now_ns();
-    if (seq >= timer->count / 10) timer->ns[timer->samples++] = (double)(now - timer->last) / (double)timer->group;
-    timer->last = now;
+void take(struct ends *ends, struct line *line) {
+    int64_t limit = limits_of(line).whole;
+    bool tensor = yes(line, "tensor");
+    end_of(line);
+    ramway_message m;
+    ramway_status status = ramway_recv(ends->receiver, limit, &m);
+    if (status != RAMWAY_OK) {
+        end(status, "%s", "");
+        return;
+    }
+    if (!tensor || !say_tensor(&m)) {
+        say("message type_id=%u tag=%llu len=%zu crc32=%u", (unsigned)m.type_id, (unsigned long long)m.tag, m.len,
+            (unsigned)crc32(m.data, m.len));
+    }
+    must(ramway_release(ends->receiver));
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+void region(struct ends *ends, struct line *line) {
+    (void)ends;
+    ramway_options options = RAMWAY_OPTIONS_INIT;
+    ramway_region *region = NULL;
+    const char *name = text(line, "name", "");
+    end_of(line);
+    options.timeout_ns = PATIENCE_NS;
+    must(ramway_region_open(name, &options, &region));
+    uint64_t len = ramway_region_len(region);
+    say("region len=%llu crc32=%u", (unsigned long long)len, (unsigned)crc32(ramway_region_data(region), len));
+    must(ramway_region_close(region));
 }
 
-static double quantile(const struct timer *timer, double part) {
-    return timer->samples == 0 ? 0 : timer->ns[(int64_t)((double)(timer->samples - 1) * part)];
+/* Writes and reads single bytes of a message by its address, until `release`. */
+static void look_at(volatile uint8_t *address, size_t len, uint64_t tag) {
+    struct line line;
+    say("view addr=%p len=%zu tag=%llu", (void *)(uintptr_t)address, len, (unsigned long long)tag);
+    while (next_line(&line)) {
+        uint64_t offset = (uint64_t)number(&line, "offset", 0);
+        if (offset >= len) refuse(line.word, "offset");
+        if (strcmp(line.word, "poke") == 0) {
+            address[offset] = (uint8_t)number(&line, "value", 0);
+            say("poked");
+        } else if (strcmp(line.word, "peek") == 0) {
+            say("byte value=%u", (unsigned)address[offset]);
+        } else if (strcmp(line.word, "release") == 0) {
+            say("released");
+            return;
+        } else {
+            refuse("while a message is held", line.word);
+        }
+        end_of(&line);
+    }
 }
 
-void timer_report(struct timer *timer) {
-    qsort(timer->ns, (size_t)timer->samples, sizeof(double), compare);
-    say("rtt count=%lld min_ns=%.1f p50_ns=%.1f p99_ns=%.1f max_ns=%.1f", (long long)timer->count, quantile(timer, 0),
-        quantile(timer, 0.5), quantile(timer, 0.99), quantile(timer, 1));
+/* Reserves, fills, and commits what is to be kept. */
+void write_one(struct ends *ends, struct line *line) {
+    void *slot;
+    size_t len = (size_t)number(line, "len", 0), kept = (size_t)number(line, "kept", (int64_t)len);
+    bool unflushed = yes(line, "unflushed");
+    end_of(line);
+    must(ramway_reserve(ends->sender, len, PATIENCE_NS, &slot));
+    memset(slot, 0x11, len);
+    must((unflushed ? ramway_commit_unflushed : ramway_commit)(ends->sender, 0, 0, kept));
+    look_at(slot, len, 0);
+}
+
+void hold(struct ends *ends, struct line *line) {
+    ramway_message m;
+    end_of(line);
+    must(ramway_recv(ends->receiver, PATIENCE_NS, &m));
+    look_at((volatile uint8_t *)(uintptr_t)m.data, m.len, m.tag);
+    must(ramway_release(ends->receiver));
 }

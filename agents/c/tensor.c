@@ -1,5 +1,5 @@
-/* tensors. */
-#include "program.h"
+/* tensor, and a tensor that is taken. */
+#include "agent.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,105 +17,53 @@ static const ramway_dtype types[] = {
 };
 enum { TYPES = sizeof types / sizeof types[0], LONGEST = 257 * 16 };
 
-static const struct {
-    size_t ndim;
-    uint64_t dims[RAMWAY_NDIM_MAX];
-} shapes[8] = {
-    {0, {0}},
-    {1, {0}},
-    {1, {1}},
-    {2, {2, 3}},
-    {3, {5, 0, 7}},
-    {4, {3, 1, 5, 2}},
-    {1, {257}},
-    {32, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}},
-};
-
-struct expected {
-    ramway_dtype dtype;
-    const uint64_t *shape;
-    size_t ndim, nbytes;
-    uint64_t tag;
-    uint8_t data[LONGEST];
-};
-
-/* Tensor number `seq`; false where that is an ordinary message. */
-static bool expect(struct expected *out, uint64_t seq) {
-    if (seq % 24 >= TYPES) return false;
-    const size_t at = seq / 24 % 8;
-    out->dtype = types[seq % 24];
-    out->shape = shapes[at].dims;
-    out->ndim = shapes[at].ndim;
-    out->nbytes = out->dtype.bits / 8;
-    for (size_t i = 0; i < out->ndim; i++) out->nbytes *= (size_t)out->shape[i];
-    const uint64_t values = out->dtype.code == RAMWAY_DTYPE_BOOL ? 2 : 256;
-    for (size_t i = 0; i < out->nbytes; i++) out->data[i] = (uint8_t)((seq + i) % values);
-    out->tag = (uint64_t)crc32(out->data, out->nbytes) << 32 | (seq & 0xFFFFFFFFu);
-    return true;
+static int digit(char c) {
+    return c <= '9' ? c - '0' : c - 'a' + 10;
 }
 
-static void bad(uint64_t seq, const char *what) __attribute__((noreturn));
-static void bad(uint64_t seq, const char *what) {
-    say("bad seq=%llu text=%s", (unsigned long long)seq, what);
-    exit(1);
-}
-
-static void send(ramway_sender *tx, const struct args *args, const struct messages *all, uint64_t seq) {
-    struct expected e;
+void tensor(struct ends *ends, struct line *line) {
+    int64_t type = number(line, "type", 0);
+    uint64_t tag = (uint64_t)number(line, "tag", 0), shape[RAMWAY_NDIM_MAX];
+    const char *dims = text(line, "shape", ""), *data = text(line, "data", "");
+    bool in_place = yes(line, "reserve");
+    uint8_t bytes[LONGEST];
+    size_t ndim = 0, nbytes = strlen(data) / 2, room, offset = 0;
     void *slot;
-    size_t nbytes;
-    if (!expect(&e, seq)) {
-        struct made m = make(all, seq);
-        must(ramway_send(tx, m.type_id, m.tag, m.data, m.len, limit(args)));
-        return;
-    }
-    if (args->how != HOW_RESERVE) {
-        must(ramway_send_tensor(tx, e.dtype, e.shape, e.ndim, e.tag, e.data, e.nbytes, limit(args)));
-        return;
-    }
-    must(ramway_reserve_tensor(tx, e.dtype, e.shape, e.ndim, limit(args), &slot, &nbytes));
-    if (nbytes != e.nbytes) bad(seq, "the slot's length");
-    if ((uintptr_t)slot % 64 != 0) bad(seq, "the slot does not begin on a multiple of 64");
-    memcpy(slot, e.data, nbytes);
-    must(ramway_commit_tensor(tx, e.tag));
-}
-
-static void check_tensor(const struct messages *all, uint64_t seq, const ramway_message *m) {
-    struct expected e;
-    ramway_tensor t;
-    ramway_status status = ramway_message_tensor(m, &t);
-    if (!expect(&e, seq)) {
-        if (status != RAMWAY_INVALID_ARGUMENT) bad(seq, "an ordinary message is a tensor");
-        check(all, seq, m);
-        return;
-    }
-    must(status);
-    if (t.dtype.code != e.dtype.code || t.dtype.bits != e.dtype.bits) bad(seq, "the element type");
-    if (t.ndim != e.ndim || memcmp(t.shape, e.shape, 8 * e.ndim) != 0) bad(seq, "the shape");
-    if (t.nbytes != e.nbytes || memcmp(t.data, e.data, e.nbytes) != 0) bad(seq, "the bytes");
-    if (m->tag != e.tag) bad(seq, "the tag");
-    if ((uintptr_t)t.data % 64 != 0) bad(seq, "the elements do not begin on a multiple of 64");
-}
-
-void tensors(const struct args *args) {
-    const struct messages all = messages_new(32, 32);
-    if (args->producer) {
-        struct ends ends = open_ends(args, args->ring, NULL);
-        attached_sender(ends.sender);
-        for (int64_t seq = 0; seq < args->count; seq++) send(ends.sender, args, &all, (uint64_t)seq);
-        say("sent count=%lld next=%lld", (long long)args->count, (long long)args->count);
-        close_ends(&ends);
-        return;
-    }
-    struct ends ends = open_ends(args, NULL, args->ring);
-    attached_receiver(ends.receiver);
-    uint64_t received = 0;
-    ramway_message m;
     ramway_status status;
-    while ((status = ramway_inline_recv(ends.receiver, limit(args), &m)) == RAMWAY_OK) {
-        check_tensor(&all, received++, &m);
-        must(ramway_inline_release(ends.receiver));
+    end_of(line);
+    if (type >= TYPES || nbytes > LONGEST) refuse(line->word, "such a tensor");
+    for (; *dims != 0; ndim++) {
+        char *rest;
+        shape[ndim] = strtoull(dims, &rest, 10);
+        dims = *rest == 'x' ? rest + 1 : rest;
     }
-    say("end name=%s number=%d received=%llu", ramway_status_name(status), (int)status, (unsigned long long)received);
-    close_ends(&ends);
+    for (size_t i = 0; i < nbytes; i++) bytes[i] = (uint8_t)(digit(data[2 * i]) << 4 | digit(data[2 * i + 1]));
+    if (in_place) {
+        status = ramway_reserve_tensor(ends->sender, types[type], shape, ndim, PATIENCE_NS, &slot, &room);
+        if (status == RAMWAY_OK) {
+            if (room != nbytes) refuse(line->word, "the slot's length");
+            offset = (uintptr_t)slot % 64;
+            memcpy(slot, bytes, nbytes);
+            status = ramway_commit_tensor(ends->sender, tag);
+        }
+    } else {
+        status = ramway_send_tensor(ends->sender, types[type], shape, ndim, tag, bytes, nbytes, PATIENCE_NS);
+    }
+    if (status == RAMWAY_OK) say("sent offset=%zu", offset);
+    else end(status, "%s", "");
+}
+
+bool say_tensor(const ramway_message *message) {
+    ramway_tensor t;
+    size_t type = 0;
+    ramway_status status = ramway_message_tensor(message, &t);
+    if (status == RAMWAY_INVALID_ARGUMENT) return false;
+    must(status);
+    while (type < TYPES && (types[type].code != t.dtype.code || types[type].bits != t.dtype.bits)) type++;
+    printf("tensor type=%zu shape=", type);
+    for (size_t i = 0; i < t.ndim; i++) printf("%s%llu", i == 0 ? "" : "x", (unsigned long long)t.shape[i]);
+    printf(" tag=%llu offset=%zu data=", (unsigned long long)message->tag, (size_t)((uintptr_t)t.data % 64));
+    for (size_t i = 0; i < t.nbytes; i++) printf("%02x", ((const uint8_t *)t.data)[i]);
+    say("%s", "");
+    return true;
 }

@@ -1,51 +1,50 @@
-// Flags, messages, places, and which command it is.
-#include "program.hpp"
+// Lines, messages, what is open, and which command it is.
+#include "agent.hpp"
 
 #include <algorithm>
 #include <array>
-#include <csignal>
-#include <cstring>
-#include <iostream>
-#include <poll.h>
-#include <sched.h>
-#include <set>
-#include <thread>
+#include <sstream>
 #include <unistd.h>
 
-using namespace std::chrono_literals;
-
-static const std::set<std::string> known{
-    "align",  "back",     "batch", "capacity", "check", "connect", "count",  "cpu",  "create", "endings",
-    "group",  "how",      "linger", "listen",  "oversize", "pace", "pause",  "poll", "progress", "region",
-    "resume", "ring",     "role",  "size",     "sizes", "start",   "timeout", "until", "wait",  "work"};
-
-arguments::arguments(int argc, char **argv) {
-    if (argc < 2 || argc % 2 != 0) throw usage_error("COMMAND --flag value ...");
-    command = argv[1];
-    for (int i = 2; i < argc; i += 2) {
-        const std::string flag = argv[i];
-        if (!flag.starts_with("--") || !known.contains(flag.substr(2))) throw usage_error("not a flag: " + flag);
-        flags_[flag.substr(2)] = argv[i + 1];
+std::optional<line> line::next() {
+    std::string text, field;
+    if (!std::getline(std::cin, text)) return {};
+    line found;
+    std::istringstream words(text);
+    words >> found.word;
+    while (words >> field) {
+        const auto equals = field.find('=');
+        found.fields_[field.substr(0, equals)] = equals == std::string::npos ? "" : field.substr(equals + 1);
     }
+    return found;
 }
 
-std::string arguments::text(const std::string &flag, const std::string &by_default) const {
-    const auto found = flags_.find(flag);
-    return found == flags_.end() ? by_default : found->second;
+std::string line::text(const std::string &key, const std::string &otherwise) {
+    auto found = fields_.extract(key);
+    return found ? std::move(found.mapped()) : otherwise;
 }
 
-std::int64_t arguments::number(const std::string &flag, std::int64_t by_default) const {
-    return has(flag) ? std::stoll(text(flag)) : by_default;
+std::int64_t line::number(const std::string &key, std::optional<std::int64_t> otherwise) {
+    const auto found = text(key);
+    if (!found.empty()) return std::stoll(found);
+    if (!otherwise) throw refused(key + " is missing");
+    return *otherwise;
 }
 
-std::chrono::nanoseconds arguments::limit() const {
-    const auto ms = number("timeout", 20000);
-    return ms == 0 ? ramway::forever : std::chrono::milliseconds(ms);
-}
-
-ramway::wait_policy arguments::wait() const {
+ramway::wait_policy line::wait() {
     const auto how = text("wait", "hybrid");
     return how == "spin" ? ramway::wait_policy::spin : how == "block" ? ramway::wait_policy::block : ramway::wait_policy::hybrid;
+}
+
+void line::end() const {
+    if (!fields_.empty()) throw refused(word + " does not know " + fields_.begin()->first);
+}
+
+limits::limits(line &line) {
+    const auto ms = line.number("timeout", 20000), us = line.number("poll", -1);
+    whole = ms == 0 ? ramway::forever : std::chrono::milliseconds(ms);
+    polls = us >= 0;
+    call = polls ? std::chrono::microseconds(us) : whole;
 }
 
 std::uint32_t crc32(std::span<const std::byte> bytes) {
@@ -65,7 +64,7 @@ std::uint32_t crc32(std::span<const std::byte> bytes) {
 
 messages::messages(const std::string &sizes, std::uint64_t max) : sizes_(sizes), max_(max) {
     if (sizes != "mixed" && sizes != "ramp") fixed_ = std::stoull(sizes);
-    pattern_.resize(std::max(fixed_, max + 1) + 256);
+    pattern_.resize(std::max(fixed_, max) + 256);
     for (std::size_t i = 0; i < pattern_.size(); i++) pattern_[i] = static_cast<std::byte>(i);
 }
 
@@ -82,8 +81,8 @@ static std::uint64_t tag_of(std::uint64_t seq, std::span<const std::byte> data) 
     return static_cast<std::uint64_t>(crc32(data)) << 32 | (seq & 0xFFFFFFFFu);
 }
 
-made messages::of_length(std::uint64_t seq, std::uint64_t len) const {
-    const auto data = std::span(pattern_).subspan(seq % 256, len);
+made messages::operator[](std::uint64_t seq) const {
+    const auto data = std::span(pattern_).subspan(seq % 256, length(seq));
     return {static_cast<std::uint32_t>(seq % 60000), tag_of(seq, data), data};
 }
 
@@ -96,97 +95,95 @@ void messages::check(std::uint64_t seq, std::uint32_t type_id, std::uint64_t tag
     if (!std::ranges::equal(data, expected)) throw bad_message(seq, "the bytes");
 }
 
-// A named ring, opened for up to 10 s or created.
-template <class End>
-static End ring(const arguments &args, const std::string &name) {
-    ramway::options o{.wait = args.wait(), .timeout = 10s};
-    if (!args.yes("create")) return End::open(name, o).value();
-    o.capacity = static_cast<std::uint64_t>(args.number("capacity", 65536));
-    o.align = static_cast<std::uint32_t>(args.number("align", 16));
-    return End::create(name, o).value();
-}
-
-ends::ends(const arguments &args, const std::string &to, const std::string &from) {
-    if (args.has("listen") || args.has("connect")) {
-        ramway::bus_options o{.wait = args.wait()};
-        if (args.has("listen")) {
-            o.capacity = static_cast<std::uint64_t>(args.number("capacity", 65536));
-            o.align = static_cast<std::uint32_t>(args.number("align", 16));
-        } else {
-            o.timeout = 10s;
-        }
-        auto bus = args.has("listen") ? ramway::bus::listen(args.text("listen"), o, 10s)
-                                      : ramway::bus::connect(args.text("connect"), o);
-        std::tie(tx, rx) = std::move(bus).value().split();
-        return;
-    }
-    if (!to.empty()) tx = ring<ramway::sender>(args, to);
-    if (!from.empty()) rx = ring<ramway::receiver>(args, from);
-    if (!tx && !rx) throw usage_error("--ring, --listen or --connect is needed");
-}
-
-static void attached(std::uint32_t epoch, std::uint32_t peer_epoch, std::uint64_t capacity) {
-    say("attached pid=" + std::to_string(getpid()) + " epoch=" + std::to_string(epoch) + " peer_epoch=" +
-        std::to_string(peer_epoch) + " capacity=" + std::to_string(capacity) + " max=" + std::to_string(longest(capacity)));
-}
-
-void ends::attached_sender() const { attached(tx.epoch(), tx.peer_epoch(), tx.capacity()); }
-void ends::attached_receiver() const { attached(rx.epoch(), rx.peer_epoch(), rx.capacity()); }
-
-void ends::close() {
-    // What closing says on a bus whose peer is dead does not matter.
-    if (tx) (void)tx.close();
-    if (rx) (void)rx.close();
-    say("closed");
-}
-
 std::uint64_t longest(std::uint64_t capacity) { return std::min<std::uint64_t>(capacity - 16, 2147483631u); }
-const char *name_of(ramway::status status) { return ramway_status_name(static_cast<int>(status)); }
-void say(const std::string &line) { std::cout << line << std::endl; }
-void sleep_us(std::int64_t us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); }
 
-void linger(const arguments &args) {
-    pollfd input{.fd = 0, .events = POLLIN, .revents = 0};
-    if (args.has("linger")) poll(&input, 1, static_cast<int>(args.number("linger", 0)));
-}
-
-void kill_myself() {
-    kill(getpid(), SIGKILL);
-    std::abort();
+std::string named(ramway::status status) {
+    const auto number = static_cast<int>(status);
+    return std::string("name=") + (number == 0 ? "Count" : ramway_status_name(number)) + " number=" + std::to_string(number);
 }
 
 std::int64_t ms_since(clock_type::time_point began) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(clock_type::now() - began).count();
 }
 
-int main(int argc, char **argv) {
-    static const std::map<std::string, void (*)(const arguments &)> commands{
-        {"produce", produce}, {"consume", consume}, {"die", die},     {"echo", echo},  {"ping", ping},
-        {"read", read_back},  {"show", show},       {"flood", flood}, {"drain", drain},
-        {"tensors", tensors}};
-    try {
-        const arguments args(argc, argv);
-        if (args.has("cpu")) {
-            cpu_set_t set;
-            CPU_ZERO(&set);
-            CPU_SET(static_cast<std::size_t>(args.number("cpu", 0)), &set);
-            sched_setaffinity(0, sizeof set, &set);
-        }
-        const auto found = commands.find(args.command);
-        if (found == commands.end()) throw usage_error("no such command: " + args.command);
-        (args.command == "ping" && !args.yes("check", true) ? fast_ping : found->second)(args);
-        return 0;
-    } catch (const ramway::exception &e) {
-        say(std::string("error name=") + name_of(e.code()) + " number=" + std::to_string(static_cast<int>(e.code())) +
-            " text=" + e.what());
-    } catch (const bad_message &e) {
-        say("bad seq=" + std::to_string(e.seq) + " text=" + e.what());
-    } catch (const std::logic_error &e) { // a number that is none
-        std::cerr << "wrong flags: " << e.what() << '\n';
-        return 2;
-    } catch (const usage_error &e) {
-        std::cerr << e.what() << '\n';
-        return 2;
+static void open(ends &e, line &line) {
+    const bool consumer = line.text("role") == "consumer", create = line.yes("create");
+    const auto ring = line.text("ring"), back = line.text("back"), listen = line.text("listen"), connect = line.text("connect");
+    const auto capacity = static_cast<std::uint64_t>(line.number("capacity", 65536));
+    const auto align = static_cast<std::uint32_t>(line.number("align", 16));
+    ramway::options o{.wait = line.wait(), .timeout = patience};
+    o.prefault = line.yes("prefault");
+    line.end();
+    if (!listen.empty() || !connect.empty()) {
+        ramway::bus_options b{.wait = o.wait};
+        if (!listen.empty()) b.capacity = capacity, b.align = align;
+        else b.timeout = patience;
+        auto bus = listen.empty() ? ramway::bus::connect(connect, b) : ramway::bus::listen(listen, b, patience);
+        std::tie(e.tx, e.rx) = std::move(bus).value().split();
+    } else {
+        if (create) o.capacity = capacity, o.align = align;
+        const auto &to = consumer ? back : ring, &from = consumer ? ring : back;
+        if (!to.empty()) e.tx = (create ? ramway::sender::create(to, o) : ramway::sender::open(to, o)).value();
+        if (!from.empty()) e.rx = (create ? ramway::receiver::create(from, o) : ramway::receiver::open(from, o)).value();
     }
-    return 1;
+    const auto attached = [](const auto &end) {
+        say("attached pid=", getpid(), " epoch=", end.epoch(), " peer_epoch=", end.peer_epoch(), " capacity=", end.capacity(),
+            " max=", longest(end.capacity()));
+    };
+    if (consumer) attached(e.rx);
+    else attached(e.tx);
+}
+
+static void close(ends &e, line &line) {
+    line.end();
+    // What closing says on a bus whose peer is dead does not matter.
+    if (e.tx) (void)e.tx.close();
+    if (e.rx) (void)e.rx.close();
+    e = {};
+    say("closed");
+}
+
+static void about(ends &, line &line) {
+    line.end();
+    say("about text=C++");
+}
+
+static void obey(ends &e, line &line) {
+    struct command {
+        void (*run)(ends &, class line &);
+        bool sends, receives;
+    };
+    static const std::map<std::string, command> commands{
+        {"open", {open, false, false}},     {"close", {close, false, false}}, {"about", {about, false, false}},
+        {"region", {region, false, false}}, {"produce", {produce, true, false}}, {"last", {last, true, false}},
+        {"tensor", {tensor, true, false}},  {"write", {write, true, false}}, {"consume", {consume, false, true}},
+        {"take", {take, false, true}},      {"hold", {hold, false, true}},    {"echo", {echo, true, true}},
+        {"ping", {ping, true, true}},       {"measure", {measure, false, false}}};
+    const auto found = commands.find(line.word);
+    if (found == commands.end()) throw refused("no command: " + line.word);
+    const auto [run, sends, receives] = found->second;
+    if ((sends && !e.tx) || (receives && !e.rx)) throw refused("nothing is open for " + line.word);
+    run(e, line);
+}
+
+int main() {
+    ends e;
+    try {
+        while (auto next = line::next()) {
+            try {
+                obey(e, *next);
+            } catch (const ramway::exception &cause) {
+                say("error ", named(cause.code()), " text=", cause.what());
+            }
+        }
+        return 0;
+    } catch (const bad_message &cause) {
+        say("bad seq=", cause.seq, " text=", cause.what());
+        return 1;
+    } catch (const std::logic_error &cause) { // a number that is none
+        say("refused text=", cause.what());
+    } catch (const refused &cause) {
+        say("refused text=", cause.what());
+    }
+    return 2;
 }

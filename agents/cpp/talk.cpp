@@ -1,8 +1,7 @@
-// echo and ping.
-#include "program.hpp"
+// echo, ping, last, take, region, write and hold.
+#include "agent.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 static void answer(ramway::sender &tx, std::chrono::nanoseconds limit, const made &m) {
     auto slot = (limit == ramway::forever ? tx.reserve(m.data.size()) : tx.reserve_for(limit, m.data.size())).value();
@@ -10,58 +9,96 @@ static void answer(ramway::sender &tx, std::chrono::nanoseconds limit, const mad
     std::move(slot).commit(m.type_id, m.tag, m.data.size()).value();
 }
 
-static ramway::result<ramway::message> receive(ramway::receiver &rx, std::chrono::nanoseconds limit) {
-    return limit == ramway::forever ? rx.recv() : rx.recv_for(limit);
-}
-
-void echo(const arguments &args) {
-    ends e(args, args.text("back"), args.text("ring"));
-    e.attached_sender();
-    const auto limit = args.limit();
+void echo(ends &e, line &line) {
+    const auto limit = limits(line).whole;
+    line.end();
     std::int64_t received = 0, first = -1, last = -1;
     std::uint64_t bytes = 0;
     for (;;) {
-        const auto began = limit == ramway::forever ? clock_type::time_point() : clock_type::now();
+        const auto began = clock_type::now();
         const auto m = receive(e.rx, limit);
         if (!m) {
-            say(std::string("end name=") + name_of(m.code()) + " number=" + std::to_string(static_cast<int>(m.code())) +
-                " received=" + std::to_string(received) + " first=" + std::to_string(first) + " last=" +
-                std::to_string(last) + " bytes=" + std::to_string(bytes) + " elapsed_ms=" +
-                std::to_string(limit == ramway::forever ? 0 : ms_since(began)));
-            break;
+            return say("end ", named(m.code()), " received=", received, " first=", first, " last=", last, " bytes=", bytes,
+                       " elapsed_ms=", ms_since(began));
         }
         last = static_cast<std::int64_t>(m->tag() & 0xFFFFFFFFu);
         if (received++ == 0) first = last;
         bytes += m->size();
         answer(e.tx, limit, {m->type_id(), m->tag(), m->data()});
     }
-    e.close();
 }
 
-void ping(const arguments &args) {
-    ends e(args, args.text("ring"), args.text("back"));
-    e.attached_sender();
-    const messages all(args.text("sizes", "mixed"), e.tx.max_message_len());
-    const auto count = args.number("count", 0);
-    timer times(count, args.number("group", 1));
-    for (std::int64_t seq = 0; seq < count; seq++) {
-        const auto number = static_cast<std::uint64_t>(seq);
-        answer(e.tx, args.limit(), all[number]);
-        const auto m = receive(e.rx, args.limit()).value();
-        all.check(number, m.type_id(), m.tag(), m.data());
-        times.trip(seq);
+void ping(ends &e, line &line) {
+    const auto limit = limits(line).whole;
+    const auto count = static_cast<std::uint64_t>(line.number("count"));
+    const messages all(line.text("sizes", "mixed"), e.tx.max_message_len());
+    line.end();
+    for (std::uint64_t seq = 0; seq < count; seq++) {
+        answer(e.tx, limit, all[seq]);
+        const auto m = receive(e.rx, limit).value();
+        all.check(seq, m.type_id(), m.tag(), m.data());
     }
-    times.report();
-    e.close();
+    say("answered count=", count);
 }
 
-void timer::report() {
-    std::ranges::sort(ns_);
-    const auto at = [&](double part) {
-        return ns_.empty() ? 0.0 : ns_[static_cast<std::size_t>(static_cast<double>(ns_.size() - 1) * part)];
-    };
-    char line[160];
-    std::snprintf(line, sizeof line, "rtt count=%lld min_ns=%.1f p50_ns=%.1f p99_ns=%.1f max_ns=%.1f",
-                  static_cast<long long>(count_), at(0), at(0.5), at(0.99), at(1));
-    say(line);
+void last(ends &e, line &line) {
+    line.end();
+    if (const auto tag = e.tx.last_tag()) say("last tag=", *tag);
+    else say("last none");
+}
+
+void take(ends &e, line &line) {
+    const auto limit = limits(line).whole;
+    const bool tensor = line.yes("tensor");
+    line.end();
+    const auto m = receive(e.rx, limit);
+    if (!m) return say("end ", named(m.code()));
+    if (tensor && say_tensor(*m)) return;
+    say("message type_id=", m->type_id(), " tag=", m->tag(), " len=", m->size(), " crc32=", crc32(m->data()));
+}
+
+void region(ends &, line &line) {
+    const auto name = line.text("name");
+    line.end();
+    const auto region = ramway::region::open(name, {.timeout = patience}).value();
+    say("region len=", region.data().size(), " crc32=", crc32(region.data()));
+}
+
+// Writes and reads single bytes of a message by its address, until `release`.
+static void look_at(volatile std::byte *address, std::size_t len, std::uint64_t tag) {
+    say("view addr=", const_cast<const std::byte *>(address), " len=", len, " tag=", tag);
+    while (auto line = line::next()) {
+        const auto offset = static_cast<std::size_t>(line->number("offset", 0));
+        if (offset >= len) throw refused("offset");
+        if (line->word == "poke") {
+            address[offset] = static_cast<std::byte>(line->number("value"));
+            say("poked");
+        } else if (line->word == "peek") {
+            say("byte value=", static_cast<int>(address[offset]));
+        } else if (line->word == "release") {
+            return say("released");
+        } else {
+            throw refused(line->word + " while a message is held");
+        }
+        line->end();
+    }
+}
+
+// Reserves, fills, and commits what is to be kept.
+void write(ends &e, line &line) {
+    const auto len = static_cast<std::size_t>(line.number("len"));
+    const auto kept = static_cast<std::size_t>(line.number("kept", static_cast<std::int64_t>(len)));
+    const bool unflushed = line.yes("unflushed");
+    line.end();
+    auto slot = e.tx.reserve_for(patience, len).value();
+    const auto data = slot.data();
+    std::ranges::fill(data, std::byte{0x11});
+    (unflushed ? std::move(slot).commit_unflushed(kept) : std::move(slot).commit(kept)).value();
+    look_at(data.data(), len, 0);
+}
+
+void hold(ends &e, line &line) {
+    line.end();
+    const auto m = receive(e.rx, patience).value();
+    look_at(const_cast<std::byte *>(m.data().data()), m.size(), m.tag());
 }

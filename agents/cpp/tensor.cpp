@@ -1,10 +1,8 @@
-// tensors.
-#include "program.hpp"
+// tensor, and a tensor that is taken.
+#include "agent.hpp"
 
 #include <algorithm>
 #include <complex>
-#include <functional>
-#include <numeric>
 
 namespace {
 
@@ -14,55 +12,6 @@ constexpr ramway::dtype types[] = {
     {5, 64}, {5, 128}, {6, 8}, {7, 8},  {8, 8}, {9, 8},  {10, 8}, {11, 8}, {12, 8}, {13, 8}, {14, 8},
 };
 
-std::vector<std::uint64_t> shape_of(std::uint64_t seq) {
-    static const auto shapes = [] {
-        std::vector<std::vector<std::uint64_t>> all{{}, {0}, {1}, {2, 3}, {5, 0, 7}, {3, 1, 5, 2}, {257}, {}};
-        all[7].assign(32, 1);
-        all[7].back() = 2;
-        return all;
-    }();
-    return shapes[seq / 24 % shapes.size()];
-}
-
-struct expected {
-    ramway::dtype type;
-    std::vector<std::uint64_t> shape;
-    std::vector<std::byte> data;
-    std::uint64_t tag;
-};
-
-// Tensor number `seq`; nothing where that is an ordinary message.
-std::optional<expected> expect(std::uint64_t seq) {
-    if (seq % 24 >= std::size(types)) return {};
-    expected made{types[seq % 24], shape_of(seq), {}, 0};
-    made.data.resize(std::accumulate(made.shape.begin(), made.shape.end(), std::uint64_t{made.type.bits} / 8, std::multiplies{}));
-    const auto values = made.type.code == RAMWAY_DTYPE_BOOL ? 2u : 256u;
-    for (std::size_t i = 0; i < made.data.size(); i++) made.data[i] = static_cast<std::byte>((seq + i) % values);
-    made.tag = static_cast<std::uint64_t>(crc32(made.data)) << 32 | (seq & 0xFFFFFFFFu);
-    return made;
-}
-
-void aligned(std::uint64_t seq, std::span<const std::byte> elements) {
-    if (reinterpret_cast<std::uintptr_t>(elements.data()) % 64 != 0) {
-        throw bad_message(seq, "the elements do not begin on a multiple of 64");
-    }
-}
-
-void send(ramway::sender &tx, const arguments &args, const messages &all, std::uint64_t seq) {
-    const auto e = expect(seq);
-    if (!e) {
-        const auto m = all[seq];
-        tx.send(m.type_id, m.tag, m.data).value();
-    } else if (args.text("how") == "reserve") {
-        auto slot = tx.reserve_tensor(e->type, e->shape, args.limit()).value();
-        aligned(seq, slot.data());
-        std::ranges::copy(e->data, slot.data().begin());
-        std::move(slot).commit(e->tag).value();
-    } else {
-        tx.send_tensor(e->type, e->shape, e->tag, e->data, args.limit()).value();
-    }
-}
-
 // The elements by their C++ type, where there is one in C++20: the same bytes, and nothing else.
 template <class... T>
 bool typed(const ramway::tensor &t) {
@@ -70,49 +19,48 @@ bool typed(const ramway::tensor &t) {
            ((!t.as<T>() || std::as_bytes(*t.as<T>()).data() == t.bytes().data()) && ...);
 }
 
-void check(const messages &all, std::uint64_t seq, const ramway::message &m) {
-    const auto e = expect(seq);
-    const auto t = m.tensor();
-    if (!e) {
-        if (t.code() != ramway::status::invalid_argument) throw bad_message(seq, "an ordinary message is a tensor");
-        all.check(seq, m.type_id(), m.tag(), m.data());
-        return;
-    }
-    if (!t) throw ramway::exception(t.error());
-    if (t->dtype() != e->type) throw bad_message(seq, "the element type");
-    if (!std::ranges::equal(t->shape(), e->shape)) throw bad_message(seq, "the shape");
-    if (!std::ranges::equal(t->bytes(), e->data)) throw bad_message(seq, "the bytes");
-    if (m.tag() != e->tag) throw bad_message(seq, "the tag");
-    if (!typed<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
-               std::uint64_t, float, double, std::complex<float>, std::complex<double>, bool>(*t)) {
-        throw bad_message(seq, "the elements by their type");
-    }
-    aligned(seq, t->bytes());
-}
+std::size_t offset_of(std::span<const std::byte> elements) { return reinterpret_cast<std::uintptr_t>(elements.data()) % 64; }
 
 } // namespace
 
-void tensors(const arguments &args) {
-    const messages all("32", 32);
-    if (args.producer()) {
-        ends e(args, args.text("ring"), "");
-        e.attached_sender();
-        const auto count = args.number("count", 0);
-        for (std::int64_t seq = 0; seq < count; seq++) send(e.tx, args, all, static_cast<std::uint64_t>(seq));
-        say("sent count=" + std::to_string(count) + " next=" + std::to_string(count));
-        e.close();
-        return;
+void tensor(ends &e, line &line) {
+    const auto type = types[static_cast<std::size_t>(line.number("type"))];
+    const auto tag = line.unsigned_number("tag");
+    const auto dims = line.text("shape"), hex = line.text("data");
+    const bool in_place = line.yes("reserve");
+    line.end();
+    std::vector<std::uint64_t> shape;
+    for (std::size_t at = 0; at < dims.size(); at = std::min(dims.find('x', at), dims.size() - 1) + 1) {
+        shape.push_back(std::stoull(dims.substr(at)));
     }
-    ends e(args, "", args.text("ring"));
-    e.attached_receiver();
-    for (std::uint64_t received = 0;; received++) {
-        const auto m = args.limit() == ramway::forever ? e.rx.recv() : e.rx.recv_for(args.limit());
-        if (!m) {
-            say(std::string("end name=") + name_of(m.code()) + " number=" + std::to_string(static_cast<int>(m.code())) +
-                " received=" + std::to_string(received));
-            break;
-        }
-        check(all, received, *m);
+    std::vector<std::byte> data(hex.size() / 2);
+    for (std::size_t i = 0; i < data.size(); i++) data[i] = static_cast<std::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+    std::size_t offset = 0;
+    if (in_place) {
+        auto slot = e.tx.reserve_tensor(type, shape, patience).value();
+        offset = offset_of(slot.data());
+        std::ranges::copy(data, slot.data().begin());
+        std::move(slot).commit(tag).value();
+    } else {
+        e.tx.send_tensor(type, shape, tag, data, patience).value();
     }
-    e.close();
+    say("sent offset=", offset);
+}
+
+bool say_tensor(const ramway::message &m) {
+    const auto t = m.tensor();
+    if (t.code() == ramway::status::invalid_argument) return false;
+    if (!t) throw ramway::exception(t.error());
+    if (!typed<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
+               std::uint64_t, float, double, std::complex<float>, std::complex<double>, bool>(*t)) {
+        throw bad_message(m.tag() & 0xFFFFFFFFu, "the elements by their type");
+    }
+    std::string shape, data;
+    for (const auto dim : t->shape()) shape += (shape.empty() ? "" : "x") + std::to_string(dim);
+    for (const auto byte : t->bytes()) {
+        for (const int shift : {4, 0}) data += "0123456789abcdef"[std::to_integer<unsigned>(byte) >> shift & 15];
+    }
+    const auto type = std::ranges::find(types, t->dtype()) - std::begin(types);
+    say("tensor type=", type, " shape=", shape, " tag=", m.tag(), " offset=", offset_of(t->bytes()), " data=", data);
+    return true;
 }

@@ -1,7 +1,7 @@
 using System;
 using System.Runtime.CompilerServices;
 
-namespace Ramway.Conformance
+namespace Ramway.Agents
 {
     /// <summary>A message did not arrive as it was sent.</summary>
     internal sealed class BadException : Exception
@@ -29,6 +29,49 @@ namespace Ramway.Conformance
         internal ReadOnlySpan<byte> Payload { get; }
     }
 
+    /// <summary>How long each message is.</summary>
+    internal readonly struct Sizes
+    {
+        private readonly bool ramp;
+
+        internal Sizes(string text)
+        {
+            ramp = text == "ramp";
+            Fixed = -1;
+            if (text != "mixed" && !ramp)
+            {
+                Fixed = long.TryParse(text, out long number) && number >= 0
+                    ? number
+                    : throw new RefusedException("sizes is mixed, ramp or a number");
+            }
+        }
+
+        /// <summary>The length of all, or -1.</summary>
+        internal long Fixed { get; }
+
+        internal long Length(long seq, long longest)
+        {
+            if (Fixed >= 0)
+            {
+                return Fixed;
+            }
+            if (ramp)
+            {
+                return seq % (longest + 1);
+            }
+            if (seq % 1000 == 999)
+            {
+                return longest;
+            }
+            if (seq % 100 == 0)
+            {
+                return 0;
+            }
+            long x = unchecked((uint)seq * 2_654_435_761u);
+            return seq % 50 == 1 ? x % (longest + 1) : x % 257;
+        }
+    }
+
     /// <summary>Every message of a ring whose longest has so many bytes.</summary>
     internal sealed class Messages
     {
@@ -38,9 +81,9 @@ namespace Ramway.Conformance
         /// <summary>Bytes 0, 1, …, 255, 0, …: every payload is a piece of it.</summary>
         private byte[] pattern = Array.Empty<byte>();
 
-        internal Messages(Sizes sizes, long longest)
+        internal Messages(Line line, long longest)
         {
-            this.sizes = sizes;
+            sizes = new Sizes(line.Maybe("sizes") ?? "mixed");
             this.longest = longest;
         }
 
@@ -59,11 +102,9 @@ namespace Ramway.Conformance
             return pattern;
         }
 
-        internal Made Make(long seq) => Make(seq, sizes.Length(seq, longest));
-
-        /// <summary>Message number seq with another length than it should have.</summary>
-        internal Made Make(long seq, long length)
+        internal Made Make(long seq)
         {
+            long length = sizes.Length(seq, longest);
             ReadOnlySpan<byte> payload = Pattern(length).AsSpan((int)(seq % 256), (int)length);
             return new Made((uint)(seq % 60_000), Tag(seq, payload), payload);
         }

@@ -1,124 +1,123 @@
 using System;
-using System.Diagnostics;
-using System.Globalization;
 
-namespace Ramway.Conformance
+namespace Ramway.Agents
 {
-    /// <summary>echo and ping.</summary>
+    /// <summary>echo, ping, last and take.</summary>
     internal static class Talk
     {
-        internal static void Echo(Args args)
+        internal static void Echo(Sender tx, Receiver rx, Line line)
         {
-            Place place = Place.Conversation(args, args.Back, args.Ring);
-            Receiver rx = place.Rx;
-            long first = -1;
-            long last = -1;
-            long received = 0;
-            long bytes = 0;
-            ErrorKind kind;
-            long began = Stopwatch.GetTimestamp();
+            Limits limits = line.Limits();
+            line.End();
+            long first = -1, last = -1, received = 0, bytes = 0, began = 0;
             try
             {
                 for (;;)
                 {
-                    // Without a limit it is being measured, and a look at the clock costs about as much as a message.
-                    if (args.Timeout != null)
-                    {
-                        began = Stopwatch.GetTimestamp();
-                    }
-                    using Message m = rx.Recv(args.Timeout);
+                    began = Clock.Now;
+                    using Message m = rx.Recv(limits.Whole);
                     last = Messages.SeqOf(m.Tag);
                     if (received++ == 0)
                     {
                         first = last;
                     }
-                    ReadOnlySpan<byte> data = m.Data;
-                    bytes += data.Length;
-                    Back(place, m.TypeId, m.Tag, data);
+                    bytes += m.Length;
+                    Answer(tx, limits, m.TypeId, m.Tag, m.Data);
                 }
             }
             catch (RamwayException e)
             {
-                kind = e.Kind;
+                Agent.Say($"end {Agent.Named(e.Kind)} received={received} first={first} last={last} bytes={bytes} "
+                    + $"elapsed_ms={Clock.MsSince(began)}");
             }
-            Program.Say($"end {Program.Named(kind)} received={received} first={first} last={last} bytes={bytes} "
-                + $"elapsed_ms={Clock.MsSince(began)}");
-            place.Close();
         }
 
-        private static void Back(Place place, uint typeId, ulong tag, ReadOnlySpan<byte> data)
+        private static void Answer(Sender tx, Limits limits, uint typeId, ulong tag, ReadOnlySpan<byte> data)
         {
-            Slot slot = place.Reserve(data.Length);
+            Slot slot = limits.Reserve(tx, data.Length);
             data.CopyTo(slot.Data);
             slot.Commit(typeId, tag);
         }
 
-        internal static void Ping(Args args)
+        internal static void Ping(Sender tx, Receiver rx, Line line)
         {
-            args.Counted();
-            if (!args.Check)
+            Limits limits = line.Limits();
+            long count = line.Number("count", 0);
+            var all = new Messages(line, tx.MaxMessageLength);
+            line.End();
+            for (long seq = 0; seq < count; seq++)
             {
-                Speed.Ping(args);
-                return;
+                Made made = all.Make(seq);
+                Answer(tx, limits, made.TypeId, made.Tag, made.Payload);
+                using Message m = rx.Recv(limits.Whole);
+                all.Check(seq, m.TypeId, m.Tag, m.Data);
             }
-            Place place = Place.Conversation(args, args.Ring, args.Back);
-            Receiver rx = place.Rx;
-            var all = new Messages(args.Sizes, place.Tx.MaxMessageLength);
-            var times = new Times(args);
-            for (long seq = 0; seq < args.Count; seq++)
-            {
-                Produce.Put(args, place, all.Make(seq), true);
-                using (Message m = rx.Recv(args.Timeout))
-                {
-                    all.Check(seq, m.TypeId, m.Tag, m.Data);
-                }
-                times.Trip(seq);
-            }
-            times.Report();
-            place.Close();
-        }
-    }
-
-    /// <summary>The times of groups of round trips, all but the first --warm-up ones.</summary>
-    internal sealed class Times
-    {
-        private readonly Args args;
-
-        /// <summary>Nanoseconds of one round trip, an average of each group.</summary>
-        private readonly double[] samples;
-        private int taken;
-        private long last = Stopwatch.GetTimestamp();
-
-        internal Times(Args args)
-        {
-            this.args = args;
-            samples = new double[args.Count / args.Group + 1];
+            Agent.Say($"answered count={count}");
         }
 
-        /// <summary>Round trip number seq is over.</summary>
-        internal void Trip(long seq)
+        internal static void Last(Sender tx, Line line)
         {
-            if ((seq + 1) % args.Group != 0)
-            {
-                return;
-            }
-            long now = Stopwatch.GetTimestamp();
-            if (seq >= args.WarmUp)
-            {
-                samples[taken++] = Clock.Ns(now - last) / args.Group;
-            }
-            last = now;
+            line.End();
+            Agent.Say(tx.LastTag is ulong last ? $"last tag={last}" : "last none");
         }
 
-        internal void Report()
+        /// <summary>Receives one message. Every way has checks of its own, or shares them with others.</summary>
+        internal static void Take(Receiver rx, Line line)
         {
-            Array.Sort(samples, 0, taken);
-            string At(double part)
+            Limits limits = line.Limits();
+            string how = line.Text("how");
+            bool tensor = line.Yes("tensor");
+            line.End();
+            try
             {
-                double ns = taken == 0 ? 0 : samples[(int)((taken - 1) * part)];
-                return ns.ToString("F1", CultureInfo.InvariantCulture);
+                Take(rx, limits, how, tensor);
             }
-            Program.Say($"rtt count={args.Count} min_ns={At(0)} p50_ns={At(0.5)} p99_ns={At(0.99)} max_ns={At(1)}");
+            catch (Exception e) when (EndingException.KindOf(e) is ErrorKind kind)
+            {
+                Agent.Say($"end {Agent.Named(kind)}");
+            }
         }
+
+        private static void Take(Receiver rx, Limits limits, string how, bool tensor)
+        {
+            switch (how)
+            {
+                case "batch":
+                    using (Batch batch = limits.ReceiveBatch(rx, 1))
+                    {
+                        Say(batch[0].TypeId, batch[0].Tag, batch[0].Data);
+                    }
+                    break;
+                case "into":
+                    var target = new byte[Math.Min(rx.Capacity, 1 << 20)];
+                    rx.RecvInto(target, out MessageInfo info, limits.Whole);
+                    Say(info.TypeId, info.Tag, target.AsSpan(0, info.Length));
+                    break;
+                case "memory":
+                    using (OwnedMessage owned = rx.RecvMemory(limits.Whole))
+                    {
+                        Say(owned.TypeId, owned.Tag, owned.Memory.Span);
+                    }
+                    break;
+                case "async":
+                    using (MessageLease lease = Plan.Await(limits, limit => rx.RecvAsync(limit)))
+                    {
+                        Say(lease.TypeId, lease.Tag, lease.Data);
+                    }
+                    break;
+                default:
+                    using (Message message = limits.Receive(rx))
+                    {
+                        if (!tensor || !Tensors.Say(message))
+                        {
+                            Say(message.TypeId, message.Tag, message.Data);
+                        }
+                    }
+                    break;
+            }
+        }
+
+        private static void Say(uint typeId, ulong tag, ReadOnlySpan<byte> data) =>
+            Agent.Say($"message type_id={typeId} tag={tag} len={data.Length} crc32={Crc32.Of(data)}");
     }
 }

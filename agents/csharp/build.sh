@@ -10,7 +10,7 @@ if [ -f "$made" ] && [ "$(cat "$made")" = "$dotnet" ] &&
     exit 0
 fi
 rm -f "$made"
-sh "$root/bindings/csharp/dotnet.sh" build "$here/Conformance.csproj" -c Release -v quiet \
+sh "$root/bindings/csharp/dotnet.sh" build "$here/Agent.csproj" -c Release -v quiet \
     -p:RamwayBuild="$out/build/" -o "$out/app"
 # Its other parts are found beside what the link leads to.
 ln -sfn "$dotnet" "$out/dotnet"

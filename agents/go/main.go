@@ -1,116 +1,156 @@
-// Command go is Go's program of the conformance kit: conformance/README.md says what each command and flag means.
+// Command go is Go's agent: agents/README.md has the protocol.
 package main
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"os"
-	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/ramway/ramway/bindings/go"
 )
 
 func main() {
-	a, err := parse(os.Args[1:])
-	if err == nil {
-		err = run(a)
+	var e ends
+	for l := nextLine(); l != nil; l = nextLine() {
+		obey(&e, l)
 	}
-	var usage usageError
-	var bad badError
+}
+
+// obey ends the agent where a command is not understood, or a message is not what it should be.
+func obey(e *ends, l *line) {
+	defer func() {
+		if refused, is := recover().(refusedError); is {
+			event("refused text=%s", refused)
+			os.Exit(2)
+		}
+	}()
+	command, known := commands[l.word]
 	switch {
-	case err == nil:
-		return
-	case errors.As(err, &usage):
-		fmt.Fprintln(os.Stderr, usage)
-		os.Exit(2)
-	case errors.As(err, &bad):
+	case !known:
+		panic(refusedError("no command: " + l.word))
+	case command.sends && e.tx == nil && e.socket == nil:
+		panic(refusedError("nothing to send to: " + l.word))
+	case command.receives && e.rx == nil && e.socket == nil:
+		panic(refusedError("nothing to receive from: " + l.word))
+	}
+	err := command.run(e, l)
+	if bad, is := err.(badError); is {
 		event("bad seq=%d text=%s", bad.seq, bad.what)
 		os.Exit(1)
 	}
-	kind := ramway.KindOf(err)
-	if kind == 0 {
-		kind = ramway.Os
-	}
-	event("error name=%s number=%d text=%v", kind.String(), uint32(kind), err)
-	// A vector may well be what cannot be opened.
-	if a.command != "read" {
-		os.Exit(1)
+	if err != nil {
+		kind := ramway.KindOf(err)
+		if kind == 0 {
+			kind = ramway.Os
+		}
+		event("error %s text=%v", named(kind), err)
 	}
 }
 
-func run(a *args) error {
-	if a.cpu >= 0 {
-		// What runs on one processor has no use for a second thread that runs Go code.
-		runtime.GOMAXPROCS(1)
-		if err := pin(a.cpu); err != nil {
-			return fmt.Errorf("--cpu %d: %w", a.cpu, err)
+type command struct {
+	run             func(e *ends, l *line) error
+	sends, receives bool
+}
+
+var commands = map[string]command{
+	"open": {open, false, false}, "close": {closeEnds, false, false}, "about": {about, false, false},
+	"region": {region, false, false}, "produce": {produce, true, false}, "last": {last, true, false},
+	"tensor": {sendTensor, true, false}, "write": {write, true, false}, "consume": {consume, false, true},
+	"take": {take, false, true}, "hold": {hold, false, true}, "echo": {echo, true, true}, "ping": {ping, true, true},
+	"measure": {measure, false, false},
+}
+
+// patience is how long to wait for a name, a role or the other side.
+const patience = 10 * time.Second
+
+// ends are both halves of a bus, or what a role needs of rings.
+type ends struct {
+	tx     *ramway.Sender
+	rx     *ramway.Receiver
+	socket *socket
+}
+
+func open(e *ends, l *line) error {
+	consumer, over := l.text("role", "") == "consumer", l.text("over", "")
+	to, from := l.text("ring", ""), l.text("back", "")
+	listen, connect := l.text("listen", ""), l.text("connect", "")
+	create, prefault := l.yes("create"), l.yes("prefault")
+	capacity, align, wait := l.number("capacity", 65536), int(l.number("align", 16)), l.wait()
+	l.end()
+	if consumer {
+		to, from = from, to
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var bus *ramway.Bus
+	var err error
+	switch {
+	case over == "unix":
+		e.socket, err = openSocket(listen, connect)
+		if err == nil {
+			event("attached pid=%d epoch=1 peer_epoch=1 capacity=0 max=0", os.Getpid())
+		}
+		return err
+	case listen != "":
+		bus, err = ramway.Listen(ctx, listen, ramway.ListenOptions{Capacity: capacity, Align: align, Wait: wait})
+	case connect != "":
+		bus, err = ramway.Connect(ctx, connect, ramway.ConnectOptions{Wait: wait})
+	default:
+		o := ramway.Options{Timeout: patience, Wait: wait, Prefault: prefault}
+		makeSender, makeReceiver := ramway.OpenSender, ramway.OpenReceiver
+		if create {
+			o.Capacity, o.Align = capacity, align
+			makeSender, makeReceiver = ramway.CreateSender, ramway.CreateReceiver
+		}
+		if to != "" {
+			if e.tx, err = makeSender(to, o); err != nil {
+				e.tx = nil
+				return err
+			}
+		}
+		if from != "" {
+			if e.rx, err = makeReceiver(from, o); err != nil {
+				e.rx = nil
+				return err
+			}
 		}
 	}
-	if a.over == "unix" {
-		return overUnix(a)
+	if err != nil {
+		return err
 	}
-	if a.over != "" {
-		return usageError("--over is unix")
+	if bus != nil {
+		e.tx, e.rx = bus.Sender(), bus.Receiver()
 	}
-	switch a.command {
-	case "produce":
-		return produce(a)
-	case "consume":
-		return consume(a)
-	case "die":
-		return die(a)
-	case "read":
-		return read(a)
-	case "show":
-		return show(a)
-	case "echo":
-		return echo(a)
-	case "ping":
-		if a.check {
-			return ping(a)
-		}
-		return pingUnchecked(a)
-	case "flood":
-		return flood(a)
-	case "drain":
-		return drain(a)
-	case "tensors":
-		return tensors(a)
+	attached := func(epoch, peerEpoch uint32, capacity int64, longest int) {
+		event("attached pid=%d epoch=%d peer_epoch=%d capacity=%d max=%d", os.Getpid(), epoch, peerEpoch, capacity, longest)
 	}
-	return usageError("no such command: " + a.command)
+	if consumer {
+		attached(e.rx.Epoch(), e.rx.PeerEpoch(), e.rx.Capacity(), e.rx.MaxMessageLen())
+	} else {
+		attached(e.tx.Epoch(), e.tx.PeerEpoch(), e.tx.Capacity(), e.tx.MaxMessageLen())
+	}
+	return nil
 }
 
-// event prints a line at once: standard output is not buffered.
-func event(format string, values ...any) { fmt.Printf(format+"\n", values...) }
-
-// call is when a call began, and what the other side's epoch was by then.
-type call struct {
-	epoch uint32
-	began time.Time
-}
-
-func begin(epoch uint32) call { return call{epoch, time.Now()} }
-
-func (c call) elapsed() int64 { return time.Since(c.began).Milliseconds() }
-
-// isEnding says whether the stream may go on after this.
-func isEnding(kind ramway.Kind) bool { return kind == ramway.Closed || kind == ramway.PeerDead }
-
-// waitForSuccessor looks every millisecond until the other side's epoch differs from the noted one; false: none came in
-// time.
-func (a *args) waitForSuccessor(noted uint32, epoch func() uint32) bool {
-	for began := time.Now(); epoch() == noted; time.Sleep(time.Millisecond) {
-		if a.timeout > 0 && time.Since(began) >= a.timeout {
-			return false
-		}
+// closeEnds closes in an orderly way. What it says on a bus whose peer is dead does not matter.
+func closeEnds(e *ends, l *line) error {
+	l.end()
+	if e.tx != nil {
+		_ = e.tx.Close()
 	}
-	return true
+	if e.rx != nil {
+		_ = e.rx.Close()
+	}
+	if e.socket != nil {
+		_ = e.socket.conn.Close()
+	}
+	*e = ends{}
+	event("closed")
+	return nil
 }
 
-// crash ends this process as a crash would.
-func crash() error {
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {}
+func about(_ *ends, l *line) error {
+	l.end()
+	event("about text=Go")
+	return nil
 }

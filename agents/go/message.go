@@ -3,7 +3,26 @@ package main
 import (
 	"fmt"
 	"hash/crc32"
+	"strconv"
 )
+
+// sizes is how long message number seq is.
+type sizes struct {
+	kind  string
+	fixed uint64
+}
+
+func (l *line) sizes() sizes {
+	text := l.text("sizes", "mixed")
+	if text == "mixed" || text == "ramp" {
+		return sizes{kind: text}
+	}
+	number, err := strconv.ParseUint(text, 10, 62)
+	if err != nil {
+		panic(refusedError("sizes=" + text))
+	}
+	return sizes{kind: "fixed", fixed: number}
+}
 
 // messages is every message of a ring whose longest has max bytes.
 type messages struct {
@@ -22,8 +41,7 @@ type made struct {
 
 func newMessages(s sizes, longest int) *messages {
 	m := &messages{sizes: s, max: uint64(longest)}
-	// One byte more than the longest, for the message that is too long.
-	m.pattern = make([]byte, max(s.fixed, m.max+1)+256)
+	m.pattern = make([]byte, max(s.fixed, m.max)+256)
 	for i := range m.pattern {
 		m.pattern[i] = byte(i)
 	}
@@ -47,11 +65,8 @@ func (m *messages) length(seq uint64) uint64 {
 	return x % 257
 }
 
-func (m *messages) make(seq uint64) made { return m.ofLength(seq, m.length(seq)) }
-
-// ofLength is message number seq with another length than it should have.
-func (m *messages) ofLength(seq, length uint64) made {
-	payload := m.pattern[seq%256:][:length]
+func (m *messages) make(seq uint64) made {
+	payload := m.pattern[seq%256:][:m.length(seq)]
 	return made{typeID: uint32(seq % 60_000), tag: tagOf(seq, payload), payload: payload}
 }
 

@@ -9,10 +9,11 @@ import java.lang.foreign.MemorySegment;
 
 /** {@code consume}, and what a consumer has seen so far. */
 final class Consume {
-    private final Args args;
-    private final Place place;
     private final Receiver rx;
     private final Messages all;
+    private final Stream stream;
+    /** Whether a loop over all messages does, since nothing says how long a wait may last. */
+    private final boolean iterates;
     /** Where {@code into} copies to. */
     private byte[] target;
     private long first = -1;
@@ -24,21 +25,17 @@ final class Consume {
     private int noted;
     private long began;
 
-    Consume(Args args) throws InterruptedException {
-        this.args = args;
-        place = Place.receiving(args);
-        rx = place.rx;
-        all = new Messages(args.sizes, rx.maxMessageLength());
-        next = args.start;
-    }
-
-    static void play(Args args) throws InterruptedException {
-        args.oneOf("how", args.how, "", "recv", "batch", "into", "try");
-        new Consume(args).run();
+    Consume(Receiver rx, WaitMode wait, Line line) {
+        this.rx = rx;
+        all = new Messages(line, rx.maxMessageLength());
+        boolean limited = line.has("timeout") || line.has("poll");
+        stream = new Stream(line, 32);
+        iterates = !limited && wait == WaitMode.HYBRID && (stream.how.isEmpty() || stream.how.equals("recv"));
+        next = stream.start;
     }
 
     /** Checks a message before it is released. */
-    void take(int typeId, long tag, MemorySegment payload) throws InterruptedException {
+    private void take(int typeId, long tag, MemorySegment payload) {
         long seq = next >= 0 ? next : Messages.seqOf(tag);
         all.check(seq, typeId, tag, payload);
         if (first < 0) {
@@ -47,14 +44,13 @@ final class Consume {
         next = seq + 1;
         received++;
         bytes += payload.byteSize();
-        if (args.progress) {
-            Main.say("at seq=" + seq);
+        if (stream.progress) {
+            Agent.say("at seq=" + seq);
         }
-        Place.sleep(args.work);
     }
 
     /** By turns the ways to look at a message. */
-    void take(Message m) throws InterruptedException {
+    private void take(Message m) {
         switch ((int) (Messages.seqOf(m.tag()) % 3)) {
             case 0 -> take(m.typeId(), m.tag(), m.data());
             case 1 -> take(m.typeId(), m.tag(), MemorySegment.ofBuffer(m.buffer()));
@@ -64,18 +60,20 @@ final class Consume {
 
     /** How many messages there are left to receive. */
     private long left() {
-        long left = args.count >= 0 ? args.count - received : Long.MAX_VALUE;
-        return args.until >= 0 ? Math.min(left, Math.max(args.until - Math.max(next, 0), 0)) : left;
+        return stream.count >= 0 ? stream.count - received : Long.MAX_VALUE;
     }
 
-    /** Receives one message, or a batch of them, as --how says. */
-    private void get() throws InterruptedException, Main.Ending {
+    /** Receives one message, or a batch of them, as {@code how} says. */
+    private void get() throws InterruptedException, Stream.Ending {
+        boolean never = stream.how.equals("try");
         // By turns the ways of not waiting.
-        String how = !args.how.equals("try") ? args.how : new String[] {"recv", "batch", "into"}[(int) (received % 3)];
-        int most = (int) Math.min(args.batch > 0 ? args.batch : 32, left());
+        String how = never ? new String[] {"recv", "batch", "into"}[(int) (received % 3)] : stream.how;
+        int most = (int) Math.min(stream.batch, left());
         switch (how) {
             case "batch" -> {
-                try (Batch batch = present(batch(most))) {
+                try (Batch batch = present(never
+                        ? rx.tryRecvBatch(most)
+                        : stream.limits.within(() -> rx.recvBatch(most), limit -> rx.recvBatch(most, limit)))) {
                     for (Message m : batch) {
                         take(m);
                     }
@@ -85,40 +83,33 @@ final class Consume {
                 if (target == null) {
                     target = new byte[rx.maxMessageLength()];
                 }
-                Received r = present(into());
+                Received r = present(never
+                        ? rx.tryRecvInto(target)
+                        : stream.limits.within(() -> rx.recvInto(target), limit -> rx.recvInto(target, limit)));
                 take(r.typeId(), r.tag(), MemorySegment.ofArray(target).asSlice(0, r.length()));
             }
             default -> {
-                try (Message m = present(args.how.equals("try") ? rx.tryRecv() : place.receive())) {
+                try (Message m = present(never ? rx.tryRecv() : receive(rx, stream.limits))) {
                     take(m);
                 }
             }
         }
     }
 
-    private Batch batch(int most) throws InterruptedException {
-        if (args.how.equals("try")) {
-            return rx.tryRecvBatch(most);
-        }
-        return Place.within(args, () -> rx.recvBatch(most), limit -> rx.recvBatch(most, limit));
+    /** Waits for a message, for as long as a wait may last. */
+    static Message receive(Receiver rx, Line.Limits limits) throws InterruptedException {
+        return limits.within(rx::recv, rx::recv);
     }
 
-    private Received into() throws InterruptedException {
-        if (args.how.equals("try")) {
-            return rx.tryRecvInto(target);
-        }
-        return Place.within(args, () -> rx.recvInto(target), limit -> rx.recvInto(target, limit));
-    }
-
-    private static <T> T present(T given) throws Main.Ending {
+    private static <T> T present(T given) throws Stream.Ending {
         if (given == null) {
-            throw new Main.Ending(ErrorKind.EMPTY);
+            throw new Stream.Ending(ErrorKind.EMPTY);
         }
         return given;
     }
 
     /** Receives until nothing is left, as most programs would: each message is released when the next one is asked for. */
-    private void getAll() throws InterruptedException, Main.Ending {
+    private void getAll() throws Stream.Ending {
         for (Message m : rx.messages()) {
             take(m);
             if (left() == 0) {
@@ -127,7 +118,7 @@ final class Consume {
             }
             begin();
         }
-        throw new Main.Ending(ErrorKind.CLOSED);
+        throw new Stream.Ending(ErrorKind.CLOSED);
     }
 
     private void begin() {
@@ -135,55 +126,36 @@ final class Consume {
         began = System.nanoTime();
     }
 
-    private void run() throws InterruptedException {
-        String end = "name=Count number=0";
+    void run() throws InterruptedException {
         long elapsed = 0;
-        long endings = 0;
         while (left() > 0) {
             begin();
             try {
-                if (args.patient && args.wait == WaitMode.HYBRID && (args.how.isEmpty() || args.how.equals("recv"))) {
+                if (iterates) {
                     getAll();
                 } else {
                     get();
                 }
-                elapsed = left() > 0 ? 0 : Place.msSince(began);
-            } catch (RamwayException | Main.Ending e) {
-                elapsed = Place.msSince(began);
-                ErrorKind kind = Main.kindOf(e);
-                end = Main.named(kind);
-                if (Main.isEnding(kind) && ++endings < args.endings) {
-                    report(end, elapsed);
-                    if (place.awaitSuccessor(noted, rx::peerEpoch)) {
-                        end = "name=Count number=0";
-                        continue;
-                    }
-                    end = Main.named(ErrorKind.TIMED_OUT);
+                elapsed = left() > 0 ? 0 : Stream.msSince(began);
+            } catch (RamwayException | Stream.Ending e) {
+                elapsed = Stream.msSince(began);
+                ErrorKind kind = Stream.kindOf(e);
+                report(Agent.named(kind), elapsed);
+                if (!stream.goesOn(kind)) {
+                    return;
                 }
-                break;
+                if (!stream.successor(noted, rx::peerEpoch)) {
+                    report(Agent.named(ErrorKind.TIMED_OUT), elapsed);
+                    return;
+                }
             }
         }
-        report(end, elapsed);
-        Input.linger(args);
-        place.close();
+        report("name=Count number=0", elapsed);
     }
 
     private void report(String named, long elapsed) {
         long last = first >= 0 ? next - 1 : -1;
-        Main.say("end " + named + " received=" + received + " first=" + first + " last=" + last + " bytes=" + bytes
+        Agent.say("end " + named + " received=" + received + " first=" + first + " last=" + last + " bytes=" + bytes
                 + " elapsed_ms=" + elapsed);
-    }
-
-    /** Receives --count messages and dies with the last one in hand. */
-    void receiveAndDie() throws InterruptedException {
-        for (;;) {
-            Message m = place.receive();
-            take(m);
-            if (received >= args.count) {
-                Main.say("dying next=" + (next - 1));
-                Sys.crash();
-            }
-            m.close();
-        }
     }
 }

@@ -21,13 +21,44 @@ final class Messages {
         }
     }
 
-    private final Args.Sizes sizes;
+    /** How long message number seq is: a number of bytes, or what is neither. */
+    record Sizes(boolean ramp, long fixed) {
+        static Sizes parse(String text) {
+            if (text.equals("mixed") || text.equals("ramp")) {
+                return new Sizes(text.equals("ramp"), -1);
+            }
+            try {
+                return new Sizes(false, Long.parseLong(text));
+            } catch (NumberFormatException e) {
+                throw new Line.RefusedException("sizes is mixed, ramp or a number");
+            }
+        }
+
+        long length(long seq, long longest) {
+            if (fixed >= 0) {
+                return fixed;
+            }
+            if (ramp) {
+                return seq % (longest + 1);
+            }
+            if (seq % 1000 == 999) {
+                return longest;
+            }
+            if (seq % 100 == 0) {
+                return 0;
+            }
+            long x = seq * 2_654_435_761L & 0xFFFF_FFFFL;
+            return seq % 50 == 1 ? x % (longest + 1) : x % 257;
+        }
+    }
+
+    private final Sizes sizes;
     private final long longest;
     /** Bytes 0, 1, …, 255, 0, …: every payload is a piece of it. */
     private byte[] pattern = new byte[0];
 
-    Messages(Args.Sizes sizes, long longest) {
-        this.sizes = sizes;
+    Messages(Line line, long longest) {
+        sizes = Sizes.parse(line.text("sizes", "mixed"));
         this.longest = longest;
     }
 
@@ -44,11 +75,7 @@ final class Messages {
     }
 
     Made make(long seq) {
-        return make(seq, sizes.length(seq, longest));
-    }
-
-    /** Message number seq with another length than it should have. */
-    Made make(long seq, long length) {
+        long length = sizes.length(seq, longest);
         byte[] all = pattern(length);
         int from = (int) (seq % 256);
         CRC32 crc = new CRC32();

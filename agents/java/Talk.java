@@ -1,37 +1,32 @@
-import dev.ramway.ErrorKind;
+import dev.ramway.Batch;
 import dev.ramway.Message;
 import dev.ramway.RamwayException;
+import dev.ramway.Received;
+import dev.ramway.Receiver;
+import dev.ramway.Sender;
 import dev.ramway.Slot;
 import java.lang.foreign.MemorySegment;
-import java.util.Arrays;
-import java.util.Locale;
 
-/** {@code echo} and {@code ping}. */
+/** {@code echo}, {@code ping}, {@code last} and {@code take}. */
 final class Talk {
     private Talk() {}
 
-    static void echo(Args args) throws InterruptedException {
-        Place place = Place.conversation(args, args.back, args.ring);
-        if (place.rx == null) {
-            throw new Args.UsageException("--ring with --back, --listen or --connect");
-        }
+    static void echo(Sender tx, Receiver rx, Line line) throws InterruptedException {
+        Line.Limits limits = line.limits();
+        line.end();
         long first = -1;
         long last = -1;
         long received = 0;
         long bytes = 0;
-        ErrorKind kind;
-        long began = System.nanoTime();
         for (;;) {
-            // Without a limit it is being measured, and a look at the clock costs about as much as a message.
-            if (args.timeout != null) {
-                began = System.nanoTime();
-            }
+            long began = System.nanoTime();
             Message m;
             try {
-                m = place.receive();
+                m = Consume.receive(rx, limits);
             } catch (RamwayException e) {
-                kind = e.kind();
-                break;
+                Agent.say("end " + Agent.named(e.kind()) + " received=" + received + " first=" + first + " last=" + last
+                        + " bytes=" + bytes + " elapsed_ms=" + Stream.msSince(began));
+                return;
             }
             try (m) {
                 last = Messages.seqOf(m.tag());
@@ -39,84 +34,69 @@ final class Talk {
                     first = last;
                 }
                 bytes += m.length();
-                back(m, place.reserve(m.length()));
+                Slot slot = Produce.reserve(tx, limits, m.length());
+                slot.data().copyFrom(m.data());
+                slot.commit(m.typeId(), m.tag());
             }
         }
-        Main.say("end " + Main.named(kind) + " received=" + received + " first=" + first + " last=" + last + " bytes="
-                + bytes + " elapsed_ms=" + Place.msSince(began));
-        place.close();
     }
 
-    private static void back(Message m, Slot slot) {
-        int length = m.length();
-        if (length == 32) {
-            // Words spare a short message its view.
-            for (int at = 0; at < 32; at += 8) {
-                slot.putLong(at, m.getLong(at));
-            }
-        } else {
-            MemorySegment.copy(m.data(), 0, slot.data(), 0, length);
-        }
-        slot.commit(m.typeId(), m.tag());
-    }
-
-    static void ping(Args args) throws Exception {
-        args.counted();
-        if (!args.check) {
-            Speed.ping(args);
-            return;
-        }
-        Place place = Place.conversation(args, args.ring, args.back);
-        Messages all = new Messages(args.sizes, place.tx.maxMessageLength());
-        Times times = new Times(args);
-        for (long seq = 0; seq < args.count; seq++) {
-            Produce.put(args, place, all.make(seq), true);
-            try (Message m = place.receive()) {
+    static void ping(Sender tx, Receiver rx, Line line) throws InterruptedException {
+        Line.Limits limits = line.limits();
+        long count = line.number("count", 0);
+        Messages all = new Messages(line, tx.maxMessageLength());
+        line.end();
+        for (long seq = 0; seq < count; seq++) {
+            Messages.Made made = all.make(seq);
+            Slot slot = Produce.reserve(tx, limits, made.length());
+            slot.data().copyFrom(made.payload());
+            slot.commit(made.typeId(), made.tag());
+            try (Message m = Consume.receive(rx, limits)) {
                 all.check(seq, m.typeId(), m.tag(), m.data());
             }
-            times.trip(seq);
         }
-        times.report();
-        place.close();
+        Agent.say("answered count=" + count);
     }
 
-    /** The times of groups of round trips, all but the first --warm-up ones. */
-    static final class Times {
-        private final long count;
-        private final long group;
-        private final long warmUp;
-        /** Nanoseconds of one round trip, an average of each group. */
-        private final double[] samples;
-        private int taken;
-        private long last = System.nanoTime();
+    static void last(Sender tx, Line line) {
+        line.end();
+        var last = tx.lastTag();
+        Agent.say(last.isPresent() ? "last tag=" + Long.toUnsignedString(last.getAsLong()) : "last none");
+    }
 
-        Times(Args args) {
-            count = args.count;
-            group = args.group;
-            warmUp = args.warmUp;
-            samples = new double[Math.toIntExact(count / group + 1)];
-        }
-
-        /** Round trip number seq is over. */
-        void trip(long seq) {
-            if ((seq + 1) % group != 0) {
-                return;
+    /** Every way to receive has checks of its own, or shares them with others. */
+    static void take(Receiver rx, Line line) throws InterruptedException {
+        Line.Limits limits = line.limits();
+        String how = line.text("how", "recv");
+        boolean tensor = line.yes("tensor");
+        line.end();
+        try {
+            switch (how) {
+                case "batch" -> {
+                    try (Batch batch = limits.within(() -> rx.recvBatch(1), limit -> rx.recvBatch(1, limit))) {
+                        say(batch.get(0).typeId(), batch.get(0).tag(), batch.get(0).data());
+                    }
+                }
+                case "into" -> {
+                    byte[] target = new byte[(int) Math.min(rx.capacity(), 1 << 20)];
+                    Received r = limits.within(() -> rx.recvInto(target), limit -> rx.recvInto(target, limit));
+                    say(r.typeId(), r.tag(), MemorySegment.ofArray(target).asSlice(0, r.length()));
+                }
+                default -> {
+                    try (Message m = Consume.receive(rx, limits)) {
+                        if (!tensor || !Tensors.say(m)) {
+                            say(m.typeId(), m.tag(), m.data());
+                        }
+                    }
+                }
             }
-            long now = System.nanoTime();
-            if (seq >= warmUp) {
-                samples[taken++] = (double) (now - last) / group;
-            }
-            last = now;
+        } catch (RamwayException e) {
+            Agent.say("end " + Agent.named(e.kind()));
         }
+    }
 
-        private double at(double part) {
-            return taken == 0 ? 0 : samples[(int) ((taken - 1) * part)];
-        }
-
-        void report() {
-            Arrays.sort(samples, 0, taken);
-            Main.say(String.format(Locale.ROOT, "rtt count=%d min_ns=%.1f p50_ns=%.1f p99_ns=%.1f max_ns=%.1f", count, at(0), at(0.5),
-                    at(0.99), at(1)));
-        }
+    private static void say(int typeId, long tag, MemorySegment data) {
+        Agent.say("message type_id=" + Integer.toUnsignedString(typeId) + " tag=" + Long.toUnsignedString(tag) + " len="
+                + data.byteSize() + " crc32=" + Messages.crc32(data).getValue());
     }
 }

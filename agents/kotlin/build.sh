@@ -26,8 +26,8 @@ base=/dev/shm
 if [ ! -w "$base" ]; then base=$out; fi
 place=$(mktemp -d "$base/ramway-conformance.XXXXXX")
 trap 'rm -rf "$place"' EXIT
-printf '%s\n' "produce --ring r --create yes --count 20" "consume --ring r" |
+printf '%s\n' "open role=producer ring=r create=yes" "produce count=20" close "open role=consumer ring=r" consume close |
     RAMWAY_DIR=$place "$JAVA_HOME/bin/java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="$out/program.jsa" \
-        --enable-native-access=ALL-UNNAMED -jar "$out/program/program.jar" serve >"$out/archive.log" 2>&1 ||
+        --enable-native-access=ALL-UNNAMED -jar "$out/program/program.jar" >"$out/archive.log" 2>&1 ||
     echo "no archive of classes: see $out/archive.log" >&2
 printf '%s\n' "$JAVA_HOME" >"$made"

@@ -1,4 +1,4 @@
-/* Where a view's bytes are, and single bytes by their address: what JavaScript cannot say, for `show` and `tensors`.
+/* Where a view's bytes are, and single bytes by their address: what JavaScript cannot say, for `write`, `hold` and tensors.
  *
  * The few declarations of Node-API that this needs, whose ABI does not change, in place of a header that not every
  * machine has. Bun and Deno load it too. */

@@ -1,55 +1,35 @@
-// read and show.
+// last, take, region, write and hold.
 
-import { createRequire } from 'node:module';
 import { crc32 } from 'node:zlib';
 
 import { Region } from 'ramway';
 
-import { Ending, named, pause, readLine, say } from './common.js';
-import { Messages } from './messages.js';
-import { close, PATIENCE, receiving, sending } from './place.js';
+import { Limits, named, nextLine, Refused, say } from './line.js';
+import { sayTensor } from './tensor.js';
 
-/** address(view), peek(address), poke(address, value): see address.c. */
-export const memory = () => createRequire(import.meta.url)(process.env.RAMWAY_ADDRESS);
-
-export async function read(args) {
-  if (args.region) await readRegion(args);
-  else if (args.role === 'producer') await readAsProducer(args);
-  else await readAsConsumer(args);
+export function last({ tx }, line) {
+  line.end();
+  say(tx.lastTag === null ? 'last none' : `last tag=${tx.lastTag}`);
 }
 
-async function readRegion(args) {
-  const region = await Region.open(args.region, { timeout: PATIENCE });
-  const bytes = new Uint8Array(region.buffer);
+export async function region(line) {
+  const name = line.text('name');
+  line.end();
+  const opened = await Region.open(name, { timeout: 10_000 });
+  const bytes = new Uint8Array(opened.buffer);
   say(`region len=${bytes.length} crc32=${crc32(bytes)}`);
-  region.close();
-  say('closed');
-}
-
-async function readAsProducer(args) {
-  const tx = await sending(args);
-  await pause(args);
-  try {
-    say(tx.lastTag === null ? 'last none' : `last tag=${tx.lastTag}`);
-    const { typeId, tag, data } = new Messages(args.size, tx.maxMessageLength).make(0);
-    if (!tx.trySend(data, { typeId, tag })) throw new Ending('Full');
-    say('sent');
-  } catch (error) {
-    say(`end ${named(error)}`);
-  }
-  await close(args, tx);
+  opened.close();
 }
 
 function saw({ typeId, tag, length }, data) {
   say(`message type_id=${typeId} tag=${tag} len=${length} crc32=${crc32(data)}`);
 }
 
-/** The ways to receive one message. Every one has its own copy of the checks, or shares it with others: which of them
- * meets the vectors RAMWAY_CONFORMANCE_READ says. */
+/** The ways to receive one message. Every one has its own copy of the checks, or shares it with others. */
 const ways = {
-  async recv(rx, options) {
+  async recv(rx, options, memory) {
     const message = await rx.recv(options);
-    saw(message, message.data);
+    if (!memory || !sayTensor(message, memory)) saw(message, message.data);
     message.release();
   },
   async copy(rx, options) {
@@ -74,59 +54,56 @@ const ways = {
   },
 };
 
-async function readAsConsumer(args) {
-  const rx = await receiving(args);
-  await pause(args);
-  const receive = ways[process.env.RAMWAY_CONFORMANCE_READ ?? 'recv'];
+export async function take({ rx }, line, memory) {
+  const [how, limits, tensor] = [line.text('how', 'recv'), new Limits(line), line.yes('tensor')];
+  line.end();
+  if (!(how in ways)) throw new Refused(`how=${how}`);
   try {
-    for (;;) await receive(rx, { timeout: args.limit });
+    await ways[how](rx, { timeout: limits.whole }, tensor ? memory() : undefined);
   } catch (error) {
     say(`end ${named(error)}`);
   }
-  await close(args, rx);
 }
 
-const SHOWN = 4096;
-
-/** Writes and reads single bytes of the message in place, as standard input says. */
-async function obey({ peek, poke }, address) {
-  for (;;) {
-    const [command, offset, value] = (await readLine())?.split(' ') ?? [];
-    const at = address + BigInt(offset ?? 0);
-    if (command === 'poke') {
-      poke(at, Number(value));
-      say('poked');
-    } else if (command === 'peek') {
-      say(`byte value=${peek(at)}`);
-    } else {
-      return;
-    }
-  }
-}
-
-export async function show(args) {
-  const bytes = memory();
-  const view = (data) => {
-    const address = bytes.address(data);
-    say(`view addr=0x${address.toString(16)} len=${data.length} pid=${process.pid}`);
-    return address;
+/** Reserves, fills, and commits what is to be kept. */
+export async function write({ tx }, line, memory) {
+  const length = line.number('len');
+  const [kept, flush] = [line.number('kept', length), !line.yes('unflushed')];
+  line.end();
+  let address;
+  const fill = (slot) => {
+    slot.fill(0x11);
+    // The view goes with the commit; the address stays the message's.
+    address = memory.address(slot);
+    return kept;
   };
-  if (args.role === 'producer') {
-    const tx = await sending(args);
-    let address;
-    const fill = (slot) => {
-      slot.fill(0x11);
-      // The view goes with the commit; the address stays the message's.
-      address = view(slot);
-    };
-    await tx.reserve(SHOWN, fill, { timeout: args.limit });
-    await obey(bytes, address);
-    await close(args, tx);
-  } else {
-    const rx = await receiving(args);
-    const message = await rx.recv({ timeout: args.limit });
-    await obey(bytes, view(message.data));
-    message.release();
-    await close(args, rx);
+  await tx.reserve(length, fill, { flush });
+  await lookAt(memory, address, length, 0);
+}
+
+export async function hold({ rx }, line, memory) {
+  line.end();
+  const message = await rx.recv({ timeout: 10_000 });
+  await lookAt(memory, memory.address(message.data), message.length, message.tag);
+  message.release();
+}
+
+/** Writes and reads single bytes of a message by its address, until `release`. */
+async function lookAt({ peek, poke }, address, length, tag) {
+  say(`view addr=0x${address.toString(16)} len=${length} tag=${tag}`);
+  for (let line = await nextLine(); line !== undefined; line = await nextLine()) {
+    const at = address + BigInt(line.number('offset', 0));
+    if (line.word === 'poke') {
+      poke(at, line.number('value'));
+      say('poked');
+    } else if (line.word === 'peek') {
+      say(`byte value=${peek(at)}`);
+    } else if (line.word === 'release') {
+      say('released');
+      return;
+    } else {
+      throw new Refused(`${line.word} while a message is held`);
+    }
+    line.end();
   }
 }

@@ -1,52 +1,118 @@
-// JavaScript's agent: main.js COMMAND --flag value ...
-//
-// ../README.md says what each command and flag means.
+// JavaScript's agent: ../README.md has the protocol.
 
-import { BadMessage, leaveInput, named, parse, readLine, say, UsageError } from './common.js';
-import { read, show } from './look.js';
-import { drain, flood } from './speed.js';
-import { consume, die, produce } from './stream.js';
-import { echo, ping } from './talk.js';
-import { tensors } from './tensor.js';
+import { createRequire } from 'node:module';
 
-const commands = { produce, consume, die, echo, ping, read, show, tensors, flood, drain };
+import { Bus, Ring } from 'ramway';
 
-/** Plays one command; gives the exit status. */
-async function play(argv) {
-  let args;
+import { BadMessage, named, nextLine, Refused, say } from './line.js';
+import { hold, last, region, take, write } from './look.js';
+import { measure } from './measure.js';
+import { consume, echo, ping, produce } from './stream.js';
+import { sendTensor } from './tensor.js';
+
+/** For a name, a role or the other side, in milliseconds. */
+const PATIENCE = 10_000;
+const longest = (capacity) => Math.min(capacity - 16, 2 ** 31 - 17);
+
+/**
+ * What is open: both halves of a bus, or what a role needs of rings. `sync`: whether to call the sync twins. Who spins has a
+ * thread to itself: that is what they are for. Everybody else is on the event loop. RAMWAY_CONFORMANCE_CALLS=sync or async
+ * says so for all.
+ */
+let ends = {};
+
+async function open(line) {
+  const role = line.text('role');
+  const [ring, back, listen, connect] = ['ring', 'back', 'listen', 'connect'].map((key) => line.text(key));
+  const wait = line.text('wait', 'hybrid');
+  const [create, prefault] = [line.yes('create'), line.yes('prefault')];
+  const [capacity, align] = [line.number('capacity', 65536), line.number('align', 16)];
+  line.end();
+  const sync = (process.env.RAMWAY_CONFORMANCE_CALLS ?? (wait === 'spin' ? 'sync' : 'async')) === 'sync';
+  const options = { wait, timeout: PATIENCE };
+  const allowed = { allowMainThread: true };
+  if (listen || connect) {
+    const how = { ...options, ...(listen && { capacity, align }), ...(sync && allowed) };
+    const [name, call] = [listen ?? connect, listen ? 'listen' : 'connect'];
+    const bus = sync ? Bus[`${call}Sync`](name, how) : await Bus[call](name, how);
+    // It may have one direction only.
+    ends = { bus, tx: role === 'consumer' ? undefined : bus.sender, rx: role === 'producer' ? undefined : bus.receiver };
+  } else {
+    const of = (name) =>
+      create
+        ? Ring.create(name, { ...options, capacity, align, prefault })
+        : Ring.open(name, { ...options, prefault });
+    const [to, from] = role === 'consumer' ? [back, ring] : [ring, back];
+    ends = {};
+    if (to) ends.tx = sync ? of(to).senderSync(allowed) : await of(to).sender();
+    if (from) ends.rx = sync ? of(from).receiverSync(allowed) : await of(from).receiver();
+  }
+  ends.sync = sync;
+  const { epoch, peerEpoch, capacity: bytes } = role === 'consumer' ? ends.rx : ends.tx;
+  say(`attached pid=${process.pid} epoch=${epoch} peer_epoch=${peerEpoch} capacity=${bytes} max=${longest(bytes)}`);
+}
+
+/** Closes in an orderly way. What closing says, on a bus whose peer is dead, say, does not matter. */
+async function close(line) {
+  line.end();
+  const { bus, tx, rx, sync } = ends;
+  for (const end of [tx, rx]) {
+    try {
+      if (sync) end?.close();
+      else await end?.end();
+    } catch (error) {
+      if (error?.kind === undefined) throw error;
+    }
+  }
+  bus?.close();
+  ends = {};
+  say('closed');
+}
+
+const about = (line) => {
+  line.end();
+  say(`about text=Node.js ${process.versions.node.split('.')[0]}`);
+};
+
+/** address(view), peek(address), poke(address, value): see address.c. */
+const memory = () => createRequire(import.meta.url)(process.env.RAMWAY_ADDRESS);
+
+const commands = {
+  open: [open],
+  close: [close],
+  about: [about],
+  region: [region],
+  produce: [(line) => produce(ends, line), 'tx'],
+  consume: [(line) => consume(ends, line), 'rx'],
+  echo: [(line) => echo(ends, line), 'tx', 'rx'],
+  ping: [(line) => ping(ends, line), 'tx', 'rx'],
+  last: [(line) => last(ends, line), 'tx'],
+  take: [(line) => take(ends, line, memory), 'rx'],
+  tensor: [(line) => sendTensor(ends, line), 'tx'],
+  write: [(line) => write(ends, line, memory()), 'tx'],
+  hold: [(line) => hold(ends, line, memory()), 'rx'],
+  measure: [(line) => measure(ends, line)],
+};
+
+async function obey(line) {
+  const [command, ...needs] = commands[line.word] ?? [];
+  if (command === undefined) throw new Refused(`no such command: ${line.word}`);
+  if (needs.some((end) => ends[end] === undefined)) throw new Refused(`nothing is open for ${line.word}`);
   try {
-    args = parse(argv);
-    if (args.cpu !== undefined) {
-      const { execFileSync } = await import('node:child_process');
-      // All threads that there are; those to come inherit it.
-      execFileSync('taskset', ['-acp', args.cpu, process.pid], { stdio: 'ignore' });
-    }
-    await commands[args.command](args);
-    return 0;
+    await command(line);
   } catch (error) {
-    if (error instanceof UsageError) {
-      console.error(error.message);
-      return 2;
-    }
-    if (error instanceof BadMessage) {
-      say(`bad seq=${error.seq} text=${error.message}`);
-      return 1;
-    }
+    if (error instanceof Refused || error instanceof BadMessage) throw error;
     say(`error ${named(error)} text=${error.message}`);
-    // A vector may well be what cannot be opened.
-    return args?.command === 'read' ? 0 : 1;
   }
 }
 
-async function serve() {
-  for (let line = await readLine(); line !== undefined; line = await readLine()) {
-    await play(line.split(' '));
-    say('over');
-  }
-  return 0;
+try {
+  for (let line = await nextLine(); line !== undefined; line = await nextLine()) await obey(line);
+} catch (error) {
+  if (error instanceof Refused) say(`refused text=${error.message}`);
+  else if (error instanceof BadMessage) say(`bad seq=${error.seq} text=${error.message}`);
+  else console.error(error);
+  process.exitCode = error instanceof Refused ? 2 : 1;
 }
-
-const argv = process.argv.slice(2);
-// Not process.exit(): whatever is closed lets the event loop end by itself.
-process.exitCode = argv[0] === 'serve' ? await serve() : await play(argv);
-leaveInput();
+// Not process.exit(): whatever is closed lets the event loop end by itself, whatever standard input does.
+process.stdin.destroy();

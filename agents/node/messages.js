@@ -2,7 +2,7 @@
 
 import { crc32 } from 'node:zlib';
 
-import { BadMessage } from './common.js';
+import { BadMessage, Refused } from './line.js';
 
 /** The low 32 bits of a tag. */
 export const seqOf = (tag) => Number(tag & 0xffffffffn);
@@ -12,9 +12,11 @@ export const tagOf = (seq, data) => (BigInt(crc32(data)) << 32n) | BigInt(seq >>
 /** Every message of a ring whose longest has `longest` bytes. */
 export class Messages {
   constructor(sizes, longest) {
+    if (!/^(mixed|ramp|\d+)$/.test(sizes)) throw new Refused(`sizes=${sizes}`);
     this.sizes = sizes;
+    this.fixed = /^\d/.test(sizes) ? Number(sizes) : undefined;
     this.longest = longest;
-    const length = Math.max(longest + 1, typeof sizes === 'number' ? sizes : 0) + 256;
+    const length = Math.max(longest, this.fixed ?? 0) + 256;
     // Every payload is a piece of it.
     this.pattern = Buffer.alloc(
       length,
@@ -23,7 +25,7 @@ export class Messages {
   }
 
   length(seq) {
-    if (typeof this.sizes === 'number') return this.sizes;
+    if (this.fixed !== undefined) return this.fixed;
     if (this.sizes === 'ramp') return seq % (this.longest + 1);
     if (seq % 1000 === 999) return this.longest;
     if (seq % 100 === 0) return 0;
@@ -31,9 +33,9 @@ export class Messages {
     return seq % 50 === 1 ? x % (this.longest + 1) : x % 257;
   }
 
-  make(seq, length = this.length(seq)) {
+  make(seq) {
     const start = seq % 256;
-    const data = this.pattern.subarray(start, start + length);
+    const data = this.pattern.subarray(start, start + this.length(seq));
     return { typeId: seq % 60000, tag: tagOf(seq, data), data };
   }
 

@@ -1,4 +1,4 @@
-# run.sh ADDRESS_NODE COMMAND --flag value ...: the program in Node.js, or in RAMWAY_CONFORMANCE_RUNTIME (bun, deno).
+# run.sh ADDRESS_NODE: the agent in Node.js, or in RAMWAY_CONFORMANCE_RUNTIME (bun, deno).
 # The interpreter takes this shell's place: the runner kills, and asks about, the process that it started.
 here=${0%/*}
 RAMWAY_ADDRESS=$1

@@ -1,35 +1,132 @@
-"""Python's agent: main.py COMMAND --flag value ...
-
-../README.md says what each command and flag means.
-"""
+"""Python's agent: ../README.md has the protocol."""
 
 import os
 import sys
 
-import other
+import look
 import ramway
 import stream
-from common import BadMessage, parse, say
+from line import Line, RefusedError, say
+from message import BadMessage
+
+
+class Ends:
+    """What is open: both halves of a bus, or what a role needs of rings."""
+
+    tx: ramway.Sender | None = None
+    rx: ramway.Receiver | None = None
+
+    def sending(self) -> ramway.Sender:
+        if self.tx is None:
+            raise RefusedError("there is nothing to send to")
+        return self.tx
+
+    def receiving(self) -> ramway.Receiver:
+        if self.rx is None:
+            raise RefusedError("there is nothing to receive from")
+        return self.rx
+
+    def open(self, line: Line) -> None:
+        role, wait = line.text("role"), line.text("wait", "hybrid")
+        ring, back, listen, connect = map(line.text, ("ring", "back", "listen", "connect"))
+        create, prefault = line.yes("create"), line.yes("prefault")
+        capacity, align = line.number("capacity", 65536), line.number("align", 16)
+        line.end()
+        patience = look.PATIENCE
+
+        def of(name: str) -> ramway.Ring:
+            if create:
+                made = {"capacity": capacity, "align": align}
+                return ramway.Ring.create(name, **made, wait=wait, prefault=prefault, timeout=patience)
+            return ramway.Ring.open(name, wait=wait, prefault=prefault, timeout=patience)
+
+        if listen or connect:
+            if listen:
+                bus = ramway.Bus.listen(listen, capacity, align=align, wait=wait, timeout=patience)
+            else:
+                bus = ramway.Bus.connect(connect, timeout=patience, wait=wait)
+            # It may have one direction only.
+            self.tx = None if role == "consumer" else bus.sender
+            self.rx = None if role == "producer" else bus.receiver
+        else:
+            to, source = ("", ring) if role == "consumer" else (ring, back)
+            self.tx = of(to).sender() if to else None
+            self.rx = of(source).receiver() if source else None
+        end = self.receiving() if role == "consumer" else self.sending()
+        longest = min(end.capacity - 16, 2**31 - 17)
+        say(
+            f"attached pid={os.getpid()} epoch={end.epoch} peer_epoch={end.peer_epoch} capacity={end.capacity} "
+            f"max={longest}"
+        )
+
+    def close(self) -> None:
+        for end in self.tx, self.rx:
+            try:
+                if end is not None:
+                    end.close()
+            except ramway.Error:
+                # What closing says on a bus whose peer is dead does not matter.
+                pass
+        self.tx = self.rx = None
+        say("closed")
+
+
+def obey(ends: Ends, line: Line) -> None:
+    match line.word:
+        case "open":
+            ends.open(line)
+        case "close":
+            ends.close()
+        case "produce":
+            stream.produce(ends.sending(), line)
+        case "consume":
+            stream.consume(ends.receiving(), line)
+        case "echo":
+            stream.echo(ends.sending(), ends.receiving(), line)
+        case "ping":
+            stream.ping(ends.sending(), ends.receiving(), line)
+        case "last":
+            look.last(ends.sending(), line)
+        case "take":
+            look.take(ends.receiving(), line)
+        case "write":
+            look.write(ends.sending(), line)
+        case "hold":
+            look.hold(ends.receiving(), line)
+        case "region":
+            look.region(line)
+        # Below, for what they import.
+        case "tensor":
+            import tensor
+
+            tensor.send(ends.sending(), line)
+        case "measure":
+            import measure
+
+            measure.measure(ends.tx, ends.rx, line)
+        case "lock":
+            import measure
+
+            measure.lock(line)
+        case "about":
+            say(f"about text=Python {'.'.join(map(str, sys.version_info[:2]))}")
+        case _:
+            raise RefusedError(f"{line.word} is no command")
 
 
 def main() -> int:
-    args = parse(sys.argv[1:])
-    if args.cpu is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {args.cpu})
-    try:
-        if args.command == "tensors":
-            # Here alone, for what it imports.
-            from tensor import tensors
-
-            tensors(args)
-        else:
-            getattr(stream if hasattr(stream, args.command) else other, args.command)(args)
-    except ramway.Error as error:
-        say(f"error name={error.kind} number={error.code} text={error}")
-        return 1
-    except BadMessage as bad:
-        say(f"bad seq={bad.seq} text={bad}")
-        return 1
+    ends = Ends()
+    for text in sys.stdin:
+        try:
+            obey(ends, Line(text))
+        except ramway.Error as error:
+            say(f"error name={error.kind} number={error.code} text={error}")
+        except BadMessage as bad:
+            say(f"bad seq={bad.seq} text={bad}")
+            return 1
+        except RefusedError as refused:
+            say(f"refused text={refused}")
+            return 2
     return 0
 
 

@@ -1,126 +1,103 @@
-"""produce, consume and die."""
+"""produce, consume, echo and ping."""
 
-import os
-import signal
 import time
 from functools import partial
 
 import ramway
-from common import (
-    Args,
-    BadMessage,
-    Messages,
-    attached,
-    await_successor,
-    close,
-    ended,
-    linger,
-    ms_since,
-    polling,
-    receiving,
-    say,
-    sending,
-)
+from line import Limits, Line, RefusedError, ended, ms_since, say
+from message import Messages
 
 
-def put(tx: ramway.Sender, args: Args, message: tuple[int, int, memoryview], flush: bool) -> None:
-    """Sends one message as --how says."""
+class Plan:
+    """The keys that produce and consume have."""
+
+    def __init__(self, line: Line, batch: int) -> None:
+        self.sizes, self.how = line.text("sizes", "mixed"), line.text("how")
+        self.count, self.start = line.maybe("count"), line.maybe("start")
+        self.batch, self.endings = line.number("batch", batch), line.number("endings", 1)
+        self.limits, self.progress = Limits(line), line.yes("progress")
+        line.end()
+
+    def goes_on(self, error: ramway.Error) -> bool:
+        """Whether the stream goes on after this one, with a successor of the other side."""
+        if isinstance(error, ramway.ClosedError | ramway.PeerDeadError):
+            self.endings -= 1
+            return self.endings > 0
+        return False
+
+    def successor(self, end: ramway.Sender | ramway.Receiver, noted: int) -> bool:
+        """False if none came in time."""
+        began, limit = time.monotonic(), self.limits.whole
+        while end.peer_epoch == noted:
+            if limit is not None and time.monotonic() - began >= limit:
+                return False
+            time.sleep(0.001)
+        return True
+
+
+def put(tx: ramway.Sender, plan: Plan, message: tuple[int, int, memoryview], flush: bool) -> None:
+    """Sends one message as `how` says."""
     type_id, tag, data = message
-    wait = args.how != "try"
-    if args.how != "reserve" and flush:
-        if wait:
-            tx.send(data, type_id, tag, timeout=args.call_limit)
-        else:
-            tx.try_send(data, type_id, tag)
-        return
-    slot = (
-        tx.reserve(len(data), type_id, tag, timeout=args.call_limit)
-        if wait
-        else tx.try_reserve(len(data), type_id, tag)
-    )
-    slot[:] = data
-    slot.commit(flush=flush)
+    limit = plan.limits.call
+    if plan.how == "try" and flush:
+        tx.try_send(data, type_id, tag)
+    elif plan.how != "reserve" and flush:
+        tx.send(data, type_id, tag, timeout=limit)
+    else:
+        slot = tx.reserve(len(data), type_id, tag, timeout=limit)
+        slot[:] = data
+        slot.commit(flush=flush)
 
 
-def produce(args: Args) -> None:
-    tx = sending(args)
-    attached(tx)
-    messages = Messages(args.sizes, tx.max_message_len)
-    seq = args.start or 0
-    end = seq + args.count
-    if args.resume == "yes":
-        tag = tx.last_tag
-        seq = seq if tag is None else (tag & 0xFFFFFFFF) + 1
-        say(f"resuming next={seq}")
-
-    sent = endings = 0
-
-    def report(error: ramway.Error, began: int) -> None:
-        say(ended(error, f" sent={sent} next={seq} elapsed_ms={ms_since(began)}"))
-
-    if args.oversize == "yes":
-        try:
-            put(tx, args, messages.make(seq, tx.max_message_len + 1), True)
-        except ramway.TooLargeError as error:
-            report(error, time.monotonic_ns())
-        else:
-            raise BadMessage(seq, "a message longer than the longest was sent")
-    batch = args.batch or 1
+def produce(tx: ramway.Sender, line: Line) -> None:
+    plan = Plan(line, 1)
+    if plan.count is None:
+        raise RefusedError("count is missing")
+    messages = Messages(plan.sizes, tx.max_message_len)
+    seq = plan.start or 0
+    end = seq + plan.count
+    sent = 0
     while seq < end:
-        flush = (sent + 1) % batch == 0 or seq + 1 == end
+        flush = (sent + 1) % plan.batch == 0 or seq + 1 == end
         epoch, began = tx.peer_epoch, time.monotonic_ns()
         try:
-            polling(args, partial(put, tx, args, messages.make(seq), flush))
-        except (ramway.ClosedError, ramway.PeerDeadError) as error:
-            report(error, began)
-            endings += 1
-            if endings >= args.endings:
-                break
-            if await_successor(args, tx, epoch):
-                continue
-            report(ramway.TimedOutError(), began)
-            break
+            plan.limits.wait(partial(put, tx, plan, messages.make(seq), flush))
         except ramway.Error as error:
-            report(error, began)
-            break
-        if args.progress == "yes":
+            report = partial(lambda error, began: ended(error, f" sent={sent} next={seq} elapsed_ms={ms_since(began)}"))
+            say(report(error, began))
+            if not plan.goes_on(error):
+                return
+            if not plan.successor(tx, epoch):
+                say(report(ramway.TimedOutError(), began))
+                return
+            continue
+        if plan.progress:
             say(f"at seq={seq}")
         seq, sent = seq + 1, sent + 1
-        if args.pace:
-            time.sleep(args.pace / 1e6)
-    if seq >= end:
-        say(f"sent count={sent} next={seq}")
-    linger(args)
-    close(tx)
+    say(f"sent count={sent} next={seq}")
 
 
 class Seen:
     """What a consumer has seen so far."""
 
-    def __init__(self, args: Args, longest: int) -> None:
-        self.args, self.messages = args, Messages(args.sizes, longest)
-        self.next: int | None = args.start
+    def __init__(self, plan: Plan, longest: int) -> None:
+        self.plan, self.messages = plan, Messages(plan.sizes, longest)
+        self.next = plan.start
         self.first, self.last, self.received, self.bytes = -1, -1, 0, 0
 
-    def take(self, message: ramway.Message, payload: ramway.Message | bytes | None = None) -> None:
-        payload = message if payload is None else payload
+    def take(self, message: ramway.Message, payload: ramway.Message | bytes) -> None:
         seq = message.tag & 0xFFFFFFFF if self.next is None else self.next
         self.messages.check(seq, message, payload)
         if self.first < 0:
             self.first = seq
-        if self.args.progress == "yes":
+        if self.plan.progress:
             say(f"at seq={seq}")
-        if self.args.work:
-            time.sleep(self.args.work / 1e6)
         self.last, self.next = seq, seq + 1
         self.received += 1
         self.bytes += len(payload)
 
     def left(self) -> int:
-        count, until = self.args.count, self.args.until
-        return min(
-            2**62 if count is None else count - self.received, 2**62 if until is None else until - (self.next or 0)
-        )
+        return 2**62 if self.plan.count is None else self.plan.count - self.received
 
     def report(self, name: str, elapsed_ms: int) -> None:
         say(
@@ -130,72 +107,68 @@ class Seen:
 
 
 def get(rx: ramway.Receiver, seen: Seen) -> None:
-    """Receives one message, or a batch of them, as --how says. EmptyError if it was not to wait."""
-    args = seen.args
-    if args.how == "batch":
-        for message in rx.recv_batch(min(args.batch or 32, seen.left()), args.call_limit):
+    """Receives one message, or a batch of them, as `how` says. EmptyError if it was not to wait."""
+    plan = seen.plan
+    limit = plan.limits.call
+    if plan.how == "batch":
+        for message in rx.recv_batch(min(plan.batch, seen.left()), limit):
             with message:
-                seen.take(message)
+                seen.take(message, message)
         return
-    received = rx.try_recv() if args.how == "try" else rx.recv(args.call_limit)
+    received = rx.try_recv() if plan.how == "try" else rx.recv(limit)
     if received is None:
         raise ramway.EmptyError
     with received as message:
-        seen.take(message, message.tobytes() if args.how == "into" else None)
+        seen.take(message, message.tobytes() if plan.how == "into" else message)
 
 
-def consume(args: Args) -> None:
-    rx = receiving(args)
-    attached(rx)
-    seen = Seen(args, rx.capacity - 16)
-    endings = elapsed_ms = 0
-    end = "end name=Count number=0"
+def consume(rx: ramway.Receiver, line: Line) -> None:
+    plan = Plan(line, 32)
+    seen = Seen(plan, rx.capacity - 16)
+    elapsed_ms = 0
     while seen.left() > 0:
         epoch, began = rx.peer_epoch, time.monotonic_ns()
         try:
-            polling(args, partial(get, rx, seen))
+            plan.limits.wait(partial(get, rx, seen))
             elapsed_ms = ms_since(began)
-            continue
-        except (ramway.ClosedError, ramway.PeerDeadError) as error:
-            elapsed_ms, end = ms_since(began), ended(error)
-            endings += 1
-            if endings < args.endings:
-                seen.report(end, elapsed_ms)
-                if await_successor(args, rx, epoch):
-                    end = "end name=Count number=0"
-                    continue
-                end = ended(ramway.TimedOutError())
         except ramway.Error as error:
-            elapsed_ms, end = ms_since(began), ended(error)
-        break
-    seen.report(end, elapsed_ms)
-    linger(args)
-    close(rx)
+            elapsed_ms = ms_since(began)
+            seen.report(ended(error), elapsed_ms)
+            if not plan.goes_on(error):
+                return
+            if not plan.successor(rx, epoch):
+                seen.report(ended(ramway.TimedOutError()), elapsed_ms)
+                return
+    seen.report("end name=Count number=0", elapsed_ms)
 
 
-def die(args: Args) -> None:
-    if args.role == "producer":
-        tx = sending(args)
-        attached(tx)
-        messages = Messages(args.sizes, tx.max_message_len)
-        start = args.start or 0
-        for seq in range(start, start + args.count):
-            put(tx, args, messages.make(seq), True)
-        last = start + args.count
-        type_id, tag, data = messages.make(last)
-        slot = tx.reserve(len(data), type_id, tag, timeout=args.limit)
-        half = len(data) // 2
-        slot[:half] = data[:half]
-        slot.commit(half, flush=False)
-    else:
-        rx = receiving(args)
-        attached(rx)
-        seen = Seen(args, rx.capacity - 16)
-        for left in range(args.count, 0, -1):
-            message = rx.recv(args.limit)
-            seen.take(message)
-            if left > 1:
-                message.release()
-        last = seen.last
-    say(f"dying next={last}")
-    os.kill(os.getpid(), signal.SIGKILL)
+def echo(tx: ramway.Sender, rx: ramway.Receiver, line: Line) -> None:
+    limit = Limits(line).whole
+    line.end()
+    received = total = 0
+    first = last = -1
+    while True:
+        began = time.monotonic_ns()
+        try:
+            message = rx.recv(limit)
+        except ramway.Error as error:
+            counts = f" received={received} first={first} last={last} bytes={total} elapsed_ms={ms_since(began)}"
+            say(ended(error, counts))
+            return
+        last = message.tag & 0xFFFFFFFF
+        first = last if received == 0 else first
+        received, total = received + 1, total + len(message)
+        tx.send(message, message.type_id, message.tag, timeout=limit)
+        message.release()
+
+
+def ping(tx: ramway.Sender, rx: ramway.Receiver, line: Line) -> None:
+    count, limit = line.number("count"), Limits(line).whole
+    messages = Messages(line.text("sizes", "mixed"), tx.max_message_len)
+    line.end()
+    for seq in range(count):
+        type_id, tag, data = messages.make(seq)
+        tx.send(data, type_id, tag, timeout=limit)
+        with rx.recv(limit) as message:
+            messages.check(seq, message, message)
+    say(f"answered count={count}")

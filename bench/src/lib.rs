@@ -18,6 +18,8 @@
 //! A program that measures another mechanism implements [`Mechanism`], and [`Channel`] if messages are carried (else
 //! [`End`]), and calls [`child_main`]; [`worker`] says what it is told and what it answers.
 
+#[cfg(feature = "command")]
+mod agents;
 mod area;
 mod bars;
 mod case;
@@ -38,14 +40,12 @@ mod place;
 mod plan;
 pub mod pools;
 mod programs;
-mod receiver;
 mod report;
 mod resume;
 mod rounds;
 mod run;
 #[cfg(test)]
 mod sample;
-mod sender;
 mod stats;
 mod syscalls;
 #[cfg(test)]

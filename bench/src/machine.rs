@@ -149,6 +149,21 @@ pub(crate) fn settle(cpu: Option<usize>, realtime: bool) -> Result<()> {
     if realtime { become_realtime() } else { Ok(()) }
 }
 
+/// The same for another program's process, in the child before its exec, which it outlives. What memory it locks is its own business.
+///
+/// # Errors
+/// The system's, as for [`settle`].
+#[cfg(feature = "command")]
+pub(crate) fn settle_child(cpu: Option<usize>, realtime: bool) -> std::io::Result<()> {
+    std::mem::forget(Pinned::to(cpu));
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: reads the struct that it is given; concerns this process and what it starts.
+    if realtime && unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } != 0 {
+        return Err(Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Whether these processors can be pinned to.
 pub(crate) fn may_use(cpus: [Option<usize>; 2]) -> Result<()> {
     let allowed = allowed();

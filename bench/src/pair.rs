@@ -3,8 +3,7 @@
 use crate::case::Burst;
 use crate::channel::Setup;
 use crate::place::{self, Directory};
-use crate::programs::own_command;
-use crate::worker::{Answer, Ask, Lead, Order, Outcome, PROGRAM, PROTOCOL, VARIABLE, die_with};
+use crate::worker::{Answer, Ask, Lead, Order, Outcome, PROTOCOL, VARIABLE, die_with};
 use crate::{Result, clock};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Write};
@@ -222,7 +221,6 @@ fn spawn(command: &[PathBuf], order: &str, said: &File) -> Result<Child> {
     command
         .args(arguments)
         .env(VARIABLE, order)
-        .env(PROGRAM, serde_json::to_string(&own_command()?)?)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::from(said.try_clone()?))

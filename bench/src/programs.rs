@@ -5,6 +5,7 @@ use crate::channel::{About, Kind};
 use crate::worker::{Order, VARIABLE};
 use crate::{Result, mechanism};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,6 +25,9 @@ pub(crate) struct Manifest {
     pub(crate) command: Option<Vec<PathBuf>>,
     /// Why there is no command.
     pub(crate) failure: Option<String>,
+    /// In place of a command: what starts the agent of each language that takes part.
+    #[serde(default)]
+    pub(crate) agents: BTreeMap<String, Vec<PathBuf>>,
 }
 
 /// A mechanism, and who can measure it.
@@ -75,10 +79,24 @@ pub(crate) fn all(peers: Option<&Path>) -> Result<Vec<Known>> {
 /// What a manifest's program says of itself; if it says nothing, that is the row.
 fn of(manifest: Manifest) -> Vec<Known> {
     let about = About::new(&manifest.name, Kind::Peer, true, &manifest.what).version(&manifest.version);
+    #[cfg(feature = "command")]
+    if manifest.failure.is_none() && !manifest.agents.is_empty() {
+        let listed = own_command().and_then(|own| {
+            let command = crate::agents::command(own, &manifest.agents)?;
+            Ok((command, crate::agents::rows(&manifest.agents)?))
+        });
+        return known(about, listed.map_err(|cause| cause.to_string()));
+    }
     let listed = match (manifest.command, manifest.failure) {
         (Some(command), None) => list(&command).map(|abouts| (command, abouts)),
         (_, failure) => Err(failure.unwrap_or_else(|| "was not built".into())),
     };
+    known(about, listed)
+}
+
+type Listed = std::result::Result<(Vec<PathBuf>, Vec<About>), String>;
+
+fn known(about: About, listed: Listed) -> Vec<Known> {
     match listed {
         Ok((command, abouts)) => {
             let known = |about| Known { about, command: Ok(command.clone()), builtin: false };

@@ -130,6 +130,43 @@ impl<'a> Others<'a> {
     }
 }
 
+/// Another process that measures: its counters at the beginning of a burst.
+#[cfg(feature = "command")]
+pub(crate) struct Watched {
+    pid: u32,
+    cpu_ns: u64,
+    context_switches: u64,
+}
+
+#[cfg(feature = "command")]
+impl Watched {
+    /// The peak of its resident memory is what is resident now, where the kernel lets it be.
+    pub(crate) fn begin(pid: u32) -> Self {
+        let _ = std::fs::write(format!("/proc/{pid}/clear_refs"), "5");
+        Self { pid, context_switches: so_far(&[pid])[1], cpu_ns: cpu_ns(pid) }
+    }
+
+    /// What it used since.
+    pub(crate) fn end(self) -> Used {
+        let cpu_ns = cpu_ns(self.pid).saturating_sub(self.cpu_ns);
+        let context_switches = so_far(&[self.pid])[1].saturating_sub(self.context_switches);
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let [peak_rss, shared] = ["VmHWM:", "RssShmem:"].map(|name| kibibytes(&status, name));
+        Used { cpu_ns, peak_rss, shared, context_switches, allocations: None }
+    }
+}
+
+/// Processor time of a process, that of threads that have ended too.
+#[cfg(feature = "command")]
+fn cpu_ns(pid: u32) -> u64 {
+    let mut clock = 0;
+    // SAFETY: writes the number that it is given.
+    if unsafe { libc::clock_getcpuclockid(pid as libc::pid_t, &mut clock) } != 0 {
+        return 0;
+    }
+    clock::read_ns(clock)
+}
+
 /// Processor time and context switches of all threads of these processes.
 fn so_far(pids: &[u32]) -> [u64; 2] {
     let mut sums = [0; 2];

@@ -12,14 +12,14 @@
 //!
 //! Lines on standard output that do not begin with `{` (with `[` for `list`) are not the worker's own words, and are kept
 //! for the text of a failure, as is the last line on standard error. An [`Outcome`] counts what happened during the burst
-//! in the two processes and nothing else. A worker of another language need not do more than this; one that measures only
-//! one half can have the other one from here: see [`sender`](crate::sender) and [`receiver`](crate::receiver).
+//! in the two processes and nothing else. A worker of another language need not do more than this. Ramway itself in other
+//! languages is measured by agents, which this program leads: see `agents/README.md`.
 
 use crate::case::Burst;
 use crate::channel::{End, Mechanism, Prepared, Setup};
 use crate::control::{Control, samples_max};
 use crate::usage::{Others, Used};
-use crate::{Result, clock, machine, receiver, sender, usage};
+use crate::{Result, clock, machine, usage};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
 use std::os::fd::RawFd;
@@ -29,8 +29,6 @@ use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
 /// What a process is told by its environment.
 pub(crate) const VARIABLE: &str = "RAMWAY_BENCH_WORKER";
-/// The one that tells a worker which program asks, with its arguments, as a JSON array.
-pub(crate) const PROGRAM: &str = "RAMWAY_BENCH_PROGRAM";
 /// The version of all of this.
 pub(crate) const PROTOCOL: u32 = 1;
 
@@ -42,10 +40,6 @@ pub(crate) enum Order {
     Lead(Lead),
     /// From a leading process of this library to its following one, hence not part of the protocol.
     Follow(Follow),
-    /// From a worker of another language to this program: see [`sender`].
-    Send(sender::Send),
-    /// Likewise: see [`receiver`].
-    Receive(receiver::Receive),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -127,10 +121,12 @@ pub fn child_main(mechanisms: &[&dyn Mechanism]) -> Option<i32> {
     let order = std::env::var(VARIABLE).ok()?;
     let outcome = match serde_json::from_str(&order) {
         Ok(Order::List(())) => list(mechanisms),
+        #[cfg(feature = "command")]
+        Ok(Order::Lead(order)) if crate::agents::of_this_process().is_some() => {
+            crate::agents::lead(&crate::agents::of_this_process().unwrap_or_default(), &order)
+        }
         Ok(Order::Lead(order)) => lead(mechanisms, order),
         Ok(Order::Follow(order)) => follow(mechanisms, order),
-        Ok(Order::Send(order)) => sender::send(order),
-        Ok(Order::Receive(order)) => receiver::receive(order),
         Err(cause) => Err(format!("{VARIABLE}: {cause}").into()),
     };
     match outcome {

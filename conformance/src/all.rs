@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::languages::Result;
+use ramway_agents::Result;
+
 use crate::{matrix, missing_is_failure, summary, vectors};
 
 /// `ramway-conformance all`

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::languages::Result;
+use ramway_agents::Result;
 
 /// The languages in the order of the tables: the file's name, and what readers call it.
 pub const LANGUAGES: [(&str, &str); 9] = [

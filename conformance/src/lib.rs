@@ -3,7 +3,6 @@
 pub mod all;
 pub mod api;
 pub mod folder;
-pub mod languages;
 pub mod matrix;
 pub mod run;
 pub mod speed;

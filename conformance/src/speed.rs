@@ -1,16 +1,18 @@
 //! Two languages side by side in one interleaved run: only ratios within it mean anything.
 
 use std::io::IsTerminal;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use rustix::thread::sched_getaffinity;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
 
-use crate::languages::{self, Language, Result};
-use crate::run::Scene;
+use ramway_agents::{Event, Language, Result, languages, measured};
+
+use crate::run::{Program, Scene};
 use crate::table;
 
 /// `ramway-conformance speed`
@@ -133,12 +135,6 @@ pub fn ratio(own: &[f64], others: &[f64]) -> f64 {
     median(own.iter().zip(others).map(|(own, other)| other / own))
 }
 
-/// What the sum of all 64-bit words of `count` messages of `size` bytes is, modulo 2^64.
-pub fn sum_of_words(count: u64, size: u64) -> u64 {
-    let (count, words) = (u128::from(count), u128::from(size / 8));
-    (words * (count * (count - 1) / 2) + count * (words * (words - 1) / 2)) as u64
-}
-
 /// The two processors that both programs are pinned to, one each.
 fn two_processors() -> Result<[usize; 2]> {
     let set = sched_getaffinity(None)?;
@@ -155,58 +151,67 @@ struct Time {
     ns: f64,
 }
 
+/// An agent as it is started to be measured, on one processor from the very first.
+fn start(scene: &Scene, language: &Language, label: &str, cpu: usize) -> Result<Program> {
+    let mut command = language.speed_command();
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    // SAFETY: one system call, async-signal-safe, no allocation.
+    unsafe { command.pre_exec(move || Ok(sched_setaffinity(None, &set)?)) };
+    scene.start_as(language, command, label)
+}
+
+/// Both halves of one stretch: the following side is ready, and polls, before the leading one is told to go.
+fn stretch(sides: &mut [Program; 2], test: &Test, count: u64) -> Result<[Event; 2]> {
+    let [first, second] = sides;
+    let halves = if test.round_trip { ["ping", "echo"] } else { ["send", "receive"] };
+    let command = |half: &str| {
+        let (size, batch) = (test.size, test.batch);
+        format!("measure do={half} size={size} count={count} batch={batch} group=10 wait=spin")
+    };
+    first.ask(&command(halves[0]), "ready")?;
+    second.ask(&command(halves[1]), "ready")?;
+    let events = [first.ask("go", "measured")?, second.expect("measured")?];
+    let received = &events[usize::from(!test.round_trip)];
+    measured::check(received, count, test.size)?;
+    Ok(events)
+}
+
 /// Runs one test once.
 fn measure(test: &Test, language: &Language, sockets: bool, cpus: [usize; 2]) -> Result<Time> {
     let scene = Scene::new(Duration::from_secs(60))?;
-    let measured = if sockets { test.count_in_kernel } else { test.count };
-    // Without a word about it, the first tenth is not measured.
-    let (count, warm_up) = match measured * language.warm_up {
-        0 => (measured, String::new()),
-        before => (measured + before, format!(" --warm-up {before}")),
+    let count = if sockets { test.count_in_kernel } else { test.count };
+    let (roles, names) = match (test.round_trip, sockets) {
+        (true, _) => (["both", "both"], ["ring=there back=back", "ring=back back=there"]),
+        (false, _) => (["producer", "consumer"], ["ring=there", "ring=there"]),
     };
-    let (size, batch, capacity) = (test.size, test.batch, test.capacity);
-    let (there, back) = if sockets {
-        let path = scene.directory().join("socket");
-        let path = path.display();
-        (format!("--over unix --listen {path}"), format!("--over unix --connect {path}"))
-    } else if test.round_trip {
-        let rings = "--ring there --back back";
-        (format!("{rings} --create yes --capacity {capacity}"), rings.to_owned())
-    } else {
-        (format!("--ring there --create yes --capacity {capacity}"), "--ring there".to_owned())
-    };
-    let common = format!("--wait spin --timeout 0 --sizes {size}{warm_up}");
-    let (first, second) = if test.round_trip {
-        (format!("ping --check no --group 10 --count {count}"), "echo".to_owned())
-    } else {
-        (format!("flood --count {count} --batch {batch}"), format!("drain --count {count} --batch {batch}"))
-    };
-    let mut first = scene.start_measured(language, "first", &format!("{first} {common} --cpu {} {there}", cpus[0]))?;
-    let mut second =
-        scene.start_measured(language, "second", &format!("{second} {common} --cpu {} {back}", cpus[1]))?;
     let outcome = (|| -> Result<Time> {
-        first.expect("attached")?;
-        second.expect("attached")?;
-        if test.round_trip {
-            let rtt = first.expect("rtt")?;
-            if let Some(event) = Some(first.expect("sum")?).filter(|_| !sockets) {
-                event.expect(&format!("value={}", sum_of_words(count, size)))?;
-            }
-            second.expect("end")?;
-            Ok(Time { min_ns: rtt.number("min_ns")?, ns: rtt.number("p50_ns")? })
-        } else {
-            let rate = second.expect("rate")?;
-            rate.expect(&format!("sum={}", sum_of_words(count, size)))?;
-            first.expect("sent")?;
-            let ns = rate.number::<f64>("ns")? / rate.number::<f64>("messages")?;
-            Ok(Time { min_ns: ns, ns })
+        let mut sides = [start(&scene, language, "first", cpus[0])?, start(&scene, language, "second", cpus[1])?];
+        for (at, side) in sides.iter_mut().enumerate() {
+            let socket = scene.directory().join("socket");
+            let place = match (sockets, at) {
+                (true, 0) => format!("over=unix listen={}", socket.display()),
+                (true, _) => format!("over=unix connect={}", socket.display()),
+                (false, 0) => format!("{} create=yes capacity={}", names[0], test.capacity),
+                (false, _) => names[1].to_owned(),
+            };
+            side.tell(&format!("open role={} wait=spin {place}", roles[at]))?;
         }
+        for side in &mut sides {
+            side.expect("attached")?;
+        }
+        stretch(&mut sides, test, (count / 10).max(count * language.warm_up))?;
+        let [first, second] = stretch(&mut sides, test, count)?;
+        sides.into_iter().try_for_each(Program::finish)?;
+        if test.round_trip {
+            let mut samples: Vec<f64> = first.numbers("samples")?;
+            samples.iter_mut().for_each(|group| *group /= 10.0);
+            let min_ns = samples.iter().copied().fold(f64::INFINITY, f64::min);
+            return Ok(Time { min_ns, ns: median(samples) });
+        }
+        let ns = (second.number::<f64>("ended_ns")? - first.number::<f64>("began_ns")?) / count as f64;
+        Ok(Time { min_ns: ns, ns })
     })();
-    let outcome = outcome.and_then(|time: Time| {
-        first.finish()?;
-        second.finish()?;
-        Ok(time)
-    });
     outcome.map_err(|cause| format!("{}, {}: {cause}\n{}", language.name, test.name, scene.log().join("\n")).into())
 }
 
@@ -319,14 +324,6 @@ pub fn run(args: &Args) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_summed_as_the_programs_do() {
-        let sum = |count: u64, size: u64| (0..count).flat_map(|seq| (0..size / 8).map(move |i| seq + i)).sum::<u64>();
-        for (count, size) in [(1, 8), (10, 32), (7, 4096)] {
-            assert_eq!(sum_of_words(count, size), sum(count, size), "{count} of {size}");
-        }
-    }
 
     #[test]
     fn ratios_are_of_the_same_round() {

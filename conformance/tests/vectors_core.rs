@@ -1,168 +1,178 @@
 //! Every vector, played to the Rust core in this process: real files, memfds and sockets, a thread in place of the
 //! program.
 
+use std::collections::HashMap;
 use std::fmt::Display;
-use std::path::Path;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver as Listening, RecvTimeoutError, Sender as Saying, channel};
 use std::time::{Duration, Instant};
 
-use ramway::{Bus, Error, Listener, Region, Ring};
+use ramway::{Bus, Error, Listener, Receiver, Region, Ring, Sender};
+use ramway_agents::{Event, Heard};
 use ramway_conformance::vectors::Vectors;
 use ramway_conformance::vectors::files::Result;
-use ramway_conformance::vectors::session::{Lines, Reader, Session};
+use ramway_conformance::vectors::session::{Reader, Session};
 use ramway_conformance::work;
 
 /// The core, as it is linked into this test.
 struct Core;
 
-/// A `read` under way.
+/// A thread that does what an agent does, as far as the vectors need it.
 struct Running {
-    lines: Lines,
-    go_on: Sender<()>,
-    thread: Option<JoinHandle<()>>,
+    events: Listening<Event>,
+    next: Option<Event>,
+    commands: Saying<String>,
 }
 
 impl Reader for Core {
-    fn start(&self, arguments: &[String], _dir: &Path) -> Result<Box<dyn Session>> {
-        let arguments = arguments.to_vec();
-        let (say, lines) = channel();
-        let (go_on, told) = channel();
-        let thread = std::thread::spawn(move || {
-            let flag = |name: &str| {
-                let at = arguments.iter().position(|argument| argument == name)?;
-                Some(arguments[at + 1].as_str())
-            };
-            let told = || told.recv().expect("the runner lets it go on");
-            let said = Said(say);
-            let outcome = match arguments[0].as_str() {
-                "produce" => make(&flag, &told, &said),
-                _ => read(&flag, &told, &said),
-            };
-            if let Err(error) = outcome {
-                said.say(format_args!("error name={} number={}", error.kind().name(), error.code()));
+    fn start(&self) -> Result<Box<dyn Session>> {
+        let (say, events) = channel();
+        let (commands, told) = channel::<String>();
+        std::thread::spawn(move || {
+            let mut ends = Ends { sender: None, receiver: None, said: Said(say) };
+            while let Ok(line) = told.recv() {
+                if let Err(error) = ends.obey(&line) {
+                    ends.said.error("error", &error);
+                }
             }
         });
-        Ok(Box::new(Running { lines: Lines::new(lines), go_on, thread: Some(thread) }))
+        Ok(Box::new(Running { events, next: None, commands }))
     }
 }
 
-struct Said(Sender<String>);
+struct Said(Saying<Event>);
 
 impl Said {
     fn say(&self, what: impl Display) {
         // Whoever no longer listens has seen enough.
-        let _ = self.0.send(what.to_string());
+        let _ = self.0.send(Event::parse(&what.to_string()));
     }
 
-    fn end(&self, error: &Error) {
-        self.say(format_args!("end name={} number={}", error.kind().name(), error.code()));
+    fn error(&self, word: &str, error: &Error) {
+        self.say(format_args!("{word} name={} number={}", error.kind().name(), error.code()));
     }
 }
 
-/// The `produce` command, as far as it makes a ring and sends short messages into it.
-fn make<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said) -> ramway::Result<()> {
-    let number = |name: &str| flag(name).unwrap().parse::<u32>().unwrap();
-    let ring = Ring::create(flag("--ring").unwrap()).capacity(number("--capacity").into()).align(number("--align"));
-    let mut tx = ring.sender()?;
-    said.say("attached");
-    for seq in 0..number("--count") {
-        let payload: Vec<u8> = (0..number("--sizes")).map(|i| (seq + i) as u8).collect();
-        tx.send_tagged(seq, u64::from(crc32fast::hash(&payload)) << 32 | u64::from(seq), &payload)?;
-    }
-    said.say("sent");
-    told();
-    tx.close()?;
-    said.say("closed");
-    Ok(())
+struct Ends {
+    sender: Option<Sender>,
+    receiver: Option<Receiver>,
+    said: Said,
 }
 
-fn read<'a>(flag: &dyn Fn(&str) -> Option<&'a str>, told: &dyn Fn(), said: &Said) -> ramway::Result<()> {
-    // Stale segments are waited for: long enough to be seen to have been.
-    let patience = Duration::from_millis(100);
-    if let Some(path) = flag("--region") {
-        let region = Region::builder().timeout(patience).open(path)?;
-        let mut bytes = vec![0; region.len() as usize];
-        region.read_at(0, &mut bytes)?;
-        said.say(format_args!("region len={} crc32={}", region.len(), crc32fast::hash(&bytes)));
-        return Ok(());
-    }
-    let timeout = Duration::from_millis(flag("--timeout").unwrap().parse().unwrap());
-    let patience_on_sockets = Duration::from_secs(10);
-    let ends = if let Some(path) = flag("--connect") {
-        Bus::connector(path).timeout(patience_on_sockets).connect()?.split()
-    } else if let Some(path) = flag("--listen") {
-        let number = |name: &str| flag(name).unwrap().parse::<u32>().unwrap();
-        let listener = Listener::builder(path).capacity(number("--capacity").into()).align(number("--align"));
-        listener.accept_one(Some(patience_on_sockets))?.split()
-    } else {
-        let ring = Ring::open(flag("--ring").unwrap()).timeout(patience);
-        match flag("--role").unwrap() {
-            "producer" => (Some(ring.sender()?), None),
-            _ => (None, Some(ring.receiver()?)),
-        }
-    };
-    let (mut tx, mut rx) = ends;
-    let attached = |epoch: u32, peer: u32, capacity: usize| {
-        let max = (capacity - 16).min((1 << 31) - 17);
-        said.say(format_args!("attached epoch={epoch} peer_epoch={peer} capacity={capacity} max={max}"));
-        if flag("--pause").is_some() {
-            told();
-        }
-    };
-    if flag("--role") == Some("producer") {
-        let tx = tx.as_mut().expect("this direction is there");
-        attached(tx.epoch(), tx.peer_epoch(), tx.capacity());
-        match tx.last_tag() {
-            Some(tag) => said.say(format_args!("last tag={tag}")),
-            None => said.say("last none"),
-        }
-        let size: u64 = flag("--size").unwrap_or("0").parse().unwrap();
-        let payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
-        match tx.try_send_tagged(0, u64::from(crc32fast::hash(&payload)) << 32, &payload) {
-            Ok(()) => said.say("sent"),
-            Err(error) => said.end(&error),
-        }
-    } else {
-        let rx = rx.as_mut().expect("this direction is there");
-        attached(rx.epoch(), rx.peer_epoch(), rx.capacity());
-        let end = loop {
-            match rx.recv_timeout(timeout) {
-                Ok(message) => {
-                    let (type_id, tag, len, crc) =
-                        (message.type_id(), message.tag(), message.len(), crc32fast::hash(&message));
-                    said.say(format_args!("message type_id={type_id} tag={tag} len={len} crc32={crc}"));
-                }
-                Err(error) => break error,
+impl Ends {
+    fn obey(&mut self, line: &str) -> ramway::Result<()> {
+        let mut words = line.split(' ');
+        let command = words.next().unwrap();
+        let keys: HashMap<&str, &str> = words.map(|word| word.split_once('=').unwrap()).collect();
+        let number = |key: &str| keys[key].parse::<u64>().unwrap();
+        let said = |what: String| self.said.say(what);
+        match command {
+            "open" => self.open(&keys)?,
+            "close" => {
+                (self.sender, self.receiver) = (None, None);
+                self.said.say("closed");
             }
-        };
-        said.end(&end);
-        let again = rx.try_recv().map(drop).err();
-        if end.kind() == ramway::ErrorKind::Corrupt && again.as_ref().map(Error::kind) != Some(end.kind()) {
-            said.say("it did not stay dead");
+            "region" => {
+                let region = Region::builder().timeout(PATIENCE).open(keys["name"])?;
+                let mut bytes = vec![0; region.len() as usize];
+                region.read_at(0, &mut bytes)?;
+                said(format!("region len={} crc32={}", region.len(), crc32fast::hash(&bytes)));
+            }
+            "last" => match self.sender.as_ref().unwrap().last_tag() {
+                Some(tag) => said(format!("last tag={tag}")),
+                None => said("last none".to_owned()),
+            },
+            "produce" => {
+                let tx = self.sender.as_mut().unwrap();
+                for seq in 0..number("count") as u32 {
+                    let payload: Vec<u8> = (0..number("sizes")).map(|i| (u64::from(seq) + i) as u8).collect();
+                    let tag = u64::from(crc32fast::hash(&payload)) << 32 | u64::from(seq);
+                    if let Err(error) = tx.try_send_tagged(seq, tag, &payload) {
+                        self.said.error("end", &error);
+                        return Ok(());
+                    }
+                }
+                self.said.say("sent");
+            }
+            "take" => {
+                let rx = self.receiver.as_mut().unwrap();
+                let text = rx.recv_timeout(Duration::from_millis(number("timeout"))).map(|message| {
+                    let (type_id, tag, crc) = (message.type_id(), message.tag(), crc32fast::hash(&message));
+                    format!("message type_id={type_id} tag={tag} len={} crc32={crc}", message.len())
+                });
+                match text {
+                    Ok(text) => said(text),
+                    Err(end) => {
+                        self.said.error("end", &end);
+                        let again = rx.try_recv().map(drop).err();
+                        let dead = again.as_ref().map(Error::kind) == Some(end.kind());
+                        if end.kind() == ramway::ErrorKind::Corrupt && !dead {
+                            self.said.say("it did not stay dead");
+                        }
+                    }
+                }
+            }
+            other => panic!("{other}"),
         }
-    }
-    drop((tx, rx));
-    said.say("closed");
-    Ok(())
-}
-
-impl Session for Running {
-    fn lines(&mut self) -> &mut Lines {
-        &mut self.lines
-    }
-
-    fn go_on(&mut self) -> Result<()> {
-        let _ = self.go_on.send(());
         Ok(())
     }
 
-    fn finish(&mut self, _deadline: Instant) -> Result<()> {
-        // Its output has ended, so it has nothing left to do.
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Err(_)) => Err("it panicked".into()),
-            _ => Ok(()),
+    fn open(&mut self, keys: &HashMap<&str, &str>) -> ramway::Result<()> {
+        let number = |key: &str| keys[key].parse::<u32>().unwrap();
+        let produces = keys["role"] == "producer";
+        (self.sender, self.receiver) = if let Some(path) = keys.get("connect") {
+            Bus::connector(path).timeout(PATIENCE_ON_SOCKETS).connect()?.split()
+        } else if let Some(path) = keys.get("listen") {
+            let listener = Listener::builder(path).capacity(number("capacity").into()).align(number("align"));
+            listener.accept_one(Some(PATIENCE_ON_SOCKETS))?.split()
+        } else {
+            let ring = match keys.get("create") {
+                Some(_) => Ring::create(keys["ring"]).capacity(number("capacity").into()).align(number("align")),
+                None => Ring::open(keys["ring"]).timeout(PATIENCE),
+            };
+            if produces { (Some(ring.sender()?), None) } else { (None, Some(ring.receiver()?)) }
+        };
+        let (epoch, peer, capacity) = if produces {
+            let tx = self.sender.as_ref().expect("this direction is there");
+            (tx.epoch(), tx.peer_epoch(), tx.capacity())
+        } else {
+            let rx = self.receiver.as_ref().expect("this direction is there");
+            (rx.epoch(), rx.peer_epoch(), rx.capacity())
+        };
+        let max = (capacity - 16).min((1 << 31) - 17);
+        self.said.say(format_args!("attached epoch={epoch} peer_epoch={peer} capacity={capacity} max={max}"));
+        Ok(())
+    }
+}
+
+/// Stale segments are waited for: long enough to be seen to have been.
+const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE_ON_SOCKETS: Duration = Duration::from_secs(10);
+
+impl Session for Running {
+    fn tell(&mut self, line: &str) -> Result<()> {
+        self.commands.send(line.to_owned()).map_err(|_| "it panicked".to_owned())
+    }
+
+    fn hear(&mut self, deadline: Instant) -> Heard {
+        if let Some(event) = self.next.take() {
+            return Heard::Event(event);
         }
+        match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(event) => Heard::Event(event),
+            Err(RecvTimeoutError::Timeout) => Heard::Silence,
+            Err(RecvTimeoutError::Disconnected) => Heard::Ended,
+        }
+    }
+
+    fn any(&mut self) -> bool {
+        if self.next.is_none() {
+            self.next = self.events.try_recv().ok();
+        }
+        self.next.is_some()
+    }
+
+    fn done(&mut self) -> Result<()> {
+        Ok(())
     }
 
     fn remarks(&mut self) -> String {

@@ -15,7 +15,7 @@ class Made(val typeId: Int, val tag: Long, private val bytes: ByteArray, private
 class Messages(private val sizes: String, private val longest: Long) {
     private val fixed = when (sizes) {
         "mixed", "ramp" -> null
-        else -> sizes.toLongOrNull() ?: throw Usage("--sizes is mixed, ramp or a number")
+        else -> sizes.toLongOrNull() ?: throw Refused("sizes is mixed, ramp or a number")
     }
 
     /** Bytes 0, 1, …, 255, 0, …: every payload is a piece of it. */
@@ -33,7 +33,8 @@ class Messages(private val sizes: String, private val longest: Long) {
         }
     }
 
-    fun make(seq: Long, length: Long = length(seq)): Made {
+    fun make(seq: Long): Made {
+        val length = length(seq)
         if (pattern.size < length + 256) {
             pattern = ByteArray(Math.toIntExact(max(length, minOf(2L * pattern.size, longest)) + 256)) { it.toByte() }
         }

@@ -1,122 +1,61 @@
-//! `read` and `show`.
+//! `region`, `write` and `hold`.
 
-use ramway::{ErrorKind, Region};
+use ramway::{Receiver, Region, Sender};
 
-use crate::args::{Args, Role, Sizes};
-use crate::message::Messages;
-use crate::place::open;
-use crate::{Stop, read_line};
+use crate::Stop;
+use crate::ends::PATIENCE;
+use crate::line::Line;
 
-pub(crate) fn read(args: &Args) -> Result<(), Stop> {
-    if let Some(name) = &args.region {
-        let region = Region::builder().timeout(std::time::Duration::from_secs(10)).open(name)?;
-        let mut bytes = vec![0; region.len() as usize];
-        region.read_at(0, &mut bytes)?;
-        println!("region len={} crc32={}", region.len(), crc32fast::hash(&bytes));
-        println!("closed");
-        return Ok(());
-    }
-    let pause = || {
-        if args.pause {
-            read_line();
-        }
-    };
-    let ends = match args.role.ok_or(Stop::Usage("--role is missing"))? {
-        Role::Producer => {
-            let mut ends = open(args, args.ring.as_deref(), None)?;
-            let tx = ends.sending()?;
-            pause();
-            match tx.last_tag() {
-                Some(tag) => println!("last tag={tag}"),
-                None => println!("last none"),
-            }
-            let messages = Messages::new(Sizes::Fixed(args.size.unwrap_or(0)), tx.max_message_len() as u64);
-            let message = messages.make(0);
-            match tx.try_send_tagged(message.type_id, message.tag, message.payload) {
-                Ok(()) => println!("sent"),
-                Err(cause) => end(cause.kind()),
-            }
-            ends
-        }
-        Role::Consumer => {
-            let mut ends = open(args, None, args.ring.as_deref())?;
-            let rx = ends.receiving()?;
-            pause();
-            loop {
-                let outcome = match args.limit() {
-                    Some(limit) => rx.recv_timeout(limit),
-                    None => rx.recv(),
-                };
-                match outcome {
-                    Ok(message) => println!(
-                        "message type_id={} tag={} len={} crc32={}",
-                        message.type_id(),
-                        message.tag(),
-                        message.len(),
-                        crc32fast::hash(&message)
-                    ),
-                    Err(cause) => {
-                        end(cause.kind());
-                        break;
-                    }
-                }
-            }
-            ends
-        }
-    };
-    ends.close();
+pub(crate) fn region(mut line: Line) -> Result<(), Stop> {
+    let name: String = line.need("name")?;
+    line.end()?;
+    let region = Region::builder().timeout(PATIENCE).open(name)?;
+    let mut bytes = vec![0; region.len() as usize];
+    region.read_at(0, &mut bytes)?;
+    println!("region len={} crc32={}", region.len(), crc32fast::hash(&bytes));
     Ok(())
 }
 
-fn end(kind: ErrorKind) {
-    println!("end name={} number={}", kind.name(), kind.code());
+/// Reserves, fills, and commits what is to be kept. The message is looked at by its address from then on.
+pub(crate) fn write(tx: &mut Sender, mut line: Line) -> Result<(), Stop> {
+    let len = line.need("len")?;
+    let (kept, unflushed) = (line.get("kept", len)?, line.yes("unflushed"));
+    line.end()?;
+    let mut slot = tx.reserve(len)?;
+    slot.fill(0x11);
+    let address = slot.as_mut_ptr();
+    if unflushed { slot.commit_unflushed(kept)? } else { slot.commit(kept)? }
+    look_at(address, len, 0)
 }
 
-const SHOWN: usize = 4096;
-
-pub(crate) fn show(args: &Args) -> Result<(), Stop> {
-    let view = |address: *const u8| println!("view addr={address:p} len={SHOWN} pid={}", std::process::id());
-    match args.role.ok_or(Stop::Usage("--role is missing"))? {
-        Role::Producer => {
-            let mut ends = open(args, args.ring.as_deref(), None)?;
-            let mut slot = ends.sending()?.reserve(SHOWN)?;
-            slot.fill(0x11);
-            let address = slot.as_mut_ptr();
-            view(address);
-            slot.commit(SHOWN)?;
-            obey(address);
-            ends.close();
-        }
-        Role::Consumer => {
-            let mut ends = open(args, None, args.ring.as_deref())?;
-            let message = ends.receiving()?.recv()?;
-            view(message.as_ptr());
-            obey(message.as_ptr().cast_mut());
-            drop(message);
-            ends.close();
-        }
-    }
-    Ok(())
+pub(crate) fn hold(rx: &mut Receiver, line: Line) -> Result<(), Stop> {
+    line.end()?;
+    let message = rx.recv_timeout(PATIENCE)?;
+    look_at(message.as_ptr().cast_mut(), message.len(), message.tag())
 }
 
-/// Writes and reads single bytes of the message by its address, as standard input says. The ring stays open meanwhile,
-/// and its runner pokes at the producer's side only, which is writable.
-fn obey(address: *mut u8) {
-    loop {
-        let line = read_line();
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let offset = words.get(1).and_then(|w| w.parse::<usize>().ok()).filter(|&offset| offset < SHOWN).unwrap_or(0);
-        match words.first().copied() {
-            Some("poke") => {
-                let value = words.get(2).and_then(|w| w.parse().ok()).unwrap_or(0);
+/// Writes and reads single bytes of a message by its address, until `release`. The ring stays open meanwhile, and the
+/// runner pokes at the producer's side only, which is writable.
+fn look_at(address: *mut u8, len: usize, tag: u64) -> Result<(), Stop> {
+    println!("view addr={address:p} len={len} tag={tag}");
+    while let Some(mut line) = Line::next() {
+        let offset = line.get("offset", 0).ok().filter(|&offset| offset < len).unwrap_or(0);
+        match line.word.as_str() {
+            "poke" => {
+                let value = line.need("value")?;
                 // SAFETY: inside the message, whose mapping lives as long as the ring is open. Volatile, because the
                 // other process looks at it.
                 unsafe { address.add(offset).write_volatile(value) };
                 println!("poked");
             }
             // SAFETY: as above.
-            Some("peek") => println!("byte value={}", unsafe { address.add(offset).read_volatile() }),
-            _ => return,
+            "peek" => println!("byte value={}", unsafe { address.add(offset).read_volatile() }),
+            "release" => {
+                println!("released");
+                return Ok(());
+            }
+            other => return Err(Stop::Refused(format!("{other} while a message is held"))),
         }
     }
+    Ok(())
 }

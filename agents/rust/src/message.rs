@@ -1,6 +1,24 @@
 //! What message number `seq` is, and whether it arrived as such.
 
-use crate::args::Sizes;
+/// How long message number `seq` is.
+#[derive(Clone, Copy)]
+pub(crate) enum Sizes {
+    Fixed(u64),
+    Ramp,
+    Mixed,
+}
+
+impl std::str::FromStr for Sizes {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "mixed" => Ok(Self::Mixed),
+            "ramp" => Ok(Self::Ramp),
+            number => number.parse().map(Self::Fixed),
+        }
+    }
+}
 
 /// Every message of a ring whose longest has `max` bytes.
 pub(crate) struct Messages {
@@ -36,12 +54,7 @@ impl Messages {
     }
 
     pub(crate) fn make(&self, seq: u64) -> Made<'_> {
-        self.of_length(seq, self.len(seq))
-    }
-
-    /// Message number `seq` with another length than it should have.
-    pub(crate) fn of_length(&self, seq: u64, len: u64) -> Made<'_> {
-        let payload = &self.pattern[(seq % 256) as usize..][..len as usize];
+        let payload = &self.pattern[(seq % 256) as usize..][..self.len(seq) as usize];
         Made { type_id: (seq % 60_000) as u32, tag: tag(seq, payload), payload }
     }
 

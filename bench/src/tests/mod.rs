@@ -1,12 +1,12 @@
 //! What is carried, and what happens when something goes wrong; never how fast.
 
+#[cfg(feature = "command")]
+mod agents;
 mod faults;
 mod loops;
 mod mechanisms;
 mod pools;
-mod receiver;
 mod runs;
-mod sender;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -3,10 +3,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::pair::{Over, Pair, attached};
+use super::pair::{Over, Pair, after_last};
 use super::stream::empty;
-use crate::languages::Result;
-use crate::run::{Event, Program, Scene};
+use ramway_agents::{Event, Result};
+
+use crate::run::{Program, Scene};
 
 /// How late a death may be noticed. The promise is 200 ms; the rest is for a busy machine. Without a look at the other
 /// side it would be the 20 s of `--timeout`.
@@ -24,17 +25,21 @@ pub fn in_time(death: Instant, event: &Event) -> Result<()> {
 pub fn producer_dies(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let plan = pair.plan();
     let endings = if pair.over == Over::Ring { 2 } else { 1 };
-    let consume = format!("consume --endings {endings}");
-    let (mut producer, mut consumer) = pair.both(scene, &plan, "die --role producer --count 57", &consume)?;
-    producer.expect("dying")?.expect("next=57")?;
-    let death = producer.died()?;
+    let (mut producer, mut consumer) =
+        pair.play(scene, &plan, "produce count=57", &format!("consume endings={endings}"))?;
+    producer.expect("sent")?.expect("count=57")?;
+    producer.ask("write len=100 kept=50 unflushed=yes", "view")?;
+    let (_, death) = producer.kill()?;
     let end = consumer.expect("end")?;
     end.expect("name=PeerDead number=11 received=57 first=0 last=56")?;
     in_time(death, &end)?;
     if pair.over == Over::Ring {
-        let mut next = pair.next_producer(scene, &plan, "produce --resume yes --count 200")?;
-        next.expect("resuming")?.expect("next=57")?;
-        next.expect("sent")?.expect("count=143 next=200")?;
+        let mut next = pair.next_producer(scene, &plan)?;
+        let start = after_last(&mut next)?;
+        if start != 57 {
+            return Err(format!("the successor of a producer of 57 messages goes on at {start}").into());
+        }
+        next.ask("produce start=57 count=143", "sent")?.expect("count=143 next=200")?;
         next.finish()?;
         consumer.expect("end")?.expect("name=Closed number=9 received=200 first=0 last=199")?;
     }
@@ -45,21 +50,23 @@ pub fn producer_dies(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 pub fn consumer_dies(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let plan = pair.plan();
     let count = if pair.over == Over::Ring { 200 } else { 10_000_000 };
-    let produce = format!("produce --count {count} --sizes 100 --linger 60000");
-    let (mut producer, mut consumer) =
-        pair.both(scene, &plan, &produce, "die --role consumer --count 41 --sizes 100")?;
-    consumer.expect("dying")?.expect("next=40")?;
-    let death = consumer.died()?;
+    let produce = format!("produce count={count} sizes=100");
+    let (mut producer, mut consumer) = pair.play(scene, &plan, &produce, "consume count=40 sizes=100")?;
+    consumer.expect("end")?.expect("name=Count received=40 last=39")?;
+    let held: u64 = consumer.ask("hold", "view")?.expect("len=100")?.number("tag")?;
+    if held & 0xFFFF_FFFF != 40 {
+        return Err(format!("message {} is in hand, 40 was expected", held & 0xFFFF_FFFF).into());
+    }
+    let (_, death) = consumer.kill()?;
     if pair.over == Over::Bus {
         let end = producer.expect("end")?;
         end.expect("name=PeerDead number=11")?;
         in_time(death, &end)?;
-        producer.tell("")?;
         return producer.finish();
     }
     producer.expect("sent")?.expect("count=200")?;
-    let mut next = pair.next_consumer(scene, &plan, "consume --sizes 100")?;
-    producer.tell("")?;
+    let mut next = pair.next_consumer(scene, &plan)?;
+    next.tell("consume sizes=100")?;
     producer.finish()?;
     next.expect("end")?.expect("name=Closed number=9 received=160 first=40 last=199")?;
     next.finish()?;
@@ -70,7 +77,8 @@ pub fn consumer_dies(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 pub fn sleepers_learn(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let mut plan = pair.plan();
     plan.wait = pair.pick(&["block", "hybrid"]);
-    let (producer, mut consumer) = pair.both(scene, &plan, "produce --count 0 --linger 60000", "consume")?;
+    let (producer, mut consumer) = pair.both(scene, &plan)?;
+    consumer.tell("consume")?;
     sleep(Duration::from_millis(pair.random.u64(20..80)));
     let (_, death) = producer.kill()?;
     let end = consumer.expect("end")?;
@@ -80,9 +88,8 @@ pub fn sleepers_learn(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 
     // A second place: a named ring of the first one could still be on its way out.
     let second = Scene::new(scene.left())?;
-    let produce = "produce --count 100000 --sizes 100";
-    let (mut producer, mut consumer) = pair.both(&second, &plan, produce, "consume --count 0 --linger 60000")?;
-    consumer.expect("end")?;
+    let (mut producer, consumer) = pair.both(&second, &plan)?;
+    producer.tell("produce count=100000 sizes=100")?;
     sleep(Duration::from_millis(pair.random.u64(50..120)));
     let (_, death) = consumer.kill()?;
     let outcome = producer.expect("end").and_then(|end| {
@@ -157,17 +164,16 @@ pub fn begins_well(reported: Option<u64>, first: u64) -> bool {
 pub fn killed_at_random(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let mut plan = pair.plan();
     plan.wait = pair.pick(&["block", "hybrid"]);
-    let produce = "produce --resume yes --endings 1000 --progress yes --sizes 100 --count";
-    let endless = format!("{produce} 1000000000");
-    let consume = "consume --endings 1000 --progress yes --sizes 100";
-    let (mut producer, mut consumer) = pair.both(scene, &plan, &endless, consume)?;
-    producer.expect("resuming")?.expect("next=0")?;
+    let produce = "produce endings=1000 progress=yes sizes=100";
+    let consume = "consume endings=1000 progress=yes sizes=100";
+    let (mut producer, mut consumer) = pair.play(scene, &plan, &format!("{produce} count=1000000000"), consume)?;
     let kills = if pair.messages < 100_000 { 1 } else { 2 };
     let (mut sent, mut received) = (Row::default(), Row::default());
     let mut end = 0;
     for round in 1..=kills {
         strike(pair, scene, consumer, &mut received, "consumer")?;
-        consumer = pair.next_consumer(scene, &plan, consume)?;
+        consumer = pair.next_consumer(scene, &plan)?;
+        consumer.tell(consume)?;
         let before = std::mem::take(&mut received).last;
         watch(&mut consumer, &mut received, 1)?;
         let first = received.first.unwrap_or_default();
@@ -176,14 +182,10 @@ pub fn killed_at_random(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
         }
 
         strike(pair, scene, producer, &mut sent, "producer")?;
-        let command = if round == kills {
-            end = sent.last.unwrap_or_default() + 2000;
-            format!("{produce} {end}")
-        } else {
-            endless.clone()
-        };
-        producer = pair.next_producer(scene, &plan, &command)?;
-        let next: u64 = producer.expect("resuming")?.number("next")?;
+        producer = pair.next_producer(scene, &plan)?;
+        let next = after_last(&mut producer)?;
+        end = if round == kills { next + 2000 } else { 1_000_000_000 };
+        producer.tell(&format!("{produce} start={next} count={}", end - next))?;
         let before = std::mem::take(&mut sent).last;
         if !resumes_well(before, next) {
             return Err(format!("the producer had sent {before:?}, its successor goes on at {next}").into());
@@ -214,8 +216,8 @@ fn strike(pair: &mut Pair<'_>, scene: &Scene, mut program: Program, row: &mut Ro
 /// On a bus: either side is killed in the middle of a stream. What was sent is delivered, and the other side knows.
 pub fn cut_off(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let plan = pair.plan();
-    let produce = "produce --count 100000000 --progress yes --sizes 100";
-    let (mut producer, mut consumer) = pair.both(scene, &plan, produce, "consume --sizes 100")?;
+    let produce = "produce count=100000000 progress=yes sizes=100";
+    let (mut producer, mut consumer) = pair.play(scene, &plan, produce, "consume sizes=100")?;
     let mut sent = Row::default();
     watch(&mut producer, &mut sent, pair.random.u64(1..2000))?;
     let (said, death) = producer.kill()?;
@@ -229,10 +231,8 @@ pub fn cut_off(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     }
     consumer.finish()?;
 
-    let mut producer = pair.produce(scene, &plan, "produce --count 100000000 --sizes 100")?;
-    let mut consumer = pair.consume(scene, &plan, "consume --progress yes --sizes 100")?;
-    attached(&mut producer, &plan)?;
-    attached(&mut consumer, &plan)?;
+    let (mut producer, mut consumer) =
+        pair.play(scene, &plan, "produce count=100000000 sizes=100", "consume progress=yes sizes=100")?;
     watch(&mut consumer, &mut Row::default(), pair.random.u64(1..2000))?;
     let (_, death) = consumer.kill()?;
     let end = producer.expect("end")?;

@@ -1,7 +1,8 @@
 //! What does not wait forever, does not fit, or finds nothing.
 
-use super::pair::{Over, Pair, Plan, attached, waited};
-use crate::languages::Result;
+use super::pair::{Over, Pair, Plan, waited};
+use ramway_agents::Result;
+
 use crate::run::Scene;
 
 /// How many messages of `size` bytes fill a ring of this plan.
@@ -18,22 +19,12 @@ fn size(pair: &Pair<'_>, plan: &Plan) -> u64 {
 pub fn idle_receiver(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let mut plan = pair.plan();
     plan.wait = pair.pick(&["block", "hybrid", "spin"]);
-    let (produce, consume) = ("produce --count 0 --linger 60000", "consume --timeout 150");
-    let (mut producer, mut consumer) = if pair.over == Over::Bus {
-        pair.both(scene, &plan, produce, consume)?
-    } else {
-        // The producer has to be there before the time begins.
-        plan.producer_creates = true;
-        let mut producer = pair.produce(scene, &plan, produce)?;
-        attached(&mut producer, &plan)?;
-        (producer, pair.next_consumer(scene, &plan, consume)?)
-    };
-    let end = consumer.expect("end")?;
+    let (mut producer, mut consumer) = pair.both(scene, &plan)?;
+    producer.ask("produce count=0", "sent")?;
+    let end = consumer.ask("consume timeout=150", "end")?;
     end.expect("name=TimedOut number=8 received=0 first=-1 last=-1 bytes=0")?;
     waited(&end, 150)?;
     consumer.finish()?;
-    producer.tell("")?;
-    producer.expect("sent")?;
     producer.finish()
 }
 
@@ -43,19 +34,18 @@ pub fn full(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     plan.align = pair.pick(&[16, 64, 32, 16, 256]);
     let size = size(pair, &plan);
     let fits = fill_count(&plan, size);
-    let produce = format!("produce --count 100000 --sizes {size} --timeout 150");
-    let (mut producer, mut consumer) = pair.both(scene, &plan, &produce, "consume --count 0 --linger 60000")?;
+    let produce = format!("produce count=100000 sizes={size} timeout=150");
+    let (mut producer, mut consumer) = pair.play(scene, &plan, &produce, "consume count=0")?;
     let end = producer.expect("end")?;
     end.expect(&format!("name=TimedOut number=8 sent={fits} next={fits}"))?;
     waited(&end, 150)?;
     producer.finish()?;
     consumer.expect("end")?.expect("name=Count number=0 received=0")?;
-    consumer.tell("")?;
     consumer.finish()?;
     if pair.over == Over::Ring {
-        let mut consumer = pair.next_consumer(scene, &plan, &format!("consume --sizes {size}"))?;
+        let mut consumer = pair.next_consumer(scene, &plan)?;
         let last = fits - 1;
-        consumer.expect("end")?.expect(&format!("name=Closed received={fits} first=0 last={last}"))?;
+        consumer.ask(&format!("consume sizes={size}"), "end")?.expect(&format!("name=Closed received={fits} first=0 last={last}"))?;
         consumer.finish()?;
     }
     Ok(())
@@ -66,28 +56,22 @@ pub fn never_waits(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let plan = pair.plan();
     let size = size(pair, &plan);
     let fits = fill_count(&plan, size);
-    let produce = format!("produce --how try --count 100000 --sizes {size} --linger 60000");
-    let (mut producer, mut consumer) = pair.both(scene, &plan, &produce, "consume --count 0 --linger 60000")?;
+    let produce = format!("produce how=try count=100000 sizes={size}");
+    let (mut producer, consumer) = pair.both(scene, &plan)?;
     let end = format!("name=Full number=5 sent={fits} next={fits}");
-    producer.expect("end")?.expect(&end)?;
-    consumer.expect("end")?;
-    consumer.tell("")?;
+    producer.ask(&produce, "end")?.expect(&end)?;
     consumer.finish()?;
     if pair.over == Over::Ring {
-        let mut consumer = pair.next_consumer(scene, &plan, &format!("consume --how try --sizes {size}"))?;
+        let mut consumer = pair.next_consumer(scene, &plan)?;
         let last = fits - 1;
-        consumer.expect("end")?.expect(&format!("name=Empty number=6 received={fits} first=0 last={last}"))?;
+        consumer.ask(&format!("consume how=try sizes={size}"), "end")?.expect(&format!("name=Empty number=6 received={fits} first=0 last={last}"))?;
         consumer.finish()?;
     }
-    producer.tell("")?;
     producer.finish()?;
     if pair.over == Over::Bus {
-        let (mut producer, mut consumer) =
-            pair.both(scene, &plan, "produce --count 0 --linger 60000", "consume --how try")?;
-        consumer.expect("end")?.expect("name=Empty number=6 received=0")?;
+        let (producer, mut consumer) = pair.both(scene, &plan)?;
+        consumer.ask("consume how=try", "end")?.expect("name=Empty number=6 received=0")?;
         consumer.finish()?;
-        producer.tell("")?;
-        producer.expect("sent")?;
         producer.finish()?;
     }
     Ok(())
@@ -96,12 +80,16 @@ pub fn never_waits(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 /// A message longer than the longest is refused and leaves nothing behind.
 pub fn too_large(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let plan = pair.plan();
-    let (mut producer, mut consumer) =
-        pair.both(scene, &plan, "produce --oversize yes --count 3 --sizes 10", "consume --sizes 10")?;
-    producer.expect("end")?.expect("name=TooLarge number=7 sent=0")?;
-    producer.expect("sent")?.expect("count=3 next=3")?;
-    consumer.expect("end")?.expect("name=Closed received=3 first=0 last=2 bytes=30")?;
+    let (mut producer, mut consumer) = pair.both(scene, &plan)?;
+    consumer.tell("consume sizes=10")?;
+    let one_more = plan.capacity - 15;
+    for how in ["send", "reserve", "try"] {
+        let end = producer.ask(&format!("produce how={how} count=1 sizes={one_more}"), "end")?;
+        end.expect("name=TooLarge number=7 sent=0")?;
+    }
+    producer.ask("produce count=3 sizes=10", "sent")?.expect("count=3 next=3")?;
     producer.finish()?;
+    consumer.expect("end")?.expect("name=Closed received=3 first=0 last=2 bytes=30")?;
     consumer.finish()
 }
 
@@ -111,7 +99,7 @@ mod tests {
 
     #[test]
     fn rings_are_filled_to_the_byte() {
-        let plan = |capacity, align| Plan { capacity, align, wait: "block", producer_creates: true };
+        let plan = |capacity, align| Plan { capacity, align, wait: "block", producer_creates: true, talk: false };
         assert_eq!(fill_count(&plan(65536, 16), 48), 1024);
         assert_eq!(fill_count(&plan(65536, 16), 65520), 1);
         assert_eq!(fill_count(&plan(65536, 16), 0), 4096);

@@ -3,12 +3,14 @@
 mod crash;
 mod endings;
 mod limits;
+mod measured;
 mod pair;
 mod polls;
 mod report;
 mod show;
 mod spread;
 mod stream;
+mod tensors;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -18,7 +20,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::languages::{self, Language, Result};
+use ramway_agents::{Language, Result, languages};
+
 use crate::run::Scene;
 use crate::work;
 use pair::{Over, Pair};
@@ -81,7 +84,8 @@ const SCENARIOS: &[Scenario] = &[
     scenario("stream", BOTH, Load::Busy, stream::mixed),
     scenario("every-length", BOTH, Load::Busy, stream::every_length),
     scenario("echo", BOTH, Load::Busy, stream::echo),
-    scenario("tensors", BOTH, Load::Idle, stream::tensors),
+    scenario("measured", RING, Load::Busy, measured::loops),
+    scenario("tensors", BOTH, Load::Idle, tensors::tensors),
     scenario(report::ZERO_COPY, BOTH, Load::Idle, show::nothing_is_copied),
     scenario("idle-receiver", BOTH, Load::Idle, limits::idle_receiver),
     scenario("full", BOTH, Load::Idle, limits::full),

@@ -1,7 +1,8 @@
-//! Two languages, which way they are connected, and the flags that follow from it.
+//! Two languages, which way they are connected, and how either side opens that.
 
-use crate::languages::{Language, Result};
-use crate::run::{Event, Program, Scene};
+use ramway_agents::{Event, Language, Result};
+
+use crate::run::{Program, Scene};
 
 /// How two programs are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct Plan {
     pub wait: &'static str,
     /// Whether the producer creates the ring, or listens. The consumer does otherwise.
     pub producer_creates: bool,
+    /// Whether both send and receive.
+    pub talk: bool,
 }
 
 impl Pair<'_> {
@@ -59,40 +62,54 @@ impl Pair<'_> {
             align: 16,
             wait: self.pick(&["hybrid", "block"]),
             producer_creates: self.variant.is_multiple_of(2),
+            talk: false,
         }
     }
 
-    fn flags(&self, plan: &Plan, creates: bool) -> String {
-        let Plan { capacity, align, wait, .. } = plan;
-        match (self.over, creates) {
-            (Over::Ring, true) => format!("--wait {wait} --ring r --create yes --capacity {capacity} --align {align}"),
-            (Over::Ring, false) => format!("--wait {wait} --ring r"),
-            (Over::Bus, true) => format!("--wait {wait} --listen b --capacity {capacity} --align {align}"),
-            (Over::Bus, false) => format!("--wait {wait} --connect b"),
-        }
+    /// What opens one side: a ring `r`, with one for the other direction `back` where it is a conversation, or a bus `b`.
+    fn opening(&self, plan: &Plan, producer: bool, creates: bool) -> String {
+        let Plan { capacity, align, wait, talk, .. } = plan;
+        let role = match (producer, talk) {
+            (_, true) => "both",
+            (true, false) => "producer",
+            (false, false) => "consumer",
+        };
+        let place = match (self.over, talk, creates) {
+            (Over::Bus, _, true) => "listen=b",
+            (Over::Bus, _, false) => "connect=b",
+            (Over::Ring, false, _) => "ring=r",
+            (Over::Ring, true, _) if producer => "ring=r back=back",
+            (Over::Ring, true, _) => "ring=back back=r",
+        };
+        let made = match (self.over, creates) {
+            (_, false) => String::new(),
+            (Over::Ring, true) => format!(" create=yes capacity={capacity} align={align}"),
+            (Over::Bus, true) => format!(" capacity={capacity} align={align}"),
+        };
+        format!("open role={role} wait={wait} {place}{made}")
+    }
+
+    fn start(&self, scene: &Scene, plan: &Plan, producer: bool, creates: bool, label: &str) -> Result<Program> {
+        let mut program = scene.start(if producer { self.producer } else { self.consumer }, label)?;
+        program.tell(&self.opening(plan, producer, creates))?;
+        Ok(program)
     }
 
     /// The producer's side of what is not open yet.
-    pub fn produce(&self, scene: &Scene, plan: &Plan, command: &str) -> Result<Program> {
-        let flags = self.flags(plan, plan.producer_creates);
-        scene.start(self.producer, "producer", &format!("{command} {flags}"))
-    }
-
-    /// The consumer's side of what is not open yet.
-    pub fn consume(&self, scene: &Scene, plan: &Plan, command: &str) -> Result<Program> {
-        let flags = self.flags(plan, !plan.producer_creates);
-        scene.start(self.consumer, "consumer", &format!("{command} {flags}"))
+    pub fn produce(&self, scene: &Scene, plan: &Plan) -> Result<Program> {
+        self.start(scene, plan, true, plan.producer_creates, "producer")
     }
 
     /// Both sides, either first, and both attached.
-    pub fn both(&self, scene: &Scene, plan: &Plan, producer: &str, consumer: &str) -> Result<(Program, Program)> {
+    pub fn both(&self, scene: &Scene, plan: &Plan) -> Result<(Program, Program)> {
+        let consume = || self.start(scene, plan, false, !plan.producer_creates, "consumer");
         let (mut first, mut second);
         if (self.variant / 2).is_multiple_of(2) {
-            first = self.produce(scene, plan, producer)?;
-            second = self.consume(scene, plan, consumer)?;
+            first = self.produce(scene, plan)?;
+            second = consume()?;
         } else {
-            second = self.consume(scene, plan, consumer)?;
-            first = self.produce(scene, plan, producer)?;
+            second = consume()?;
+            first = self.produce(scene, plan)?;
         }
         for program in [&mut first, &mut second] {
             attached(program, plan)?;
@@ -100,18 +117,24 @@ impl Pair<'_> {
         Ok((first, second))
     }
 
+    /// Both sides, attached and at work.
+    pub fn play(&self, scene: &Scene, plan: &Plan, producer: &str, consumer: &str) -> Result<(Program, Program)> {
+        let (mut first, mut second) = self.both(scene, plan)?;
+        first.tell(producer)?;
+        second.tell(consumer)?;
+        Ok((first, second))
+    }
+
     /// A successor of the producer on the ring that is there.
-    pub fn next_producer(&self, scene: &Scene, plan: &Plan, command: &str) -> Result<Program> {
-        let mut program =
-            scene.start(self.producer, "next producer", &format!("{command} {}", self.flags(plan, false)))?;
+    pub fn next_producer(&self, scene: &Scene, plan: &Plan) -> Result<Program> {
+        let mut program = self.start(scene, plan, true, false, "next producer")?;
         attached(&mut program, plan)?;
         Ok(program)
     }
 
     /// A successor of the consumer on the ring that is there.
-    pub fn next_consumer(&self, scene: &Scene, plan: &Plan, command: &str) -> Result<Program> {
-        let mut program =
-            scene.start(self.consumer, "next consumer", &format!("{command} {}", self.flags(plan, false)))?;
+    pub fn next_consumer(&self, scene: &Scene, plan: &Plan) -> Result<Program> {
+        let mut program = self.start(scene, plan, false, false, "next consumer")?;
         attached(&mut program, plan)?;
         Ok(program)
     }
@@ -132,4 +155,10 @@ pub fn waited(event: &Event, ms: u64) -> Result<()> {
         return Ok(());
     }
     Err(format!("a call with a time-out of {ms} ms took {took} ms").into())
+}
+
+/// The number after the last message of the ring, where a successor of its producer goes on.
+pub fn after_last(producer: &mut Program) -> Result<u64> {
+    let last = producer.ask("last", "last")?;
+    Ok(if last.get("none").is_some() { 0 } else { (last.number::<u64>("tag")? & 0xFFFF_FFFF) + 1 })
 }

@@ -1,11 +1,12 @@
-//! Loops of calls with short time-outs (`--poll`), which must learn of an end as soon as one call that waits does.
+//! Loops of calls with short time-outs (`poll`), which must learn of an end as soon as one call that waits does.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::crash::in_time;
 use super::pair::{Pair, Plan};
-use crate::languages::{Language, Result};
+use ramway_agents::{Language, Result};
+
 use crate::run::Scene;
 
 /// Microseconds: never waiting, less than a spin, less and more than the 100 ms between two looks at the other side.
@@ -68,15 +69,14 @@ fn a_while(pair: &mut Pair<'_>) {
 const LOOP_MS: u64 = 10_000;
 
 fn receiver(pair: &mut Pair<'_>, scene: &Scene, plan: &Plan, time: u64, end: End) -> Result<()> {
-    let consume = format!("consume --poll {time} --timeout {LOOP_MS}");
-    let (mut producer, mut consumer) = pair.both(scene, plan, "produce --count 5 --linger 60000", &consume)?;
+    let consume = format!("consume poll={time} timeout={LOOP_MS}");
+    let (mut producer, mut consumer) = pair.play(scene, plan, "produce count=5", &consume)?;
     producer.expect("sent")?;
     a_while(pair);
     let since = match end {
         End::Dies => producer.kill()?.1,
         End::Closes => {
             let since = Instant::now();
-            producer.tell("")?;
             producer.finish()?;
             since
         }
@@ -91,9 +91,9 @@ fn receiver(pair: &mut Pair<'_>, scene: &Scene, plan: &Plan, time: u64, end: End
 }
 
 fn sender(pair: &mut Pair<'_>, scene: &Scene, plan: &Plan, time: u64, end: End) -> Result<()> {
-    let produce = format!("produce --count 100000000 --sizes 1000 --progress yes --poll {time} --timeout {LOOP_MS}");
-    let (mut producer, mut consumer) = pair.both(scene, plan, &produce, "consume --count 0 --linger 60000")?;
-    consumer.expect("end")?;
+    let produce = format!("produce count=100000000 sizes=1000 progress=yes poll={time} timeout={LOOP_MS}");
+    let (mut producer, consumer) = pair.both(scene, plan)?;
+    producer.tell(&produce)?;
     // The consumer goes once the ring is full: a bus that is closed before takes no more messages.
     let fill = super::limits::fill_count(plan, 1000);
     for seq in 0..fill {
@@ -104,7 +104,6 @@ fn sender(pair: &mut Pair<'_>, scene: &Scene, plan: &Plan, time: u64, end: End) 
         End::Dies => consumer.kill()?.1,
         End::Closes => {
             let since = Instant::now();
-            consumer.tell("")?;
             consumer.finish()?;
             since
         }

@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use super::pair::Pair;
-use crate::languages::Result;
-use crate::run::{Event, Program, Scene};
+use ramway_agents::{Event, Result};
+
+use crate::run::{Program, Scene};
 
 /// Where in which file a byte of memory lies.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,16 +55,15 @@ fn where_is(view: &Event, pid: u32) -> Result<Spot> {
 }
 
 fn peek(program: &mut Program, offset: u64) -> Result<u8> {
-    program.tell(&format!("peek {offset}"))?;
-    program.expect("byte")?.number("value")
+    program.ask(&format!("peek offset={offset}"), "byte")?.number("value")
 }
 
 /// The scenario.
 pub fn nothing_is_copied(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let plan = pair.plan();
-    let (mut producer, mut consumer) = pair.both(scene, &plan, "show --role producer", "show --role consumer")?;
-    let there = where_is(producer.expect("view")?.expect("len=4096")?, producer.pid())?;
-    let here = where_is(consumer.expect("view")?.expect("len=4096")?, consumer.pid())?;
+    let (mut producer, mut consumer) = pair.both(scene, &plan)?;
+    let there = where_is(producer.ask("write len=4096", "view")?.expect("len=4096")?, producer.pid())?;
+    let here = where_is(consumer.ask("hold", "view")?.expect("len=4096")?, consumer.pid())?;
     scene.note("runner", &format!("written at {there:?}, read at {here:?}"));
     if here != there {
         return Err(format!("written at {there:?}, but read at {here:?}").into());
@@ -71,15 +71,14 @@ pub fn nothing_is_copied(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     for offset in [0, 4095, pair.random.u64(1..4095)] {
         let before = peek(&mut consumer, offset)?;
         let value = pair.random.u8(..);
-        producer.tell(&format!("poke {offset} {value}"))?;
-        producer.expect("poked")?;
+        producer.ask(&format!("poke offset={offset} value={value}"), "poked")?;
         let after = peek(&mut consumer, offset)?;
         if (before, after) != (0x11, value) {
             return Err(format!("byte {offset} was {before:#x}, {value:#x} was written, {after:#x} is read").into());
         }
     }
     for program in [&mut consumer, &mut producer] {
-        program.tell("quit")?;
+        program.ask("release", "released")?;
     }
     consumer.finish()?;
     producer.finish()

@@ -7,7 +7,7 @@
 //! the circle and plays everything with each of those, over one transport, and the other way round over the other one.
 
 use super::pair::Over;
-use crate::languages::Language;
+use ramway_agents::Language;
 
 /// The languages that stand in the circle: their places among all.
 pub struct Spread {

@@ -1,23 +1,24 @@
 //! Long streams, and messages that go there and back.
 
 use super::pair::{Over, Pair};
-use crate::languages::Result;
+use ramway_agents::Result;
+
 use crate::run::Scene;
 
 /// 100,000 messages of all lengths with sequence, checksum, type ids and tags.
 pub fn mixed(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let mut plan = pair.plan();
     plan.wait = wait(pair);
-    let send = pair.pick(&["--how send", "--how reserve", "--how reserve --batch 32", "--how send --batch 7"]);
-    let recv = pair.pick(&["--how recv", "--how batch", "--how into", "--how batch --batch 5", "--how recv"]);
+    let send = pair.pick(&["how=send", "how=reserve", "how=reserve batch=32", "how=send batch=7"]);
+    let recv = pair.pick(&["how=recv", "how=batch", "how=into", "how=batch batch=5", "how=recv"]);
     let count = pair.messages;
     let (mut producer, mut consumer) =
-        pair.both(scene, &plan, &format!("produce --count {count} {send}"), &format!("consume {recv}"))?;
+        pair.play(scene, &plan, &format!("produce count={count} {send}"), &format!("consume {recv}"))?;
     producer.expect("sent")?.expect(&format!("count={count} next={count}"))?;
+    producer.finish()?;
     let last = count - 1;
     let end = format!("name=Closed number=9 received={count} first=0 last={last}");
     consumer.expect("end")?.expect(&end)?;
-    producer.finish()?;
     consumer.finish()?;
     empty(scene)
 }
@@ -35,11 +36,11 @@ pub fn every_length(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     (plan.capacity, plan.align) = (4096, 16 << (pair.variant % 9));
     let count = plan.capacity - 15;
     let (mut producer, mut consumer) =
-        pair.both(scene, &plan, &format!("produce --sizes ramp --count {count}"), "consume --sizes ramp")?;
+        pair.play(scene, &plan, &format!("produce sizes=ramp count={count}"), "consume sizes=ramp")?;
     producer.expect("sent")?.expect(&format!("count={count}"))?;
     let bytes = count * (count - 1) / 2;
-    consumer.expect("end")?.expect(&format!("name=Closed received={count} bytes={bytes}"))?;
     producer.finish()?;
+    consumer.expect("end")?.expect(&format!("name=Closed received={count} bytes={bytes}"))?;
     consumer.finish()?;
     empty(scene)
 }
@@ -48,41 +49,16 @@ pub fn every_length(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 pub fn echo(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let mut plan = pair.plan();
     plan.wait = wait(pair);
+    plan.talk = true;
+    // One side creates both rings.
+    plan.producer_creates |= pair.over == Over::Ring;
     let count = pair.messages / 50;
-    let back = if pair.over == Over::Ring {
-        // One side creates both rings.
-        plan.producer_creates = true;
-        "--back back"
-    } else {
-        ""
-    };
-    let (mut ping, mut echo) =
-        pair.both(scene, &plan, &format!("ping --count {count} {back}"), &format!("echo {back}"))?;
-    ping.expect("rtt")?.expect(&format!("count={count}"))?;
+    let (mut ping, mut echo) = pair.play(scene, &plan, &format!("ping count={count}"), "echo")?;
+    ping.expect("answered")?.expect(&format!("count={count}"))?;
+    ping.finish()?;
     let last = count - 1;
     echo.expect("end")?.expect(&format!("name=Closed received={count} first=0 last={last}"))?;
-    ping.finish()?;
     echo.finish()
-}
-
-/// Tensors of every element type and of eight shapes, and ordinary messages among them, at either alignment: to the
-/// byte, and where a vector unit wants them.
-pub fn tensors(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
-    // Each of the shapes with each of the types, and then as many again at other places of the ring.
-    const COUNT: u64 = 2 * 24 * 8;
-    let how = pair.pick(&["--how reserve", "--how send"]);
-    for align in [16, 64] {
-        let mut plan = pair.plan();
-        plan.align = align;
-        let produce = format!("tensors --role producer --count {COUNT} {how}");
-        let (mut producer, mut consumer) = pair.both(scene, &plan, &produce, "tensors --role consumer")?;
-        producer.expect("sent")?.expect(&format!("count={COUNT} next={COUNT}"))?;
-        consumer.expect("end")?.expect(&format!("name=Closed number=9 received={COUNT}"))?;
-        producer.finish()?;
-        consumer.finish()?;
-        empty(scene)?;
-    }
-    Ok(())
 }
 
 /// Nothing is left behind: the last one out has removed the name.

@@ -20,11 +20,12 @@ mod socket;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::languages::{self, Language};
+use ramway_agents::languages;
+
 use crate::{missing_is_failure, summary, work};
 use model::{Class, Handshakes, Segments};
 use report::{Failure, Tally};
-use session::{Program, Reader, Served, Session};
+use session::Reader;
 
 /// What `ramway-conformance vectors` is asked for.
 #[derive(clap::Args, Debug)]
@@ -127,23 +128,6 @@ pub enum Job {
     Made(usize),
 }
 
-impl Reader for Language {
-    fn start(&self, arguments: &[String], dir: &Path) -> files::Result<Box<dyn Session>> {
-        let mut command = self.command();
-        if self.serves {
-            // All that the vectors name are paths.
-            command.arg("serve");
-            return Ok(Box::new(Served::start(&self.id, arguments, || Program::start(command))?));
-        }
-        command.args(arguments).env("RAMWAY_DIR", dir);
-        Ok(Box::new(Program::start(command)?))
-    }
-
-    fn largest_ring(&self) -> u64 {
-        self.largest_ring.unwrap_or(u64::MAX)
-    }
-}
-
 /// Plays the vectors to the languages and prints what came of it.
 pub fn run(args: &Args) -> ExitCode {
     match count(args) {
@@ -165,7 +149,7 @@ pub fn run(args: &Args) -> ExitCode {
 ///
 /// # Errors
 /// No vector is chosen, or a program cannot be built.
-pub fn count(args: &Args) -> languages::Result<(usize, usize, usize)> {
+pub fn count(args: &Args) -> ramway_agents::Result<(usize, usize, usize)> {
     let tallies = tallies(args)?;
     report::print(&tallies, args.json);
     let sum = |of: fn(report::Count) -> u32| tallies.iter().map(|tally| of(tally.total()) as usize).sum();
@@ -173,7 +157,7 @@ pub fn count(args: &Args) -> languages::Result<(usize, usize, usize)> {
     Ok((sum(|count| count.passed), sum(|count| count.failed), skipped))
 }
 
-fn tallies(args: &Args) -> languages::Result<Vec<Tally>> {
+fn tallies(args: &Args) -> ramway_agents::Result<Vec<Tally>> {
     let vectors = Vectors::load()?;
     let jobs = vectors.jobs(args.only.as_deref().unwrap_or(""));
     if jobs.is_empty() {

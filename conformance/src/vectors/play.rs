@@ -4,6 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
+use ramway_agents::{Event, Heard};
+
 use super::files::{self, Result, tried};
 use super::handshake::{self, ACK, HELLO, WELCOME};
 use super::image::{BLOCKS, CONSUMER, PRODUCER, WAIT};
@@ -14,9 +16,8 @@ use super::model::{
     Step, Then, When,
 };
 use super::segments::refused;
-use super::session::{Heard, Reader, Session};
+use super::session::{Reader, Session};
 use crate::folder::Folder;
-use crate::run::Event;
 
 /// Nothing here takes nearly as long: only a hang does. The longest that is asked for is a name that does not come
 /// back within 10 s.
@@ -84,11 +85,11 @@ fn named(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mu
             Some(own)
         }
     };
-    let arguments = match expected.role {
-        Role::Region => vec!["--region".into(), path.clone()],
-        _ => stage.arguments(expected, "--ring", &path),
+    let command = match expected.role {
+        Role::Region => format!("region name={path}"),
+        role => format!("open role={} ring={path}", role.name()),
     };
-    stage.start(reader, arguments)?;
+    stage.start(reader, &command)?;
     stage.open(expected)?;
     if expected.then.as_ref().is_some_and(|then| then.when == When::Paused) {
         // It waits for a word of ours, so it has them all now.
@@ -110,8 +111,7 @@ fn bus(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mut 
     let path = stage.folder.at("bus");
     let listener = tried("bind", UnixListener::bind(&path))?;
     let memory = files::memory(segment, segment.size, &SEALS.map(String::from))?;
-    let arguments = stage.arguments(expected, "--connect", &path.display().to_string());
-    stage.start(reader, arguments)?;
+    stage.start(reader, &format!("open role={} connect={}", expected.role.name(), path.display()))?;
     let socket = super::socket::Socket::accept(&listener, stage.deadline)?;
     socket.receive(Answer { kind: HELLO, status: 0 }, stage.deadline)?;
     socket.send(&handshake::bytes(WELCOME, 0, segment.size), &[memory.as_fd()])?;
@@ -126,7 +126,7 @@ fn bus(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mut 
 fn listener(segment: &Segment, expected: &Expected, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     let place = stage.folder.at("bus.lock");
     let file = files::file(segment, &place)?;
-    stage.listen(reader, Role::Consumer, false)?;
+    stage.listen(reader, Role::Consumer)?;
     if expected.open == "ok" {
         stage.good_connector()?;
         return Ok(());
@@ -146,20 +146,17 @@ pub fn handshake(one: &Handshake, images: &Segments, reader: &dyn Reader) -> Res
 
 fn exchange(one: &Handshake, images: &Segments, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     let outcome = &one.outcome;
-    let pokes = one.steps.iter().any(|step| matches!(step, Step::Poke(_)));
     let role = outcome.role.unwrap_or(Role::Consumer);
     let mut listener = None;
     let socket = match one.reader {
         Side::Listener => {
-            stage.listen(reader, role, pokes)?;
+            stage.listen(reader, role)?;
             stage.connect()?
         }
         Side::Connector => {
             let path = stage.folder.at("bus");
             let bound = tried("bind", UnixListener::bind(&path))?;
-            let path = path.display().to_string();
-            let arguments = stage.common("--connect", &path, role, pokes);
-            stage.start(reader, arguments)?;
+            stage.start(reader, &format!("open role={} connect={}", role.name(), path.display()))?;
             let socket = super::socket::Socket::accept(&bound, stage.deadline)?;
             listener = Some(bound);
             socket
@@ -167,20 +164,20 @@ fn exchange(one: &Handshake, images: &Segments, reader: &dyn Reader, stage: &mut
     };
     let mut socket = Some(socket);
     let mut memory = None;
-    let mut seen = false;
     for (i, step) in one.steps.iter().enumerate() {
-        stage
-            .step(step, images, &mut socket, &mut memory, &mut seen)
-            .map_err(|cause| format!("step {}: {cause}", i + 1))?;
+        let pokes = one.steps[i..].iter().any(|step| matches!(step, Step::Poke(_)));
+        stage.step(step, images, &mut socket, &mut memory).map_err(|cause| format!("step {}: {cause}", i + 1))?;
+        // It receives from when it can.
+        if outcome.open == "ok" && !pokes && !stage.attached && stage.session().any() {
+            stage.attached()?;
+            stage.receive()?;
+        }
     }
     match outcome.open.as_str() {
         "ok" => {
-            if !seen {
-                stage.expect("attached")?;
-            }
+            stage.attached()?;
             stage.messages(&outcome.messages)?;
             stage.end(outcome.end.as_deref())?;
-            stage.closed()?;
         }
         "refused" => {
             drop(socket.take());
@@ -208,10 +205,9 @@ pub fn made(made: Made, reader: &dyn Reader) -> Result<()> {
 fn made_ring(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     let path = stage.folder.at("ring").display().to_string();
     let ((capacity, align), count) = (made.asked(), made.count());
-    let shape = format!("--ring {path} --create yes --capacity {capacity} --align {align}");
-    let arguments = format!("{shape} --count {count} --sizes 40 --linger 60000");
-    stage.run(reader, "produce", arguments.split(' ').map(String::from).collect())?;
+    stage.start(reader, &format!("open role=producer ring={path} create=yes capacity={capacity} align={align}"))?;
     stage.expect("attached")?;
+    stage.tell(&format!("produce count={count} sizes=40"))?;
     stage.expect("sent")?;
     let file = tried(&path, std::fs::File::options().read(true).write(true).open(&path))?;
     let mode = tried("fstat", rustix::fs::fstat(&file))?.st_mode & 0o7777;
@@ -220,14 +216,12 @@ fn made_ring(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     }
     locks::check(&file, Role::Producer)?;
     made::compare(file.as_fd(), &made.image(), true)?;
-    stage.session().go_on()?;
-    stage.closed()?;
     stage.ended()
 }
 
 fn made_bus(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     let (capacity, align) = made.asked();
-    stage.listen_with(reader, Role::Consumer, false, capacity, align)?;
+    stage.listen_with(reader, Role::Consumer, capacity, align)?;
     let socket = stage.connect()?;
     let place = stage.folder.at("bus.lock");
     let file = tried("the listener's segment", std::fs::File::options().read(true).write(true).open(&place))?;
@@ -238,10 +232,9 @@ fn made_bus(made: Made, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     let memory = memory.ok_or("WELCOME without memory")?;
     made::compare(memory.as_fd(), &made.image(), false)?;
     socket.send(&handshake::bytes(ACK, 0, 0), &[])?;
-    stage.expect("attached")?;
+    stage.attached()?;
     drop(socket);
     stage.end(Some("PeerDead"))?;
-    stage.closed()?;
     stage.ended()?;
     match stage.folder.at("bus").exists() || place.exists() {
         true => Err("the listener's names are still there".into()),
@@ -256,13 +249,18 @@ struct Stage {
     folder: Folder,
     deadline: Instant,
     timeout: u64,
+    /// Whether it has said so.
+    attached: bool,
+    /// Whether it receives already.
+    receiving: bool,
 }
 
 impl Stage {
     fn new(end: Option<&str>) -> Result<Self> {
         let folder = tried("a directory for the image", Folder::new())?;
         let timeout = if end == Some("TimedOut") { SHORT } else { LONG };
-        Ok(Self { folder, session: None, deadline: Instant::now() + LIMIT, timeout })
+        let deadline = Instant::now() + LIMIT;
+        Ok(Self { folder, session: None, deadline, timeout, attached: false, receiving: false })
     }
 
     /// A failure with what the reader says about it.
@@ -273,45 +271,22 @@ impl Stage {
         }
     }
 
-    fn arguments(&self, expected: &Expected, place: &str, path: &str) -> Vec<String> {
-        let paused = expected.then.as_ref().is_some_and(|then| then.when == When::Paused);
-        let mut arguments = self.common(place, path, expected.role, paused);
-        if let Some(size) = expected.send {
-            arguments.extend(["--size".into(), size.to_string()]);
-        }
-        arguments
+    fn start(&mut self, reader: &dyn Reader, command: &str) -> Result<()> {
+        self.session = Some(reader.start()?);
+        self.tell(command)
     }
 
-    fn common(&self, place: &str, path: &str, role: Role, paused: bool) -> Vec<String> {
-        let timeout = self.timeout.to_string();
-        let mut arguments: Vec<String> =
-            [place, path, "--role", role.name(), "--timeout", &timeout].map(String::from).into();
-        if paused {
-            arguments.extend(["--pause".into(), "yes".into()]);
-        }
-        arguments
+    fn tell(&mut self, command: &str) -> Result<()> {
+        self.session().tell(command)
     }
 
-    fn start(&mut self, reader: &dyn Reader, arguments: Vec<String>) -> Result<()> {
-        self.run(reader, "read", arguments)
+    fn listen(&mut self, reader: &dyn Reader, role: Role) -> Result<()> {
+        self.listen_with(reader, role, 4096, 16)
     }
 
-    fn run(&mut self, reader: &dyn Reader, command: &str, mut arguments: Vec<String>) -> Result<()> {
-        arguments.insert(0, command.into());
-        self.session = Some(reader.start(&arguments, &self.folder.at(""))?);
-        Ok(())
-    }
-
-    fn listen(&mut self, reader: &dyn Reader, role: Role, paused: bool) -> Result<()> {
-        self.listen_with(reader, role, paused, 4096, 16)
-    }
-
-    fn listen_with(&mut self, reader: &dyn Reader, role: Role, paused: bool, capacity: u64, align: u64) -> Result<()> {
-        let path = self.folder.at("bus").display().to_string();
-        let mut arguments = self.common("--listen", &path, role, paused);
-        let (capacity, align) = (capacity.to_string(), align.to_string());
-        arguments.extend(["--capacity", &capacity, "--align", &align].map(String::from));
-        self.start(reader, arguments)
+    fn listen_with(&mut self, reader: &dyn Reader, role: Role, capacity: u64, align: u64) -> Result<()> {
+        let (role, path) = (role.name(), self.folder.at("bus").display().to_string());
+        self.start(reader, &format!("open role={role} listen={path} capacity={capacity} align={align}"))
     }
 
     fn session(&mut self) -> &mut dyn Session {
@@ -321,7 +296,7 @@ impl Stage {
     fn connect(&mut self) -> Result<super::socket::Socket> {
         let (path, deadline) = (self.folder.at("bus"), self.deadline);
         let session = self.session();
-        super::socket::Socket::connect(&path, deadline, || session.lines().any())
+        super::socket::Socket::connect(&path, deadline, || session.any())
     }
 
     /// A correct connector, which gets a bus and goes.
@@ -331,10 +306,9 @@ impl Stage {
         socket.send(&handshake::bytes(HELLO, 0, 0), &[])?;
         socket.receive(Answer { kind: WELCOME, status: 0 }, self.deadline).map_err(served)?;
         socket.send(&handshake::bytes(ACK, 0, 0), &[])?;
-        self.expect("attached").map_err(served)?;
+        self.attached().map_err(served)?;
         drop(socket);
         self.end(Some("PeerDead"))?;
-        self.closed()?;
         self.ended()
     }
 
@@ -344,14 +318,11 @@ impl Stage {
         images: &Segments,
         socket: &mut Option<super::socket::Socket>,
         memory: &mut Option<OwnedFd>,
-        seen: &mut bool,
     ) -> Result<()> {
         if let Step::Poke(runs) = step {
-            self.expect("attached")?;
-            *seen = true;
+            self.attached()?;
             let memory = memory.as_ref().ok_or("there is no memory to write into")?;
-            files::poke(memory.as_fd(), runs)?;
-            return self.session().go_on();
+            return files::poke(memory.as_fd(), runs);
         }
         let connection = socket.as_ref().ok_or("there is no connection any more")?;
         match step {
@@ -410,7 +381,7 @@ impl Stage {
             same(&event, "len", region.len)?;
             return same(&event, "crc32", region.crc32);
         }
-        let event = self.expect("attached")?;
+        let event = self.attached()?.ok_or("it is attached twice")?;
         let Some(attached) = expected.attached else { return Ok(()) };
         same(&event, "epoch", attached.epoch)?;
         same(&event, "peer_epoch", attached.peer_epoch)?;
@@ -422,7 +393,16 @@ impl Stage {
     fn rest(&mut self, expected: &Expected, file: BorrowedFd<'_>, socket: Option<super::socket::Socket>) -> Result<()> {
         // Held until the reader has ended, unless it is to hang up.
         let mut socket = socket;
+        let produces = expected.role == Role::Producer && expected.open == "ok";
+        let send = format!("produce count=1 how=try sizes={}", expected.send.unwrap_or(0));
         if let Some(Then { when, bytes, hang_up }) = &expected.then {
+            if *when == When::Waiting && produces {
+                self.tell("last")?;
+                self.tell(&send)?;
+                self.receiving = true;
+            } else if *when == When::Waiting {
+                self.receive()?;
+            }
             self.then(*when, bytes, file)?;
             if *when == When::Waiting && !*hang_up {
                 let block = if socket.is_some() && expected.role == Role::Producer { BLOCKS[1] } else { BLOCKS[0] };
@@ -432,23 +412,21 @@ impl Stage {
             if *hang_up {
                 socket = None;
             }
-            if *when == When::Paused {
-                self.session().go_on()?;
-            }
         }
-        if let Some(last) = &expected.last {
+        if produces && !self.receiving {
+            self.tell("last")?;
+            self.tell(&send)?;
+        }
+        if produces {
             let event = self.expect("last")?;
-            match last.as_str() {
+            match expected.last.as_deref().unwrap_or("none") {
                 "none" if event.get("none").is_none() => return Err("it finds a last message, expected none".into()),
                 "none" => {}
                 tag => same(&event, "tag", tag)?,
             }
         }
         self.messages(&expected.messages)?;
-        self.end(expected.end.as_deref())?;
-        if expected.end.is_some() {
-            self.closed()?;
-        }
+        self.end_as(expected.role, expected.end.as_deref())?;
         self.ended()?;
         drop(socket);
         Ok(())
@@ -463,7 +441,8 @@ impl Stage {
 
     fn messages(&mut self, messages: &[super::model::Message]) -> Result<()> {
         for (i, message) in messages.iter().enumerate() {
-            let event = self.expect("message").map_err(|cause| format!("message {i}: {cause}"))?;
+            self.receive()?;
+            let event = self.answer("message").map_err(|cause| format!("message {i}: {cause}"))?;
             same(&event, "type_id", message.type_id)?;
             same(&event, "tag", &message.tag)?;
             same(&event, "len", message.len)?;
@@ -472,15 +451,47 @@ impl Stage {
         Ok(())
     }
 
-    fn end(&mut self, end: Option<&str>) -> Result<()> {
-        match end {
-            None => Ok(()),
-            Some("sent") => self.expect("sent").map(drop),
-            Some(name) => {
-                let event = self.expect(&format!("end name={name}"))?;
-                same(&event, "number", number(name)?)
-            }
+    /// The first time it is asked for: what it says of what it has opened.
+    fn attached(&mut self) -> Result<Option<Event>> {
+        if self.attached {
+            return Ok(None);
         }
+        self.attached = true;
+        self.expect("attached").map(Some)
+    }
+
+    /// Has it receive one message, unless it does already.
+    fn receive(&mut self) -> Result<()> {
+        if !self.receiving {
+            // Ways to receive that only some languages have.
+            let how = std::env::var("RAMWAY_CONFORMANCE_READ").map(|how| format!(" how={how}")).unwrap_or_default();
+            self.tell(&format!("take timeout={}{how}", self.timeout))?;
+            self.receiving = true;
+        }
+        Ok(())
+    }
+
+    /// What came of that.
+    fn answer(&mut self, what: &str) -> Result<Event> {
+        self.receiving = false;
+        self.expect(what)
+    }
+
+    fn end(&mut self, end: Option<&str>) -> Result<()> {
+        self.end_as(Role::Consumer, end)
+    }
+
+    /// How what it was told last ends.
+    fn end_as(&mut self, role: Role, end: Option<&str>) -> Result<()> {
+        let Some(name) = end else { return Ok(()) };
+        if name == "sent" {
+            return self.expect("sent").map(drop);
+        }
+        if role == Role::Consumer {
+            self.receive()?;
+        }
+        let event = self.answer(&format!("end name={name}"))?;
+        same(&event, "number", number(name)?)
     }
 
     fn error(&mut self, name: &str) -> Result<()> {
@@ -488,44 +499,25 @@ impl Stage {
         same(&event, "number", number(name)?)
     }
 
-    fn closed(&mut self) -> Result<()> {
-        self.expect("closed").map(drop)
-    }
-
     /// The next event, which must be this one: a word, or with a name.
     fn expect(&mut self, what: &str) -> Result<Event> {
         let (word, name) = what.split_once(" name=").unwrap_or((what, ""));
         let deadline = self.deadline;
-        let said = match self.session().lines().hear(deadline) {
-            Heard::Line(line) => {
-                let event = Event::parse(&line);
-                if event.word == word && (name.is_empty() || event.get("name") == Some(name)) {
-                    return Ok(event);
-                }
-                format!("it says '{line}', expected {what}")
+        match self.session().hear(deadline) {
+            Heard::Event(event) if event.word == word && (name.is_empty() || event.get("name") == Some(name)) => {
+                Ok(event)
             }
-            Heard::Silence => format!("it hangs before {what}"),
-            Heard::Ended => {
-                let how = self.session().finish(deadline).err().unwrap_or_else(|| "it ends".into());
-                format!("{how} before {what}")
-            }
-        };
-        Err(said)
+            Heard::Event(event) => Err(format!("it says '{}', expected {what}", event.line)),
+            Heard::Silence => Err(format!("it hangs before {what}")),
+            Heard::Ended => Err(format!("it ends before {what}")),
+        }
     }
 
-    /// Nothing more comes, and it ends by itself.
+    /// It says nothing more, and closes what is open.
     fn ended(&mut self) -> Result<()> {
-        let deadline = self.deadline;
-        loop {
-            match self.session().lines().hear(deadline) {
-                // Of a region, it may say that it has closed it.
-                Heard::Line(line) if line == "closed" => {}
-                Heard::Line(line) => return Err(format!("it goes on with '{line}'")),
-                Heard::Silence => return Err("it hangs after its last event".into()),
-                Heard::Ended => break,
-            }
-        }
-        self.session().finish(deadline)
+        self.tell("close")?;
+        self.expect("closed")?;
+        self.session().done()
     }
 }
 

@@ -1,0 +1,94 @@
+/* C's agent: ../README.md has the protocol. */
+#ifndef AGENT_H
+#define AGENT_H
+
+#include <ramway.h>
+#include <ramway_inline.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- line.c ---- */
+
+/* A command, `word key=value key=value ...`. What a command does not ask for is refused. */
+struct line {
+    char *word;
+    size_t fields;
+    struct field {
+        char *key, *value;
+        bool asked;
+    } field[32];
+};
+
+/* The next line of standard input; false when that ends. Overwrites the one before. */
+bool next_line(struct line *line);
+const char *text(struct line *line, const char *key, const char *otherwise);
+int64_t number(struct line *line, const char *key, int64_t otherwise);
+bool yes(struct line *line, const char *key);
+uint32_t wait_policy(struct line *line);
+/* Nothing else was said. */
+void end_of(const struct line *line);
+
+/* How long a wait may last, in nanoseconds as the library wants it: all of it, and one call. */
+struct limits {
+    int64_t whole, call;
+    bool polls;
+};
+
+struct limits limits_of(struct line *line);
+/* With `poll`, whether a call that found nothing is made again. A time-out of 0 says Full and Empty, and at the end of the
+ * wait it is TimedOut whatever the last call said. */
+bool poll_again(const struct limits *limits, ramway_status *status, int64_t began);
+
+/* ---- message.c ---- */
+
+enum { SIZES_MIXED = -1, SIZES_RAMP = -2 };
+
+/* Every message of a ring whose longest has `max` bytes. */
+struct messages {
+    int64_t sizes;
+    uint64_t max;
+    uint8_t *pattern; /* bytes 0, 1, ..., 255, 0, ...: every payload is a piece of it */
+};
+
+struct made {
+    uint32_t type_id;
+    uint64_t tag;
+    const uint8_t *data;
+    size_t len;
+};
+
+uint32_t crc32(const uint8_t *bytes, size_t len);
+struct messages messages_new(struct line *line, uint64_t max);
+struct made make(const struct messages *all, uint64_t seq);
+/* Ends the agent if what came is not message number `seq`. */
+void check(const struct messages *all, uint64_t seq, const ramway_message *message);
+
+/* ---- main.c ---- */
+
+struct ends {
+    ramway_sender *sender;
+    ramway_receiver *receiver;
+};
+
+enum { PATIENCE_S = 10 }; /* how long to wait for a name, a role or the other side */
+#define PATIENCE_NS (PATIENCE_S * 1000000000LL)
+
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void end(ramway_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Says `error` and ends the command unless `status` is success. */
+void must(ramway_status status);
+void refuse(const char *what, const char *which) __attribute__((noreturn));
+int64_t now_ns(void);
+uint64_t longest(uint64_t capacity);
+
+/* ---- the commands ---- */
+
+typedef void command(struct ends *ends, struct line *line);
+command produce, consume, echo, ping, last, take, region, write_one, hold, tensor, measure;
+/* Of a message that was taken: false where it is no tensor. */
+bool say_tensor(const ramway_message *message);
+
+#endif

@@ -1,0 +1,121 @@
+// C++'s agent: ../README.md has the protocol.
+#pragma once
+
+#include <ramway.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using clock_type = std::chrono::steady_clock;
+
+// A command that is not understood.
+struct refused : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+// A message did not arrive as it was sent.
+struct bad_message : std::runtime_error {
+    bad_message(std::uint64_t seq, const std::string &what) : std::runtime_error(what), seq(seq) {}
+    std::uint64_t seq;
+};
+
+// A command, `word key=value key=value ...`. What it does not take out of it is refused.
+class line {
+  public:
+    // The next one of standard input; nothing when that ends.
+    static std::optional<line> next();
+
+    std::string word;
+    std::string text(const std::string &key, const std::string &otherwise = "");
+    std::int64_t number(const std::string &key, std::optional<std::int64_t> otherwise = {});
+    std::uint64_t unsigned_number(const std::string &key) { return std::stoull(text(key)); }
+    bool yes(const std::string &key) { return text(key) == "yes"; }
+    ramway::wait_policy wait();
+    // Nothing else was said.
+    void end() const;
+
+  private:
+    std::map<std::string, std::string> fields_;
+};
+
+// How long a wait may last: all of it, and one call.
+struct limits {
+    std::chrono::nanoseconds whole, call;
+    bool polls;
+
+    explicit limits(line &line);
+    // A call, with `poll` again and again. A time-out of 0 says full and empty, and at the end of the wait it is timed_out
+    // whatever the last call said.
+    template <class Call>
+    ramway::status wait(Call call) const {
+        const auto began = clock_type::now();
+        for (;;) {
+            const ramway::status s = call();
+            if (!polls || (s != ramway::status::timed_out && s != ramway::status::full && s != ramway::status::empty)) return s;
+            if (whole != ramway::forever && clock_type::now() - began >= whole) return ramway::status::timed_out;
+        }
+    }
+};
+
+std::uint32_t crc32(std::span<const std::byte> bytes);
+
+struct made {
+    std::uint32_t type_id;
+    std::uint64_t tag;
+    std::span<const std::byte> data;
+};
+
+// Every message of a ring whose longest has `max` bytes.
+class messages {
+  public:
+    messages(const std::string &sizes, std::uint64_t max);
+    made operator[](std::uint64_t seq) const;
+    void check(std::uint64_t seq, std::uint32_t type_id, std::uint64_t tag, std::span<const std::byte> data) const;
+
+  private:
+    std::uint64_t length(std::uint64_t seq) const;
+    std::string sizes_;
+    std::uint64_t fixed_ = 0, max_;
+    std::vector<std::byte> pattern_; // bytes 0, 1, ..., 255, 0, ...: every payload is a piece of it
+};
+
+// Both halves of a bus, or what a role needs of rings.
+struct ends {
+    ramway::sender tx;
+    ramway::receiver rx;
+};
+
+constexpr auto patience = std::chrono::seconds(10); // how long to wait for a name, a role or the other side
+
+std::uint64_t longest(std::uint64_t capacity);
+// One event: a whole line, written at once.
+template <class... T>
+void say(const T &...parts) {
+    (std::cout << ... << parts) << std::endl;
+}
+std::string named(ramway::status status);
+std::int64_t ms_since(clock_type::time_point began);
+inline auto receive(ramway::receiver &rx, std::chrono::nanoseconds limit) {
+    return limit == ramway::forever ? rx.recv() : rx.recv_for(limit);
+}
+
+void produce(ends &e, line &line);
+void consume(ends &e, line &line);
+void echo(ends &e, line &line);
+void ping(ends &e, line &line);
+void last(ends &e, line &line);
+void take(ends &e, line &line);
+void region(ends &e, line &line);
+void write(ends &e, line &line);
+void hold(ends &e, line &line);
+void tensor(ends &e, line &line);
+void measure(ends &e, line &line);
+// Of a message that was taken: false where it is no tensor.
+bool say_tensor(const ramway::message &m);

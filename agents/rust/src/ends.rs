@@ -1,0 +1,101 @@
+//! `open` and `close`.
+
+use std::time::Duration;
+
+use ramway::{Bus, Listener, Receiver, Ring, RingBuilder, Sender, WaitPolicy};
+
+use crate::Stop;
+use crate::line::Line;
+
+/// Both halves of a bus, or what a role needs of rings.
+#[derive(Default)]
+pub(crate) struct Ends {
+    pub(crate) sender: Option<Sender>,
+    pub(crate) receiver: Option<Receiver>,
+}
+
+/// How long to wait for a name, a role or the other side.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Shape {
+    create: bool,
+    capacity: u64,
+    align: u32,
+    prefault: bool,
+    wait: WaitPolicy,
+}
+
+impl Shape {
+    fn ring(&self, name: &str) -> RingBuilder {
+        let builder =
+            if self.create { Ring::create(name).capacity(self.capacity).align(self.align) } else { Ring::open(name) };
+        builder.timeout(PATIENCE).wait_policy(self.wait).prefault(self.prefault)
+    }
+}
+
+impl From<Bus> for Ends {
+    fn from(bus: Bus) -> Self {
+        let (sender, receiver) = bus.split();
+        Self { sender, receiver }
+    }
+}
+
+impl Ends {
+    pub(crate) fn open(&mut self, mut line: Line) -> Result<(), Stop> {
+        let role: String = line.need("role")?;
+        let [ring, back, listen, connect] = ["ring", "back", "listen", "connect"].map(|key| line.text(key));
+        let shape = Shape {
+            create: line.yes("create"),
+            capacity: line.get("capacity", 65536)?,
+            align: line.get("align", 16)?,
+            prefault: line.yes("prefault"),
+            wait: line.wait()?,
+        };
+        line.end()?;
+        *self = if let Some(name) = listen {
+            let listener = Listener::builder(name).capacity(shape.capacity).align(shape.align).wait_policy(shape.wait);
+            listener.accept_one(Some(PATIENCE))?.into()
+        } else if let Some(name) = connect {
+            Bus::connector(name).timeout(PATIENCE).wait_policy(shape.wait).connect()?.into()
+        } else {
+            let (to, from) = if role == "consumer" { (None, ring) } else { (ring, back) };
+            Self {
+                sender: to.map(|name| shape.ring(&name).sender()).transpose()?,
+                receiver: from.map(|name| shape.ring(&name).receiver()).transpose()?,
+            }
+        };
+        let (epoch, peer, capacity) = if role == "consumer" {
+            let rx = self.receiving()?;
+            (rx.epoch(), rx.peer_epoch(), rx.capacity())
+        } else {
+            let tx = self.sending()?;
+            (tx.epoch(), tx.peer_epoch(), tx.capacity())
+        };
+        let (pid, max) = (std::process::id(), longest(capacity));
+        println!("attached pid={pid} epoch={epoch} peer_epoch={peer} capacity={capacity} max={max}");
+        Ok(())
+    }
+
+    pub(crate) fn sending(&mut self) -> Result<&mut Sender, Stop> {
+        self.sender.as_mut().ok_or(Stop::Refused("there is nothing to send to".to_owned()))
+    }
+
+    pub(crate) fn receiving(&mut self) -> Result<&mut Receiver, Stop> {
+        self.receiver.as_mut().ok_or(Stop::Refused("there is nothing to receive from".to_owned()))
+    }
+
+    /// Closes in an orderly way. What it says on a bus whose peer is dead does not matter.
+    pub(crate) fn close(&mut self, line: Line) -> Result<(), Stop> {
+        line.end()?;
+        let Self { sender, receiver } = std::mem::take(self);
+        let _ = sender.map(Sender::close);
+        let _ = receiver.map(Receiver::close);
+        println!("closed");
+        Ok(())
+    }
+}
+
+/// The longest message of a ring.
+pub(crate) fn longest(capacity: usize) -> u64 {
+    (capacity as u64 - 16).min((1 << 31) - 17)
+}

@@ -1,0 +1,319 @@
+//! Ramway in other languages: rows whose two sides are agents (`agents/README.md`), started and told what to do by a leading
+//! process of this program, which then sleeps while they measure.
+
+use crate::case::{Burst, Mode, Test};
+use crate::channel::{About, Kind, Setup};
+use crate::usage::Watched;
+use crate::worker::{Answer, Ask, Lead, Outcome, Ready, say};
+use crate::{Result, machine};
+use ramway_agents::{Agent, Event, Said, measured};
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// What starts each language's agent, as a manifest has it.
+pub(crate) type Agents = BTreeMap<String, Vec<PathBuf>>;
+
+/// A row: which language's agent is on each side, and what it says about itself.
+struct Row {
+    name: &'static str,
+    kind: Kind,
+    /// None: the following side does everything by itself.
+    lead: Option<&'static str>,
+    follow: &'static str,
+    what: &'static str,
+    can: fn(&Burst) -> bool,
+}
+
+const fn ring(lead: &'static str, follow: &'static str, name: &'static str, what: &'static str, can: fn(&Burst) -> bool) -> Row {
+    Row { name, kind: Kind::Ramway, lead: Some(lead), follow, what, can }
+}
+
+const ROWS: &[Row] = &[
+    ring("python", "python", "ring-python", "two named rings: send and recv, for message in rx; together: send_array, recv_array", |burst| {
+        trips(burst) || streams(burst) || views(burst)
+    }),
+    ring("rust", "python", "ring-rust-python", "from a sender in Rust: for message in rx; together: recv_array", streams),
+    ring("node", "node", "ring-node", "two named rings: send, recv, for await; polling: sendSync, recvSync", |burst| {
+        trips(burst) || streams(burst) || views(burst)
+    }),
+    ring("node", "node", "ring-into-node", "the same by recvIntoSync: a copy to a buffer of its own", |burst| {
+        trips(burst) && burst.mode == Mode::Spin && burst.size <= 64
+    }),
+    ring("rust", "node", "ring-rust-node", "from a sender in Rust: for await over messages, or over batches by batch.bytes", streams),
+    ring("node", "rust", "ring-node-rust", "to a receiver in Rust: trySend, and send where there is no room; sendBatch", streams),
+    ring("java", "java", "ring-java", "two named rings: reserve, commit, recv; together: commitUnflushed, recvBatch", |burst| {
+        trips(burst) || streams(burst)
+    }),
+    ring("rust", "java", "ring-rust-java", "from a sender in Rust: recv; together: recvBatch", streams),
+    ring("java", "rust", "ring-java-rust", "to a receiver in Rust: reserve, commit; together: commitUnflushed", streams),
+    ring("rust", "kotlin", "ring-rust-kotlin", "from a sender in Rust: messages().collect { }", |burst| {
+        streams(burst) && burst.mode != Mode::Batch
+    }),
+    Row {
+        name: "flow-kotlin",
+        kind: Kind::ByHand,
+        lead: None,
+        follow: "kotlin",
+        what: "the same Flow over arrays that are there already: no message at all",
+        can: |burst| streams(burst) && burst.mode != Mode::Batch,
+    },
+    ring("csharp", "csharp", "ring-csharp", "two named rings: Reserve, Commit, Recv; together: StartBatch, Add, Flush; RecvBatch", |burst| {
+        trips(burst) || streams(burst)
+    }),
+];
+
+/// All messages are of one size, and nothing is done with them but reading.
+fn plain(burst: &Burst) -> bool {
+    burst.smallest == burst.size && burst.size >= 8 && burst.size.is_multiple_of(8) && burst.work_ns == 0
+}
+
+fn trips(burst: &Burst) -> bool {
+    plain(burst) && burst.test == Test::Rtt
+}
+
+fn streams(burst: &Burst) -> bool {
+    plain(burst) && burst.test == Test::OneWay
+}
+
+fn views(burst: &Burst) -> bool {
+    plain(burst) && burst.test == Test::View
+}
+
+/// The argument by which this program is told that it leads a row of agents. Whatever else it is told is in the environment.
+const ARGUMENT: &str = "agents=";
+
+/// What measures rows of these agents.
+pub(crate) fn command(own: Vec<PathBuf>, agents: &Agents) -> Result<Vec<PathBuf>> {
+    let agents = format!("{ARGUMENT}{}", serde_json::to_string(agents)?);
+    Ok([own, vec![agents.into()]].concat())
+}
+
+/// The agents of this process, if it was started by [`command`].
+pub(crate) fn of_this_process() -> Option<Agents> {
+    let last = std::env::args().next_back()?;
+    serde_json::from_str(last.strip_prefix(ARGUMENT)?).ok()
+}
+
+/// The rows that these agents can measure; that some agent says nothing of itself is an error.
+pub(crate) fn rows(agents: &Agents) -> Result<Vec<About>> {
+    let mut rows = Vec::new();
+    let mut runtimes = BTreeMap::new();
+    let here = |language: &&str| agents.contains_key(*language);
+    for row in ROWS.iter().filter(|row| here(&row.follow) && row.lead.as_ref().is_none_or(here)) {
+        // What the row is about is the one that is not Rust.
+        let language = row.lead.filter(|&lead| lead != "rust").unwrap_or(row.follow);
+        if !runtimes.contains_key(language) {
+            let mut agent = Agent::start(command_of(agents, language)?, |_| {})?;
+            let about = agent.ask("about", "about", Instant::now() + Duration::from_secs(20))?;
+            runtimes.insert(language, about.get("text").unwrap_or_default().to_owned());
+        }
+        rows.push(About::new(row.name, row.kind, false, &format!("{}: {}", runtimes[language], row.what)));
+    }
+    Ok(rows)
+}
+
+fn command_of(agents: &Agents, language: &str) -> Result<Command> {
+    let words = agents.get(language).ok_or_else(|| format!("there is no agent of {language}"))?;
+    let [program, arguments @ ..] = words.as_slice() else { return Err("an agent's command is empty".into()) };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
+}
+
+/// The whole of a leading process of a row of agents.
+pub(crate) fn lead(agents: &Agents, order: &Lead) -> Result<()> {
+    let answer = |answer: &Answer| say(&serde_json::to_string(answer)?);
+    let row = ROWS.iter().find(|row| row.name == order.mechanism);
+    let row = row.ok_or_else(|| format!("no mechanism here is called {}", order.mechanism))?;
+    if !(row.can)(&order.burst) {
+        return answer(&Answer::Cannot(()));
+    }
+    let mut pair = match Pair::start(agents, row, &order.setup, &order.burst) {
+        Ok(pair) => pair,
+        Err(cause) => return answer(&Answer::Failed(cause.to_string())),
+    };
+    answer(&Answer::Ready(Ready { pids: pair.sides().iter().map(|agent| agent.pid()).collect() }))?;
+    for line in std::io::stdin().lock().lines() {
+        match serde_json::from_str(&line?)? {
+            Ask::Burst(burst) => match pair.burst(&burst) {
+                Ok(outcome) => answer(&Answer::Outcome(outcome))?,
+                Err(cause) => return answer(&Answer::Failed(cause.to_string())),
+            },
+            Ask::Quit(()) => break,
+        }
+    }
+    pair.sides().into_iter().try_for_each(|agent| agent.finish(deadline()))
+}
+
+/// Beyond whatever the run waits for: it ends this process and the agents with it.
+fn deadline() -> Instant {
+    Instant::now() + Duration::from_secs(3600)
+}
+
+struct Pair {
+    row: &'static Row,
+    lead: Option<Agent>,
+    follow: Agent,
+}
+
+impl Pair {
+    fn start(agents: &Agents, row: &'static Row, setup: &Setup, burst: &Burst) -> Result<Self> {
+        let start = |language: &str, cpu| -> Result<Agent> {
+            let mut command = command_of(agents, language)?;
+            let realtime = setup.realtime;
+            let settle = move || machine::settle_child(cpu, realtime);
+            // SAFETY: two system calls, async-signal-safe, no allocation.
+            unsafe { command.pre_exec(settle) };
+            let mut agent = Agent::start(command, |said| {
+                if let Said::Aside(line) = said {
+                    eprintln!("{line}");
+                }
+            })?;
+            if realtime {
+                agent.ask("lock", "locked", deadline()).map_err(|cause| format!("{language}: {cause}"))?;
+            }
+            Ok(agent)
+        };
+        let lead = row.lead.map(|language| start(language, setup.cpus[0])).transpose()?;
+        let mut pair = Self { row, lead, follow: start(row.follow, setup.cpus[1])? };
+        if let Some(lead) = &mut pair.lead {
+            let place = |name| setup.directory.join(name).display().to_string();
+            let (there, back) = (place("there"), place("back"));
+            let [leads, follows] = if row.lead == Some(row.follow) {
+                [format!("role=both ring={there} back={back}"), format!("role=both ring={back} back={there}")]
+            } else {
+                [format!("role=producer ring={there}"), format!("role=consumer ring={there}")]
+            };
+            // Node.js has no tensors that are worth as much memory at once.
+            let prefault = if setup.capacity <= 64 << 20 || row.follow == "python" { " prefault=yes" } else { "" };
+            let create = format!("open {leads} create=yes capacity={}{prefault}", setup.capacity);
+            lead.ask(&create, "attached", deadline())?;
+            pair.follow.ask(&format!("open {follows}{prefault}"), "attached", deadline())?;
+        }
+        pair.warm_up(burst)?;
+        Ok(pair)
+    }
+
+    fn sides(&mut self) -> Vec<&mut Agent> {
+        self.lead.iter_mut().chain([&mut self.follow]).collect()
+    }
+
+    /// Through the very same loops, in bursts of about the size of those that count: until then code is compiled that the
+    /// pair goes through. Nothing where nothing is.
+    fn warm_up(&mut self, burst: &Burst) -> Result<()> {
+        let compiles = |language| match language {
+            "java" | "kotlin" | "csharp" => (1500, 200_000),
+            "node" => (600, 0),
+            _ => (0, 0),
+        };
+        let (ms, operations) = compiles(self.row.lead.unwrap_or_default()).max(compiles(self.row.follow));
+        let (least, longest) = (Duration::from_millis(ms), Duration::from_secs(10));
+        let (began, mut done, mut compiled, mut quiet) = (Instant::now(), 0, 0, Instant::now());
+        while ms > 0 && began.elapsed() < longest {
+            // As long as a compiler has just worked, it may not be through.
+            if began.elapsed() >= least && done >= operations && quiet.elapsed() >= Duration::from_millis(300) {
+                break;
+            }
+            let larger = Burst { count: burst.count * if done < 20_000 { 1 } else { 10 }, ..*burst };
+            let halves = self.stretch(&larger)?.1;
+            done += larger.count;
+            let so_far: u64 = halves.iter().filter_map(|half| half.number::<u64>("compiled_ms").ok()).sum();
+            if so_far != compiled {
+                (compiled, quiet) = (so_far, Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// The command for one half.
+    fn measure(&self, half: &str, burst: &Burst) -> String {
+        let Burst { size, count, group, mode, .. } = *burst;
+        let batch = if mode == Mode::Batch { burst.batch } else { 1 };
+        let node = self.row.lead == Some("node") || self.row.follow == "node";
+        let wait = match mode {
+            Mode::Block => "block",
+            Mode::Hybrid => "hybrid",
+            // A stream comes to an event loop.
+            Mode::Each | Mode::Batch if node => "hybrid",
+            _ => "spin",
+        };
+        // Node.js has several ways.
+        let how = match (self.row.name, half, mode) {
+            ("ring-into-node", ..) => " how=into",
+            ("ring-rust-node", "receive", _) => " how=bytes",
+            ("ring-node" | "ring-node-rust", "send", Mode::Block) => " how=await",
+            _ => "",
+        };
+        format!("measure do={half} size={size} count={count} batch={batch} group={group} wait={wait}{how}")
+    }
+
+    /// Both halves, once: what each used meanwhile, and what it measured, the leading one's first.
+    fn stretch(&mut self, burst: &Burst) -> Result<(Vec<Watched>, Vec<Event>)> {
+        let halves = match burst.test {
+            Test::Rtt => ["ping", "echo"],
+            Test::View => ["show", "look"],
+            _ if self.row.lead.is_none() => ["", "flow"],
+            _ => ["send", "receive"],
+        };
+        let [leads, follows] = halves.map(|half| self.measure(half, burst));
+        let mut watched = Vec::new();
+        if let Some(lead) = &mut self.lead {
+            lead.ask(&leads, "ready", deadline())?;
+            watched.push(Watched::begin(lead.pid()));
+        }
+        watched.push(Watched::begin(self.follow.pid()));
+        self.follow.ask(&follows, "ready", deadline())?;
+        let mut events = Vec::new();
+        if let Some(lead) = &mut self.lead {
+            events.push(lead.ask("go", "measured", deadline())?);
+        }
+        events.push(self.follow.expect("measured", deadline())?);
+        let receives = match burst.test {
+            Test::Rtt => &events[..],
+            Test::View => &[],
+            _ => &events[events.len() - 1..],
+        };
+        receives.iter().try_for_each(|event| measured::check(event, burst.count, burst.size as u64))?;
+        Ok((watched, events))
+    }
+
+    fn burst(&mut self, burst: &Burst) -> Result<Outcome> {
+        let (watched, events) = self.stretch(burst)?;
+        let used: Vec<_> = watched.into_iter().map(Watched::end).collect();
+        // Of a side that is not there nothing is used.
+        let both = |of: fn(&crate::usage::Used) -> u64| match used.as_slice() {
+            [lead, follow] => [of(lead), of(follow)],
+            _ => [0, used.first().map_or(0, of)],
+        };
+        let ended = |event: &Event| event.number::<u64>("ended_ns");
+        let first = events.first().ok_or("nobody measured")?;
+        let last = events.iter().map(ended).collect::<ramway_agents::Result<Vec<_>>>()?.into_iter().max();
+        let elapsed_ns = last.unwrap_or(0).saturating_sub(first.number("began_ns")?);
+        let mut samples_ps = Vec::new();
+        for event in &events {
+            samples_ps.extend(event.numbers::<u64>("samples")?.into_iter().map(|ns| ns * 1000));
+        }
+        let allocated: Vec<u64> = events.iter().map(|event| event.number("allocated").unwrap_or(0)).collect();
+        let heap = events.iter().any(|event| event.get("allocated").is_some());
+        Ok(Outcome {
+            elapsed_ps: elapsed_ns * 1000,
+            operations: burst.count,
+            samples_ps,
+            cpu_ns: both(|used| used.cpu_ns),
+            peak_rss: both(|used| used.peak_rss),
+            shared: both(|used| used.shared),
+            context_switches: both(|used| used.context_switches),
+            allocations: None,
+            allocated_bytes: heap.then(|| match allocated.as_slice() {
+                [lead, follow] => [*lead, *follow],
+                _ => [0, allocated.iter().sum()],
+            }),
+            parts: Vec::new(),
+            ratios: Vec::new(),
+        })
+    }
+}
