@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use ramway_agents::languages;
 use ramway_conformance::{all, folder, matrix, speed, vectors};
 
 /// Holds every language's Ramway against the format, and against every other's.
@@ -24,6 +25,12 @@ enum Command {
     All(all::Args),
     /// One language's figures beside another's, from one interleaved run.
     Speed(speed::Args),
+    /// Builds agents, and prints how each is started to be measured, as JSON on the last line.
+    Agents {
+        /// The languages
+        #[arg(required = true)]
+        languages: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -37,5 +44,15 @@ fn main() -> ExitCode {
         Command::Matrix(args) => matrix::run(&args),
         Command::All(args) => all::run(&args),
         Command::Speed(args) => speed::run(&args),
+        Command::Agents { languages } => match languages::commands(&languages) {
+            Ok(commands) => {
+                println!("{commands}");
+                ExitCode::SUCCESS
+            }
+            Err(cause) => {
+                eprintln!("error: {cause}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }

@@ -87,6 +87,23 @@ pub fn all(only: &[String]) -> Result<Vec<Language>> {
     Ok(languages)
 }
 
+/// How the agents of these languages are started to be measured, by directory, as a JSON object; they are built.
+///
+/// # Errors
+/// As for [`all`]; or what a language needs is missing.
+pub fn commands(only: &[String]) -> Result<String> {
+    let mut commands = std::collections::BTreeMap::new();
+    for language in all(only)? {
+        if let Some(missing) = &language.missing {
+            return Err(format!("{}: missing {missing}", language.name).into());
+        }
+        let words = language.expand(&language.speed);
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        commands.insert(language.id, words);
+    }
+    Ok(serde_json::to_string(&commands)?)
+}
+
 /// Every language as it is described, not built.
 fn find() -> Result<Vec<Language>> {
     let programs = root().join("agents");

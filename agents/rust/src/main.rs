@@ -65,6 +65,7 @@ fn obey(ends: &mut Ends, mut line: Line) -> Result<(), Stop> {
         "hold" => look::hold(ends.receiving()?, line),
         "region" => look::region(line),
         "measure" => measure::measure(ends, line),
+        "lock" => measure::lock(line),
         "about" => {
             println!("about text=Rust");
             Ok(())

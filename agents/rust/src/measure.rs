@@ -174,3 +174,13 @@ fn receive(ends: &mut Ends, plan: &Plan, timed: &mut Timed) -> Result<()> {
     }
     Ok(())
 }
+
+/// Keeps all memory of this process where it is, from now on.
+pub(crate) fn lock(line: Line) -> std::result::Result<(), Stop> {
+    use rustix::mm::{MlockAllFlags, mlockall};
+    line.end()?;
+    let refused = |cause| Stop::Refused(format!("locking memory is refused: {cause}"));
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(refused)?;
+    println!("locked");
+    Ok(())
+}

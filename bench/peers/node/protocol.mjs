@@ -21,8 +21,6 @@
 
 /** The environment variable that says what this process is to do, as JSON. */
 export const VARIABLE = 'RAMWAY_BENCH_WORKER';
-/** The one that names the program which asks, with its arguments, as a JSON array: it can be the other side. */
-export const PROGRAM = 'RAMWAY_BENCH_PROGRAM';
 export const VERSION = 1;
 
 /**

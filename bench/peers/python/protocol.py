@@ -8,8 +8,6 @@ from typing import Any, Self
 
 VARIABLE = "RAMWAY_BENCH_WORKER"
 """The environment variable that says what this process is to do, as JSON."""
-PROGRAM = "RAMWAY_BENCH_PROGRAM"
-"""The one that names the program which asks, with its arguments, as a JSON array: it can send for a receiver here."""
 VERSION = 1
 
 

@@ -1,4 +1,5 @@
-"""The worker by which `ramway bench` measures Python, as that starts it: what arrives, never how fast."""
+"""The worker by which `ramway bench` measures other ways between Python processes, as that starts it: what arrives, never
+how fast. Ramway itself is measured by `agents/python`."""
 
 import json
 import os
@@ -56,7 +57,7 @@ class Worker:
 
 @contextmanager
 def worker(
-    directory: Path, module: str, mechanism: str, first: dict[str, Any], protocol: int = 1, program: str | None = None
+    directory: Path, module: str, mechanism: str, first: dict[str, Any], protocol: int = 1
 ) -> Iterator[Worker]:
     setup = {
         "directory": str(directory),
@@ -68,8 +69,6 @@ def worker(
     }
     order = {"protocol": protocol, "mechanism": mechanism, "setup": setup, "burst": first, "ps_per_tick": 1.0}
     told = environment({"lead": order})
-    if program is not None:
-        told["RAMWAY_BENCH_PROGRAM"] = json.dumps([program])
     command = [sys.executable, str(WORKER), module]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=told, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
@@ -97,7 +96,7 @@ def check(outcome: dict[str, Any], of: dict[str, Any], samples: bool, sides: int
     assert all(bytes_ > 0 for bytes_ in outcome["peak_rss"][2 - sides :])
 
 
-@pytest.mark.parametrize("module", ["list", "ramway", "multiprocessing"])
+@pytest.mark.parametrize("module", ["list", "multiprocessing"])
 def test_it_says_what_it_has(module: str) -> None:
     for about in listed(module):
         assert about["name"].endswith("-python")
@@ -108,11 +107,6 @@ def test_it_says_what_it_has(module: str) -> None:
 @pytest.mark.parametrize(
     ("module", "mechanism", "of"),
     [
-        ("ramway", "ring-python", burst("rtt", "spin", 32, 205, group=10)),
-        ("ramway", "ring-python", burst("one-way", "each", 32, 5000)),
-        ("ramway", "ring-python", burst("one-way", "batch", 32, 4500, batch=1024)),
-        ("ramway", "ring-python", burst("one-way", "batch", 64, 300, batch=32)),
-        ("ramway", "ring-python", burst("view", "spin", 8192, 5)),
         ("multiprocessing", "pipe-python", burst("rtt", "block", 32, 20)),
         ("multiprocessing", "pipe-python", burst("one-way", "each", 32, 500)),
         ("multiprocessing", "queue-python", burst("rtt", "block", 32, 20)),
@@ -133,22 +127,6 @@ def test_a_burst_arrives(directory: Path, module: str, mechanism: str, of: dict[
         assert pair.process.wait(60) == 0
 
 
-def test_a_stream_from_rust_arrives(directory: Path) -> None:
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-    programs = [target / profile / "ramway-bench" for profile in ("release", "debug")]
-    program = next((program for program in programs if program.exists()), None)
-    if program is None:
-        pytest.skip("cargo's target directory has no `ramway-bench`: cargo build -p ramway-bench")
-    bursts = [burst("one-way", "each", 32, 5000), burst("one-way", "batch", 32, 4500, batch=1024)]
-    with worker(directory, "ramway", "ring-rust-python", bursts[0], program=str(program)) as pair:
-        assert len(pair.says()["ready"]["pids"]) == 2
-        for of in bursts * 2:
-            pair.asked({"burst": of})
-            check(pair.says()["outcome"], of, samples=False)
-        pair.asked({"quit": None})
-        assert pair.process.wait(60) == 0
-
-
 def test_what_it_cannot_is_no_row(directory: Path) -> None:
     with worker(directory, "multiprocessing", "pipe-python", burst("rtt", "spin", 32, 10)) as pair:
         assert pair.says() == {"cannot": None}
@@ -156,7 +134,7 @@ def test_what_it_cannot_is_no_row(directory: Path) -> None:
 
 
 def test_another_version_is_refused(directory: Path) -> None:
-    with worker(directory, "ramway", "ring-python", burst("rtt", "spin", 32, 10), protocol=2) as pair:
+    with worker(directory, "multiprocessing", "pipe-python", burst("rtt", "block", 32, 10), protocol=2) as pair:
         assert "version 1" in pair.says()["failed"]
         assert pair.process.wait(60) == 1
 
@@ -171,8 +149,8 @@ def test_the_death_of_the_second_process_is_said(directory: Path) -> None:
 
 
 def test_nothing_is_left_behind(directory: Path) -> None:
-    of = burst("rtt", "spin", 32, 10, group=10)
-    with worker(directory, "ramway", "ring-python", of) as pair:
+    of = burst("rtt", "block", 32, 10, group=10)
+    with worker(directory, "multiprocessing", "pipe-python", of) as pair:
         pids = pair.says()["ready"]["pids"]
         # As when the run is interrupted: nobody says quit.
         assert pair.process.stdin is not None

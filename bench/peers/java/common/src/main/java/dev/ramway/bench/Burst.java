@@ -30,11 +30,6 @@ public record Burst(String test, String mode, int size, int smallest, long count
                 (Long) words.get("work_ns"));
     }
 
-    Map<String, Object> words() {
-        return Map.of("test", test, "mode", mode, "size", size, "smallest", smallest, "count", count, "group", group,
-                "batch", batch, "gap_ns", 0, "work_ns", busy);
-    }
-
     static Burst read(DataInput in) throws IOException {
         return new Burst(in.readUTF(), in.readUTF(), in.readInt(), in.readInt(), in.readLong(), in.readInt(),
                 in.readInt(), in.readLong());

@@ -51,7 +51,7 @@ final class Follower {
     }
 
     private void half(End end, Burst burst) throws Exception {
-        var half = new Half(end, false, burst, false);
+        var half = new Half(end, false, burst);
         Usage.forgetPeak();
         say("");
         half.run();

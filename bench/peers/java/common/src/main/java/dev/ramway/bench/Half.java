@@ -7,8 +7,6 @@ public final class Half {
     private final Burst burst;
     private final End.Sum sum = new End.Sum();
     private final long[] stamps;
-    /** Which message follows the last one of these is the first: a program in Rust has so many. */
-    private final long mask;
     private int stamped;
 
     /** When it began and when it was through, in nanoseconds of CLOCK_MONOTONIC. */
@@ -22,10 +20,8 @@ public final class Half {
      * @param end whose
      * @param leads which side
      * @param burst what to do
-     * @param rust whether the other side is the program in Rust
      */
-    public Half(End end, boolean leads, Burst burst, boolean rust) {
-        mask = rust ? RustSide.POOL - 1 : -1;
+    public Half(End end, boolean leads, Burst burst) {
         this.end = end;
         this.leads = leads;
         this.burst = burst;
@@ -53,9 +49,9 @@ public final class Half {
         } else if (leads) {
             receives = false;
             if (burst.together()) {
-                sendTogether(end, burst.size(), burst.count(), burst.batch(), mask);
+                sendTogether(end, burst.size(), burst.count(), burst.batch());
             } else {
-                sendEach(end, burst.size(), burst.count(), mask);
+                sendEach(end, burst.size(), burst.count());
             }
         } else if (burst.together()) {
             receiveTogether(end, burst.size(), burst.count(), burst.group(), burst.batch());
@@ -70,13 +66,9 @@ public final class Half {
     }
 
     /** The words of messages 0 to count - 1. */
-    private long expected(int size, long count) {
+    private static long expected(int size, long count) {
         long words = size / 8;
-        long numbers = triangular(count);
-        if (mask >= 0) {
-            numbers = count / RustSide.POOL * triangular(RustSide.POOL) + triangular(count % RustSide.POOL);
-        }
-        return words * numbers + count * triangular(words);
+        return words * triangular(count) + count * triangular(words);
     }
 
     /** 0 + 1 + … up to n - 1. Wraps as the sums do: the even factor is halved before it is multiplied. */
@@ -118,15 +110,15 @@ public final class Half {
         sum.words = total;
     }
 
-    private static void sendEach(End end, int size, long count, long mask) throws Exception {
+    private static void sendEach(End end, int size, long count) throws Exception {
         for (long n = 0; n < count; n++) {
-            end.send(size, n & mask);
+            end.send(size, n);
         }
     }
 
-    private static void sendTogether(End end, int size, long count, int batch, long mask) throws Exception {
+    private static void sendTogether(End end, int size, long count, int batch) throws Exception {
         for (long n = 0; n < count; n += batch) {
-            end.send(size, n & mask, (int) Math.min(batch, count - n));
+            end.send(size, n, (int) Math.min(batch, count - n));
         }
     }
 

@@ -20,21 +20,7 @@ public interface Mechanism {
      * @return opens the end, when the other side is there
      * @throws Exception becomes the row's text
      */
-    default Opening open(Setup setup, boolean leads) throws Exception {
-        throw new UnsupportedOperationException("has a pair of its own");
-    }
-
-    /**
-     * Two sides that it starts and measures in its own way.
-     *
-     * @param setup where
-     * @param burst what it is for
-     * @return null if it has none, and {@link #open} opens both
-     * @throws Exception becomes the row's text
-     */
-    default Measured pair(Setup setup, Burst burst) throws Exception {
-        return null;
-    }
+    Opening open(Setup setup, boolean leads) throws Exception;
 
     /** The second step. */
     interface Opening {

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.stream.LongStream;
 
 /** The leading process's end, and the following process. */
-final class Pair implements Measured {
+final class Pair {
     private final End end;
     private final Process follower;
     private final DataInputStream heard;
@@ -49,14 +49,12 @@ final class Pair implements Measured {
         }
     }
 
-    @Override
-    public long[] pids() {
+    long[] pids() {
         return new long[] {ProcessHandle.current().pid(), follower.pid()};
     }
 
-    @Override
-    public Outcome burst(Burst burst) throws Exception {
-        var half = new Half(end, true, burst, false);
+    Outcome burst(Burst burst) throws Exception {
+        var half = new Half(end, true, burst);
         Usage.forgetPeak();
         burst.write(say);
         say.flush();
@@ -73,8 +71,7 @@ final class Pair implements Measured {
         return new Outcome(ended - half.began, burst.count(), samples, half.used, theirs);
     }
 
-    @Override
-    public void stop() throws Exception {
+    void stop() throws Exception {
         ending = true;
         say.close();
         int status = follower.waitFor();

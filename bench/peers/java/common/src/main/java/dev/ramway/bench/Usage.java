@@ -13,7 +13,6 @@ import java.lang.invoke.MethodHandle;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Map;
 
 /** Where a measuring process runs, and what it uses during a burst. */
 public final class Usage {
@@ -54,17 +53,6 @@ public final class Usage {
             out.writeLong(switches);
             out.writeLong(allocated);
             out.writeLong(compiled);
-        }
-
-        /**
-         * {@return what a process in Rust says of itself}
-         *
-         * @param rust its words
-         */
-        public static Used of(Object rust) {
-            Map<String, Object> words = Json.object(rust);
-            return new Used((Long) words.get("cpu_ns"), (Long) words.get("peak_rss"), (Long) words.get("shared"),
-                    (Long) words.get("context_switches"), 0, 0);
         }
     }
 
