@@ -95,6 +95,14 @@ namespace Ramway.Agents
         {
             Span<ulong> words = MemoryMarshal.Cast<byte, ulong>(bytes);
             ulong next = (ulong)seq;
+            if (words.Length == 4)
+            {
+                words[3] = next + 3;
+                words[2] = next + 2;
+                words[1] = next + 1;
+                words[0] = next;
+                return;
+            }
             if (words.Length >= 64)
             {
                 Span<Vector<ulong>> vectors = MemoryMarshal.Cast<ulong, Vector<ulong>>(words);
@@ -128,6 +136,10 @@ namespace Ramway.Agents
                 throw new BadException(0, "a message of another length than was said");
             }
             ReadOnlySpan<ulong> words = MemoryMarshal.Cast<byte, ulong>(bytes);
+            if (words.Length == 4)
+            {
+                return words[3] + words[2] + words[1] + words[0];
+            }
             ulong sum = 0;
             if (words.Length >= 64)
             {
@@ -156,14 +168,17 @@ namespace Ramway.Agents
         private void Put(long seq)
         {
             Slot slot = tx.Reserve(size);
-            Fill(slot.Data, seq % Cycle);
+            Fill(slot.Data, seq & (Cycle - 1));
             slot.Commit(0);
         }
 
         private ulong Get()
         {
-            using Message message = rx.Recv();
-            return Sum(message.Data, size);
+            // Without `using`, here and below: the compiler keeps in memory what a `try` encloses.
+            Message message = rx.Recv();
+            ulong sum = Sum(message.Data, size);
+            message.Dispose();
+            return sum;
         }
 
         private void Ping()
@@ -207,12 +222,13 @@ namespace Ramway.Agents
         {
             for (long seq = 0; seq < count;)
             {
-                using BatchWriter together = tx.StartBatch();
+                BatchWriter together = tx.StartBatch();
                 for (long last = Math.Min(seq + batch, count); seq < last; seq++)
                 {
-                    Fill(together.Add(0, size), seq % Cycle);
+                    Fill(together.Add(0, size), seq & (Cycle - 1));
                 }
                 together.Flush();
+                together.Dispose();
             }
         }
 
@@ -239,14 +255,13 @@ namespace Ramway.Agents
             long due = 1;
             for (long seen = 0; seen < count;)
             {
-                using (Batch together = rx.RecvBatch((int)Math.Min(batch, count - seen)))
+                Batch together = rx.RecvBatch((int)Math.Min(batch, count - seen));
+                seen += together.Count;
+                foreach (Message message in together)
                 {
-                    seen += together.Count;
-                    foreach (Message message in together)
-                    {
-                        sum += Sum(message.Data, size);
-                    }
+                    sum += Sum(message.Data, size);
                 }
+                together.Dispose();
                 if (seen >= due)
                 {
                     due += group;

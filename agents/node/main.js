@@ -36,12 +36,14 @@ async function open(line) {
     const [name, call] = [listen ?? connect, listen ? 'listen' : 'connect'];
     const bus = sync ? Bus[`${call}Sync`](name, how) : await Bus[call](name, how);
     // It may have one direction only.
-    ends = { bus, tx: role === 'consumer' ? undefined : bus.sender, rx: role === 'producer' ? undefined : bus.receiver };
+    ends = {
+      bus,
+      tx: role === 'consumer' ? undefined : bus.sender,
+      rx: role === 'producer' ? undefined : bus.receiver,
+    };
   } else {
     const of = (name) =>
-      create
-        ? Ring.create(name, { ...options, capacity, align, prefault })
-        : Ring.open(name, { ...options, prefault });
+      create ? Ring.create(name, { ...options, capacity, align, prefault }) : Ring.open(name, { ...options, prefault });
     const [to, from] = role === 'consumer' ? [back, ring] : [ring, back];
     ends = {};
     if (to) ends.tx = sync ? of(to).senderSync(allowed) : await of(to).sender();

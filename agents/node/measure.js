@@ -223,5 +223,7 @@ export async function measure({ tx, rx }, line) {
   const ended = now();
   const { check, stamps, samples } = plan;
   for (let n = 1; n < stamps.length; n++) samples.push(stamps[n] - stamps[n - 1]);
-  say(`measured began_ns=${began} ended_ns=${ended} sums=${check[0] >>> 0},${check[1] >>> 0} samples=${samples.join(',')}`);
+  say(
+    `measured began_ns=${began} ended_ns=${ended} sums=${check[0] >>> 0},${check[1] >>> 0} samples=${samples.join(',')}`,
+  );
 }

@@ -58,7 +58,8 @@ export function sayTensor(message, { address }) {
   }
   const type = TYPES.findIndex(([dtype]) => dtype === tensor.dtype);
   const found = tensor.data.constructor.name;
-  if (!message.isTensor || found !== TYPES[type][1].name) throw new BadMessage(seqOf(message.tag), `elements in ${found}`);
+  if (!message.isTensor || found !== TYPES[type][1].name)
+    throw new BadMessage(seqOf(message.tag), `elements in ${found}`);
   const bytes = bytesOf(tensor.data);
   // What has no bytes has no address either, for some runtimes.
   const offset = bytes.length === 0 ? 0n : address(bytes) % 64n;

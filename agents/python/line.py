@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import ramway
 
@@ -40,6 +40,12 @@ class Line:
 
     def yes(self, key: str) -> bool:
         return self.text(key) == "yes"
+
+    def wait(self) -> Literal["spin", "hybrid", "block"]:
+        match self.text("wait", "hybrid"):
+            case "spin" | "hybrid" | "block" as wait:
+                return wait
+        raise RefusedError("wait is spin, hybrid or block")
 
     def end(self) -> None:
         """Nothing else was said."""

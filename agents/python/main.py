@@ -27,7 +27,7 @@ class Ends:
         return self.rx
 
     def open(self, line: Line) -> None:
-        role, wait = line.text("role"), line.text("wait", "hybrid")
+        role, wait = line.text("role"), line.wait()
         ring, back, listen, connect = map(line.text, ("ring", "back", "listen", "connect"))
         create, prefault = line.yes("create"), line.yes("prefault")
         capacity, align = line.number("capacity", 65536), line.number("align", 16)
@@ -36,8 +36,9 @@ class Ends:
 
         def of(name: str) -> ramway.Ring:
             if create:
-                made = {"capacity": capacity, "align": align}
-                return ramway.Ring.create(name, **made, wait=wait, prefault=prefault, timeout=patience)
+                return ramway.Ring.create(
+                    name, capacity=capacity, align=align, wait=wait, prefault=prefault, timeout=patience
+                )
             return ramway.Ring.open(name, wait=wait, prefault=prefault, timeout=patience)
 
         if listen or connect:

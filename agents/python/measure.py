@@ -127,8 +127,8 @@ SEEN = b"seen"
 
 
 def show(tx: ramway.Sender, rx: ramway.Receiver, size: int, count: int) -> None:
-    """Sends frames, of which only what is looked at is written: to write 800 MiB empties the caches that both processors
-    share. Each follows the word that the other side has seen the one before."""
+    """Sends frames, of which only what is looked at is written: to write 800 MiB empties the caches that both
+    processors share. Each follows the word that the other side has seen the one before."""
     for n in range(count):
         with tx.reserve_tensor((size // 4,), "float32") as slot:
             array = slot.numpy()
@@ -160,11 +160,11 @@ def look(tx: ramway.Sender, rx: ramway.Receiver, size: int, count: int, timed: T
 
 def measure(tx: ramway.Sender | None, rx: ramway.Receiver | None, line: Line) -> None:
     what, size, count = line.text("do"), line.number("size"), line.number("count")
-    batch, group, wait = line.number("batch", 1), line.number("group", 1), line.text("wait", "hybrid")
+    batch, group, wait = line.number("batch", 1), line.number("group", 1), line.wait()
     line.end()
     for end in tx, rx:
         if end is not None:
-            end.wait = wait  # type: ignore[assignment]
+            end.wait = wait
     timed = Timed()
     run = prepared(what, cast(ramway.Sender, tx), cast(ramway.Receiver, rx), size, count, batch, group, timed)
     say("ready")

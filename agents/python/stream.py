@@ -63,12 +63,11 @@ def produce(tx: ramway.Sender, line: Line) -> None:
         try:
             plan.limits.wait(partial(put, tx, plan, messages.make(seq), flush))
         except ramway.Error as error:
-            report = partial(lambda error, began: ended(error, f" sent={sent} next={seq} elapsed_ms={ms_since(began)}"))
-            say(report(error, began))
+            say(ended(error, f" sent={sent} next={seq} elapsed_ms={ms_since(began)}"))
             if not plan.goes_on(error):
                 return
             if not plan.successor(tx, epoch):
-                say(report(ramway.TimedOutError(), began))
+                say(ended(ramway.TimedOutError(), f" sent={sent} next={seq} elapsed_ms={ms_since(began)}"))
                 return
             continue
         if plan.progress:

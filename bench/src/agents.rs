@@ -28,28 +28,66 @@ struct Row {
     can: fn(&Burst) -> bool,
 }
 
-const fn ring(lead: &'static str, follow: &'static str, name: &'static str, what: &'static str, can: fn(&Burst) -> bool) -> Row {
+const fn ring(
+    lead: &'static str,
+    follow: &'static str,
+    name: &'static str,
+    what: &'static str,
+    can: fn(&Burst) -> bool,
+) -> Row {
     Row { name, kind: Kind::Ramway, lead: Some(lead), follow, what, can }
 }
 
 const ROWS: &[Row] = &[
-    ring("python", "python", "ring-python", "two named rings: send and recv, for message in rx; together: send_array, recv_array", |burst| {
-        trips(burst) || streams(burst) || views(burst)
-    }),
-    ring("rust", "python", "ring-rust-python", "from a sender in Rust: for message in rx; together: recv_array", streams),
+    ring(
+        "python",
+        "python",
+        "ring-python",
+        "two named rings: send and recv, for message in rx; together: send_array, recv_array",
+        |burst| trips(burst) || streams(burst) || views(burst),
+    ),
+    ring(
+        "rust",
+        "python",
+        "ring-rust-python",
+        "from a sender in Rust: for message in rx; together: recv_array",
+        streams,
+    ),
     ring("node", "node", "ring-node", "two named rings: send, recv, for await; polling: sendSync, recvSync", |burst| {
         trips(burst) || streams(burst) || views(burst)
     }),
     ring("node", "node", "ring-into-node", "the same by recvIntoSync: a copy to a buffer of its own", |burst| {
         trips(burst) && burst.mode == Mode::Spin && burst.size <= 64
     }),
-    ring("rust", "node", "ring-rust-node", "from a sender in Rust: for await over messages, or over batches by batch.bytes", streams),
-    ring("node", "rust", "ring-node-rust", "to a receiver in Rust: trySend, and send where there is no room; sendBatch", streams),
-    ring("java", "java", "ring-java", "two named rings: reserve, commit, recv; together: commitUnflushed, recvBatch", |burst| {
-        trips(burst) || streams(burst)
-    }),
+    ring(
+        "rust",
+        "node",
+        "ring-rust-node",
+        "from a sender in Rust: for await over messages, or over batches by batch.bytes",
+        streams,
+    ),
+    ring(
+        "node",
+        "rust",
+        "ring-node-rust",
+        "to a receiver in Rust: trySend, and send where there is no room; sendBatch",
+        streams,
+    ),
+    ring(
+        "java",
+        "java",
+        "ring-java",
+        "two named rings: reserve, commit, recv; together: commitUnflushed, recvBatch",
+        |burst| trips(burst) || streams(burst),
+    ),
     ring("rust", "java", "ring-rust-java", "from a sender in Rust: recv; together: recvBatch", streams),
-    ring("java", "rust", "ring-java-rust", "to a receiver in Rust: reserve, commit; together: commitUnflushed", streams),
+    ring(
+        "java",
+        "rust",
+        "ring-java-rust",
+        "to a receiver in Rust: reserve, commit; together: commitUnflushed",
+        streams,
+    ),
     ring("rust", "kotlin", "ring-rust-kotlin", "from a sender in Rust: messages().collect { }", |burst| {
         streams(burst) && burst.mode != Mode::Batch
     }),
@@ -61,9 +99,13 @@ const ROWS: &[Row] = &[
         what: "the same Flow over arrays that are there already: no message at all",
         can: |burst| streams(burst) && burst.mode != Mode::Batch,
     },
-    ring("csharp", "csharp", "ring-csharp", "two named rings: Reserve, Commit, Recv; together: StartBatch, Add, Flush; RecvBatch", |burst| {
-        trips(burst) || streams(burst)
-    }),
+    ring(
+        "csharp",
+        "csharp",
+        "ring-csharp",
+        "two named rings: Reserve, Commit, Recv; together: StartBatch, Add, Flush; RecvBatch",
+        |burst| trips(burst) || streams(burst),
+    ),
 ];
 
 /// All messages are of one size, and nothing is done with them but reading.

@@ -136,20 +136,8 @@ impl Language {
         }
         let lacking: Vec<_> = needs.into_iter().filter(|command| !on_path(command)).collect();
         let missing = (!lacking.is_empty()).then(|| lacking.join(", "));
-        let language = Self {
-            id,
-            name,
-            order,
-            missing,
-            largest_ring,
-            partners,
-            warm_up,
-            directory,
-            checks,
-            build,
-            run,
-            speed,
-        };
+        let language =
+            Self { id, name, order, missing, largest_ring, partners, warm_up, directory, checks, build, run, speed };
         Ok(language)
     }
 

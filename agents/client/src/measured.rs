@@ -39,7 +39,10 @@ enum Kind {
 }
 
 /// What was read already: all stretches of a run are alike.
-static KNOWN: Mutex<Option<HashMap<(Kind, u64, u64), [u32; 2]>>> = Mutex::new(None);
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+/// By the way of reading, how many messages, and of how many bytes.
+type Known = HashMap<(Kind, u64, u64), [u32; 2]>;
 
 fn known(kind: Kind, count: u64, size: u64) -> [u32; 2] {
     // A map is whole whoever panicked.
@@ -66,7 +69,8 @@ mod tests {
 
     #[test]
     fn every_byte_counts() {
-        let sum = |count: u64, size: u64| (0..count).flat_map(|n| (0..size / 8).map(move |i| n % CYCLE + i)).sum::<u64>();
+        let sum =
+            |count: u64, size: u64| (0..count).flat_map(|n| (0..size / 8).map(move |i| n % CYCLE + i)).sum::<u64>();
         for (count, size) in [(1, 8), (10, 32), (7, 4096), (4096, 32), (10_000, 32)] {
             assert_eq!(words(count, size), sum(count, size), "{count} of {size}");
         }

@@ -58,7 +58,7 @@ class Measure(line: Line) {
     }
 
     private fun fill(slot: Slot, seq: Long) {
-        for (at in 0 until size step 8) slot.putLong(at.toLong(), seq % CYCLE + at / 8)
+        for (at in 0 until size step 8) slot.putLong(at.toLong(), (seq and (CYCLE - 1)) + at / 8)
     }
 
     private fun take(m: Message) {

@@ -24,7 +24,11 @@ pub(crate) fn write(tx: &mut Sender, mut line: Line) -> Result<(), Stop> {
     let mut slot = tx.reserve(len)?;
     slot.fill(0x11);
     let address = slot.as_mut_ptr();
-    if unflushed { slot.commit_unflushed(kept)? } else { slot.commit(kept)? }
+    if unflushed {
+        slot.commit_unflushed(kept)?
+    } else {
+        slot.commit(kept)?
+    }
     look_at(address, len, 0)
 }
 

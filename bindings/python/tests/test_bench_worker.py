@@ -1,5 +1,5 @@
-"""The worker by which `ramway bench` measures other ways between Python processes, as that starts it: what arrives, never
-how fast. Ramway itself is measured by `agents/python`."""
+"""The worker by which `ramway bench` measures other ways between Python processes, as that starts it: what arrives,
+never how fast. Ramway itself is measured by `agents/python`."""
 
 import json
 import os
@@ -56,9 +56,7 @@ class Worker:
 
 
 @contextmanager
-def worker(
-    directory: Path, module: str, mechanism: str, first: dict[str, Any], protocol: int = 1
-) -> Iterator[Worker]:
+def worker(directory: Path, module: str, mechanism: str, first: dict[str, Any], protocol: int = 1) -> Iterator[Worker]:
     setup = {
         "directory": str(directory),
         "disk": str(directory),

@@ -45,7 +45,9 @@ pub fn full(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     if pair.over == Over::Ring {
         let mut consumer = pair.next_consumer(scene, &plan)?;
         let last = fits - 1;
-        consumer.ask(&format!("consume sizes={size}"), "end")?.expect(&format!("name=Closed received={fits} first=0 last={last}"))?;
+        consumer
+            .ask(&format!("consume sizes={size}"), "end")?
+            .expect(&format!("name=Closed received={fits} first=0 last={last}"))?;
         consumer.finish()?;
     }
     Ok(())
@@ -64,7 +66,9 @@ pub fn never_waits(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     if pair.over == Over::Ring {
         let mut consumer = pair.next_consumer(scene, &plan)?;
         let last = fits - 1;
-        consumer.ask(&format!("consume how=try sizes={size}"), "end")?.expect(&format!("name=Empty number=6 received={fits} first=0 last={last}"))?;
+        consumer
+            .ask(&format!("consume how=try sizes={size}"), "end")?
+            .expect(&format!("name=Empty number=6 received={fits} first=0 last={last}"))?;
         consumer.finish()?;
     }
     producer.finish()?;

@@ -17,9 +17,8 @@ pub fn loops(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     (plan.talk, plan.producer_creates, plan.wait) = (true, true, wait(pair));
     let (mut producer, mut consumer) = pair.both(scene, &plan)?;
     for (first, second, batch) in [("ping", "echo", 1), ("send", "receive", 1), ("send", "receive", 32)] {
-        let command = |half| {
-            format!("measure do={half} size={SIZE} count={COUNT} batch={batch} group=10 wait={}", plan.wait)
-        };
+        let command =
+            |half| format!("measure do={half} size={SIZE} count={COUNT} batch={batch} group=10 wait={}", plan.wait);
         producer.ask(&command(first), "ready")?;
         consumer.ask(&command(second), "ready")?;
         let (sent, received) = (producer.ask("go", "measured")?, consumer.expect("measured")?);

@@ -81,6 +81,8 @@ mod tests {
     fn tensors_are_those_of_their_number() {
         assert_eq!(made(0).as_deref(), Some("type=0 shape= tag=15132921086787715072 data=00"));
         assert!(made(23).is_none() && made(24 * 8 + 14).is_some_and(|text| text.ends_with("data=00")));
-        assert!(made(24 * 3 + 14).is_some_and(|text| text.contains("shape=2x3 ") && text.ends_with("data=000100010001")));
+        assert!(
+            made(24 * 3 + 14).is_some_and(|text| text.contains("shape=2x3 ") && text.ends_with("data=000100010001"))
+        );
     }
 }
