@@ -35,7 +35,7 @@ namespace Ramway.Tests
                 RingOptions o = RingOptions.Default;
                 Attachment at = Attachment.Memory(fd, Facts.Block0, spec.Blocks[0], link, o);
                 RoleLine* peer = sends ? &at.Ring->Consumer : &at.Ring->Producer;
-                using RingEnd end = sends ? (RingEnd)Sender.Over(at, o) : Receiver.Over(at, o);
+                using RingEnding end = sends ? (RingEnd)Sender.Over(at, o) : Receiver.Over(at, o);
                 act(end, (IntPtr)peer);
             }
             finally
@@ -51,13 +51,13 @@ namespace Ramway.Tests
         }
 
         /// <summary>What the rule says of a peer; without the kernel it knows of a close only.</summary>
-        private static (End, uint) EndOf(bool final, uint delivered, uint epoch, uint flags, bool gone = false, bool alive = false)
+        private static (Ending, uint) EndOf(bool final, uint delivered, uint epoch, uint flags, bool gone = false, bool alive = false)
         {
             var words = new RoleLine { Epoch = epoch, Flags = flags };
-            var life = new PeerLife(&words, final, delivered);
-            End end = life.Check(true, new FakeLink { Gone = gone, Alive = () => alive }, Role.Consumer, out uint over);
+            var life = new PeerState(&words, final, delivered);
+            Ending end = life.End(true, new FakeLink { Gone = gone, Alive = () => alive }, Role.Consumer, out uint over);
             var refusing = new FakeLink { Alive = () => throw new CheckException("the kernel was asked") };
-            Check.Equal(end == End.Closed ? end : End.None, life.Check(false, refusing, Role.Consumer, out _), "without the kernel");
+            Check.Equal(end == Ending.Closed ? end : Ending.None, life.End(false, refusing, Role.Consumer, out _), "without the kernel");
             return (end, over);
         }
 
@@ -66,21 +66,21 @@ namespace Ramway.Tests
         {
             const uint closed = Facts.RoleClosed;
             // On a named ring a peer that never came has not ended.
-            Check.Equal((End.None, 0u), EndOf(false, 0, 0, 0), "never came");
-            Check.Equal((End.None, 0u), EndOf(false, 0, 0, closed), "never came, and a flag");
-            Check.Equal((End.NameGone, 0u), EndOf(false, 0, 0, 0, gone: true), "never came, and cannot");
+            Check.Equal((Ending.None, 0u), EndOf(false, 0, 0, 0), "never came");
+            Check.Equal((Ending.None, 0u), EndOf(false, 0, 0, closed), "never came, and a flag");
+            Check.Equal((Ending.NameGone, 0u), EndOf(false, 0, 0, 0, gone: true), "never came, and cannot");
             // Where an end is final, the peer was there: one that hangs up before it attaches is dead.
-            Check.Equal((End.Dead, 0u), EndOf(true, 0, 0, 0), "hung up before it attached");
-            Check.Equal((End.None, 0u), EndOf(true, 0, 0, 0, alive: true), "about to attach");
+            Check.Equal((Ending.Dead, 0u), EndOf(true, 0, 0, 0), "hung up before it attached");
+            Check.Equal((Ending.None, 0u), EndOf(true, 0, 0, 0, alive: true), "about to attach");
             // A close that was delivered ends nothing again.
-            Check.Equal((End.None, 4u), EndOf(false, 4, 4, closed), "delivered");
-            Check.Equal((End.Closed, 4u), EndOf(false, 3, 4, closed), "a successor's");
-            Check.Equal((End.Dead, 4u), EndOf(false, 3, 4, 0), "a successor's death");
-            Check.Equal((End.None, 4u), EndOf(false, 3, 4, 0, alive: true), "a successor that lives");
+            Check.Equal((Ending.None, 4u), EndOf(false, 4, 4, closed), "delivered");
+            Check.Equal((Ending.Closed, 4u), EndOf(false, 3, 4, closed), "a successor's");
+            Check.Equal((Ending.Dead, 4u), EndOf(false, 3, 4, 0), "a successor's death");
+            Check.Equal((Ending.None, 4u), EndOf(false, 3, 4, 0, alive: true), "a successor that lives");
             // A close is an end also where the name is gone or the lock is held.
-            Check.Equal((End.Closed, 1u), EndOf(false, 0, 1, closed, gone: true), "closed, and the name is gone");
-            Check.Equal((End.Closed, 1u), EndOf(false, 0, 1, closed, alive: true), "closed, and not yet released");
-            Check.Equal((End.NameGone, 1u), EndOf(false, 0, 1, 0, gone: true, alive: true), "the name is gone");
+            Check.Equal((Ending.Closed, 1u), EndOf(false, 0, 1, closed, gone: true), "closed, and the name is gone");
+            Check.Equal((Ending.Closed, 1u), EndOf(false, 0, 1, closed, alive: true), "closed, and not yet released");
+            Check.Equal((Ending.NameGone, 1u), EndOf(false, 0, 1, 0, gone: true, alive: true), "the name is gone");
         }
 
         /// <summary>A successor takes the lock before it clears the flag of the close before it.</summary>
@@ -89,8 +89,8 @@ namespace Ramway.Tests
         {
             var words = new RoleLine { Epoch = 1 };
             int asked = 0;
-            End end = new PeerLife(&words, false, 0).Check(true, new FakeLink { Alive = () => asked++ > 0 }, Role.Consumer, out _);
-            Check.Equal(End.None, end, "the second time somebody holds the lock");
+            Ending end = new PeerState(&words, false, 0).End(true, new FakeLink { Alive = () => asked++ > 0 }, Role.Consumer, out _);
+            Check.Equal(Ending.None, end, "the second time somebody holds the lock");
         }
 
         [Test]

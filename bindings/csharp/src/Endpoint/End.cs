@@ -3,7 +3,7 @@ using System.Threading;
 namespace Ramway
 {
     /// <summary>How a stream has ended.</summary>
-    internal enum End
+    internal enum Ending
     {
         /// <summary>It has not.</summary>
         None,
@@ -17,7 +17,7 @@ namespace Ramway
     /// When a peer counts as closed or dead (docs/ABI.md, section 8). This is the only place that decides it: sender and receiver
     /// ask while they wait and in each call that finds nothing, WaitForPeer asks where an end is final.
     /// </summary>
-    internal unsafe readonly struct PeerLife
+    internal unsafe readonly struct PeerState
     {
         private readonly RoleLine* words;
         private readonly bool final;
@@ -26,7 +26,7 @@ namespace Ramway
         /// <param name="words">What the peer's role says of itself, mapped as long as this is used.</param>
         /// <param name="final">No successor can come: the peer was there when this end was made, also while its epoch is 0.</param>
         /// <param name="delivered">On a named ring, the epoch whose close an earlier holder of this role has met, or 0.</param>
-        internal PeerLife(RoleLine* words, bool final, uint delivered)
+        internal PeerState(RoleLine* words, bool final, uint delivered)
         {
             this.words = words;
             this.final = final;
@@ -38,34 +38,34 @@ namespace Ramway
         /// did too. The kernel is asked only if askKernel: at most three system calls.
         /// </summary>
         /// <remarks>What was committed before the end is visible to a caller that checks after this has returned.</remarks>
-        internal End Check(bool askKernel, ILink link, Role me, out uint epoch)
+        internal Ending End(bool askKernel, ILink link, Role me, out uint epoch)
         {
             epoch = Epoch;
             if (HasClosed(epoch))
             {
-                return End.Closed;
+                return Ending.Closed;
             }
             if (!askKernel)
             {
-                return End.None;
+                return Ending.None;
             }
             if (link.Vanished())
             {
-                return End.NameGone;
+                return Ending.NameGone;
             }
             if (!Came(epoch) || link.PeerAlive(me))
             {
-                return End.None;
+                return Ending.None;
             }
             // A close comes before the lock or the socket goes: so check for it once more after that was seen gone. The epoch
             // too: the peer may have attached after the first load.
             epoch = Epoch;
             if (HasClosed(epoch))
             {
-                return End.Closed;
+                return Ending.Closed;
             }
             // And a successor takes the lock before it clears the flag of that close.
-            return link.PeerAlive(me) ? End.None : End.Dead;
+            return link.PeerAlive(me) ? Ending.None : Ending.Dead;
         }
 
         /// <summary>

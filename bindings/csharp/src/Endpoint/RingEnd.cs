@@ -211,27 +211,27 @@ namespace Ramway
             return Errors.Fail(kind, name == null ? doing : doing + (role == Role.Producer ? " to" : " from"), name, text);
         }
 
-        /// <summary>How the ring has ended, as an error; null: it has not. See <see cref="PeerLife.Check"/>.</summary>
+        /// <summary>How the ring has ended, as an error; null: it has not. See <see cref="PeerState.End"/>.</summary>
         private RamwayException? Ended(bool askKernel)
         {
-            End end = new PeerLife(peer, final, delivered).Check(askKernel, at!.Link, role, out uint epoch);
-            if (end == End.NameGone)
+            Ending ending = new PeerState(peer, final, delivered).End(askKernel, at!.Link, role, out uint epoch);
+            if (ending == Ending.NameGone)
             {
                 return NameGone();
             }
-            if (end == End.None)
+            if (ending == Ending.None)
             {
                 return null;
             }
             gone = epoch;
-            return Fail(end == End.Closed ? ErrorKind.Closed : ErrorKind.PeerDead);
+            return Fail(ending == Ending.Closed ? ErrorKind.Closed : ErrorKind.PeerDead);
         }
 
         private RamwayException NameGone() => Fail(ErrorKind.Closed, "the segment's name was removed while it was in use " +
             "(rm, or systemd's RemoveIPC): no peer can find it any more. Create it again");
 
         /// <summary>Records an end that is about to be returned. Gives the error that it got.</summary>
-        private protected Exception? Ending(Exception? e)
+        private protected Exception? RecordEnd(Exception? e)
         {
             if (e is RamwayException end && (end.Kind == ErrorKind.Closed || end.Kind == ErrorKind.PeerDead))
             {

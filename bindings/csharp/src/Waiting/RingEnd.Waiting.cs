@@ -66,7 +66,7 @@ namespace Ramway
                 Exception? end = Decide(IsTimeToAskKernel());
                 e = end != NotNow ? end : e;
             }
-            return Ending(e);
+            return RecordEnd(e);
         }
 
         /// <summary><see cref="Obtain"/>, and what a role does with it.</summary>
@@ -340,7 +340,7 @@ namespace Ramway
                 LeaveSeek();
                 return e == null;
             }
-            e = Ending(e);
+            e = RecordEnd(e);
             bool ready = e == null;
             if (IsClose(e))
             {
