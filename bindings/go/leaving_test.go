@@ -359,8 +359,8 @@ func TestWordsInTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := readRingWords(page, 0)
-	if w.tail != 16+128 || w.head != 16 || w.producerEpoch != 3 || w.closeSeen != 9 {
+	w := ringIn(page, 0)
+	if w.tail != 16+128 || w.head != 16 || w.producer.epoch != 3 || w.consumer.closeSeen != 9 {
 		t.Fatal(w)
 	}
 	if len := binary.LittleEndian.Uint32(page[headerSize+16:]); len != 100 {

@@ -134,7 +134,7 @@ func inspect(p *segmentName) (Segment, error) {
 // contents is how many bytes and messages a ring holds; -1 messages if it moved too fast to count, or is damaged.
 func contents(file int, page []byte, block int, g geometry, moves bool) (used int64, messages int) {
 	for range 3 {
-		w := readRingWords(page, block)
+		w := ringIn(page, block)
 		used = int64(min(w.tail-w.head, g.capacity))
 		counted, _, err := countUndelivered(file, g, w.tail, w.head)
 		if !moves {
@@ -145,7 +145,7 @@ func contents(file int, page []byte, block int, g geometry, moves bool) (used in
 		if page, _, gone = readPage(file); gone != nil {
 			break
 		}
-		if now := readRingWords(page, block); now.head == w.head {
+		if now := ringIn(page, block); now.head == w.head {
 			return used, messageCount(counted, err)
 		}
 	}

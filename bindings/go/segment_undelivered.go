@@ -3,51 +3,47 @@ package ramway
 import (
 	"encoding/binary"
 	"fmt"
+	"unsafe"
 
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
 // What a ring still holds for its next receiver.
 
-// ringWords are a ring's words in a copy of the header page.
-type ringWords struct {
-	tail, head                   uint64
-	producerFlags, producerEpoch uint32
-	closeSeen                    uint32
+// ringIn is a ring's words in a copy of the header page, which readPage allocates as a whole page and so aligned.
+func ringIn(page []byte, block int) *ringBlock {
+	return (*ringBlock)(unsafe.Pointer(&page[blockOffsets[block]]))
 }
 
-func readRingWords(page []byte, block int) ringWords {
-	le, at := binary.LittleEndian, page[blockOffsets[block]:]
-	return ringWords{
-		tail:          le.Uint64(at[offTail:]),
-		head:          le.Uint64(at[offHead:]),
-		producerFlags: le.Uint32(at[offProducer+offRoleFlags:]),
-		producerEpoch: le.Uint32(at[offProducer+offRoleEpoch:]),
-		closeSeen:     le.Uint32(at[offConsumer+offRoleCloseSeen:]),
-	}
+// moved says whether messages are undelivered. Positions that contradict each other count as that: what is not understood
+// is not thrown away.
+func (r *ringBlock) moved(g geometry) bool {
+	return r.tail != r.head || !positionsAgree(r.tail, r.head, g.capacity, g.align)
 }
 
 // unseenClose is an orderly close that no receiver has seen: it is delivered like a message.
-func (w ringWords) unseenClose() bool {
-	return w.producerFlags&roleClosed != 0 && w.producerEpoch != 0 && w.closeSeen != w.producerEpoch
+func (r *ringBlock) unseenClose() bool {
+	return r.producer.flags&roleClosed != 0 && r.producer.epoch != 0 && r.consumer.closeSeen != r.producer.epoch
 }
 
-// mustStay says whether the last one out leaves the name in place. Positions that contradict each other count as
-// undelivered: what is not understood is not thrown away.
-func mustStay(page []byte, h *header) bool {
-	if h.persistent() {
-		return true
-	}
+// undelivered is the first ring of a segment that holds something for its next receiver, and where its data lies; nil if
+// there is none.
+func (h *header) undelivered(page []byte) (*ringBlock, geometry) {
 	for i, g := range h.blocks {
 		if h.kind == kindRegion || g.capacity == 0 {
 			continue
 		}
-		w := readRingWords(page, i)
-		if w.tail != w.head || w.unseenClose() || !positionsAgree(w.tail, w.head, g.capacity, g.align) {
-			return true
+		if r := ringIn(page, i); r.moved(g) || r.unseenClose() {
+			return r, g
 		}
 	}
-	return false
+	return nil, geometry{}
+}
+
+// mustStay says whether the last one out leaves the name in place.
+func mustStay(page []byte, h *header) bool {
+	r, _ := h.undelivered(page)
+	return r != nil || h.persistent()
 }
 
 // damaged begins the reason to keep what nobody can resume.
@@ -59,23 +55,16 @@ func reasonToKeep(file int, h *header) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for i, g := range h.blocks {
-		if h.kind == kindRegion || g.capacity == 0 {
-			continue
+	switch r, g := h.undelivered(page); {
+	case r != nil && r.moved(g):
+		messages, bytes, err := countUndelivered(file, g, r.tail, r.head)
+		if KindOf(err) == Corrupt {
+			return damaged + err.(*Error).Text, nil
 		}
-		w := readRingWords(page, i)
-		if w.tail != w.head || !positionsAgree(w.tail, w.head, g.capacity, g.align) {
-			messages, bytes, err := countUndelivered(file, g, w.tail, w.head)
-			if KindOf(err) == Corrupt {
-				return damaged + err.(*Error).Text, nil
-			}
-			return fmt.Sprintf("it holds %d undelivered messages (%d bytes)", messages, bytes), err
-		}
-		if w.unseenClose() {
-			return "it holds the end of a stream that no receiver has seen", nil
-		}
-	}
-	if h.persistent() {
+		return fmt.Sprintf("it holds %d undelivered messages (%d bytes)", messages, bytes), err
+	case r != nil:
+		return "it holds the end of a stream that no receiver has seen", nil
+	case h.persistent():
 		return "it is persistent", nil
 	}
 	return "", nil
