@@ -460,7 +460,7 @@ namespace Ramway
         private bool Poll()
         {
             ulong now = Volatile.Read(ref ring->Tail);
-            if (now == tail && (wait.First == 0 || !Waiter.Changes(&ring->Tail, tail, wait.First)))
+            if (now == tail && (wait.FirstPolls == 0 || !Waiter.Changes(&ring->Tail, tail, wait.FirstPolls)))
             {
                 return false;
             }

@@ -20,7 +20,7 @@ namespace Ramway
         }
 
         /// <summary>How many polls a receiver spends before it enters the general wait.</summary>
-        internal int First { get; private set; }
+        internal int FirstPolls { get; private set; }
 
         /// <summary>How many polls to spend before sleeping; it follows how long waits have lasted.</summary>
         internal int Budget { get; private set; } = Facts.SpinMax;
@@ -34,7 +34,7 @@ namespace Ramway
             set
             {
                 mode = value;
-                First = value == WaitMode.Block || Cpu.Alone ? 0 : Facts.FirstPolls;
+                FirstPolls = value == WaitMode.Block || Cpu.Alone ? 0 : Facts.FirstPolls;
             }
         }
 
