@@ -10,12 +10,21 @@ import java.util.Set;
 final class BusHandshake {
     private BusHandshake() {}
 
-    /** What a message is. The order is that of the format's numbers, from 1 on. */
+    /** What a message is. */
     enum Type {
-        HELLO, WELCOME, REFUSE, ACK;
+        HELLO(Facts.HANDSHAKE_HELLO),
+        WELCOME(Facts.HANDSHAKE_WELCOME),
+        REFUSE(Facts.HANDSHAKE_REFUSE),
+        ACK(Facts.HANDSHAKE_ACK);
+
+        private final int number;
+
+        Type(int number) {
+            this.number = number;
+        }
 
         int number() {
-            return ordinal() + 1;
+            return number;
         }
     }
 

@@ -238,9 +238,9 @@ final class BusServer implements Runnable {
         return underWay.stream().filter(h -> h.stage == stage).min((a, b) -> Long.signum(a.since - b.since)).orElse(null);
     }
 
-    /** Tells everybody in the backlog that there is no descriptor for them, one after the other by the one in reserve. */
+    /** Tells connectors in the backlog that there is no descriptor for them, one after the other by the one in reserve. */
     private void refuseAll(int errno) {
-        while (reserve >= 0) {
+        for (int told = 0; reserve >= 0 && told < Facts.TURNED_AWAY_MAX; told++) {
             Files.close(reserve);
             int fd = Sockets.accept(socket);
             if (fd >= 0) {

@@ -15,7 +15,7 @@ import java.util.Set;
 public record ConnectOptions(Duration timeout, Set<Integer> allowUids, WaitMode waitMode, boolean membarrier) {
     /** 10 s, our own user, hybrid waiting. */
     public static final ConnectOptions DEFAULT =
-            new ConnectOptions(Duration.ofSeconds(10), Set.of(), WaitMode.HYBRID, true);
+            new ConnectOptions(Duration.ofNanos(Facts.CONNECT_TIMEOUT_NANOS), Set.of(), WaitMode.HYBRID, true);
 
     /** Copies what could be changed. */
     public ConnectOptions {

@@ -26,8 +26,8 @@ import java.util.Set;
 public record ListenOptions(long toPeer, long fromPeer, int align, int mode, Set<Integer> allowUids, Duration handshakeTimeout,
         int backlog, boolean lockMemory, boolean prefault, WaitMode waitMode, boolean membarrier) {
     /** 1 MiB in each direction, payloads aligned to 16 bytes, our own user, 1 s for a handshake, hybrid waiting. */
-    public static final ListenOptions DEFAULT = new ListenOptions(1 << 20, 1 << 20, 16, 0, Set.of(), Duration.ofSeconds(1), 128,
-            false, false, WaitMode.HYBRID, true);
+    public static final ListenOptions DEFAULT = new ListenOptions(Facts.CAPACITY_DEFAULT, Facts.CAPACITY_DEFAULT, Facts.ALIGN_MIN, 0,
+            Set.of(), Duration.ofNanos(Facts.HANDSHAKE_TIMEOUT_NANOS), Facts.BACKLOG_DEFAULT, false, false, WaitMode.HYBRID, true);
 
     /** Copies what could be changed. What is no value at all is refused here; what cannot be right, where it is used. */
     public ListenOptions {
