@@ -42,7 +42,7 @@ final class BusMemory {
         }
         Errors.checked(Memfd.seal(fd), "sealing the memory of a bus");
         // Nobody else knows this memory yet.
-        MemorySegment page = SegmentMemory.mapHeader(fd, true);
+        MemorySegment page = SegmentMapping.mapHeader(fd, true);
         byte[] header = SegmentHeader.format(spec);
         MemorySegment.copy(MemorySegment.ofArray(header), 0, page, 0, header.length);
         Mapping.unmap(page);
@@ -72,8 +72,8 @@ final class BusMemory {
             String announced = Long.toUnsignedString(size);
             throw Errors.fail(ErrorKind.CORRUPT, "the memory received has %d bytes, WELCOME announced %s", real, announced);
         }
-        MemorySegment page = SegmentMemory.mapHeader(memory, false);
-        byte[] copy = SegmentMemory.snapshot(page);
+        MemorySegment page = SegmentMapping.mapHeader(memory, false);
+        byte[] copy = SegmentMapping.snapshot(page);
         Mapping.unmap(page);
         SegmentHeader header = SegmentHeader.check(copy, real);
         if (header.kind() != Facts.KIND_BUS) {

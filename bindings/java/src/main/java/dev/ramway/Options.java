@@ -187,7 +187,7 @@ public record Options(long capacity, int align, boolean discard, boolean persist
                     + " applies where a segment is made; open takes what is there");
         }
         if (numaNode != -1) {
-            SegmentMemory.checkNode(numaNode);
+            SegmentMapping.checkNode(numaNode);
         }
     }
 }

@@ -184,7 +184,7 @@ public final class Region implements AutoCloseable {
                         + " is for rings; a region has a length");
             }
             SegmentSpec spec = mode == OpenMode.OPEN ? null
-                    : SegmentSpec.region(length, SegmentMemory.granule(options)).named(options.persistent());
+                    : SegmentSpec.region(length, SegmentMapping.granule(options)).named(options.persistent());
             return new SegmentRequest(name, mode, Facts.KIND_REGION, spec, SegmentLink.NO_ROLE, readOnly, options,
                     found -> refuseOther(found.blocks()[0].length(), length)).open(s -> map(name, s, readOnly, options));
         }));

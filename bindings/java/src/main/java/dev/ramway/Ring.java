@@ -2,7 +2,6 @@ package dev.ramway;
 
 import dev.ramway.sys.Files;
 import dev.ramway.sys.Memfd;
-import dev.ramway.sys.SysException;
 
 /** Two ends of a ring within one process. Named rings begin with {@link Sender} and {@link Receiver}. */
 public final class Ring {
@@ -107,18 +106,17 @@ public final class Ring {
     /** Fills new memory. On an error it is closed. */
     private static int filled(int made, SegmentSpec spec, Options options) {
         int fd = Errors.checked(made, "making memory");
-        try {
-            SegmentMemory.allocate(fd, spec, options.numaNode());
-            Errors.checked(Files.truncate(fd, spec.size()), "sizing the memory");
-            Files.writeAt(fd, SegmentHeader.format(spec), 0);
-            return fd;
-        } catch (SysException e) {
-            Files.close(fd);
-            throw Errors.os(e, "writing the header page");
-        } catch (Throwable t) {
-            Files.close(fd);
-            throw t;
-        }
+        return Errors.during("writing the header page", () -> {
+            try {
+                SegmentMapping.allocate(fd, spec, options.numaNode());
+                Errors.checked(Files.truncate(fd, spec.size()), "sizing the memory");
+                Files.writeAt(fd, SegmentHeader.format(spec), 0);
+                return fd;
+            } catch (Throwable t) {
+                Files.close(fd);
+                throw t;
+            }
+        });
     }
 
     private static Pair make(Options options) {

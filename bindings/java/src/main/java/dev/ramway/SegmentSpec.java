@@ -18,7 +18,7 @@ record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[
 
     /** A ring as the options say, of this capacity where they say none. */
     static SegmentSpec ring(Options options, long capacity) {
-        return ring(options.capacity() == 0 ? capacity : options.capacity(), options.align(), SegmentMemory.granule(options));
+        return ring(options.capacity() == 0 ? capacity : options.capacity(), options.align(), SegmentMapping.granule(options));
     }
 
     /** A ring. The granule is the (huge) page that the data's offset and capacity are multiples of. */

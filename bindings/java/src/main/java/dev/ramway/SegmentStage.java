@@ -193,7 +193,7 @@ final class SegmentStage {
     private SegmentHeader write(int file) throws SysException {
         SegmentSpec spec = request.spec();
         Errors.checked(Files.chmod(file, request.options().mode()), "setting the file's mode");
-        SegmentMemory.allocate(file, spec, request.options().numaNode());
+        SegmentMapping.allocate(file, spec, request.options().numaNode());
         Errors.checked(Files.truncate(file, spec.size()), "sizing the file");
         byte[] page = SegmentHeader.format(spec);
         Files.writeAt(file, page, 0);

@@ -92,7 +92,7 @@ class AttachmentTest {
         String name = Scratch.name("header");
         Attachment tx = open(name, OpenMode.CREATE, Options.DEFAULT.withCapacity(4096).withAlign(64), Role.PRODUCER);
         byte[] page = java.util.Arrays.copyOf(Files.readAllBytes(Scratch.path(name)), 4096);
-        assertArrayEquals(page, SegmentMemory.snapshot(tx.header));
+        assertArrayEquals(page, SegmentMapping.snapshot(tx.header));
         SegmentHeader header = SegmentHeader.check(page, 8192);
         assertEquals(new BlockGeometry(4096, 4096, 0, 64), header.blocks()[0]);
         assertEquals(48, tx.header.get(ValueLayout.JAVA_LONG, tx.block + Facts.OFF_TAIL));

@@ -37,7 +37,7 @@ class PeerStateTest {
             SegmentSpec spec = SegmentSpec.ring(Mapping.pageSize(), 16, Mapping.pageSize());
             int fd = Memfd.create("ramway-test");
             try {
-                SegmentMemory.allocate(fd, spec, -1);
+                SegmentMapping.allocate(fd, spec, -1);
                 Files.writeAt(fd, SegmentHeader.format(spec), 0);
                 at = Attachment.memory("staged", fd, Facts.BLOCK0, spec.blocks()[0], this, role, PAGE);
             } finally {
