@@ -30,8 +30,6 @@ const (
 	block0 = 0x400
 	// Where block 1 begins in the header page.
 	block1 = 0x800
-	// A line of a block: two cache lines, which processors fetch in pairs.
-	lineSize = 128
 	// A ring's part of the header page, in bytes.
 	ringBlockSize = 0x280
 	// A region's part of the header page, in bytes.
@@ -102,8 +100,6 @@ const (
 	stagedSuffix = ".new"
 	// The environment variable that names the Ramway directory.
 	directoryVariable = "RAMWAY_DIR"
-	// Where that is unset or empty, the directory on Linux: this and the effective user id.
-	directoryPrefix = "/dev/shm/ramway-"
 )
 
 // The handshake of a bus.
@@ -126,22 +122,16 @@ const (
 	ndimMax = 32
 	// The elements begin on an address that is a multiple of this.
 	tensorAlign = 64
-	// Bytes of a tensor's header before the shape.
-	tensorHeader = 8
 )
 
 // How a call waits. A poll takes 25 ns: a load and a PAUSE.
 const (
-	// What one poll takes: a load and a PAUSE.
-	pollTime = 25 * time.Nanosecond
 	// Polls before a call sleeps, at most: 75 µs, about what a sleep and the wake-up from it cost (decision 18).
 	spinMax = 3000
 	// Polls that are left where waits have been long.
 	spinMin = 32
 	// Polls of a receiver before it enters the general wait: more than a round trip takes.
 	firstPolls = 32
-	// PAUSEs before the second poll of a wait; there is one between the later ones.
-	firstPause = 3
 	// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
 	pollsPerCheck = 2000
 	// Polls between two checks whether the wait was cancelled: 1 µs.
@@ -281,16 +271,6 @@ const (
 	offNotify = 0x080
 )
 
-// A frame's fields, from its start. The payload follows.
-const (
-	// Bytes of payload.
-	frameLen = 0x00
-	// The user's type id, or one of Ramway's own.
-	frameTypeID = 0x04
-	// The user's tag.
-	frameTag = 0x08
-)
-
 // Where the fields of a message of the handshake are.
 const (
 	// 8 bytes.
@@ -311,22 +291,6 @@ const (
 	handshakeOffFeaturesOptional = 0x1C
 	// u64: WELCOME: bytes of the memory that comes with it.
 	handshakeOffSize = 0x20
-)
-
-// Where the fields of a tensor's header are, from the payload's start.
-const (
-	// u8: DLPack's `DLDataTypeCode`, see below.
-	tensorOffDtypeCode = 0x00
-	// u8: bits of one element.
-	tensorOffDtypeBits = 0x01
-	// u8: 0 … 32.
-	tensorOffNdim = 0x02
-	// u8: 0.
-	tensorOffZero = 0x03
-	// u32: payload offset of the first element.
-	tensorOffElementsOffset = 0x04
-	// u64[ndim]: the outermost dimension first.
-	tensorOffShape = 0x08
 )
 
 // segmentKind is what a segment holds.

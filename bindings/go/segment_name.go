@@ -46,8 +46,8 @@ func resolveName(name string, makeDir bool) (*segmentName, error) {
 		return &segmentName{dir: dir, file: file, path: name, isPath: true}, nil
 	}
 	if !validName(name) {
-		return nil, failf(InvalidArgument, "the name %q cannot be used: 1 to %d of A-Z a-z 0-9 . _ -, not starting with a "+
-			"dot, not ending in .sock (with a / it would be a path)", name, nameMax)
+		return nil, failf(InvalidArgument, "the name %q cannot be used: 1 to %d of %s, not starting with a "+
+			"dot, not ending in .sock (with a / it would be a path)", name, nameMax, nameCharacters)
 	}
 	root := Directory()
 	dir, err := openRoot(root, makeDir)

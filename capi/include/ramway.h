@@ -27,6 +27,101 @@
 
 
 /**
+ * What a segment is. Shared bytes with notify and wait; block 0 is the region's.
+ */
+#define RAMWAY_KIND_REGION 1
+
+/**
+ * What a segment is. One ring, in block 0.
+ */
+#define RAMWAY_KIND_RING 2
+
+/**
+ * What a segment is. The lock of a listening socket; no block.
+ */
+#define RAMWAY_KIND_LISTENER 4
+
+/**
+ * A tensor has at most this many dimensions.
+ */
+#define RAMWAY_NDIM_MAX 32
+
+/**
+ * The type id of a message that is a tensor: `ramway_message_tensor` reads it.
+ */
+#define RAMWAY_TYPE_ID_TENSOR 4294901761
+
+/**
+ * The code of int8, int16, int32, int64.
+ */
+#define RAMWAY_DTYPE_INT 0
+
+/**
+ * The code of uint8, uint16, uint32, uint64.
+ */
+#define RAMWAY_DTYPE_UINT 1
+
+/**
+ * The code of float16, float32, float64.
+ */
+#define RAMWAY_DTYPE_FLOAT 2
+
+/**
+ * The upper half of a binary32.
+ */
+#define RAMWAY_DTYPE_BFLOAT 4
+
+/**
+ * The code of complex64, complex128.
+ */
+#define RAMWAY_DTYPE_COMPLEX 5
+
+/**
+ * One byte, 0 or 1; a peer can send any byte.
+ */
+#define RAMWAY_DTYPE_BOOL 6
+
+/**
+ * 8 bits: 3 of exponent, 4 of mantissa.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E3M4 7
+
+/**
+ * 8 bits: 4 of exponent, 3 of mantissa, with infinities.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E4M3 8
+
+/**
+ * 8 bits: 4 of exponent with a bias of 11, 3 of mantissa, one NaN.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E4M3B11FNUZ 9
+
+/**
+ * 8 bits: 4 of exponent, 3 of mantissa, no infinities.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E4M3FN 10
+
+/**
+ * 8 bits: 4 of exponent, 3 of mantissa, one NaN.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E4M3FNUZ 11
+
+/**
+ * 8 bits: 5 of exponent, 2 of mantissa, with infinities.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E5M2 12
+
+/**
+ * 8 bits: 5 of exponent, 2 of mantissa, one NaN.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E5M2FNUZ 13
+
+/**
+ * 8 bits of exponent: a power of two.
+ */
+#define RAMWAY_DTYPE_FLOAT8_E8M0FNU 14
+
+/**
  * As a time-out: wait as long as it takes. Any other negative number is `RAMWAY_INVALID_ARGUMENT`.
  */
 #define RAMWAY_FOREVER -1
@@ -47,7 +142,7 @@
 #define RAMWAY_WAIT_SPIN 1
 
 /**
- * How a handle waits: spin for up to 50 us, less where waits have been long, then sleep. The default.
+ * How a handle waits: spin for up to 75 us, less where waits have been long, then sleep. The default.
  */
 #define RAMWAY_WAIT_HYBRID 2
 
@@ -112,101 +207,6 @@
  * Bus option: the listener's side only receives.
  */
 #define RAMWAY_BUS_RECV_ONLY 1024
-
-/**
- * A tensor has at most so many dimensions.
- */
-#define RAMWAY_NDIM_MAX 32
-
-/**
- * The type id of a message that is a tensor: `ramway_message_tensor` reads it.
- */
-#define RAMWAY_TYPE_ID_TENSOR 4294901761
-
-/**
- * Signed integers of 8, 16, 32 or 64 bits.
- */
-#define RAMWAY_DTYPE_INT 0
-
-/**
- * Unsigned integers of 8, 16, 32 or 64 bits.
- */
-#define RAMWAY_DTYPE_UINT 1
-
-/**
- * IEEE 754 numbers of 16, 32 or 64 bits.
- */
-#define RAMWAY_DTYPE_FLOAT 2
-
-/**
- * The upper 16 bits of a 32-bit float.
- */
-#define RAMWAY_DTYPE_BFLOAT 4
-
-/**
- * Real and imaginary part, 64 or 128 bits together.
- */
-#define RAMWAY_DTYPE_COMPLEX 5
-
-/**
- * One byte, 0 or 1: 8 bits.
- */
-#define RAMWAY_DTYPE_BOOL 6
-
-/**
- * Like those below 8 bits: 3 of exponent, 4 of mantissa.
- */
-#define RAMWAY_DTYPE_FLOAT8_E3M4 7
-
-/**
- * 4 of exponent, 3 of mantissa, with infinities.
- */
-#define RAMWAY_DTYPE_FLOAT8_E4M3 8
-
-/**
- * 4 of exponent with a bias of 11, 3 of mantissa, one NaN.
- */
-#define RAMWAY_DTYPE_FLOAT8_E4M3B11FNUZ 9
-
-/**
- * 4 of exponent, 3 of mantissa, no infinities.
- */
-#define RAMWAY_DTYPE_FLOAT8_E4M3FN 10
-
-/**
- * 4 of exponent, 3 of mantissa, one NaN.
- */
-#define RAMWAY_DTYPE_FLOAT8_E4M3FNUZ 11
-
-/**
- * 5 of exponent, 2 of mantissa, with infinities.
- */
-#define RAMWAY_DTYPE_FLOAT8_E5M2 12
-
-/**
- * 5 of exponent, 2 of mantissa, one NaN.
- */
-#define RAMWAY_DTYPE_FLOAT8_E5M2FNUZ 13
-
-/**
- * 8 of exponent: a power of two.
- */
-#define RAMWAY_DTYPE_FLOAT8_E8M0FNU 14
-
-/**
- * What a segment is: an array of bytes with notifications.
- */
-#define RAMWAY_KIND_REGION 1
-
-/**
- * What a segment is: a ring.
- */
-#define RAMWAY_KIND_RING 2
-
-/**
- * What a segment is: the lock of a listener.
- */
-#define RAMWAY_KIND_LISTENER 4
 
 /**
  * `ramway_clean` also removes what nobody uses but somebody could want: undelivered messages, the unseen end of a

@@ -1,8 +1,47 @@
 //! Generated from format/facts.toml by `make facts`: edit that, not this.
 //!
-//! The status numbers.
+//! The status numbers, and those that calls take and give.
 
 use ramway_core::ErrorKind;
+
+/// What a segment is. Shared bytes with notify and wait; block 0 is the region's.
+pub const RAMWAY_KIND_REGION: u32 = 1;
+/// What a segment is. One ring, in block 0.
+pub const RAMWAY_KIND_RING: u32 = 2;
+/// What a segment is. The lock of a listening socket; no block.
+pub const RAMWAY_KIND_LISTENER: u32 = 4;
+/// A tensor has at most this many dimensions.
+pub const RAMWAY_NDIM_MAX: usize = 32;
+/// The type id of a message that is a tensor: `ramway_message_tensor` reads it.
+pub const RAMWAY_TYPE_ID_TENSOR: u32 = 0xFFFF0001;
+/// The code of int8, int16, int32, int64.
+pub const RAMWAY_DTYPE_INT: u8 = 0;
+/// The code of uint8, uint16, uint32, uint64.
+pub const RAMWAY_DTYPE_UINT: u8 = 1;
+/// The code of float16, float32, float64.
+pub const RAMWAY_DTYPE_FLOAT: u8 = 2;
+/// The upper half of a binary32.
+pub const RAMWAY_DTYPE_BFLOAT: u8 = 4;
+/// The code of complex64, complex128.
+pub const RAMWAY_DTYPE_COMPLEX: u8 = 5;
+/// One byte, 0 or 1; a peer can send any byte.
+pub const RAMWAY_DTYPE_BOOL: u8 = 6;
+/// 8 bits: 3 of exponent, 4 of mantissa.
+pub const RAMWAY_DTYPE_FLOAT8_E3M4: u8 = 7;
+/// 8 bits: 4 of exponent, 3 of mantissa, with infinities.
+pub const RAMWAY_DTYPE_FLOAT8_E4M3: u8 = 8;
+/// 8 bits: 4 of exponent with a bias of 11, 3 of mantissa, one NaN.
+pub const RAMWAY_DTYPE_FLOAT8_E4M3B11FNUZ: u8 = 9;
+/// 8 bits: 4 of exponent, 3 of mantissa, no infinities.
+pub const RAMWAY_DTYPE_FLOAT8_E4M3FN: u8 = 10;
+/// 8 bits: 4 of exponent, 3 of mantissa, one NaN.
+pub const RAMWAY_DTYPE_FLOAT8_E4M3FNUZ: u8 = 11;
+/// 8 bits: 5 of exponent, 2 of mantissa, with infinities.
+pub const RAMWAY_DTYPE_FLOAT8_E5M2: u8 = 12;
+/// 8 bits: 5 of exponent, 2 of mantissa, one NaN.
+pub const RAMWAY_DTYPE_FLOAT8_E5M2FNUZ: u8 = 13;
+/// 8 bits of exponent: a power of two.
+pub const RAMWAY_DTYPE_FLOAT8_E8M0FNU: u8 = 14;
 
 /// What a call returns: 0 for success, else one of the error numbers that all of Ramway's languages share. New
 /// numbers may be added at the end.

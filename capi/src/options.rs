@@ -16,7 +16,7 @@ pub const RAMWAY_TRY: i64 = 0;
 pub const RAMWAY_WAIT_DEFAULT: u32 = 0;
 /// How a handle waits: never sleep. The shortest latency, for one whole CPU.
 pub const RAMWAY_WAIT_SPIN: u32 = 1;
-/// How a handle waits: spin for up to 50 us, less where waits have been long, then sleep. The default.
+/// How a handle waits: spin for up to 75 us, less where waits have been long, then sleep. The default.
 pub const RAMWAY_WAIT_HYBRID: u32 = 2;
 /// How a handle waits: sleep at once. The least CPU time.
 pub const RAMWAY_WAIT_BLOCK: u32 = 3;

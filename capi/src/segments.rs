@@ -1,5 +1,6 @@
 //! What is there: listed, removed by name, cleaned.
 
+use crate::facts::{RAMWAY_KIND_LISTENER, RAMWAY_KIND_REGION, RAMWAY_KIND_RING};
 use crate::options::name;
 use crate::status::{Outcome, guard, null, ramway_status};
 use ramway_core::Error;
@@ -9,13 +10,6 @@ use std::ffi::{CString, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr::null as nothing;
-
-/// What a segment is: an array of bytes with notifications.
-pub const RAMWAY_KIND_REGION: u32 = 1;
-/// What a segment is: a ring.
-pub const RAMWAY_KIND_RING: u32 = 2;
-/// What a segment is: the lock of a listener.
-pub const RAMWAY_KIND_LISTENER: u32 = 4;
 
 /// A file of the Ramway directory, as `ramway_ls` shows it. All pointers are valid during the callback only.
 #[repr(C)]

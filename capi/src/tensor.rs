@@ -1,5 +1,6 @@
 //! Tensors as messages.
 
+use crate::facts::RAMWAY_NDIM_MAX;
 use crate::options::wait_limit;
 use crate::receiver::ramway_message;
 use crate::sender::{SenderHandle, array, ramway_sender};
@@ -7,43 +8,6 @@ use crate::status::{Outcome, guard_hot, invalid, null, ramway_status};
 use ramway_core::ring::producer::NO_SLOT;
 use ramway_core::tensor::{self, Dtype, Plan};
 use std::ffi::c_void;
-
-/// A tensor has at most so many dimensions.
-pub const RAMWAY_NDIM_MAX: usize = 32;
-const _: () = assert!(RAMWAY_NDIM_MAX == tensor::NDIM_MAX);
-
-/// The type id of a message that is a tensor: `ramway_message_tensor` reads it.
-pub const RAMWAY_TYPE_ID_TENSOR: u32 = 0xFFFF_0001;
-const _: () = assert!(RAMWAY_TYPE_ID_TENSOR == tensor::TYPE_ID);
-
-/// Signed integers of 8, 16, 32 or 64 bits.
-pub const RAMWAY_DTYPE_INT: u8 = 0;
-/// Unsigned integers of 8, 16, 32 or 64 bits.
-pub const RAMWAY_DTYPE_UINT: u8 = 1;
-/// IEEE 754 numbers of 16, 32 or 64 bits.
-pub const RAMWAY_DTYPE_FLOAT: u8 = 2;
-/// The upper 16 bits of a 32-bit float.
-pub const RAMWAY_DTYPE_BFLOAT: u8 = 4;
-/// Real and imaginary part, 64 or 128 bits together.
-pub const RAMWAY_DTYPE_COMPLEX: u8 = 5;
-/// One byte, 0 or 1: 8 bits.
-pub const RAMWAY_DTYPE_BOOL: u8 = 6;
-/// Like those below 8 bits: 3 of exponent, 4 of mantissa.
-pub const RAMWAY_DTYPE_FLOAT8_E3M4: u8 = 7;
-/// 4 of exponent, 3 of mantissa, with infinities.
-pub const RAMWAY_DTYPE_FLOAT8_E4M3: u8 = 8;
-/// 4 of exponent with a bias of 11, 3 of mantissa, one NaN.
-pub const RAMWAY_DTYPE_FLOAT8_E4M3B11FNUZ: u8 = 9;
-/// 4 of exponent, 3 of mantissa, no infinities.
-pub const RAMWAY_DTYPE_FLOAT8_E4M3FN: u8 = 10;
-/// 4 of exponent, 3 of mantissa, one NaN.
-pub const RAMWAY_DTYPE_FLOAT8_E4M3FNUZ: u8 = 11;
-/// 5 of exponent, 2 of mantissa, with infinities.
-pub const RAMWAY_DTYPE_FLOAT8_E5M2: u8 = 12;
-/// 5 of exponent, 2 of mantissa, one NaN.
-pub const RAMWAY_DTYPE_FLOAT8_E5M2FNUZ: u8 = 13;
-/// 8 of exponent: a power of two.
-pub const RAMWAY_DTYPE_FLOAT8_E8M0FNU: u8 = 14;
 
 /// What a tensor's elements are: DLPack's type code and the bits of one element.
 #[repr(C)]

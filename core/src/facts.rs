@@ -9,8 +9,6 @@ use std::time::Duration;
 pub const MAGIC: [u8; 8] = *b"RAMWAY\r\n";
 /// Written in the creator's byte order, so that a reader of the other order sees it swapped.
 pub const BYTE_ORDER: u32 = 0x0A0B_0C0D;
-/// What a reader of the other byte order sees.
-pub const BYTE_ORDER_SWAPPED: u32 = 0x0D0C_0B0A;
 /// A reader refuses another major version.
 pub const VERSION_MAJOR: u16 = 1;
 /// A reader accepts any minor version: it adds only what an older reader may ignore.
@@ -123,6 +121,9 @@ pub const SPIN_MIN: u32 = 32;
 pub const FIRST_POLLS: u32 = 32;
 /// PAUSEs before the second poll of a wait; there is one between the later ones.
 pub const FIRST_PAUSE: u32 = 3;
+/// Polls of a receiver in Python before it gives the interpreter lock up: 2 µs, less than giving it up and taking it
+/// back costs.
+pub const INTERPRETER_POLLS: u32 = 80;
 /// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
 pub const POLLS_PER_CHECK: u32 = 2000;
 /// A wait that was over before this, the spinning and the wake-up included, would have been better spent spinning to
@@ -239,14 +240,6 @@ pub const OFF_ROLE_CLOSE_SEEN: usize = 0xC;
 /// Bit 0: somebody waits; the rest counts notifications.
 pub const OFF_NOTIFY: usize = 0x080;
 
-// A frame's fields, from its start. The payload follows.
-/// Bytes of payload.
-pub const FRAME_LEN: usize = 0x00;
-/// The user's type id, or one of Ramway's own.
-pub const FRAME_TYPE_ID: usize = 0x04;
-/// The user's tag.
-pub const FRAME_TAG: usize = 0x08;
-
 // Where the fields of a message of the handshake are.
 /// 8 bytes.
 pub const HANDSHAKE_OFF_MAGIC: usize = 0x00;
@@ -266,20 +259,6 @@ pub const HANDSHAKE_OFF_FEATURES_REQUIRED: usize = 0x18;
 pub const HANDSHAKE_OFF_FEATURES_OPTIONAL: usize = 0x1C;
 /// u64: WELCOME: bytes of the memory that comes with it.
 pub const HANDSHAKE_OFF_SIZE: usize = 0x20;
-
-// Where the fields of a tensor's header are, from the payload's start.
-/// u8: DLPack's `DLDataTypeCode`, see below.
-pub const TENSOR_OFF_DTYPE_CODE: usize = 0x00;
-/// u8: bits of one element.
-pub const TENSOR_OFF_DTYPE_BITS: usize = 0x01;
-/// u8: 0 … 32.
-pub const TENSOR_OFF_NDIM: usize = 0x02;
-/// u8: 0.
-pub const TENSOR_OFF_ZERO: usize = 0x03;
-/// u32: payload offset of the first element.
-pub const TENSOR_OFF_ELEMENTS_OFFSET: usize = 0x04;
-/// u64[ndim]: the outermost dimension first.
-pub const TENSOR_OFF_SHAPE: usize = 0x08;
 
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -38,7 +38,10 @@ fn constant(constant: &Constant) -> String {
 
 /// `capi/src/facts.rs`.
 pub(crate) fn library(facts: &Facts) -> String {
-    let mut out = format!("//! {GENERATED}\n//!\n//! The status numbers.\n\nuse ramway_core::ErrorKind;\n\n");
+    let mut out = format!(
+        "//! {GENERATED}\n//!\n//! The status numbers, and those that calls take and give.\n\nuse ramway_core::ErrorKind;\n\n"
+    );
+    out += &numbers(facts);
     out += "/// What a call returns: 0 for success, else one of the error numbers that all of Ramway's languages share. New\n\
             /// numbers may be added at the end.\n#[repr(C)]\n#[derive(Clone, Copy, Debug, PartialEq, Eq)]\n\
             pub enum ramway_status {\n    /// Success.\n    RAMWAY_OK = 0,\n";
@@ -54,6 +57,35 @@ pub(crate) fn library(facts: &Facts) -> String {
     }
     out += "            // `ErrorKind` may grow; a number that this library does not know is not made up.\n";
     out + "            _ => Self::RAMWAY_OS,\n        }\n    }\n}\n"
+}
+
+/// The numbers that C's calls take and give: kinds of segments, tensors, types of elements.
+fn numbers(facts: &Facts) -> String {
+    let mut out = String::new();
+    let mut define = |doc: &str, name: &str, ty: &str, value: &str| {
+        out += &wrapped(doc, "/// ", WIDTH);
+        out += &format!("pub const RAMWAY_{name}: {ty} = {value};\n");
+    };
+    // A bus has no name, so no call shows one.
+    for item in facts.list("kind").items.iter().filter(|item| item.name != "bus") {
+        let doc = format!("What a segment is. {}", item.doc);
+        define(&doc, &format!("KIND_{}", upper(&item.name)), "u32", &item.number.to_string());
+    }
+    define("A tensor has at most this many dimensions.", "NDIM_MAX", "usize", &facts.number("ndim_max").to_string());
+    let doc = "The type id of a message that is a tensor: `ramway_message_tensor` reads it.";
+    define(doc, "TYPE_ID_TENSOR", "u32", &format!("0x{:X}", facts.number("type_id_tensor")));
+    for types in facts.element_types.chunk_by(|a, b| a.code == b.code) {
+        let names: Vec<_> = types.iter().map(|one| one.name.as_str()).collect();
+        let doc = match types {
+            [one] => one.doc.clone(),
+            _ => format!("The code of {}.", names.join(", ")),
+        };
+        // `int8` to `int64` are of the code INT.
+        let name =
+            if names[0].contains('_') { names[0] } else { names[0].trim_end_matches(|c: char| c.is_ascii_digit()) };
+        define(&doc, &format!("DTYPE_{}", upper(name)), "u8", &types[0].code.to_string());
+    }
+    out + "\n"
 }
 
 /// The constants of C++'s `status`.

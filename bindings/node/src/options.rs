@@ -108,7 +108,7 @@ pub struct ListenSettings {
 }
 
 /// The rings of a bus whose listener says nothing of them, in bytes.
-const CAPACITY: f64 = 1048576.0;
+const CAPACITY: f64 = ramway::facts::CAPACITY_DEFAULT as f64;
 
 impl ListenSettings {
     pub(crate) fn builder(&self, name: &str) -> Result<ListenerBuilder> {

@@ -10,8 +10,6 @@ pub const byte_order: u32 = 0x0A0B0C0D;
 pub const byte_order_swapped: u32 = 0x0D0C0B0A;
 /// A reader refuses another major version.
 pub const version_major: u16 = 1;
-/// A reader accepts any minor version: it adds only what an older reader may ignore.
-pub const version_minor: u16 = 0;
 /// The required feature bits that this version knows. Any other set bit is AbiMismatch.
 pub const features_known: u32 = 0;
 /// In the segment's flags: the last one out leaves the name in place.
@@ -23,10 +21,6 @@ pub const flag_persistent: u32 = 1;
 pub const header_size = 4096;
 /// Where block 0 begins in the header page.
 pub const block0 = 0x400;
-/// A line of a block: two cache lines, which processors fetch in pairs.
-pub const line_size = 128;
-/// A ring's part of the header page, in bytes.
-pub const ring_block_size = 0x280;
 
 // Frames.
 
@@ -65,52 +59,24 @@ pub const byte_consumer = 2;
 
 /// The longest name in the Ramway directory, in bytes.
 pub const name_max = 80;
-/// The characters of a name, as error texts show them. A name does not begin with a dot.
-pub const name_characters = "A-Z a-z 0-9 . _ -";
 /// A listener's socket is NAME and this; no other name ends so.
 pub const socket_suffix = ".sock";
-/// How the file of a segment begins that has no name yet, where the file system has no nameless files.
-pub const staged_prefix = ".ramway-";
-/// How such a file ends; 16 hexadecimal digits are in between.
-pub const staged_suffix = ".new";
-/// The environment variable that names the Ramway directory.
-pub const directory_variable = "RAMWAY_DIR";
-/// Where that is unset or empty, the directory on Linux: this and the effective user id.
-pub const directory_prefix = "/dev/shm/ramway-";
 
 // How a call waits. A poll takes 25 ns: a load and a PAUSE.
 
-/// What one poll takes: a load and a PAUSE.
-pub const poll_time_ns: u64 = 25;
 /// Polls before a call sleeps, at most: 75 µs, about what a sleep and the wake-up from it cost (decision 18).
 pub const spin_max = 3000;
-/// Polls that are left where waits have been long.
-pub const spin_min = 32;
-/// PAUSEs before the second poll of a wait; there is one between the later ones.
-pub const first_pause = 3;
-/// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
-pub const polls_per_check = 2000;
-/// A wait that was over before this, the spinning and the wake-up included, would have been better spent spinning to
-/// the end.
-pub const short_wait_ns: u64 = 110_000;
 /// The longest sleep before another check of the deadline and of whether the peer lives. A blocked side learns of a
 /// death within two intervals.
 pub const poll_interval_ns: u64 = 100_000_000;
 /// The longest sleep where the waker does not fence and this side cannot make it: the wake-up may be missed, so it is
 /// short.
 pub const unordered_interval_ns: u64 = 1_000_000;
-/// The wake-up of a waiting producer is put off until this fraction of the capacity is free (a quarter), or the ring is
-/// drained.
-pub const wake_fraction = 4;
 
 // Opening and creating.
 
 /// How long a race with another process (a segment that is just going away) is tried again, at least.
 pub const race_timeout_ns: u64 = 1_000_000_000;
-/// The first pause between two such attempts; each is twice the one before.
-pub const race_pause_min_ns: u64 = 100_000;
-/// The longest pause between two such attempts.
-pub const race_pause_max_ns: u64 = 10_000_000;
 /// A ring's capacity in bytes, by default.
 pub const capacity_default: u64 = 1_048_576;
 

@@ -1,19 +1,6 @@
 //! How two strangers agree on a bus: three messages over a Unix stream socket, then silence until one hangs up.
 //!
-//! Every message has 64 bytes, little-endian, in every version:
-//!
-//! | offset | size | field | value |
-//! | --- | --- | --- | --- |
-//! | 0x00 | 8 | magic | `"RAMBUS\r\n"` |
-//! | 0x08 | 4 | byte order | 0x0A0B0C0D |
-//! | 0x0C | 2 | version, major | 1; another one is refused with `AbiMismatch` |
-//! | 0x0E | 2 | version, minor | 0; any is accepted |
-//! | 0x10 | 4 | type | 1 HELLO, 2 WELCOME, 3 REFUSE, 4 ACK |
-//! | 0x14 | 4 | status | REFUSE and ACK: an error number, 0 = success; else 0 |
-//! | 0x18 | 4 | features, required | bits that the reader must know, else `AbiMismatch`; version 1 has none |
-//! | 0x1C | 4 | features, optional | bits that the reader may ignore |
-//! | 0x20 | 8 | size | WELCOME: bytes of the memory that comes with it; else 0 |
-//! | 0x28 | 24 | reserved | written as 0, not looked at |
+//! Every message has 64 bytes, little-endian, in every version; docs/ABI.md, section 12, has its fields.
 //!
 //! The order, C being the connector and L the listener:
 //!
@@ -40,8 +27,9 @@ use std::time::Instant;
 use rustix::io::Errno;
 
 use crate::facts::{
-    BYTE_ORDER, HANDSHAKE_FEATURES, HANDSHAKE_MAGIC, HANDSHAKE_MAJOR, HANDSHAKE_MINOR, HANDSHAKE_SIZE,
-    HandshakeType as Type,
+    BYTE_ORDER, HANDSHAKE_FEATURES, HANDSHAKE_MAGIC, HANDSHAKE_MAJOR, HANDSHAKE_MINOR, HANDSHAKE_OFF_BYTE_ORDER,
+    HANDSHAKE_OFF_FEATURES_REQUIRED, HANDSHAKE_OFF_MAGIC, HANDSHAKE_OFF_MAJOR, HANDSHAKE_OFF_MINOR, HANDSHAKE_OFF_SIZE,
+    HANDSHAKE_OFF_STATUS, HANDSHAKE_OFF_TYPE, HANDSHAKE_SIZE, HandshakeType as Type,
 };
 use crate::sys::socket;
 use crate::wait::POLL_INTERVAL;
@@ -56,13 +44,14 @@ struct Message {
 
 fn encode(kind: Type, message: Message) -> [u8; HANDSHAKE_SIZE] {
     let mut bytes = [0; HANDSHAKE_SIZE];
-    bytes[0x00..0x08].copy_from_slice(&HANDSHAKE_MAGIC);
-    bytes[0x08..0x0C].copy_from_slice(&BYTE_ORDER.to_le_bytes());
-    bytes[0x0C..0x0E].copy_from_slice(&HANDSHAKE_MAJOR.to_le_bytes());
-    bytes[0x0E..0x10].copy_from_slice(&HANDSHAKE_MINOR.to_le_bytes());
-    bytes[0x10..0x14].copy_from_slice(&(kind as u32).to_le_bytes());
-    bytes[0x14..0x18].copy_from_slice(&message.status.to_le_bytes());
-    bytes[0x20..0x28].copy_from_slice(&message.size.to_le_bytes());
+    let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+    put(HANDSHAKE_OFF_MAGIC, &HANDSHAKE_MAGIC);
+    put(HANDSHAKE_OFF_BYTE_ORDER, &BYTE_ORDER.to_le_bytes());
+    put(HANDSHAKE_OFF_MAJOR, &HANDSHAKE_MAJOR.to_le_bytes());
+    put(HANDSHAKE_OFF_MINOR, &HANDSHAKE_MINOR.to_le_bytes());
+    put(HANDSHAKE_OFF_TYPE, &(kind as u32).to_le_bytes());
+    put(HANDSHAKE_OFF_STATUS, &message.status.to_le_bytes());
+    put(HANDSHAKE_OFF_SIZE, &message.size.to_le_bytes());
     bytes
 }
 
@@ -75,17 +64,17 @@ fn decode(bytes: &[u8; HANDSHAKE_SIZE], expected: Type) -> Result<Message> {
     if bytes[..8] != HANDSHAKE_MAGIC {
         return mismatch("the other side does not speak Ramway's bus handshake".to_owned());
     }
-    if u32_at(0x08) != BYTE_ORDER {
+    if u32_at(HANDSHAKE_OFF_BYTE_ORDER) != BYTE_ORDER {
         return mismatch("the other side has another byte order".to_owned());
     }
-    let (major, kind, status) = (u16_at(0x0C), u32_at(0x10), u32_at(0x14));
+    let (major, kind, status) = (u16_at(HANDSHAKE_OFF_MAJOR), u32_at(HANDSHAKE_OFF_TYPE), u32_at(HANDSHAKE_OFF_STATUS));
     if kind == Type::Refuse as u32 && expected == Type::Welcome {
         return Err(from_status(status, "the listener refused"));
     }
     if major != HANDSHAKE_MAJOR {
         return mismatch(format!("the other side speaks version {major} of the handshake, this one {HANDSHAKE_MAJOR}"));
     }
-    let unknown = u32_at(0x18) & !HANDSHAKE_FEATURES;
+    let unknown = u32_at(HANDSHAKE_OFF_FEATURES_REQUIRED) & !HANDSHAKE_FEATURES;
     if unknown != 0 {
         return mismatch(format!("the other side requires features {unknown:#x}, which this version lacks"));
     }
@@ -93,7 +82,8 @@ fn decode(bytes: &[u8; HANDSHAKE_SIZE], expected: Type) -> Result<Message> {
         let text = format!("the other side sent a message of type {kind}, expected {}", expected.name());
         return Err(Error::new(ErrorKind::Corrupt, text));
     }
-    Ok(Message { status, size: u64::from(u32_at(0x20)) | u64::from(u32_at(0x24)) << 32 })
+    let (low, high) = (u32_at(HANDSHAKE_OFF_SIZE), u32_at(HANDSHAKE_OFF_SIZE + 4));
+    Ok(Message { status, size: u64::from(low) | u64::from(high) << 32 })
 }
 
 fn from_status(status: u32, who: &str) -> Error {

@@ -254,8 +254,6 @@ namespace Ramway
 
         // How a call waits. A poll takes 25 ns: a load and a PAUSE.
 
-        /// <summary>What one poll takes: a load and a PAUSE. In nanoseconds.</summary>
-        internal const long PollTimeNanos = 25;
         /// <summary>
         /// Polls before a call sleeps, at most: 75 µs, about what a sleep and the wake-up from it cost (decision 18).
         /// </summary>
@@ -416,15 +414,6 @@ namespace Ramway
 
         /// <summary>Bit 0: somebody waits; the rest counts notifications.</summary>
         internal const int OffNotify = 0x080;
-
-        // A frame's fields, from its start. The payload follows.
-
-        /// <summary>Bytes of payload.</summary>
-        internal const int FrameLen = 0x00;
-        /// <summary>The user's type id, or one of Ramway's own.</summary>
-        internal const int FrameTypeId = 0x04;
-        /// <summary>The user's tag.</summary>
-        internal const int FrameTag = 0x08;
 
         // Where the fields of a message of the handshake are.
 

@@ -13,10 +13,8 @@ use ramway::{ErrorKind, WaitPolicy};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Polls of a receive before it gives the interpreter lock up, a PAUSE of 25 ns between them: 2 µs. A peer that answers
-/// at once does so within that time, and giving the lock up and taking it back would cost more.
-pub(crate) const FIRST_POLLS: u32 = 80;
-
+/// Polls of a receive before it gives the interpreter lock up.
+pub(crate) use ramway::facts::INTERPRETER_POLLS as FIRST_POLLS;
 /// Also the longest wait between two checks for signals. A sleep ends at a signal at once (`Interrupted`); only a signal
 /// that another thread was given is seen no earlier.
 pub(crate) use ramway::facts::POLL_INTERVAL;

@@ -28,12 +28,6 @@ final class Facts {
     static final int BLOCK0 = 0x400;
     /** Where block 1 begins in the header page. */
     static final int BLOCK1 = 0x800;
-    /** A line of a block: two cache lines, which processors fetch in pairs. */
-    static final int LINE_SIZE = 128;
-    /** A ring's part of the header page, in bytes. */
-    static final int RING_BLOCK_SIZE = 0x280;
-    /** A region's part of the header page, in bytes. */
-    static final int REGION_BLOCK_SIZE = 0x100;
 
     // Frames.
 
@@ -95,8 +89,6 @@ final class Facts {
     static final String STAGED_SUFFIX = ".new";
     /** The environment variable that names the Ramway directory. */
     static final String DIRECTORY_VARIABLE = "RAMWAY_DIR";
-    /** Where that is unset or empty, the directory on Linux: this and the effective user id. */
-    static final String DIRECTORY_PREFIX = "/dev/shm/ramway-";
 
     // The handshake of a bus.
 
@@ -117,21 +109,15 @@ final class Facts {
     static final int NDIM_MAX = 32;
     /** The elements begin on an address that is a multiple of this. */
     static final int TENSOR_ALIGN = 64;
-    /** Bytes of a tensor's header before the shape. */
-    static final int TENSOR_HEADER = 8;
 
     // How a call waits. A poll takes 25 ns: a load and a PAUSE.
 
-    /** What one poll takes: a load and a PAUSE. In nanoseconds. */
-    static final long POLL_TIME_NANOS = 25L;
     /** Polls before a call sleeps, at most: 75 µs, about what a sleep and the wake-up from it cost (decision 18). */
     static final int SPIN_MAX = 3000;
     /** Polls that are left where waits have been long. */
     static final int SPIN_MIN = 32;
     /** Polls of a receiver before it enters the general wait: more than a round trip takes. */
     static final int FIRST_POLLS = 32;
-    /** PAUSEs before the second poll of a wait; there is one between the later ones. */
-    static final int FIRST_PAUSE = 3;
     /** Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs. */
     static final int POLLS_PER_CHECK = 2000;
     /** Polls between two checks whether the wait was cancelled: 1 µs. */
@@ -165,8 +151,6 @@ final class Facts {
 
     /** Handshakes under way at a time: the oldest silent one makes room for the next connector. */
     static final int HANDSHAKES_MAX = 64;
-    /** Connectors that one accept turns away for want of descriptors before it reports the failure. */
-    static final int TURNED_AWAY_MAX = 1024;
     /** How long the listening socket is left alone after accepting has failed for want of descriptors. In nanoseconds. */
     static final long ACCEPT_PAUSE_NANOS = 100_000_000L;
     /** The default of a listener's deadline for each message of a connector. In nanoseconds. */
@@ -301,21 +285,6 @@ final class Facts {
     static final int HANDSHAKE_OFF_FEATURES_OPTIONAL = 0x1C;
     /** u64: WELCOME: bytes of the memory that comes with it. */
     static final int HANDSHAKE_OFF_SIZE = 0x20;
-
-    // Where the fields of a tensor's header are, from the payload's start.
-
-    /** u8: DLPack's {@code DLDataTypeCode}, see below. */
-    static final int TENSOR_OFF_DTYPE_CODE = 0x00;
-    /** u8: bits of one element. */
-    static final int TENSOR_OFF_DTYPE_BITS = 0x01;
-    /** u8: 0 … 32. */
-    static final int TENSOR_OFF_NDIM = 0x02;
-    /** u8: 0. */
-    static final int TENSOR_OFF_ZERO = 0x03;
-    /** u32: payload offset of the first element. */
-    static final int TENSOR_OFF_ELEMENTS_OFFSET = 0x04;
-    /** u64[ndim]: the outermost dimension first. */
-    static final int TENSOR_OFF_SHAPE = 0x08;
 
     // What a segment holds.
 

@@ -78,8 +78,8 @@ final class SegmentName implements AutoCloseable {
             return new SegmentName(dir, file, name, true);
         }
         if (!isValid(name)) {
-            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "the name \"%s\" cannot be used: 1 to %d of A-Z a-z 0-9 . _ -, not starting "
-                    + "with a dot, not ending in .sock (with a / it would be a path)", name, Facts.NAME_MAX);
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "the name \"%s\" cannot be used: 1 to %d of %s, not starting with a dot, "
+                    + "not ending in .sock (with a / it would be a path)", name, Facts.NAME_MAX, Facts.NAME_CHARACTERS);
         }
         String root = directory();
         return new SegmentName(openRoot(root, makeDir), name, root.endsWith("/") ? root + name : root + "/" + name, false);
