@@ -89,6 +89,8 @@ final class Facts {
     static final String STAGED_SUFFIX = ".new";
     /** The environment variable that names the Ramway directory. */
     static final String DIRECTORY_VARIABLE = "RAMWAY_DIR";
+    /** Where that is unset or empty, the directory on Linux: this and the effective user id. */
+    static final String DIRECTORY_PREFIX = "/dev/shm/ramway-";
 
     // The handshake of a bus.
 
@@ -151,6 +153,8 @@ final class Facts {
 
     /** Handshakes under way at a time: the oldest silent one makes room for the next connector. */
     static final int HANDSHAKES_MAX = 64;
+    /** Connectors that one accept turns away for want of descriptors before it reports the failure. */
+    static final int TURNED_AWAY_MAX = 1024;
     /** How long the listening socket is left alone after accepting has failed for want of descriptors. In nanoseconds. */
     static final long ACCEPT_PAUSE_NANOS = 100_000_000L;
     /** The default of a listener's deadline for each message of a connector. In nanoseconds. */
