@@ -1,5 +1,6 @@
-//! When and where memory is unmapped that JavaScript had buffers over. The runtimes finalize a buffer only in a later turn
-//! of their loop, and a program that opens and closes in one turn must not run out of mappings (`vm.max_map_count`).
+//! When and where memory is unmapped that JavaScript had buffers over. The runtimes finalize a buffer only in a later
+//! iteration of their loop, and a program that opens and closes in one iteration must not run out of mappings
+//! (`vm.max_map_count`).
 //!
 //! By the time of a close every buffer is detached, so nothing of JavaScript's reaches the memory. But a view may have been
 //! given to a thread of the runtime's (`fs.write`, `zlib`) and not awaited: where any was ever handed out, the memory is left to the

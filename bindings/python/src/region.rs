@@ -168,7 +168,7 @@ impl Region {
     }
 
     /// Waits until `notifications` is another number than `count`, for at most `timeout` seconds (`None`: forever), and
-    /// gives the new one; `None` if the time passed. Read the count, look at the bytes, then wait: what is notified in
+    /// gives the new one; `None` if the time passed. Read the count, read the bytes, then wait: what is notified in
     /// between ends the wait at once. Raises as `wait` does.
     #[pyo3(signature = (count, timeout = None))]
     fn wait_since(
