@@ -73,8 +73,8 @@ struct ends {
     ramway_receiver *receiver;
 };
 
-enum { PATIENCE_S = 10 }; /* how long to wait for a name, a role or the other side */
-#define PATIENCE_NS (PATIENCE_S * 1000000000LL)
+enum { OPEN_TIMEOUT_S = 10 }; /* how long to wait for a name, a role or the other side */
+#define OPEN_TIMEOUT_NS (OPEN_TIMEOUT_S * 1000000000LL)
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void end(ramway_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));

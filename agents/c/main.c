@@ -54,9 +54,9 @@ uint64_t longest(uint64_t capacity) {
 static void open_bus(struct ends *ends, const char *listen, const char *connect, ramway_bus_options *options) {
     ramway_bus *bus = NULL;
     if (listen != NULL) {
-        must(ramway_bus_listen(listen, options, PATIENCE_NS, &bus));
+        must(ramway_bus_listen(listen, options, OPEN_TIMEOUT_NS, &bus));
     } else {
-        options->timeout_ns = PATIENCE_NS;
+        options->timeout_ns = OPEN_TIMEOUT_NS;
         must(ramway_bus_connect(connect, options, &bus));
     }
     must(ramway_bus_split(bus, &ends->sender, &ends->receiver));
@@ -72,7 +72,7 @@ static void open_ends(struct ends *ends, struct line *line) {
     ramway_options options = RAMWAY_OPTIONS_INIT;
     ramway_bus_options bus_options = RAMWAY_BUS_OPTIONS_INIT;
     options.wait_policy = bus_options.wait_policy = wait_policy(line);
-    options.timeout_ns = PATIENCE_NS;
+    options.timeout_ns = OPEN_TIMEOUT_NS;
     if (prefault) options.flags |= RAMWAY_PREFAULT;
     if (create) {
         options.capacity = capacity;

@@ -79,7 +79,7 @@ void region(struct ends *ends, struct line *line) {
     ramway_region *region = NULL;
     const char *name = text(line, "name", "");
     end_of(line);
-    options.timeout_ns = PATIENCE_NS;
+    options.timeout_ns = OPEN_TIMEOUT_NS;
     must(ramway_region_open(name, &options, &region));
     uint64_t len = ramway_region_len(region);
     say("region len=%llu crc32=%u", (unsigned long long)len, (unsigned)crc32(ramway_region_data(region), len));
@@ -114,7 +114,7 @@ void write_one(struct ends *ends, struct line *line) {
     size_t len = (size_t)number(line, "len", 0), kept = (size_t)number(line, "kept", (int64_t)len);
     bool unflushed = yes(line, "unflushed");
     end_of(line);
-    must(ramway_reserve(ends->sender, len, PATIENCE_NS, &slot));
+    must(ramway_reserve(ends->sender, len, OPEN_TIMEOUT_NS, &slot));
     memset(slot, 0x11, len);
     must((unflushed ? ramway_commit_unflushed : ramway_commit)(ends->sender, 0, 0, kept));
     look_at(slot, len, 0);
@@ -123,7 +123,7 @@ void write_one(struct ends *ends, struct line *line) {
 void hold(struct ends *ends, struct line *line) {
     ramway_message m;
     end_of(line);
-    must(ramway_recv(ends->receiver, PATIENCE_NS, &m));
+    must(ramway_recv(ends->receiver, OPEN_TIMEOUT_NS, &m));
     look_at((volatile uint8_t *)(uintptr_t)m.data, m.len, m.tag);
     must(ramway_release(ends->receiver));
 }

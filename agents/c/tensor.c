@@ -39,7 +39,7 @@ void tensor(struct ends *ends, struct line *line) {
     }
     for (size_t i = 0; i < nbytes; i++) bytes[i] = (uint8_t)(digit(data[2 * i]) << 4 | digit(data[2 * i + 1]));
     if (in_place) {
-        status = ramway_reserve_tensor(ends->sender, types[type], shape, ndim, PATIENCE_NS, &slot, &room);
+        status = ramway_reserve_tensor(ends->sender, types[type], shape, ndim, OPEN_TIMEOUT_NS, &slot, &room);
         if (status == RAMWAY_OK) {
             if (room != nbytes) refuse(line->word, "the slot's length");
             offset = (uintptr_t)slot % 64;
@@ -47,7 +47,7 @@ void tensor(struct ends *ends, struct line *line) {
             status = ramway_commit_tensor(ends->sender, tag);
         }
     } else {
-        status = ramway_send_tensor(ends->sender, types[type], shape, ndim, tag, bytes, nbytes, PATIENCE_NS);
+        status = ramway_send_tensor(ends->sender, types[type], shape, ndim, tag, bytes, nbytes, OPEN_TIMEOUT_NS);
     }
     if (status == RAMWAY_OK) say("sent offset=%zu", offset);
     else end(status, "%s", "");

@@ -92,7 +92,7 @@ struct ends {
     ramway::receiver rx;
 };
 
-constexpr auto patience = std::chrono::seconds(10); // how long to wait for a name, a role or the other side
+constexpr auto open_timeout = std::chrono::seconds(10); // how long to wait for a name, a role or the other side
 
 std::uint64_t longest(std::uint64_t capacity);
 // One event: a whole line, written at once.

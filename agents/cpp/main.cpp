@@ -111,14 +111,14 @@ static void open(ends &e, line &line) {
     const auto ring = line.text("ring"), back = line.text("back"), listen = line.text("listen"), connect = line.text("connect");
     const auto capacity = static_cast<std::uint64_t>(line.number("capacity", 65536));
     const auto align = static_cast<std::uint32_t>(line.number("align", 16));
-    ramway::options o{.wait = line.wait(), .timeout = patience};
+    ramway::options o{.wait = line.wait(), .timeout = open_timeout};
     o.prefault = line.yes("prefault");
     line.end();
     if (!listen.empty() || !connect.empty()) {
         ramway::bus_options b{.wait = o.wait};
         if (!listen.empty()) b.capacity = capacity, b.align = align;
-        else b.timeout = patience;
-        auto bus = listen.empty() ? ramway::bus::connect(connect, b) : ramway::bus::listen(listen, b, patience);
+        else b.timeout = open_timeout;
+        auto bus = listen.empty() ? ramway::bus::connect(connect, b) : ramway::bus::listen(listen, b, open_timeout);
         std::tie(e.tx, e.rx) = std::move(bus).value().split();
     } else {
         if (create) o.capacity = capacity, o.align = align;

@@ -60,7 +60,7 @@ void take(ends &e, line &line) {
 void region(ends &, line &line) {
     const auto name = line.text("name");
     line.end();
-    const auto region = ramway::region::open(name, {.timeout = patience}).value();
+    const auto region = ramway::region::open(name, {.timeout = open_timeout}).value();
     say("region len=", region.data().size(), " crc32=", crc32(region.data()));
 }
 
@@ -90,7 +90,7 @@ void write(ends &e, line &line) {
     const auto kept = static_cast<std::size_t>(line.number("kept", static_cast<std::int64_t>(len)));
     const bool unflushed = line.yes("unflushed");
     line.end();
-    auto slot = e.tx.reserve_for(patience, len).value();
+    auto slot = e.tx.reserve_for(open_timeout, len).value();
     const auto data = slot.data();
     std::ranges::fill(data, std::byte{0x11});
     (unflushed ? std::move(slot).commit_unflushed(kept) : std::move(slot).commit(kept)).value();
@@ -99,6 +99,6 @@ void write(ends &e, line &line) {
 
 void hold(ends &e, line &line) {
     line.end();
-    const auto m = receive(e.rx, patience).value();
+    const auto m = receive(e.rx, open_timeout).value();
     look_at(const_cast<std::byte *>(m.data().data()), m.size(), m.tag());
 }

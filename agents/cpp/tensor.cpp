@@ -37,12 +37,12 @@ void tensor(ends &e, line &line) {
     for (std::size_t i = 0; i < data.size(); i++) data[i] = static_cast<std::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
     std::size_t offset = 0;
     if (in_place) {
-        auto slot = e.tx.reserve_tensor(type, shape, patience).value();
+        auto slot = e.tx.reserve_tensor(type, shape, open_timeout).value();
         offset = offset_of(slot.data());
         std::ranges::copy(data, slot.data().begin());
         std::move(slot).commit(tag).value();
     } else {
-        e.tx.send_tensor(type, shape, tag, data, patience).value();
+        e.tx.send_tensor(type, shape, tag, data, open_timeout).value();
     }
     say("sent offset=", offset);
 }

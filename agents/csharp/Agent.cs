@@ -11,7 +11,7 @@ namespace Ramway.Agents
     internal sealed class Agent
     {
         /// <summary>How long to wait for a name, a role or the other side.</summary>
-        internal static readonly TimeSpan Patience = TimeSpan.FromSeconds(10);
+        internal static readonly TimeSpan OpenTimeout = TimeSpan.FromSeconds(10);
 
         // Not Console.Out, which has locks and buffers of its own: an event is one write.
         private static readonly Stream Output = Console.OpenStandardOutput();
@@ -142,15 +142,15 @@ namespace Ramway.Agents
             if (listen != null)
             {
                 using Listener listener = Listener.Bind(listen, new ListenOptions { Capacity = capacity, Align = align, Wait = wait });
-                bus = listener.Accept(Patience);
+                bus = listener.Accept(OpenTimeout);
             }
             else if (connect != null)
             {
-                bus = Bus.Connect(connect, new ConnectOptions { Timeout = Patience, Wait = wait });
+                bus = Bus.Connect(connect, new ConnectOptions { Timeout = OpenTimeout, Wait = wait });
             }
             else
             {
-                var options = new RingOptions { Timeout = Patience, Wait = wait, Prefault = prefault };
+                var options = new RingOptions { Timeout = OpenTimeout, Wait = wait, Prefault = prefault };
                 if (create)
                 {
                     options.Capacity = capacity;

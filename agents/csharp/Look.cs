@@ -10,7 +10,7 @@ namespace Ramway.Agents
         {
             string name = line.Text("name");
             line.End();
-            using Region region = Ramway.Region.Open(name, new RegionOptions { Timeout = Agent.Patience });
+            using Region region = Ramway.Region.Open(name, new RegionOptions { Timeout = Agent.OpenTimeout });
             Agent.Say($"region len={region.Length} crc32={Crc32.Of(region.Data)}");
         }
 
@@ -20,7 +20,7 @@ namespace Ramway.Agents
             int length = (int)line.Number("len", 0), kept = (int)line.Number("kept", length);
             bool unflushed = line.Yes("unflushed");
             line.End();
-            Slot slot = tx.Reserve(length, Agent.Patience);
+            Slot slot = tx.Reserve(length, Agent.OpenTimeout);
             slot.Data.Fill(0x11);
             byte* view = View(slot.Data);
             if (unflushed)
@@ -37,7 +37,7 @@ namespace Ramway.Agents
         internal static void Hold(Receiver rx, Line line)
         {
             line.End();
-            using Message message = rx.Recv(Agent.Patience);
+            using Message message = rx.Recv(Agent.OpenTimeout);
             LookAt(View(message.Data), message.Length, message.Tag);
         }
 

@@ -57,7 +57,7 @@ namespace Ramway.Agents
         /// <summary>Whether the stream goes on after this, with a successor of the other side.</summary>
         internal bool GoesOn(ErrorKind kind) => (kind == ErrorKind.Closed || kind == ErrorKind.PeerDead) && --endings > 0;
 
-        /// <summary>Looks every millisecond until the other side's epoch differs from the noted one; false: none came in time.
+        /// <summary>Checks every millisecond whether the other side's epoch differs from the noted one; false: none came in time.
         /// </summary>
         internal bool Successor(uint noted, Func<uint> epoch)
         {

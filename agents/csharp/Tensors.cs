@@ -23,14 +23,14 @@ namespace Ramway.Agents
             ulong offset = 0;
             if (inPlace)
             {
-                using TensorSlot slot = tx.ReserveTensor(type, shape, Agent.Patience);
+                using TensorSlot slot = tx.ReserveTensor(type, shape, Agent.OpenTimeout);
                 offset = Offset(slot.Data);
                 data.CopyTo(slot.Data);
                 slot.Commit(tag);
             }
             else
             {
-                tx.SendTensor(type, shape, tag, data, Agent.Patience);
+                tx.SendTensor(type, shape, tag, data, Agent.OpenTimeout);
             }
             Agent.Say($"sent offset={offset}");
         }

@@ -118,9 +118,9 @@ func (l *limits) waiting() context.Context {
 	return l.waits
 }
 
-// patiently makes one call with the context of waiting, or, with poll, calls that each wait for that long until one gives
+// within makes one call with the context of waiting, or, with poll, calls that each wait for that long until one gives
 // something else than that its time was over, or timeout is.
-func (l *limits) patiently(call func(ctx context.Context) error) error {
+func (l *limits) within(call func(ctx context.Context) error) error {
 	if l.poll < 0 {
 		return call(l.waiting())
 	}

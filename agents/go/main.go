@@ -60,8 +60,8 @@ var commands = map[string]command{
 	"measure": {measure, false, false},
 }
 
-// patience is how long to wait for a name, a role or the other side.
-const patience = 10 * time.Second
+// openTimeout is how long to wait for a name, a role or the other side.
+const openTimeout = 10 * time.Second
 
 // ends are both halves of a bus, or what a role needs of rings.
 type ends struct {
@@ -80,7 +80,7 @@ func open(e *ends, l *line) error {
 	if consumer {
 		to, from = from, to
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	var bus *ramway.Bus
 	var err error
@@ -96,7 +96,7 @@ func open(e *ends, l *line) error {
 	case connect != "":
 		bus, err = ramway.Connect(ctx, connect, ramway.ConnectOptions{Wait: wait})
 	default:
-		o := ramway.Options{Timeout: patience, Wait: wait, Prefault: prefault}
+		o := ramway.Options{Timeout: openTimeout, Wait: wait, Prefault: prefault}
 		makeSender, makeReceiver := ramway.OpenSender, ramway.OpenReceiver
 		if create {
 			o.Capacity, o.Align = capacity, align

@@ -52,7 +52,7 @@ func (l *limits) receive(rx *ramway.Receiver) (m ramway.Message, err error) {
 	if l.poll < 0 {
 		return rx.Recv(l.waiting())
 	}
-	err = l.patiently(func(ctx context.Context) error {
+	err = l.within(func(ctx context.Context) error {
 		m, err = rx.Recv(ctx)
 		return err
 	})
@@ -64,7 +64,7 @@ func (l *limits) reserve(tx *ramway.Sender, n int) (slot ramway.Slot, err error)
 	if l.poll < 0 {
 		return tx.Reserve(l.waiting(), n)
 	}
-	err = l.patiently(func(ctx context.Context) error {
+	err = l.within(func(ctx context.Context) error {
 		slot, err = tx.Reserve(ctx, n)
 		return err
 	})
@@ -77,7 +77,7 @@ func (p *plan) put(tx *ramway.Sender, m made, flush bool) error {
 		if p.how == "try" {
 			return tx.TrySendTagged(m.typeID, m.tag, m.payload)
 		}
-		return p.patiently(func(ctx context.Context) error { return tx.SendTagged(ctx, m.typeID, m.tag, m.payload) })
+		return p.within(func(ctx context.Context) error { return tx.SendTagged(ctx, m.typeID, m.tag, m.payload) })
 	}
 	reserve := p.reserve
 	if p.how == "try" {
@@ -181,7 +181,7 @@ func (s *seen) get(rx *ramway.Receiver) error {
 	switch s.p.how {
 	case "batch":
 		var batch ramway.Batch
-		err := s.p.patiently(func(ctx context.Context) (err error) {
+		err := s.p.within(func(ctx context.Context) (err error) {
 			batch, err = rx.RecvBatch(ctx, int(min(s.p.batch, s.left())))
 			return err
 		})
@@ -198,7 +198,7 @@ func (s *seen) get(rx *ramway.Receiver) error {
 	case "into":
 		var copied []byte
 		var meta ramway.Meta
-		err := s.p.patiently(func(ctx context.Context) (err error) {
+		err := s.p.within(func(ctx context.Context) (err error) {
 			copied, meta, err = rx.RecvAppend(ctx, s.buffer[:0])
 			return err
 		})

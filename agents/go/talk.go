@@ -88,7 +88,7 @@ func take(e *ends, l *line) error {
 func region(_ *ends, l *line) error {
 	name := l.text("name", "")
 	l.end()
-	region, err := ramway.OpenRegion(name, ramway.Options{Timeout: patience})
+	region, err := ramway.OpenRegion(name, ramway.Options{Timeout: openTimeout})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func openSocket(listen, connect string) (*socket, error) {
 			return nil, err
 		}
 		defer listener.Close()
-		if err := listener.SetDeadline(time.Now().Add(patience)); err != nil {
+		if err := listener.SetDeadline(time.Now().Add(openTimeout)); err != nil {
 			return nil, err
 		}
 		conn, err := listener.AcceptUnix()
@@ -30,7 +30,7 @@ func openSocket(listen, connect string) (*socket, error) {
 	}
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: connect, Net: "unix"})
-		if err == nil || time.Since(began) >= patience {
+		if err == nil || time.Since(began) >= openTimeout {
 			return &socket{conn: conn}, err
 		}
 	}

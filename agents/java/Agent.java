@@ -18,7 +18,7 @@ import java.time.Duration;
 /** Java's agent: ../README.md has the protocol. What is open: both halves of a bus, or what a role needs of rings. */
 final class Agent {
     /** How long to wait for a name, a role or the other side. */
-    static final Duration PATIENCE = Duration.ofSeconds(10);
+    static final Duration OPEN_TIMEOUT = Duration.ofSeconds(10);
 
     // Not System.out, which has locks and buffers of its own: an event is one write.
     private static final FileOutputStream OUT = new FileOutputStream(FileDescriptor.out);
@@ -141,12 +141,12 @@ final class Agent {
         if (listen != null) {
             var options = ListenOptions.DEFAULT.withCapacities(capacity, capacity).withAlign(align).withWaitMode(wait);
             try (Listener listener = Listener.bind(listen, options)) {
-                bus = listener.accept(PATIENCE);
+                bus = listener.accept(OPEN_TIMEOUT);
             }
         } else if (connect != null) {
-            bus = Bus.connect(connect, ConnectOptions.DEFAULT.withTimeout(PATIENCE).withWaitMode(wait));
+            bus = Bus.connect(connect, ConnectOptions.DEFAULT.withTimeout(OPEN_TIMEOUT).withWaitMode(wait));
         } else {
-            Options options = Options.DEFAULT.withTimeout(PATIENCE).withWaitMode(wait).withPrefault(prefault);
+            Options options = Options.DEFAULT.withTimeout(OPEN_TIMEOUT).withWaitMode(wait).withPrefault(prefault);
             String to = consumes ? back : ring;
             String from = consumes ? ring : back;
             if (create) {

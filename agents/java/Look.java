@@ -14,7 +14,7 @@ final class Look {
     static void region(Line line) throws InterruptedException {
         String name = line.text("name", "");
         line.end();
-        try (Region region = Region.open(name, Options.DEFAULT.withTimeout(Agent.PATIENCE))) {
+        try (Region region = Region.open(name, Options.DEFAULT.withTimeout(Agent.OPEN_TIMEOUT))) {
             Agent.say("region len=" + region.length() + " crc32=" + Messages.crc32(region.data()).getValue());
         }
     }
@@ -25,7 +25,7 @@ final class Look {
         int kept = (int) line.number("kept", length);
         boolean unflushed = line.yes("unflushed");
         line.end();
-        Slot slot = tx.reserve(length, Agent.PATIENCE);
+        Slot slot = tx.reserve(length, Agent.OPEN_TIMEOUT);
         long address = slot.data().fill((byte) 0x11).address();
         if (unflushed) {
             slot.commitUnflushed(0, 0, kept);
@@ -37,7 +37,7 @@ final class Look {
 
     static void hold(Receiver rx, Line line) throws InterruptedException {
         line.end();
-        try (Message m = rx.recv(Agent.PATIENCE)) {
+        try (Message m = rx.recv(Agent.OPEN_TIMEOUT)) {
             lookAt(m.data().address(), m.length(), m.tag());
         }
     }

@@ -29,7 +29,7 @@ final class Stream {
         return (kind == ErrorKind.CLOSED || kind == ErrorKind.PEER_DEAD) && --endings > 0;
     }
 
-    /** Looks every millisecond until the other side's epoch differs from the noted one; false: none came in time. */
+    /** Checks every millisecond whether the other side's epoch differs from the noted one; false: none came in time. */
     boolean successor(int noted, IntSupplier epoch) throws InterruptedException {
         long began = System.nanoTime();
         while (epoch.getAsInt() == noted) {

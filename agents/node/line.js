@@ -61,7 +61,7 @@ export class Line {
 /** `timeout` and `poll`, in milliseconds as the library takes them: `whole` a wait, `each` a call. */
 export class Limits {
   constructor(line) {
-    this.patient = !line.has('timeout') && !line.has('poll');
+    this.unlimited = !line.has('timeout') && !line.has('poll');
     const ms = line.number('timeout', 20000);
     const us = line.number('poll');
     this.whole = ms === 0 ? undefined : ms;

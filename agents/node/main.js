@@ -11,7 +11,7 @@ import { consume, echo, ping, produce } from './stream.js';
 import { sendTensor } from './tensor.js';
 
 /** For a name, a role or the other side, in milliseconds. */
-const PATIENCE = 10_000;
+const OPEN_TIMEOUT = 10_000;
 const longest = (capacity) => Math.min(capacity - 16, 2 ** 31 - 17);
 
 /**
@@ -29,7 +29,7 @@ async function open(line) {
   const [capacity, align] = [line.number('capacity', 65536), line.number('align', 16)];
   line.end();
   const sync = (process.env.RAMWAY_CONFORMANCE_CALLS ?? (wait === 'spin' ? 'sync' : 'async')) === 'sync';
-  const options = { wait, timeout: PATIENCE };
+  const options = { wait, timeout: OPEN_TIMEOUT };
   const allowed = { allowMainThread: true };
   if (listen || connect) {
     const how = { ...options, ...(listen && { capacity, align }), ...(sync && allowed) };

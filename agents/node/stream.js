@@ -182,7 +182,7 @@ async function getOne(rx, seen, call, target) {
  * `for await`. */
 async function get(rx, seen, call, target) {
   const { plan } = seen;
-  const loops = !plan.sync && plan.limits.patient;
+  const loops = !plan.sync && plan.limits.unlimited;
   if (loops && plan.how === 'recv') {
     for await (const message of rx) {
       call.over();

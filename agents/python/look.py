@@ -8,7 +8,7 @@ from ctypes import c_ubyte
 import ramway
 from line import Limits, Line, RefusedError, ended, say
 
-PATIENCE = 10.0
+OPEN_TIMEOUT = 10.0
 """Seconds to wait for a name, a role or the other side."""
 
 
@@ -39,7 +39,7 @@ def take(rx: ramway.Receiver, line: Line) -> None:
 def region(line: Line) -> None:
     name = line.text("name")
     line.end()
-    with ramway.Region.open(name, timeout=PATIENCE) as region, memoryview(region) as view:
+    with ramway.Region.open(name, timeout=OPEN_TIMEOUT) as region, memoryview(region) as view:
         say(f"region len={len(view)} crc32={zlib.crc32(view)}")
 
 
@@ -48,7 +48,7 @@ def write(tx: ramway.Sender, line: Line) -> None:
     length = line.number("len")
     kept, unflushed = line.number("kept", length), line.yes("unflushed")
     line.end()
-    slot = tx.reserve(length, timeout=PATIENCE)
+    slot = tx.reserve(length, timeout=OPEN_TIMEOUT)
     slot[:] = b"\x11" * length
     # The view goes before the commit, which would cut it off; the address stays the message's.
     address = address_of(memoryview(slot))
@@ -58,7 +58,7 @@ def write(tx: ramway.Sender, line: Line) -> None:
 
 def hold(rx: ramway.Receiver, line: Line) -> None:
     line.end()
-    with rx.recv(PATIENCE) as message:
+    with rx.recv(OPEN_TIMEOUT) as message:
         look_at(address_of(memoryview(message)), len(message), message.tag)
 
 

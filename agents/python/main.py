@@ -32,20 +32,20 @@ class Ends:
         create, prefault = line.yes("create"), line.yes("prefault")
         capacity, align = line.number("capacity", 65536), line.number("align", 16)
         line.end()
-        patience = look.PATIENCE
+        limit = look.OPEN_TIMEOUT
 
         def of(name: str) -> ramway.Ring:
             if create:
                 return ramway.Ring.create(
-                    name, capacity=capacity, align=align, wait=wait, prefault=prefault, timeout=patience
+                    name, capacity=capacity, align=align, wait=wait, prefault=prefault, timeout=limit
                 )
-            return ramway.Ring.open(name, wait=wait, prefault=prefault, timeout=patience)
+            return ramway.Ring.open(name, wait=wait, prefault=prefault, timeout=limit)
 
         if listen or connect:
             if listen:
-                bus = ramway.Bus.listen(listen, capacity, align=align, wait=wait, timeout=patience)
+                bus = ramway.Bus.listen(listen, capacity, align=align, wait=wait, timeout=limit)
             else:
-                bus = ramway.Bus.connect(connect, timeout=patience, wait=wait)
+                bus = ramway.Bus.connect(connect, timeout=limit, wait=wait)
             # It may have one direction only.
             self.tx = None if role == "consumer" else bus.sender
             self.rx = None if role == "producer" else bus.receiver

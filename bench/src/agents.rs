@@ -332,7 +332,7 @@ impl Pair {
             _ => [0, used.first().map_or(0, of)],
         };
         let ended = |event: &Event| event.number::<u64>("ended_ns");
-        let first = events.first().ok_or("nobody measured")?;
+        let first = events.first().ok_or("no side measured")?;
         let last = events.iter().map(ended).collect::<ramway_agents::Result<Vec<_>>>()?.into_iter().max();
         let elapsed_ns = last.unwrap_or(0).saturating_sub(first.number("began_ns")?);
         let mut samples_ps = Vec::new();

@@ -94,7 +94,7 @@ impl Scene {
 }
 
 fn lock(log: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
-    // A list of lines is whole whoever panicked.
+    // A panic elsewhere leaves the list whole.
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -37,7 +37,7 @@ pub struct Agent {
     child: Child,
     input: Option<ChildStdin>,
     events: mpsc::Receiver<Event>,
-    /// One that a look without waiting has found.
+    /// One that a check without waiting has found.
     next: Option<Event>,
     log: Box<dyn Fn(Said<'_>) + Send>,
     ended: Option<ExitStatus>,
@@ -60,7 +60,7 @@ impl Agent {
                 for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
                     let event = Event::parse(&line);
                     log(Said::Event(&line));
-                    // An agent that nobody listens to any more is about to be killed.
+                    // No receiver: the agent is about to be killed.
                     let _ = sender.send(event);
                 }
             });

@@ -18,7 +18,7 @@ pub struct Language {
     pub name: String,
     /// Its place in tables.
     pub order: u32,
-    /// The commands that it needs and that are not on the PATH; such a language is built and started by nobody.
+    /// The commands that it needs and that are not on the PATH; such a language is neither built nor started.
     pub missing: Option<String>,
     /// The largest capacity that its Ramway works with, in bytes, where that is not any.
     pub largest_ring: Option<u64>,
@@ -141,7 +141,7 @@ impl Language {
         Ok(language)
     }
 
-    /// Looks for what no name on the PATH tells, by its own commands: the last that one says is what is missing.
+    /// Finds out what no name on the PATH tells, by its own commands: the last that one says is what is missing.
     fn checked(mut self) -> Self {
         if self.missing.is_none() {
             self.missing = self.checks.iter().find_map(|check| {

@@ -45,7 +45,7 @@ static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 type Known = HashMap<(Kind, u64, u64), [u32; 2]>;
 
 fn known(kind: Kind, count: u64, size: u64) -> [u32; 2] {
-    // A map is whole whoever panicked.
+    // A panic elsewhere leaves the map whole.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     *known.get_or_insert_default().entry((kind, count, size)).or_insert_with(|| read(kind, count, size))
 }

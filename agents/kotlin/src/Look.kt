@@ -15,7 +15,7 @@ import kotlin.time.toJavaDuration
 suspend fun region(line: Line) {
     val name = line.text("name") ?: throw Refused("name is missing")
     line.end()
-    Region.open(name) { timeout = PATIENCE }.use { say("region len=${it.length} crc32=${crc32(it.data)}") }
+    Region.open(name) { timeout = OPEN_TIMEOUT }.use { say("region len=${it.length} crc32=${crc32(it.data)}") }
 }
 
 /** Reserves, fills, and commits what is to be kept. Such slots, and tensors, are the Java port's. */
@@ -24,7 +24,7 @@ fun write(tx: Sender, line: Line) {
     val kept = line.number("kept")?.toInt() ?: length
     val unflushed = line.yes("unflushed")
     line.end()
-    val slot = tx.blocking.reserve(length, PATIENCE.toJavaDuration())
+    val slot = tx.blocking.reserve(length, OPEN_TIMEOUT.toJavaDuration())
     val address = slot.data().fill(0x11).address()
     if (unflushed) slot.commitUnflushed(0, 0, kept) else slot.commit(0, 0, kept)
     lookAt(address, length, 0)

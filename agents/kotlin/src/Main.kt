@@ -12,7 +12,7 @@ import kotlin.system.exitProcess
 import kotlin.time.Duration.Companion.seconds
 
 /** How long to wait for a name, a role or the other side. */
-val PATIENCE = 10.seconds
+val OPEN_TIMEOUT = 10.seconds
 
 fun main() {
     val status = try {
@@ -77,7 +77,7 @@ class Ends {
         line.text("wait")
         line.end()
         val options: OptionsBuilder.() -> Unit = {
-            timeout = PATIENCE
+            timeout = OPEN_TIMEOUT
             prefault = touched
             if (create) {
                 capacity = bytes
@@ -90,9 +90,9 @@ class Ends {
                 fromPeer = bytes
                 align = alignment
             }
-            bus = listener.use { withTimeout(PATIENCE) { it.accept() } }
+            bus = listener.use { withTimeout(OPEN_TIMEOUT) { it.accept() } }
         } else if (connect != null) {
-            bus = Bus.connect(connect) { timeout = PATIENCE }
+            bus = Bus.connect(connect) { timeout = OPEN_TIMEOUT }
         } else {
             val (to, from) = if (consumes) back to ring else ring to back
             ownTx = to?.let { if (create) Sender.create(it, options) else Sender.open(it, options) }

@@ -13,7 +13,7 @@ import java.nio.ByteBuffer
 /** The keys that both have. */
 class Plan(line: Line, together: Int) {
     /** Whether nothing says how long a wait may last, and a flow will do. */
-    val patient = !line.has("timeout") && !line.has("poll")
+    val unlimited = !line.has("timeout") && !line.has("poll")
     val limits = Limits(line)
     val sizes = line.text("sizes") ?: "mixed"
     val how = line.text("how")
@@ -139,7 +139,7 @@ private class Seen(private val rx: Receiver, private val plan: Plan) {
     suspend fun all() = when (plan.how) {
         "try" -> one { rx.tryRecv() ?: throw Ending(ErrorKind.EMPTY) }
         "into" -> one { plan.limits.within(rx.blocking::recv) { rx.recv() } }
-        "batch" -> if (plan.patient && plan.count == null) {
+        "batch" -> if (plan.unlimited && plan.count == null) {
             rx.batches(plan.batch).collect { batch -> batch.forEach { took(it) } }
             throw Ending(ErrorKind.CLOSED)
         } else {
@@ -150,7 +150,7 @@ private class Seen(private val rx: Receiver, private val plan: Plan) {
                 batch.use { for (m in it) took(m) }
             }
         }
-        null, "recv" -> if (plan.patient) {
+        null, "recv" -> if (plan.unlimited) {
             rx.messages().transformWhile {
                 took(it)
                 emit(Unit)

@@ -15,7 +15,7 @@ pub(crate) struct Ends {
 }
 
 /// How long to wait for a name, a role or the other side.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 struct Shape {
     create: bool,
@@ -29,7 +29,7 @@ impl Shape {
     fn ring(&self, name: &str) -> RingBuilder {
         let builder =
             if self.create { Ring::create(name).capacity(self.capacity).align(self.align) } else { Ring::open(name) };
-        builder.timeout(PATIENCE).wait_policy(self.wait).prefault(self.prefault)
+        builder.timeout(OPEN_TIMEOUT).wait_policy(self.wait).prefault(self.prefault)
     }
 }
 
@@ -54,9 +54,9 @@ impl Ends {
         line.end()?;
         *self = if let Some(name) = listen {
             let listener = Listener::builder(name).capacity(shape.capacity).align(shape.align).wait_policy(shape.wait);
-            listener.accept_one(Some(PATIENCE))?.into()
+            listener.accept_one(Some(OPEN_TIMEOUT))?.into()
         } else if let Some(name) = connect {
-            Bus::connector(name).timeout(PATIENCE).wait_policy(shape.wait).connect()?.into()
+            Bus::connector(name).timeout(OPEN_TIMEOUT).wait_policy(shape.wait).connect()?.into()
         } else {
             let (to, from) = if role == "consumer" { (None, ring) } else { (ring, back) };
             Self {

@@ -3,13 +3,13 @@
 use ramway::{Receiver, Region, Sender};
 
 use crate::Stop;
-use crate::ends::PATIENCE;
+use crate::ends::OPEN_TIMEOUT;
 use crate::line::Line;
 
 pub(crate) fn region(mut line: Line) -> Result<(), Stop> {
     let name: String = line.need("name")?;
     line.end()?;
-    let region = Region::builder().timeout(PATIENCE).open(name)?;
+    let region = Region::builder().timeout(OPEN_TIMEOUT).open(name)?;
     let mut bytes = vec![0; region.len() as usize];
     region.read_at(0, &mut bytes)?;
     println!("region len={} crc32={}", region.len(), crc32fast::hash(&bytes));
@@ -34,7 +34,7 @@ pub(crate) fn write(tx: &mut Sender, mut line: Line) -> Result<(), Stop> {
 
 pub(crate) fn hold(rx: &mut Receiver, line: Line) -> Result<(), Stop> {
     line.end()?;
-    let message = rx.recv_timeout(PATIENCE)?;
+    let message = rx.recv_timeout(OPEN_TIMEOUT)?;
     look_at(message.as_ptr().cast_mut(), message.len(), message.tag())
 }
 
