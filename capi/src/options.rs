@@ -183,6 +183,35 @@ pub(crate) unsafe fn options(from: *const ramway_options) -> Outcome<ramway_opti
     Ok(options)
 }
 
+/// Tells a builder of a ring or a region what both can be told. Zero is "the default", which the core has under "not asked
+/// for".
+macro_rules! with_options {
+    ($builder:expr, $options:expr) => {{
+        use $crate::options::*;
+        let options: &ramway_options = $options;
+        let has = |flag| options.flags & flag != 0;
+        let mut builder = $builder
+            .discard(has(RAMWAY_DISCARD))
+            .persistent(has(RAMWAY_PERSISTENT))
+            .allow_disk(has(RAMWAY_ALLOW_DISK))
+            .lock_memory(has(RAMWAY_LOCK_MEMORY))
+            .huge_pages(has(RAMWAY_HUGE_PAGES))
+            .prefault(has(RAMWAY_PREFAULT))
+            .wait_policy(wait_policy(options.wait_policy)?);
+        if options.mode != 0 {
+            builder = builder.mode(options.mode);
+        }
+        if options.timeout_ns != 0 {
+            builder = builder.timeout(duration(options.timeout_ns)?);
+        }
+        if has(RAMWAY_NUMA_NODE) {
+            builder = builder.numa_node(options.numa_node);
+        }
+        builder
+    }};
+}
+pub(crate) use with_options;
+
 /// # Safety
 /// As for [`read`], and `allow_uids` points to `allow_uid_count` numbers.
 pub(crate) unsafe fn bus_options(from: *const ramway_bus_options) -> Outcome<ramway_bus_options> {

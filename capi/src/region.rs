@@ -1,9 +1,6 @@
 //! Named shared bytes.
 
-use crate::options::{
-    RAMWAY_ALLOW_DISK, RAMWAY_DISCARD, RAMWAY_HUGE_PAGES, RAMWAY_LOCK_MEMORY, RAMWAY_NUMA_NODE, RAMWAY_PERSISTENT,
-    RAMWAY_PREFAULT, RAMWAY_READ_ONLY, RAMWAY_TRY, duration, limit, name, options, ramway_options, wait_policy,
-};
+use crate::options::{self, RAMWAY_READ_ONLY, RAMWAY_TRY, limit, name, options, ramway_options};
 use crate::status::{Outcome, give, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use ramway_core::{ErrorKind, Region, RegionBuilder};
 use std::ffi::{c_char, c_int, c_void};
@@ -27,30 +24,12 @@ unsafe fn region<'a>(handle: *const ramway_region) -> Outcome<&'a Region> {
 /// `from` as `options` has it.
 unsafe fn builder(from: *const ramway_options) -> Outcome<RegionBuilder> {
     // SAFETY: the caller's.
-    let options = unsafe { options(from) }?;
-    if options.capacity != 0 || options.align != 0 {
+    let given = unsafe { options(from) }?;
+    if given.capacity != 0 || given.align != 0 {
         return Err(invalid("capacity and align are for rings: a region has the length that it is created with"));
     }
-    let has = |flag| options.flags & flag != 0;
-    let mut builder = Region::builder()
-        .read_only(has(RAMWAY_READ_ONLY))
-        .discard(has(RAMWAY_DISCARD))
-        .persistent(has(RAMWAY_PERSISTENT))
-        .allow_disk(has(RAMWAY_ALLOW_DISK))
-        .lock_memory(has(RAMWAY_LOCK_MEMORY))
-        .huge_pages(has(RAMWAY_HUGE_PAGES))
-        .prefault(has(RAMWAY_PREFAULT))
-        .wait_policy(wait_policy(options.wait_policy)?);
-    if options.mode != 0 {
-        builder = builder.mode(options.mode);
-    }
-    if options.timeout_ns != 0 {
-        builder = builder.timeout(duration(options.timeout_ns)?);
-    }
-    if has(RAMWAY_NUMA_NODE) {
-        builder = builder.numa_node(options.numa_node);
-    }
-    Ok(builder)
+    let builder = Region::builder().read_only(given.flags & RAMWAY_READ_ONLY != 0);
+    Ok(options::with_options!(builder, &given))
 }
 
 /// # Safety

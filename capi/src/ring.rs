@@ -1,9 +1,6 @@
 //! Where rings come from: a name, a pair of threads, or memory that the caller brings.
 
-use crate::options::{
-    RAMWAY_ALLOW_DISK, RAMWAY_DISCARD, RAMWAY_HUGE_PAGES, RAMWAY_LOCK_MEMORY, RAMWAY_NO_MEMBARRIER, RAMWAY_NUMA_NODE,
-    RAMWAY_PERSISTENT, RAMWAY_PREFAULT, RAMWAY_READ_ONLY, duration, name, options, ramway_options, wait_policy,
-};
+use crate::options::{self, RAMWAY_NO_MEMBARRIER, RAMWAY_READ_ONLY, name, options, ramway_options};
 use crate::receiver::{ReceiverHandle, ramway_receiver};
 use crate::sender::{SenderHandle, ramway_sender};
 use crate::status::{Outcome, give, guard, invalid, null, ramway_status};
@@ -36,35 +33,16 @@ unsafe fn builder(how: How, path: *const c_char, from: *const ramway_options) ->
 /// `from` as `options` has it.
 unsafe fn with_options(builder: RingBuilder, from: *const ramway_options) -> Outcome<RingBuilder> {
     // SAFETY: the caller's.
-    let options = unsafe { options(from) }?;
-    if options.flags & RAMWAY_READ_ONLY != 0 {
+    let given = unsafe { options(from) }?;
+    if given.flags & RAMWAY_READ_ONLY != 0 {
         return Err(invalid("RAMWAY_READ_ONLY is for regions: both ends of a ring write"));
     }
-    let has = |flag| options.flags & flag != 0;
-    let mut builder = builder
-        .discard(has(RAMWAY_DISCARD))
-        .persistent(has(RAMWAY_PERSISTENT))
-        .allow_disk(has(RAMWAY_ALLOW_DISK))
-        .lock_memory(has(RAMWAY_LOCK_MEMORY))
-        .huge_pages(has(RAMWAY_HUGE_PAGES))
-        .prefault(has(RAMWAY_PREFAULT))
-        .membarrier(!has(RAMWAY_NO_MEMBARRIER))
-        .wait_policy(wait_policy(options.wait_policy)?);
-    // Zero is "the default", which the core has under "not asked for".
-    if options.capacity != 0 {
-        builder = builder.capacity(options.capacity);
+    let mut builder = options::with_options!(builder, &given).membarrier(given.flags & RAMWAY_NO_MEMBARRIER == 0);
+    if given.capacity != 0 {
+        builder = builder.capacity(given.capacity);
     }
-    if options.align != 0 {
-        builder = builder.align(options.align);
-    }
-    if options.mode != 0 {
-        builder = builder.mode(options.mode);
-    }
-    if options.timeout_ns != 0 {
-        builder = builder.timeout(duration(options.timeout_ns)?);
-    }
-    if has(RAMWAY_NUMA_NODE) {
-        builder = builder.numa_node(options.numa_node);
+    if given.align != 0 {
+        builder = builder.align(given.align);
     }
     Ok(builder)
 }
