@@ -378,11 +378,12 @@ pub unsafe extern "C" fn ramway_bus_peer_pid(bus: *const ramway_bus) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_bus_is_peer_alive(bus: *const ramway_bus) -> bool {
     guard_value(false, || {
-        // SAFETY: the caller's; both ends live as long as the bus, and are only looked at.
+        // SAFETY: the caller's; both ends live as long as the bus, and are only read.
         unsafe {
             let handle = BusHandle::from(bus)?;
-            let sending = !handle.sender.is_null() && SenderHandle::look(handle.sender)?.sender.is_peer_alive();
-            Ok(sending || !handle.receiver.is_null() && ReceiverHandle::look(handle.receiver)?.receiver.is_peer_alive())
+            let sending = !handle.sender.is_null() && SenderHandle::shared(handle.sender)?.sender.is_peer_alive();
+            Ok(sending
+                || !handle.receiver.is_null() && ReceiverHandle::shared(handle.receiver)?.receiver.is_peer_alive())
         }
     })
 }

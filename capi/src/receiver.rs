@@ -47,7 +47,7 @@ impl ReceiverHandle {
 
     /// # Safety
     /// As for [`from`](Self::from), for calls that may be made while another thread makes them too.
-    pub(crate) unsafe fn look<'a>(handle: *const ramway_receiver) -> Outcome<&'a Self> {
+    pub(crate) unsafe fn shared<'a>(handle: *const ramway_receiver) -> Outcome<&'a Self> {
         // SAFETY: handles are made by `give` only.
         unsafe { handle.cast::<Self>().as_ref() }.ok_or_else(|| null("the receiver"))
     }
@@ -210,14 +210,14 @@ pub unsafe extern "C" fn ramway_receiver_close(receiver: *mut ramway_receiver) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_receiver_capacity(receiver: *const ramway_receiver) -> u64 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.capacity() as u64))
+    guard_value(0, || Ok(unsafe { ReceiverHandle::shared(receiver) }?.receiver.capacity() as u64))
 }
 
 /// Every payload begins on a multiple of this many bytes. 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_receiver_align(receiver: *const ramway_receiver) -> u32 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.align() as u32))
+    guard_value(0, || Ok(unsafe { ReceiverHandle::shared(receiver) }?.receiver.align() as u32))
 }
 
 /// Bytes, headers and padding included, that are sent and not released; can be stale when it returns. 0 for a null
@@ -225,28 +225,28 @@ pub unsafe extern "C" fn ramway_receiver_align(receiver: *const ramway_receiver)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_receiver_len(receiver: *const ramway_receiver) -> u64 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.len() as u64))
+    guard_value(0, || Ok(unsafe { ReceiverHandle::shared(receiver) }?.receiver.len() as u64))
 }
 
 /// Whether a sender is attached and its process lives: one system call. A stopped process is alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_receiver_is_peer_alive(receiver: *const ramway_receiver) -> bool {
     // SAFETY: the caller's.
-    guard_value(false, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.is_peer_alive()))
+    guard_value(false, || Ok(unsafe { ReceiverHandle::shared(receiver) }?.receiver.is_peer_alive()))
 }
 
 /// How often a sender has attached, 0 = never yet. A change means that a successor took over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_receiver_peer_epoch(receiver: *const ramway_receiver) -> u32 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.peer_epoch()))
+    guard_value(0, || Ok(unsafe { ReceiverHandle::shared(receiver) }?.receiver.peer_epoch()))
 }
 
 /// How often a receiver has attached, this one included: 1 = the first. 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_receiver_epoch(receiver: *const ramway_receiver) -> u32 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { ReceiverHandle::look(receiver) }?.receiver.epoch()))
+    guard_value(0, || Ok(unsafe { ReceiverHandle::shared(receiver) }?.receiver.epoch()))
 }
 
 /// How this handle waits for messages from now on: `RAMWAY_WAIT_SPIN` and so on.
@@ -312,7 +312,7 @@ pub unsafe extern "C" fn ramway_receiver_wake(receiver: *const ramway_receiver) 
         if receiver.is_null() {
             return Err(null("the receiver"));
         }
-        // SAFETY: the caller's: open. Only this field is looked at, which nobody changes.
+        // SAFETY: the caller's: open. Only this field is read, which nobody changes.
         let waker = unsafe { &(*receiver.cast::<ReceiverHandle>()).waker };
         waker.wake();
         Ok(())
@@ -324,6 +324,6 @@ pub unsafe extern "C" fn ramway_receiver_wake(receiver: *const ramway_receiver) 
 pub unsafe extern "C" fn ramway_receiver_name(receiver: *const ramway_receiver) -> *const c_char {
     guard_value(std::ptr::null(), || {
         // SAFETY: the caller's.
-        Ok(unsafe { ReceiverHandle::look(receiver) }?.name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr()))
+        Ok(unsafe { ReceiverHandle::shared(receiver) }?.name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr()))
     })
 }

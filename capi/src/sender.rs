@@ -53,7 +53,7 @@ impl SenderHandle {
 
     /// # Safety
     /// As for [`from`](Self::from), for calls that may be made while another thread makes them too.
-    pub(crate) unsafe fn look<'a>(handle: *const ramway_sender) -> Outcome<&'a Self> {
+    pub(crate) unsafe fn shared<'a>(handle: *const ramway_sender) -> Outcome<&'a Self> {
         // SAFETY: handles are made by `give` only.
         unsafe { handle.cast::<Self>().as_ref() }.ok_or_else(|| null("the sender"))
     }
@@ -348,14 +348,14 @@ unsafe fn own(sender: *mut ramway_sender) -> Outcome<Box<SenderHandle>> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_capacity(sender: *const ramway_sender) -> u64 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::look(sender) }?.sender.capacity() as u64))
+    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.capacity() as u64))
 }
 
 /// Every payload begins on a multiple of this many bytes. 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_align(sender: *const ramway_sender) -> u32 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::look(sender) }?.sender.align() as u32))
+    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.align() as u32))
 }
 
 /// The longest payload that ever fits, min(capacity - 16, 2^31 - 17): it fits whenever the ring is empty. 0 for a
@@ -363,7 +363,7 @@ pub unsafe extern "C" fn ramway_sender_align(sender: *const ramway_sender) -> u3
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_max_message_len(sender: *const ramway_sender) -> u64 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::look(sender) }?.sender.max_message_len() as u64))
+    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.max_message_len() as u64))
 }
 
 /// Bytes, headers and padding included, that the receiver has not released; can be stale when it returns. 0 for a
@@ -371,28 +371,28 @@ pub unsafe extern "C" fn ramway_sender_max_message_len(sender: *const ramway_sen
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_len(sender: *const ramway_sender) -> u64 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::look(sender) }?.sender.len() as u64))
+    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.len() as u64))
 }
 
 /// Whether a receiver is attached and its process lives: one system call. A stopped process is alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_is_peer_alive(sender: *const ramway_sender) -> bool {
     // SAFETY: the caller's.
-    guard_value(false, || Ok(unsafe { SenderHandle::look(sender) }?.sender.is_peer_alive()))
+    guard_value(false, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.is_peer_alive()))
 }
 
 /// How often a receiver has attached, 0 = never yet. A change means that a successor took over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_peer_epoch(sender: *const ramway_sender) -> u32 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::look(sender) }?.sender.peer_epoch()))
+    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.peer_epoch()))
 }
 
 /// How often a sender has attached, this one included: 1 = the first. 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_epoch(sender: *const ramway_sender) -> u32 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::look(sender) }?.sender.epoch()))
+    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.epoch()))
 }
 
 /// The tag of the last message that is visible to receivers, by whichever sender of this ring: a restarted sender
@@ -401,7 +401,7 @@ pub unsafe extern "C" fn ramway_sender_epoch(sender: *const ramway_sender) -> u3
 pub unsafe extern "C" fn ramway_sender_last_tag(sender: *const ramway_sender, tag: *mut u64) -> bool {
     guard_value(false, || {
         // SAFETY: the caller's.
-        let (handle, tag) = unsafe { (SenderHandle::look(sender)?, tag.as_mut().ok_or_else(|| null("tag"))?) };
+        let (handle, tag) = unsafe { (SenderHandle::shared(sender)?, tag.as_mut().ok_or_else(|| null("tag"))?) };
         Ok(handle.sender.last_tag().map(|last| *tag = last).is_some())
     })
 }
@@ -473,7 +473,7 @@ pub unsafe extern "C" fn ramway_sender_wake(sender: *const ramway_sender) -> ram
         if sender.is_null() {
             return Err(null("the sender"));
         }
-        // SAFETY: the caller's: open. Only this field is looked at, which nobody changes.
+        // SAFETY: the caller's: open. Only this field is read, which nobody changes.
         let waker = unsafe { &(*sender.cast::<SenderHandle>()).waker };
         waker.wake();
         Ok(())
@@ -485,6 +485,6 @@ pub unsafe extern "C" fn ramway_sender_wake(sender: *const ramway_sender) -> ram
 pub unsafe extern "C" fn ramway_sender_name(sender: *const ramway_sender) -> *const c_char {
     guard_value(std::ptr::null(), || {
         // SAFETY: the caller's.
-        Ok(unsafe { SenderHandle::look(sender) }?.name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr()))
+        Ok(unsafe { SenderHandle::shared(sender) }?.name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr()))
     })
 }

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     fn str(text: *const c_char) -> &'static str {
-        // SAFETY: the texts looked at here are constants.
+        // SAFETY: the texts read here are constants.
         unsafe { CStr::from_ptr(text) }.to_str().unwrap()
     }
 

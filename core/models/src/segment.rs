@@ -170,7 +170,7 @@ impl Ring {
         Receiver::attach(self.attachment(Role::Consumer), WaitPolicy::Block, membarrier).unwrap()
     }
 
-    /// The sender's process is killed here, and everyone who sleeps looks again after its round.
+    /// The sender's process is killed here, and every sleeper checks again after its interval.
     pub fn kill_sender(&self, sender: Sender) {
         std::mem::forget(sender);
         self.die(Role::Producer);

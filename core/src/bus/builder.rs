@@ -113,7 +113,7 @@ impl ListenerBuilder {
         listener.accept_until(timeout.and_then(|t| Instant::now().checked_add(t)))
     }
 
-    /// [`accept_one`](Self::accept_one) in two steps, for languages that wait in rounds: only the first connector that
+    /// [`accept_one`](Self::accept_one) in two steps, for languages that wait in intervals: only the first connector that
     /// comes through is ever told that it is welcome. Drop the listener after that.
     #[doc(hidden)]
     pub fn bind_one(&self) -> Result<Listener> {

@@ -70,7 +70,7 @@ impl Connector {
         self.connect_while(|| true)
     }
 
-    /// [`connect`](Self::connect) for languages that have signals or cancellation to look after: asks `go_on` at least
+    /// [`connect`](Self::connect) for languages that handle signals or cancellation: asks `go_on` at least
     /// every 100 ms, and gives `Interrupted` once it says no.
     #[doc(hidden)]
     pub fn connect_while(&self, mut go_on: impl FnMut() -> bool) -> Result<Bus> {

@@ -15,7 +15,7 @@
 //! 4. C checks, before it maps: one descriptor, its seals, its size against WELCOME's and the header's, the header,
 //!    the geometry of both rings. It sends ACK with 0, or with the number of what it found, and then closes.
 //! 5. L takes ACK(0) as the bus's beginning. Anything else, or nothing within its deadline, ends the attempt. Both
-//!    sides keep the socket open and send nothing more: its hang-up is the notice that the peer let go or died.
+//!    sides keep the socket open and send nothing more: its hang-up is the notice that the peer closed or died.
 //!
 //! A status is a number of `ErrorKind`; one that the reader does not know is reported as `Os`. A hang-up before the
 //! first byte of L's answer means that L ended before it served C, and C may try again; one in the middle of a message is

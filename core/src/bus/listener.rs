@@ -208,7 +208,7 @@ impl Listener {
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             match self.set.wait(self.sleep().min(left.unwrap_or(SLEEP_MAX)))? {
                 Some(LISTENING) => {
-                    // A call that never waits only looks: its caller does the waiting.
+                    // A call that never waits does not pause: its caller does the waiting.
                     let pause = self.lock().shortage.pause().filter(|_| !left.is_some_and(|left| left.is_zero()));
                     if let Some(pause) = pause {
                         std::thread::sleep(left.map_or(pause, |left| left.min(pause)));
@@ -351,7 +351,7 @@ impl Listener {
 enum Failure {
     /// The connector's: it is refused, and that is all.
     Peer(Error),
-    /// Ours: whoever called accept should know.
+    /// Ours: the caller of accept is told.
     Own(Error),
 }
 

@@ -78,7 +78,7 @@ impl Found {
         read_page(self.file.as_fd())
     }
 
-    /// Opens the description that holds the locks (descriptor 0), and the directory for whoever removes the name
+    /// Opens the description that holds the locks (descriptor 0), and the directory for the removal of the name
     /// (descriptor 1). `None`: the name no longer leads to the file. It is opened for writing where that is permitted,
     /// because only then can a read-only handle be the last user.
     pub(super) fn lock_description(&self, name: &Name, access: Access) -> Result<Option<Entry>> {

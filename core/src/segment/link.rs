@@ -133,7 +133,7 @@ impl Probe {
 pub(crate) struct SocketLink {
     /// Descriptor 0 is the socket; a clone of the entry that the other half holds.
     pub(crate) entry: fork::Entry,
-    /// The memfd stays open, so that `/proc/PID/fd` shows the bus to those who may look into this process.
+    /// The memfd stays open, so that `/proc/PID/fd` shows the bus to users who may inspect this process.
     pub(crate) _memory: Arc<OwnedFd>,
 }
 

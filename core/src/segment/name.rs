@@ -79,7 +79,7 @@ impl Name {
 
     fn open_root(root: &Path, make: bool) -> Result<OwnedFd> {
         let what = |doing: &str| os(format!("{doing} the Ramway directory {}", root.display()));
-        // Everybody may make a directory or link of the default name in /dev/shm, so look what it is and whose.
+        // Every user may make a directory or link of the default name in /dev/shm, so check what it is and whose.
         let is_default = root == fs::default_directory();
         let open = if is_default { fs::open_real_dir } else { fs::open_dir };
         let dir = match open(root) {

@@ -33,7 +33,7 @@ pub(crate) struct Request<'a> {
     pub(crate) intent: Intent,
     /// What an existing segment must be.
     pub(crate) kind: Kind,
-    /// What to make; not looked at by `Open`.
+    /// What to make; `Open` does not use it.
     pub(crate) spec: Option<Spec>,
     /// Asked about an existing segment before it is locked: an error keeps it untouched.
     pub(crate) check: &'a dyn Fn(&Valid) -> Result<()>,

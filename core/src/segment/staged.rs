@@ -284,7 +284,7 @@ mod tests {
         let dir = Dir::new("listener");
         let at = |name: &str| dir.0.join(name);
         let listener = || create(at("echo"), Kind::Listener);
-        // As a listener that was killed leaves it: the last one out of a living one removes the segment alone.
+        // As a listener that was killed leaves it: the last user of a living one removes the segment alone.
         let dead = || {
             let living = listener();
             std::fs::rename(at("echo"), at("away")).unwrap();

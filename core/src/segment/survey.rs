@@ -44,7 +44,7 @@ pub struct Segment {
     pub kind: Kind,
     /// The format's version that its creator wrote.
     pub version: (u16, u16),
-    /// The last one out leaves the name in place.
+    /// The last user leaves the name in place.
     pub persistent: bool,
     /// Feature bits that a reader may ignore.
     pub features_optional: u32,
@@ -158,7 +158,7 @@ pub fn ls(dir: &Path) -> Result<Vec<Listed>> {
             continue;
         }
         let segment = Name::in_directory(dir, &name).and_then(|name| inspect_name(&name));
-        // Gone between the two looks, or never a file that could be one.
+        // Removed since it was listed, or never a file that could be one.
         if !matches!(&segment, Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument)) {
             found.push(Listed { name, segment });
         }

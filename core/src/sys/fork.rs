@@ -77,7 +77,7 @@ extern "C" fn child() {
             unsafe { libc::close(fd) };
         }
         for &state in &slot.states {
-            // SAFETY: whoever registered the state keeps it alive as long as the watch.
+            // SAFETY: the caller of `watch` keeps the state alive as long as the watch.
             unsafe { (*state).store(ErrorKind::Detached as u32, Ordering::Relaxed) };
         }
     }
@@ -95,7 +95,7 @@ pub(crate) fn install() {
     });
 }
 
-/// Changes in a fork's child: whoever remembers another value was inherited.
+/// Changes in a fork's child: an owner that remembers another value was inherited.
 pub(crate) fn generation() -> u32 {
     // Relaxed: it changes only inside `fork`, which orders everything.
     GENERATION.load(Ordering::Relaxed)
@@ -156,7 +156,7 @@ impl Entry {
     /// Has [`ErrorKind::Detached`] stored into `state` in a fork's child, until the watch is dropped.
     ///
     /// # Safety
-    /// `state` outlives the watch: it is followed in the child without another look.
+    /// `state` outlives the watch: it is followed in the child without another check.
     pub(crate) unsafe fn watch(&self, state: *const AtomicU32) -> Watch {
         if let Some(slot) = &mut registry().slots[self.0.id] {
             slot.states.push(state);

@@ -83,7 +83,7 @@ pub(crate) fn is_socket(stat: &Stat) -> bool {
 }
 
 /// Opens what [`stat_at`] called a regular file. If it was exchanged meanwhile, the open neither blocks nor follows a
-/// link nor takes a terminal; the caller looks again at what it got.
+/// link nor takes a terminal; the caller checks again what it got.
 pub(crate) fn open_at(dir: BorrowedFd<'_>, name: &OsStr, access: Access) -> Result<OwnedFd, Errno> {
     let flags = access_flags(access) | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::openat(dir, name, flags, Mode::empty())

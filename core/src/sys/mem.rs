@@ -96,7 +96,7 @@ impl Drop for Range {
 /// Faults every page of a range in, for writing if it is writable, and leaves its bytes as they are.
 ///
 /// # Safety
-/// `[ptr, ptr + len)` is a live, page-aligned shared mapping whose pages can be had, writable if `writable`.
+/// `[ptr, ptr + len)` is a live, page-aligned shared mapping whose pages are available, writable if `writable`.
 pub(crate) unsafe fn touch(ptr: *mut u8, len: usize, writable: bool) {
     for at in (0..len).step_by(page_size()) {
         // SAFETY: within the mapping and page-aligned. Other processes write these bytes only by atomic or relaxed
@@ -198,7 +198,7 @@ impl MirrorMap {
     /// Puts private memory, all zero, in the place of `len` bytes from `offset`, both in whole pages.
     ///
     /// # Safety
-    /// Whoever has views of these bytes may see them change.
+    /// Views of these bytes may change.
     pub(crate) unsafe fn replace(&self, offset: usize, len: usize) -> Result<()> {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.0.len), "pages outside of the mapping");
         let at = self.0.ptr.as_ptr().wrapping_add(offset).cast();

@@ -251,7 +251,7 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Re
     }
 }
 
-/// Whether the other end of a connected socket is closed: the peer let go of it or died. Never blocks; bytes that
+/// Whether the other end of a connected socket is closed: the peer closed it or died. Never blocks; bytes that
 /// the peer sends after the handshake say nothing and are left alone.
 pub(crate) fn hung_up(fd: BorrowedFd<'_>) -> bool {
     let mut polled = [PollFd::from_borrowed_fd(fd, peer::HANG_UP)];

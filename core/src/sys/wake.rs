@@ -1,6 +1,6 @@
 //! Why a sleep on a word ended.
 
-/// Whatever it says, the caller looks at the shared state again.
+/// Whatever it says, the caller checks the shared state again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
     /// Somebody woke this word, or the kernel did so spuriously.
@@ -14,7 +14,7 @@ pub(crate) enum Wake {
 }
 
 impl Wake {
-    /// Whether to ask if the peer lives. After a signal too: a timer that fires more often than a round lasts must not
+    /// Whether to ask if the peer lives. After a signal too: a timer that fires more often than a poll interval lasts must not
     /// put the question off forever.
     pub(crate) fn is_time_to_check(self) -> bool {
         matches!(self, Self::TimedOut | Self::Interrupted)

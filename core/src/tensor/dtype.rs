@@ -47,7 +47,7 @@ macro_rules! dtypes {
 facts::element_types!(dtypes);
 
 impl Dtype {
-    /// The type with this DLPack code and so many bits an element, if tensors can have it.
+    /// The type with this DLPack code and this many bits an element, if tensors can have it.
     pub fn new(code: u8, bits: u8) -> Option<Self> {
         let dtype = Self { code, bits };
         Self::ALL.contains(&dtype).then_some(dtype)

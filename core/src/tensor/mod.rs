@@ -98,7 +98,7 @@ pub fn parse(payload: &[u8]) -> Result<Tensor<'_>> {
             payload.len()
         )));
     }
-    // One copy, which is then looked at: nobody rewrites it meanwhile.
+    // One copy, which is then checked: nobody rewrites it meanwhile.
     header[FIXED..offset].copy_from_slice(&payload[FIXED..offset]);
     let mut shape = Shape { ndim, dims: [0; NDIM_MAX] };
     for (dim, bytes) in shape.dims.iter_mut().zip(header[FIXED..start].chunks_exact(8)) {

@@ -7,7 +7,7 @@ use loom::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest sleep that the model lets end by itself at once: the rounds of a sleeper whose waker does not fence.
+/// The longest sleep that the model lets end by itself at once: the intervals of a sleeper whose waker does not fence.
 const SHORT: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Duration) -> Wake {
         queue.refuse();
         return Wake::Changed;
     }
-    // After a death the clock runs for everyone: what a 100 ms look finds is what the model is about then.
+    // After a death the clock runs for everyone: what a check after 100 ms finds is what the model is about then.
     if timeout <= SHORT || KERNEL.clock_runs.load(Ordering::Relaxed) {
         drop(queue);
         let cpu = cpu();

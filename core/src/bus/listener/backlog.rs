@@ -42,7 +42,7 @@ fn duplicate(any: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 }
 
 impl Listener {
-    /// Takes what waits in the backlog, and looks for its HELLO at once. At most as many as there may be handshakes,
+    /// Takes what waits in the backlog, and checks for its HELLO at once. At most as many as there may be handshakes,
     /// then those that wait for longer have their turn.
     pub(super) fn take_connections(&self) -> Result<Option<Bus>> {
         for _ in 0..HANDSHAKES_MAX {
@@ -148,7 +148,7 @@ impl Listener {
     }
 }
 
-/// What one look at the backlog came to.
+/// What taking one connection from the backlog came to.
 enum Taken {
     Nobody,
     Refused,

@@ -33,7 +33,7 @@ pub enum Outcome {
     Removed,
     /// Left alone, and why.
     Kept(String),
-    /// Not Ramway's, so not looked at any further.
+    /// Not Ramway's, so not checked any further.
     NotRamway,
 }
 

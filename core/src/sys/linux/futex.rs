@@ -18,7 +18,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Duration) -> Wake {
         Err(Errno::AGAIN) => Wake::Changed,
         Err(Errno::INTR) => Wake::Interrupted,
         // Anything else (a seccomp filter, say) must not become a busy loop: treat it as time passed and let the
-        // caller's own look at the clock decide.
+        // caller's own check of the clock decide.
         Err(Errno::TIMEDOUT) => Wake::TimedOut,
         Err(_) => {
             std::thread::sleep(Duration::from_millis(1));

@@ -56,7 +56,7 @@ pub(crate) fn mode_before_bind(fd: BorrowedFd<'_>, mode: u32) -> Result<(), Errn
 /// `bind` takes the umask's bits away; this gives those back that were asked for.
 pub(crate) fn set_mode(dir: BorrowedFd<'_>, file_name: &OsStr, mode: u32) -> Result<()> {
     let what = "setting the socket's mode";
-    // O_PATH and no links followed: what is checked here is what is changed below, whoever renames meanwhile.
+    // O_PATH and no links followed: what is checked here is what is changed below, also if the name changes meanwhile.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(dir, file_name, flags, Mode::empty()).map_err(os(what))?;
     let stat = rustix::fs::fstat(&fd).map_err(os(what))?;

@@ -15,7 +15,7 @@ use crate::sys::mem::touch;
 use crate::sys::placement::PlacementOptions;
 use crate::sys::{last_errno, os};
 
-/// So long that a step's look at the limits costs little, so short that a signal or a full machine is noticed.
+/// So long that a step's check of the limits costs little, so short that a signal or a full machine is noticed.
 const STEP: u64 = 16 << 20;
 
 /// Takes the space of `[offset, offset + len)` in the file, which any file can hold.
@@ -98,7 +98,7 @@ pub(crate) unsafe fn use_huge_pages(ptr: *mut u8, len: usize, copies: usize) -> 
         return Err(Error::new(ErrorKind::Unsupported, text));
     }
     let whole = len * copies;
-    // SAFETY: the range is mapped; neither advice changes a byte. Whether they were followed is looked at below, so
+    // SAFETY: the range is mapped; neither advice changes a byte. Whether they were followed is checked below, so
     // that kernels which refuse the one but not the other are served.
     let advised = unsafe { rustix::mm::madvise(ptr.cast(), whole, Advice::LinuxHugepage) };
     // Puts the file's small pages together (Linux 6.1+) and maps the result, whatever `shmem_enabled` says except

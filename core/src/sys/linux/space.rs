@@ -1,5 +1,5 @@
-//! How much memory or file system space is left, asked before it is taken: a page that cannot be had later is a
-//! SIGBUS or the OOM killer, one that cannot be had now is [`ErrorKind::NoSpace`].
+//! How much memory or file system space is left, asked before it is taken: a page that is missing later is a
+//! SIGBUS or the OOM killer, one that is missing now is [`ErrorKind::NoSpace`].
 
 use std::fs;
 use std::os::fd::BorrowedFd;
@@ -27,7 +27,7 @@ impl<'a> Limits<'a> {
         Ok(Self { fd, in_memory, groups })
     }
 
-    /// `NoSpace`, naming the limit, unless `needed` more bytes can be had now. A limit that cannot be read (no
+    /// `NoSpace`, naming the limit, unless `needed` more bytes are available now. A limit that cannot be read (no
     /// `/proc`, a container that hides its group) does not limit.
     pub(super) fn check(&self, needed: u64) -> Result<()> {
         let vfs = rustix::fs::fstatvfs(self.fd).map_err(os("fstatvfs of the segment"))?;

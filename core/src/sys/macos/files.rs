@@ -75,7 +75,7 @@ pub(crate) fn open_directory(path: &Path, flags: OFlags) -> Result<OwnedFd, Errn
     }
 }
 
-/// There is no file without a name: the caller takes a name that nobody looks at.
+/// There is no file without a name: the caller takes an interim name.
 pub(crate) fn create_unnamed(_dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     Err(Errno::NOTSUP)
 }

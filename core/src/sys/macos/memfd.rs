@@ -51,8 +51,8 @@ fn open() -> Result<OwnedFd> {
 
 /// The size in bytes of memory that a peer sent, once it is certain that nobody can change it.
 ///
-/// A shared memory object is told from everything else that can be sent by having no file type at all. Whoever sent a
-/// file, which can be truncated, is `Corrupt`.
+/// A shared memory object is told from everything else that can be sent by having no file type at all. A file,
+/// which can be truncated, is `Corrupt`.
 pub(crate) fn sealed_size(fd: BorrowedFd<'_>) -> Result<u64> {
     let stat = rustix::fs::fstat(fd).map_err(os("fstat of the memory sent"))?;
     if stat.st_mode & libc::S_IFMT != 0 || stat.st_nlink != 0 {

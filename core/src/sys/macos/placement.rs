@@ -74,7 +74,7 @@ pub(crate) fn take(fd: BorrowedFd<'_>, offset: u64, len: u64, options: &Placemen
         // SAFETY: F_PREALLOCATE reads and writes one `fstore_t`, which outlives the call.
         if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_PREALLOCATE, &raw mut store) } == -1 {
             match last_errno() {
-                // A file system that cannot; then a look at what is free has to do.
+                // A file system that cannot; then a check of what is free has to do.
                 libc::ENOTSUP | libc::EINVAL => check_free(fd, missing)?,
                 errno => return Err(failed(errno)),
             }
