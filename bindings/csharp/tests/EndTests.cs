@@ -35,7 +35,7 @@ namespace Ramway.Tests
                 RingOptions o = RingOptions.Default;
                 Attachment at = Attachment.Memory(fd, Facts.Block0, spec.Blocks[0], link, o);
                 RoleLine* peer = sends ? &at.Ring->Consumer : &at.Ring->Producer;
-                using RingEnding end = sends ? (RingEnd)Sender.Over(at, o) : Receiver.Over(at, o);
+                using RingEnd end = sends ? (RingEnd)Sender.Over(at, o) : Receiver.Over(at, o);
                 act(end, (IntPtr)peer);
             }
             finally
