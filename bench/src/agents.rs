@@ -336,7 +336,9 @@ impl Pair {
         let last = events.iter().map(ended).collect::<ramway_agents::Result<Vec<_>>>()?.into_iter().max();
         let elapsed_ns = last.unwrap_or(0).saturating_sub(first.number("began_ns")?);
         let mut samples_ps = Vec::new();
-        for event in &events {
+        let languages = self.row.lead.into_iter().chain([self.row.follow]);
+        // What Rust's side of another language's row times is not that language's.
+        for (event, _) in events.iter().zip(languages).filter(|(_, language)| *language != "rust") {
             samples_ps.extend(event.numbers::<u64>("samples")?.into_iter().map(|ns| ns * 1000));
         }
         let allocated: Vec<u64> = events.iter().map(|event| event.number("allocated").unwrap_or(0)).collect();
