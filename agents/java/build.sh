@@ -19,14 +19,5 @@ rm -rf "$out/classes"
 "$JAVA_HOME/bin/javac" --release 22 -Xlint:all,-restricted -Werror -cp "$out/ramway.jar" -d "$out/classes" "$here"/*.java
 "$JAVA_HOME/bin/jar" --create --file "$out/program.jar" -C "$out/classes" .
 ln -sfn "$JAVA_HOME" "$out/jdk"
-
-# Once through what every command begins with. Where that cannot be, the program starts more slowly.
-base=/dev/shm
-if [ ! -w "$base" ]; then base=$out; fi
-place=$(mktemp -d "$base/ramway-conformance.XXXXXX")
-trap 'rm -rf "$place"' EXIT
-printf '%s\n' "open role=producer ring=r create=yes" "produce count=20" close "open role=consumer ring=r" consume close |
-    RAMWAY_DIR=$place "$JAVA_HOME/bin/java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="$out/program.jsa" \
-        --enable-native-access=ALL-UNNAMED -cp "$out/ramway.jar:$out/program.jar" Agent >"$out/archive.log" 2>&1 ||
-    echo "no archive of classes: see $out/archive.log" >&2
+sh "$here/../archive.sh" "$out" -cp "$out/ramway.jar:$out/program.jar" Agent
 printf '%s\n' "$JAVA_HOME" >"$made"

@@ -20,14 +20,5 @@ maven "$root/bindings/java" "$out/java" install
 maven "$root/bindings/kotlin" "$out/kotlin" install
 maven "$here" "$out/program" package
 ln -sfn "$JAVA_HOME" "$out/jdk"
-
-# Once through what every command begins with. Where that cannot be, the program starts more slowly.
-base=/dev/shm
-if [ ! -w "$base" ]; then base=$out; fi
-place=$(mktemp -d "$base/ramway-conformance.XXXXXX")
-trap 'rm -rf "$place"' EXIT
-printf '%s\n' "open role=producer ring=r create=yes" "produce count=20" close "open role=consumer ring=r" consume close |
-    RAMWAY_DIR=$place "$JAVA_HOME/bin/java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="$out/program.jsa" \
-        --enable-native-access=ALL-UNNAMED -jar "$out/program/program.jar" >"$out/archive.log" 2>&1 ||
-    echo "no archive of classes: see $out/archive.log" >&2
+sh "$here/../archive.sh" "$out" -jar "$out/program/program.jar"
 printf '%s\n' "$JAVA_HOME" >"$made"
