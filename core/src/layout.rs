@@ -1,4 +1,4 @@
-//! The bytes of a segment: `docs/ABI.md` as Rust types; its numbers are in [`facts`](crate::facts). Nothing here maps memory or decides what to trust.
+//! The bytes of a segment: `docs/ABI.md` as Rust types; its numbers are in [`facts`]. Nothing here maps memory or decides what to trust.
 
 use crate::facts;
 use crate::sync::{AtomicU32, AtomicU64};

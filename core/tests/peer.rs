@@ -484,3 +484,17 @@ fn a_sender_that_comes_and_goes_ends_the_wait() {
     assert!((1..=sent).contains(&epoch), "epoch {epoch} of {sent}");
     assert_eq!(first, b"gone again");
 }
+
+/// Without waiting, with a descriptor and without one: a peer that is gone for good is an end, not "not yet".
+#[test]
+fn a_poll_for_a_peer_that_is_gone_for_good_is_an_end() {
+    for with_descriptor in [false, true] {
+        let (tx, mut rx) = Ring::pair(4096).unwrap();
+        if with_descriptor {
+            rx.readiness().unwrap();
+        }
+        assert_eq!(rx.await_peer(WaitLimit::None).unwrap(), 1);
+        drop(tx);
+        assert_eq!(rx.await_peer(WaitLimit::None).unwrap_err().kind(), ErrorKind::Closed, "{with_descriptor}");
+    }
+}

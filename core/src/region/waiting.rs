@@ -34,16 +34,23 @@ impl Region {
     /// # Errors
     /// `Detached`; with a [readiness descriptor](Self::readiness) also `Closed`.
     pub fn try_wait(&self) -> Result<bool> {
-        let mut count = self.notifications()?;
+        let count = self.notifications()?;
         // Relaxed: as in `wait`.
         let known = self.seen.swap(count, Ordering::Relaxed);
-        let readiness = self.readiness.get();
-        if known != count || readiness.is_none() {
-            return Ok(known != count);
+        match self.readiness.get() {
+            Some(readiness) if known == count => self.arm(readiness, count),
+            _ => Ok(known != count),
         }
+    }
+
+    /// Arms the descriptor and checks again.
+    fn arm(&self, readiness: &Readiness, known: u32) -> Result<bool> {
+        let mut count = known;
         let changed = || self.changed(known, &mut count);
-        let found = Waiting::new(self.policy).once(&self.sleeper(known), readiness, changed, |ask| self.check(ask))?;
+        let sleeper = self.sleeper(known);
+        let found = Waiting::new(self.policy).once(&sleeper, Some(readiness), changed, |ask| self.check(ask))?;
         if found {
+            // Relaxed: as in `wait`.
             self.seen.store(count, Ordering::Relaxed);
         }
         Ok(found)
@@ -87,10 +94,13 @@ impl Region {
     /// As [`wait`](Self::wait).
     pub fn wait_since(&self, count: u32, timeout: Option<Duration>) -> Result<Option<u32>> {
         self.attached()?;
-        let mut now = self.count();
-        if now != count {
-            return Ok(Some(now));
-        }
+        let now = self.count();
+        if now != count { Ok(Some(now)) } else { self.wait_slow(count, timeout) }
+    }
+
+    #[inline(never)]
+    fn wait_slow(&self, count: u32, timeout: Option<Duration>) -> Result<Option<u32>> {
+        let mut now = count;
         let deadline = timeout.map_or(Deadline::NEVER, Deadline::after);
         let mut waiting = Waiting::new(self.policy);
         // Relaxed, here and below: a guess, not a protocol.
