@@ -50,7 +50,9 @@ fn constant(constant: &Constant) -> String {
             (constant.rust_type.clone().unwrap_or_else(|| usual.to_owned()), value)
         }
     };
-    wrapped(&constant.doc, "/// ", WIDTH) + &format!("pub const {}: {ty} = {value};\n", upper(&constant.name))
+    // In Rust's documentation a bracket begins a link.
+    wrapped(&constant.doc.replace('[', "\\["), "/// ", WIDTH)
+        + &format!("pub const {}: {ty} = {value};\n", upper(&constant.name))
 }
 
 fn list(list: &List) -> String {
