@@ -62,17 +62,47 @@ export class Sender extends Sending {
 
   /** Sends the pieces, each whatever `send` takes, as one message: their bytes one after the other. */
   sendVectored(pieces: Iterable<Data>, options?: FrameOptions & WaitOptions): Promise<void> {
-    return this.post('sendVectored', names.frameWait, options, () => this.pieces(pieces));
+    // As `send`, not by `post`: an object and a function for each message cost a tenth of what sending one does.
+    try {
+      if (options !== undefined) checkCall('sendVectored', options, names.frameWait);
+      const { parts, length } = gathered(pieces);
+      const typeId = this.frame(options);
+      const flush = options?.flush !== false;
+      this.checkLength(length);
+      this.checkOpen();
+      if (this.isFree(length)) {
+        this.putParts(parts, length, typeId, flush);
+        return DONE;
+      }
+      const { tagLow, tagHigh } = this;
+      return this.later(length, options, () => {
+        const now = parts.reduce((sum, part) => sum + part.length, 0);
+        if (now !== length) throw changed(length, now);
+        this.tagLow = tagLow;
+        this.tagHigh = tagHigh;
+        this.putParts(parts, length, typeId, flush);
+        return undefined;
+      });
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** `sendVectored` if there is room now; if not: false, and 'drain' comes once there is. */
   trySendVectored(pieces: Iterable<Data>, options?: FrameOptions): boolean {
-    return this.tryPost('trySendVectored', names.frame, options, this.pieces(pieces));
+    const { parts, length } = gathered(pieces);
+    const typeId = this.frame(options, 'trySendVectored');
+    if (!this.hasRoom(length)) return false;
+    this.putParts(parts, length, typeId, options?.flush !== false);
+    return true;
   }
 
   /** `sendVectored`, blocking the thread until there is room. In a worker, unless `allowMainThread`. */
   sendVectoredSync(pieces: Iterable<Data>, options?: FrameOptions & SyncOptions): void {
-    this.postSync('sendVectoredSync', names.frameSync, options, this.pieces(pieces));
+    const { parts, length } = gathered(pieces);
+    const typeId = this.frame(options, 'sendVectoredSync', names.frameSync);
+    this.block('sendVectoredSync', length, options);
+    this.putParts(parts, length, typeId, options?.flush !== false);
   }
 
   /** Sends the messages in order, each when there is room, and makes those that fit at once visible together. `typeId`
@@ -139,21 +169,14 @@ export class Sender extends Sending {
     });
   }
 
-  private pieces(pieces: Iterable<Data>): Outgoing {
-    const { parts, length } = gathered(pieces);
-    const put = (typeId: number, flush: boolean, waited: boolean) => {
-      const now = waited ? parts.reduce((sum, part) => sum + part.length, 0) : length;
-      if (now !== length) throw changed(length, now);
-      const producer = this.half;
-      let { at } = producer;
-      for (const part of parts) {
-        producer.bytes.set(part, at);
-        at += part.length;
-      }
-      producer.commit(length, typeId, this.tagLow, this.tagHigh, flush);
-      return undefined;
-    };
-    return { room: length, put };
+  private putParts(parts: Uint8Array[], length: number, typeId: number, flush: boolean): void {
+    const producer = this.half;
+    let { at } = producer;
+    for (const part of parts) {
+      producer.bytes.set(part, at);
+      at += part.length;
+    }
+    producer.commit(length, typeId, this.tagLow, this.tagHigh, flush);
   }
 
   // ---- slots

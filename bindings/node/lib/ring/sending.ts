@@ -88,9 +88,8 @@ interface Opened {
 export interface Outgoing {
   /** Bytes to reserve. */
   readonly room: number;
-  /** Sends it: there is room, and the tag is set aside. `waited`: it did not fit at once. A promise: of a slot that is
-   * being filled. */
-  put(typeId: number, flush: boolean, waited: boolean): undefined | Promise<void>;
+  /** Sends it: there is room, and the tag is set aside. A promise: of a slot that is being filled. */
+  put(typeId: number, flush: boolean): undefined | Promise<void>;
 }
 
 /** What is to be written in place. */
@@ -296,12 +295,12 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
       const flush = options?.flush !== false;
       this.checkLength(room);
       this.checkOpen();
-      if (this.isFree(room)) return put(typeId, flush, false) ?? DONE;
+      if (this.isFree(room)) return put(typeId, flush) ?? DONE;
       const { tagLow, tagHigh } = this;
       return this.later(room, options, () => {
         this.tagLow = tagLow;
         this.tagHigh = tagHigh;
-        return put(typeId, flush, true);
+        return put(typeId, flush);
       });
     } catch (error) {
       return Promise.reject(error);
@@ -317,7 +316,7 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
   ): boolean {
     const typeId = this.frame(options, what, known);
     if (!this.hasRoom(outgoing.room)) return false;
-    outgoing.put(typeId, options?.flush !== false, false);
+    outgoing.put(typeId, options?.flush !== false);
     return true;
   }
 
@@ -330,7 +329,7 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
   ): void {
     const typeId = this.frame(options, what, known);
     this.block(what, outgoing.room, options);
-    outgoing.put(typeId, options?.flush !== false, false);
+    outgoing.put(typeId, options?.flush !== false);
   }
 
   /** @internal Sends by `run` when there is room for `length` bytes. */
