@@ -59,7 +59,7 @@ need_cargo() {
 }
 
 # The newest JDK of version 22 or later that this system has a package of, and Go and Maven where they will do: what has no
-# package, or one that is too old, is left to whoever wants that language. Needs up-to-date lists of packages.
+# package, or one that is too old, is left to the user who wants that language. Needs up-to-date lists of packages.
 language_packages() {
     if ! sh scripts/jdk.sh >/dev/null 2>&1; then
         newest=$(apt-cache search --names-only '^openjdk-[0-9]+-jdk-headless$' 2>/dev/null |
@@ -72,7 +72,7 @@ language_packages() {
     fi
 }
 
-# Installs the Debian packages of the commands that the tests (or whoever sets $needed) need and that are not there. Sets
+# Installs the Debian packages of the commands that the tests (or a script that sets $needed) need and that are not there. Sets
 # $installed and $still_missing; needs root or a sudo that asks nothing.
 install_missing() {
     installed="all there" still_missing= wanted=

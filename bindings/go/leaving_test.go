@@ -119,7 +119,7 @@ func TestATakenRoleIsWaitedFor(t *testing.T) {
 	dir.expectNames()
 }
 
-// Whoever waits for a role gets the ring that its holder leaves, however it goes and at whatever moment: nobody removes
+// A side that waits for a role gets the ring that its holder leaves, however it goes and at whatever moment: nobody removes
 // what is waited for. Who waits in vain is the last one out as well.
 func TestARoleIsTakenOverAtAnyMoment(t *testing.T) {
 	dir := newFolder(t)

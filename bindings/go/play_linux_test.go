@@ -279,12 +279,12 @@ func (p *play) consumer(rx *Receiver) {
 		defer func() { <-poked }()
 	}
 	// Nothing more to come is waited for longer than an ending takes that is none here.
-	patience := long
+	waitMax := long
 	if p.r.End == "TimedOut" {
-		patience = 300 * time.Millisecond
+		waitMax = 300 * time.Millisecond
 	}
 	for i := 0; ; i++ {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), waitMax)
 		m, err := rx.Recv(ctx)
 		cancel()
 		if err != nil {

@@ -259,7 +259,7 @@ static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct 
         __atomic_store_n(&record->tag, tag, __ATOMIC_RELAXED);
         hot->next_last_tag ^= 1;
     }
-    /* Release: forbids the stores of the frames, headers and payloads, to sink below the position that uncovers them.
+    /* Release: forbids the stores of the frames, headers and payloads, to sink below the position that publishes them.
      * Pairs with the receiver's acquire load of `tail`. */
     __atomic_store_n(&block->tail.tail, hot->tail, __ATOMIC_RELEASE);
     if (RAMWAY_LIKELY(hot->fence_free != 0)) {

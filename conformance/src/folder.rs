@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 static OPEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn open() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    // A set is whole whoever panicked.
+    // A set is whole whichever thread panicked.
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

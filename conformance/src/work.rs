@@ -12,11 +12,11 @@ pub fn each<J: Sync, R: Send>(jobs: &[J], at_a_time: usize, work: impl Fn(usize,
         for _ in 0..at_a_time.max(1) {
             scope.spawn(|| {
                 loop {
-                    // Relaxed: whoever takes a number takes the job.
+                    // Relaxed: the thread that takes a number takes the job.
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(at) else { return };
                     let result = work(at, job);
-                    // A list of results is whole whoever panicked.
+                    // A list of results is whole whichever thread panicked.
                     results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
                 }
             });

@@ -43,7 +43,7 @@ struct Said(Saying<Event>);
 
 impl Said {
     fn say(&self, what: impl Display) {
-        // Whoever no longer listens has seen enough.
+        // A reader that has closed the output has seen enough.
         let _ = self.0.send(Event::parse(&what.to_string()));
     }
 
@@ -72,7 +72,7 @@ impl Ends {
                 self.said.say("closed");
             }
             "region" => {
-                let region = Region::builder().timeout(PATIENCE).open(keys["name"])?;
+                let region = Region::builder().timeout(WAIT_MAX).open(keys["name"])?;
                 let mut bytes = vec![0; region.len() as usize];
                 region.read_at(0, &mut bytes)?;
                 said(format!("region len={} crc32={}", region.len(), crc32fast::hash(&bytes)));
@@ -127,7 +127,7 @@ impl Ends {
         } else {
             let ring = match keys.get("create") {
                 Some(_) => Ring::create(keys["ring"]).capacity(number("capacity").into()).align(number("align")),
-                None => Ring::open(keys["ring"]).timeout(PATIENCE),
+                None => Ring::open(keys["ring"]).timeout(WAIT_MAX),
             };
             if produces { (Some(ring.sender()?), None) } else { (None, Some(ring.receiver()?)) }
         };
@@ -145,7 +145,7 @@ impl Ends {
 }
 
 /// Stale segments are waited for: long enough to be seen to have been.
-const PATIENCE: Duration = Duration::from_millis(100);
+const WAIT_MAX: Duration = Duration::from_millis(100);
 const PATIENCE_ON_SOCKETS: Duration = Duration::from_secs(10);
 
 impl Session for Running {

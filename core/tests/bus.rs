@@ -43,7 +43,7 @@ fn echo_at(name: &str, dir: &Dir) -> Peer {
 }
 
 #[test]
-fn a_name_connects_two_processes_whoever_starts_first() {
+fn a_name_connects_two_processes_whichever_starts_first() {
     let dir = Dir::new();
     for connector_first in [false, true] {
         // By path here, by name in the other process: the socket of a name is NAME.sock, and that is a path too.
@@ -558,7 +558,7 @@ fn leaks() {
         });
         without_cloexec.count()
     };
-    // What whoever started the tests left open.
+    // The descriptors that the tests' parent process left open.
     let inherited = open_across_exec();
     let round = || {
         let (mut a, mut b) = pair(&dir);

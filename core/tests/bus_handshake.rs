@@ -50,11 +50,11 @@ connector_tests! {
     connector_drips_single_bytes
 }
 
-/// One hostile connector, then a good one, at a listener with a short patience.
+/// One hostile connector, then a good one, at a listener with a short time-out.
 fn hostile_connector(name: &str) {
     let dir = Dir::new();
-    let patience = Duration::from_millis(300);
-    let listener = Listener::builder(dir.join("l")).capacity(4096).handshake_timeout(patience).bind().unwrap();
+    let timeout = Duration::from_millis(300);
+    let listener = Listener::builder(dir.join("l")).capacity(4096).handshake_timeout(timeout).bind().unwrap();
     let serve_a_good_one = || {
         let path = listener.path().to_owned();
         let good = std::thread::spawn(move || Bus::connect(path).unwrap());
@@ -196,17 +196,17 @@ fn misbehave_as_connector(socket: &UnixStream, what: &str) -> &'static str {
 #[test]
 fn a_silent_connector_holds_up_nobody() {
     let dir = Dir::new();
-    let patience = Duration::from_secs(20);
-    let listener = Listener::builder(dir.join("l")).capacity(4096).handshake_timeout(patience).bind().unwrap();
+    let timeout = Duration::from_secs(20);
+    let listener = Listener::builder(dir.join("l")).capacity(4096).handshake_timeout(timeout).bind().unwrap();
     let silent: Vec<_> = (0..10).map(|_| raw::connect(listener.path())).collect();
     let start = Instant::now();
     for _ in 0..5 {
         let path = listener.path().to_owned();
         let good = std::thread::spawn(move || Bus::connect(path).unwrap());
-        listener.accept_timeout(patience).unwrap();
+        listener.accept_timeout(timeout).unwrap();
         good.join().unwrap();
     }
-    assert!(start.elapsed() < patience, "five good connectors waited for silent ones");
+    assert!(start.elapsed() < timeout, "five good connectors waited for silent ones");
     assert_eq!(listener.refused(), 0);
     drop(silent);
 }
@@ -214,8 +214,8 @@ fn a_silent_connector_holds_up_nobody() {
 #[test]
 fn a_flood_of_silent_connectors_is_over_at_the_handshake_deadline() {
     let dir = Dir::new();
-    let patience = Duration::from_millis(500);
-    let listener = Listener::builder(dir.join("l")).capacity(4096).handshake_timeout(patience).bind().unwrap();
+    let timeout = Duration::from_millis(500);
+    let listener = Listener::builder(dir.join("l")).capacity(4096).handshake_timeout(timeout).bind().unwrap();
     // More than the handshakes that are held at a time.
     let silent: Vec<_> = (0..100).map(|_| raw::connect(listener.path())).collect();
     let path = listener.path().to_owned();

@@ -108,7 +108,7 @@ fn another_programs_dead_socket_is_replaced_and_a_renamed_one_survives() {
     support::dead_socket(dir.join("l"));
     let listener = Listener::bind(dir.join("l")).unwrap();
     assert!(connected(&listener, &dir.join("l")));
-    // Whoever puts a file there while we listen keeps it.
+    // A file that another program puts there while we listen stays.
     std::fs::rename(dir.join("l"), dir.join("away")).unwrap();
     std::fs::write(dir.join("l"), "precious").unwrap();
     drop(listener);
@@ -194,7 +194,7 @@ fn listen_as_a_stranger() {
     become_user(STRANGER);
     let listener = Listener::builder(argument()).mode(0o666).bind().unwrap();
     say("listening");
-    // Whoever comes is not its user, and it says so.
+    // The connector is not its user, and the error says so.
     let error = listener.accept_timeout(Duration::from_secs(2)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(listener.refused() > 0 || listener.last_refusal().is_none());

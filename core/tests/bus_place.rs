@@ -92,7 +92,7 @@ fn a_name_and_every_spelling_of_its_path_are_one_place() {
         assert_eq!(std::fs::symlink_metadata(dir.join("bell.sock")).unwrap().ino(), before, "{first}");
         is_served(&dir.join("bell.sock"));
         listener.expect("served");
-        // Whoever comes after a death takes the place over, whichever way it comes.
+        // A successor takes the place after a death, whichever way it opens it.
         listener.kill();
         assert!(dir.join("bell.sock").exists());
         can_bind(&spellings[1], &dir, &cwd);

@@ -313,7 +313,7 @@ fn a_segment_of_another_boot_is_never_resumed() {
 
 /// It would be the last one out itself, in the moment in which the role's holder dies.
 #[test]
-fn whoever_waits_for_a_role_keeps_the_segment_in_use() {
+fn a_waiter_for_a_role_keeps_the_segment_in_use() {
     let dir = Dir::new();
     let name = dir.at("ring");
     let rx = Ring::create(&name).receiver().unwrap();
@@ -332,7 +332,7 @@ fn whoever_waits_for_a_role_keeps_the_segment_in_use() {
 }
 
 #[test]
-fn whoever_meets_the_short_exclusive_lock_waits_for_it() {
+fn an_opener_waits_for_the_short_exclusive_lock() {
     let dir = Dir::new();
     let name = dir.at("ring");
     drop(Ring::create(&name).persistent(true).receiver().unwrap());

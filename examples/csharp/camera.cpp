@@ -1,5 +1,5 @@
-// A camera over a conveyor belt: draws pictures straight into a bus, at a steady rate, and never waits for
-// whoever looks at them. The C++ half of `belt`; what it is told back is how much to amplify.
+// A camera over a conveyor belt: draws pictures straight into a bus, at a steady rate, and never waits for the
+// program that reads them. The C++ half of `belt`; what it is told back is how much to amplify.
 //
 // A picture is a tensor of uint8, 241 rows of 320 pixels. As real sensors have it, the last row is not a picture but
 // what the camera knows of it (`telemetry`). Parcels come from the left; the lamp above the belt grows weaker all the

@@ -123,7 +123,7 @@ fn log_tail_loses_and_doubles_no_line_when_the_follower_is_killed() {
 const FRAMES: &str = env!("CARGO_BIN_EXE_frames");
 
 #[test]
-fn frames_arrive_whole_and_in_order_whoever_starts_first() {
+fn frames_arrive_whole_and_in_order_whichever_side_starts_first() {
     let place = Place::new("frames");
     for first in ["produce", "consume"] {
         let mut both: Vec<Running> = Vec::new();

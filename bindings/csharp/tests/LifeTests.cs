@@ -215,7 +215,7 @@ namespace Ramway.Tests
         }
 
         /// <summary>
-        /// Whoever waits for a role gets the ring that its holder leaves, however it goes and at whatever moment: nobody removes what
+        /// A side that waits for a role gets the ring that its holder leaves, however it goes and at whatever moment: nobody removes what
         /// is waited for. Who waits in vain is the last one out as well.
         /// </summary>
         [Test]

@@ -90,7 +90,7 @@ namespace Ramway.Tests
             rx.Dispose();
         }
 
-        /// <summary>Whoever polls by time-outs learns of an end too.</summary>
+        /// <summary>A loop of time-outs learns of an end too.</summary>
         [Test]
         private static void AnEndIsToldBeforeATimeOut()
         {

@@ -290,14 +290,14 @@ namespace Ramway.Tests
                 }, TaskCreationOptions.LongRunning);
             }
             // Nothing more to come is waited for longer than an ending takes that is none here.
-            TimeSpan patience = _reader.End == "TimedOut" ? TimeSpan.FromMilliseconds(300) : Wait.Long;
+            TimeSpan waitMax = _reader.End == "TimedOut" ? TimeSpan.FromMilliseconds(300) : Wait.Long;
             var found = new List<string>();
             string end = "";
             while (end.Length == 0)
             {
                 try
                 {
-                    using Message m = rx.Recv(patience);
+                    using Message m = rx.Recv(waitMax);
                     found.Add(m.TypeId + " " + m.Tag.ToString(CultureInfo.InvariantCulture) + " " + m.Length + " " + Crc32.Of(m.Data));
                     Check.That(found.Count <= _reader.Messages.Count, "more messages: " + found.Last());
                 }

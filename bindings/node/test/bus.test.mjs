@@ -59,7 +59,7 @@ scene('blocking, where it may', async ({ path, own }) => {
   await talk(await peer.ready(), ours);
 });
 
-scene('nobody listens: NOT_FOUND after the time, or whoever comes within it', async (here) => {
+scene('nobody listens: NOT_FOUND after the time, or the listener that comes within it', async (here) => {
   const { path, own } = here;
   const began = performance.now();
   await assert.rejects(Bus.connect(path('bus'), { timeout: 60 }), code('NOT_FOUND'));
@@ -304,7 +304,7 @@ scene('a death that a promise tells needs no listener for errors', async (here) 
   await sleep(20);
 });
 
-scene('whoever listens to a half alone needs no listener on the bus', async (here) => {
+scene('a listener for events of one half needs none on the bus', async (here) => {
   const [bus, peer] = await connected(here);
   /** @type {any[]} */ const told = [];
   bus.receiver.on('error', (error) => told.push(/** @type {any} */ (error).code));

@@ -203,7 +203,7 @@ scene('what is not flushed is seen at the next flush, send, wait and end, and no
   await peer.does('recv 2 2', 'received', { next: 4 });
   assert.equal(tx.trySend(made(4, 8).bytes, { ...made(4, 8).options, flush: false }), true);
   await unseen(0);
-  // It does not fit beside it: whoever waits must have shown what it has.
+  // It does not fit beside it: a side that waits must have published what it has.
   const waiting = send(tx, 5, 4080);
   await peer.does('recv 2 4', 'received', { next: 6 });
   await waiting;

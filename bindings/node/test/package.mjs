@@ -28,7 +28,7 @@ const tool = (name) => join(root, 'node_modules', '.bin', name);
 const work = mkdtempSync(join(tmpdir(), 'ramway-package-'));
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const LICENSES = ['LICENSE-APACHE', 'LICENSE-MIT'];
-const PATIENCE = 60_000;
+const WAIT_MAX = 60_000;
 /** @type {Set<import('node:child_process').ChildProcess>} */
 const running = new Set();
 
@@ -114,7 +114,7 @@ async function test(name, body) {
 /** Runs a program to its end: what it printed. */
 function run(program, args, options) {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: PATIENCE, ...options });
+    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: WAIT_MAX, ...options });
     running.add(child);
     let output = '';
     for (const stream of [child.stdout, child.stderr])
@@ -177,7 +177,7 @@ async function fromAClone() {
   writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }\n');
   const offline = { npm_config_offline: 'true', npm_config_cache: join(work, 'cache'), npm_config_audit: 'false' };
   const shell = (/** @type {string} */ command, /** @type {string} */ cwd) =>
-    run('sh', ['-c', command], { cwd, timeout: 10 * PATIENCE, env: { ...env, ...offline, DIST_NPM: out } });
+    run('sh', ['-c', command], { cwd, timeout: 10 * WAIT_MAX, env: { ...env, ...offline, DIST_NPM: out } });
   await shell(commands[0], join(root, '..', '..'));
   await shell(commands[1].replace(place, out), project);
   await run(process.execPath, ['-e', "require('ramway').Ring.pair(4096)[0].close()"], { cwd: project });

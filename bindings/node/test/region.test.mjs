@@ -360,7 +360,7 @@ scene('read-only: no buffer and no writing, and waiting all the same', async (he
 
 for (const readOnly of [false, true]) {
   scene(
-    `the name is removed: whoever waits is told (${readOnly ? 'read-only' : 'writable'})`,
+    `the name is removed: a waiter is told (${readOnly ? 'read-only' : 'writable'})`,
     async ({ path, own }) => {
       const region = own(await Region.create(path('region'), 100));
       const other = own(await Region.open(path('region'), { readOnly }));

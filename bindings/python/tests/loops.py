@@ -46,7 +46,7 @@ def run(kind: str, main: Coroutine[Any, Any, T]) -> T:
 
 
 async def turns(count: int = 3) -> None:
-    """Lets the loop run: whoever can go on has done so afterwards."""
+    """Lets the loop run: every task that can go on has done so afterwards."""
     for _ in range(count):
         await asyncio.sleep(0)
     await asyncio.sleep(0.01)

@@ -461,7 +461,7 @@ def test_a_ring_that_is_scribbled_over_all_the_time_crashes_nobody(directory: Pa
     (directory / "copy").write_bytes((directory / "r").read_bytes())
     for life in range(8):
         path = directory / "r"
-        # The file as it was, for whoever attaches next.
+        # The file as it was, for the next side that attaches.
         path.write_bytes((directory / "copy").read_bytes())
         tx = Ring.open("r").sender()
         rx = Ring.open("r").receiver()

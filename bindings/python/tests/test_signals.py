@@ -296,7 +296,7 @@ def _busy(look: object) -> bool:
 
 
 def test_threads_that_take_turns_may_share_a_handle() -> None:
-    """No lock of the program's own: whoever meets Busy tries again. Nothing is lost, doubled or torn."""
+    """No lock of the program's own: a thread that meets Busy tries again. Nothing is lost, doubled or torn."""
     with Ring.create("r", capacity=4096).sender() as tx, Ring.open("r").receiver() as rx:
         each, senders = 300, 4
         received: list[bytes] = []

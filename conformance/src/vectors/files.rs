@@ -79,7 +79,7 @@ fn poke_run(fd: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> Result<()> {
     }
     with_word(fd, at, |to| {
         // SAFETY: `to` lies in a mapped page, aligned to its own size, and the reader accesses it atomically too.
-        // Release: what was written before is there for whoever sees it.
+        // Release: a process that sees it sees what was written before.
         unsafe {
             match *bytes {
                 [a, b, c, d] => {
@@ -96,7 +96,7 @@ fn poke_run(fd: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Wakes whoever waits by the word at `at`, as everybody does who has published or released something. The format has
+/// Wakes the waiter on the word at `at`, as every side does that has published or released something. The format has
 /// no other way to end a sleep in time.
 pub fn wake(fd: BorrowedFd<'_>, at: u64) -> Result<()> {
     with_word(fd, at, |to| {

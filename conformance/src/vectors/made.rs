@@ -126,7 +126,7 @@ pub fn compare(fd: BorrowedFd<'_>, expected: &Image, named: bool) -> Result<()> 
     }
     for block in BLOCKS {
         for role in [PRODUCER, CONSUMER] {
-            // Whoever is attached says here how it fences.
+            // An attached side says here how it fences.
             let flags = (block + role + ROLE_FLAGS) as usize;
             if expected.read_u32(block + role + EPOCH) != 0 {
                 page[flags] &= !(MEMBARRIER_CAPABLE | FENCE_FREE) as u8;

@@ -148,7 +148,7 @@ pub struct Attached {
 /// A region's length and the checksum of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegionBytes {
-    /// As it was asked for by whoever made it.
+    /// As its creator asked for it.
     pub len: u64,
     /// Of all its bytes.
     pub crc32: u32,
@@ -209,7 +209,7 @@ pub struct Handshakes {
     pub handshakes: Vec<Handshake>,
 }
 
-/// One connection, told from the side of whoever is not under test.
+/// One connection, described from the side that is not under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handshake {
     /// Unique among the handshakes.

@@ -184,7 +184,7 @@ fn exchange(one: &Handshake, images: &Segments, reader: &dyn Reader, stage: &mut
             return stage.good_connector();
         }
         error => {
-            // Whoever tries again would find nobody: that is for a listener that went away, not for one that answers.
+            // A second try would find no listener: that is for a listener that went away, not for one that answers.
             drop(listener.take());
             stage.error(error)?;
         }

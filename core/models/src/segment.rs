@@ -187,12 +187,12 @@ impl Ring {
         clock_runs();
     }
 
-    /// Wakes whoever waits for messages although there is no reason to, as the kernel may.
+    /// Wakes the waiter for messages without a reason, as the kernel may.
     pub fn wake_receiver_for_nothing(&self) {
         crate::sys::futex::wake_all(&self.0.block.consumer.wait);
     }
 
-    /// Wakes whoever waits for room although there is no reason to.
+    /// Wakes the waiter for room without a reason.
     pub fn wake_sender_for_nothing(&self) {
         crate::sys::futex::wake_all(&self.0.block.producer.wait);
     }

@@ -317,7 +317,7 @@ impl Producer {
             record.tag.store(tag, Ordering::Relaxed);
             self.next_last_tag ^= 1;
         }
-        // Release: the frames, headers and payloads, go before the position that uncovers them.
+        // Release: the frames, headers and payloads, go before the position that publishes them.
         shared.tail.tail.store(tail, ordered(Step::Publish, Ordering::Release));
         self.wake_consumer();
     }

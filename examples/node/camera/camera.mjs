@@ -10,7 +10,7 @@ import { I420, intact, parse, RING } from './frame.mjs';
  * The newest picture each time, forever: when the camera goes, the ring is opened anew for the next one.
  *
  * `frame` lies in the shared memory, uncopied, until the caller asks for the next one. `skipped` are the pictures that
- * came before it since the last one: whoever is behind gets the newest, not a queue.
+ * came before it since the last one: a viewer that is behind gets the newest, not a queue.
  * @param {string} name
  * @param {{ signal: AbortSignal, onState: (state: State) => void }} options
  */

@@ -39,7 +39,7 @@ fn set(region: &Region, text: &[u8]) -> Result<(), Box<dyn Error>> {
     }
     let version = region.atomic_u64(0)?.load(Ordering::Relaxed) + 1;
     let slot = SLOTS[version as usize % 2];
-    // SeqCst fences on both sides: whoever sees any byte of this text sees also that its slot's turn had come.
+    // SeqCst fences on both sides: a reader that sees any byte of this text also sees that its slot is the next one.
     fence(Ordering::SeqCst);
     region.write_at(slot, &(text.len() as u64).to_le_bytes())?;
     region.write_at(slot + 8, text)?;

@@ -29,11 +29,11 @@ fn main() -> ExitCode {
 // guide: feed
 const ORDER: u32 = 1;
 
-/// Both sides open the ring with this: whoever is first makes it, so both say `persistent`.
+/// Both sides open the ring with this: the first one creates it, so both say `persistent`.
 fn ring() -> ramway::RingBuilder {
     // A supervisor can be faster than the kernel is with a killed predecessor, which holds the role until then.
-    let patience = std::time::Duration::from_secs(10);
-    ramway::Ring::open_or_create("orders").persistent(true).capacity(1 << 20).timeout(patience)
+    let timeout = std::time::Duration::from_secs(10);
+    ramway::Ring::open_or_create("orders").persistent(true).capacity(1 << 20).timeout(timeout)
 }
 
 /// `journal` is numbered from 1: a tag of 0 is what a message has that was given none.
@@ -48,7 +48,7 @@ fn feed(journal: &[(u64, Vec<u8>)]) -> ramway::Result<()> {
 // guide: end
 
 // guide: book
-/// Returns when the sender closed or died: whoever supervises starts it again.
+/// Returns when the sender closed or died: the supervisor starts it again.
 fn book(mut write_down: impl FnMut(u64, &[u8])) -> ramway::Result<()> {
     let mut receiver = ring().receiver()?;
     loop {

@@ -143,7 +143,7 @@ func (p *Parking) push(op uint8, fd uint32, offset, address, user, third uint64)
 	*(*uint64)(unsafe.Pointer(&sqe[32])) = user
 	*(*uint64)(unsafe.Pointer(&sqe[48])) = third
 	*(*uint32)(unsafe.Add(p.array, 4*index)) = index
-	// Release: the request goes before the position that uncovers it.
+	// Release: the request goes before the position that publishes it.
 	atomic.StoreUint32(p.sqTail, tail+1)
 	for {
 		_, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(p.fd), 1, 0, 0, 0, 0)

@@ -27,7 +27,7 @@ await collect();
 for (const [i, view] of kept.entries()) assert.ok(view.length === 0 || view.every((byte) => byte === i));
 console.log('views');
 
-// Whoever waits is not forgotten.
+// A handle that waits is not forgotten.
 const waiting = Array.from({ length: 20 }, () => {
   const [tx, rx] = pair();
   return { tx, received: rx.recv().then((message) => message.text()) };

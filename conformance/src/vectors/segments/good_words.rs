@@ -233,7 +233,7 @@ fn garbage(list: &mut List) {
         image.u32(ring.block + role + WAIT, 0xDEAD_BEEF);
     }
     let readers = [consumer(&ring, &image, "TimedOut"), producer(&ring, &image, Some(101), 5, "sent")];
-    // Whoever attaches stores 0 in both.
+    // A side that attaches stores 0 in both.
     let words = [PRODUCER, CONSUMER].map(|role| run_u32(ring.block + role + WAIT, 0));
     list.good(
         Kind::Ring,

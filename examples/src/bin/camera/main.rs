@@ -1,5 +1,5 @@
-//! A camera over a conveyor belt: pictures drawn straight into a ring at a steady rate, which never waits for whoever
-//! looks at them. `examples/node/camera` shows them in a browser.
+//! A camera over a conveyor belt: pictures drawn straight into a ring at a steady rate, which never waits for the program
+//! that reads them. `examples/node/camera` shows them in a browser.
 //!
 //! Each exposure has a number and the time of its beginning. A picture that finds the ring full is left out and counted;
 //! so is an exposure whose time had passed before the camera came to it. A receiver can therefore account for every

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub fn all(paths: &[PathBuf]) -> (Vec<PathBuf>, usize) {
     let (mut files, mut failed) = (Vec::new(), 0);
     for path in paths {
-        // What does not exist is a file: whoever opens it says what is wrong.
+        // What does not exist counts as a file: opening it says what is wrong.
         if path.is_dir() { below(path, &mut files, &mut failed) } else { files.push(path.clone()) }
     }
     // By their bytes, as `LC_ALL=C sort` would; the paths' own order compares part by part.

@@ -72,7 +72,7 @@ fn digest(options: &Options) -> Result<(), Box<dyn Error>> {
         });
     let totals = match printed {
         Ok(totals) => totals,
-        // Whoever read has seen enough: no reason to complain.
+        // The reader of the output has closed it: not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
         Err(error) => return Err(format!("standard output: {error}").into()),
     };

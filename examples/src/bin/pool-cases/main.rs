@@ -39,7 +39,7 @@ const MIB: usize = 1 << 20;
 
 fn main() -> ExitCode {
     let result = run(&clap::Parser::parse());
-    // Whoever read has seen enough: no reason to complain.
+    // The reader of the output has closed it: not an error.
     let enough = |error: &(dyn Error + 'static)| {
         error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     };

@@ -120,7 +120,7 @@ fn serve<M: Memory>(job: &Job, memory: M) -> Result<()> {
                 begin.wait();
                 // Relaxed: the barrier orders it.
                 if signals.quit.load(Ordering::Relaxed) {
-                    // Whoever sent has sent it before the barrier.
+                    // The sender has sent it before the barrier.
                     return server.finish();
                 }
                 let before = [server.requests, server.bytes, server.handed];

@@ -46,7 +46,7 @@ use message::{Sizes, payload, tag};
 use ramway::{Bus, Error, ErrorKind, Listener, Receiver, Region, Ring, RingBuilder, Sender, WaitPolicy};
 
 /// How long to wait for a name, a role or the other side.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// What a command ends with where it does not end well: the answer's line.
 struct Refused(String);
@@ -79,7 +79,7 @@ impl Options {
     fn ring(&self, name: &str) -> RingBuilder {
         let builder =
             if self.create { Ring::create(name).capacity(self.capacity).align(self.align) } else { Ring::open(name) };
-        builder.timeout(PATIENCE).wait_policy(self.wait)
+        builder.timeout(WAIT_MAX).wait_policy(self.wait)
     }
 }
 
@@ -118,11 +118,11 @@ impl Ends {
             "in" => self.input = Some(options.ring(value).receiver().map_err(failed)?),
             "listen" => {
                 let listener = Listener::builder(value).capacity(options.capacity).align(options.align);
-                let bus = listener.wait_policy(options.wait).accept_one(Some(PATIENCE)).map_err(failed)?;
+                let bus = listener.wait_policy(options.wait).accept_one(Some(WAIT_MAX)).map_err(failed)?;
                 (self.out, self.input) = bus.split();
             }
             "connect" => {
-                let bus = Bus::connector(value).timeout(PATIENCE).wait_policy(options.wait).connect();
+                let bus = Bus::connector(value).timeout(WAIT_MAX).wait_policy(options.wait).connect();
                 (self.out, self.input) = bus.map_err(failed)?.split();
             }
             "region" => self.region = Some(region::open(value)?),

@@ -4,11 +4,11 @@ use std::str::SplitAsciiWhitespace;
 use std::sync::atomic::Ordering;
 
 use crate::memory::{from_hex, to_hex};
-use crate::{PATIENCE, Refused, number, refused};
+use crate::{Refused, WAIT_MAX, number, refused};
 use ramway::Region;
 
 pub(crate) fn open(name: &str) -> Result<Region, Refused> {
-    Region::builder().timeout(PATIENCE).open(name).map_err(|cause| refused(&cause, 0))
+    Region::builder().timeout(WAIT_MAX).open(name).map_err(|cause| refused(&cause, 0))
 }
 
 /// One command, after the word `region`.
@@ -40,7 +40,7 @@ pub(crate) fn command(region: &Region, words: &mut SplitAsciiWhitespace<'_>) -> 
             region.notify().map_err(failed)?;
             "notified".to_owned()
         }
-        "wait" => match region.wait(Some(PATIENCE)).map_err(failed)? {
+        "wait" => match region.wait(Some(WAIT_MAX)).map_err(failed)? {
             true => "awaited".to_owned(),
             false => return Err("nobody notified".into()),
         },

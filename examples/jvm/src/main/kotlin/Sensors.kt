@@ -117,9 +117,9 @@ fun main(arguments: Array<String>) {
         exitProcess(2)
     }
     val agreed = try {
-        val patience = arguments.getOrNull(1)?.toDouble() ?: 86_400.0
+        val waitMax = arguments.getOrNull(1)?.toDouble() ?: 86_400.0
         runBlocking {
-            withTimeoutOrNull(patience.seconds) {
+            withTimeoutOrNull(waitMax.seconds) {
                 Receiver.openOrCreate(arguments[0]) {
                     capacity = 1.MiB
                     timeout = 5.seconds

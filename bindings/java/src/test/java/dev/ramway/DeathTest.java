@@ -187,7 +187,7 @@ class DeathTest {
             long killed = System.nanoTime();
             long took = (called.get(60, TimeUnit.SECONDS) - killed) / 1_000_000;
             Pace.below(250, took, "ms until it knew");
-            // Whoever waits by callbacks learns of it by the calls that do not wait, and is not called in vain for long.
+            // A program that waits by callbacks learns of it by the calls that do not wait, and is not called in vain for long.
             refused(ErrorKind.PEER_DEAD, () -> {
                 for (int calls = 0; calls < 3; calls++) {
                     CompletableFuture<Void> again = new CompletableFuture<>();

@@ -246,7 +246,7 @@ class ForgottenTest {
         }
     }
 
-    /** Who waits is not forgotten, whoever else knows the handle. */
+    /** A handle that waits is not forgotten, also if nothing else refers to it. */
     @Test
     void aWaitKeepsItsHandle() throws Exception {
         String name = name();

@@ -149,7 +149,7 @@ class LeavingTest {
     }
 
     /**
-     * Whoever waits for a role gets the ring that its holder leaves, however it goes and at whatever moment: nobody removes
+     * A side that waits for a role gets the ring that its holder leaves, however it goes and at whatever moment: nobody removes
      * what is waited for.
      */
     @Test

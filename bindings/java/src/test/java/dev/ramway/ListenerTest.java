@@ -212,7 +212,7 @@ class ListenerTest {
                 assertTrue(ours.peerAlive() && theirs.peerAlive());
             }
             assertNull(listener.tryAccept());
-            // Whoever is there when nobody asks any more waits until somebody does.
+            // A connector that is there while no accept runs waits until one does.
             try (RawSocket silent = RawSocket.connect(listener.path())) {
                 assertFalse(silent.hungUp());
             }

@@ -70,7 +70,7 @@ final class Peer implements AutoCloseable {
         return start(List.of(), program, environment, args);
     }
 
-    /** Runs it with all compilers, as a user's program is run; but whoever has something compiled waits for it, however busy. */
+    /** Runs it with all compilers, as a user's program is run; but a program that is compiled is waited for, on a busy machine too. */
     static Peer startOptimized(String program, String... args) {
         return start(List.of(), "-Xbatch", program, Map.of(), args);
     }

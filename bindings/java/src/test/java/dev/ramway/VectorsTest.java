@@ -239,11 +239,11 @@ class VectorsTest {
                 poked.cancel(false);
             }
             // Nothing more to come is waited for longer than an ending takes that is none here.
-            Duration patience = reader.end().equals("TimedOut") ? Duration.ofMillis(250) : Scratch.LONG;
+            Duration waitMax = reader.end().equals("TimedOut") ? Duration.ofMillis(250) : Scratch.LONG;
             List<Vector.Expected> found = new ArrayList<>();
             String end = null;
             while (end == null && found.size() <= reader.messages().size()) {
-                try (Message m = rx.recv(patience)) {
+                try (Message m = rx.recv(waitMax)) {
                     found.add(new Vector.Expected(Integer.toUnsignedLong(m.typeId()), Long.toUnsignedString(m.tag()), m.length(),
                             crc32(m.data())));
                 } catch (RamwayException e) {

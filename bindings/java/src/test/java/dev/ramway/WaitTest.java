@@ -155,7 +155,7 @@ class WaitTest {
         }
     }
 
-    /** A sender that waits is woken when a quarter is free, and a receiver by a message, whoever waits how. */
+    /** A sender that waits is woken when a quarter is free, and a receiver by a message, in every wait mode. */
     @ParameterizedTest
     @EnumSource(WaitMode.class)
     void pingPong(WaitMode mode) throws Exception {

@@ -104,7 +104,7 @@ class ReadmeTest {
     @Test
     fun `they run`() = runBlocking {
         withTimeout(30.seconds) {
-            // Whoever is first creates the ring; the close is received like a message.
+            // The first side creates the ring; the close is received like a message.
             val consumer = launch(Dispatchers.Default) { consume() }
             produce()
             consumer.join()
