@@ -74,6 +74,9 @@ impl WaitLimit {
 
 /// A word that is slept on, and how a sleeper says so in it.
 pub(crate) trait Word {
+    /// Whether a wait pauses before its first poll: see [`first_pause`].
+    const PAUSES_FIRST: bool = true;
+
     /// Says that somebody sleeps, ordered before every check that follows.
     fn arm(&self) -> Armed;
 
@@ -103,6 +106,9 @@ impl Armed {
     }
 }
 
+/// In [`Waiting`]: its clock has not begun. No clock counts that far.
+const NOT_STARTED: u64 = u64::MAX;
+
 /// How one handle waits: private to its thread.
 #[derive(Debug)]
 pub(crate) struct Waiting {
@@ -123,6 +129,11 @@ impl Waiting {
         Self { policy, budget: SPIN_MAX, interruptible: false, peer_was_dead: false, peer_checked: clock::coarse_ns() }
     }
 
+    /// For one wait alone. Its interval begins at its first check, so a wait that ends before that has read no clock.
+    pub(crate) fn for_one_wait(policy: WaitPolicy, budget: u32) -> Self {
+        Self { policy, budget, interruptible: false, peer_was_dead: false, peer_checked: NOT_STARTED }
+    }
+
     /// Whether this handle polls before it enters the general wait.
     #[inline(always)]
     pub(crate) fn polls(&self) -> bool {
@@ -132,6 +143,9 @@ impl Waiting {
     /// Whether it is time to spend a system call on whether the peer lives; a caller that gets true spends it.
     fn is_time_to_check_peer(&mut self) -> bool {
         let now = clock::coarse_ns();
+        if self.peer_checked == NOT_STARTED {
+            self.peer_checked = now;
+        }
         let due = self.peer_was_dead || now.wrapping_sub(self.peer_checked) >= POLL_INTERVAL.as_nanos() as u64;
         if due {
             self.peer_checked = now;
@@ -308,9 +322,9 @@ impl Waiting {
         }
     }
 
-    fn spin(
+    fn spin<W: Word>(
         &mut self,
-        word: &impl Word,
+        word: &W,
         deadline: Deadline,
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
@@ -320,7 +334,9 @@ impl Waiting {
         }
         let alone = clock::cpus_online() == 1;
         if !alone {
-            first_pause();
+            if W::PAUSES_FIRST {
+                first_pause();
+            }
             let polls = if self.policy == WaitPolicy::Hybrid { self.budget } else { POLLS_PER_CHECK };
             if poll(polls, ready)? {
                 self.budget = (self.budget * 2).min(SPIN_MAX);

@@ -102,9 +102,8 @@ impl Region {
     fn wait_slow(&self, count: u32, timeout: Option<Duration>) -> Result<Option<u32>> {
         let mut now = count;
         let deadline = timeout.map_or(Deadline::NEVER, Deadline::after);
-        let mut waiting = Waiting::new(self.policy);
         // Relaxed, here and below: a guess, not a protocol.
-        waiting.budget = self.budget.load(Ordering::Relaxed);
+        let mut waiting = Waiting::for_one_wait(self.policy, self.budget.load(Ordering::Relaxed));
         let ended = |ask| self.check(ask || deadline.left().is_none());
         // Not by the descriptor: any number of waiters sleep on the word itself.
         let outcome = waiting.until(&self.sleeper(count), None, deadline, || self.changed(count, &mut now), ended);
