@@ -174,7 +174,7 @@ func (c *connector) dial(at *place) (end *busEnd, miss *Error, err error) {
 // greet says HELLO and waits for the memory, unchecked, and the size that it is said to have. errListenerGone: the
 // listener ended before it served us.
 func greet(ctx context.Context, end *busEnd) (memory int, size uint64, err error) {
-	// A listener that does not serve us has answered and hung up already: its answer can still be read.
+	// A listener that refuses has answered and hung up already: its answer can still be read.
 	if err := end.send(hello, 0, 0, -1); err != nil && KindOf(err) != PeerDead {
 		return -1, 0, err
 	}
@@ -184,7 +184,7 @@ func greet(ctx context.Context, end *busEnd) (memory int, size uint64, err error
 	progress, err := end.receive(in)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		silence := failf(TimedOut, "the listener did not serve us in time; is it accepting? (%d of 64 bytes came)", in.filled)
+		silence := failf(TimedOut, "the listener did not answer in time: is it accepting? (%d of 64 bytes came)", in.filled)
 		return -1, 0, silence
 	case err != nil:
 		return -1, 0, err

@@ -76,7 +76,7 @@ func (l *lockLink) use(p *segmentName) error {
 	if !got {
 		// The description holds nothing: nobody may take it for the last one out.
 		l.idle = true
-		return raced("somebody was removing the segment")
+		return raced("another process was removing the segment")
 	}
 	if !leadsTo(p.dir, p.file, l.id) {
 		return raced("another file took the name while it was opened")

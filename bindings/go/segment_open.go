@@ -70,7 +70,7 @@ type later struct {
 func (l *later) Error() string { return l.err.Error() }
 
 func raced(why string) error {
-	return &later{err: failf(TimedOut, "%s, again and again until the deadline", why), race: true}
+	return &later{err: failf(TimedOut, "%s, at each attempt until the deadline; try again, or pick another name", why), race: true}
 }
 
 func absent(e *Error) error { return &later{err: e, absent: true} }

@@ -49,7 +49,7 @@ func (r *request) createOnce(p *segmentName, b *staged) (*segment, error) {
 		b.segment = nil
 		return s, nil
 	case unix.EEXIST:
-		return nil, raced("somebody else created the same name")
+		return nil, raced("another process created the same name")
 	case unix.ENOENT:
 		// `ramway clean` took the temporary name for a dead creator's; or the directory is gone.
 		b.drop()

@@ -103,7 +103,7 @@ func (r *request) removeStale(p *segmentName) error {
 		if mode, err := sys.HeldByAnother(file, byteInUse); err == nil && mode == sys.Shared {
 			return failf(AlreadyExists, "a live %s has this name; open it, or pick another name", h.kind)
 		}
-		return raced("somebody was removing the segment")
+		return raced("another process was removing the segment")
 	}
 	return err
 }

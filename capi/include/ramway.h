@@ -230,7 +230,7 @@
 #define RAMWAY_CLEAN_KEPT 2
 
 /**
- * What `ramway_clean` did with a file: did not look further, as it is not Ramway's.
+ * What `ramway_clean` did with a file: left it alone, as it is not Ramway's.
  */
 #define RAMWAY_CLEAN_NOT_RAMWAY 3
 
@@ -624,7 +624,7 @@ const char *ramway_status_name(int status);
 /**
  * What the last failed call of the calling thread has to say: what was tried, on which name, what was expected and
  * what to do. Never null. Valid until the next call that fails in this thread. Calls that succeed leave it alone, so
- * look at it only after a failure.
+ * read it only after a failure.
  */
 const char *ramway_last_error(void);
 
@@ -731,7 +731,7 @@ enum ramway_status ramway_sender_close(struct ramway_sender *sender);
 
 /**
  * Frees the handle *without* telling the receiver that this was all: it gets `RAMWAY_PEER_DEAD` after what was
- * flushed, as if this process had died. For a sender that cannot go on, so that half a stream does not look whole.
+ * flushed, as if this process had died. For a sender that cannot go on, so that half a stream does not pass for a whole one.
  * `RAMWAY_INVALID_ARGUMENT` (and nothing happens) for the sender of a bus: split it first.
  */
 enum ramway_status ramway_sender_abandon(struct ramway_sender *sender);
@@ -802,7 +802,7 @@ enum ramway_status ramway_sender_set_interruptible(struct ramway_sender *sender,
 
 /**
  * Waits until a receiver is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
- * often one has attached. At once if there is one already; `timeout_ns` of 0 looks once. After `RAMWAY_PEER_DEAD` or
+ * often one has attached. At once if there is one already; `timeout_ns` of 0 checks once. After `RAMWAY_PEER_DEAD` or
  * `RAMWAY_CLOSED` on a named ring this waits for the successor.
  *
  * `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);
@@ -927,7 +927,7 @@ enum ramway_status ramway_receiver_set_interruptible(struct ramway_receiver *rec
 
 /**
  * Waits until a sender is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
- * often one has attached. At once if there is one already; `timeout_ns` of 0 looks once. After `RAMWAY_PEER_DEAD` or
+ * often one has attached. At once if there is one already; `timeout_ns` of 0 checks once. After `RAMWAY_PEER_DEAD` or
  * `RAMWAY_CLOSED` on a named ring this waits for the successor.
  *
  * `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);
@@ -1358,13 +1358,13 @@ enum ramway_status ramway_clean(const char *directory,
                                 void *user);
 
 /**
- * For `ramway_inline.h`: the slow half of a publish whose fast half it did. Looks at what the receiver says of
+ * For `ramway_inline.h`: the slow half of a publish whose fast half it did. Reads what the receiver says of
  * itself and wakes it.
  */
 enum ramway_status ramway_inline_after_publish(struct ramway_sender *sender);
 
 /**
- * For `ramway_inline.h`: the slow half of a release whose fast half it did. Looks at what the sender says of itself
+ * For `ramway_inline.h`: the slow half of a release whose fast half it did. Reads what the sender says of itself
  * and wakes it.
  */
 enum ramway_status ramway_inline_after_release(struct ramway_receiver *receiver);

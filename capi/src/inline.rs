@@ -38,7 +38,7 @@ const _: () = {
     assert!(size_of::<ramway_core::layout::RingBlock>() == 640);
 };
 
-/// For `ramway_inline.h`: the slow half of a publish whose fast half it did. Looks at what the receiver says of
+/// For `ramway_inline.h`: the slow half of a publish whose fast half it did. Reads what the receiver says of
 /// itself and wakes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_inline_after_publish(sender: *mut ramway_sender) -> ramway_status {
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn ramway_inline_after_publish(sender: *mut ramway_sender)
     })
 }
 
-/// For `ramway_inline.h`: the slow half of a release whose fast half it did. Looks at what the sender says of itself
+/// For `ramway_inline.h`: the slow half of a release whose fast half it did. Reads what the sender says of itself
 /// and wakes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_inline_after_release(receiver: *mut ramway_receiver) -> ramway_status {

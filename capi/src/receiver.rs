@@ -278,7 +278,7 @@ pub unsafe extern "C" fn ramway_receiver_set_interruptible(receiver: *mut ramway
 }
 
 /// Waits until a sender is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
-/// often one has attached. At once if there is one already; `timeout_ns` of 0 looks once. After `RAMWAY_PEER_DEAD` or
+/// often one has attached. At once if there is one already; `timeout_ns` of 0 checks once. After `RAMWAY_PEER_DEAD` or
 /// `RAMWAY_CLOSED` on a named ring this waits for the successor.
 ///
 /// `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);

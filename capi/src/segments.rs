@@ -158,7 +158,7 @@ pub const RAMWAY_CLEAN_DRY_RUN: u32 = 2;
 pub const RAMWAY_CLEAN_REMOVED: u32 = 1;
 /// What `ramway_clean` did with a file: left it, and says why.
 pub const RAMWAY_CLEAN_KEPT: u32 = 2;
-/// What `ramway_clean` did with a file: did not look further, as it is not Ramway's.
+/// What `ramway_clean` did with a file: left it alone, as it is not Ramway's.
 pub const RAMWAY_CLEAN_NOT_RAMWAY: u32 = 3;
 /// What `ramway_clean` did with a file: failed, and says why.
 pub const RAMWAY_CLEAN_FAILED: u32 = 4;

@@ -320,7 +320,7 @@ pub unsafe extern "C" fn ramway_sender_close(sender: *mut ramway_sender) -> ramw
 }
 
 /// Frees the handle *without* telling the receiver that this was all: it gets `RAMWAY_PEER_DEAD` after what was
-/// flushed, as if this process had died. For a sender that cannot go on, so that half a stream does not look whole.
+/// flushed, as if this process had died. For a sender that cannot go on, so that half a stream does not pass for a whole one.
 /// `RAMWAY_INVALID_ARGUMENT` (and nothing happens) for the sender of a bus: split it first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_abandon(sender: *mut ramway_sender) -> ramway_status {
@@ -439,7 +439,7 @@ pub unsafe extern "C" fn ramway_sender_set_interruptible(sender: *mut ramway_sen
 }
 
 /// Waits until a receiver is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
-/// often one has attached. At once if there is one already; `timeout_ns` of 0 looks once. After `RAMWAY_PEER_DEAD` or
+/// often one has attached. At once if there is one already; `timeout_ns` of 0 checks once. After `RAMWAY_PEER_DEAD` or
 /// `RAMWAY_CLOSED` on a named ring this waits for the successor.
 ///
 /// `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);

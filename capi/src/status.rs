@@ -145,7 +145,7 @@ pub extern "C" fn ramway_status_name(status: c_int) -> *const c_char {
 
 /// What the last failed call of the calling thread has to say: what was tried, on which name, what was expected and
 /// what to do. Never null. Valid until the next call that fails in this thread. Calls that succeed leave it alone, so
-/// look at it only after a failure.
+/// read it only after a failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn ramway_last_error() -> *const c_char {
     if HAS_TEXT.get()

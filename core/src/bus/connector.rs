@@ -62,7 +62,7 @@ impl Connector {
     /// Connects. Blocks until the listener's [`accept`](crate::Listener::accept) has served us, at most the time-out.
     ///
     /// # Errors
-    /// `NotFound` if there was no listener until the deadline, `TimedOut` if there was one but it did not serve us,
+    /// `NotFound` if there was no listener until the deadline, `TimedOut` if there was one but it did not answer,
     /// `PermissionDenied` if either side does not deal with the other's user or the socket cannot be reached,
     /// `AbiMismatch` if the two sides speak different versions, `Corrupt` or `PeerDead` if the listener breaks the
     /// handshake, or what the listener gave as its reason (`NoSpace` for example).

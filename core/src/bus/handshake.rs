@@ -260,7 +260,7 @@ pub(crate) fn greet(
     deadline: Option<Instant>,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Greeting> {
-    // A listener that does not serve us has answered and hung up already: its answer can still be read.
+    // A listener that refuses has answered and hung up already: its answer can still be read.
     match send(socket, Type::Hello, Message { status: 0, size: 0 }, None) {
         Err(error) if error.kind() != ErrorKind::PeerDead => return Err(error),
         _ => {}

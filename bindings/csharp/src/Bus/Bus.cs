@@ -72,7 +72,7 @@ namespace Ramway
         /// <param name="cancellationToken">Ends it at once.</param>
         /// <exception cref="RamwayException">
         /// <see cref="ErrorKind.NotFound"/> if there was no listener until the deadline, <see cref="ErrorKind.TimedOut"/> if there
-        /// was one but it did not serve us, <see cref="ErrorKind.PermissionDenied"/> if either side does not deal with the other's
+        /// was one but it did not answer, <see cref="ErrorKind.PermissionDenied"/> if either side does not deal with the other's
         /// user or the socket cannot be reached, <see cref="ErrorKind.AbiMismatch"/> if the two sides speak different versions,
         /// <see cref="ErrorKind.Corrupt"/> or <see cref="ErrorKind.PeerDead"/> if the listener breaks the handshake, <see
         /// cref="ErrorKind.InvalidArgument"/> for a bad name or option, or what the listener gave as its reason (<see

@@ -112,7 +112,7 @@ namespace Ramway
         /// have.</summary>
         private static ulong Greet(BusEnd end, Limit limit)
         {
-            // A listener that does not serve us has answered and hung up already: its answer can still be read.
+            // A listener that refuses has answered and hung up already: its answer can still be read.
             RamwayException? told = end.Send(HandshakeType.Hello);
             if (told != null && told.Kind != ErrorKind.PeerDead)
             {
@@ -129,7 +129,7 @@ namespace Ramway
                 }
                 if (arrival == Arrival.Partial && !limit.Wait(end.Socket, long.MaxValue) && limit.Over)
                 {
-                    throw new Again(Errors.Fail(ErrorKind.TimedOut, "the listener did not serve us in time; is it accepting? " +
+                    throw new Again(Errors.Fail(ErrorKind.TimedOut, "the listener did not answer in time: is it accepting? " +
                         $"({inbox.Filled} of {Facts.HandshakeSize} bytes came)"));
                 }
             }

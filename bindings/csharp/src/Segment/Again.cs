@@ -27,7 +27,11 @@ namespace Ramway
         internal bool Absent { get; }
 
         internal static Again Raced(string why) =>
-            new Again(Errors.Fail(ErrorKind.TimedOut, why + ", over and over until the deadline"), race: true);
+            new Again(Errors.Fail(ErrorKind.TimedOut,
+                why + ", at each attempt until the deadline; try again, or pick another name"), race: true);
+
+        internal static Again NameChanged(string during) =>
+            Raced("the name was removed, or given to another file, while " + during);
 
         internal static Again Missing(string text) => new Again(Errors.Fail(ErrorKind.NotFound, text), absent: true);
 

@@ -146,7 +146,7 @@ namespace Ramway
             else if (!SegmentFile.LeadsTo(name.Dir, name.File, waiting.Link.Id))
             {
                 StopWaiting();
-                throw Again.Raced("the name changed hands while its role was waited for");
+                throw Again.NameChanged("its role was waited for");
             }
             if (roleByte != SegmentLink.NoRole)
             {
@@ -185,12 +185,12 @@ namespace Ramway
                     throw Again.Missing("the segment '" + name.Path + "' is stale: it was left by another boot; creating starts anew");
                 }
                 check?.Invoke(s.Header);
-                s.Link = SegmentLink.Open(name, stat, readOnly) ?? throw Again.Raced("the name changed hands while it was opened");
+                s.Link = SegmentLink.Open(name, stat, readOnly) ?? throw Again.NameChanged("it was opened");
                 if (!s.Link.TryUse())
                 {
                     throw Again.Raced("another process was removing the segment");
                 }
-                return s.Link.HasName() ? s : throw Again.Raced("the name changed hands while it was opened");
+                return s.Link.HasName() ? s : throw Again.NameChanged("it was opened");
             }
             catch
             {
@@ -266,7 +266,7 @@ namespace Ramway
                 case Removal.Contended:
                     throw Again.Raced("another process was removing the segment");
                 case Removal.Moved:
-                    throw Again.Raced("the name changed hands while it was checked");
+                    throw Again.NameChanged("it was checked");
                 case Removal.Kept:
                     throw Errors.Fail(ErrorKind.AlreadyExists, reason + "; " +
                         (damaged ? "nobody can resume it" : "OpenOrCreate resumes it") + ", Discard starts anew");

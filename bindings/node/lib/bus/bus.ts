@@ -90,7 +90,7 @@ export class Bus
    * 10 000, `Infinity`: as long as it takes) for one that is not there yet, does not accept, or is flooded.
    *
    * ERR_RAMWAY_NOT_FOUND if there was no listener within the time, ERR_RAMWAY_TIMED_OUT if there was one but it did not
-   * serve us, ERR_RAMWAY_PERMISSION_DENIED, ERR_RAMWAY_ABI_MISMATCH, or the listener's reason not to.
+   * answer, ERR_RAMWAY_PERMISSION_DENIED, ERR_RAMWAY_ABI_MISMATCH, or the listener's reason not to.
    */
   static async connect(name: string, options?: ConnectOptions & WaitOptions): Promise<Bus> {
     const at = nameOf('Bus.connect', name);

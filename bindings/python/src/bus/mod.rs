@@ -163,7 +163,7 @@ impl Bus {
     /// whose listeners will do.
     ///
     /// Raises `NotFoundError` if there was no listener within the time, `TimedOutError` if there was one but it did not
-    /// serve us, `PermissionDeniedError`, `AbiMismatchError`, `CorruptError`, or the listener's reason not to.
+    /// answer, `PermissionDeniedError`, `AbiMismatchError`, `CorruptError`, or the listener's reason not to.
     #[staticmethod]
     #[pyo3(signature = (name, **options), text_signature = "(name, *, timeout=10.0, wait='hybrid', membarrier=True, \
         writable_views=False, allow_uids=())")]

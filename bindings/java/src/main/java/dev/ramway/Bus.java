@@ -43,7 +43,7 @@ public final class Bus implements AutoCloseable {
      * @return the connection
      * @throws InterruptedException if the thread is interrupted while it waits; it ends at once
      * @throws RamwayException NOT_FOUND if there was no listener until the deadline, TIMED_OUT if there was one but it did
-     *     not serve us, PERMISSION_DENIED if either side does not deal with the other's user or the socket cannot be
+     *     not answer, PERMISSION_DENIED if either side does not deal with the other's user or the socket cannot be
      *     reached, ABI_MISMATCH if the two sides speak different versions, CORRUPT or PEER_DEAD if the listener breaks the
      *     handshake, or what the listener gave as its reason (NO_SPACE for example)
      */

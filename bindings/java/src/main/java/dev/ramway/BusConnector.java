@@ -127,7 +127,7 @@ final class BusConnector {
         try {
             end.send(BusHandshake.Type.HELLO, null, 0, -1);
         } catch (RamwayException e) {
-            // A listener that does not serve us has answered and hung up already: its answer can still be read.
+            // A listener that refuses has answered and hung up already: its answer can still be read.
             if (e.kind() != ErrorKind.PEER_DEAD) {
                 throw e;
             }
@@ -143,7 +143,7 @@ final class BusConnector {
             }
             if (progress == BusInbox.Progress.PARTIAL) {
                 return again(Errors.fail(ErrorKind.TIMED_OUT,
-                        "the listener did not serve us in time; is it accepting? (%d of 64 bytes came)", inbox.filled()), true);
+                        "the listener did not answer in time: is it accepting? (%d of 64 bytes came)", inbox.filled()), true);
             }
             long size;
             try {

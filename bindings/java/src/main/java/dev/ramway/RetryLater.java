@@ -20,7 +20,12 @@ final class RetryLater extends Exception {
     }
 
     static RetryLater raced(String why) {
-        return new RetryLater(Errors.of(ErrorKind.TIMED_OUT, why + ", over and over until the deadline"), true, false);
+        String text = why + ", at each attempt until the deadline; try again, or pick another name";
+        return new RetryLater(Errors.of(ErrorKind.TIMED_OUT, text), true, false);
+    }
+
+    static RetryLater nameChanged(String during) {
+        return raced("the name was removed, or given to another file, while " + during);
     }
 
     /** Somebody was faster, whose work is to be opened. */

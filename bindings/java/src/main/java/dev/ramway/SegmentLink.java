@@ -91,10 +91,10 @@ final class SegmentLink implements Link {
         if (!Errors.during("locking byte 0 of the segment", () -> Lock.tryLock(lock, Facts.BYTE_IN_USE, Lock.Mode.SHARED))) {
             // The description holds nothing: nobody may take it for the last one out.
             idle = true;
-            throw RetryLater.raced("somebody was removing the segment");
+            throw RetryLater.raced("another process was removing the segment");
         }
         if (name != null && !SegmentFile.leadsTo(name.dir, name.file, id)) {
-            throw RetryLater.raced("the name changed hands while it was opened");
+            throw RetryLater.nameChanged("it was opened");
         }
     }
 

@@ -104,7 +104,7 @@ final class SegmentOpening {
                 return takeRole(waiting);
             }
             stopWaiting();
-            throw RetryLater.raced("the name changed hands while its role was waited for");
+            throw RetryLater.nameChanged("its role was waited for");
         }
         SegmentFile file = SegmentFile.open(place, !request.readOnly());
         if (file == null) {
@@ -152,7 +152,7 @@ final class SegmentOpening {
         request.check().accept(header);
         SegmentLink link = SegmentLink.open(place, file.stat(), request.readOnly());
         if (link == null) {
-            throw RetryLater.raced("the name changed hands while it was opened");
+            throw RetryLater.nameChanged("it was opened");
         }
         try {
             link.use(place);

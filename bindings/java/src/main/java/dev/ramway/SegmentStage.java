@@ -58,7 +58,7 @@ final class SegmentStage {
                 segment = null;
                 return named;
             case -Errno.EEXIST:
-                throw RetryLater.raced("somebody else created the same name");
+                throw RetryLater.raced("another process created the same name");
             case -Errno.ENOENT:
                 // `ramway clean` took the dot-name for a dead one's; or the directory is gone.
                 drop();
@@ -94,8 +94,8 @@ final class SegmentStage {
                         removal.reason() + "; open or openOrCreate resumes it, discard starts anew");
                 case IN_USE -> throw Errors.fail(ErrorKind.ALREADY_EXISTS, "a live %s has this name; open it, or pick another name",
                         Layout.kindName(header.kind()));
-                case BEING_REMOVED -> throw RetryLater.raced("somebody was removing the segment");
-                case CHANGED -> throw RetryLater.raced("the name changed hands while it was checked");
+                case BEING_REMOVED -> throw RetryLater.raced("another process was removing the segment");
+                case CHANGED -> throw RetryLater.nameChanged("it was checked");
             }
         } finally {
             Files.close(file.fd());
