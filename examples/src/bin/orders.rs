@@ -31,12 +31,12 @@ const ORDER: u32 = 1;
 
 /// Both sides open the ring with this: the first one creates it, so both say `persistent`.
 fn ring() -> ramway::RingBuilder {
-    // A supervisor can be faster than the kernel is with a killed predecessor, which holds the role until then.
+    // A killed predecessor holds the role until the kernel has closed its files: a supervisor can be faster than that.
     let timeout = std::time::Duration::from_secs(10);
     ramway::Ring::open_or_create("orders").persistent(true).capacity(1 << 20).timeout(timeout)
 }
 
-/// `journal` is numbered from 1: a tag of 0 is what a message has that was given none.
+/// `journal` is numbered from 1: a message that was sent without a tag has the tag 0.
 fn feed(journal: &[(u64, Vec<u8>)]) -> ramway::Result<()> {
     let mut sender = ring().sender()?;
     let last = sender.last_tag().unwrap_or(0);
@@ -53,7 +53,7 @@ fn book(mut write_down: impl FnMut(u64, &[u8])) -> ramway::Result<()> {
     let mut receiver = ring().receiver()?;
     loop {
         match receiver.recv() {
-            // Given back when it is dropped, so after it was written down.
+            // Released when it is dropped, so after it was written down.
             Ok(order) => write_down(order.tag(), &order),
             Err(e) if matches!(e.kind(), ramway::ErrorKind::Closed | ramway::ErrorKind::PeerDead) => return Ok(()),
             Err(e) => return Err(e),
