@@ -359,21 +359,18 @@ scene('read-only: no buffer and no writing, and waiting all the same', async (he
 });
 
 for (const readOnly of [false, true]) {
-  scene(
-    `the name is removed: a waiter is told (${readOnly ? 'read-only' : 'writable'})`,
-    async ({ path, own }) => {
-      const region = own(await Region.create(path('region'), 100));
-      const other = own(await Region.open(path('region'), { readOnly }));
-      const waiting = assert.rejects(other.waitAsync(), code('CLOSED'));
-      await sleep(20);
-      unlinkSync(path('region'));
-      await waiting;
-      await assert.rejects(other.waitAsync({ timeout: LONG }), code('CLOSED'));
-      // Who is there already is heard still.
-      region.notify();
-      assert.equal(await other.waitAsync(), 1);
-    },
-  );
+  scene(`the name is removed: a waiter is told (${readOnly ? 'read-only' : 'writable'})`, async ({ path, own }) => {
+    const region = own(await Region.create(path('region'), 100));
+    const other = own(await Region.open(path('region'), { readOnly }));
+    const waiting = assert.rejects(other.waitAsync(), code('CLOSED'));
+    await sleep(20);
+    unlinkSync(path('region'));
+    await waiting;
+    await assert.rejects(other.waitAsync({ timeout: LONG }), code('CLOSED'));
+    // Who is there already is heard still.
+    region.notify();
+    assert.equal(await other.waitAsync(), 1);
+  });
 }
 
 scene('the loop goes on while a region is waited for', async (here) => {
