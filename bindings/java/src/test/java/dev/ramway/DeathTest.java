@@ -23,13 +23,19 @@ class DeathTest {
         return Scratch.path(Scratch.name("death")).toString();
     }
 
-    /** Sends numbers from args[1] on forever, and says each hundredth after it was sent. */
+    /**
+     * Sends numbers from args[1] on forever, and says after it was sent which one it is at, at most once a millisecond: what is
+     * said is read late, and a full pipe would stop the sender.
+     */
     static void count(Peer.Inside me, String[] args) throws InterruptedException {
         Sender tx = Sender.openOrCreate(args[0], PAGES);
         me.say("ready");
+        long told = 0;
         for (long i = Long.parseLong(args[1]);; i++) {
             tx.send(1, i, new byte[(int) (i % 300)]);
-            if (i % 100 == 0) {
+            long now = System.nanoTime();
+            if (now - told >= 1_000_000) {
+                told = now;
                 me.say(Long.toString(i));
             }
         }
