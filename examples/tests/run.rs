@@ -328,6 +328,19 @@ fn the_guide_s_feed_sends_nothing_twice_whatever_is_restarted() {
 }
 
 #[test]
+fn an_order_that_is_not_written_down_comes_again() {
+    let place = Place::new("orders-full");
+    place.start(ORDERS, &["feed", "3"]).text();
+    let full = place.start(ORDERS, &["book", "/dev/full"]).output();
+    assert_eq!(full.status.code(), Some(1));
+    let said = String::from_utf8(full.stderr).unwrap();
+    assert_eq!(said, "orders: order 1 was not written: No space left on device (os error 28)\n");
+    let file = place.0.join("book");
+    place.start(ORDERS, &["book", file.to_str().unwrap()]).text();
+    assert_eq!(booked(&file), [1, 2, 3]);
+}
+
+#[test]
 fn the_guide_shows_the_programs_that_are_tested() {
     let guide = include_str!("../../docs/INTEGRATION.md");
     let source = include_str!("../src/bin/orders.rs");

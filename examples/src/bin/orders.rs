@@ -19,7 +19,12 @@ fn main() -> ExitCode {
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
             Ok::<_, Box<dyn Error>>(book(|number, order| {
                 // One write: a killed process leaves the line whole or leaves nothing.
-                let _ = file.write_all(format!("{number} {}\n", String::from_utf8_lossy(order)).as_bytes());
+                let line = format!("{number} {}\n", String::from_utf8_lossy(order));
+                if let Err(e) = file.write_all(line.as_bytes()) {
+                    // Ends before the order is released: it comes again, to the next `book`, when the disk has space.
+                    eprintln!("orders: order {number} was not written: {e}");
+                    std::process::exit(1);
+                }
             })?)
         }
         _ => Err(USAGE.into()),
