@@ -3,7 +3,8 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -17,16 +18,25 @@ fn alone(place: &Place) -> PathBuf {
     let directory = place.files.join("bin");
     fs::create_dir_all(&directory).unwrap();
     let ramway = directory.join("ramway");
-    fs::copy(env!("CARGO_BIN_EXE_ramway"), &ramway).unwrap();
+    write_program(&ramway, fs::File::open(env!("CARGO_BIN_EXE_ramway")).unwrap());
     ramway
+}
+
+/// Writes a program, by another process: were this one to have it open for writing, a test that starts a process at that
+/// moment would hand the descriptor on, and the program could not be run ("text file busy") until that process runs.
+fn write_program(file: &Path, from: impl Into<Stdio>) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(file).stdin(from);
+    assert!(shell.status().unwrap().success(), "writing {}", file.display());
 }
 
 /// A program `ramway-bench` of these lines, in this directory.
 fn program(directory: &Path, lines: &str) {
     fs::create_dir_all(directory).unwrap();
-    let file = directory.join("ramway-bench");
-    fs::write(&file, format!("#!/bin/sh\n{lines}\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let (from, mut to) = std::io::pipe().unwrap();
+    to.write_all(format!("#!/bin/sh\n{lines}\n").as_bytes()).unwrap();
+    drop(to);
+    write_program(&directory.join("ramway-bench"), from);
 }
 
 fn command(place: &Place, ramway: &Path, path: &Path, args: &[&str]) -> Command {
