@@ -171,7 +171,9 @@ fn what_cannot_be_read_is_named_and_the_rest_is_hashed() {
     fs::create_dir(&shut).unwrap();
     // A copy where also somebody else may run it: root can read everything.
     let program = place.0.join("program");
-    fs::copy(DIGEST, &program).unwrap();
+    // By another process: a test that starts one at that moment would hand on what this one has open for writing, and
+    // nobody can run a program that is.
+    assert!(Command::new("cp").arg(DIGEST).arg(&program).status().unwrap().success());
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&place.0, Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
