@@ -15,6 +15,13 @@ fn sender(place: &Place, first: &[u8]) -> Child {
     child
 }
 
+/// A receiver that has made its ring, with this capacity: a sender that came first would make it with another one.
+fn receiver_of(place: &Place, capacity: &str) -> Child {
+    let child = place.ramway(["recv", "box", "--capacity", capacity]).spawn().unwrap();
+    place.await_name("box");
+    child
+}
+
 /// Reads exactly `expected` from a receiver's output.
 fn expect(child: &mut Child, expected: &[u8]) {
     let mut got = vec![0; expected.len()];
@@ -69,8 +76,7 @@ fn what_a_killed_sender_had_sent_is_there_for_a_later_receiver() {
 fn a_killed_receiver_is_reported_by_its_sender() {
     let place = Place::new();
     // Its output is not read, so it stops with most of the stream still to come.
-    let mut receiver = place.ramway(["recv", "box", "--capacity", "64K"]).spawn().unwrap();
-    place.await_name("box");
+    let mut receiver = receiver_of(&place, "64K");
     let input = place.file("in", &noise(5_000_000, 9));
     let sender = place.ramway(["send", "box", &input]).spawn().unwrap();
     expect(&mut receiver, &noise(5_000_000, 9)[..100]);
@@ -110,8 +116,7 @@ fn a_receiver_that_closed_while_the_sender_was_idle_is_told_from_one_that_died()
 #[test]
 fn a_receiver_killed_long_ago_does_not_trouble_a_new_sender() {
     let place = Place::new();
-    let mut receiver = place.ramway(["recv", "box", "--capacity", "64K"]).spawn().unwrap();
-    place.await_name("box");
+    let mut receiver = receiver_of(&place, "64K");
     let bytes = noise(1_000_000, 5);
     let input = place.file("in", &bytes);
     let first = place.ramway(["send", "box", &input]).spawn().unwrap();
@@ -150,8 +155,7 @@ fn an_interrupted_sender_is_not_a_finished_one() {
 #[test]
 fn an_interrupted_receiver_is_reported_as_closed() {
     let place = Place::new();
-    let mut receiver = place.ramway(["recv", "box", "--capacity", "64K"]).spawn().unwrap();
-    place.await_name("box");
+    let mut receiver = receiver_of(&place, "64K");
     let input = place.file("in", &noise(5_000_000, 2));
     let sender = place.ramway(["send", "box", &input]).spawn().unwrap();
     expect(&mut receiver, &noise(5_000_000, 2)[..1]);
@@ -233,8 +237,7 @@ fn a_fifo_is_a_file_like_any_other() {
 #[test]
 fn the_first_signal_ends_a_receiver_whose_output_nobody_reads() {
     let place = Place::new();
-    let mut receiver = place.ramway(["recv", "box", "--capacity", "4M"]).spawn().unwrap();
-    place.await_name("box");
+    let mut receiver = receiver_of(&place, "4M");
     let bytes = noise(3_000_000, 8);
     let input = place.file("in", &bytes);
     let sender = place.ramway(["send", "box", &input]).spawn().unwrap();
