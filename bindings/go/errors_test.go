@@ -16,7 +16,7 @@ import (
 func TestErrorsAreAskedForByKind(t *testing.T) {
 	all := []error{ErrNotFound, ErrAlreadyExists, ErrInvalidArgument, ErrBusy, ErrFull, ErrEmpty, ErrTooLarge, ErrTimedOut,
 		ErrClosed, ErrDetached, ErrPeerDead, ErrCorrupt, ErrAbiMismatch, ErrPermissionDenied, ErrNoSpace, ErrInterrupted,
-		ErrUnsupported, ErrOs}
+		ErrUnsupported, ErrOs, ErrLagged}
 	for i, want := range all {
 		kind := Kind(i + 1)
 		if want != error(kind) {
@@ -51,7 +51,7 @@ func TestErrorsOfTheStandardLibrary(t *testing.T) {
 		{Closed, io.ErrClosedPipe}, {Closed, syscall.EPIPE}, {PeerDead, syscall.EPIPE}, {NoSpace, syscall.ENOSPC},
 		{Unsupported, errors.ErrUnsupported},
 	}
-	for kind := NotFound; kind <= Os; kind++ {
+	for kind := NotFound; kind <= Lagged; kind++ {
 		for _, p := range pairs {
 			want := false
 			for _, q := range pairs {

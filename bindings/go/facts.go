@@ -14,8 +14,11 @@ const (
 	byteOrderSwapped = 0x0D0C0B0A
 	// A reader refuses another major version.
 	versionMajor = 1
-	// A reader accepts any minor version: it adds only what an older reader may ignore.
+	// What the creator of a region, ring, bus or listener writes. A reader accepts any minor version: it adds only what an
+	// older reader may ignore.
 	versionMinor = 0
+	// What the creator of a topic writes: the minor version that brought topics.
+	versionMinorTopic = 1
 	// The required feature bits that this version knows. Any other set bit is AbiMismatch.
 	featuresKnown = 0
 	// In the segment's flags: the last one out leaves the name in place.
@@ -34,6 +37,8 @@ const (
 	ringBlockSize = 0x280
 	// A region's part of the header page, in bytes.
 	regionBlockSize = 0x100
+	// A topic's part of the header page, in bytes.
+	topicBlockSize = 0x280
 )
 
 // Frames.
@@ -52,6 +57,74 @@ const (
 	typeIDTensor = 0xFFFF0001
 	// In the `end` of a last-tag record: no frame ends here, because positions are multiples of 16.
 	noPosition = 1
+)
+
+// Frames of a topic.
+const (
+	// The length of what precedes every payload of a topic: a ring's header, then seq u64 and time u64.
+	topicFrameHeader = 32
+	// The smallest and default alignment of a topic's payloads.
+	topicAlignMin = 32
+	// No message of a topic is longer, whatever the capacity: with its header it stays below 2^31.
+	topicMessageMax = 2_147_483_615
+)
+
+// A topic's parts.
+const (
+	// Parts of a topic's data area that have an entry in `starts` each. The publisher announces in advance, in whole
+	// parts, what it will overwrite.
+	topicChunks = 16
+	// A topic has at most this many slots for subscribers.
+	topicSlotsMax = 1024
+	// In the creator's flags: no subscriber may hold the publisher back.
+	topicLossyOnly = 1
+	// In the creator's flags: a publisher may eject a subscriber that holds it back, so subscribers copy what they
+	// receive.
+	topicMayEject = 2
+	// The creator's flags that this version knows. Any other set bit is AbiMismatch.
+	topicFlagsKnown = 3
+)
+
+// A subscriber's slot.
+const (
+	// The length of a slot in bytes.
+	slotSize = 128
+	// The longest label of a subscriber, in bytes of UTF-8.
+	labelMax = 64
+)
+
+// The bits of a slot's state; its epoch is the upper half.
+const (
+	// A subscriber has the slot.
+	slotActive = 1
+	// The publisher does not overwrite what lies at the slot's cursor or after it.
+	slotGating = 2
+	// The slot, its label and its cursor stay when its subscriber goes.
+	slotDurable = 4
+	// The publisher has ejected the subscriber: it does not gate any more.
+	slotEjected = 8
+)
+
+// The bits of a slot's flags, which its subscriber writes.
+const (
+	// As of a role: a real membarrier succeeded in the subscriber's process.
+	slotFlagMembarrierCapable = 1
+	// As of a role: the subscriber does not fence before it wakes the publisher.
+	slotFlagFenceFree = 2
+	// The subscriber reads the newest message only: for people who look at the topic.
+	slotFlagLatest = 8
+)
+
+// The subscribers' shared word, which is accessed as one u64 only.
+const (
+	// A subscriber sleeps, or is about to. A sleeper sets it; the publisher adds this, which clears it and counts a
+	// wake-up.
+	wordAsleep = 1
+	// Who has to wake all subscribers whether or not one says that it sleeps adds this: it changes what they wait for, and
+	// keeps the bit.
+	wordWake = 2
+	// A subscriber that joins or leaves adds this: the upper half counts changes of the slots.
+	wordChange = 4_294_967_296
 )
 
 // The bits of a role's flags.
@@ -82,6 +155,12 @@ const (
 	byteConsumer = 2
 	// Exclusive, of a listener's segment: somebody listens.
 	byteListener = 1
+	// Exclusive, of a topic: the publisher's role is held.
+	bytePublisher = 1
+	// Exclusive, of a topic: a subscriber with a label looks for its slot.
+	byteJoin = 2
+	// Exclusive, of a topic: this byte and the slot's number is the life of the slot's subscriber.
+	byteSlot = 16
 )
 
 // Names and directories.
@@ -156,6 +235,17 @@ const (
 	wakeFraction = 4
 )
 
+// Topics.
+const (
+	// A topic's slots for subscribers, by default.
+	topicSlotsDefault = 32
+	// How often a call that does not wait lets the publisher overtake it before it gives up and says Empty.
+	overtakenMax = 16
+	// A lossy subscriber that was overtaken resumes at the oldest known frame that is at most this fraction of the
+	// capacity (a half) behind `claim`: farther back it would be overtaken again.
+	resumeFraction = 2
+)
+
 // Listeners and connectors.
 const (
 	// Handshakes under way at a time: the oldest silent one makes room for the next connector.
@@ -198,7 +288,7 @@ const (
 	offByteOrder = 0x08
 	// u16: 1.
 	offVersionMajor = 0x0C
-	// u16: 0.
+	// u16: 0, of a topic 1 (section 15).
 	offVersionMinor = 0x0E
 	// u32.
 	offKind = 0x10
@@ -271,6 +361,64 @@ const (
 	offNotify = 0x080
 )
 
+// Where a topic's words are, from the block's start. Its data offset, capacity and alignment are where a ring's are.
+const (
+	// u32: how many slots there are, 1 to 1024.
+	offTopicSlots = 0x020
+	// u32: bit 0 `LOSSY_ONLY`, bit 1 `MAY_EJECT`.
+	offTopicFlags = 0x024
+	// u64: segment offset of the subscribers' area.
+	offTopicSubsOffset = 0x028
+	// u64: end of the last published frame.
+	offTopicTail = 0x080
+	// u64: start of the last published frame.
+	offTopicLast = 0x088
+	// u64: everything below `claim − capacity` is overwritten, or may be at any moment.
+	offTopicClaim = 0x100
+	// u64[16]: for each sixteenth of the data area a position where a frame begins in it.
+	offTopicStarts = 0x180
+	// The publisher's role line. Its futex word is in the subscribers' area.
+	offTopicPublisher = 0x200
+	// u64: nanoseconds after which a subscriber that holds the publisher back is ejected.
+	offTopicEjectAfter = 0x210
+)
+
+// Where the words of a topic's subscribers' area are, from its start.
+const (
+	// The publisher's futex word.
+	offSubsWait = 0x0000
+	// u64: low half: the subscribers' futex word (bit 0 = somebody sleeps, the rest counts).
+	offSubsWord = 0x0080
+	// Slot 0; the others follow.
+	offSubsSlots = 0x1000
+)
+
+// Where the words of a subscriber's slot are, from its start.
+const (
+	// u64: start of the first frame that is not released.
+	offSlotCursor = 0x00
+	// u64: high half: epoch.
+	offSlotState = 0x08
+	// u32: bit 0 `MEMBARRIER_CAPABLE`, bit 1 `FENCE_FREE`, bit 3 `LATEST`.
+	offSlotFlags = 0x10
+	// u32: the publisher's epoch whose orderly close was delivered, 0 = none.
+	offSlotCloseSeen = 0x14
+	// u64: how many messages this subscriber has lost.
+	offSlotLost = 0x18
+	// u64: `seq` of the frame at the cursor when the subscriber was ejected.
+	offSlotEjectSeq = 0x20
+	// 64 bytes: UTF-8, padded with zeros, compared whole.
+	offSlotLabel = 0x40
+)
+
+// A topic's frame's fields, from its start. `len`, `type_id` and `tag` are where a ring's are; the payload follows.
+const (
+	// The message's number: the first has 1, and it rises.
+	topicFrameSeq = 0x10
+	// When it was published, or 0.
+	topicFrameTime = 0x18
+)
+
 // Where the fields of a message of the handshake are.
 const (
 	// 8 bytes.
@@ -306,6 +454,8 @@ const (
 	kindBus segmentKind = 3
 	// The lock of a listening socket; no block.
 	kindListener segmentKind = 4
+	// One log with one publisher and many subscribers; block 0 is the topic's.
+	kindTopic segmentKind = 5
 )
 
 // By number.
@@ -314,6 +464,7 @@ var kindNames = [...]string{
 	kindRing:     "ring",
 	kindBus:      "bus",
 	kindListener: "listener",
+	kindTopic:    "topic",
 }
 
 // handshakeType is what a message of the handshake is.
@@ -377,6 +528,9 @@ const (
 	Unsupported Kind = 17
 	// Os: any other error of the operating system, with its number.
 	Os Kind = 18
+	// Lagged: the publisher of a topic ejected this subscriber, which was too slow; the error says how many messages were
+	// lost.
+	Lagged Kind = 19
 )
 
 // One error per kind, to be asked for with [errors.Is].
@@ -399,6 +553,7 @@ var (
 	ErrInterrupted      error = Interrupted
 	ErrUnsupported      error = Unsupported
 	ErrOs               error = Os
+	ErrLagged           error = Lagged
 )
 
 // By number: the name in the format's description, and what Error says where there is no text.
@@ -421,6 +576,7 @@ var kinds = [...]struct{ name, summary string }{
 	Interrupted:      {"Interrupted", "interrupted"},
 	Unsupported:      {"Unsupported", "not supported here"},
 	Os:               {"Os", "operating system error"},
+	Lagged:           {"Lagged", "messages were lost: the publisher ejected this subscriber"},
 }
 
 // The types of elements, as NumPy and ml_dtypes name them.

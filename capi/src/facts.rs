@@ -10,6 +10,8 @@ pub const RAMWAY_KIND_REGION: u32 = 1;
 pub const RAMWAY_KIND_RING: u32 = 2;
 /// What a segment is. The lock of a listening socket; no block.
 pub const RAMWAY_KIND_LISTENER: u32 = 4;
+/// What a segment is. One log with one publisher and many subscribers; block 0 is the topic's.
+pub const RAMWAY_KIND_TOPIC: u32 = 5;
 /// A tensor has at most this many dimensions.
 pub const RAMWAY_NDIM_MAX: usize = 32;
 /// The type id of a message that is a tensor: `ramway_message_tensor` reads it.
@@ -88,6 +90,9 @@ pub enum ramway_status {
     /// Any other error of the operating system (`ramway_last_errno` has its number), or a bug in Ramway that was caught
     /// before it could cross into C.
     RAMWAY_OS = 18,
+    /// The publisher of a topic ejected this subscriber, which was too slow; the error says how many messages were
+    /// lost.
+    RAMWAY_LAGGED = 19,
 }
 
 impl From<ErrorKind> for ramway_status {
@@ -110,6 +115,7 @@ impl From<ErrorKind> for ramway_status {
             ErrorKind::NoSpace => Self::RAMWAY_NO_SPACE,
             ErrorKind::Interrupted => Self::RAMWAY_INTERRUPTED,
             ErrorKind::Unsupported => Self::RAMWAY_UNSUPPORTED,
+            ErrorKind::Lagged => Self::RAMWAY_LAGGED,
             // `ErrorKind` may grow; a number that this library does not know is not made up.
             _ => Self::RAMWAY_OS,
         }

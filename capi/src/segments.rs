@@ -1,6 +1,6 @@
 //! What is there: listed, removed by name, cleaned.
 
-use crate::facts::{RAMWAY_KIND_LISTENER, RAMWAY_KIND_REGION, RAMWAY_KIND_RING};
+use crate::facts::{RAMWAY_KIND_LISTENER, RAMWAY_KIND_REGION, RAMWAY_KIND_RING, RAMWAY_KIND_TOPIC};
 use crate::options::name;
 use crate::status::{Outcome, guard, null, ramway_status};
 use ramway_core::Error;
@@ -117,6 +117,7 @@ fn describe(record: &mut ramway_segment, segment: &survey::Segment) {
         Kind::Region => RAMWAY_KIND_REGION,
         Kind::Ring => RAMWAY_KIND_RING,
         Kind::Listener => RAMWAY_KIND_LISTENER,
+        Kind::Topic => RAMWAY_KIND_TOPIC,
         _ => 0,
     };
     record.size = segment.size;

@@ -81,7 +81,7 @@ impl fmt::Display for ErrorKind {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error: a [kind](ErrorKind) to decide on, and a message that says what was tried, on which name, and what
-/// to do. The kinds that a hot loop meets (`Full`, `Empty`, `TimedOut`) carry no text and allocate nothing.
+/// to do. The kinds that a hot loop meets (`Full`, `Empty`, `TimedOut`, `Lagged`) carry no text and allocate nothing.
 ///
 /// ```
 /// let error = ramway::Ring::open("no-such-ring").receiver().unwrap_err();
@@ -92,13 +92,31 @@ pub struct Error {
     kind: ErrorKind,
     /// 0 when the operating system had no part in it.
     errno: i32,
-    text: Option<Box<str>>,
+    detail: Detail,
 }
 
+/// What an error says besides its kind.
+#[derive(Debug)]
+enum Detail {
+    Text(Box<str>),
+    /// Of `Lagged` the number of messages lost, of any other kind 0: there is nothing more to say.
+    Lost(u64),
+}
+
+/// Every call on the hot path returns one or a result: it stays small.
+const _: () = assert!(size_of::<Error>() <= 24);
+
 impl Error {
+    /// `Lagged`, which allocates nothing.
+    #[cold]
+    #[allow(dead_code)] // Until topics are received from.
+    pub(crate) const fn lagged(lost: u64) -> Self {
+        Self { kind: ErrorKind::Lagged, errno: 0, detail: Detail::Lost(lost) }
+    }
+
     /// An error with a message.
     pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
-        Self { kind, errno: 0, text: Some(text.into().into_boxed_str()) }
+        Self { kind, errno: 0, detail: Detail::Text(text.into().into_boxed_str()) }
     }
 
     /// An operating system error while `what` was done; the kind follows from the number.
@@ -115,7 +133,7 @@ impl Error {
             _ => ErrorKind::Os,
         };
         let cause = std::io::Error::from_raw_os_error(errno);
-        Self { kind, errno, text: Some(format!("{what}: {cause}").into_boxed_str()) }
+        Self { kind, errno, detail: Detail::Text(format!("{what}: {cause}").into_boxed_str()) }
     }
 
     /// What went wrong.
@@ -133,6 +151,14 @@ impl Error {
         (self.errno != 0).then_some(self.errno)
     }
 
+    /// Of [`ErrorKind::Lagged`]: how many messages this subscriber has lost. `None` of any other kind.
+    pub fn lost(&self) -> Option<u64> {
+        match self.detail {
+            Detail::Lost(lost) if self.kind == ErrorKind::Lagged => Some(lost),
+            _ => None,
+        }
+    }
+
     /// The same error with whose state it is about, if it does not say more already.
     pub(crate) fn of(self, origin: &crate::origin::Origin) -> Self {
         match self.kind {
@@ -141,28 +167,30 @@ impl Error {
         }
     }
 
-    /// The same error with `what` (what was tried, on which name) before its message.
+    /// The same error with `what` (what was tried, on which name) before its message. `Lagged` stays as it is, with its
+    /// number.
     pub(crate) fn context(self, what: impl fmt::Display) -> Self {
-        let text = match &self.text {
-            Some(text) => format!("{what}: {text}"),
-            None => format!("{what}: {}", self.kind),
-        };
-        Self { text: Some(text.into_boxed_str()), ..self }
+        if self.kind == ErrorKind::Lagged {
+            return self;
+        }
+        let text = format!("{what}: {self}");
+        Self { detail: Detail::Text(text.into_boxed_str()), ..self }
     }
 }
 
 impl From<ErrorKind> for Error {
     #[inline]
     fn from(kind: ErrorKind) -> Self {
-        Self { kind, errno: 0, text: None }
+        Self { kind, errno: 0, detail: Detail::Lost(0) }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.text {
-            Some(text) => f.write_str(text),
-            None => f.write_str(self.kind.summary()),
+        match (&self.detail, self.lost()) {
+            (Detail::Text(text), _) => f.write_str(text),
+            (_, Some(lost)) => write!(f, "{lost} {}", self.kind.summary()),
+            _ => f.write_str(self.kind.summary()),
         }
     }
 }
@@ -186,8 +214,27 @@ impl From<Error> for std::io::Error {
             ErrorKind::NoSpace => Io::StorageFull,
             ErrorKind::Interrupted => Io::Interrupted,
             ErrorKind::Unsupported => Io::Unsupported,
-            ErrorKind::Os => Io::Other,
+            ErrorKind::Lagged | ErrorKind::Os => Io::Other,
         };
         Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lagged_carries_its_number_and_no_other_kind_has_one() {
+        let error = Error::lagged(7).context("receiving from 'x'");
+        assert_eq!((error.kind(), error.code(), error.lost()), (ErrorKind::Lagged, 19, Some(7)));
+        assert_eq!(error.to_string(), "7 messages were lost: the publisher ejected this subscriber");
+        assert_eq!(Error::lagged(u64::MAX).lost(), Some(u64::MAX));
+        for other in [Error::from(ErrorKind::Empty), Error::new(ErrorKind::Corrupt, "why"), Error::os(2, "opening")] {
+            assert_eq!(other.lost(), None);
+        }
+        let error = Error::from(ErrorKind::Closed).context("receiving from 'x'");
+        assert_eq!(error.to_string(), "receiving from 'x': the peer closed");
+        assert_eq!(error.context("at last").to_string(), "at last: receiving from 'x': the peer closed");
     }
 }

@@ -11,8 +11,11 @@ pub const MAGIC: [u8; 8] = *b"RAMWAY\r\n";
 pub const BYTE_ORDER: u32 = 0x0A0B_0C0D;
 /// A reader refuses another major version.
 pub const VERSION_MAJOR: u16 = 1;
-/// A reader accepts any minor version: it adds only what an older reader may ignore.
+/// What the creator of a region, ring, bus or listener writes. A reader accepts any minor version: it adds only what an
+/// older reader may ignore.
 pub const VERSION_MINOR: u16 = 0;
+/// What the creator of a topic writes: the minor version that brought topics.
+pub const VERSION_MINOR_TOPIC: u16 = 1;
 /// The required feature bits that this version knows. Any other set bit is AbiMismatch.
 pub const FEATURES_KNOWN: u32 = 0;
 /// In the segment's flags: the last one out leaves the name in place.
@@ -31,6 +34,8 @@ pub const LINE_SIZE: usize = 128;
 pub const RING_BLOCK_SIZE: usize = 0x280;
 /// A region's part of the header page, in bytes.
 pub const REGION_BLOCK_SIZE: usize = 0x100;
+/// A topic's part of the header page, in bytes.
+pub const TOPIC_BLOCK_SIZE: usize = 0x280;
 
 // Frames.
 /// The length of what precedes every payload: len u32, type id u32, tag u64.
@@ -47,6 +52,62 @@ pub const TYPE_ID_RESERVED: u32 = 0xFFFF_0000;
 pub const TYPE_ID_TENSOR: u32 = 0xFFFF_0001;
 /// In the `end` of a last-tag record: no frame ends here, because positions are multiples of 16.
 pub const NO_POSITION: u64 = 1;
+
+// Frames of a topic.
+/// The length of what precedes every payload of a topic: a ring's header, then seq u64 and time u64.
+pub const TOPIC_FRAME_HEADER: u64 = 32;
+/// The smallest and default alignment of a topic's payloads.
+pub const TOPIC_ALIGN_MIN: u32 = 32;
+/// No message of a topic is longer, whatever the capacity: with its header it stays below 2^31.
+pub const TOPIC_MESSAGE_MAX: u64 = 2_147_483_615;
+
+// A topic's parts.
+/// Parts of a topic's data area that have an entry in `starts` each. The publisher announces in advance, in whole
+/// parts, what it will overwrite.
+pub const TOPIC_CHUNKS: u64 = 16;
+/// A topic has at most this many slots for subscribers.
+pub const TOPIC_SLOTS_MAX: u32 = 1024;
+/// In the creator's flags: no subscriber may hold the publisher back.
+pub const TOPIC_LOSSY_ONLY: u32 = 1;
+/// In the creator's flags: a publisher may eject a subscriber that holds it back, so subscribers copy what they
+/// receive.
+pub const TOPIC_MAY_EJECT: u32 = 2;
+/// The creator's flags that this version knows. Any other set bit is AbiMismatch.
+pub const TOPIC_FLAGS_KNOWN: u32 = 3;
+
+// A subscriber's slot.
+/// The length of a slot in bytes.
+pub const SLOT_SIZE: usize = 128;
+/// The longest label of a subscriber, in bytes of UTF-8.
+pub const LABEL_MAX: usize = 64;
+
+// The bits of a slot's state; its epoch is the upper half.
+/// A subscriber has the slot.
+pub const SLOT_ACTIVE: u64 = 1;
+/// The publisher does not overwrite what lies at the slot's cursor or after it.
+pub const SLOT_GATING: u64 = 2;
+/// The slot, its label and its cursor stay when its subscriber goes.
+pub const SLOT_DURABLE: u64 = 4;
+/// The publisher has ejected the subscriber: it does not gate any more.
+pub const SLOT_EJECTED: u64 = 8;
+
+// The bits of a slot's flags, which its subscriber writes.
+/// As of a role: a real membarrier succeeded in the subscriber's process.
+pub const SLOT_FLAG_MEMBARRIER_CAPABLE: u32 = 1;
+/// As of a role: the subscriber does not fence before it wakes the publisher.
+pub const SLOT_FLAG_FENCE_FREE: u32 = 2;
+/// The subscriber reads the newest message only: for people who look at the topic.
+pub const SLOT_FLAG_LATEST: u32 = 8;
+
+// The subscribers' shared word, which is accessed as one u64 only.
+/// A subscriber sleeps, or is about to. A sleeper sets it; the publisher adds this, which clears it and counts a
+/// wake-up.
+pub const WORD_ASLEEP: u64 = 1;
+/// Who has to wake all subscribers whether or not one says that it sleeps adds this: it changes what they wait for, and
+/// keeps the bit.
+pub const WORD_WAKE: u64 = 2;
+/// A subscriber that joins or leaves adds this: the upper half counts changes of the slots.
+pub const WORD_CHANGE: u64 = 4_294_967_296;
 
 // The bits of a role's flags.
 /// A real membarrier succeeded in the holder's process.
@@ -71,6 +132,12 @@ pub const BYTE_PRODUCER: u64 = 1;
 pub const BYTE_CONSUMER: u64 = 2;
 /// Exclusive, of a listener's segment: somebody listens.
 pub const BYTE_LISTENER: u64 = 1;
+/// Exclusive, of a topic: the publisher's role is held.
+pub const BYTE_PUBLISHER: u64 = 1;
+/// Exclusive, of a topic: a subscriber with a label looks for its slot.
+pub const BYTE_JOIN: u64 = 2;
+/// Exclusive, of a topic: this byte and the slot's number is the life of the slot's subscriber.
+pub const BYTE_SLOT: u64 = 16;
 
 // Names and directories.
 /// The longest name in the Ramway directory, in bytes.
@@ -141,6 +208,15 @@ pub const REGION_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// drained.
 pub const WAKE_FRACTION: u64 = 4;
 
+// Topics.
+/// A topic's slots for subscribers, by default.
+pub const TOPIC_SLOTS_DEFAULT: u32 = 32;
+/// How often a call that does not wait lets the publisher overtake it before it gives up and says Empty.
+pub const OVERTAKEN_MAX: u32 = 16;
+/// A lossy subscriber that was overtaken resumes at the oldest known frame that is at most this fraction of the
+/// capacity (a half) behind `claim`: farther back it would be overtaken again.
+pub const RESUME_FRACTION: u64 = 2;
+
 // Listeners and connectors.
 /// Handshakes under way at a time: the oldest silent one makes room for the next connector.
 pub const HANDSHAKES_MAX: usize = 64;
@@ -178,7 +254,7 @@ pub const OFF_MAGIC: usize = 0x00;
 pub const OFF_BYTE_ORDER: usize = 0x08;
 /// u16: 1.
 pub const OFF_VERSION_MAJOR: usize = 0x0C;
-/// u16: 0.
+/// u16: 0, of a topic 1 (section 15).
 pub const OFF_VERSION_MINOR: usize = 0x0E;
 /// u32.
 pub const OFF_KIND: usize = 0x10;
@@ -240,6 +316,56 @@ pub const OFF_ROLE_CLOSE_SEEN: usize = 0xC;
 /// Bit 0: somebody waits; the rest counts notifications.
 pub const OFF_NOTIFY: usize = 0x080;
 
+// Where a topic's words are, from the block's start. Its data offset, capacity and alignment are where a ring's are.
+/// u32: how many slots there are, 1 to 1024.
+pub const OFF_TOPIC_SLOTS: usize = 0x020;
+/// u32: bit 0 `LOSSY_ONLY`, bit 1 `MAY_EJECT`.
+pub const OFF_TOPIC_FLAGS: usize = 0x024;
+/// u64: segment offset of the subscribers' area.
+pub const OFF_TOPIC_SUBS_OFFSET: usize = 0x028;
+/// u64: end of the last published frame.
+pub const OFF_TOPIC_TAIL: usize = 0x080;
+/// u64: start of the last published frame.
+pub const OFF_TOPIC_LAST: usize = 0x088;
+/// u64: everything below `claim − capacity` is overwritten, or may be at any moment.
+pub const OFF_TOPIC_CLAIM: usize = 0x100;
+/// u64\[16]: for each sixteenth of the data area a position where a frame begins in it.
+pub const OFF_TOPIC_STARTS: usize = 0x180;
+/// The publisher's role line. Its futex word is in the subscribers' area.
+pub const OFF_TOPIC_PUBLISHER: usize = 0x200;
+/// u64: nanoseconds after which a subscriber that holds the publisher back is ejected.
+pub const OFF_TOPIC_EJECT_AFTER: usize = 0x210;
+
+// Where the words of a topic's subscribers' area are, from its start.
+/// The publisher's futex word.
+pub const OFF_SUBS_WAIT: usize = 0x0000;
+/// u64: low half: the subscribers' futex word (bit 0 = somebody sleeps, the rest counts).
+pub const OFF_SUBS_WORD: usize = 0x0080;
+/// Slot 0; the others follow.
+pub const OFF_SUBS_SLOTS: usize = 0x1000;
+
+// Where the words of a subscriber's slot are, from its start.
+/// u64: start of the first frame that is not released.
+pub const OFF_SLOT_CURSOR: usize = 0x00;
+/// u64: high half: epoch.
+pub const OFF_SLOT_STATE: usize = 0x08;
+/// u32: bit 0 `MEMBARRIER_CAPABLE`, bit 1 `FENCE_FREE`, bit 3 `LATEST`.
+pub const OFF_SLOT_FLAGS: usize = 0x10;
+/// u32: the publisher's epoch whose orderly close was delivered, 0 = none.
+pub const OFF_SLOT_CLOSE_SEEN: usize = 0x14;
+/// u64: how many messages this subscriber has lost.
+pub const OFF_SLOT_LOST: usize = 0x18;
+/// u64: `seq` of the frame at the cursor when the subscriber was ejected.
+pub const OFF_SLOT_EJECT_SEQ: usize = 0x20;
+/// 64 bytes: UTF-8, padded with zeros, compared whole.
+pub const OFF_SLOT_LABEL: usize = 0x40;
+
+// A topic's frame's fields, from its start. `len`, `type_id` and `tag` are where a ring's are; the payload follows.
+/// The message's number: the first has 1, and it rises.
+pub const TOPIC_FRAME_SEQ: usize = 0x10;
+/// When it was published, or 0.
+pub const TOPIC_FRAME_TIME: usize = 0x18;
+
 // Where the fields of a message of the handshake are.
 /// 8 bytes.
 pub const HANDSHAKE_OFF_MAGIC: usize = 0x00;
@@ -272,6 +398,8 @@ pub enum Kind {
     Bus = 3,
     /// The lock of a listening socket; no block.
     Listener = 4,
+    /// One log with one publisher and many subscribers; block 0 is the topic's.
+    Topic = 5,
 }
 
 impl Kind {
@@ -282,6 +410,7 @@ impl Kind {
             2 => Some(Self::Ring),
             3 => Some(Self::Bus),
             4 => Some(Self::Listener),
+            5 => Some(Self::Topic),
             _ => None,
         }
     }
@@ -293,6 +422,7 @@ impl Kind {
             Self::Ring => "ring",
             Self::Bus => "bus",
             Self::Listener => "listener",
+            Self::Topic => "topic",
         }
     }
 }
@@ -374,6 +504,9 @@ macro_rules! error_kinds {
             Unsupported = 17, "not supported here";
             /// Any other error of the operating system, with its number.
             Os = 18, "operating system error";
+            /// The publisher of a topic ejected this subscriber, which was too slow; the error says how many messages
+            /// were lost.
+            Lagged = 19, "messages were lost: the publisher ejected this subscriber";
         }
     };
 }

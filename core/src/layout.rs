@@ -5,8 +5,11 @@ use crate::sync::{AtomicU32, AtomicU64};
 
 pub use crate::facts::{
     ALIGN_MAX, ALIGN_MIN, BYTE_ORDER, FEATURES_KNOWN, FLAG_PERSISTENT, FRAME_HEADER, HEADER_SIZE, Kind, MAGIC,
-    MESSAGE_MAX, ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, TYPE_ID_RESERVED, TYPE_ID_TENSOR,
-    VERSION_MAJOR, VERSION_MINOR,
+    MESSAGE_MAX, ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, SLOT_ACTIVE, SLOT_DURABLE, SLOT_EJECTED,
+    SLOT_FLAG_FENCE_FREE, SLOT_FLAG_LATEST, SLOT_FLAG_MEMBARRIER_CAPABLE, SLOT_GATING, TOPIC_ALIGN_MIN, TOPIC_CHUNKS,
+    TOPIC_FLAGS_KNOWN, TOPIC_FRAME_HEADER, TOPIC_LOSSY_ONLY, TOPIC_MAY_EJECT, TOPIC_MESSAGE_MAX, TOPIC_SLOTS_MAX,
+    TYPE_ID_RESERVED, TYPE_ID_TENSOR, VERSION_MAJOR, VERSION_MINOR, VERSION_MINOR_TOPIC, WORD_ASLEEP, WORD_CHANGE,
+    WORD_WAKE,
 };
 
 /// Where block 0 and block 1 begin in the header page.
@@ -133,6 +136,139 @@ pub struct RegionBlock {
     pub geometry: Line<Geometry>,
     /// Bit 0: somebody waits. The rest counts notifications (wrapping).
     pub notify: Line<AtomicU32>,
+}
+
+/// Where a topic's parts lie, and what its creator decided. Written once, like [`SegmentHeader`]. Its first words are
+/// those of a [`Geometry`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TopicGeometry {
+    /// From the start of the segment; a multiple of the creator's (huge) page.
+    pub data_offset: u64,
+    /// Bytes of data: a power of two and at least a page.
+    pub capacity: u64,
+    /// 0.
+    pub len: u64,
+    /// The payloads' alignment, a power of two from [`TOPIC_ALIGN_MIN`] to [`ALIGN_MAX`], at most half of the capacity.
+    pub align: u32,
+    /// 0.
+    pub reserved: u32,
+    /// How many [`Slot`]s there are, 1 to [`TOPIC_SLOTS_MAX`].
+    pub slots: u32,
+    /// [`TOPIC_LOSSY_ONLY`], [`TOPIC_MAY_EJECT`].
+    pub flags: u32,
+    /// Where the subscribers' area begins, from the start of the segment; a multiple of the creator's (huge) page.
+    pub subs_offset: u64,
+}
+
+/// Written by the publisher only, at each publish.
+#[repr(C)]
+pub struct TopicPositions {
+    /// End of the last published frame: a byte position that only grows (wrapping).
+    /// Invariant: ≡ align − 32 (mod align).
+    pub tail: AtomicU64,
+    /// Start of the last published frame; equal to `tail` while none was ever published.
+    pub last: AtomicU64,
+}
+
+/// What the publisher says of itself. Written by it alone.
+#[repr(C)]
+pub struct PublisherLine {
+    /// `wait` and `close_seen` stay 0: the publisher's futex word is in the [`SubscribersHead`], because subscribers
+    /// write it.
+    pub role: RoleLine,
+    /// After how many nanoseconds a subscriber that holds the publisher back is ejected; 0 is never.
+    pub eject_after: AtomicU64,
+}
+
+/// A topic's part of the header page. After creation the publisher alone writes it; subscribers map it read-only.
+#[repr(C)]
+pub struct TopicBlock {
+    /// Where the parts lie; read once at attach, never again.
+    pub geometry: Line<TopicGeometry>,
+    /// The publisher's positions.
+    pub positions: Line<TopicPositions>,
+    /// Everything below `claim − capacity` is overwritten, or may be at any moment. On a line of its own: beside `tail`
+    /// a lossy subscriber costs the publisher twice its time.
+    pub claim: Line<AtomicU64>,
+    /// For each of the [`TOPIC_CHUNKS`] parts of the data area the position of a frame that begins there.
+    pub starts: Line<[AtomicU64; TOPIC_CHUNKS as usize]>,
+    /// The publisher's role words.
+    pub publisher: Line<PublisherLine>,
+}
+
+/// What a topic's subscribers' area begins with. The [`Slot`]s follow at [`SLOTS_OFFSET`].
+#[repr(C)]
+pub struct SubscribersHead {
+    /// The publisher's futex word, as [`RoleLine::wait`]: 1 while it sleeps or is about to, cleared by who wakes it.
+    pub publisher_wait: Line<AtomicU32>,
+    /// Low half: the futex word that all subscribers share; bit 0 says that one sleeps, the rest counts. High half: counts
+    /// changes of the slots. Accessed as one u64 only ([`WORD_ASLEEP`], [`WORD_CHANGE`], [`WORD_WAKE`]).
+    pub word: Line<AtomicU64>,
+}
+
+/// Where the slots begin in the subscribers' area.
+pub const SLOTS_OFFSET: usize = facts::OFF_SUBS_SLOTS;
+
+/// One subscriber's words. Its holder writes them, except that the publisher writes `eject_seq` and takes flags out of
+/// `state`.
+#[repr(C, align(128))]
+pub struct Slot {
+    /// Start of the first frame that is not released.
+    pub cursor: AtomicU64,
+    /// The epoch in the high half; [`SLOT_ACTIVE`], [`SLOT_GATING`], [`SLOT_DURABLE`], [`SLOT_EJECTED`] in the low one.
+    pub state: AtomicU64,
+    /// [`SLOT_FLAG_MEMBARRIER_CAPABLE`], [`SLOT_FLAG_FENCE_FREE`], [`SLOT_FLAG_LATEST`].
+    pub flags: AtomicU32,
+    /// The publisher's epoch whose orderly close was delivered here; 0 if none.
+    pub close_seen: AtomicU32,
+    /// How many messages this subscriber has lost. Nothing is decided by it.
+    pub lost: AtomicU64,
+    /// `seq` of the frame at the cursor when the publisher ejected this subscriber.
+    pub eject_seq: AtomicU64,
+    /// 0.
+    pub reserved: [AtomicU64; 3],
+    /// UTF-8, padded with zeros, compared whole, eight bytes at a time in memory order; all zero is none.
+    pub label: [AtomicU64; facts::LABEL_MAX / 8],
+}
+
+/// The epoch in a slot's `state`.
+pub const fn slot_epoch(state: u64) -> u32 {
+    (state >> 32) as u32
+}
+
+/// A slot's `state` out of its parts.
+pub const fn slot_state(epoch: u32, flags: u64) -> u64 {
+    (epoch as u64) << 32 | flags
+}
+
+/// Bytes of a subscribers' area with so many slots.
+pub const fn subscribers_len(slots: u32) -> u64 {
+    SLOTS_OFFSET as u64 + facts::SLOT_SIZE as u64 * slots as u64
+}
+
+/// The first position of a topic with this alignment.
+pub const fn first_topic_position(align: u32) -> u64 {
+    align as u64 - TOPIC_FRAME_HEADER
+}
+
+/// Whether a frame of a topic with this alignment could begin there.
+pub const fn is_topic_position(position: u64, align: u32) -> bool {
+    position & (align as u64 - 1) == first_topic_position(align)
+}
+
+/// How many bytes a topic's frame with a payload of `len` takes. Cannot overflow for a `len` up to 2^32.
+#[inline(always)]
+pub const fn topic_frame_size(len: u64, align: u32) -> u64 {
+    let mask = align as u64 - 1;
+    (TOPIC_FRAME_HEADER + len + mask) & !mask
+}
+
+/// The longest payload that a topic of this capacity can ever hold: a whole frame takes at most half of it, so that the
+/// newest message stays while the next one is written. The alignment divides the half, so it plays no part.
+pub const fn max_topic_message_len(capacity: u64) -> u64 {
+    let fits = (capacity / 2).saturating_sub(TOPIC_FRAME_HEADER);
+    if fits < TOPIC_MESSAGE_MAX { fits } else { TOPIC_MESSAGE_MAX }
 }
 
 /// The first position of a ring with this alignment.

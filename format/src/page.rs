@@ -10,7 +10,9 @@ use crate::text::{grouped, upper};
 pub(crate) fn parts(facts: &Facts) -> Vec<(&str, String)> {
     let layouts = facts.layouts().filter(|layout| !layout.columns.is_empty());
     let mut parts: Vec<_> = layouts.map(|layout| (layout.name.as_str(), fields(facts, layout))).collect();
-    parts.push(("role_flags", role_flags(facts)));
+    for (table, prefix) in [("role_flags", "role_"), ("slot_state", "slot_"), ("slot_flags", "slot_flag_")] {
+        parts.push((table, bits(facts, table, prefix)));
+    }
     parts.push(("errors", errors(facts)));
     parts.push(("element_types", element_types(facts)));
     parts.push(("tuning", tuning(facts)));
@@ -51,9 +53,10 @@ fn fields(facts: &Facts, layout: &Layout) -> String {
     table(&headings, rows)
 }
 
-fn role_flags(facts: &Facts) -> String {
-    let rows = facts.table("role_flags").into_iter().map(|(flag, page)| {
-        let name = upper(flag.name.trim_start_matches("role_"));
+/// A table of the page whose facts are bits, shown without the prefix of their names.
+fn bits(facts: &Facts, name: &str, prefix: &str) -> String {
+    let rows = facts.table(name).into_iter().map(|(flag, page)| {
+        let name = upper(flag.name.trim_start_matches(prefix));
         vec![flag.number().ilog2().to_string(), format!("`{name}`"), page.unwrap_or(&flag.doc).to_owned()]
     });
     table(&["bit", "name", "meaning"], rows)

@@ -14,6 +14,73 @@ export const TYPE_ID_RESERVED = 0xffff0000;
 /** The type id of a message that is a tensor frame. */
 export const TYPE_ID_TENSOR = 0xffff0001;
 
+// Frames of a topic.
+
+/** The length of what precedes every payload of a topic: a ring's header, then seq u64 and time u64. */
+export const TOPIC_FRAME_HEADER = 32;
+/** The smallest and default alignment of a topic's payloads. */
+export const TOPIC_ALIGN_MIN = 32;
+/** No message of a topic is longer, whatever the capacity: with its header it stays below 2^31. */
+export const TOPIC_MESSAGE_MAX = 2_147_483_615;
+
+// A topic's parts.
+
+/**
+ * Parts of a topic's data area that have an entry in `starts` each. The publisher announces in advance, in whole parts,
+ * what it will overwrite.
+ */
+export const TOPIC_CHUNKS = 16;
+/** A topic has at most this many slots for subscribers. */
+export const TOPIC_SLOTS_MAX = 1024;
+/** In the creator's flags: no subscriber may hold the publisher back. */
+export const TOPIC_LOSSY_ONLY = 1;
+/**
+ * In the creator's flags: a publisher may eject a subscriber that holds it back, so subscribers copy what they receive.
+ */
+export const TOPIC_MAY_EJECT = 2;
+/** The creator's flags that this version knows. Any other set bit is AbiMismatch. */
+export const TOPIC_FLAGS_KNOWN = 3;
+
+// A subscriber's slot.
+
+/** The length of a slot in bytes. */
+export const SLOT_SIZE = 128;
+/** The longest label of a subscriber, in bytes of UTF-8. */
+export const LABEL_MAX = 64;
+
+// The bits of a slot's state; its epoch is the upper half.
+
+/** A subscriber has the slot. */
+export const SLOT_ACTIVE = 1;
+/** The publisher does not overwrite what lies at the slot's cursor or after it. */
+export const SLOT_GATING = 2;
+/** The slot, its label and its cursor stay when its subscriber goes. */
+export const SLOT_DURABLE = 4;
+/** The publisher has ejected the subscriber: it does not gate any more. */
+export const SLOT_EJECTED = 8;
+
+// The bits of a slot's flags, which its subscriber writes.
+
+/** As of a role: a real membarrier succeeded in the subscriber's process. */
+export const SLOT_FLAG_MEMBARRIER_CAPABLE = 1;
+/** As of a role: the subscriber does not fence before it wakes the publisher. */
+export const SLOT_FLAG_FENCE_FREE = 2;
+/** The subscriber reads the newest message only: for people who look at the topic. */
+export const SLOT_FLAG_LATEST = 8;
+
+// The subscribers' shared word, which is accessed as one u64 only.
+
+/**
+ * A subscriber sleeps, or is about to. A sleeper sets it; the publisher adds this, which clears it and counts a
+ * wake-up.
+ */
+export const WORD_ASLEEP = 1;
+/**
+ * Who has to wake all subscribers whether or not one says that it sleeps adds this: it changes what they wait for, and
+ * keeps the bit.
+ */
+export const WORD_WAKE = 2;
+
 // The bits of a role's flags.
 
 /** A real membarrier succeeded in the holder's process. */
@@ -58,6 +125,18 @@ export const REGION_POLL_INTERVAL_MS = 1;
  */
 export const WAKE_FRACTION = 4;
 
+// Topics.
+
+/** A topic's slots for subscribers, by default. */
+export const TOPIC_SLOTS_DEFAULT = 32;
+/** How often a call that does not wait lets the publisher overtake it before it gives up and says Empty. */
+export const OVERTAKEN_MAX = 16;
+/**
+ * A lossy subscriber that was overtaken resumes at the oldest known frame that is at most this fraction of the capacity
+ * (a half) behind `claim`: farther back it would be overtaken again.
+ */
+export const RESUME_FRACTION = 2;
+
 // Listeners and connectors.
 
 /** How long the listening socket is left alone after accepting has failed for want of descriptors. In milliseconds. */
@@ -91,6 +170,60 @@ export const FLAGS = 0x4 >> 2;
 export const EPOCH = 0x8 >> 2;
 /** Of the consumer: the producer's epoch whose orderly close was delivered; 0 = none. As an index of words. */
 export const CLOSE_SEEN = 0xc >> 2;
+
+// Where a topic's words are, from the block's start. Its data offset, capacity and alignment are where a ring's are.
+
+/** u32: how many slots there are, 1 to 1024. As an index of words. */
+export const TOPIC_SLOTS = 0x020 >> 2;
+/** u32: bit 0 `LOSSY_ONLY`, bit 1 `MAY_EJECT`. As an index of words. */
+export const TOPIC_FLAGS = 0x024 >> 2;
+/** u64: segment offset of the subscribers' area. As an index of words. */
+export const TOPIC_SUBS_OFFSET = 0x028 >> 2;
+/** u64: end of the last published frame. As an index of words. */
+export const TOPIC_TAIL = 0x080 >> 2;
+/** u64: start of the last published frame. As an index of words. */
+export const TOPIC_LAST = 0x088 >> 2;
+/** u64: everything below `claim − capacity` is overwritten, or may be at any moment. As an index of words. */
+export const TOPIC_CLAIM = 0x100 >> 2;
+/** u64[16]: for each sixteenth of the data area a position where a frame begins in it. As an index of words. */
+export const TOPIC_STARTS = 0x180 >> 2;
+/** The publisher's role line. Its futex word is in the subscribers' area. As an index of words. */
+export const TOPIC_PUBLISHER = 0x200 >> 2;
+/** u64: nanoseconds after which a subscriber that holds the publisher back is ejected. As an index of words. */
+export const TOPIC_EJECT_AFTER = 0x210 >> 2;
+
+// Where the words of a topic's subscribers' area are, from its start.
+
+/** The publisher's futex word. As an index of words. */
+export const SUBS_WAIT = 0x0000 >> 2;
+/** u64: low half: the subscribers' futex word (bit 0 = somebody sleeps, the rest counts). As an index of words. */
+export const SUBS_WORD = 0x0080 >> 2;
+/** Slot 0; the others follow. As an index of words. */
+export const SUBS_SLOTS = 0x1000 >> 2;
+
+// Where the words of a subscriber's slot are, from its start.
+
+/** u64: start of the first frame that is not released. As an index of words. */
+export const SLOT_CURSOR = 0x00 >> 2;
+/** u64: high half: epoch. As an index of words. */
+export const SLOT_STATE = 0x08 >> 2;
+/** u32: bit 0 `MEMBARRIER_CAPABLE`, bit 1 `FENCE_FREE`, bit 3 `LATEST`. As an index of words. */
+export const SLOT_FLAGS = 0x10 >> 2;
+/** u32: the publisher's epoch whose orderly close was delivered, 0 = none. As an index of words. */
+export const SLOT_CLOSE_SEEN = 0x14 >> 2;
+/** u64: how many messages this subscriber has lost. As an index of words. */
+export const SLOT_LOST = 0x18 >> 2;
+/** u64: `seq` of the frame at the cursor when the subscriber was ejected. As an index of words. */
+export const SLOT_EJECT_SEQ = 0x20 >> 2;
+/** 64 bytes: UTF-8, padded with zeros, compared whole. As an index of words. */
+export const SLOT_LABEL = 0x40 >> 2;
+
+// A topic's frame's fields, from its start. `len`, `type_id` and `tag` are where a ring's are; the payload follows.
+
+/** The message's number: the first has 1, and it rises. */
+export const TOPIC_FRAME_SEQ = 0x10;
+/** When it was published, or 0. */
+export const TOPIC_FRAME_TIME = 0x18;
 
 // Where the fields of a tensor's header are, from the payload's start.
 
@@ -126,7 +259,8 @@ export type ErrorKind =
   | 'NoSpace'
   | 'Interrupted'
   | 'Unsupported'
-  | 'Os';
+  | 'Os'
+  | 'Lagged';
 
 /** The types of a tensor's elements, by NumPy's or ml_dtypes' name: DLPack's code and the bits of one element. */
 export const ELEMENT_TYPES = {

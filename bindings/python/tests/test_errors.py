@@ -34,6 +34,7 @@ KINDS: list[tuple[type[ramway.Error], str, int, tuple[type[Exception], ...]]] = 
     (ramway.WaitInterruptedError, "Interrupted", 16, (InterruptedError,)),
     (ramway.UnsupportedError, "Unsupported", 17, (OSError,)),
     (ramway.OsError, "Os", 18, (OSError,)),
+    (ramway.LaggedError, "Lagged", 19, (Exception,)),
 ]
 
 

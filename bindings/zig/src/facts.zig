@@ -10,6 +10,8 @@ pub const byte_order: u32 = 0x0A0B0C0D;
 pub const byte_order_swapped: u32 = 0x0D0C0B0A;
 /// A reader refuses another major version.
 pub const version_major: u16 = 1;
+/// What the creator of a topic writes: the minor version that brought topics.
+pub const version_minor_topic: u16 = 1;
 /// The required feature bits that this version knows. Any other set bit is AbiMismatch.
 pub const features_known: u32 = 0;
 /// In the segment's flags: the last one out leaves the name in place.
@@ -37,6 +39,68 @@ pub const type_id_reserved: u32 = 0xFFFF0000;
 /// In the `end` of a last-tag record: no frame ends here, because positions are multiples of 16.
 pub const no_position: u64 = 1;
 
+// Frames of a topic.
+
+/// The length of what precedes every payload of a topic: a ring's header, then seq u64 and time u64.
+pub const topic_frame_header = 32;
+/// The smallest and default alignment of a topic's payloads.
+pub const topic_align_min: u32 = 32;
+/// No message of a topic is longer, whatever the capacity: with its header it stays below 2^31.
+pub const topic_message_max: u32 = 2_147_483_615;
+
+// A topic's parts.
+
+/// Parts of a topic's data area that have an entry in `starts` each. The publisher announces in advance, in whole
+/// parts, what it will overwrite.
+pub const topic_chunks = 16;
+/// A topic has at most this many slots for subscribers.
+pub const topic_slots_max: u32 = 1024;
+/// In the creator's flags: no subscriber may hold the publisher back.
+pub const topic_lossy_only: u32 = 1;
+/// In the creator's flags: a publisher may eject a subscriber that holds it back, so subscribers copy what they
+/// receive.
+pub const topic_may_eject: u32 = 2;
+/// The creator's flags that this version knows. Any other set bit is AbiMismatch.
+pub const topic_flags_known: u32 = 3;
+
+// A subscriber's slot.
+
+/// The length of a slot in bytes.
+pub const slot_size = 128;
+/// The longest label of a subscriber, in bytes of UTF-8.
+pub const label_max = 64;
+
+// The bits of a slot's state; its epoch is the upper half.
+
+/// A subscriber has the slot.
+pub const slot_active: u32 = 1;
+/// The publisher does not overwrite what lies at the slot's cursor or after it.
+pub const slot_gating: u32 = 2;
+/// The slot, its label and its cursor stay when its subscriber goes.
+pub const slot_durable: u32 = 4;
+/// The publisher has ejected the subscriber: it does not gate any more.
+pub const slot_ejected: u32 = 8;
+
+// The bits of a slot's flags, which its subscriber writes.
+
+/// As of a role: a real membarrier succeeded in the subscriber's process.
+pub const slot_flag_membarrier_capable: u32 = 1;
+/// As of a role: the subscriber does not fence before it wakes the publisher.
+pub const slot_flag_fence_free: u32 = 2;
+/// The subscriber reads the newest message only: for people who look at the topic.
+pub const slot_flag_latest: u32 = 8;
+
+// The subscribers' shared word, which is accessed as one u64 only.
+
+/// A subscriber sleeps, or is about to. A sleeper sets it; the publisher adds this, which clears it and counts a
+/// wake-up.
+pub const word_asleep: u64 = 1;
+/// Who has to wake all subscribers whether or not one says that it sleeps adds this: it changes what they wait for, and
+/// keeps the bit.
+pub const word_wake: u64 = 2;
+/// A subscriber that joins or leaves adds this: the upper half counts changes of the slots.
+pub const word_change: u64 = 4_294_967_296;
+
 // The bits of a role's flags.
 
 /// A real membarrier succeeded in the holder's process.
@@ -54,6 +118,12 @@ pub const byte_in_use = 0;
 pub const byte_producer = 1;
 /// Exclusive: the consumer's role is held.
 pub const byte_consumer = 2;
+/// Exclusive, of a topic: the publisher's role is held.
+pub const byte_publisher = 1;
+/// Exclusive, of a topic: a subscriber with a label looks for its slot.
+pub const byte_join = 2;
+/// Exclusive, of a topic: this byte and the slot's number is the life of the slot's subscriber.
+pub const byte_slot = 16;
 
 // Names and directories.
 
@@ -73,6 +143,16 @@ pub const poll_interval_ns: u64 = 100_000_000;
 /// short.
 pub const unordered_interval_ns: u64 = 1_000_000;
 
+// Topics.
+
+/// A topic's slots for subscribers, by default.
+pub const topic_slots_default: u32 = 32;
+/// How often a call that does not wait lets the publisher overtake it before it gives up and says Empty.
+pub const overtaken_max = 16;
+/// A lossy subscriber that was overtaken resumes at the oldest known frame that is at most this fraction of the
+/// capacity (a half) behind `claim`: farther back it would be overtaken again.
+pub const resume_fraction = 2;
+
 // Opening and creating.
 
 /// How long a race with another process (a segment that is just going away) is tried again, at least.
@@ -88,7 +168,7 @@ pub const off_magic = 0x00;
 pub const off_byte_order = 0x08;
 /// u16: 1.
 pub const off_version_major = 0x0C;
-/// u16: 0.
+/// u16: 0, of a topic 1 (section 15).
 pub const off_version_minor = 0x0E;
 /// u32.
 pub const off_kind = 0x10;
@@ -150,6 +230,53 @@ pub const off_role_epoch = 0x8;
 /// Of the consumer: the producer's epoch whose orderly close was delivered; 0 = none.
 pub const off_role_close_seen = 0xC;
 
+// Where a topic's words are, from the block's start. Its data offset, capacity and alignment are where a ring's are.
+
+/// u32: how many slots there are, 1 to 1024.
+pub const off_topic_slots = 0x020;
+/// u32: bit 0 `LOSSY_ONLY`, bit 1 `MAY_EJECT`.
+pub const off_topic_flags = 0x024;
+/// u64: segment offset of the subscribers' area.
+pub const off_topic_subs_offset = 0x028;
+/// u64: end of the last published frame.
+pub const off_topic_tail = 0x080;
+/// u64: start of the last published frame.
+pub const off_topic_last = 0x088;
+/// u64: everything below `claim − capacity` is overwritten, or may be at any moment.
+pub const off_topic_claim = 0x100;
+/// u64[16]: for each sixteenth of the data area a position where a frame begins in it.
+pub const off_topic_starts = 0x180;
+/// The publisher's role line. Its futex word is in the subscribers' area.
+pub const off_topic_publisher = 0x200;
+/// u64: nanoseconds after which a subscriber that holds the publisher back is ejected.
+pub const off_topic_eject_after = 0x210;
+
+// Where the words of a topic's subscribers' area are, from its start.
+
+/// The publisher's futex word.
+pub const off_subs_wait = 0x0000;
+/// u64: low half: the subscribers' futex word (bit 0 = somebody sleeps, the rest counts).
+pub const off_subs_word = 0x0080;
+/// Slot 0; the others follow.
+pub const off_subs_slots = 0x1000;
+
+// Where the words of a subscriber's slot are, from its start.
+
+/// u64: start of the first frame that is not released.
+pub const off_slot_cursor = 0x00;
+/// u64: high half: epoch.
+pub const off_slot_state = 0x08;
+/// u32: bit 0 `MEMBARRIER_CAPABLE`, bit 1 `FENCE_FREE`, bit 3 `LATEST`.
+pub const off_slot_flags = 0x10;
+/// u32: the publisher's epoch whose orderly close was delivered, 0 = none.
+pub const off_slot_close_seen = 0x14;
+/// u64: how many messages this subscriber has lost.
+pub const off_slot_lost = 0x18;
+/// u64: `seq` of the frame at the cursor when the subscriber was ejected.
+pub const off_slot_eject_seq = 0x20;
+/// 64 bytes: UTF-8, padded with zeros, compared whole.
+pub const off_slot_label = 0x40;
+
 // A frame's fields, from its start. The payload follows.
 
 /// Bytes of payload.
@@ -158,6 +285,13 @@ pub const frame_len = 0x00;
 pub const frame_type_id = 0x04;
 /// The user's tag.
 pub const frame_tag = 0x08;
+
+// A topic's frame's fields, from its start. `len`, `type_id` and `tag` are where a ring's are; the payload follows.
+
+/// The message's number: the first has 1, and it rises.
+pub const topic_frame_seq = 0x10;
+/// When it was published, or 0.
+pub const topic_frame_time = 0x18;
 
 // What a segment holds.
 
@@ -169,6 +303,8 @@ pub const kind_ring: u32 = 2;
 pub const kind_bus: u32 = 3;
 /// The lock of a listening socket; no block.
 pub const kind_listener: u32 = 4;
+/// One log with one publisher and many subscribers; block 0 is the topic's.
+pub const kind_topic: u32 = 5;
 
 /// The errors, as section 14 of docs/ABI.md names them.
 pub const Error = error{
@@ -190,6 +326,7 @@ pub const Error = error{
     Interrupted,
     Unsupported,
     Os,
+    Lagged,
 };
 
 /// An error's number.
@@ -213,5 +350,6 @@ pub fn number(e: Error) u32 {
         error.Interrupted => 16,
         error.Unsupported => 17,
         error.Os => 18,
+        error.Lagged => 19,
     };
 }

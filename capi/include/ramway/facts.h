@@ -17,6 +17,11 @@
 /* Type ids from here up are Ramway's own. */
 #define RAMWAY_TYPE_ID_RESERVED 0xFFFF0000u
 
+/* ---- Frames of a topic. ---- */
+
+/* The length of what precedes every payload of a topic: a ring's header, then seq u64 and time u64. */
+#define RAMWAY_TOPIC_FRAME_HEADER 32u
+
 /* ---- How a call waits. A poll takes 25 ns: a load and a PAUSE. ---- */
 
 /* The wake-up of a waiting producer is put off until this fraction of the capacity is free (a quarter), or the ring is

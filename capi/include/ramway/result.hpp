@@ -36,6 +36,7 @@ enum class status : int {
     interrupted = RAMWAY_INTERRUPTED,
     unsupported = RAMWAY_UNSUPPORTED,
     os = RAMWAY_OS,
+    lagged = RAMWAY_LAGGED,
     // end of facts
 };
 

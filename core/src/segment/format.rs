@@ -2,14 +2,18 @@
 //!
 //! Validation works on a private copy, so each number is read once and what was checked is what is used.
 
+mod topic;
+
 use std::mem::offset_of;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{
     ALIGN_MAX, ALIGN_MIN, BLOCK_OFFSETS, BYTE_ORDER, FEATURES_KNOWN, FLAG_PERSISTENT, Geometry, HEADER_SIZE, Kind,
-    MAGIC, RingBlock, SegmentHeader, VERSION_MAJOR, VERSION_MINOR, first_position,
+    MAGIC, RingBlock, SegmentHeader, VERSION_MAJOR, VERSION_MINOR, VERSION_MINOR_TOPIC, first_position,
 };
 use crate::sys::mem::page_size;
+
+pub(crate) use topic::TopicGeometry;
 
 /// A private copy of a header page.
 #[derive(Clone)]
@@ -60,6 +64,8 @@ pub(crate) struct Spec {
     /// The whole segment's length: what the file must be sized to.
     pub(crate) size: u64,
     pub(crate) blocks: [Option<Geometry>; 2],
+    /// In place of the blocks.
+    pub(crate) topic: Option<TopicGeometry>,
 }
 
 impl Spec {
@@ -108,7 +114,7 @@ impl Spec {
 
     fn empty(kind: Kind, granule: usize) -> Self {
         let size = granule.max(HEADER_SIZE) as u64;
-        Self { kind, flags: 0, boot_id: [0; 16], size, blocks: [None; 2] }
+        Self { kind, flags: 0, boot_id: [0; 16], size, blocks: [None; 2], topic: None }
     }
 
     pub(crate) fn persistent(mut self, yes: bool) -> Self {
@@ -133,14 +139,15 @@ pub(crate) fn round_capacity(asked: u64, granule: usize) -> Result<u64> {
     if rounded > 1 << 62 { Err(too_big(asked)) } else { Ok(rounded) }
 }
 
-/// The header page of a new segment. Rings begin empty at their first position, everything else is 0.
+/// The header page of a new segment. Rings and topics begin empty at their first position, everything else is 0.
 pub(crate) fn format(spec: &Spec) -> HeaderPage {
     let mut page = HeaderPage::zeroed();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     page.put(offset_of!(SegmentHeader, magic), &MAGIC);
     page.put(offset_of!(SegmentHeader, byte_order), &BYTE_ORDER.to_ne_bytes());
     page.put(offset_of!(SegmentHeader, version_major), &VERSION_MAJOR.to_ne_bytes());
-    page.put(offset_of!(SegmentHeader, version_minor), &VERSION_MINOR.to_ne_bytes());
+    let minor = if spec.kind == Kind::Topic { VERSION_MINOR_TOPIC } else { VERSION_MINOR };
+    page.put(offset_of!(SegmentHeader, version_minor), &minor.to_ne_bytes());
     page.put(offset_of!(SegmentHeader, kind), &(spec.kind as u32).to_ne_bytes());
     page.put(offset_of!(SegmentHeader, flags), &spec.flags.to_ne_bytes());
     page.put(offset_of!(SegmentHeader, size), &spec.size.to_ne_bytes());
@@ -157,6 +164,9 @@ pub(crate) fn format(spec: &Spec) -> HeaderPage {
             page.put(base + offset_of!(RingBlock, tail), &first);
             page.put(base + offset_of!(RingBlock, head), &first);
         }
+    }
+    if let Some(geometry) = &spec.topic {
+        topic::format(&mut page, geometry);
     }
     page
 }
@@ -210,6 +220,7 @@ pub(crate) struct Valid {
     /// By block. `None`: not a ring or bus, or this direction of the bus does not exist.
     pub(crate) rings: [Option<RingGeometry>; 2],
     pub(crate) region: Option<RegionGeometry>,
+    pub(crate) topic: Option<TopicGeometry>,
 }
 
 impl Valid {
@@ -251,7 +262,7 @@ pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
         (page.u16(offset_of!(SegmentHeader, version_major)), page.u16(offset_of!(SegmentHeader, version_minor)));
     if version.0 != VERSION_MAJOR {
         return mismatch(format!(
-            "the segment has version {}.{} of the format, this side speaks {VERSION_MAJOR}.{VERSION_MINOR}",
+            "the segment has version {}.{} of the format, this side speaks {VERSION_MAJOR}.{VERSION_MINOR_TOPIC}",
             version.0, version.1
         ));
     }
@@ -279,7 +290,7 @@ pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
     if header.size != file_size {
         return corrupt(format!("the segment says that it has {} bytes, the file has {file_size}", header.size));
     }
-    let mut valid = Valid { header, rings: [None; 2], region: None };
+    let mut valid = Valid { header, rings: [None; 2], region: None, topic: None };
     match kind {
         Kind::Ring => valid.rings[0] = ring(page, 0, file_size)?,
         Kind::Bus => {
@@ -293,6 +304,7 @@ pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
         }
         Kind::Region => valid.region = Some(region(page, file_size)?),
         Kind::Listener => {}
+        Kind::Topic => valid.topic = Some(topic::validate(page, file_size)?),
     }
     Ok(valid)
 }
@@ -302,8 +314,7 @@ fn data_range(page: &HeaderPage, block: usize, file_size: u64) -> Result<(u64, u
     let base = BLOCK_OFFSETS[block];
     let data_offset = page.u64(base + offset_of!(Geometry, data_offset));
     let capacity = page.u64(base + offset_of!(Geometry, capacity));
-    let fits = data_offset.checked_add(capacity).is_some_and(|end| end <= file_size);
-    if data_offset < HEADER_SIZE as u64 || !data_offset.is_multiple_of(HEADER_SIZE as u64) || !fits {
+    if !lies_in(data_offset, capacity, file_size) {
         return corrupt(format!(
             "block {block} claims {capacity} bytes at {data_offset}, which do not lie in a segment of {file_size} bytes"
         ));
@@ -315,6 +326,12 @@ fn data_range(page: &HeaderPage, block: usize, file_size: u64) -> Result<(u64, u
         ));
     }
     Ok((data_offset, capacity))
+}
+
+/// Whether a part of a segment begins on a page behind the header page and ends inside the file.
+fn lies_in(offset: u64, len: u64, file_size: u64) -> bool {
+    let fits = offset.checked_add(len).is_some_and(|end| end <= file_size);
+    offset >= HEADER_SIZE as u64 && offset.is_multiple_of(HEADER_SIZE as u64) && fits
 }
 
 fn ring(page: &HeaderPage, block: usize, file_size: u64) -> Result<Option<RingGeometry>> {

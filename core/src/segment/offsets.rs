@@ -3,7 +3,10 @@
 use std::mem::{offset_of, size_of};
 
 use crate::facts;
-use crate::layout::{Geometry, LastTag, Line, RegionBlock, RingBlock, RoleLine, SegmentHeader, TailLine};
+use crate::layout::{
+    Geometry, LastTag, Line, PublisherLine, RegionBlock, RingBlock, RoleLine, SLOTS_OFFSET, SegmentHeader, Slot,
+    SubscribersHead, TailLine, TopicBlock, TopicGeometry, TopicPositions,
+};
 
 const _: () = {
     assert!(offset_of!(SegmentHeader, magic) == facts::OFF_MAGIC);
@@ -40,5 +43,34 @@ const _: () = {
 
     assert!(offset_of!(RegionBlock, notify) == facts::OFF_NOTIFY);
     assert!(size_of::<RegionBlock>() == facts::REGION_BLOCK_SIZE);
+
+    assert!(offset_of!(TopicGeometry, data_offset) == facts::OFF_DATA_OFFSET);
+    assert!(offset_of!(TopicGeometry, capacity) == facts::OFF_CAPACITY);
+    assert!(offset_of!(TopicGeometry, len) == facts::OFF_LEN);
+    assert!(offset_of!(TopicGeometry, align) == facts::OFF_ALIGN);
+    assert!(offset_of!(TopicGeometry, slots) == facts::OFF_TOPIC_SLOTS);
+    assert!(offset_of!(TopicGeometry, flags) == facts::OFF_TOPIC_FLAGS);
+    assert!(offset_of!(TopicGeometry, subs_offset) == facts::OFF_TOPIC_SUBS_OFFSET);
+    assert!(offset_of!(TopicBlock, positions) + offset_of!(TopicPositions, tail) == facts::OFF_TOPIC_TAIL);
+    assert!(offset_of!(TopicBlock, positions) + offset_of!(TopicPositions, last) == facts::OFF_TOPIC_LAST);
+    assert!(offset_of!(TopicBlock, claim) == facts::OFF_TOPIC_CLAIM);
+    assert!(offset_of!(TopicBlock, starts) == facts::OFF_TOPIC_STARTS);
+    assert!(offset_of!(TopicBlock, publisher) == facts::OFF_TOPIC_PUBLISHER);
+    assert!(offset_of!(PublisherLine, role) == 0);
+    assert!(offset_of!(TopicBlock, publisher) + offset_of!(PublisherLine, eject_after) == facts::OFF_TOPIC_EJECT_AFTER);
+    assert!(size_of::<TopicBlock>() == facts::TOPIC_BLOCK_SIZE);
+
+    assert!(offset_of!(SubscribersHead, publisher_wait) == facts::OFF_SUBS_WAIT);
+    assert!(offset_of!(SubscribersHead, word) == facts::OFF_SUBS_WORD);
+    assert!(size_of::<SubscribersHead>() <= SLOTS_OFFSET);
+    assert!(offset_of!(Slot, cursor) == facts::OFF_SLOT_CURSOR);
+    assert!(offset_of!(Slot, state) == facts::OFF_SLOT_STATE);
+    assert!(offset_of!(Slot, flags) == facts::OFF_SLOT_FLAGS);
+    assert!(offset_of!(Slot, close_seen) == facts::OFF_SLOT_CLOSE_SEEN);
+    assert!(offset_of!(Slot, lost) == facts::OFF_SLOT_LOST);
+    assert!(offset_of!(Slot, eject_seq) == facts::OFF_SLOT_EJECT_SEQ);
+    assert!(offset_of!(Slot, label) == facts::OFF_SLOT_LABEL);
+    assert!(size_of::<Slot>() == facts::SLOT_SIZE);
+    assert!(facts::OFF_SLOT_LABEL + facts::LABEL_MAX == facts::SLOT_SIZE);
     assert!(size_of::<Line<u8>>() == facts::LINE_SIZE);
 };

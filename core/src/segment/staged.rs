@@ -29,9 +29,15 @@ pub(super) struct Staged {
     interim: Option<InterimName>,
 }
 
-/// Makes `file` the segment that `spec` describes: takes its space, sizes it, writes the header page.
+/// Makes `file` the segment that `spec` describes: takes its space, sizes it, writes the header page. The options are
+/// about the data; the header page and a topic's subscribers' area are ordinary memory.
 pub(super) fn fill(file: BorrowedFd<'_>, spec: &Spec, placement: &PlacementOptions) -> Result<()> {
-    placement::allocate(file, 0, HEADER_SIZE as u64, &PlacementOptions::default())?;
+    let ordinary = PlacementOptions::default();
+    placement::allocate(file, 0, HEADER_SIZE as u64, &ordinary)?;
+    if let Some(topic) = &spec.topic {
+        placement::allocate(file, topic.subs_offset, topic.subs_len(), &ordinary)?;
+        placement::allocate(file, topic.data_offset, topic.capacity, placement)?;
+    }
     for geometry in spec.blocks.iter().flatten() {
         placement::allocate(file, geometry.data_offset, geometry.capacity, placement)?;
     }

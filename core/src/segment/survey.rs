@@ -212,7 +212,7 @@ pub fn inspect_fd(file: BorrowedFd<'_>) -> Result<Segment> {
 
 fn look_at(file: BorrowedFd<'_>, stat: &rustix::fs::Stat, path: &Path) -> Result<Segment> {
     let (page, size) = read_page(file)?;
-    let Valid { header, rings, region } = validate(&page, size)?;
+    let Valid { header, rings, region, .. } = validate(&page, size)?;
     let FileId { device, inode } = FileId::of(stat);
     let held = |byte| lock::held_by_another(file, byte).map(|held| held.is_some());
     let in_use = held(BYTE_IN_USE)?;

@@ -12,6 +12,8 @@ namespace Ramway
         Bus = 3,
         /// <summary>The lock of a listening socket; no block.</summary>
         Listener = 4,
+        /// <summary>One log with one publisher and many subscribers; block 0 is the topic's.</summary>
+        Topic = 5,
     }
 
     /// <summary>What a message of the handshake is.</summary>
@@ -72,6 +74,10 @@ namespace Ramway
         Unsupported = 17,
         /// <summary>Any other error of the operating system, with its number.</summary>
         Os = 18,
+        /// <summary>
+        /// The publisher of a topic ejected this subscriber, which was too slow; the error says how many messages were lost.
+        /// </summary>
+        Lagged = 19,
     }
 
     /// <summary>
@@ -141,8 +147,13 @@ namespace Ramway
         internal const uint ByteOrderSwapped = 0x0D0C0B0A;
         /// <summary>A reader refuses another major version.</summary>
         internal const ushort VersionMajor = 1;
-        /// <summary>A reader accepts any minor version: it adds only what an older reader may ignore.</summary>
+        /// <summary>
+        /// What the creator of a region, ring, bus or listener writes. A reader accepts any minor version: it adds only what
+        /// an older reader may ignore.
+        /// </summary>
         internal const ushort VersionMinor = 0;
+        /// <summary>What the creator of a topic writes: the minor version that brought topics.</summary>
+        internal const ushort VersionMinorTopic = 1;
         /// <summary>The required feature bits that this version knows. Any other set bit is AbiMismatch.</summary>
         internal const uint FeaturesKnown = 0;
         /// <summary>In the segment's flags: the last one out leaves the name in place.</summary>
@@ -162,6 +173,8 @@ namespace Ramway
         internal const int RingBlockSize = 0x280;
         /// <summary>A region's part of the header page, in bytes.</summary>
         internal const int RegionBlockSize = 0x100;
+        /// <summary>A topic's part of the header page, in bytes.</summary>
+        internal const int TopicBlockSize = 0x280;
 
         // Frames.
 
@@ -181,6 +194,78 @@ namespace Ramway
         /// In the <c>end</c> of a last-tag record: no frame ends here, because positions are multiples of 16.
         /// </summary>
         internal const ulong NoPosition = 1;
+
+        // Frames of a topic.
+
+        /// <summary>
+        /// The length of what precedes every payload of a topic: a ring's header, then seq u64 and time u64.
+        /// </summary>
+        internal const int TopicFrameHeader = 32;
+        /// <summary>The smallest and default alignment of a topic's payloads.</summary>
+        internal const uint TopicAlignMin = 32;
+        /// <summary>No message of a topic is longer, whatever the capacity: with its header it stays below 2^31.</summary>
+        internal const uint TopicMessageMax = 2_147_483_615;
+
+        // A topic's parts.
+
+        /// <summary>
+        /// Parts of a topic's data area that have an entry in <c>starts</c> each. The publisher announces in advance, in
+        /// whole parts, what it will overwrite.
+        /// </summary>
+        internal const int TopicChunks = 16;
+        /// <summary>A topic has at most this many slots for subscribers.</summary>
+        internal const uint TopicSlotsMax = 1024;
+        /// <summary>In the creator's flags: no subscriber may hold the publisher back.</summary>
+        internal const uint TopicLossyOnly = 1;
+        /// <summary>
+        /// In the creator's flags: a publisher may eject a subscriber that holds it back, so subscribers copy what they
+        /// receive.
+        /// </summary>
+        internal const uint TopicMayEject = 2;
+        /// <summary>The creator's flags that this version knows. Any other set bit is AbiMismatch.</summary>
+        internal const uint TopicFlagsKnown = 3;
+
+        // A subscriber's slot.
+
+        /// <summary>The length of a slot in bytes.</summary>
+        internal const int SlotSize = 128;
+        /// <summary>The longest label of a subscriber, in bytes of UTF-8.</summary>
+        internal const int LabelMax = 64;
+
+        // The bits of a slot's state; its epoch is the upper half.
+
+        /// <summary>A subscriber has the slot.</summary>
+        internal const uint SlotActive = 1;
+        /// <summary>The publisher does not overwrite what lies at the slot's cursor or after it.</summary>
+        internal const uint SlotGating = 2;
+        /// <summary>The slot, its label and its cursor stay when its subscriber goes.</summary>
+        internal const uint SlotDurable = 4;
+        /// <summary>The publisher has ejected the subscriber: it does not gate any more.</summary>
+        internal const uint SlotEjected = 8;
+
+        // The bits of a slot's flags, which its subscriber writes.
+
+        /// <summary>As of a role: a real membarrier succeeded in the subscriber's process.</summary>
+        internal const uint SlotFlagMembarrierCapable = 1;
+        /// <summary>As of a role: the subscriber does not fence before it wakes the publisher.</summary>
+        internal const uint SlotFlagFenceFree = 2;
+        /// <summary>The subscriber reads the newest message only: for people who look at the topic.</summary>
+        internal const uint SlotFlagLatest = 8;
+
+        // The subscribers' shared word, which is accessed as one u64 only.
+
+        /// <summary>
+        /// A subscriber sleeps, or is about to. A sleeper sets it; the publisher adds this, which clears it and counts a
+        /// wake-up.
+        /// </summary>
+        internal const ulong WordAsleep = 1;
+        /// <summary>
+        /// Who has to wake all subscribers whether or not one says that it sleeps adds this: it changes what they wait for,
+        /// and keeps the bit.
+        /// </summary>
+        internal const ulong WordWake = 2;
+        /// <summary>A subscriber that joins or leaves adds this: the upper half counts changes of the slots.</summary>
+        internal const ulong WordChange = 4_294_967_296;
 
         // The bits of a role's flags.
 
@@ -208,6 +293,12 @@ namespace Ramway
         internal const int ByteConsumer = 2;
         /// <summary>Exclusive, of a listener's segment: somebody listens.</summary>
         internal const int ByteListener = 1;
+        /// <summary>Exclusive, of a topic: the publisher's role is held.</summary>
+        internal const int BytePublisher = 1;
+        /// <summary>Exclusive, of a topic: a subscriber with a label looks for its slot.</summary>
+        internal const int ByteJoin = 2;
+        /// <summary>Exclusive, of a topic: this byte and the slot's number is the life of the slot's subscriber.</summary>
+        internal const int ByteSlot = 16;
 
         // Names and directories.
 
@@ -297,6 +388,20 @@ namespace Ramway
         /// </summary>
         internal const int WakeFraction = 4;
 
+        // Topics.
+
+        /// <summary>A topic's slots for subscribers, by default.</summary>
+        internal const uint TopicSlotsDefault = 32;
+        /// <summary>
+        /// How often a call that does not wait lets the publisher overtake it before it gives up and says Empty.
+        /// </summary>
+        internal const int OvertakenMax = 16;
+        /// <summary>
+        /// A lossy subscriber that was overtaken resumes at the oldest known frame that is at most this fraction of the
+        /// capacity (a half) behind <c>claim</c>: farther back it would be overtaken again.
+        /// </summary>
+        internal const int ResumeFraction = 2;
+
         // Listeners and connectors.
 
         /// <summary>Handshakes under way at a time: the oldest silent one makes room for the next connector.</summary>
@@ -346,7 +451,7 @@ namespace Ramway
         internal const int OffByteOrder = 0x08;
         /// <summary>u16: 1.</summary>
         internal const int OffVersionMajor = 0x0C;
-        /// <summary>u16: 0.</summary>
+        /// <summary>u16: 0, of a topic 1 (section 15).</summary>
         internal const int OffVersionMinor = 0x0E;
         /// <summary>u32.</summary>
         internal const int OffKind = 0x10;
@@ -415,6 +520,60 @@ namespace Ramway
         /// <summary>Bit 0: somebody waits; the rest counts notifications.</summary>
         internal const int OffNotify = 0x080;
 
+        // Where a topic's words are, from the block's start. Its data offset, capacity and alignment are where a ring's are.
+
+        /// <summary>u32: how many slots there are, 1 to 1024.</summary>
+        internal const int OffTopicSlots = 0x020;
+        /// <summary>u32: bit 0 <c>LOSSY_ONLY</c>, bit 1 <c>MAY_EJECT</c>.</summary>
+        internal const int OffTopicFlags = 0x024;
+        /// <summary>u64: segment offset of the subscribers' area.</summary>
+        internal const int OffTopicSubsOffset = 0x028;
+        /// <summary>u64: end of the last published frame.</summary>
+        internal const int OffTopicTail = 0x080;
+        /// <summary>u64: start of the last published frame.</summary>
+        internal const int OffTopicLast = 0x088;
+        /// <summary>u64: everything below <c>claim − capacity</c> is overwritten, or may be at any moment.</summary>
+        internal const int OffTopicClaim = 0x100;
+        /// <summary>u64[16]: for each sixteenth of the data area a position where a frame begins in it.</summary>
+        internal const int OffTopicStarts = 0x180;
+        /// <summary>The publisher's role line. Its futex word is in the subscribers' area.</summary>
+        internal const int OffTopicPublisher = 0x200;
+        /// <summary>u64: nanoseconds after which a subscriber that holds the publisher back is ejected.</summary>
+        internal const int OffTopicEjectAfter = 0x210;
+
+        // Where the words of a topic's subscribers' area are, from its start.
+
+        /// <summary>The publisher's futex word.</summary>
+        internal const int OffSubsWait = 0x0000;
+        /// <summary>u64: low half: the subscribers' futex word (bit 0 = somebody sleeps, the rest counts).</summary>
+        internal const int OffSubsWord = 0x0080;
+        /// <summary>Slot 0; the others follow.</summary>
+        internal const int OffSubsSlots = 0x1000;
+
+        // Where the words of a subscriber's slot are, from its start.
+
+        /// <summary>u64: start of the first frame that is not released.</summary>
+        internal const int OffSlotCursor = 0x00;
+        /// <summary>u64: high half: epoch.</summary>
+        internal const int OffSlotState = 0x08;
+        /// <summary>u32: bit 0 <c>MEMBARRIER_CAPABLE</c>, bit 1 <c>FENCE_FREE</c>, bit 3 <c>LATEST</c>.</summary>
+        internal const int OffSlotFlags = 0x10;
+        /// <summary>u32: the publisher's epoch whose orderly close was delivered, 0 = none.</summary>
+        internal const int OffSlotCloseSeen = 0x14;
+        /// <summary>u64: how many messages this subscriber has lost.</summary>
+        internal const int OffSlotLost = 0x18;
+        /// <summary>u64: <c>seq</c> of the frame at the cursor when the subscriber was ejected.</summary>
+        internal const int OffSlotEjectSeq = 0x20;
+        /// <summary>64 bytes: UTF-8, padded with zeros, compared whole.</summary>
+        internal const int OffSlotLabel = 0x40;
+
+        // A topic's frame's fields, from its start. `len`, `type_id` and `tag` are where a ring's are; the payload follows.
+
+        /// <summary>The message's number: the first has 1, and it rises.</summary>
+        internal const int TopicFrameSeq = 0x10;
+        /// <summary>When it was published, or 0.</summary>
+        internal const int TopicFrameTime = 0x18;
+
         // Where the fields of a message of the handshake are.
 
         /// <summary>8 bytes.</summary>
@@ -472,6 +631,7 @@ namespace Ramway
             "interrupted",
             "not supported here",
             "operating system error",
+            "messages were lost: the publisher ejected this subscriber",
         };
 
         /// <summary>Every type of a tensor's elements and its name, in the order of the format's table.</summary>

@@ -123,6 +123,16 @@ class OsError(Error, OSError):
     kind = "Os"
 
 
+class LaggedError(Error):
+    """The publisher of a topic ejected this subscriber, which was too slow.
+
+    ``lost`` is the number of messages that this subscriber has lost.
+    """
+
+    kind = "Lagged"
+    lost: int = 0
+
+
 # In the order of their codes, from 1 on.
 KINDS: tuple[type[Error], ...] = (
     NotFoundError,
@@ -143,6 +153,7 @@ KINDS: tuple[type[Error], ...] = (
     WaitInterruptedError,
     UnsupportedError,
     OsError,
+    LaggedError,
 )
 
 # Tracebacks name the errors as programs do.

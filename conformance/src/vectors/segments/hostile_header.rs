@@ -41,7 +41,7 @@ fn segment_header(list: &mut List) {
         }),
         ("required-feature-31", "AbiMismatch", "required feature bit 31", |i| i.u32(FEATURES_REQUIRED, 1 << 31)),
         ("kind-0", "AbiMismatch", "no kind", |i| i.u32(KIND, 0)),
-        ("kind-5", "AbiMismatch", "a later kind", |i| i.u32(KIND, 5)),
+        ("kind-6", "AbiMismatch", "a later kind", |i| i.u32(KIND, 6)),
         ("kind-of-garbage", "AbiMismatch", "a kind of all ones", |i| i.u32(KIND, u32::MAX)),
         ("size-one-more", "Corrupt", "size = the file's length + 1", |i| i.u64(SIZE, RING_SIZE + 1)),
         ("size-one-less", "Corrupt", "size = the file's length − 1", |i| i.u64(SIZE, RING_SIZE - 1)),

@@ -38,7 +38,11 @@ public enum ErrorKind {
     /** Unsupported: This kernel, file system or setting cannot do what was asked. */
     UNSUPPORTED(17, "Unsupported", "not supported here"),
     /** Os: Any other error of the operating system, with its number. */
-    OS(18, "Os", "operating system error");
+    OS(18, "Os", "operating system error"),
+    /**
+     * Lagged: The publisher of a topic ejected this subscriber, which was too slow; the error says how many messages were lost.
+     */
+    LAGGED(19, "Lagged", "messages were lost: the publisher ejected this subscriber");
     // end of facts
 
     private final int number;

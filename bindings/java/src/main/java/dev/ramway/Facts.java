@@ -13,8 +13,13 @@ final class Facts {
     static final int BYTE_ORDER_SWAPPED = 0x0D0C0B0A;
     /** A reader refuses another major version. */
     static final int VERSION_MAJOR = 1;
-    /** A reader accepts any minor version: it adds only what an older reader may ignore. */
+    /**
+     * What the creator of a region, ring, bus or listener writes. A reader accepts any minor version: it adds only what an older
+     * reader may ignore.
+     */
     static final int VERSION_MINOR = 0;
+    /** What the creator of a topic writes: the minor version that brought topics. */
+    static final int VERSION_MINOR_TOPIC = 1;
     /** The required feature bits that this version knows. Any other set bit is AbiMismatch. */
     static final int FEATURES_KNOWN = 0;
     /** In the segment's flags: the last one out leaves the name in place. */
@@ -28,6 +33,8 @@ final class Facts {
     static final int BLOCK0 = 0x400;
     /** Where block 1 begins in the header page. */
     static final int BLOCK1 = 0x800;
+    /** A topic's part of the header page, in bytes. */
+    static final int TOPIC_BLOCK_SIZE = 0x280;
 
     // Frames.
 
@@ -45,6 +52,70 @@ final class Facts {
     static final int TYPE_ID_TENSOR = 0xFFFF0001;
     /** In the {@code end} of a last-tag record: no frame ends here, because positions are multiples of 16. */
     static final long NO_POSITION = 1L;
+
+    // Frames of a topic.
+
+    /** The length of what precedes every payload of a topic: a ring's header, then seq u64 and time u64. */
+    static final int TOPIC_FRAME_HEADER = 32;
+    /** The smallest and default alignment of a topic's payloads. */
+    static final int TOPIC_ALIGN_MIN = 32;
+    /** No message of a topic is longer, whatever the capacity: with its header it stays below 2^31. */
+    static final int TOPIC_MESSAGE_MAX = 2_147_483_615;
+
+    // A topic's parts.
+
+    /**
+     * Parts of a topic's data area that have an entry in {@code starts} each. The publisher announces in advance, in whole parts,
+     * what it will overwrite.
+     */
+    static final int TOPIC_CHUNKS = 16;
+    /** A topic has at most this many slots for subscribers. */
+    static final int TOPIC_SLOTS_MAX = 1024;
+    /** In the creator's flags: no subscriber may hold the publisher back. */
+    static final int TOPIC_LOSSY_ONLY = 1;
+    /** In the creator's flags: a publisher may eject a subscriber that holds it back, so subscribers copy what they receive. */
+    static final int TOPIC_MAY_EJECT = 2;
+    /** The creator's flags that this version knows. Any other set bit is AbiMismatch. */
+    static final int TOPIC_FLAGS_KNOWN = 3;
+
+    // A subscriber's slot.
+
+    /** The length of a slot in bytes. */
+    static final int SLOT_SIZE = 128;
+    /** The longest label of a subscriber, in bytes of UTF-8. */
+    static final int LABEL_MAX = 64;
+
+    // The bits of a slot's state; its epoch is the upper half.
+
+    /** A subscriber has the slot. */
+    static final int SLOT_ACTIVE = 1;
+    /** The publisher does not overwrite what lies at the slot's cursor or after it. */
+    static final int SLOT_GATING = 2;
+    /** The slot, its label and its cursor stay when its subscriber goes. */
+    static final int SLOT_DURABLE = 4;
+    /** The publisher has ejected the subscriber: it does not gate any more. */
+    static final int SLOT_EJECTED = 8;
+
+    // The bits of a slot's flags, which its subscriber writes.
+
+    /** As of a role: a real membarrier succeeded in the subscriber's process. */
+    static final int SLOT_FLAG_MEMBARRIER_CAPABLE = 1;
+    /** As of a role: the subscriber does not fence before it wakes the publisher. */
+    static final int SLOT_FLAG_FENCE_FREE = 2;
+    /** The subscriber reads the newest message only: for people who look at the topic. */
+    static final int SLOT_FLAG_LATEST = 8;
+
+    // The subscribers' shared word, which is accessed as one u64 only.
+
+    /** A subscriber sleeps, or is about to. A sleeper sets it; the publisher adds this, which clears it and counts a wake-up. */
+    static final long WORD_ASLEEP = 1L;
+    /**
+     * Who has to wake all subscribers whether or not one says that it sleeps adds this: it changes what they wait for, and keeps
+     * the bit.
+     */
+    static final long WORD_WAKE = 2L;
+    /** A subscriber that joins or leaves adds this: the upper half counts changes of the slots. */
+    static final long WORD_CHANGE = 4_294_967_296L;
 
     // The bits of a role's flags.
 
@@ -72,6 +143,12 @@ final class Facts {
     static final int BYTE_CONSUMER = 2;
     /** Exclusive, of a listener's segment: somebody listens. */
     static final int BYTE_LISTENER = 1;
+    /** Exclusive, of a topic: the publisher's role is held. */
+    static final int BYTE_PUBLISHER = 1;
+    /** Exclusive, of a topic: a subscriber with a label looks for its slot. */
+    static final int BYTE_JOIN = 2;
+    /** Exclusive, of a topic: this byte and the slot's number is the life of the slot's subscriber. */
+    static final int BYTE_SLOT = 16;
 
     // Names and directories.
 
@@ -149,6 +226,18 @@ final class Facts {
      */
     static final int WAKE_FRACTION = 4;
 
+    // Topics.
+
+    /** A topic's slots for subscribers, by default. */
+    static final int TOPIC_SLOTS_DEFAULT = 32;
+    /** How often a call that does not wait lets the publisher overtake it before it gives up and says Empty. */
+    static final int OVERTAKEN_MAX = 16;
+    /**
+     * A lossy subscriber that was overtaken resumes at the oldest known frame that is at most this fraction of the capacity (a
+     * half) behind {@code claim}: farther back it would be overtaken again.
+     */
+    static final int RESUME_FRACTION = 2;
+
     // Listeners and connectors.
 
     /** Handshakes under way at a time: the oldest silent one makes room for the next connector. */
@@ -191,7 +280,7 @@ final class Facts {
     static final int OFF_BYTE_ORDER = 0x08;
     /** u16: 1. */
     static final int OFF_VERSION_MAJOR = 0x0C;
-    /** u16: 0. */
+    /** u16: 0, of a topic 1 (section 15). */
     static final int OFF_VERSION_MINOR = 0x0E;
     /** u32. */
     static final int OFF_KIND = 0x10;
@@ -260,6 +349,53 @@ final class Facts {
     /** Bit 0: somebody waits; the rest counts notifications. */
     static final int OFF_NOTIFY = 0x080;
 
+    // Where a topic's words are, from the block's start. Its data offset, capacity and alignment are where a ring's are.
+
+    /** u32: how many slots there are, 1 to 1024. */
+    static final int OFF_TOPIC_SLOTS = 0x020;
+    /** u32: bit 0 {@code LOSSY_ONLY}, bit 1 {@code MAY_EJECT}. */
+    static final int OFF_TOPIC_FLAGS = 0x024;
+    /** u64: segment offset of the subscribers' area. */
+    static final int OFF_TOPIC_SUBS_OFFSET = 0x028;
+    /** u64: end of the last published frame. */
+    static final int OFF_TOPIC_TAIL = 0x080;
+    /** u64: start of the last published frame. */
+    static final int OFF_TOPIC_LAST = 0x088;
+    /** u64: everything below {@code claim − capacity} is overwritten, or may be at any moment. */
+    static final int OFF_TOPIC_CLAIM = 0x100;
+    /** u64[16]: for each sixteenth of the data area a position where a frame begins in it. */
+    static final int OFF_TOPIC_STARTS = 0x180;
+    /** The publisher's role line. Its futex word is in the subscribers' area. */
+    static final int OFF_TOPIC_PUBLISHER = 0x200;
+    /** u64: nanoseconds after which a subscriber that holds the publisher back is ejected. */
+    static final int OFF_TOPIC_EJECT_AFTER = 0x210;
+
+    // Where the words of a topic's subscribers' area are, from its start.
+
+    /** The publisher's futex word. */
+    static final int OFF_SUBS_WAIT = 0x0000;
+    /** u64: low half: the subscribers' futex word (bit 0 = somebody sleeps, the rest counts). */
+    static final int OFF_SUBS_WORD = 0x0080;
+    /** Slot 0; the others follow. */
+    static final int OFF_SUBS_SLOTS = 0x1000;
+
+    // Where the words of a subscriber's slot are, from its start.
+
+    /** u64: start of the first frame that is not released. */
+    static final int OFF_SLOT_CURSOR = 0x00;
+    /** u64: high half: epoch. */
+    static final int OFF_SLOT_STATE = 0x08;
+    /** u32: bit 0 {@code MEMBARRIER_CAPABLE}, bit 1 {@code FENCE_FREE}, bit 3 {@code LATEST}. */
+    static final int OFF_SLOT_FLAGS = 0x10;
+    /** u32: the publisher's epoch whose orderly close was delivered, 0 = none. */
+    static final int OFF_SLOT_CLOSE_SEEN = 0x14;
+    /** u64: how many messages this subscriber has lost. */
+    static final int OFF_SLOT_LOST = 0x18;
+    /** u64: {@code seq} of the frame at the cursor when the subscriber was ejected. */
+    static final int OFF_SLOT_EJECT_SEQ = 0x20;
+    /** 64 bytes: UTF-8, padded with zeros, compared whole. */
+    static final int OFF_SLOT_LABEL = 0x40;
+
     // A frame's fields, from its start. The payload follows.
 
     /** Bytes of payload. */
@@ -268,6 +404,13 @@ final class Facts {
     static final int FRAME_TYPE_ID = 0x04;
     /** The user's tag. */
     static final int FRAME_TAG = 0x08;
+
+    // A topic's frame's fields, from its start. `len`, `type_id` and `tag` are where a ring's are; the payload follows.
+
+    /** The message's number: the first has 1, and it rises. */
+    static final int TOPIC_FRAME_SEQ = 0x10;
+    /** When it was published, or 0. */
+    static final int TOPIC_FRAME_TIME = 0x18;
 
     // Where the fields of a message of the handshake are.
 
@@ -300,6 +443,8 @@ final class Facts {
     static final int KIND_BUS = 3;
     /** The lock of a listening socket; no block. */
     static final int KIND_LISTENER = 4;
+    /** One log with one publisher and many subscribers; block 0 is the topic's. */
+    static final int KIND_TOPIC = 5;
 
     // What a message of the handshake is.
 
