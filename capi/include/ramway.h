@@ -42,6 +42,11 @@
 #define RAMWAY_KIND_LISTENER 4
 
 /**
+ * What a segment is. One log with one publisher and many subscribers; block 0 is the topic's.
+ */
+#define RAMWAY_KIND_TOPIC 5
+
+/**
  * A tensor has at most this many dimensions.
  */
 #define RAMWAY_NDIM_MAX 32
@@ -328,6 +333,11 @@ typedef enum ramway_status {
      * before it could cross into C.
      */
     RAMWAY_OS = 18,
+    /**
+     * The publisher of a topic ejected this subscriber, which was too slow; the error says how many messages were
+     * lost.
+     */
+    RAMWAY_LAGGED = 19,
 } ramway_status;
 
 /**
@@ -562,7 +572,7 @@ typedef struct ramway_segment {
      */
     uint32_t kind;
     /**
-     * Rings: what payloads are aligned to.
+     * Rings and topics: what payloads are aligned to.
      */
     uint32_t align;
     /**
@@ -570,7 +580,7 @@ typedef struct ramway_segment {
      */
     uint64_t size;
     /**
-     * Rings and regions: bytes of data.
+     * Rings, regions and topics: bytes of data.
      */
     uint64_t capacity;
     /**
@@ -594,11 +604,11 @@ typedef struct ramway_segment {
      */
     bool stale;
     /**
-     * It has a sender; of a listener: somebody listens.
+     * It has a sender; of a listener: somebody listens; of a topic: somebody publishes.
      */
     bool producer_held;
     /**
-     * It has a receiver.
+     * It has a receiver. Of a topic always false.
      */
     bool consumer_held;
 } ramway_segment;

@@ -27,11 +27,11 @@ pub struct ramway_segment {
     pub error: *const c_char,
     /// `RAMWAY_KIND_RING` and so on.
     pub kind: u32,
-    /// Rings: what payloads are aligned to.
+    /// Rings and topics: what payloads are aligned to.
     pub align: u32,
     /// The whole file in bytes.
     pub size: u64,
-    /// Rings and regions: bytes of data.
+    /// Rings, regions and topics: bytes of data.
     pub capacity: u64,
     /// Rings: bytes that are not released, headers and padding included. Regions: bytes that were asked for.
     pub used: u64,
@@ -43,9 +43,9 @@ pub struct ramway_segment {
     pub persistent: bool,
     /// Nobody uses it: left by processes that died, or waiting for its next user.
     pub stale: bool,
-    /// It has a sender; of a listener: somebody listens.
+    /// It has a sender; of a listener: somebody listens; of a topic: somebody publishes.
     pub producer_held: bool,
-    /// It has a receiver.
+    /// It has a receiver. Of a topic always false.
     pub consumer_held: bool,
 }
 
@@ -135,6 +135,10 @@ fn describe(record: &mut ramway_segment, segment: &survey::Segment) {
     if let Some(region) = &segment.region {
         record.capacity = region.capacity;
         record.used = region.len;
+    }
+    if let Some(topic) = &segment.topic {
+        record.align = topic.align;
+        record.capacity = topic.capacity;
     }
 }
 

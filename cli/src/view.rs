@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ramway::facts::BYTE_SLOT;
 use ramway::layout::{Kind, ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE};
 use ramway::survey::{self, Segment};
 use serde::Serialize;
@@ -267,8 +268,11 @@ fn users(holders: &[Holder], kind: Kind) -> Vec<User> {
         let mut add = |role| users.push(User { pid, command: command.to_owned(), role });
         let roles: Vec<&'static str> = bytes
             .iter()
-            .filter_map(|byte| match (byte, kind) {
+            .filter_map(|&byte| match (byte, kind) {
                 (1, Kind::Listener) => Some("listener"),
+                (1, Kind::Topic) => Some("publisher"),
+                (BYTE_SLOT.., Kind::Topic) => Some("subscriber"),
+                (_, Kind::Topic) => None,
                 (1, _) => Some("sender"),
                 (2, _) => Some("receiver"),
                 _ => None,

@@ -283,6 +283,11 @@ pub const fn positions_agree(tail: u64, head: u64, capacity: u64, align: u32) ->
     tail & mask == first && head & mask == first && tail.wrapping_sub(head) <= capacity
 }
 
+/// The same for a topic's positions, the later one first.
+pub const fn topic_positions_agree(later: u64, earlier: u64, capacity: u64, align: u32) -> bool {
+    is_topic_position(later, align) && is_topic_position(earlier, align) && later.wrapping_sub(earlier) <= capacity
+}
+
 /// How many bytes a frame with a payload of `len` takes. Cannot overflow for a `len` up to 2^32.
 #[inline(always)]
 pub const fn frame_size(len: u64, align: u32) -> u64 {

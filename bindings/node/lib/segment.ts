@@ -3,7 +3,7 @@ import * as native from '../native.cjs';
 import { call, type RamwayError, wrap } from './errors.js';
 import { nameOf, read, SEGMENTS_CLEAN } from './options.js';
 
-export type SegmentKind = 'ring' | 'region' | 'listener' | 'bus';
+export type SegmentKind = 'ring' | 'region' | 'listener' | 'bus' | 'topic';
 
 /** A file of the directory. Where `error` is there, it could not be read as a segment, and only name and path are. */
 export interface Segment {

@@ -69,6 +69,9 @@ fn listed(dir: &Path, listed: survey::Listed) -> NativeSegment {
         shown.undelivered = ring.undelivered.as_ref().map(|left| left.messages as f64);
     } else if let Some(region) = &segment.region {
         shown.capacity = Some(region.len as f64);
+    } else if let Some(topic) = &segment.topic {
+        shown.capacity = Some(topic.capacity as f64);
+        shown.align = Some(topic.align);
     }
     shown
 }

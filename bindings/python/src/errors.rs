@@ -12,7 +12,13 @@ static KINDS: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
 /// The exception for a core error.
 #[cold]
 pub(crate) fn raise(py: Python<'_>, error: ramway::Error) -> PyErr {
-    make(py, error.kind(), &error.to_string(), error.raw_os_error()).unwrap_or_else(|broken| broken)
+    let raised = make(py, error.kind(), &error.to_string(), error.raw_os_error()).and_then(|raised| {
+        if let Some(lost) = error.lost() {
+            raised.value(py).setattr("lost", lost)?;
+        }
+        Ok(raised)
+    });
+    raised.unwrap_or_else(|broken| broken)
 }
 
 /// The exception of a kind, for what the binding itself has to say.

@@ -47,7 +47,11 @@ fn fill(record: &Bound<'_, PyDict>, segment: &Segment) -> PyResult<()> {
             record.set_item("undelivered", ring.undelivered.as_ref().map(|undelivered| undelivered.messages))
         }
         (_, Some(region)) => record.set_item("capacity", region.len),
-        _ => Ok(()),
+        _ => {
+            let Some(topic) = &segment.topic else { return Ok(()) };
+            record.set_item("capacity", topic.capacity)?;
+            record.set_item("align", topic.align)
+        }
     }
 }
 

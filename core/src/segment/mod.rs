@@ -10,6 +10,7 @@ mod offsets;
 mod options;
 mod staged;
 mod stale;
+mod subscribers;
 pub mod survey;
 mod undelivered;
 pub(crate) mod unnamed;
@@ -30,7 +31,7 @@ pub(crate) use named::{Named, NamedLink, Request, named};
 pub(crate) use options::{Intent, SegmentOptions, segment_options};
 
 use crate::error::Result;
-use crate::layout::{BLOCK_OFFSETS, HEADER_SIZE, RegionBlock, RingBlock};
+use crate::layout::{BLOCK_OFFSETS, HEADER_SIZE, RegionBlock, RingBlock, TopicBlock};
 use crate::origin::Origin;
 use crate::sys::fork;
 use crate::sys::mem::{Access, MirrorMap, PageMap, page_size};
@@ -79,6 +80,12 @@ impl HeaderMap {
     pub(crate) fn ring_block(&self, block: usize) -> NonNull<RingBlock> {
         // SAFETY: the offset lies inside the mapped page, so the result is not null.
         unsafe { NonNull::new_unchecked(self.0.as_ptr().add(BLOCK_OFFSETS[block]).cast()) }
+    }
+
+    /// The topic's block. Valid as long as this map.
+    #[allow(dead_code)] // Until topics are opened.
+    pub(crate) fn topic_block(&self) -> NonNull<TopicBlock> {
+        self.ring_block(0).cast()
     }
 
     /// The region's block. Valid as long as this map.

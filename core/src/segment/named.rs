@@ -2,10 +2,13 @@
 //!
 //! Each handle keeps one more open file description, used for nothing but locks (a mapping or a sent descriptor would
 //! keep its locks alive after death). Byte 0 shared: in use. Byte 1 exclusive: I am the producer (of a listener: I
-//! listen). Byte 2 exclusive: I am the consumer. The kernel takes them away however a process ends.
+//! listen; of a topic: I publish). Byte 2 exclusive: I am the consumer. A topic's subscribers lock other bytes, when they
+//! join ([`slots`]). The kernel takes all of them away however a process ends.
 //!
 //! Byte 0 is held exclusively, for a moment, by a process that decides whether the name may go ([`stale`](super::stale)).
 //! Another process that meets that lock starts over.
+
+mod slots;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -37,7 +40,7 @@ pub(crate) struct Request<'a> {
     pub(crate) spec: Option<Spec>,
     /// Asked about an existing segment before it is locked: an error keeps it untouched.
     pub(crate) check: &'a dyn Fn(&Valid) -> Result<()>,
-    /// The byte of the role to take, if any.
+    /// The byte of the role to take, if any: a topic's subscriber takes none.
     pub(crate) role_byte: Option<u64>,
     /// Read-only handles cannot take a role and cannot create.
     pub(crate) access: Access,
@@ -55,6 +58,11 @@ impl Request<'_> {
             Intent::OpenOrCreate => "opening or creating",
         };
         format!("{verb} the {} '{name}'", self.kind.name())
+    }
+
+    /// A topic's header page is its publisher's alone: nobody else maps it for writing.
+    pub(super) fn header_access(&self) -> Access {
+        if self.kind == Kind::Topic && self.role_byte.is_none() { Access::ReadOnly } else { self.access }
     }
 }
 
@@ -202,7 +210,7 @@ fn finish(mut opened: Box<Opened>, request: &Request<'_>) -> Result<Step> {
             done => done?,
         }
     }
-    Ok(Step::Done(Box::new(opened.map(request.access)?)))
+    Ok(Step::Done(Box::new(opened.map(request.header_access())?)))
 }
 
 /// The locks of one handle. Dropped last of all the handle has: releases the role, and if nobody else is there, the
@@ -214,16 +222,18 @@ pub(crate) struct NamedLink {
     /// `None` of a segment that never had a name: nobody removes it, the kernel takes it with its last descriptor.
     name: Option<(OsString, FileId)>,
     role_byte: Option<u64>,
+    /// The slot of a topic whose byte this handle holds.
+    slot: Option<u32>,
 }
 
 impl NamedLink {
     pub(super) fn new(entry: Entry, name: &Name, id: FileId) -> Self {
-        Self { entry, name: Some((name.file().into(), id)), role_byte: None }
+        Self { entry, name: Some((name.file().into(), id)), role_byte: None, slot: None }
     }
 
     /// Of a segment without a name.
     pub(super) fn unnamed(entry: Entry) -> Self {
-        Self { entry, name: None, role_byte: None }
+        Self { entry, name: None, role_byte: None, slot: None }
     }
 
     pub(super) fn has_name(&self) -> bool {
@@ -237,6 +247,7 @@ impl NamedLink {
         }
         let text = match (kind, byte) {
             (Kind::Listener, _) => "another process is listening here already: stop it, or pick another name",
+            (Kind::Topic, _) => "the topic has a publisher already: close it, or wait for the role (timeout)",
             (_, BYTE_PRODUCER) => "the ring has a sender already: close it, or wait for the role (timeout)",
             _ => "the ring has a receiver already: close it, or wait for the role (timeout)",
         };
@@ -276,7 +287,7 @@ impl Drop for NamedLink {
             return;
         }
         let lock = self.entry.fd(0);
-        if let Some(byte) = self.role_byte {
+        for byte in [self.role_byte, self.slot.map(slots::byte)].into_iter().flatten() {
             lock::unlock(lock, byte);
         }
         // Released first and then tried: if two that leave at once both tried to turn their shared lock into an

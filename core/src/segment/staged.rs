@@ -146,7 +146,7 @@ impl Staged {
         fs::chmod(file.as_fd(), request.options.mode).map_err(os("setting the file's mode"))?;
         fill(file.as_fd(), spec, &request.options.placement)?;
         let valid = validate(&format(spec), spec.size)?;
-        let header = Arc::new(HeaderMap::map(file.as_fd(), Access::ReadWrite)?);
+        let header = Arc::new(HeaderMap::map(file.as_fd(), request.header_access())?);
         Ok(Some(Self { named: Named { file, header, valid, link }, interim }))
     }
 

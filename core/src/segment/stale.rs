@@ -60,7 +60,7 @@ impl<'a> Unused<'a> {
     /// Why it is to be kept; `None` if it may be removed.
     pub(super) fn reason_to_keep(&self) -> Result<Option<Reason>> {
         let (page, size) = read_page(self.entry.fd(0))?;
-        Ok(reason_to_keep(&page, &validate(&page, size)?))
+        reason_to_keep(self.entry.fd(0), &page, &validate(&page, size)?)
     }
 
     /// Removes the name; that it is gone already is fine.

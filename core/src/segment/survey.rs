@@ -5,10 +5,12 @@
 //! [`clean`] and [`unlink`] remove names, under the same lock as the last user of a segment would.
 
 mod cleaner;
+mod topic;
 
 pub use super::undelivered::Undelivered;
 pub use super::words::Role;
 pub use cleaner::{CleanOptions, Outcome, clean, clean_one, unlink};
+pub use topic::{Newest, Subscriber, Topic};
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,10 +19,10 @@ use std::path::{Path, PathBuf};
 use super::file::{Found, read_page};
 use super::format::{HeaderPage, RingGeometry, Valid, validate};
 use super::name::{self, Name};
-use super::undelivered;
+use super::undelivered::{self, Frames};
 use super::words::{RingWords, region_notify_word};
 use crate::error::{Error, ErrorKind, Result};
-use crate::facts::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER};
+use crate::facts::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER, BYTE_PUBLISHER};
 use crate::layout::Kind;
 use crate::sys::fs::{self, FileId};
 use crate::sys::mem::Access;
@@ -58,14 +60,16 @@ pub struct Segment {
     pub of_another_boot: bool,
     /// Somebody uses it.
     pub in_use: bool,
-    /// Somebody is its producer; of a listener: somebody listens.
+    /// Somebody is its producer; of a listener: somebody listens; of a topic: somebody publishes.
     pub producer_held: bool,
-    /// Somebody is its consumer.
+    /// Somebody is its consumer. A topic has [`Topic::subscribers`].
     pub consumer_held: bool,
     /// By block; a ring has the first one.
     pub rings: [Option<Ring>; 2],
     /// If it is a region.
     pub region: Option<Region>,
+    /// If it is a topic.
+    pub topic: Option<Topic>,
 }
 
 impl Segment {
@@ -212,7 +216,7 @@ pub fn inspect_fd(file: BorrowedFd<'_>) -> Result<Segment> {
 
 fn look_at(file: BorrowedFd<'_>, stat: &rustix::fs::Stat, path: &Path) -> Result<Segment> {
     let (page, size) = read_page(file)?;
-    let Valid { header, rings, region, .. } = validate(&page, size)?;
+    let Valid { header, rings, region, topic } = validate(&page, size)?;
     let FileId { device, inode } = FileId::of(stat);
     let held = |byte| lock::held_by_another(file, byte).map(|held| held.is_some());
     let in_use = held(BYTE_IN_USE)?;
@@ -233,8 +237,13 @@ fn look_at(file: BorrowedFd<'_>, stat: &rustix::fs::Stat, path: &Path) -> Result
         boot_id: header.boot_id,
         of_another_boot: header.is_of_another_boot(),
         in_use,
-        producer_held: held(BYTE_PRODUCER)?,
-        consumer_held: held(BYTE_CONSUMER)?,
+        // Only an exclusive lock is a publisher's.
+        producer_held: if topic.is_some() {
+            lock::exclusively_held_by_another(file, BYTE_PUBLISHER)?
+        } else {
+            held(BYTE_PRODUCER)?
+        },
+        consumer_held: topic.is_none() && held(BYTE_CONSUMER)?,
         rings: [
             rings[0].map(|ring| look_at_ring(file, page.clone(), 0, ring, moves)),
             rings[1].map(|ring| look_at_ring(file, page.clone(), 1, ring, moves)),
@@ -249,12 +258,14 @@ fn look_at(file: BorrowedFd<'_>, stat: &rustix::fs::Stat, path: &Path) -> Result
                 has_waiter: word & 1 != 0,
             }
         }),
+        topic: topic.map(|topic| topic::look_at(file, &topic, moves)).transpose()?,
     })
 }
 
 fn look_at_ring(file: BorrowedFd<'_>, page: HeaderPage, block: usize, ring: RingGeometry, moves: bool) -> Ring {
+    let frames = Frames::from(&ring);
     let mut words = RingWords::read(&page, block);
-    let mut counted = undelivered::count(file, &ring, words.tail, words.head);
+    let mut counted = undelivered::count(file, &frames, words.tail, words.head);
     // Frames that were counted while their ring moved may have been overwritten: only a still ring counts.
     let mut still = !moves;
     for _ in 0..3 {
@@ -266,7 +277,7 @@ fn look_at_ring(file: BorrowedFd<'_>, page: HeaderPage, block: usize, ring: Ring
         still = now.head == words.head;
         if !still {
             words = now;
-            counted = undelivered::count(file, &ring, words.tail, words.head);
+            counted = undelivered::count(file, &frames, words.tail, words.head);
         }
     }
     let (undelivered, damage) = match counted {

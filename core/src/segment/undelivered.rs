@@ -1,11 +1,14 @@
-//! What a ring still holds for its next receiver.
+//! What a ring still holds for its next receiver, and a topic for its durable subscribers.
 
 use std::os::fd::BorrowedFd;
 
-use super::format::{HeaderPage, RingGeometry, Valid};
-use super::words::RingWords;
+use super::format::{HeaderPage, RingGeometry, TopicGeometry, Valid};
+use super::words::{RingWords, SlotWords, SubscribersWords, TopicWords};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{FRAME_HEADER, MESSAGE_MAX, frame_size, positions_agree};
+use crate::layout::{
+    FRAME_HEADER, MESSAGE_MAX, SLOT_DURABLE, TOPIC_FRAME_HEADER, TOPIC_MESSAGE_MAX, frame_size, positions_agree,
+    topic_frame_size, topic_positions_agree,
+};
 use crate::sys::{fs, os};
 
 /// How much a ring holds for its receiver.
@@ -28,14 +31,39 @@ pub(super) enum Reason {
     },
     /// An orderly close that no receiver has seen.
     UnseenClose,
+    /// A durable subscriber of this topic has not received everything.
+    Behind {
+        topic: TopicGeometry,
+        words: TopicWords,
+        slot: SlotWords,
+        /// How many more there are of whom the same is true.
+        others: usize,
+    },
+    /// A durable subscriber of a topic has not seen its publisher's orderly close.
+    UnseenEnd(SlotWords),
+    /// A topic's positions contradict each other: what is not understood is not thrown away.
+    Damaged(TopicWords),
     Persistent,
 }
 
-/// `None` if it may be thrown away: nothing is in it for anybody, or another boot has left it.
-pub(super) fn reason_to_keep(page: &HeaderPage, valid: &Valid) -> Option<Reason> {
+/// `None` if it may be thrown away: nothing is in it for anybody, or another boot has left it. `file` is the segment's, for
+/// a topic's slots.
+pub(super) fn reason_to_keep(file: BorrowedFd<'_>, page: &HeaderPage, valid: &Valid) -> Result<Option<Reason>> {
     if valid.header.is_of_another_boot() {
-        return None;
+        return Ok(None);
     }
+    if let Some(reason) = ring_to_keep(page, valid) {
+        return Ok(Some(reason));
+    }
+    if let Some(topic) = &valid.topic
+        && let Some(reason) = topic_to_keep(file, page, topic)?
+    {
+        return Ok(Some(reason));
+    }
+    Ok(valid.header.is_persistent().then_some(Reason::Persistent))
+}
+
+fn ring_to_keep(page: &HeaderPage, valid: &Valid) -> Option<Reason> {
     for (i, ring) in valid.rings.iter().enumerate() {
         let Some(ring) = *ring else { continue };
         let words = RingWords::read(page, i);
@@ -47,32 +75,95 @@ pub(super) fn reason_to_keep(page: &HeaderPage, valid: &Valid) -> Option<Reason>
             return Some(Reason::UnseenClose);
         }
     }
-    valid.header.is_persistent().then_some(Reason::Persistent)
+    None
+}
+
+/// History alone keeps no topic: only what a durable subscriber is still to receive does.
+fn topic_to_keep(file: BorrowedFd<'_>, page: &HeaderPage, topic: &TopicGeometry) -> Result<Option<Reason>> {
+    let words = TopicWords::read(page);
+    if !words.agree(topic) {
+        return Ok(Some(Reason::Damaged(words)));
+    }
+    let subscribers = SubscribersWords::read(file, topic)?;
+    let durable = || subscribers.slots.iter().filter(|slot| slot.has(SLOT_DURABLE));
+    let mut behind = durable().filter(|slot| slot.cursor != words.tail);
+    if let Some(&slot) = behind.next() {
+        return Ok(Some(Reason::Behind { topic: *topic, words, slot, others: behind.count() }));
+    }
+    let unseen = durable().find(|slot| words.publisher.has_unseen_close(slot.close_seen));
+    Ok(unseen.map(|&slot| Reason::UnseenEnd(slot)))
 }
 
 impl Reason {
     /// In words, and whether somebody can resume the segment.
     pub(super) fn describe(self, file: BorrowedFd<'_>) -> Result<(String, bool)> {
         let text = match self {
-            Self::Messages { ring, tail, head } => match count(file, &ring, tail, head) {
+            Self::Messages { ring, tail, head } => match count(file, &Frames::from(&ring), tail, head) {
                 Ok(found) => format!("it holds {} undelivered messages ({} bytes)", found.messages, found.bytes),
                 Err(e) if e.kind() == ErrorKind::Corrupt => return Ok((format!("it is damaged: {e}"), false)),
                 Err(e) => return Err(e),
             },
             Self::UnseenClose => "it holds the end of a stream that no receiver has seen".into(),
+            Self::Behind { topic, words, slot, others } => {
+                let who = format!("the durable subscriber '{}'", slot.label().unwrap_or_default());
+                let more = if others > 0 { format!(", and so have {others} others") } else { String::new() };
+                // What the publisher has overwritten cannot be counted any more.
+                let counted = match count(file, &Frames::from(&topic), words.tail, slot.cursor) {
+                    Ok(found) if !words.has_overtaken(slot.cursor, &topic) => {
+                        format!("{} undelivered messages ({} bytes)", found.messages, found.bytes)
+                    }
+                    Err(e) if e.kind() != ErrorKind::Corrupt => return Err(e),
+                    _ => "undelivered messages, of which some are lost".into(),
+                };
+                format!("{who} has {counted}{more}")
+            }
+            Self::UnseenEnd(slot) => {
+                let label = slot.label().unwrap_or_default();
+                format!("it holds the end of a stream that the durable subscriber '{label}' has not seen")
+            }
+            Self::Damaged(TopicWords { tail, last, claim, .. }) => {
+                let text = format!("it is damaged: the positions {last}, {tail} and {claim} contradict each other");
+                return Ok((text, false));
+            }
             Self::Persistent => "it is persistent".into(),
         };
         Ok((text, true))
     }
 }
 
+/// Where frames lie and of which shape they are: a ring's, or a topic's.
+pub(crate) struct Frames {
+    data_offset: u64,
+    capacity: u64,
+    align: u32,
+    /// Bytes before each payload; they never straddle the end of the data.
+    header: u64,
+    longest: u64,
+    size: fn(u64, u32) -> u64,
+    agree: fn(u64, u64, u64, u32) -> bool,
+}
+
+impl From<&RingGeometry> for Frames {
+    fn from(&RingGeometry { data_offset, capacity, align }: &RingGeometry) -> Self {
+        let (header, longest) = (FRAME_HEADER, MESSAGE_MAX);
+        Self { data_offset, capacity, align, header, longest, size: frame_size, agree: positions_agree }
+    }
+}
+
+impl From<&TopicGeometry> for Frames {
+    fn from(&TopicGeometry { data_offset, capacity, align, .. }: &TopicGeometry) -> Self {
+        let (header, longest) = (TOPIC_FRAME_HEADER, TOPIC_MESSAGE_MAX);
+        Self { data_offset, capacity, align, header, longest, size: topic_frame_size, agree: topic_positions_agree }
+    }
+}
+
 /// Walks the frames from `head` to `tail`, believing no length. Reads the file in pieces of at most a MiB: no mapping,
 /// so a truncated file is an error and not a signal.
-pub(crate) fn count(file: BorrowedFd<'_>, ring: &RingGeometry, tail: u64, head: u64) -> Result<Undelivered> {
+pub(crate) fn count(file: BorrowedFd<'_>, ring: &Frames, tail: u64, head: u64) -> Result<Undelivered> {
     const WINDOW: u64 = 1 << 20;
     let corrupt = |text: String| Err(Error::new(ErrorKind::Corrupt, text));
     let pending = tail.wrapping_sub(head);
-    if !positions_agree(tail, head, ring.capacity, ring.align) {
+    if !(ring.agree)(tail, head, ring.capacity, ring.align) {
         return corrupt(format!("the positions {head} and {tail} contradict each other"));
     }
     let mut found = Undelivered::default();
@@ -81,21 +172,21 @@ pub(crate) fn count(file: BorrowedFd<'_>, ring: &RingGeometry, tail: u64, head: 
     let (mut base, mut filled) = (0, 0);
     let mut done = 0;
     while done < pending {
-        // A frame's header never straddles the end of the data: it takes 16 bytes at a multiple of 16.
+        // A frame's header never straddles the end of the data: it takes 16 (32) bytes at a multiple of as many.
         let at = head.wrapping_add(done) & (ring.capacity - 1);
-        if at < base || at + FRAME_HEADER > base + filled {
+        if at < base || at + ring.header > base + filled {
             let want = WINDOW.min(ring.capacity - at) as usize;
             filled =
-                fs::read_at(file, ring.data_offset + at, &mut window[..want]).map_err(os("reading the ring"))? as u64;
+                fs::read_at(file, ring.data_offset + at, &mut window[..want]).map_err(os("reading the data"))? as u64;
             base = at;
-            if filled < FRAME_HEADER {
+            if filled < ring.header {
                 return corrupt(format!("the file ends before the frame at {at}"));
             }
         }
         let start = (at - base) as usize;
         let len = u64::from(u32::from_ne_bytes(window[start..start + 4].try_into().expect("4 bytes")));
-        let size = frame_size(len, ring.align);
-        if len > MESSAGE_MAX || size > pending - done {
+        let size = (ring.size)(len, ring.align);
+        if len > ring.longest || size > pending - done {
             return corrupt(format!("the frame at {at} claims {len} bytes, {} are published", pending - done));
         }
         found.messages += 1;
@@ -135,16 +226,19 @@ mod tests {
         for head in [48, 48 + 64 * 1000, 48 + 64 * 1023, u64::MAX - 15, u64::MAX - 15 - 64 * 500] {
             let mut data = vec![0xEE; RING.capacity as usize];
             let tail = frames(&mut data, head, &lengths);
-            let counted = count(file(&data).as_fd(), &RING, tail, head).unwrap();
+            let counted = count(file(&data).as_fd(), &Frames::from(&RING), tail, head).unwrap();
             assert_eq!(counted, Undelivered { messages: 9, bytes: lengths.iter().map(|&l| u64::from(l)).sum() });
         }
-        assert_eq!(count(file(&[]).as_fd(), &RING, 48, 48).unwrap(), Undelivered::default());
+        assert_eq!(count(file(&[]).as_fd(), &Frames::from(&RING), 48, 48).unwrap(), Undelivered::default());
     }
 
     #[test]
     fn believes_no_length_and_no_position() {
         let corrupt = |data: &[u8], tail, head| {
-            assert_eq!(count(file(data).as_fd(), &RING, tail, head).unwrap_err().kind(), ErrorKind::Corrupt);
+            assert_eq!(
+                count(file(data).as_fd(), &Frames::from(&RING), tail, head).unwrap_err().kind(),
+                ErrorKind::Corrupt
+            );
         };
         for len in [49, 1 << 16, i32::MAX as u32, u32::MAX] {
             let mut data = vec![0; RING.capacity as usize];
@@ -157,7 +251,7 @@ mod tests {
         // Noise all over: an end, whichever it is.
         let noise: Vec<u8> = (0..RING.capacity as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         for head in (48..RING.capacity).step_by(64) {
-            let _ = count(file(&noise).as_fd(), &RING, head + RING.capacity, head);
+            let _ = count(file(&noise).as_fd(), &Frames::from(&RING), head + RING.capacity, head);
         }
     }
 
@@ -165,6 +259,9 @@ mod tests {
     fn a_file_that_ends_early_is_an_error() {
         let short = file(&[0; 4096]);
         rustix::fs::ftruncate(&short, RING.data_offset + 100).unwrap();
-        assert_eq!(count(short.as_fd(), &RING, 48 + 64 * 20, 48).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(
+            count(short.as_fd(), &Frames::from(&RING), 48 + 64 * 20, 48).unwrap_err().kind(),
+            ErrorKind::Corrupt
+        );
     }
 }

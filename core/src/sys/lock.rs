@@ -59,17 +59,28 @@ pub(crate) fn unlock(fd: BorrowedFd<'_>, byte: u64) {
 
 /// How another description holds this byte, if one does. Takes nothing, and works on a read-only descriptor.
 pub(crate) fn held_by_another(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<Mode>> {
-    let mut lock = request(WRITE, byte);
-    // SAFETY: F_OFD_GETLK reads and writes one `flock`, which outlives the call.
-    let rc = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
-    if rc != 0 {
-        return Err(Error::os(last_errno(), format_args!("asking who holds byte {byte} of the segment")));
-    }
-    Ok(match lock.l_type {
+    Ok(match conflict(fd, WRITE, byte)? {
         FREE => None,
         READ => Some(Mode::Shared),
         _ => Some(Mode::Exclusive),
     })
+}
+
+/// Whether another description holds this byte exclusively. Only who may write the file can, while a shared lock can be
+/// anybody's who may read it. Takes nothing, and works on a read-only descriptor.
+pub(crate) fn exclusively_held_by_another(fd: BorrowedFd<'_>, byte: u64) -> Result<bool> {
+    Ok(conflict(fd, READ, byte)? != FREE)
+}
+
+/// The kind of the lock that would be in the way of one of this kind; `FREE` if none would.
+fn conflict(fd: BorrowedFd<'_>, kind: c_short, byte: u64) -> Result<c_short> {
+    let mut lock = request(kind, byte);
+    // SAFETY: F_OFD_GETLK reads and writes one `flock`, which outlives the call.
+    let rc = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
+    if rc == 0 {
+        return Ok(lock.l_type);
+    }
+    Err(Error::os(last_errno(), format_args!("asking who holds byte {byte} of the segment")))
 }
 
 #[cfg(test)]
@@ -102,5 +113,11 @@ mod tests {
         assert_eq!(held_by_another(reader.as_fd(), 1).unwrap(), Some(Mode::Exclusive));
         assert!(try_lock(reader.as_fd(), 0, Mode::Shared).unwrap());
         assert!(try_lock(reader.as_fd(), 2, Mode::Exclusive).is_err());
+        // What a reader can take is no sign of life.
+        assert!(exclusively_held_by_another(reader.as_fd(), 1).unwrap());
+        assert!(!exclusively_held_by_another(a.as_fd(), 1).unwrap(), "one's own lock is not another's");
+        assert!(try_lock(reader.as_fd(), 16, Mode::Shared).unwrap());
+        assert!(!exclusively_held_by_another(a.as_fd(), 16).unwrap());
+        assert_eq!(held_by_another(a.as_fd(), 16).unwrap(), Some(Mode::Shared));
     }
 }

@@ -20,7 +20,7 @@ class Segment:
     name: str
     #: Where it is.
     path: str
-    kind: Literal["ring", "region", "bus", "listener"] | None = None
+    kind: Literal["ring", "region", "bus", "listener", "topic"] | None = None
     #: A process uses it.
     in_use: bool = False
     #: The name stays when its last user goes.
@@ -31,7 +31,7 @@ class Segment:
     size: int = 0
     #: Bytes of a ring's data, or of a region.
     capacity: int | None = None
-    #: What a ring's payloads are aligned to.
+    #: What a ring's or topic's payloads are aligned to.
     align: int | None = None
     #: Bytes of a ring that are not released yet, frame headers included.
     used: int | None = None

@@ -1,5 +1,6 @@
 use super::*;
-use crate::segment::words::RingWords;
+use crate::layout::{TOPIC_CHUNKS, TOPIC_LOSSY_ONLY, TOPIC_MAY_EJECT, TopicBlock, max_topic_message_len};
+use crate::segment::words::{RingWords, TopicWords};
 
 fn ring_page() -> (HeaderPage, u64) {
     let spec = Spec::ring(1 << 16, 16, page_size()).unwrap().named();
@@ -31,6 +32,9 @@ fn what_is_formatted_is_valid_and_empty() {
         Spec::region(1, granule).unwrap(),
         Spec::region(1 << 21, 2 << 20).unwrap(),
         Spec::listener().persistent(true),
+        Spec::topic(1, 32, 1, 0, granule).unwrap(),
+        Spec::topic(1, 4096, 1024, TOPIC_LOSSY_ONLY, granule).unwrap(),
+        Spec::topic(100_000, 64, 32, TOPIC_MAY_EJECT, 2 << 20).unwrap(),
     ];
     for spec in specs {
         let page = format(&spec);
@@ -43,6 +47,89 @@ fn what_is_formatted_is_valid_and_empty() {
             let words = RingWords::read(&page, i);
             assert_eq!((words.tail, words.head), (first_position(ring.align), first_position(ring.align)));
             assert!(!words.has_unseen_close());
+        }
+        assert_eq!(valid.topic, spec.topic);
+        assert_eq!(valid.header.version, (1, u16::from(spec.kind == Kind::Topic)));
+        let Some(topic) = valid.topic else { continue };
+        let first = u64::from(topic.align) - 32;
+        let words = TopicWords::read(&page);
+        assert_eq!((words.tail, words.last, words.claim, words.eject_after), (first, first, first, 0));
+        assert!(words.agree(&topic) && !words.has_overtaken(first, &topic));
+        let starts = BLOCK_OFFSETS[0] + offset_of!(TopicBlock, starts);
+        assert!((0..TOPIC_CHUNKS as usize).all(|i| page.u64(starts + 8 * i) == first));
+    }
+}
+
+/// Each part of a topic begins on the creator's page, in their order, and a frame fits twice.
+#[test]
+fn the_parts_of_a_topic() {
+    for granule in [page_size(), 2 << 20] {
+        let spec = Spec::topic(1, 4096, 1024, 0, granule).unwrap();
+        let topic = spec.topic.unwrap();
+        assert_eq!(topic.subs_offset, granule as u64);
+        assert!(topic.data_offset >= topic.subs_offset + 0x1000 + 128 * 1024);
+        assert!(topic.data_offset.is_multiple_of(granule as u64) && topic.capacity >= 8192);
+        assert_eq!(spec.size, topic.data_offset + topic.capacity);
+    }
+    assert_eq!(max_topic_message_len(8192), 4096 - 32);
+    assert_eq!(max_topic_message_len(1 << 32), (1 << 31) - 33);
+    assert_eq!(max_topic_message_len(1 << 31), (1 << 30) - 32);
+    for (align, slots) in [(0, 32), (16, 32), (48, 32), (8192, 32), (32, 0), (32, 1025), (32, u32::MAX)] {
+        let error = Spec::topic(4096, align, slots, 0, 4096).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+    for huge in [(1 << 62) + 1, u64::MAX] {
+        assert_eq!(Spec::topic(huge, 32, 32, 0, 4096).unwrap_err().kind(), ErrorKind::NoSpace);
+    }
+}
+
+/// Every row of section 16 about a topic, and which of two that fail is named.
+#[test]
+fn a_topic_whose_numbers_cannot_be() {
+    use ErrorKind::{AbiMismatch, Corrupt};
+    let spec = Spec::topic(1 << 14, 64, 32, 0, page_size()).unwrap();
+    let topic = spec.topic.unwrap();
+    let at = |field: usize| BLOCK_OFFSETS[0] + field;
+    let (data_offset, capacity) = (at(0), at(8));
+    let (align, slots, flags, subs) = (at(0x18), at(0x20), at(0x24), at(0x28));
+    type Change = (usize, Vec<u8>);
+    let number = |at: usize, value: u64| -> Change { (at, value.to_ne_bytes().to_vec()) };
+    let short = |at: usize, value: u32| -> Change { (at, value.to_ne_bytes().to_vec()) };
+    let rows: Vec<(&str, Vec<Change>, ErrorKind)> = vec![
+        ("data in the header page", vec![number(data_offset, 0)], Corrupt),
+        ("data not on a page", vec![number(data_offset, topic.data_offset + 64)], Corrupt),
+        ("data past the end", vec![number(data_offset, topic.data_offset + 4096)], Corrupt),
+        ("data that overflows", vec![number(data_offset, u64::MAX - 4095)], Corrupt),
+        ("no capacity", vec![number(capacity, 0)], Corrupt),
+        ("capacity of three pages", vec![number(capacity, 3 * 4096)], Corrupt),
+        ("capacity past the end", vec![number(capacity, 1 << 15)], Corrupt),
+        ("align 0", vec![short(align, 0)], Corrupt),
+        ("align of a ring", vec![short(align, 16)], Corrupt),
+        ("align 96", vec![short(align, 96)], Corrupt),
+        ("align 8192", vec![short(align, 8192)], Corrupt),
+        ("align more than half", vec![number(capacity, 4096), short(align, 4096)], Corrupt),
+        ("no slots", vec![short(slots, 0)], Corrupt),
+        ("1025 slots", vec![short(slots, 1025)], Corrupt),
+        ("slots over the data", vec![short(slots, 1024)], Corrupt),
+        ("slots of garbage", vec![short(slots, u32::MAX)], Corrupt),
+        ("area in the header page", vec![number(subs, 0)], Corrupt),
+        ("area not on a page", vec![number(subs, topic.subs_offset + 128)], Corrupt),
+        ("area over the data", vec![number(subs, topic.data_offset)], Corrupt),
+        ("area behind the data", vec![number(subs, topic.data_offset + topic.capacity)], Corrupt),
+        ("area that overflows", vec![number(subs, u64::MAX - 4095)], Corrupt),
+        ("a later flag", vec![short(flags, 4)], AbiMismatch),
+        ("flags of garbage", vec![short(flags, u32::MAX)], AbiMismatch),
+        ("align before flags", vec![short(align, 0), short(flags, 4)], Corrupt),
+        ("all known flags", vec![short(flags, 3)], ErrorKind::Os),
+    ];
+    for (name, changes, expected) in rows {
+        let mut page = format(&spec);
+        for (at, bytes) in changes {
+            page.put(at, &bytes);
+        }
+        match validate(&page, spec.size) {
+            Ok(valid) => assert!(expected == ErrorKind::Os && valid.topic.unwrap().flags == 3, "{name}"),
+            Err(error) => assert_eq!(error.kind(), expected, "{name}: {error}"),
         }
     }
 }
@@ -76,10 +163,13 @@ fn no_header_page_leads_outside_its_file() {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let bus = Spec::bus(1 << 16, 1 << 14, 16, page_size()).unwrap();
     let region = Spec::region(9_000, page_size()).unwrap();
-    let originals = [ring_page(), (format(&bus), bus.size), (format(&region), region.size)];
+    let topic = Spec::topic(1 << 14, 64, 40, TOPIC_MAY_EJECT, page_size()).unwrap();
+    let originals =
+        [ring_page(), (format(&bus), bus.size), (format(&region), region.size), (format(&topic), topic.size)];
     let mut accepted = 0;
-    for round in 0..60_000 {
-        let (original, size) = &originals[round % 3];
+    let mut topics = 0;
+    for round in 0..80_000 {
+        let (original, size) = &originals[round % 4];
         let mut page = original.clone();
         for _ in 0..=random.next() % 3 {
             let base = [0, BLOCK_OFFSETS[0], BLOCK_OFFSETS[1]][random.next() as usize % 3];
@@ -105,10 +195,19 @@ fn no_header_page_leads_outside_its_file() {
             assert!((1..=region.capacity).contains(&region.len));
             (region.data_offset, region.capacity)
         });
-        for (data_offset, capacity) in ends.chain(region) {
+        let topic = valid.topic.map(|topic| {
+            topics += 1;
+            assert!(topic.capacity.is_power_of_two() && topic.align.is_power_of_two());
+            assert!((32..=4096).contains(&topic.align) && u64::from(topic.align) <= topic.capacity / 2);
+            assert!((1..=1024).contains(&topic.slots) && topic.flags <= 3);
+            assert!(topic.subs_offset >= HEADER_SIZE as u64 && topic.subs_offset % page_size() as u64 == 0);
+            assert!(topic.subs_offset + topic.subs_len() <= topic.data_offset);
+            (topic.data_offset, topic.capacity)
+        });
+        for (data_offset, capacity) in ends.chain(region).chain(topic) {
             assert!(data_offset >= HEADER_SIZE as u64 && data_offset % page_size() as u64 == 0);
             assert!(data_offset.checked_add(capacity).unwrap() <= file_size);
         }
     }
-    assert!(accepted > 1_000, "the test does not reach past the first check: {accepted}");
+    assert!(accepted > 1_000 && topics > 1_000, "the test does not reach past the first check: {accepted}, {topics}");
 }

@@ -119,7 +119,8 @@ fn clean_once(name: &Name, options: &CleanOptions) -> Result<Outcome> {
         if lock::held_by_another(found.file.as_fd(), BYTE_IN_USE)?.is_some() {
             return in_use();
         }
-        return may_be_wanted.and_then(|valid| reason_to_keep(&page, &valid)).map_or(Ok(Outcome::Removed), kept);
+        let Some(valid) = may_be_wanted else { return Ok(Outcome::Removed) };
+        return reason_to_keep(found.file.as_fd(), &page, &valid)?.map_or(Ok(Outcome::Removed), kept);
     }
     let unused = match Unused::claim(name, &found)? {
         Claim::Unused(unused) => unused,

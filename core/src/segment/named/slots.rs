@@ -1,0 +1,83 @@
+//! The locks of a topic's subscribers. Byte 16 + i exclusive: slot i has a living subscriber. Byte 2 exclusive: a
+//! subscriber with a label looks for its slot, so that two with one label cannot both find none.
+//!
+//! Only an exclusive lock is a life: it takes write access, while whoever may read the file can take a shared one.
+
+use std::time::Duration;
+
+use super::NamedLink;
+use crate::error::{Error, ErrorKind, Result};
+use crate::facts::{BYTE_JOIN, BYTE_PUBLISHER, BYTE_SLOT, RACE_PAUSE_MIN};
+use crate::segment::attempts::Attempts;
+use crate::sys::fork::Entry;
+use crate::sys::lock::{self, Mode};
+
+/// The byte of a slot.
+pub(super) fn byte(slot: u32) -> u64 {
+    BYTE_SLOT + u64::from(slot)
+}
+
+#[allow(dead_code)] // Until topics are subscribed to.
+impl NamedLink {
+    /// Takes a slot's lock. `false`: another handle has it. A handle holds one at most, until it is released here or the
+    /// link is dropped.
+    pub(crate) fn try_slot(&mut self, slot: u32) -> Result<bool> {
+        debug_assert!(self.slot.is_none(), "one slot a handle");
+        let taken = lock::try_lock(self.entry.fd(0), byte(slot), Mode::Exclusive)?;
+        if taken {
+            self.slot = Some(slot);
+        }
+        Ok(taken)
+    }
+
+    /// Lets the slot go; does nothing if this handle does not hold it.
+    pub(crate) fn release_slot(&mut self, slot: u32) {
+        if self.slot == Some(slot) && !self.entry.is_detached() {
+            lock::unlock(self.entry.fd(0), byte(slot));
+            self.slot = None;
+        }
+    }
+
+    /// The slot that this handle holds.
+    pub(crate) fn slot(&self) -> Option<u32> {
+        self.slot
+    }
+
+    /// Whether the slot's subscriber lives, if it is not this handle. Says yes when it cannot know. One system call.
+    pub(crate) fn slot_held_by_another(&self, slot: u32) -> bool {
+        held_exclusively_by_another(&self.entry, byte(slot))
+    }
+
+    /// Whether a publisher lives, if it is not this handle. Says yes when it cannot know. One system call.
+    pub(crate) fn publisher_held_by_another(&self) -> bool {
+        held_exclusively_by_another(&self.entry, BYTE_PUBLISHER)
+    }
+
+    /// Begins a join with a label: excludes every other one until [`unlock_join`](Self::unlock_join). Waits for those
+    /// under way until `timeout`, then `Busy`; `Interrupted` once `go_on`, asked every 10 ms, says no.
+    pub(crate) fn lock_join(&mut self, timeout: Duration, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        let mut attempts = Attempts::new(RACE_PAUSE_MIN);
+        while !lock::try_lock(self.entry.fd(0), BYTE_JOIN, Mode::Exclusive)? {
+            let text = "another subscriber with a label was joining, at each attempt until the deadline: try again";
+            attempts.again(timeout, Error::new(ErrorKind::Busy, text), go_on)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a join with a label. Does nothing if none was begun.
+    pub(crate) fn unlock_join(&mut self) {
+        if !self.entry.is_detached() {
+            lock::unlock(self.entry.fd(0), BYTE_JOIN);
+        }
+    }
+}
+
+/// Whether a living process that may write the file holds the byte, for those who have only the descriptors. Says yes
+/// when it cannot know.
+#[allow(dead_code)] // Until topics are subscribed to.
+pub(crate) fn held_exclusively_by_another(entry: &Entry, byte: u64) -> bool {
+    entry.is_detached() || lock::exclusively_held_by_another(entry.fd(0), byte).unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests;
