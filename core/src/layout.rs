@@ -63,6 +63,7 @@ pub struct Geometry {
 
 /// 128 bytes to itself: two cache lines, because the adjacent-line prefetcher moves them in pairs.
 #[repr(C, align(128))]
+#[derive(Debug)]
 pub struct Line<T>(pub T);
 
 impl<T> std::ops::Deref for Line<T> {
@@ -76,6 +77,7 @@ impl<T> std::ops::Deref for Line<T> {
 /// Where a frame of the producer ended, and its tag: what a restarted producer asks for. Written only for a frame
 /// that is published last and whose tag is not 0.
 #[repr(C)]
+#[derive(Debug)]
 pub struct LastTag {
     /// The value of `tail` after the frame. It counts only if it equals `tail` now; if neither does, the last
     /// frame's tag is 0. A new producer sets an `end` that does not equal `tail` to 1, which no frame ends at.
@@ -86,6 +88,7 @@ pub struct LastTag {
 
 /// Written by the producer only.
 #[repr(C)]
+#[derive(Debug)]
 pub struct TailLine {
     /// End of the last published frame: a byte position that only grows (wrapping).
     /// Invariant: ≡ align − 16 (mod align); tail − head is in 0 ..= capacity.
@@ -96,6 +99,7 @@ pub struct TailLine {
 
 /// Written by the consumer only.
 #[repr(C)]
+#[derive(Debug)]
 pub struct HeadLine {
     /// Start of the first frame that is not released: same rules as `tail`, never ahead of it.
     pub head: AtomicU64,
@@ -103,6 +107,7 @@ pub struct HeadLine {
 
 /// What one side says of itself. Written by the holder of the role, except that a waker clears `wait`.
 #[repr(C)]
+#[derive(Debug)]
 pub struct RoleLine {
     /// The futex: 1 while the holder sleeps or is about to, else 0. At most one waiter.
     pub wait: AtomicU32,
@@ -116,6 +121,7 @@ pub struct RoleLine {
 
 /// A ring's part of the header page.
 #[repr(C)]
+#[derive(Debug)]
 pub struct RingBlock {
     /// Where the data lies; read once at attach, never again.
     pub geometry: Line<Geometry>,

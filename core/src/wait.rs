@@ -11,7 +11,7 @@ pub(crate) use crate::facts::{FIRST_POLLS, POLL_INTERVAL, SPIN_MAX};
 use crate::ready::Readiness;
 use crate::sync::{AtomicU32, Ordering, Step, keep, spin_hint};
 use crate::sys::clock;
-use crate::sys::futex::{self, Wake};
+use crate::sys::futex::Wake;
 use crate::{ErrorKind, Result};
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ impl WaitLimit {
 }
 
 /// A word that is slept on, and how a sleeper says so in it.
-pub(crate) trait Word {
+pub trait Word {
     /// Whether a wait pauses before its first poll: see [`first_pause`].
     const PAUSES_FIRST: bool = true;
 
@@ -83,8 +83,11 @@ pub(crate) trait Word {
     /// This side no longer sleeps. Nothing to do where others sleep on the same word.
     fn disarm(&self);
 
-    /// What the futex is.
-    fn futex(&self) -> &AtomicU32;
+    /// Sleeps while the word holds `expected`, for at most `timeout`.
+    fn sleep(&self, expected: u32, timeout: Duration) -> Wake;
+
+    /// What the word holds now.
+    fn value(&self) -> u32;
 
     /// What another thread sets to end the wait, before it wakes the word.
     fn interrupt(&self) -> Option<&AtomicU32>;
@@ -92,7 +95,7 @@ pub(crate) trait Word {
 
 /// How an armed word is slept on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Armed {
+pub struct Armed {
     /// The value that the word has until somebody wakes it.
     pub(crate) expected: u32,
     /// The longest sleep.
@@ -102,7 +105,7 @@ pub(crate) struct Armed {
 impl Armed {
     /// For a model that leaves the arming out: no word holds this.
     fn left_out(word: &impl Word) -> Self {
-        Self { expected: !word.futex().load(Ordering::Relaxed), longest: POLL_INTERVAL }
+        Self { expected: !word.value(), longest: POLL_INTERVAL }
     }
 }
 
@@ -239,7 +242,7 @@ impl Waiting {
             }
             let Some(left) = deadline.left() else { return Err(ErrorKind::TimedOut.into()) };
             let wake = match readiness {
-                None => futex::wait(word.futex(), armed.expected, left.min(armed.longest)),
+                None => word.sleep(armed.expected, left.min(armed.longest)),
                 // A shorter limit than this is the descriptor's.
                 Some(readiness) => readiness.wait(left.min(POLL_INTERVAL)),
             };

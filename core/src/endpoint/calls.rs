@@ -8,7 +8,7 @@ macro_rules! endpoint_calls {
         $(#[$readiness:meta])* readiness;
         $(#[$wait_for_peer:meta])* wait_for_peer;
     ) => {
-        impl $end {
+        impl<L: crate::ring::log::Log> $end<L> {
             /// Bytes of the data area; a frame takes 16 bytes more than its payload, rounded up to [`align`](Self::align).
             pub fn capacity(&self) -> usize {
                 self.half.hot.capacity as usize
@@ -74,9 +74,9 @@ macro_rules! endpoint_calls {
 
         // SAFETY: the raw pointers lead into mappings that the attachment owns and that have no thread affinity; every
         // method that touches private state takes `&mut self`.
-        unsafe impl Send for $end {}
+        unsafe impl<L: crate::ring::log::Log> Send for $end<L> {}
 
-        impl std::fmt::Debug for $end {
+        impl<L: crate::ring::log::Log> std::fmt::Debug for $end<L> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($end))
                     .field("capacity", &self.capacity())

@@ -4,6 +4,7 @@
 //! nothing, `wait_for_peer` asks on a bus, and the checker of readiness descriptors asks for handles that do not.
 
 use std::cell::Cell;
+use std::ptr::NonNull;
 
 use crate::layout::{ROLE_CLOSED, RoleLine};
 use crate::segment::{Link, Role};
@@ -80,30 +81,90 @@ impl Peer<'_> {
     }
 }
 
-/// [`Peer::end`] for the handle of role `me`, as an error. The epoch of a peer that is gone is kept in `gone`.
-pub(crate) fn check(
-    peer: &RoleLine,
-    link: &Link,
+/// The one peer of a side: its words, and what this side knows of its ends.
+#[derive(Debug)]
+pub struct OnePeer {
+    line: NonNull<RoleLine>,
+    /// The role of the side whose peer this is.
     me: Role,
+    /// The epoch of the peer whose close an earlier holder of this side's role has seen, or 0. It is not delivered again.
     delivered: u32,
-    gone: &Cell<u32>,
-    ask_kernel: bool,
-) -> Result<()> {
-    let peer = Peer { epoch: &peer.epoch, flags: &peer.flags, is_final: link.endings_are_final(), delivered };
-    let (kind, epoch) = match peer.end(ask_kernel, || link.name_vanished(), || link.peer_alive(me)) {
-        None => return Ok(()),
-        Some(End::NameGone) => return Err(name_vanished()),
-        Some(End::Closed(epoch)) => (ErrorKind::Closed, epoch),
-        Some(End::Dead(epoch)) => (ErrorKind::PeerDead, epoch),
-    };
-    gone.set(epoch);
-    Err(kind.into())
+    /// The last epoch of the peer that was found closed or dead, or 0. A successor takes the role's lock first and raises
+    /// the epoch after that: between the two it must not pass for the one that is gone.
+    gone: Cell<u32>,
 }
 
-/// Whether the peer of `me` is attached under `epoch`, has not closed, and lives (one system call).
-pub(crate) fn is_alive(peer: &RoleLine, link: &Link, me: Role, epoch: u32) -> bool {
-    // Acquire: pairs with attach and close.
-    epoch != 0 && peer.flags.load(Ordering::Acquire) & ROLE_CLOSED == 0 && link.peer_alive(me)
+impl OnePeer {
+    /// # Safety
+    /// The line stays valid as long as this.
+    pub(crate) unsafe fn new(line: &RoleLine, me: Role) -> Self {
+        Self { line: line.into(), me, delivered: 0, gone: Cell::new(0) }
+    }
+
+    pub(crate) fn line(&self) -> &RoleLine {
+        // SAFETY: valid as long as `self`, by the contract of `new`.
+        unsafe { self.line.as_ref() }
+    }
+
+    /// `seen` is the epoch whose close an earlier holder of this side's role has seen.
+    pub(crate) fn forget_close(&mut self, seen: u32) {
+        self.delivered = closed_epoch(self.line()).filter(|&epoch| epoch == seen).unwrap_or(0);
+    }
+
+    /// How often a peer has attached.
+    pub(crate) fn epoch(&self) -> u32 {
+        // Acquire: pairs with the peer's attach.
+        self.line().epoch.load(Ordering::Acquire)
+    }
+
+    /// [`Peer::end`] as an error.
+    fn check_with(&self, link: &Link, delivered: u32, ask_kernel: bool) -> Result<()> {
+        let RoleLine { epoch, flags, .. } = self.line();
+        let peer = Peer { epoch, flags, is_final: link.endings_are_final(), delivered };
+        let (kind, epoch) = match peer.end(ask_kernel, || link.name_vanished(), || link.peer_alive(self.me)) {
+            None => return Ok(()),
+            Some(End::NameGone) => return Err(name_vanished()),
+            Some(End::Closed(epoch)) => (ErrorKind::Closed, epoch),
+            Some(End::Dead(epoch)) => (ErrorKind::PeerDead, epoch),
+        };
+        self.gone.set(epoch);
+        Err(kind.into())
+    }
+
+    /// How the peer has ended, as an error.
+    pub(crate) fn check(&self, link: &Link, ask_kernel: bool) -> Result<()> {
+        self.check_with(link, self.delivered, ask_kernel)
+    }
+
+    /// Whether a peer is attached, has not closed, and lives (one system call).
+    pub(crate) fn is_alive(&self, link: &Link) -> bool {
+        self.lives(link, self.epoch())
+    }
+
+    fn lives(&self, link: &Link, epoch: u32) -> bool {
+        // Acquire: pairs with attach and close.
+        epoch != 0 && self.line().flags.load(Ordering::Acquire) & ROLE_CLOSED == 0 && link.peer_alive(self.me)
+    }
+
+    /// Begins a wait for a peer: its epoch now, and whether it is there. A peer that closed or died stays so under its
+    /// epoch: its successor holds the lock before it raises the epoch, and the lock alone would pass for the life of the
+    /// predecessor.
+    pub(crate) fn expect(&self, link: &Link) -> (u32, bool) {
+        let before = self.epoch();
+        let alive = before != self.gone.get() && self.lives(link, before);
+        if !alive {
+            self.gone.set(before);
+        }
+        (before, alive)
+    }
+
+    /// What ends a wait for a peer: an end that is final, or a name that is gone.
+    pub(crate) fn check_expected(&self, link: &Link) -> Result<()> {
+        if link.endings_are_final() {
+            return self.check_with(link, 0, true);
+        }
+        if link.name_vanished() { Err(name_vanished()) } else { Ok(()) }
+    }
 }
 
 /// The epoch of a peer that has closed in an orderly way, or `None`.

@@ -56,25 +56,30 @@ impl State {
         }
     }
 
-    /// Acts on the peer's flags, and gives them: decides whether this side, as a waker, may leave its fence out, says so
-    /// in its own flags, and fences after saying so.
-    pub(crate) fn follow_flags(&mut self, mine: &RoleLine, peer: &RoleLine, rules: Rules) -> u32 {
+    /// Acts on the peer's flags, and gives them: see [`decide_fence`](Self::decide_fence). `mine` is this side's flags.
+    pub(crate) fn follow_flags(&mut self, mine: &AtomicU32, peer: &RoleLine, rules: Rules) -> u32 {
         // Acquire: pairs with the attach or close that wrote them.
         self.peer_flags = peer.flags.load(Ordering::Acquire);
-        let fence_free = rules.membarrier_capable != 0 && self.peer_flags & ROLE_MEMBARRIER_CAPABLE != 0;
+        self.decide_fence(mine, self.peer_flags & ROLE_MEMBARRIER_CAPABLE != 0, rules);
+        self.peer_flags
+    }
+
+    /// Decides whether this side, as a waker, may leave its fence out: if it is registered, and whoever it wakes can
+    /// membarrier. It says so in its own flags, `mine`, and fences after saying so.
+    pub(crate) fn decide_fence(&mut self, mine: &AtomicU32, sleepers_can_membarrier: bool, rules: Rules) {
+        let fence_free = rules.membarrier_capable != 0 && sleepers_can_membarrier;
         self.fence_free = fence_free.into();
         // Relaxed loads and stores: this role is the only writer of its flags.
-        let before = mine.flags.load(Ordering::Relaxed);
+        let before = mine.load(Ordering::Relaxed);
         let after = if fence_free { before | ROLE_FENCE_FREE } else { before & !ROLE_FENCE_FREE };
         if after != before {
-            mine.flags.store(after, Ordering::Relaxed);
+            mine.store(after, Ordering::Relaxed);
             if keep(Step::FenceFreeFence) {
                 // SeqCst: the flag ROLE_FENCE_FREE is visible before the first publish without a fence; and on the way back, a
                 // sleeper that no longer sees the bit can rely on fences from here on.
                 fence(Ordering::SeqCst);
             }
         }
-        self.peer_flags
     }
 }
 
@@ -96,10 +101,10 @@ pub(crate) fn fail(kind: ErrorKind) -> Error {
     }
 }
 
-/// The slow half of a wake-up, after the flags were acted upon.
+/// The slow half of a wake-up of a peer that sleeps on `wait`, after its flags were acted upon.
 #[cold]
-pub(crate) fn wake_after_change(peer: &RoleLine) {
+pub(crate) fn wake_after_change(wait: &AtomicU32) {
     // SeqCst: whatever was agreed on just now, this time the position goes before the load of `wait`.
     fence(Ordering::SeqCst);
-    wake_if_waiting(&peer.wait);
+    wake_if_waiting(wait);
 }

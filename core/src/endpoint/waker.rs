@@ -1,7 +1,6 @@
 //! Ending a wait from another thread.
 
-use super::word::{RoleWord, wake_if_waiting};
-use crate::layout::RoleLine;
+use super::word::wake_if_waiting;
 use crate::segment::Header;
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
 use crate::sys::fork;
@@ -25,25 +24,27 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Waker {
     interrupt: Arc<AtomicU32>,
-    /// The role's own words, in `_header`.
-    mine: NonNull<RoleLine>,
+    /// In `_header`.
+    target: Target,
     _header: Arc<Header>,
     generation: u32,
 }
 
-// SAFETY: `mine` leads into a mapping that `_header` keeps and that has no thread affinity; what is there is atomic.
+/// The word that a handle sleeps on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// Its own: 1 while it sleeps.
+    Own(NonNull<AtomicU32>),
+}
+
+// SAFETY: `target` leads into a mapping that `_header` keeps and that has no thread affinity; what is there is atomic.
 unsafe impl Send for Waker {}
 // SAFETY: as above.
 unsafe impl Sync for Waker {}
 
 impl Waker {
-    pub(super) fn new(word: &RoleWord, header: Arc<Header>) -> Self {
-        Self {
-            interrupt: word.interrupt_flag(),
-            mine: word.mine().into(),
-            _header: header,
-            generation: fork::generation(),
-        }
+    pub(crate) fn new(interrupt: Arc<AtomicU32>, target: Target, header: Arc<Header>) -> Self {
+        Self { interrupt, target, _header: header, generation: fork::generation() }
     }
 
     /// The call that waits now, or, if none does, the next one that would, returns `Interrupted`: unless what it waits
@@ -55,12 +56,14 @@ impl Waker {
         }
         // Release: the sleeper that takes the request sees what was done before it.
         self.interrupt.store(1, Ordering::Release);
-        // SeqCst: the request goes before the load of the wait word; pairs with the order in `RoleWord::arm`, after
+        // SeqCst: the request goes before the load of the wait word; pairs with the order in the word's `arm`, after
         // which the sleeper loads the request.
         if keep(Step::WakerFence) {
             fence(Ordering::SeqCst);
         }
-        // SAFETY: `_header` keeps the page mapped.
-        wake_if_waiting(unsafe { &self.mine.as_ref().wait });
+        match self.target {
+            // SAFETY: `_header` keeps the page mapped.
+            Target::Own(wait) => wake_if_waiting(unsafe { wait.as_ref() }),
+        }
     }
 }

@@ -5,83 +5,104 @@
 //! fences between the two, or (it is "fence-free") the sleeper makes it do so by `membarrier`. The idea of the asymmetric
 //! fence is that of membarrier(2).
 
+use super::end::OnePeer;
+use super::lines;
+use super::side::{FacesOne, Side};
+use super::waker::{Target, Waker};
+use crate::Result;
 use crate::facts::UNORDERED_INTERVAL;
-use crate::layout::{ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RoleLine};
+use crate::layout::{ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RingBlock, RoleLine};
+use crate::ready::Readiness;
+use crate::segment::{Header, Link, Role};
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
-use crate::sys::{futex, membarrier};
+use crate::sys::futex::{self, Wake};
+use crate::sys::membarrier;
 use crate::wait::{Armed, POLL_INTERVAL, Word};
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 const AWAKE: u32 = 0;
 const SLEEPS: u32 = 1;
 
-/// The wait word of this side's role, and whose flags say how it is woken.
+/// The words of a ring's side: its role's and its peer's.
 #[derive(Debug)]
-pub(crate) struct RoleWord {
+pub struct RoleWord {
     mine: NonNull<RoleLine>,
-    peer: NonNull<RoleLine>,
+    peer: OnePeer,
+    /// A consumer delivers closes, and says which.
+    role: Role,
+    own: OwnWord,
+}
+
+/// What a side keeps of its own wait word besides its place.
+#[derive(Debug)]
+pub(crate) struct OwnWord {
     /// This process can membarrier. Cleared if it ever fails.
     membarrier_capable: Cell<bool>,
     /// Set by a [`Waker`](crate::Waker): the wait that is running, or the next one, is to end.
-    interrupt: Arc<AtomicU32>,
+    pub(crate) interrupt: Arc<AtomicU32>,
 }
 
-impl RoleWord {
-    /// # Safety
-    /// Both lines stay valid as long as this.
-    pub(crate) unsafe fn new(mine: &RoleLine, peer: &RoleLine, membarrier_capable: bool) -> Self {
-        Self {
-            mine: mine.into(),
-            peer: peer.into(),
-            membarrier_capable: Cell::new(membarrier_capable),
-            interrupt: Arc::new(AtomicU32::new(0)),
-        }
+impl OwnWord {
+    pub(crate) fn new(membarrier_capable: bool) -> Self {
+        Self { membarrier_capable: Cell::new(membarrier_capable), interrupt: Arc::new(AtomicU32::new(0)) }
     }
 
-    /// This role's own words.
-    pub(crate) fn mine(&self) -> &RoleLine {
-        // SAFETY: valid as long as `self`, by the contract of `new`.
-        unsafe { self.mine.as_ref() }
+    /// The flags of a side that attaches.
+    pub(crate) fn first_flags(&self) -> u32 {
+        if self.membarrier_capable.get() { ROLE_MEMBARRIER_CAPABLE } else { 0 }
     }
 
-    /// The peer's words.
-    pub(crate) fn peer(&self) -> &RoleLine {
-        // SAFETY: as above.
-        unsafe { self.peer.as_ref() }
-    }
-
-    /// What a waker sets.
-    pub(crate) fn interrupt_flag(&self) -> Arc<AtomicU32> {
-        self.interrupt.clone()
-    }
-}
-
-impl Word for RoleWord {
-    fn arm(&self) -> Armed {
-        let (mine, peer) = (self.mine(), self.peer());
-        let armed = |longest| Armed { expected: SLEEPS, longest };
-        // Relaxed: what follows orders it.
-        mine.wait.store(SLEEPS, Ordering::Relaxed);
+    /// Orders what this side has just stored into its word before everything that it checks after that, and gives the
+    /// longest sleep: a short one where neither side makes the order, because the waker does not fence (`unordered`) and
+    /// this side cannot make it. `flags` are this side's, which say whether it can; `None` where it cannot write.
+    pub(crate) fn order(&self, flags: Option<&AtomicU32>, unordered: impl FnOnce() -> bool) -> Duration {
         if self.membarrier_capable.get() {
             if !keep(Step::Membarrier) || membarrier::sync() {
-                return armed(POLL_INTERVAL);
+                return POLL_INTERVAL;
             }
             // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
             self.membarrier_capable.set(false);
-            // Relaxed: only this role writes its flags, and the fence below orders the store.
-            let flags = mine.flags.load(Ordering::Relaxed);
-            mine.flags.store(flags & !ROLE_MEMBARRIER_CAPABLE, Ordering::Relaxed);
+            if let Some(flags) = flags {
+                // Relaxed: only this side writes its flags, and the fence below orders the store.
+                flags.store(flags.load(Ordering::Relaxed) & !ROLE_MEMBARRIER_CAPABLE, Ordering::Relaxed);
+            }
         }
         // SeqCst fence: the store above goes before the second check; pairs with the fencing waker's fence.
         if keep(Step::SleeperFence) {
             fence(Ordering::SeqCst);
         }
+        if unordered() && keep(Step::ShortIntervals) { UNORDERED_INTERVAL } else { POLL_INTERVAL }
+    }
+}
+
+impl RoleWord {
+    /// # Safety
+    /// The block stays valid as long as this.
+    pub(crate) unsafe fn new(block: &RingBlock, role: Role, membarrier_capable: bool) -> Self {
+        let (mine, peer) = lines(block, role);
+        // SAFETY: passed on from the caller.
+        let peer = unsafe { OnePeer::new(peer, role) };
+        Self { mine: mine.into(), peer, role, own: OwnWord::new(membarrier_capable) }
+    }
+
+    fn mine(&self) -> &RoleLine {
+        // SAFETY: valid as long as `self`, by the contract of `new`.
+        unsafe { self.mine.as_ref() }
+    }
+}
+
+impl Word for RoleWord {
+    fn arm(&self) -> Armed {
+        let mine = self.mine();
+        // Relaxed: what follows orders it.
+        mine.wait.store(SLEEPS, Ordering::Relaxed);
         // Relaxed, after the fence: a waker that becomes fence-free fences between setting the flag and its first publish
         // without a fence.
-        let unordered = peer.flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0;
-        armed(if unordered && keep(Step::ShortIntervals) { UNORDERED_INTERVAL } else { POLL_INTERVAL })
+        let unordered = || self.peer.line().flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0;
+        Armed { expected: SLEEPS, longest: self.own.order(Some(&mine.flags), unordered) }
     }
 
     fn disarm(&self) {
@@ -89,13 +110,85 @@ impl Word for RoleWord {
         self.mine().wait.store(AWAKE, Ordering::Relaxed);
     }
 
-    fn futex(&self) -> &AtomicU32 {
-        &self.mine().wait
+    fn sleep(&self, expected: u32, timeout: Duration) -> Wake {
+        futex::wait(&self.mine().wait, expected, timeout)
+    }
+
+    fn value(&self) -> u32 {
+        // Relaxed: orders nothing.
+        self.mine().wait.load(Ordering::Relaxed)
     }
 
     fn interrupt(&self) -> Option<&AtomicU32> {
-        Some(&self.interrupt)
+        Some(&self.own.interrupt)
     }
+}
+
+impl Side for RoleWord {
+    fn attach(&mut self) -> u32 {
+        if self.role == Role::Consumer {
+            // Relaxed: the role lock orders it after the earlier receiver's store.
+            let seen = self.mine().close_seen.load(Ordering::Relaxed);
+            self.peer.forget_close(seen);
+        }
+        // A left-over 1 of a dead holder would cost the peer a wake-up call.
+        self.disarm();
+        attach_role(self.mine(), self.own.first_flags())
+    }
+
+    fn close(&self) {
+        close_role(self.mine());
+    }
+
+    fn wake_other(&self) {
+        wake(&self.peer.line().wait);
+    }
+
+    fn check_end(&self, link: &Link, ask_kernel: bool) -> Result<()> {
+        self.peer.check(link, ask_kernel)
+    }
+
+    fn other_epoch(&self) -> u32 {
+        self.peer.epoch()
+    }
+
+    fn is_other_alive(&self, link: &Link) -> bool {
+        self.peer.is_alive(link)
+    }
+
+    fn other_waits(&self) -> bool {
+        // Relaxed: a poll, which the caller repeats.
+        self.peer.line().wait.load(Ordering::Relaxed) != AWAKE
+    }
+
+    fn waker(&self, header: Arc<Header>) -> Waker {
+        Waker::new(self.own.interrupt.clone(), Target::Own(NonNull::from(&self.mine().wait)), header)
+    }
+
+    fn readiness(&self, link: &Link, header: Arc<Header>) -> Result<Readiness> {
+        Readiness::for_role(link, self.role, self.mine(), self.peer.line(), header)
+    }
+}
+
+impl FacesOne for RoleWord {
+    fn peer(&self) -> &OnePeer {
+        &self.peer
+    }
+}
+
+/// Sets the words of a role that its new holder takes, with these flags, and gives the epoch.
+pub(crate) fn attach_role(mine: &RoleLine, flags: u32) -> u32 {
+    // Release, in this order: who sees the new epoch sees the flags of the new holder, not a `closed` of the old one.
+    mine.flags.store(flags, Ordering::Release);
+    let epoch = mine.epoch.load(Ordering::Relaxed).wrapping_add(1).max(1);
+    mine.epoch.store(epoch, Ordering::Release);
+    epoch
+}
+
+/// Says that the holder of a role closes.
+pub(crate) fn close_role(mine: &RoleLine) {
+    // Release: the last publish goes before the flag. Relaxed load: this role is the only writer.
+    mine.flags.store(mine.flags.load(Ordering::Relaxed) | ROLE_CLOSED, Ordering::Release);
 }
 
 /// The waker's slow half: called after the order between publishing and this load is made.

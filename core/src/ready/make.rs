@@ -1,6 +1,7 @@
 //! Which kind of descriptor a handle gets, and what it keeps alive.
 
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 
 use super::checker::{self, Watched};
 use super::helper::Helper;
@@ -9,7 +10,7 @@ use super::uring::Uring;
 use super::{Descriptor, MappedWord, Readiness};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::RoleLine;
-use crate::segment::{Attachment, Link, Probe, Role};
+use crate::segment::{Header, Link, Probe, Role};
 use crate::sync::AtomicU32;
 use crate::sys::fork;
 
@@ -21,12 +22,18 @@ enum Method {
 }
 
 impl Readiness {
-    /// For a side of a ring. Readable until the first `try_` call that finds nothing.
-    pub(crate) fn for_role(attachment: &Attachment, me: Role, mine: &RoleLine, peer: &RoleLine) -> Result<Self> {
-        // SAFETY: both lines lie in the block, which lies in the attachment's header page.
-        let word = |word: &AtomicU32| unsafe { MappedWord::new(word, attachment.header.clone()) };
+    /// For a side of a ring, whose lines lie in `header`. Readable until the first `try_` call that finds nothing.
+    pub(crate) fn for_role(
+        link: &Link,
+        me: Role,
+        mine: &RoleLine,
+        peer: &RoleLine,
+        header: Arc<Header>,
+    ) -> Result<Self> {
+        // SAFETY: both lines lie in the header page.
+        let word = |word: &AtomicU32| unsafe { MappedWord::new(word, header.clone()) };
         let peer = checker::PeerWords { epoch: word(&peer.epoch), flags: word(&peer.flags) };
-        Self::make(word(&mine.wait), &attachment.link, Some((me, peer)))
+        Self::make(word(&mine.wait), link, Some((me, peer)))
     }
 
     /// For a region. Its name is all that can go.

@@ -6,8 +6,9 @@
 use crate::facts::REGION_POLL_INTERVAL;
 pub(crate) use crate::facts::{NOTIFY_ONE, NOTIFY_WAITING};
 use crate::sync::{AtomicU32, Ordering};
-use crate::sys::futex;
+use crate::sys::futex::{self, Wake};
 use crate::wait::{Armed, Word};
+use std::time::Duration;
 
 /// In the tests of this module no interval comes to the rescue of a lost wake-up.
 #[cfg(test)]
@@ -69,8 +70,13 @@ impl Word for RegionWord<'_> {
     /// Other waiters sleep on the same bit.
     fn disarm(&self) {}
 
-    fn futex(&self) -> &AtomicU32 {
-        self.word
+    fn sleep(&self, expected: u32, timeout: Duration) -> Wake {
+        futex::wait(self.word, expected, timeout)
+    }
+
+    fn value(&self) -> u32 {
+        // Relaxed: orders nothing.
+        self.word.load(Ordering::Relaxed)
     }
 
     fn interrupt(&self) -> Option<&AtomicU32> {

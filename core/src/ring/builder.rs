@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use super::options::{EndOptions, end_options};
-use super::{Receiver, Sender};
+use super::{Receiver, Ring, Sender};
 use crate::error::{Error, ErrorKind, Result};
 use crate::facts::CAPACITY_DEFAULT;
 use crate::layout::{ALIGN_MIN, Kind};
@@ -15,32 +15,6 @@ use crate::segment::{
     Attachment, Intent, Request, Role, SegmentOptions, Spec, Valid, named, round_capacity, segment_options,
 };
 use crate::sys::mem::Access;
-
-/// A named ring between two processes, or an unnamed one between two threads: where [`Sender`] and [`Receiver`] come
-/// from.
-///
-/// A name (`[A-Za-z0-9._-]{1,80}`, not starting with a dot, not ending in `.sock`) stands in the Ramway directory:
-/// `RAMWAY_DIR`, else `/dev/shm/ramway-<euid>`. With a `/` in it, it is a path. Either side may create the ring.
-///
-/// The name goes when the last handle does, unless messages (or an orderly close) are undelivered: then it stays for
-/// the next receiver.
-///
-/// ```
-/// # fn main() -> ramway::Result<()> {
-/// # let name = format!("/dev/shm/ramway-doc-ring-{}", std::process::id());
-/// let mut tx = ramway::Ring::create(&name).capacity(1 << 16).sender()?;
-/// tx.send(1, b"hello")?;
-/// tx.close()?;
-///
-/// // In another process, now or later:
-/// let mut rx = ramway::Ring::open(&name).receiver()?;
-/// assert_eq!(&*rx.recv()?, b"hello");
-/// assert_eq!(rx.recv().unwrap_err().kind(), ramway::ErrorKind::Closed);
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Ring;
 
 impl Ring {
     /// A ring that must be new. `AlreadyExists` if somebody uses the name, if it holds what was never delivered (unless

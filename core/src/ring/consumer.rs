@@ -1,20 +1,23 @@
-//! The consumer's half of the ring protocol: the mirror image of `producer.rs`.
+//! The receiver's half of the protocol: the mirror image of `producer.rs`. What a subscriber of a topic does by its own
+//! rules is in [`Reading`].
 
-use super::half::Positions;
-use super::half::Start;
-use crate::ErrorKind;
-use crate::endpoint::end;
-use crate::endpoint::lines;
+use super::half::{Half, Positions, Start};
+use super::log::{Ring, Shape};
+use crate::endpoint::side::Side;
 use crate::endpoint::state::{Rules, State, wake_after_change};
+use crate::endpoint::word::RoleWord;
+use crate::endpoint::{end, lines};
 use crate::facts::WAKE_FRACTION;
 use crate::layout::{FRAME_HEADER, MESSAGE_MAX, RingBlock, RoleLine, frame_size, positions_agree};
-use crate::segment::Role;
-use crate::sync::{Ordering, Step, compiler_fence, fence, keep, ordered};
+use crate::segment::{Attachment, Role};
+use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
+use crate::wait::WaitLimit;
+use crate::{ErrorKind, Result};
 
-/// A frame that was checked to lie within what the producer published.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame {
-    /// The payload, aligned to the ring's `align`; readable until it is released.
+/// A frame that was checked to lie within what the sender published.
+#[derive(Debug)]
+pub struct Frame<L: Shape = Ring> {
+    /// The payload, aligned to the log's `align`; readable until it is released.
     pub data: *const u8,
     /// Bytes of payload.
     pub len: usize,
@@ -22,14 +25,80 @@ pub struct Frame {
     pub type_id: u32,
     /// The sender's tag.
     pub tag: u64,
+    /// What only this kind of log says.
+    pub stamp: L::Stamp,
 }
 
-/// A consumer's private state. `repr(C)` for `ramway_inline.h`, like the producer's.
+impl<L: Shape> Clone for Frame<L> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<L: Shape> Copy for Frame<L> {}
+
+/// What a receiver does by its log's own rules.
+pub trait Reading: Shape {
+    /// The receiver's words.
+    type ReceiverWord: Side;
+
+    /// [`Positions::new`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn begin_reading(
+        block: *const Self::Block,
+        data: *mut u8,
+        capacity: u64,
+        align: u32,
+        place: &Self::Place,
+        rules: Rules,
+    ) -> Result<Consumer<Self>, ErrorKind>;
+
+    /// [`Positions::word`].
+    fn receiver_word(attachment: &Attachment<Self>, membarrier_capable: bool) -> Self::ReceiverWord;
+
+    /// Acts on the sender's flags.
+    fn act_on_sender(reader: &mut Consumer<Self>);
+
+    /// [`Half::wait_for_peer`].
+    fn wait_for_sender(half: &mut Half<Consumer<Self>>, wait_limit: WaitLimit) -> Result<u32>;
+
+    /// [`Positions::end_is_told`].
+    fn end_is_told(reader: &mut Consumer<Self>, kind: ErrorKind);
+
+    /// Loads the shared `tail` and checks it; true if there is more than before.
+    fn refresh(reader: &mut Consumer<Self>) -> Result<bool, ErrorKind>;
+
+    /// The frame at `cursor`, which is before its `tail`; `None` if there is none after all (the log moved on). Moves the
+    /// cursor, and the reader to where the cursor is.
+    fn frame_at(reader: &mut Consumer<Self>, cursor: &mut Cursor) -> Result<Option<Frame<Self>>, ErrorKind>;
+
+    /// Publishes that everything before `head` is released, a position from `released` to `reader.head`.
+    fn publish_head(reader: &Consumer<Self>, head: u64);
+
+    /// The sender's word that says that it waits, and its flags.
+    fn sender_words(reader: &Consumer<Self>) -> (&AtomicU32, &AtomicU32);
+
+    /// Bytes that are published and not released, by a load of the shared position.
+    fn unread(reader: &Consumer<Self>) -> u64;
+
+    /// Copies the next message to where `room` says that there is room for its length, and releases it. `Err` of `room`:
+    /// there is room for this many bytes only, and the message stays the next one.
+    fn copy_next(
+        half: &mut Half<Consumer<Self>>,
+        wait_limit: WaitLimit,
+        room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+    ) -> Result<Frame<Self>>;
+}
+
+/// A receiver's private state. `repr(C)` for `ramway_inline.h`, like the producer's.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Consumer {
-    /// The ring's words in the header page. Valid as long as this.
-    pub block: *const RingBlock,
+pub struct Consumer<L: Shape = Ring> {
+    /// The log's words in the header page. Valid as long as this.
+    pub block: *const L::Block,
     /// The data area, mapped twice back to back, readable.
     pub data: *const u8,
     /// A power of two, at least a page. Never changes.
@@ -47,40 +116,40 @@ pub struct Consumer {
     pub state: State,
     /// What never changes.
     pub rules: Rules,
+    /// What only this kind of log needs.
+    pub more: L::Reader,
 }
 
 /// Copies of a [`Consumer`]'s fields of the same names.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor {
-    data: *const u8,
+pub struct Cursor {
+    pub(crate) data: *const u8,
     /// `capacity - 1`.
-    mask: u64,
-    align: u32,
-    head: u64,
-    tail: u64,
+    pub(crate) mask: u64,
+    pub(crate) align: u32,
+    pub(crate) head: u64,
+    pub(crate) tail: u64,
 }
 
-impl Positions for Consumer {
-    const ROLE: Role = Role::Consumer;
+impl<L: Reading> Positions for Consumer<L> {
+    type Log = L;
+    type Word = L::ReceiverWord;
     const NOT_NOW: ErrorKind = ErrorKind::Empty;
 
-    /// Goes on at `head`.
     unsafe fn new(
-        block: *const RingBlock,
+        block: *const L::Block,
         data: *mut u8,
         capacity: u64,
         align: u32,
+        place: &L::Place,
         rules: Rules,
     ) -> Result<Self, ErrorKind> {
-        // SAFETY: the caller vouches for `block`.
-        let shared = unsafe { &*block };
-        // Acquire: pairs with the producer's publish, and with the last consumer's release.
-        let head = shared.head.head.load(Ordering::Acquire);
-        let tail = shared.tail.tail.load(Ordering::Acquire);
-        if !positions_agree(tail, head, capacity, align) {
-            return Err(ErrorKind::Corrupt);
-        }
-        Ok(Self { block, data, capacity, head, released: head, tail, align, state: State::new(), rules })
+        // SAFETY: passed on from the caller.
+        unsafe { L::begin_reading(block, data, capacity, align, place, rules) }
+    }
+
+    fn word(attachment: &Attachment<L>, membarrier_capable: bool) -> L::ReceiverWord {
+        L::receiver_word(attachment, membarrier_capable)
     }
 
     fn state(&self) -> &State {
@@ -91,24 +160,27 @@ impl Positions for Consumer {
         self.rules
     }
 
-    /// The producer's close is acted on where the ring is found empty, because what it sent before is delivered first.
+    /// The sender's close is acted on where the log is found empty, because what it sent before is delivered first.
     #[cold]
     #[inline(never)]
     fn peer_changed(&mut self) {
-        let (mine, peer) = lines(self.shared(), Self::ROLE);
-        self.state.follow_flags(mine, peer, self.rules);
+        L::act_on_sender(self);
     }
 
     #[cold]
     #[inline(never)]
     fn wake_slow(&mut self) {
         self.peer_changed();
-        wake_after_change(self.peer());
+        wake_after_change(L::sender_words(self).0);
+    }
+
+    fn wait_for_peer(half: &mut Half<Self>, wait_limit: WaitLimit) -> Result<u32> {
+        L::wait_for_sender(half, wait_limit)
     }
 
     fn start(&self) -> Start {
         Start {
-            block: self.block,
+            block: self.block.cast(),
             data: self.data,
             capacity: self.capacity,
             align: self.align,
@@ -126,32 +198,14 @@ impl Positions for Consumer {
     }
 
     fn end_is_told(&mut self, kind: ErrorKind) {
-        let (mine, peer) = lines(self.shared(), Self::ROLE);
-        if kind == ErrorKind::Closed
-            && let Some(epoch) = end::closed_epoch(peer)
-        {
-            // Release: a reader that sees this close as delivered sees the `head` of that moment.
-            mine.close_seen.store(epoch, Ordering::Release);
-        }
+        L::end_is_told(self, kind);
     }
 }
 
-impl Consumer {
-    #[inline(always)]
-    fn shared<'a>(&self) -> &'a RingBlock {
-        // SAFETY: as in `Producer::shared`.
-        unsafe { &*self.block }
-    }
-
-    /// The producer's words.
-    #[inline(always)]
-    fn peer<'a>(&self) -> &'a RoleLine {
-        &self.shared().producer
-    }
-
+impl<L: Reading> Consumer<L> {
     /// The next frame, valid until [`release`](Self::release); `None` if nothing more is published.
     #[inline(always)]
-    pub fn next_frame(&mut self) -> Result<Option<Frame>, ErrorKind> {
+    pub fn next_frame(&mut self) -> Result<Option<Frame<L>>, ErrorKind> {
         let mut cursor = self.cursor();
         self.next_frame_at(&mut cursor)
     }
@@ -164,7 +218,7 @@ impl Consumer {
 
     /// [`next_frame`](Self::next_frame) by a cursor that was taken, or used here last, since anything else was called.
     #[inline(always)]
-    pub(crate) fn next_frame_at(&mut self, cursor: &mut Cursor) -> Result<Option<Frame>, ErrorKind> {
+    pub(crate) fn next_frame_at(&mut self, cursor: &mut Cursor) -> Result<Option<Frame<L>>, ErrorKind> {
         if cursor.head == cursor.tail {
             self.state.check()?;
             if !self.refresh()? {
@@ -172,40 +226,16 @@ impl Consumer {
             }
             cursor.tail = self.tail;
         }
-        self.frame_at(cursor).map(Some)
-    }
-
-    /// The next frame, where [`has_cached_frame`](Self::has_cached_frame).
-    #[inline(always)]
-    pub(crate) fn cached_frame(&mut self) -> Result<Frame, ErrorKind> {
-        let mut cursor = self.cursor();
-        self.frame_at(&mut cursor)
-    }
-
-    #[inline(always)]
-    fn frame_at(&mut self, cursor: &mut Cursor) -> Result<Frame, ErrorKind> {
         self.state.check()?;
-        let at = (cursor.head & cursor.mask) as usize;
-        // SAFETY: a frame's first 16 bytes are within the published bytes (`tail - head` is a positive multiple of
-        // `align`, so at least 16), which lie within the mapping; `at` is aligned to 16. Volatile: each number is
-        // read exactly once, so that a peer that rewrites it cannot pass the check with one value and be used with
-        // another.
-        let (word, tag) = unsafe {
-            let header = cursor.data.add(at);
-            (header.cast::<u64>().read_volatile(), header.add(8).cast::<u64>().read_volatile())
-        };
-        let (word, tag) = (u64::from_le(word), u64::from_le(tag));
-        let len = word & 0xFFFF_FFFF;
-        let size = frame_size(len, cursor.align);
-        if size > cursor.tail.wrapping_sub(cursor.head) || len > MESSAGE_MAX {
-            return Err(self.state.die(ErrorKind::Corrupt));
-        }
-        cursor.head = cursor.head.wrapping_add(size);
-        self.head = cursor.head;
-        // SAFETY: `16 + len <= size <= tail - head <= capacity` (checked above), so the payload ends within the
-        // mirrored 2 × capacity bytes.
-        let data = unsafe { cursor.data.add(at + FRAME_HEADER as usize) };
-        Ok(Frame { data, len: len as usize, type_id: (word >> 32) as u32, tag })
+        L::frame_at(self, cursor)
+    }
+
+    /// The next frame, where [`has_cached_frame`](Self::has_cached_frame); `None` if the log has moved on since.
+    #[inline(always)]
+    pub(crate) fn cached_frame(&mut self) -> Result<Option<Frame<L>>, ErrorKind> {
+        self.state.check()?;
+        let mut cursor = self.cursor();
+        L::frame_at(self, &mut cursor)
     }
 
     /// Whether a frame is there by the cached position.
@@ -220,28 +250,15 @@ impl Consumer {
         if self.has_cached_frame() { Ok(true) } else { self.refresh() }
     }
 
-    /// Reads `tail` again; true if it moved. The producer's position is checked here, once, before it is used: it
-    /// may only move forward, up to `released + capacity`, in whole alignment steps.
+    /// Reads the shared `tail` again; true if there is more than before.
     #[inline(always)]
     pub(crate) fn refresh(&mut self) -> Result<bool, ErrorKind> {
-        // Acquire: the frames up to `tail` are visible after this load.
-        let tail = self.shared().tail.tail.load(ordered(Step::AcquirePosition, Ordering::Acquire));
-        if tail == self.tail {
-            return Ok(false);
-        }
-        let moved = tail.wrapping_sub(self.tail);
-        let room = self.capacity - self.tail.wrapping_sub(self.released);
-        if moved > room || moved & (self.align as u64 - 1) != 0 {
-            return Err(self.state.die(ErrorKind::Corrupt));
-        }
-        self.tail = tail;
-        Ok(true)
+        L::refresh(self)
     }
 
     /// Bytes that are published and not released, by a load of the shared position.
     pub(crate) fn len(&self) -> u64 {
-        // Relaxed: a snapshot; clamped because the peer could write anything.
-        self.shared().tail.tail.load(Ordering::Relaxed).wrapping_sub(self.released).min(self.capacity)
+        L::unread(self)
     }
 
     /// Whether frames are received and not released.
@@ -273,15 +290,14 @@ impl Consumer {
         if self.state.check().is_err() {
             return;
         }
-        // Release: our reads of the frames go before the position that lets the producer overwrite them.
-        self.shared().head.head.store(head, ordered(Step::Publish, Ordering::Release));
+        L::publish_head(self, head);
         self.released = head;
         if self.state.fence_free != 0 {
             // As in `Producer::wake_consumer`: keeps the compiler from moving the loads below above the store.
             compiler_fence(Ordering::SeqCst);
-            let peer = self.peer();
+            let (wait, flags) = L::sender_words(self);
             // Relaxed: ordered by the compiler here and by the sleeper's membarrier.
-            if peer.wait.load(Ordering::Relaxed) == 0 && peer.flags.load(Ordering::Relaxed) == self.state.peer_flags {
+            if wait.load(Ordering::Relaxed) == 0 && flags.load(Ordering::Relaxed) == self.state.peer_flags {
                 return;
             }
         }
@@ -300,10 +316,141 @@ impl Consumer {
             // SeqCst: forbids store(head) … load(wait) to pass each other; pairs with the sleeper's fence.
             fence(Ordering::SeqCst);
         }
-        let peer = self.peer();
+        let (wait, flags) = L::sender_words(self);
         // Relaxed: ordered by the fence above, or by the sleeper's membarrier.
-        if peer.wait.load(Ordering::Relaxed) != 0 || peer.flags.load(Ordering::Relaxed) != self.state.peer_flags {
+        if wait.load(Ordering::Relaxed) != 0 || flags.load(Ordering::Relaxed) != self.state.peer_flags {
             self.wake_slow();
         }
+    }
+}
+
+impl Reading for Ring {
+    type ReceiverWord = RoleWord;
+
+    /// Goes on at `head`.
+    unsafe fn begin_reading(
+        block: *const RingBlock,
+        data: *mut u8,
+        capacity: u64,
+        align: u32,
+        _: &(),
+        rules: Rules,
+    ) -> Result<Consumer, ErrorKind> {
+        // SAFETY: the caller vouches for `block`.
+        let shared = unsafe { &*block };
+        // Acquire: pairs with the producer's publish, and with the last consumer's release.
+        let head = shared.head.head.load(Ordering::Acquire);
+        let tail = shared.tail.tail.load(Ordering::Acquire);
+        if !positions_agree(tail, head, capacity, align) {
+            return Err(ErrorKind::Corrupt);
+        }
+        Ok(Consumer { block, data, capacity, head, released: head, tail, align, state: State::new(), rules, more: () })
+    }
+
+    fn receiver_word(attachment: &Attachment<Self>, membarrier_capable: bool) -> RoleWord {
+        // SAFETY: the attachment keeps the block mapped, and lives beside the word.
+        unsafe { RoleWord::new(attachment.block.as_ref(), Role::Consumer, membarrier_capable) }
+    }
+
+    fn act_on_sender(reader: &mut Consumer) {
+        let (mine, peer) = lines(reader.shared(), Role::Consumer);
+        reader.state.follow_flags(&mine.flags, peer, reader.rules);
+    }
+
+    fn wait_for_sender(half: &mut Half<Consumer>, wait_limit: WaitLimit) -> Result<u32> {
+        half.endpoint.wait_for_peer(wait_limit)
+    }
+
+    fn end_is_told(reader: &mut Consumer, kind: ErrorKind) {
+        let (mine, peer) = lines(reader.shared(), Role::Consumer);
+        if kind == ErrorKind::Closed
+            && let Some(epoch) = end::closed_epoch(peer)
+        {
+            // Release: a reader that sees this close as delivered sees the `head` of that moment.
+            mine.close_seen.store(epoch, Ordering::Release);
+        }
+    }
+
+    /// The producer's position is checked here, once, before it is used: it may only move forward, up to
+    /// `released + capacity`, in whole alignment steps.
+    #[inline(always)]
+    fn refresh(reader: &mut Consumer) -> Result<bool, ErrorKind> {
+        // Acquire: the frames up to `tail` are visible after this load.
+        let tail = reader.shared().tail.tail.load(ordered(Step::AcquirePosition, Ordering::Acquire));
+        if tail == reader.tail {
+            return Ok(false);
+        }
+        let moved = tail.wrapping_sub(reader.tail);
+        let room = reader.capacity - reader.tail.wrapping_sub(reader.released);
+        if moved > room || moved & (reader.align as u64 - 1) != 0 {
+            return Err(reader.state.die(ErrorKind::Corrupt));
+        }
+        reader.tail = tail;
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn frame_at(reader: &mut Consumer, cursor: &mut Cursor) -> Result<Option<Frame>, ErrorKind> {
+        let at = (cursor.head & cursor.mask) as usize;
+        // SAFETY: a frame's first 16 bytes are within the published bytes (`tail - head` is a positive multiple of
+        // `align`, so at least 16), which lie within the mapping; `at` is aligned to 16. Volatile: each number is
+        // read exactly once, so that a peer that rewrites it cannot pass the check with one value and be used with
+        // another.
+        let (word, tag) = unsafe {
+            let header = cursor.data.add(at);
+            (header.cast::<u64>().read_volatile(), header.add(8).cast::<u64>().read_volatile())
+        };
+        let (word, tag) = (u64::from_le(word), u64::from_le(tag));
+        let len = word & 0xFFFF_FFFF;
+        let size = frame_size(len, cursor.align);
+        if size > cursor.tail.wrapping_sub(cursor.head) || len > MESSAGE_MAX {
+            return Err(reader.state.die(ErrorKind::Corrupt));
+        }
+        cursor.head = cursor.head.wrapping_add(size);
+        reader.head = cursor.head;
+        // SAFETY: `16 + len <= size <= tail - head <= capacity` (checked above), so the payload ends within the
+        // mirrored 2 × capacity bytes.
+        let data = unsafe { cursor.data.add(at + FRAME_HEADER as usize) };
+        Ok(Some(Frame { data, len: len as usize, type_id: (word >> 32) as u32, tag, stamp: () }))
+    }
+
+    #[inline(always)]
+    fn publish_head(reader: &Consumer, head: u64) {
+        // Release: our reads of the frames go before the position that lets the producer overwrite them.
+        reader.shared().head.head.store(head, ordered(Step::Publish, Ordering::Release));
+    }
+
+    #[inline(always)]
+    fn sender_words(reader: &Consumer) -> (&AtomicU32, &AtomicU32) {
+        let peer = reader.peer();
+        (&peer.wait, &peer.flags)
+    }
+
+    fn unread(reader: &Consumer) -> u64 {
+        // Relaxed: a snapshot; clamped because the peer could write anything.
+        reader.shared().tail.tail.load(Ordering::Relaxed).wrapping_sub(reader.released).min(reader.capacity)
+    }
+
+    #[inline(always)]
+    fn copy_next(
+        half: &mut Half<Consumer>,
+        wait_limit: WaitLimit,
+        room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+    ) -> Result<Frame> {
+        half.copy_of_view(wait_limit, room)
+    }
+}
+
+impl Consumer {
+    #[inline(always)]
+    fn shared<'a>(&self) -> &'a RingBlock {
+        // SAFETY: as in `Producer::shared`.
+        unsafe { &*self.block }
+    }
+
+    /// The producer's words.
+    #[inline(always)]
+    fn peer<'a>(&self) -> &'a RoleLine {
+        &self.shared().producer
     }
 }

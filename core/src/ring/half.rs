@@ -1,18 +1,20 @@
-//! One side of a ring: its positions, and the endpoint that they stand on.
+//! One side of a ring or a topic: its positions, and the endpoint that they stand on.
 
 use super::fail;
+use super::log::Shape;
 use crate::endpoint::Endpoint;
+use crate::endpoint::side::Side;
 use crate::endpoint::state::{Rules, State};
 use crate::layout::RingBlock;
-use crate::segment::{Attachment, Role};
+use crate::segment::Attachment;
 use crate::sys::membarrier;
 use crate::wait::{Deadline, WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
 
-/// Where a ring lies, and where one side stands in it: what a binding begins with that is the side itself.
+/// Where a log lies, and where one side stands in it: what a binding begins with that is the side itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// The ring's words in the header page.
+    /// The log's words in the header page: of a ring a [`RingBlock`].
     pub block: *const RingBlock,
     /// The data area, mapped twice back to back.
     pub data: *const u8,
@@ -35,24 +37,33 @@ pub struct Start {
 }
 
 /// The positions of a side, and the rules for them.
-pub(crate) trait Positions: Sized {
-    const ROLE: Role;
+pub trait Positions: Sized {
+    /// What the side stands in.
+    type Log: Shape;
+
+    /// Its words.
+    type Word: Side;
+
     /// What a call says that does not wait, where it cannot go on.
     const NOT_NOW: ErrorKind;
 
-    /// Takes the role over: reads and checks the positions that the last holder left.
+    /// Takes the side over: reads and checks the positions that the last holder left.
     ///
     /// # Safety
-    /// `block` and `data` (2 × `capacity` bytes, the second half a mirror of the first; writable for a producer, else
-    /// readable) stay valid as long as the result is used, `capacity` and `align` have been validated, and no one else
-    /// in the system holds this role of the ring.
+    /// `block`, `data` (2 × `capacity` bytes, the second half a mirror of the first; writable for a sender, else
+    /// readable) and what `place` leads to stay valid as long as the result is used, `capacity` and `align` have been
+    /// validated, and no one else in the system holds this side of the log.
     unsafe fn new(
-        block: *const RingBlock,
+        block: *const <Self::Log as Shape>::Block,
         data: *mut u8,
         capacity: u64,
         align: u32,
+        place: &<Self::Log as Shape>::Place,
         rules: Rules,
     ) -> Result<Self, ErrorKind>;
+
+    /// The words of this side of an attachment.
+    fn word(attachment: &Attachment<Self::Log>, membarrier_capable: bool) -> Self::Word;
 
     /// What both sides have among their positions.
     fn state(&self) -> &State;
@@ -65,6 +76,9 @@ pub(crate) trait Positions: Sized {
 
     /// The slow half of a change of the position: acts on the peer's flags, and wakes it if it waits.
     fn wake_slow(&mut self);
+
+    /// [`Half::wait_for_peer`].
+    fn wait_for_peer(half: &mut Half<Self>, wait_limit: WaitLimit) -> Result<u32>;
 
     /// Where a binding begins that is the side itself.
     fn start(&self) -> Start;
@@ -79,29 +93,37 @@ pub(crate) trait Positions: Sized {
     fn closing(&mut self) {}
 }
 
-/// A side of a ring.
-pub(crate) struct Half<H> {
+/// A side of a ring or a topic.
+pub struct Half<H: Positions> {
     pub(crate) hot: H,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) endpoint: Endpoint<H::Log, H::Word>,
 }
 
 impl<H: Positions> Half<H> {
-    /// Takes the role of an attachment whose role lock this process holds. Boxed: the fork registry and C's inline
-    /// functions keep the address of `hot`.
-    pub(crate) fn attach(attachment: Attachment, policy: WaitPolicy, use_membarrier: bool) -> Result<Box<Self>> {
+    /// Takes the side of an attachment whose lock this process holds. Boxed: the fork registry and C's inline functions
+    /// keep the address of `hot`.
+    pub(crate) fn attach(
+        attachment: Attachment<H::Log>,
+        policy: WaitPolicy,
+        use_membarrier: bool,
+    ) -> Result<Box<Self>> {
         let membarrier_capable = use_membarrier && membarrier::is_available();
         let rules = Rules {
             endings_are_final: attachment.link.endings_are_final().into(),
             membarrier_capable: membarrier_capable.into(),
         };
         let (block, data) = (attachment.block.as_ptr(), attachment.data.as_ptr());
-        // SAFETY: the attachment owns both mappings and is kept beside the positions; its geometry was validated, and its
-        // role lock (or the handshake, or the caller of `attach_sender`) makes this the only holder of the role.
-        let hot = unsafe { H::new(block, data, attachment.capacity, attachment.align, rules) }.map_err(fail)?;
-        let endpoint = Endpoint::new(attachment, H::ROLE, policy, membarrier_capable);
+        // SAFETY: the attachment owns the mappings and is kept beside the positions; its geometry was validated, and its
+        // lock (or the handshake, or the caller of `attach_sender`) makes this the only holder of the side.
+        let hot = unsafe {
+            H::new(block, data, attachment.capacity, attachment.align, &attachment.place, rules)
+        }
+        .map_err(fail)?;
+        let word = H::word(&attachment, membarrier_capable);
+        let endpoint = Endpoint::new(attachment, word, policy);
         let mut half = Box::new(Self { hot, endpoint });
         // SAFETY: the state lives in the box, as long as the endpoint beside it.
-        unsafe { half.endpoint.attach(&half.hot.state().state, membarrier_capable) };
+        unsafe { half.endpoint.attach(&half.hot.state().state) };
         half.hot.peer_changed();
         Ok(half)
     }
@@ -140,10 +162,10 @@ impl<H: Positions> Half<H> {
         }
     }
 
-    /// [`Endpoint::wait_for_peer`] where the handle is alive.
+    /// Waits until somebody is attached as the other side and lives; see [`Endpoint::wait_for_peer`].
     pub(crate) fn wait_for_peer(&mut self, wait_limit: WaitLimit) -> Result<u32> {
         self.check()?;
-        self.endpoint.wait_for_peer(wait_limit).map_err(|e| self.endpoint.with_name(e))
+        H::wait_for_peer(self, wait_limit).map_err(|e| self.endpoint.with_name(e))
     }
 
     /// Tells the peer that this was all. The role stays.

@@ -2,6 +2,7 @@
 
 use super::Receiver;
 use super::consumer::{Consumer, Cursor, Frame};
+use super::log::{Log, Ring};
 use crate::{Error, ErrorKind, Result};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -20,32 +21,40 @@ pub struct Meta {
 /// A received message: a view of the shared memory, given back when dropped. At most one per receiver, which the
 /// borrow says.
 #[derive(Debug)]
-pub struct Message<'a> {
-    pub(super) frame: Frame,
-    pub(super) hot: &'a mut Consumer,
+pub struct Message<'a, L: Log = Ring> {
+    pub(super) frame: Frame<L>,
+    pub(super) hot: &'a mut Consumer<L>,
 }
 
 // SAFETY: a message is a unique borrow of a receiver, which may move between threads.
-unsafe impl Send for Message<'_> {}
+unsafe impl<L: Log> Send for Message<'_, L> {}
 // SAFETY: `&Message` only reads, from the copied frame header and from bytes that are not released yet; nobody can change the
 // receiver behind it meanwhile.
-unsafe impl Sync for Message<'_> {}
+unsafe impl<L: Log> Sync for Message<'_, L> {}
 
 /// One message of a [`Batch`], a view that lives as long as the batch.
-#[derive(Clone, Copy, Debug)]
-pub struct MessageView<'a> {
-    frame: Frame,
+#[derive(Debug)]
+pub struct MessageView<'a, L: Log = Ring> {
+    frame: Frame<L>,
     batch: PhantomData<&'a [u8]>,
 }
 
+impl<L: Log> Clone for MessageView<'_, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<L: Log> Copy for MessageView<'_, L> {}
+
 // SAFETY: a view is a `&'a [u8]` with three numbers beside it.
-unsafe impl Send for MessageView<'_> {}
+unsafe impl<L: Log> Send for MessageView<'_, L> {}
 // SAFETY: as above.
-unsafe impl Sync for MessageView<'_> {}
+unsafe impl<L: Log> Sync for MessageView<'_, L> {}
 
 macro_rules! view {
     ($type:ident) => {
-        impl $type<'_> {
+        impl<L: Log> $type<'_, L> {
             /// What the sender said the payload is; below `0xFFFF_0000` for an application's own.
             #[inline(always)]
             pub fn type_id(&self) -> u32 {
@@ -68,7 +77,7 @@ macro_rules! view {
             }
         }
 
-        impl Deref for $type<'_> {
+        impl<L: Log> Deref for $type<'_, L> {
             type Target = [u8];
             #[inline(always)]
             fn deref(&self) -> &[u8] {
@@ -78,7 +87,7 @@ macro_rules! view {
             }
         }
 
-        impl AsRef<[u8]> for $type<'_> {
+        impl<L: Log> AsRef<[u8]> for $type<'_, L> {
             #[inline(always)]
             fn as_ref(&self) -> &[u8] {
                 self
@@ -105,12 +114,12 @@ fn as_pod<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Result<&T> {
     })
 }
 
-impl Message<'_> {
+impl<L: Log> Message<'_, L> {
     /// Gives the message back, as dropping it does.
     pub fn release(self) {}
 }
 
-impl Drop for Message<'_> {
+impl<L: Log> Drop for Message<'_, L> {
     #[inline(always)]
     fn drop(&mut self) {
         self.hot.release_lent();
@@ -119,24 +128,24 @@ impl Drop for Message<'_> {
 
 /// Several messages, given back together when dropped.
 #[derive(Debug)]
-pub struct Batch<'a> {
-    pub(super) hot: &'a mut Consumer,
-    pub(super) first: Option<Frame>,
+pub struct Batch<'a, L: Log = Ring> {
+    pub(super) hot: &'a mut Consumer<L>,
+    pub(super) first: Option<Frame<L>>,
     pub(super) left: usize,
 }
 
 // SAFETY: as for `Message`.
-unsafe impl Send for Batch<'_> {}
+unsafe impl<L: Log> Send for Batch<'_, L> {}
 
-impl Batch<'_> {
+impl<L: Log> Batch<'_, L> {
     /// The messages, each once: those that are there when the iterator asks, up to the batch's maximum.
     #[inline(always)]
-    pub fn iter(&mut self) -> BatchIter<'_> {
+    pub fn iter(&mut self) -> BatchIter<'_, L> {
         BatchIter { seen: self.hot.cursor(), hot: self.hot, first: &mut self.first, left: &mut self.left }
     }
 }
 
-impl Drop for Batch<'_> {
+impl<L: Log> Drop for Batch<'_, L> {
     #[inline(always)]
     fn drop(&mut self) {
         self.hot.release();
@@ -145,23 +154,23 @@ impl Drop for Batch<'_> {
 
 /// Iterator over a [`Batch`].
 #[derive(Debug)]
-pub struct BatchIter<'b> {
-    hot: &'b mut Consumer,
+pub struct BatchIter<'b, L: Log = Ring> {
+    hot: &'b mut Consumer<L>,
     /// Where `hot` is: beside the borrow, so that the compiler keeps it in registers from message to message. What it
     /// reads through pointers could otherwise be `hot` itself, for all it knows.
     seen: Cursor,
-    first: &'b mut Option<Frame>,
+    first: &'b mut Option<Frame<L>>,
     left: &'b mut usize,
 }
 
 // SAFETY: as for `Batch`, of which this is a unique borrow.
-unsafe impl Send for BatchIter<'_> {}
+unsafe impl<L: Log> Send for BatchIter<'_, L> {}
 
-impl<'b> Iterator for BatchIter<'b> {
-    type Item = MessageView<'b>;
+impl<'b, L: Log> Iterator for BatchIter<'b, L> {
+    type Item = MessageView<'b, L>;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<MessageView<'b>> {
+    fn next(&mut self) -> Option<MessageView<'b, L>> {
         let frame = match self.first.take() {
             Some(frame) => frame,
             None if *self.left == 0 => return None,
@@ -188,13 +197,13 @@ pub struct OwnedMessage {
 
 /// Iterator of [`Receiver::iter`].
 #[derive(Debug)]
-pub struct Iter<'a> {
-    pub(super) receiver: &'a mut Receiver,
+pub struct Iter<'a, L: Log = Ring> {
+    pub(super) receiver: &'a mut Receiver<L>,
     pub(super) done: bool,
 }
 
-impl Iterator for Iter<'_> {
-    type Item = Result<OwnedMessage>;
+impl<L: Log> Iterator for Iter<'_, L> {
+    type Item = Result<L::Owned>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {
@@ -202,7 +211,7 @@ impl Iterator for Iter<'_> {
         }
         let mut data = Vec::new();
         match self.receiver.recv_into(&mut data) {
-            Ok(meta) => Some(Ok(OwnedMessage { type_id: meta.type_id, tag: meta.tag, data })),
+            Ok(meta) => Some(Ok(L::owned(meta, data))),
             Err(error) => {
                 self.done = true;
                 (error.kind() != ErrorKind::Closed).then_some(Err(error))

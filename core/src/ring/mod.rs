@@ -6,6 +6,8 @@ mod builder;
 pub mod consumer;
 mod frame;
 mod half;
+#[doc(hidden)]
+pub mod log;
 mod message;
 pub(crate) mod options;
 #[doc(hidden)]
@@ -24,7 +26,8 @@ mod unnamed;
 pub mod window;
 
 pub use crate::endpoint::Waker;
-pub use builder::{Ring, RingBuilder};
+pub use builder::RingBuilder;
+pub use log::Ring;
 pub use message::{Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage};
 pub use receiver::Receiver;
 pub use send_batch::SendBatch;

@@ -1,17 +1,22 @@
-//! The producer's half of the ring protocol, over a header block and a mirrored data area that somebody else has
-//! mapped and validated. No system call but the wake-up of a consumer that says it waits.
+//! The sender's half of the protocol, over a header block and a mirrored data area that somebody else has mapped and
+//! validated. No system call but the wake-up of a consumer that says it waits.
+//!
+//! What a publisher of a topic does likewise is over any log ([`Writing`] has the differences); a ring's own rules follow.
 
 use super::frame::{ask_ahead, write_header};
-use super::half::Positions;
-use super::half::Start;
-use crate::ErrorKind;
+use super::half::{Half, Positions, Start};
+use super::log::{Ring, Shape};
 use crate::endpoint::lines;
+use crate::endpoint::side::Side;
 use crate::endpoint::state::{Rules, State, wake_after_change};
+use crate::endpoint::word::RoleWord;
 use crate::facts::NO_POSITION;
 use crate::layout::{
-    FRAME_HEADER, ROLE_CLOSED, RingBlock, RoleLine, first_position, frame_size, max_message_len, positions_agree,
+    ROLE_CLOSED, RingBlock, RoleLine, first_position, max_message_len, positions_agree,
 };
-use crate::segment::Role;
+use crate::segment::{Attachment, Role};
+use crate::wait::WaitLimit;
+use crate::{ErrorKind, Result};
 use crate::sync::{Ordering, Step, compiler_fence, fence, keep, ordered};
 
 /// [`Producer::slot`] while no slot is open.
@@ -20,13 +25,65 @@ pub const NO_SLOT: u64 = u64::MAX;
 /// [`Producer::unflushed`] while everything that is committed is published. No position, as `NO_POSITION`.
 pub const ALL_FLUSHED: u64 = 1;
 
-/// A producer's private state. `repr(C)`, because `ramway_inline.h` runs the hot path over the same fields; the
+/// What a sender does by its log's own rules.
+pub trait Writing: Shape {
+    /// The sender's words.
+    type SenderWord: Side;
+
+    /// [`Positions::new`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn begin_writing(
+        block: *const Self::Block,
+        data: *mut u8,
+        capacity: u64,
+        align: u32,
+        place: &Self::Place,
+        rules: Rules,
+    ) -> Result<Producer<Self>, ErrorKind>;
+
+    /// [`Positions::word`].
+    fn sender_word(attachment: &Attachment<Self>, membarrier_capable: bool) -> Self::SenderWord;
+
+    /// Whether something other than the room has changed since this side acted on it last: a hint.
+    fn peer_has_changed(writer: &Producer<Self>) -> bool;
+
+    /// Acts on that.
+    fn act_on_peer(writer: &mut Producer<Self>);
+
+    /// [`Positions::wake_slow`].
+    fn wake_receivers_slow(writer: &mut Producer<Self>);
+
+    /// [`Half::wait_for_peer`].
+    fn wait_for_receiver(half: &mut Half<Producer<Self>>, wait_limit: WaitLimit) -> Result<u32>;
+
+    /// Finds out again how far this side may write. Whether a frame of `size` bytes fits now.
+    fn fits_after_refresh(writer: &mut Producer<Self>, size: u64) -> Result<bool, ErrorKind>;
+
+    /// Writes the header of the frame at the position `at`, whose payload is `len` bytes at `to`.
+    ///
+    /// # Safety
+    /// `to` is what [`Producer::try_reserve`] returned last, for at least `len` bytes.
+    unsafe fn write_header(writer: &mut Producer<Self>, at: u64, to: *mut u8, len: u64, type_id: u32, tag: u64);
+
+    /// Publishes everything before `tail`, where a frame with this tag ends, and wakes who waits for it.
+    fn publish_tail(writer: &mut Producer<Self>, tail: u64, tag: u64);
+
+    /// Bytes that this log's receivers have not released.
+    fn unreleased(writer: &Producer<Self>) -> u64;
+
+    /// The tag of the last published frame, also one that an earlier sender published; `None` before the first.
+    fn last_tag(writer: &Producer<Self>) -> Option<u64>;
+}
+
+/// A sender's private state. `repr(C)`, because `ramway_inline.h` runs the hot path over the same fields; the
 /// layout is private to one build of the library and not part of the format.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Producer {
-    /// The ring's words in the header page. Valid as long as this.
-    pub block: *const RingBlock,
+pub struct Producer<L: Shape = Ring> {
+    /// The log's words in the header page. Valid as long as this.
+    pub block: *const L::Block,
     /// The data area, mapped twice back to back: `2 * capacity` bytes, writable.
     pub data: *mut u8,
     /// A power of two, at least a page. Never changes.
@@ -39,7 +96,8 @@ pub struct Producer {
     /// Where the first frame begins that is committed but not published, which is what the shared `tail` holds; else
     /// [`ALL_FLUSHED`]: so a message that is published at once needs no store here (see `frame`).
     pub unflushed: u64,
-    /// The shared `head` as last seen; can be stale, never ahead of the real one.
+    /// The shared `head` as last seen; can be stale, never ahead of the real one. Of a topic, how far this side may write
+    /// less the capacity.
     pub head: u64,
     /// Payload bytes reserved by the open slot of a binding, or [`NO_SLOT`]. A Rust [`Slot`](super::Slot) knows its
     /// own and leaves this alone.
@@ -56,52 +114,29 @@ pub struct Producer {
     pub rules: Rules,
     /// 0. In the place of padding: C's tests compare whole states.
     pub reserved: u32,
+    /// What only this kind of log needs.
+    pub more: L::Writer,
 }
 
-impl Positions for Producer {
-    const ROLE: Role = Role::Producer;
+impl<L: Writing> Positions for Producer<L> {
+    type Log = L;
+    type Word = L::SenderWord;
     const NOT_NOW: ErrorKind = ErrorKind::Full;
 
     unsafe fn new(
-        block: *const RingBlock,
+        block: *const L::Block,
         data: *mut u8,
         capacity: u64,
         align: u32,
+        place: &L::Place,
         rules: Rules,
     ) -> Result<Self, ErrorKind> {
-        // SAFETY: the caller vouches for `block`.
-        let shared = unsafe { &*block };
-        // Acquire: pairs with the last producer's publish (tail) and the consumer's release (head).
-        let tail = shared.tail.tail.load(Ordering::Acquire);
-        let head = shared.head.head.load(Ordering::Acquire);
-        if !positions_agree(tail, head, capacity, align) {
-            return Err(ErrorKind::Corrupt);
-        }
-        // Overwrite the record that is not the last frame's, and forget one that a kill left ahead of `tail`: the next
-        // frame may end right there. Relaxed: only producers touch these, one after another, and the role lock orders
-        // them.
-        let next_last_tag = (shared.tail.last_tags[0].end.load(Ordering::Relaxed) == tail) as u32;
-        for record in &shared.tail.last_tags {
-            if record.end.load(Ordering::Relaxed) != tail {
-                record.end.store(NO_POSITION, Ordering::Relaxed);
-            }
-        }
-        Ok(Self {
-            block,
-            data,
-            capacity,
-            max_len: max_message_len(capacity),
-            tail,
-            unflushed: ALL_FLUSHED,
-            head,
-            slot: NO_SLOT,
-            tag: 0,
-            align,
-            state: State::new(),
-            next_last_tag,
-            rules,
-            reserved: 0,
-        })
+        // SAFETY: passed on from the caller.
+        unsafe { L::begin_writing(block, data, capacity, align, place, rules) }
+    }
+
+    fn word(attachment: &Attachment<L>, membarrier_capable: bool) -> L::SenderWord {
+        L::sender_word(attachment, membarrier_capable)
     }
 
     fn state(&self) -> &State {
@@ -115,23 +150,22 @@ impl Positions for Producer {
     #[cold]
     #[inline(never)]
     fn peer_changed(&mut self) {
-        let (mine, peer) = lines(self.shared(), Self::ROLE);
-        let flags = self.state.follow_flags(mine, peer, self.rules);
-        if flags & ROLE_CLOSED != 0 && self.rules.endings_are_final != 0 {
-            self.state.die(ErrorKind::Closed);
-        }
+        L::act_on_peer(self);
     }
 
     #[cold]
     #[inline(never)]
     fn wake_slow(&mut self) {
-        self.peer_changed();
-        wake_after_change(self.peer());
+        L::wake_receivers_slow(self);
+    }
+
+    fn wait_for_peer(half: &mut Half<Self>, wait_limit: WaitLimit) -> Result<u32> {
+        L::wait_for_receiver(half, wait_limit)
     }
 
     fn start(&self) -> Start {
         Start {
-            block: self.block,
+            block: self.block.cast(),
             data: self.data,
             capacity: self.capacity,
             align: self.align,
@@ -154,27 +188,13 @@ impl Positions for Producer {
     }
 }
 
-impl Producer {
-    #[inline(always)]
-    fn shared<'a>(&self) -> &'a RingBlock {
-        // SAFETY: `new`'s caller keeps the block valid for as long as this is used; it is atomics all through but for
-        // `geometry`, which nobody writes after creation and this type never reads.
-        unsafe { &*self.block }
-    }
-
-    /// The consumer's words.
-    #[inline(always)]
-    fn peer<'a>(&self) -> &'a RoleLine {
-        &self.shared().consumer
-    }
-
+impl<L: Writing> Producer<L> {
     /// Room for a payload of `len` bytes, aligned to `align`, its frame header right before it. The bytes are
     /// whatever an earlier lap left there. `Full`: nothing is reserved, and whatever was unflushed is flushed.
     #[inline(always)]
     pub fn try_reserve(&mut self, len: u64) -> Result<*mut u8, ErrorKind> {
         self.state.check()?;
-        // Relaxed: a hint that something changed; the slow path checks properly.
-        if self.peer().flags.load(Ordering::Relaxed) != self.state.peer_flags {
+        if L::peer_has_changed(self) {
             self.peer_changed();
             self.state.check()?;
         }
@@ -182,7 +202,7 @@ impl Producer {
             return Err(ErrorKind::TooLarge);
         }
         // `len` is at most MESSAGE_MAX, so this cannot overflow; `tail - head` is at most `capacity`.
-        let size = frame_size(len, self.align);
+        let size = L::frame_size(len, self.align);
         if size > self.capacity - self.tail.wrapping_sub(self.head) && !self.refresh(size)? {
             return Err(ErrorKind::Full);
         }
@@ -195,16 +215,15 @@ impl Producer {
     #[inline(always)]
     pub(crate) fn payload(&self) -> *mut u8 {
         let at = self.tail & (self.capacity - 1);
-        // SAFETY: `at < capacity` and `at + 16 <= capacity`, because both are multiples of 16; so this is within the
-        // mirrored 2 × capacity bytes.
-        unsafe { self.data.add((at + FRAME_HEADER) as usize) }
+        // SAFETY: `at < capacity`, and a header is shorter than the capacity; so this is within the mirrored
+        // 2 × capacity bytes.
+        unsafe { self.data.add((at + L::HEADER) as usize) }
     }
 
     /// Whether [`try_reserve`](Self::try_reserve) has something else to report than the room.
     #[inline(always)]
     pub(super) fn state_or_peer_changed(&self) -> bool {
-        // Relaxed: as in `try_reserve`.
-        self.state.check().is_err() || self.peer().flags.load(Ordering::Relaxed) != self.state.peer_flags
+        self.state.check().is_err() || L::peer_has_changed(self)
     }
 
     /// Goes on where a [`SendBatch`](super::SendBatch) is: at `tail`, after a frame with this tag. Nothing of it is
@@ -228,28 +247,15 @@ impl Producer {
         if self.unflushed == ALL_FLUSHED { self.tail } else { self.unflushed }
     }
 
-    /// Reads `head` again; true if a frame of `size` bytes fits now. If not, flushes.
+    /// True if a frame of `size` bytes fits after all. If not, flushes.
     #[cold]
     #[inline(never)]
     fn refresh(&mut self, size: u64) -> Result<bool, ErrorKind> {
-        if self.fits_after_refresh(size)? {
+        if L::fits_after_refresh(self, size)? {
             return Ok(true);
         }
         self.publish();
         Ok(false)
-    }
-
-    /// The consumer's position is checked here, once, before it is used: it may only move forward, up to what was
-    /// published, in whole alignment steps.
-    pub(crate) fn fits_after_refresh(&mut self, size: u64) -> Result<bool, ErrorKind> {
-        // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
-        let head = self.shared().head.head.load(ordered(Step::AcquirePosition, Ordering::Acquire));
-        let moved = head.wrapping_sub(self.head);
-        if moved > self.published().wrapping_sub(self.head) || moved & (self.align as u64 - 1) != 0 {
-            return Err(self.state.die(ErrorKind::Corrupt));
-        }
-        self.head = head;
-        Ok(size <= self.capacity - self.tail.wrapping_sub(head))
     }
 
     /// Makes the `len` bytes from `to` a message. It is visible to the consumer after the next [`publish`](Self::publish),
@@ -270,18 +276,18 @@ impl Producer {
     ) -> Result<(), ErrorKind> {
         self.state.check()?;
         // SAFETY: the caller vouches for `to`.
-        unsafe { write_header(to, len, type_id, tag) };
+        unsafe { L::write_header(self, self.tail, to, len, type_id, tag) };
         // A binding's slot, opened where this message is now.
         if self.slot != NO_SLOT {
             self.slot = NO_SLOT;
         }
-        let tail = self.tail.wrapping_add(frame_size(len, self.align));
+        let tail = self.tail.wrapping_add(L::frame_size(len, self.align));
         if flush {
             if self.unflushed != ALL_FLUSHED {
                 self.unflushed = ALL_FLUSHED;
             }
             self.tail = tail;
-            self.publish_tail(tail, tag);
+            L::publish_tail(self, tail, tag);
         } else {
             if self.unflushed == ALL_FLUSHED {
                 self.unflushed = self.tail;
@@ -301,57 +307,174 @@ impl Producer {
             return;
         }
         self.unflushed = ALL_FLUSHED;
-        self.publish_tail(self.tail, self.tag);
+        L::publish_tail(self, self.tail, self.tag);
     }
 
-    /// Publishes `tail`, where a frame with this tag ends.
+    /// Bytes that the receivers have not released, by a load of shared positions.
+    pub(crate) fn len(&self) -> u64 {
+        L::unreleased(self)
+    }
+
+    /// The tag of the last published frame, also one that an earlier sender published; `None` before the first.
+    pub fn last_tag(&self) -> Option<u64> {
+        L::last_tag(self)
+    }
+}
+
+impl Writing for Ring {
+    type SenderWord = RoleWord;
+
+    unsafe fn begin_writing(
+        block: *const RingBlock,
+        data: *mut u8,
+        capacity: u64,
+        align: u32,
+        _: &(),
+        rules: Rules,
+    ) -> Result<Producer, ErrorKind> {
+        // SAFETY: the caller vouches for `block`.
+        let shared = unsafe { &*block };
+        // Acquire: pairs with the last producer's publish (tail) and the consumer's release (head).
+        let tail = shared.tail.tail.load(Ordering::Acquire);
+        let head = shared.head.head.load(Ordering::Acquire);
+        if !positions_agree(tail, head, capacity, align) {
+            return Err(ErrorKind::Corrupt);
+        }
+        // Overwrite the record that is not the last frame's, and forget one that a kill left ahead of `tail`: the next
+        // frame may end right there. Relaxed: only producers touch these, one after another, and the role lock orders
+        // them.
+        let next_last_tag = (shared.tail.last_tags[0].end.load(Ordering::Relaxed) == tail) as u32;
+        for record in &shared.tail.last_tags {
+            if record.end.load(Ordering::Relaxed) != tail {
+                record.end.store(NO_POSITION, Ordering::Relaxed);
+            }
+        }
+        Ok(Producer {
+            block,
+            data,
+            capacity,
+            max_len: max_message_len(capacity),
+            tail,
+            unflushed: ALL_FLUSHED,
+            head,
+            slot: NO_SLOT,
+            tag: 0,
+            align,
+            state: State::new(),
+            next_last_tag,
+            rules,
+            reserved: 0,
+            more: (),
+        })
+    }
+
+    fn sender_word(attachment: &Attachment<Self>, membarrier_capable: bool) -> RoleWord {
+        // SAFETY: the attachment keeps the block mapped, and lives beside the word.
+        unsafe { RoleWord::new(attachment.block.as_ref(), Role::Producer, membarrier_capable) }
+    }
+
     #[inline(always)]
-    fn publish_tail(&mut self, tail: u64, tag: u64) {
-        let shared = self.shared();
+    fn peer_has_changed(writer: &Producer) -> bool {
+        // Relaxed: a hint that something changed; the slow path checks properly.
+        writer.peer().flags.load(Ordering::Relaxed) != writer.state.peer_flags
+    }
+
+    fn act_on_peer(writer: &mut Producer) {
+        let (mine, peer) = lines(writer.shared(), Role::Producer);
+        let flags = writer.state.follow_flags(&mine.flags, peer, writer.rules);
+        if flags & ROLE_CLOSED != 0 && writer.rules.endings_are_final != 0 {
+            writer.state.die(ErrorKind::Closed);
+        }
+    }
+
+    fn wake_receivers_slow(writer: &mut Producer) {
+        Self::act_on_peer(writer);
+        wake_after_change(&writer.peer().wait);
+    }
+
+    fn wait_for_receiver(half: &mut Half<Producer>, wait_limit: WaitLimit) -> Result<u32> {
+        half.endpoint.wait_for_peer(wait_limit)
+    }
+
+    /// The consumer's position is checked here, once, before it is used: it may only move forward, up to what was
+    /// published, in whole alignment steps.
+    fn fits_after_refresh(writer: &mut Producer, size: u64) -> Result<bool, ErrorKind> {
+        // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
+        let head = writer.shared().head.head.load(ordered(Step::AcquirePosition, Ordering::Acquire));
+        let moved = head.wrapping_sub(writer.head);
+        if moved > writer.published().wrapping_sub(writer.head) || moved & (writer.align as u64 - 1) != 0 {
+            return Err(writer.state.die(ErrorKind::Corrupt));
+        }
+        writer.head = head;
+        Ok(size <= writer.capacity - writer.tail.wrapping_sub(head))
+    }
+
+    #[inline(always)]
+    unsafe fn write_header(_: &mut Producer, _: u64, to: *mut u8, len: u64, type_id: u32, tag: u64) {
+        // SAFETY: the caller's; a slot is aligned to 16, and its header stands before it.
+        unsafe { write_header(to, len, type_id, tag) };
+    }
+
+    #[inline(always)]
+    fn publish_tail(writer: &mut Producer, tail: u64, tag: u64) {
+        let shared = writer.shared();
         // Only for a tag: the two stores are 12 to 19 % of a 32-byte message (docs/adr/0001), and no record says "0".
         if tag != 0 {
-            let record = &shared.tail.last_tags[(self.next_last_tag & 1) as usize];
+            let record = &shared.tail.last_tags[(writer.next_last_tag & 1) as usize];
             // Relaxed: only a later producer reads these records, after the role lock has passed to it. A kill between any two
             // of these stores leaves this record not matching `tail`, and the other one matching if it did.
             record.end.store(tail, Ordering::Relaxed);
             record.tag.store(tag, Ordering::Relaxed);
-            self.next_last_tag ^= 1;
+            writer.next_last_tag ^= 1;
         }
         // Release: the frames, headers and payloads, go before the position that publishes them.
         shared.tail.tail.store(tail, ordered(Step::Publish, Ordering::Release));
-        self.wake_consumer();
+        wake_consumer(writer);
     }
 
-    #[inline(always)]
-    fn wake_consumer(&mut self) {
-        if self.state.fence_free != 0 {
-            // Keeps the compiler from moving the loads below above the store of `tail`; the CPU may still do so, and
-            // the sleeper's membarrier undoes that.
-            compiler_fence(Ordering::SeqCst);
-        } else if keep(Step::WakerFence) {
-            // SeqCst: forbids store(tail) … load(wait) to pass each other; pairs with the sleeper's fence.
-            fence(Ordering::SeqCst);
-        }
-        let peer = self.peer();
-        // Relaxed: ordered by the fence above.
-        if peer.wait.load(Ordering::Relaxed) != 0 || peer.flags.load(Ordering::Relaxed) != self.state.peer_flags {
-            self.wake_slow();
-        }
-    }
-
-    /// Bytes that the consumer has not released, by a load of the shared position.
-    pub(crate) fn len(&self) -> u64 {
+    fn unreleased(writer: &Producer) -> u64 {
         // Relaxed: a snapshot; clamped because the peer could write anything.
-        self.tail.wrapping_sub(self.shared().head.head.load(Ordering::Relaxed)).min(self.capacity)
+        writer.tail.wrapping_sub(writer.shared().head.head.load(Ordering::Relaxed)).min(writer.capacity)
     }
 
-    /// The tag of the last published frame, also one that an earlier producer published; `None` before the first.
-    pub fn last_tag(&self) -> Option<u64> {
-        if self.published() == first_position(self.align) {
+    fn last_tag(writer: &Producer) -> Option<u64> {
+        if writer.published() == first_position(writer.align) {
             return None;
         }
         // Relaxed: see `publish`.
-        let ours = |m: &&crate::layout::LastTag| m.end.load(Ordering::Relaxed) == self.published();
-        Some(self.shared().tail.last_tags.iter().find(ours).map_or(0, |m| m.tag.load(Ordering::Relaxed)))
+        let ours = |m: &&crate::layout::LastTag| m.end.load(Ordering::Relaxed) == writer.published();
+        Some(writer.shared().tail.last_tags.iter().find(ours).map_or(0, |m| m.tag.load(Ordering::Relaxed)))
+    }
+}
+
+impl Producer {
+    #[inline(always)]
+    fn shared<'a>(&self) -> &'a RingBlock {
+        // SAFETY: `new`'s caller keeps the block valid for as long as this is used; it is atomics all through but for
+        // `geometry`, which nobody writes after creation and this type never reads.
+        unsafe { &*self.block }
+    }
+
+    /// The consumer's words.
+    #[inline(always)]
+    fn peer<'a>(&self) -> &'a RoleLine {
+        &self.shared().consumer
+    }
+}
+
+#[inline(always)]
+fn wake_consumer(writer: &mut Producer) {
+    if writer.state.fence_free != 0 {
+        // Keeps the compiler from moving the loads below above the store of `tail`; the CPU may still do so, and
+        // the sleeper's membarrier undoes that.
+        compiler_fence(Ordering::SeqCst);
+    } else if keep(Step::WakerFence) {
+        // SeqCst: forbids store(tail) … load(wait) to pass each other; pairs with the sleeper's fence.
+        fence(Ordering::SeqCst);
+    }
+    let peer = writer.peer();
+    // Relaxed: ordered by the fence above.
+    if peer.wait.load(Ordering::Relaxed) != 0 || peer.flags.load(Ordering::Relaxed) != writer.state.peer_flags {
+        writer.wake_slow();
     }
 }

@@ -2,6 +2,7 @@
 //! checked at run time. Not part of the stable API.
 
 use super::consumer::{Consumer, Frame};
+use super::log::{Log, Ring};
 pub use super::half::Start;
 use super::half::{Half, Positions};
 use super::producer::{NO_SLOT, Producer};
@@ -99,14 +100,14 @@ pub(crate) trait End {
     fn go_on(&mut self, len: usize, wait_limit: WaitLimit) -> Result<()>;
 }
 
-impl End for Sender {
-    type Hot = Producer;
+impl<L: Log> End for Sender<L> {
+    type Hot = Producer<L>;
 
-    fn half(&self) -> &Half<Producer> {
+    fn half(&self) -> &Half<Producer<L>> {
         &self.half
     }
 
-    fn half_mut(&mut self) -> &mut Half<Producer> {
+    fn half_mut(&mut self) -> &mut Half<Producer<L>> {
         &mut self.half
     }
 
@@ -115,14 +116,14 @@ impl End for Sender {
     }
 }
 
-impl End for Receiver {
-    type Hot = Consumer;
+impl<L: Log> End for Receiver<L> {
+    type Hot = Consumer<L>;
 
-    fn half(&self) -> &Half<Consumer> {
+    fn half(&self) -> &Half<Consumer<L>> {
         &self.half
     }
 
-    fn half_mut(&mut self) -> &mut Half<Consumer> {
+    fn half_mut(&mut self) -> &mut Half<Consumer<L>> {
         &mut self.half
     }
 
@@ -208,29 +209,29 @@ impl<E: End + Send + 'static> RawEndpoint for E {
     }
 }
 
-impl Sender {
+impl<L: Log> Sender<L> {
     #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
-    pub fn raw(&mut self) -> RawSender<'_> {
+    pub fn raw(&mut self) -> RawSender<'_, L> {
         RawSender { sender: self }
     }
 }
 
-impl Receiver {
+impl<L: Log> Receiver<L> {
     #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
-    pub fn raw(&mut self) -> RawReceiver<'_> {
+    pub fn raw(&mut self) -> RawReceiver<'_, L> {
         RawReceiver { receiver: self }
     }
 }
 
 /// A sender as bindings see it.
 #[derive(Debug)]
-pub struct RawSender<'a> {
-    pub(super) sender: &'a mut Sender,
+pub struct RawSender<'a, L: Log = Ring> {
+    pub(super) sender: &'a mut Sender<L>,
 }
 
-impl RawSender<'_> {
+impl<L: Log> RawSender<'_, L> {
     /// The private state that `ramway_inline.h` works on; its address stays the same for the sender's life.
-    pub fn hot(&mut self) -> *mut Producer {
+    pub fn hot(&mut self) -> *mut Producer<L> {
         &mut self.sender.half.hot
     }
 
@@ -268,18 +269,18 @@ impl RawSender<'_> {
 
 /// A receiver as bindings see it.
 #[derive(Debug)]
-pub struct RawReceiver<'a> {
-    pub(super) receiver: &'a mut Receiver,
+pub struct RawReceiver<'a, L: Log = Ring> {
+    pub(super) receiver: &'a mut Receiver<L>,
 }
 
-impl RawReceiver<'_> {
+impl<L: Log> RawReceiver<'_, L> {
     /// The private state that `ramway_inline.h` works on.
-    pub fn hot(&mut self) -> *mut Consumer {
+    pub fn hot(&mut self) -> *mut Consumer<L> {
         &mut self.receiver.half.hot
     }
 
     /// The next frame; `Busy` while earlier ones are not released.
-    pub fn recv(&mut self, wait_limit: WaitLimit) -> Result<Frame> {
+    pub fn recv(&mut self, wait_limit: WaitLimit) -> Result<Frame<L>> {
         let hot = &self.receiver.half.hot;
         // A handle that died with unreleased frames says what it died of.
         if hot.has_unreleased() && hot.state.check().is_ok() {
@@ -289,29 +290,31 @@ impl RawReceiver<'_> {
     }
 
     /// One more frame of a batch, if there is one now; may be called while frames are not released.
-    pub fn next_of_batch(&mut self) -> Result<Option<Frame>> {
+    pub fn next_of_batch(&mut self) -> Result<Option<Frame<L>>> {
         self.receiver.half.hot.next_frame().map_err(fail)
     }
 
     /// The next frame if one is there after up to `polls` polls with a PAUSE between them; earlier ones may be
     /// unreleased. Whether the sender is gone is not asked.
     #[inline]
-    pub fn poll(&mut self, polls: u32) -> Result<Option<Frame>> {
+    pub fn poll(&mut self, polls: u32) -> Result<Option<Frame<L>>> {
         let hot = &mut self.receiver.half.hot;
         hot.state.check().map_err(fail)?;
         for poll in 0..polls {
             if poll != 0 {
                 spin_hint();
             }
-            if hot.has_frame().map_err(fail)? {
-                return hot.cached_frame().map(Some).map_err(fail);
+            if hot.has_frame().map_err(fail)?
+                && let Some(frame) = hot.cached_frame().map_err(fail)?
+            {
+                return Ok(Some(frame));
             }
         }
         Ok(None)
     }
 
     /// [`recv`](Self::recv) while earlier frames are not released.
-    pub fn recv_more(&mut self, wait_limit: WaitLimit) -> Result<Frame> {
+    pub fn recv_more(&mut self, wait_limit: WaitLimit) -> Result<Frame<L>> {
         let inner = &mut *self.receiver.half;
         if !inner.hot.has_cached_frame() && inner.hot.has_unreleased() {
             // A release that put the wake-up off counted on this side to find the ring drained. With unreleased frames it

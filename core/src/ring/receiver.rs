@@ -1,6 +1,7 @@
-use super::consumer::{Consumer, Frame};
+use super::consumer::{Consumer, Frame, Reading};
 use super::half::Half;
-use super::{Batch, Iter, Message, Meta};
+use super::log::{Log, Ring};
+use super::{Batch, Iter, Message};
 use crate::endpoint::calls::endpoint_calls;
 use crate::segment::Attachment;
 use crate::sync::spin_hint;
@@ -25,8 +26,8 @@ use std::time::Duration;
 /// assert_eq!(rx.recv().unwrap_err().kind(), ramway::ErrorKind::Closed);
 /// # Ok(()) }
 /// ```
-pub struct Receiver {
-    pub(crate) half: Box<Half<Consumer>>,
+pub struct Receiver<L: Log = Ring> {
+    pub(crate) half: Box<Half<Consumer<L>>>,
 }
 
 endpoint_calls! {
@@ -63,9 +64,9 @@ endpoint_calls! {
     wait_for_peer;
 }
 
-impl Receiver {
+impl<L: Log> Receiver<L> {
     /// Takes the consumer's role of an attachment whose role lock this process holds.
-    pub(crate) fn attach(attachment: Attachment, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
+    pub(crate) fn attach(attachment: Attachment<L>, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
         Ok(Self { half: Half::attach(attachment, policy, use_membarrier)? })
     }
 
@@ -76,19 +77,19 @@ impl Receiver {
     /// releasing its files). On a named ring both end when a successor attaches, so calling again is meaningful;
     /// a sender that never attached is waited for. `Corrupt`, `Detached`.
     #[inline(always)]
-    pub fn recv(&mut self) -> Result<Message<'_>> {
+    pub fn recv(&mut self) -> Result<Message<'_, L>> {
         self.message(WaitLimit::Forever)
     }
 
     /// [`recv`](Self::recv) that does not wait: `Empty` if there is no message now.
     #[inline(always)]
-    pub fn try_recv(&mut self) -> Result<Message<'_>> {
+    pub fn try_recv(&mut self) -> Result<Message<'_, L>> {
         self.message(WaitLimit::None)
     }
 
     /// [`recv`](Self::recv) that waits for at most `timeout`, then gives `TimedOut`.
     #[inline(always)]
-    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Message<'_>> {
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Message<'_, L>> {
         self.message(WaitLimit::For(timeout))
     }
 
@@ -109,34 +110,34 @@ impl Receiver {
     /// # Errors
     /// As for [`recv`](Self::recv). `InvalidArgument` for a `max` of 0.
     #[inline(always)]
-    pub fn recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
+    pub fn recv_batch(&mut self, max: usize) -> Result<Batch<'_, L>> {
         self.batch(max, WaitLimit::Forever)
     }
 
     /// [`recv_batch`](Self::recv_batch) that does not wait: `Empty` if there is no message now.
     #[inline(always)]
-    pub fn try_recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
+    pub fn try_recv_batch(&mut self, max: usize) -> Result<Batch<'_, L>> {
         self.batch(max, WaitLimit::None)
     }
 
     /// [`recv_batch`](Self::recv_batch) that waits for the first message for at most `timeout`.
-    pub fn recv_batch_timeout(&mut self, max: usize, timeout: Duration) -> Result<Batch<'_>> {
+    pub fn recv_batch_timeout(&mut self, max: usize, timeout: Duration) -> Result<Batch<'_, L>> {
         self.batch(max, WaitLimit::For(timeout))
     }
 
     /// Copies the next message into `buffer`, replacing what was there, and releases it. The one way to read that a
     /// peer cannot disturb by rewriting what it sent: every byte is read once.
-    pub fn recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
+    pub fn recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<L::Meta> {
         self.copy(buffer, WaitLimit::Forever)
     }
 
     /// [`recv_into`](Self::recv_into) that does not wait.
-    pub fn try_recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
+    pub fn try_recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<L::Meta> {
         self.copy(buffer, WaitLimit::None)
     }
 
     /// [`recv_into`](Self::recv_into) that waits for at most `timeout`.
-    pub fn recv_into_timeout(&mut self, buffer: &mut Vec<u8>, timeout: Duration) -> Result<Meta> {
+    pub fn recv_into_timeout(&mut self, buffer: &mut Vec<u8>, timeout: Duration) -> Result<L::Meta> {
         self.copy(buffer, WaitLimit::For(timeout))
     }
 
@@ -156,17 +157,17 @@ impl Receiver {
     /// # Errors
     /// `TooLarge` if it is longer than the buffer, with both lengths: it stays the next message. As for
     /// [`recv`](Self::recv).
-    pub fn recv_into_slice(&mut self, buffer: &mut [u8]) -> Result<Meta> {
+    pub fn recv_into_slice(&mut self, buffer: &mut [u8]) -> Result<L::Meta> {
         self.copy_to(buffer, WaitLimit::Forever)
     }
 
     /// [`recv_into_slice`](Self::recv_into_slice) that does not wait.
-    pub fn try_recv_into_slice(&mut self, buffer: &mut [u8]) -> Result<Meta> {
+    pub fn try_recv_into_slice(&mut self, buffer: &mut [u8]) -> Result<L::Meta> {
         self.copy_to(buffer, WaitLimit::None)
     }
 
     /// [`recv_into_slice`](Self::recv_into_slice) that waits for at most `timeout`.
-    pub fn recv_into_slice_timeout(&mut self, buffer: &mut [u8], timeout: Duration) -> Result<Meta> {
+    pub fn recv_into_slice_timeout(&mut self, buffer: &mut [u8], timeout: Duration) -> Result<L::Meta> {
         self.copy_to(buffer, WaitLimit::For(timeout))
     }
 
@@ -181,7 +182,7 @@ impl Receiver {
     /// assert_eq!(all[0].data, b"x");
     /// # Ok(()) }
     /// ```
-    pub fn iter(&mut self) -> Iter<'_> {
+    pub fn iter(&mut self) -> Iter<'_, L> {
         Iter { receiver: self, done: false }
     }
 
@@ -209,7 +210,7 @@ impl Receiver {
     }
 
     #[inline(always)]
-    fn message(&mut self, wait_limit: WaitLimit) -> Result<Message<'_>> {
+    fn message(&mut self, wait_limit: WaitLimit) -> Result<Message<'_, L>> {
         let half = &mut *self.half;
         // Of a message that was forgotten (`mem::forget`): its borrow has ended all the same.
         half.hot.release();
@@ -218,7 +219,7 @@ impl Receiver {
     }
 
     #[inline(always)]
-    fn batch(&mut self, max: usize, wait_limit: WaitLimit) -> Result<Batch<'_>> {
+    fn batch(&mut self, max: usize, wait_limit: WaitLimit) -> Result<Batch<'_, L>> {
         if max == 0 {
             return Err(Error::new(ErrorKind::InvalidArgument, "a batch of at most 0 messages: ask for at least 1"));
         }
@@ -228,20 +229,22 @@ impl Receiver {
         Ok(Batch { hot: &mut half.hot, first: Some(first), left: max - 1 })
     }
 
-    fn copy(&mut self, buffer: &mut Vec<u8>, wait_limit: WaitLimit) -> Result<Meta> {
-        let meta = self.copy_with(wait_limit, |len| {
+    fn copy(&mut self, buffer: &mut Vec<u8>, wait_limit: WaitLimit) -> Result<L::Meta> {
+        let frame = self.copy_with(wait_limit, |len| {
             buffer.clear();
             // At most what is published, so at most the capacity, whatever the peer wrote.
             buffer.reserve(len);
             Ok(buffer.as_mut_ptr())
         })?;
         // SAFETY: this many bytes were written, and there was room for them.
-        unsafe { buffer.set_len(meta.len) };
-        Ok(meta)
+        unsafe { buffer.set_len(frame.len) };
+        Ok(L::meta(&frame))
     }
 
-    fn copy_to(&mut self, buffer: &mut [u8], wait_limit: WaitLimit) -> Result<Meta> {
-        self.copy_with(wait_limit, |len| if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) })
+    fn copy_to(&mut self, buffer: &mut [u8], wait_limit: WaitLimit) -> Result<L::Meta> {
+        let frame = self
+            .copy_with(wait_limit, |len| if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) })?;
+        Ok(L::meta(&frame))
     }
 
     /// Copies the next message to where `room` says that there is room for its length, and releases it. `Err`: there is
@@ -249,39 +252,61 @@ impl Receiver {
     fn copy_with(
         &mut self,
         wait_limit: WaitLimit,
-        room: impl FnOnce(usize) -> std::result::Result<*mut u8, usize>,
-    ) -> Result<Meta> {
+        room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+    ) -> Result<Frame<L>> {
         let half = &mut *self.half;
         half.hot.release();
-        let frame = half.recv(wait_limit)?;
-        match room(frame.len) {
-            // SAFETY: the frame's bytes lie in the mapping, there is room for them, and the two do not overlap. A peer that
-            // writes meanwhile makes the copy a mix of old and new bytes, not an invalid one.
-            Ok(to) => unsafe { to.copy_from_nonoverlapping(frame.data, frame.len) },
-            Err(room) => {
-                // Nothing else is unreleased: back to `released` is back by this one.
-                half.hot.head = half.hot.released;
-                let text = format!("a message of {} bytes into a buffer of {room}", frame.len);
-                return Err(half.endpoint.with_name(Error::new(ErrorKind::TooLarge, text)));
-            }
-        }
-        half.hot.release();
-        Ok(Meta { type_id: frame.type_id, tag: frame.tag, len: frame.len })
+        L::copy_next(half, wait_limit, room)
     }
 }
 
-impl Half<Consumer> {
+impl<L: Reading> Half<Consumer<L>> {
     /// The next frame; with `WaitLimit::None` it does not wait.
     ///
     /// What is not inlined returns no frame. One that came through memory in one case and in registers in the other
     /// would go through memory in both, by loads that are wider than the stores before them: the processor cannot
     /// forward those, which costs 10 to 15 ns (docs/adr/0018).
     #[inline(always)]
-    pub(crate) fn recv(&mut self, wait_limit: WaitLimit) -> Result<Frame> {
-        if !self.hot.has_cached_frame() {
-            self.poll(wait_limit)?;
+    pub(crate) fn recv(&mut self, wait_limit: WaitLimit) -> Result<Frame<L>> {
+        loop {
+            if !self.hot.has_cached_frame() {
+                self.poll(wait_limit)?;
+            }
+            match self.hot.cached_frame() {
+                Ok(Some(frame)) => return Ok(frame),
+                // Of a topic: the publisher has overwritten it.
+                Ok(None) => {}
+                Err(kind) => return Err(self.error(kind)),
+            }
         }
-        self.hot.cached_frame().map_err(|kind| self.error(kind))
+    }
+
+    /// Copies the next frame as [`Reading::copy_next`] says, where a frame can be read in place until it is released.
+    #[inline(always)]
+    pub(crate) fn copy_of_view(
+        &mut self,
+        wait_limit: WaitLimit,
+        mut room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+    ) -> Result<Frame<L>> {
+        let frame = self.recv(wait_limit)?;
+        match room(frame.len) {
+            // SAFETY: the frame's bytes lie in the mapping, there is room for them, and the two do not overlap. A peer that
+            // writes meanwhile makes the copy a mix of old and new bytes, not an invalid one.
+            Ok(to) => unsafe { to.copy_from_nonoverlapping(frame.data, frame.len) },
+            Err(room) => {
+                // Nothing else is unreleased: back to `released` is back by this one.
+                self.hot.head = self.hot.released;
+                return Err(self.too_long_for(frame.len, room));
+            }
+        }
+        self.hot.release();
+        Ok(frame)
+    }
+
+    #[cold]
+    pub(crate) fn too_long_for(&self, len: usize, room: usize) -> Error {
+        let text = format!("a message of {len} bytes into a buffer of {room}");
+        self.endpoint.with_name(Error::new(ErrorKind::TooLarge, text))
     }
 
     /// Gives `Ok` once a frame is there; with `WaitLimit::None` it does not wait.
@@ -324,11 +349,11 @@ impl Half<Consumer> {
     #[inline(never)]
     fn recv_slow(&mut self, wait_limit: WaitLimit) -> Result<()> {
         self.check()?;
-        self.wait(wait_limit.deadline(), Consumer::has_frame)
+        self.wait(wait_limit.deadline(), Consumer::<L>::has_frame)
     }
 }
 
-impl Drop for Receiver {
+impl<L: Log> Drop for Receiver<L> {
     fn drop(&mut self) {
         self.half.close();
     }

@@ -1,12 +1,12 @@
 //! Messages that are written in place, one after another, and published together.
 
 use super::Sender;
-use super::frame::{ask_ahead, write_header};
+use super::frame::ask_ahead;
 use super::half::Half;
+use super::log::{Log, Ring};
 use super::producer::Producer;
 use super::sender::user_type_id;
 use crate::Result;
-use crate::layout::{FRAME_HEADER, frame_size};
 use crate::wait::WaitLimit;
 
 /// Messages that are written in place, one after another, and become visible together: when this is dropped, at
@@ -15,8 +15,8 @@ use crate::wait::WaitLimit;
 /// Made by [`Sender::batch`]. The same as [`commit_unflushed`](crate::Slot::commit_unflushed) and
 /// [`Sender::flush`], but the sender's position stays in a register from message to message: for small messages
 /// that is 1.5 times as fast (docs/adr/0018). If it is forgotten (`mem::forget`), what was not flushed was never sent.
-pub struct SendBatch<'a> {
-    half: &'a mut Half<Producer>,
+pub struct SendBatch<'a, L: Log = Ring> {
+    half: &'a mut Half<Producer<L>>,
     /// The producer's position, and its tag, ahead of `half.hot`'s. Nothing that is not inlined gets a
     /// pointer to these two and the next, or they would be stored for each message.
     tail: u64,
@@ -31,15 +31,15 @@ pub struct SendBatch<'a> {
 }
 
 // SAFETY: a unique borrow of a sender, which may move between threads; `data` leads where that sender's does.
-unsafe impl Send for SendBatch<'_> {}
+unsafe impl<L: Log> Send for SendBatch<'_, L> {}
 
-impl std::fmt::Debug for SendBatch<'_> {
+impl<L: Log> std::fmt::Debug for SendBatch<'_, L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SendBatch").field("unflushed", &self.tail.wrapping_sub(self.half.hot.published())).finish()
     }
 }
 
-impl Sender {
+impl<L: Log> Sender<L> {
     /// Messages to be written in place and published together.
     ///
     /// ```
@@ -56,7 +56,7 @@ impl Sender {
     /// # Ok(()) }
     /// ```
     #[inline(always)]
-    pub fn batch(&mut self) -> SendBatch<'_> {
+    pub fn batch(&mut self) -> SendBatch<'_, L> {
         let half = &mut *self.half;
         let hot = &half.hot;
         SendBatch {
@@ -72,7 +72,7 @@ impl Sender {
     }
 }
 
-impl SendBatch<'_> {
+impl<L: Log> SendBatch<'_, L> {
     /// Adds a message of `len` bytes that `fill` writes, over whatever an earlier message left there, waiting for room
     /// as long as it takes. Before it waits, all before it is published.
     ///
@@ -82,7 +82,7 @@ impl SendBatch<'_> {
     pub fn write(&mut self, type_id: u32, tag: u64, len: usize, fill: impl FnOnce(&mut [u8])) -> Result<()> {
         user_type_id(type_id)?;
         // A length that wraps here or is too long does not pass: `try_reserve` says which error it is.
-        let size = frame_size((len as u64).min(u64::from(u32::MAX)), self.align);
+        let size = L::frame_size((len as u64).min(u64::from(u32::MAX)), self.align);
         if self.half.hot.state_or_peer_changed()
             || len as u64 > self.max_len
             || size > self.limit.wrapping_sub(self.tail)
@@ -92,13 +92,13 @@ impl SendBatch<'_> {
             (self.tail, self.limit) = (hot.tail, hot.head.wrapping_add(hot.capacity));
         }
         // SAFETY: as in `Producer::payload`.
-        let to = unsafe { self.data.add((self.tail & self.mask) as usize + FRAME_HEADER as usize) };
+        let to = unsafe { self.data.add((self.tail & self.mask) as usize + L::HEADER as usize) };
         ask_ahead(to, len as u64);
         // SAFETY: the frame fits between `tail` and `limit`, which is what the consumer has given back; mapped memory
         // is never uninitialised, and these bytes are this side's alone until they are published.
         fill(unsafe { std::slice::from_raw_parts_mut(to, len) });
         // SAFETY: as above; the header stands right before the payload.
-        unsafe { write_header(to, len as u64, type_id, tag) };
+        unsafe { L::write_header(&mut self.half.hot, self.tail, to, len as u64, type_id, tag) };
         self.tail = self.tail.wrapping_add(size);
         self.tag = tag;
         Ok(())
@@ -112,7 +112,7 @@ impl SendBatch<'_> {
     }
 }
 
-impl Drop for SendBatch<'_> {
+impl<L: Log> Drop for SendBatch<'_, L> {
     #[inline(always)]
     fn drop(&mut self) {
         self.flush();
@@ -122,7 +122,7 @@ impl Drop for SendBatch<'_> {
 /// Room for a payload of `len` bytes after the messages of a batch, which end at `tail`.
 #[cold]
 #[inline(never)]
-fn reserve(half: &mut Half<Producer>, tail: u64, tag: u64, len: usize) -> Result<()> {
+fn reserve<L: Log>(half: &mut Half<Producer<L>>, tail: u64, tag: u64, len: usize) -> Result<()> {
     half.hot.resume(tail, tag);
     half.reserve(len, WaitLimit::Forever).map(|_| ())
 }

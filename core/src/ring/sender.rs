@@ -1,8 +1,9 @@
 use super::Slot;
 use super::half::Half;
-use super::producer::{NO_SLOT, Producer};
+use super::log::{Log, Ring};
+use super::producer::{NO_SLOT, Producer, Writing};
 use crate::endpoint::calls::endpoint_calls;
-use crate::layout::{TYPE_ID_RESERVED, frame_size};
+use crate::layout::TYPE_ID_RESERVED;
 use crate::segment::{Attachment, Link};
 use crate::wait::{Deadline, WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
@@ -22,8 +23,8 @@ use std::time::Duration;
 /// assert_eq!((&*message, message.type_id()), (&b"hello"[..], 7));
 /// # Ok(()) }
 /// ```
-pub struct Sender {
-    pub(crate) half: Box<Half<Producer>>,
+pub struct Sender<L: Log = Ring> {
+    pub(crate) half: Box<Half<Producer<L>>>,
     /// Drop without saying "closed".
     abandoned: bool,
     /// Made while its thread was unwinding: what it is dropped in says nothing about it.
@@ -52,9 +53,9 @@ endpoint_calls! {
     wait_for_peer;
 }
 
-impl Sender {
+impl<L: Log> Sender<L> {
     /// Takes the producer's role of an attachment whose role lock this process holds.
-    pub(crate) fn attach(attachment: Attachment, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
+    pub(crate) fn attach(attachment: Attachment<L>, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
         let half = Half::attach(attachment, policy, use_membarrier)?;
         Ok(Self { half, abandoned: false, made_unwinding: std::thread::panicking() })
     }
@@ -206,18 +207,18 @@ impl Sender {
     /// # Errors
     /// As for [`send`](Self::send).
     #[inline(always)]
-    pub fn reserve(&mut self, len: usize) -> Result<Slot<'_>> {
+    pub fn reserve(&mut self, len: usize) -> Result<Slot<'_, L>> {
         self.slot(len, WaitLimit::Forever)
     }
 
     /// [`reserve`](Self::reserve) that does not wait: `Full` if there is no room now.
     #[inline(always)]
-    pub fn try_reserve(&mut self, len: usize) -> Result<Slot<'_>> {
+    pub fn try_reserve(&mut self, len: usize) -> Result<Slot<'_, L>> {
         self.slot(len, WaitLimit::None)
     }
 
     /// [`reserve`](Self::reserve) that waits for at most `timeout`, then gives `TimedOut`.
-    pub fn reserve_timeout(&mut self, len: usize, timeout: Duration) -> Result<Slot<'_>> {
+    pub fn reserve_timeout(&mut self, len: usize, timeout: Duration) -> Result<Slot<'_, L>> {
         self.slot(len, WaitLimit::For(timeout))
     }
 
@@ -292,7 +293,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn slot(&mut self, len: usize, wait_limit: WaitLimit) -> Result<Slot<'_>> {
+    fn slot(&mut self, len: usize, wait_limit: WaitLimit) -> Result<Slot<'_, L>> {
         let data = self.reserve_raw(len, wait_limit)?;
         Ok(Slot { sender: self, data, len, type_id: 0, tag: 0 })
     }
@@ -321,7 +322,7 @@ impl Sender {
     }
 }
 
-impl Half<Producer> {
+impl<L: Writing> Half<Producer<L>> {
     /// The slot's payload; with `WaitLimit::None` it does not wait.
     #[inline(always)]
     pub(super) fn reserve(&mut self, len: usize, wait_limit: WaitLimit) -> Result<*mut u8> {
@@ -363,8 +364,8 @@ impl Half<Producer> {
                 if deadline.is_none() {
                     *deadline = wait_limit.deadline();
                 }
-                let size = frame_size(len as u64, self.hot.align);
-                self.wait(*deadline, |hot| hot.fits_after_refresh(size))
+                let size = L::frame_size(len as u64, self.hot.align);
+                self.wait(*deadline, |hot| L::fits_after_refresh(hot, size))
             }
             ErrorKind::TooLarge => {
                 let text = format!(
@@ -379,7 +380,7 @@ impl Half<Producer> {
     }
 }
 
-impl Drop for Sender {
+impl<L: Log> Drop for Sender<L> {
     fn drop(&mut self) {
         let half = &mut *self.half;
         if half.endpoint.is_detached() {

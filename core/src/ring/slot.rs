@@ -1,6 +1,7 @@
 //! Room that a sender writes a message into, in place.
 
 use super::Sender;
+use super::log::{Log, Ring};
 use super::sender::user_type_id;
 use crate::{Error, ErrorKind, Result};
 use std::ops::{Deref, DerefMut};
@@ -9,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 ///
 /// At most one per sender, which the borrow says. Dropping it without a commit leaves nothing behind.
 #[derive(Debug)]
-pub struct Slot<'a> {
-    pub(super) sender: &'a mut Sender,
+pub struct Slot<'a, L: Log = Ring> {
+    pub(super) sender: &'a mut Sender<L>,
     pub(super) data: *mut u8,
     pub(super) len: usize,
     pub(super) type_id: u32,
@@ -18,9 +19,9 @@ pub struct Slot<'a> {
 }
 
 // SAFETY: a slot is a unique borrow of a sender, which may move between threads.
-unsafe impl Send for Slot<'_> {}
+unsafe impl<L: Log> Send for Slot<'_, L> {}
 
-impl Slot<'_> {
+impl<L: Log> Slot<'_, L> {
     /// Sets the message's type id, 0 if never called.
     #[must_use]
     pub fn with_type_id(mut self, type_id: u32) -> Self {
@@ -60,7 +61,7 @@ impl Slot<'_> {
     }
 }
 
-impl Deref for Slot<'_> {
+impl<L: Log> Deref for Slot<'_, L> {
     type Target = [u8];
     #[inline(always)]
     fn deref(&self) -> &[u8] {
@@ -69,7 +70,7 @@ impl Deref for Slot<'_> {
     }
 }
 
-impl DerefMut for Slot<'_> {
+impl<L: Log> DerefMut for Slot<'_, L> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `&mut self` makes this the only view.
@@ -78,7 +79,7 @@ impl DerefMut for Slot<'_> {
 }
 
 /// Nothing to do: a reservation is no more than a borrow. Here so that `drop(slot)` reads, and lints, as giving it up.
-impl Drop for Slot<'_> {
+impl<L: Log> Drop for Slot<'_, L> {
     #[inline(always)]
     fn drop(&mut self) {}
 }

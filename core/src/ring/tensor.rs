@@ -1,5 +1,6 @@
 //! Tensors in a ring: see [`crate::tensor`].
 
+use super::log::{Log, Ring};
 use super::{Message, MessageView, Sender};
 use crate::tensor::{self, Dtype, Element, Plan, TYPE_ID, Tensor};
 use crate::wait::WaitLimit;
@@ -12,8 +13,8 @@ use std::time::Duration;
 ///
 /// As for a [`Slot`](super::Slot): at most one per sender, and dropping it without a commit leaves nothing behind.
 #[derive(Debug)]
-pub struct TensorSlot<'a> {
-    sender: &'a mut Sender,
+pub struct TensorSlot<'a, L: Log = Ring> {
+    sender: &'a mut Sender<L>,
     plan: Plan,
     /// The whole payload, and where in it the elements begin.
     payload: *mut u8,
@@ -22,9 +23,9 @@ pub struct TensorSlot<'a> {
 }
 
 // SAFETY: as for `Slot`.
-unsafe impl Send for TensorSlot<'_> {}
+unsafe impl<L: Log> Send for TensorSlot<'_, L> {}
 
-impl TensorSlot<'_> {
+impl<L: Log> TensorSlot<'_, L> {
     /// Sets the message's tag, 0 if never called.
     #[must_use]
     pub fn with_tag(mut self, tag: u64) -> Self {
@@ -72,7 +73,7 @@ impl TensorSlot<'_> {
     }
 }
 
-impl Deref for TensorSlot<'_> {
+impl<L: Log> Deref for TensorSlot<'_, L> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         // SAFETY: `offset + nbytes` is at most the `room` that was reserved: mapped bytes, never uninitialised, ours
@@ -81,7 +82,7 @@ impl Deref for TensorSlot<'_> {
     }
 }
 
-impl DerefMut for TensorSlot<'_> {
+impl<L: Log> DerefMut for TensorSlot<'_, L> {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `&mut self` makes this the only view.
         unsafe { std::slice::from_raw_parts_mut(self.payload.add(self.offset), self.plan.nbytes()) }
@@ -89,12 +90,12 @@ impl DerefMut for TensorSlot<'_> {
 }
 
 /// As for [`Slot`](super::Slot): so that `drop(slot)` reads as giving it up.
-impl Drop for TensorSlot<'_> {
+impl<L: Log> Drop for TensorSlot<'_, L> {
     fn drop(&mut self) {}
 }
 
 /// Tensors.
-impl Sender {
+impl<L: Log> Sender<L> {
     /// Sends a tensor by a copy of its elements' bytes (C order, little-endian), waiting for room as long as it takes.
     /// The outermost dimension of `shape` is the first; without any it is one element.
     ///
@@ -135,17 +136,17 @@ impl Sender {
     ///
     /// # Errors
     /// As for [`send_tensor`](Self::send_tensor).
-    pub fn reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_>> {
+    pub fn reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_, L>> {
         self.tensor_slot(dtype, shape, WaitLimit::Forever)
     }
 
     /// [`reserve_tensor`](Self::reserve_tensor) that does not wait: `Full` if there is no room now.
-    pub fn try_reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_>> {
+    pub fn try_reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_, L>> {
         self.tensor_slot(dtype, shape, WaitLimit::None)
     }
 
     /// [`reserve_tensor`](Self::reserve_tensor) that waits for at most `timeout`, then gives `TimedOut`.
-    pub fn reserve_tensor_timeout(&mut self, dtype: Dtype, shape: &[u64], timeout: Duration) -> Result<TensorSlot<'_>> {
+    pub fn reserve_tensor_timeout(&mut self, dtype: Dtype, shape: &[u64], timeout: Duration) -> Result<TensorSlot<'_, L>> {
         self.tensor_slot(dtype, shape, WaitLimit::For(timeout))
     }
 
@@ -160,11 +161,11 @@ impl Sender {
         slot.commit()
     }
 
-    fn tensor_slot(&mut self, dtype: Dtype, shape: &[u64], wait_limit: WaitLimit) -> Result<TensorSlot<'_>> {
+    fn tensor_slot(&mut self, dtype: Dtype, shape: &[u64], wait_limit: WaitLimit) -> Result<TensorSlot<'_, L>> {
         self.room_for(Plan::new(dtype, shape)?, wait_limit)
     }
 
-    fn room_for(&mut self, plan: Plan, wait_limit: WaitLimit) -> Result<TensorSlot<'_>> {
+    fn room_for(&mut self, plan: Plan, wait_limit: WaitLimit) -> Result<TensorSlot<'_, L>> {
         let room = plan.room();
         let payload = self.reserve_raw(room, wait_limit)?;
         let offset = plan.place(payload.addr());
@@ -176,7 +177,7 @@ impl Sender {
 
 macro_rules! tensor {
     ($type:ident) => {
-        impl $type<'_> {
+        impl<L: Log> $type<'_, L> {
             /// The payload as a [tensor](crate::tensor), in place.
             ///
             /// # Errors

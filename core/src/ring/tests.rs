@@ -5,10 +5,12 @@
 
 use super::consumer::Consumer;
 use super::half::Positions;
-use super::producer::Producer;
+use super::log::Ring;
+use super::producer::{Producer, Writing};
 use crate::ErrorKind;
 use crate::endpoint::state::Rules;
 use crate::layout::{Geometry, HeadLine, LastTag, Line, RingBlock, RoleLine, TailLine, first_position, frame_size};
+use crate::segment::Role;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::cell::UnsafeCell;
 
@@ -50,8 +52,8 @@ impl Memory {
         // never touched, because no frame here goes across the end.
         unsafe {
             (
-                Producer::new(&self.block, data, CAPACITY, align, RULES).unwrap(),
-                Consumer::new(&self.block, data, CAPACITY, align, RULES).unwrap(),
+                Producer::new(&self.block, data, CAPACITY, align, &(), RULES).unwrap(),
+                Consumer::new(&self.block, data, CAPACITY, align, &(), RULES).unwrap(),
             )
         }
     }
@@ -210,8 +212,8 @@ fn two_threads_that_sleep() {
     let total = if cfg!(miri) { 20 } else { 5_000 };
     // SAFETY: the block outlives both threads.
     let words = unsafe {
-        let (tx, rx) = (&memory.block.producer, &memory.block.consumer);
-        (RoleWord::new(tx, rx, false), RoleWord::new(rx, tx, false))
+        let word = |role| RoleWord::new(&memory.block, role, false);
+        (word(Role::Producer), word(Role::Consumer))
     };
     let tx = Moved((&mut tx, words.0));
     std::thread::scope(|scope| {
@@ -221,7 +223,7 @@ fn two_threads_that_sleep() {
             for value in 0..total {
                 while send(tx, 112, value) == Err(ErrorKind::Full) {
                     let size = frame_size(112, 16);
-                    let ready = || tx.fits_after_refresh(size).map_err(Into::into);
+                    let ready = || Ring::fits_after_refresh(tx, size).map_err(Into::into);
                     waiting.until(&word, None, Deadline::NEVER, ready, |_| Ok(())).unwrap();
                 }
             }

@@ -11,7 +11,7 @@ use crate::sys::socket::hung_up;
 
 /// A side of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     Producer,
     Consumer,
 }
@@ -43,7 +43,7 @@ impl Role {
 
 /// How a handle is tied to its peer.
 #[derive(Debug)]
-pub(crate) enum Link {
+pub enum Link {
     /// Locks on a named segment.
     Named(NamedLink),
     /// The socket of a bus's handshake, shared by both of its halves.
@@ -130,7 +130,7 @@ impl Probe {
 
 /// The handshake's socket. Its last holder in this process closes it, which is the peer's notice.
 #[derive(Debug)]
-pub(crate) struct SocketLink {
+pub struct SocketLink {
     /// Descriptor 0 is the socket; a clone of the entry that the other half holds.
     pub(crate) entry: fork::Entry,
     /// The memfd stays open, so that `/proc/PID/fd` shows the bus to users who may inspect this process.

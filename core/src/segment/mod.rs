@@ -33,16 +33,17 @@ pub(crate) use options::{Intent, SegmentOptions, segment_options};
 use crate::error::Result;
 use crate::layout::{BLOCK_OFFSETS, HEADER_SIZE, RegionBlock, RingBlock, TopicBlock};
 use crate::origin::Origin;
+use crate::ring::log::{Ring, Shape};
 use crate::sys::fork;
 use crate::sys::mem::{Access, MirrorMap, PageMap, page_size};
 use crate::sys::placement::{self, PlacementOptions};
 
 /// The header page, mapped apart from the data so that a stray access to either cannot reach the other.
 #[derive(Debug)]
-pub(crate) struct HeaderMap(PageMap);
+pub struct HeaderMap(PageMap);
 
 /// What keeps a ring's words mapped.
-pub(crate) type Header = HeaderMap;
+pub type Header = HeaderMap;
 
 impl HeaderMap {
     /// Maps the header page of a file that holds at least [`HeaderMap::mapped_len`] bytes.
@@ -97,21 +98,23 @@ impl HeaderMap {
 /// All that a `Sender` or a `Receiver` stands on. Drop it after the role's closed flag is set and the peer is woken:
 /// the fields then go in this order, the role's lock last. In a fork's child nothing is unmapped or unlocked.
 #[derive(Debug)]
-pub(crate) struct Attachment {
+pub struct Attachment<L: Shape = Ring> {
     pub(crate) data: MirrorMap,
     /// Keeps `block` mapped.
     pub(crate) header: Arc<HeaderMap>,
     /// Points into `header`.
-    pub(crate) block: NonNull<RingBlock>,
+    pub(crate) block: NonNull<L::Block>,
     pub(crate) capacity: u64,
     pub(crate) align: u32,
+    /// Where the log lies besides that.
+    pub(crate) place: L::Place,
     pub(crate) origin: Origin,
     pub(crate) link: Link,
     pub(crate) fork: fork::Entry,
 }
 
 // SAFETY: `block` points into `header`, which the attachment keeps alive and which has no affinity to a thread.
-unsafe impl Send for Attachment {}
+unsafe impl<L: Shape> Send for Attachment<L> {}
 
 impl Attachment {
     /// To the ring in block number `block`.
@@ -125,7 +128,7 @@ impl Attachment {
         fork: fork::Entry,
     ) -> Self {
         let (block, capacity, align) = (header.ring_block(block), ring.capacity, ring.align);
-        Self { data, header, block, capacity, align, origin, link, fork }
+        Self { data, header, block, capacity, align, place: (), origin, link, fork }
     }
 }
 

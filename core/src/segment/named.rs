@@ -216,7 +216,7 @@ fn finish(mut opened: Box<Opened>, request: &Request<'_>) -> Result<Step> {
 /// The locks of one handle. Dropped last of all the handle has: releases the role, and if nobody else is there, the
 /// name.
 #[derive(Debug)]
-pub(crate) struct NamedLink {
+pub struct NamedLink {
     /// Descriptor 0 holds the locks, 1 is the directory, if there is a name.
     entry: Entry,
     /// `None` of a segment that never had a name: nobody removes it, the kernel takes it with its last descriptor.

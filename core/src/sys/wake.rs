@@ -2,7 +2,7 @@
 
 /// Whatever it says, the caller checks the shared state again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wake {
+pub enum Wake {
     /// Somebody woke this word, or the kernel did so spuriously.
     Woken,
     /// The word did not hold the expected value any more, so there was no sleep.
