@@ -169,6 +169,7 @@ pub struct TopicGeometry {
 
 /// Written by the publisher only, at each publish.
 #[repr(C)]
+#[derive(Debug)]
 pub struct TopicPositions {
     /// End of the last published frame: a byte position that only grows (wrapping).
     /// Invariant: ≡ align − 32 (mod align).
@@ -179,6 +180,7 @@ pub struct TopicPositions {
 
 /// What the publisher says of itself. Written by it alone.
 #[repr(C)]
+#[derive(Debug)]
 pub struct PublisherLine {
     /// `wait` and `close_seen` stay 0: the publisher's futex word is in the [`SubscribersHead`], because subscribers
     /// write it.
@@ -189,6 +191,7 @@ pub struct PublisherLine {
 
 /// A topic's part of the header page. After creation the publisher alone writes it; subscribers map it read-only.
 #[repr(C)]
+#[derive(Debug)]
 pub struct TopicBlock {
     /// Where the parts lie; read once at attach, never again.
     pub geometry: Line<TopicGeometry>,
@@ -205,6 +208,7 @@ pub struct TopicBlock {
 
 /// What a topic's subscribers' area begins with. The [`Slot`]s follow at [`SLOTS_OFFSET`].
 #[repr(C)]
+#[derive(Debug)]
 pub struct SubscribersHead {
     /// The publisher's futex word, as [`RoleLine::wait`]: 1 while it sleeps or is about to, cleared by who wakes it.
     pub publisher_wait: Line<AtomicU32>,
@@ -219,6 +223,7 @@ pub const SLOTS_OFFSET: usize = facts::OFF_SUBS_SLOTS;
 /// One subscriber's words. Its holder writes them, except that the publisher writes `eject_seq` and takes flags out of
 /// `state`.
 #[repr(C, align(128))]
+#[derive(Debug)]
 pub struct Slot {
     /// Start of the first frame that is not released.
     pub cursor: AtomicU64,

@@ -75,6 +75,7 @@ mod sys;
 pub mod tensor;
 #[cfg(feature = "tokio")]
 pub mod tokio;
+pub mod topic;
 mod wait;
 
 /// Buffers for input and output, for the threads of one process: the crate `ramway-pool`, which uses nothing of this one.
@@ -92,4 +93,5 @@ pub use ring::{
 };
 pub use ring::{Ring, RingBuilder};
 pub use segment::survey;
+pub use topic::{Lag, Policy, Publisher, Subscriber, SubscriberInfo, Topic, TopicBuilder, TopicMessage, TopicMeta};
 pub use wait::WaitPolicy;

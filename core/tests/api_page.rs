@@ -70,15 +70,18 @@ fn calls() -> BTreeSet<String> {
                 skip = true;
             }
             if let Some(rest) = line.strip_prefix("impl") {
-                let rest = rest.strip_prefix("<'_>").unwrap_or(rest).trim_start_matches(|c| c != ' ').trim();
+                // Past the parameters of the `impl`, which may have bounds.
+                let rest =
+                    if rest.starts_with('<') { rest.split_once("> ").map_or("", |(_, rest)| rest) } else { rest };
+                let rest = rest.trim();
                 let name: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
                 owner = (!line.contains(" for ")).then_some(name);
-            } else if line.starts_with("        impl $type<'_> {") {
+            } else if line.starts_with("        impl<L: Log> $type<'_, L> {") {
                 // A macro for `Message` and `MessageView`.
                 owner = Some("MessageView".into());
             } else if line == "        impl ErrorKind {" {
                 owner = Some("ErrorKind".into());
-            } else if line.starts_with("        impl $end {") {
+            } else if line.starts_with("        impl<L: crate::ring::log::Log> $end<L> {") {
                 // Another one, for both ends of a ring.
                 owner = Some("Sender Receiver".into());
             } else if line == "}" {

@@ -6,7 +6,7 @@ pub(crate) mod calls;
 pub mod end;
 pub mod side;
 pub(crate) mod state;
-mod waker;
+pub(crate) mod waker;
 pub mod word;
 
 pub use waker::Waker;

@@ -1,8 +1,8 @@
 //! Ending a wait from another thread.
 
-use super::word::wake_if_waiting;
+use super::word::{wake_if_waiting, wake_subscribers};
 use crate::segment::Header;
-use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep};
 use crate::sys::fork;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -35,6 +35,10 @@ pub struct Waker {
 pub(crate) enum Target {
     /// Its own: 1 while it sleeps.
     Own(NonNull<AtomicU32>),
+    /// The one that all subscribers of a topic share.
+    Shared(NonNull<AtomicU64>),
+    /// None: it sleeps for short intervals only.
+    None,
 }
 
 // SAFETY: `target` leads into a mapping that `_header` keeps and that has no thread affinity; what is there is atomic.
@@ -64,6 +68,10 @@ impl Waker {
         match self.target {
             // SAFETY: `_header` keeps the page mapped.
             Target::Own(wait) => wake_if_waiting(unsafe { wait.as_ref() }),
+            // Changed, so that a subscriber that is about to sleep does not. The others check and sleep again.
+            // SAFETY: as above.
+            Target::Shared(word) => wake_subscribers(unsafe { word.as_ref() }),
+            Target::None => {}
         }
     }
 }

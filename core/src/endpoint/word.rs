@@ -10,11 +10,11 @@ use super::lines;
 use super::side::{FacesOne, Side};
 use super::waker::{Target, Waker};
 use crate::Result;
-use crate::facts::UNORDERED_INTERVAL;
+use crate::facts::{UNORDERED_INTERVAL, WORD_WAKE};
 use crate::layout::{ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RingBlock, RoleLine};
 use crate::ready::Readiness;
 use crate::segment::{Header, Link, Role};
-use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep};
 use crate::sys::futex::{self, Wake};
 use crate::sys::membarrier;
 use crate::wait::{Armed, POLL_INTERVAL, Word};
@@ -207,4 +207,13 @@ pub(crate) fn wake(word: &AtomicU32) {
     // Relaxed: a sleeper that re-armed meanwhile is woken without need and arms again.
     word.store(AWAKE, Ordering::Relaxed);
     futex::wake_all(word);
+}
+
+/// Wakes every subscriber whether it sleeps or not, and changes the count, so that one that is about to sleep does not. `word` is
+/// their one word, whose lower half is the futex (`topic/word.rs`).
+#[cold]
+pub(crate) fn wake_subscribers(word: &AtomicU64) {
+    // Relaxed: ordered by the caller's fence. The bit that says that somebody sleeps stays as it is.
+    word.fetch_add(WORD_WAKE, Ordering::Relaxed);
+    futex::wake_all_low(word);
 }

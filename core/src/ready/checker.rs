@@ -25,6 +25,8 @@ const NAME_PERIODS: u32 = 8;
 pub(crate) struct PeerWords {
     pub(crate) epoch: MappedWord,
     pub(crate) flags: MappedWord,
+    /// The handle shares its own word with others, so that its value is not to be changed.
+    pub(crate) shared: bool,
 }
 
 /// A handle whose peer, or name, is checked.
@@ -69,10 +71,11 @@ impl Entry {
         if self.died.load(Ordering::Relaxed) {
             // SeqCst: pairs with the handle's fence between arming and its load of `died`.
             fence(Ordering::SeqCst);
-            if self.peer.is_some() {
+            if self.peer.as_ref().is_some_and(|peer| !peer.shared) {
                 word::wake(&self.word);
             } else {
-                // A region's word is left as it is: its value counts, and the wake-up is enough.
+                // A region's word, or the one that a topic's subscribers share, is left as it is: its value counts, and
+                // the wake-up is enough.
                 futex::wake_all(&self.word);
             }
         }

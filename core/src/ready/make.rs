@@ -11,8 +11,8 @@ use super::{Descriptor, MappedWord, Readiness};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::RoleLine;
 use crate::segment::{Header, Link, Probe, Role};
-use crate::sync::AtomicU32;
-use crate::sys::fork;
+use crate::sync::{AtomicU32, AtomicU64};
+use crate::sys::{fork, futex};
 
 /// How a descriptor is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,8 +32,28 @@ impl Readiness {
     ) -> Result<Self> {
         // SAFETY: both lines lie in the header page.
         let word = |word: &AtomicU32| unsafe { MappedWord::new(word, header.clone()) };
-        let peer = checker::PeerWords { epoch: word(&peer.epoch), flags: word(&peer.flags) };
+        let peer = checker::PeerWords { epoch: word(&peer.epoch), flags: word(&peer.flags), shared: false };
         Self::make(word(&mine.wait), link, Some((me, peer)))
+    }
+
+    /// For a topic's publisher, which sleeps on `wait` in `header`'s mapping. Subscribers are its own to check.
+    pub(crate) fn for_publisher(link: &Link, wait: &AtomicU32, header: Arc<Header>) -> Result<Self> {
+        // SAFETY: the word lies in the header's mapping.
+        Self::make(unsafe { MappedWord::new(wait, header) }, link, None)
+    }
+
+    /// For a topic's subscriber: `word` is the one that all share, `publisher` the line of the one publisher.
+    pub(crate) fn for_subscriber(
+        link: &Link,
+        word: &AtomicU64,
+        publisher: &RoleLine,
+        header: Arc<Header>,
+    ) -> Result<Self> {
+        // SAFETY: they lie in the header's mapping.
+        let mapped = |word: &AtomicU32| unsafe { MappedWord::new(word, header.clone()) };
+        let peer =
+            checker::PeerWords { epoch: mapped(&publisher.epoch), flags: mapped(&publisher.flags), shared: true };
+        Self::make(mapped(futex::low(word)), link, Some((Role::Consumer, peer)))
     }
 
     /// For a region. Its name is all that can go.

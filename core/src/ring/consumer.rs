@@ -12,7 +12,7 @@ use crate::layout::{FRAME_HEADER, MESSAGE_MAX, RingBlock, RoleLine, frame_size, 
 use crate::segment::{Attachment, Role};
 use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
 use crate::wait::WaitLimit;
-use crate::{ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// A frame that was checked to lie within what the sender published.
 #[derive(Debug)]
@@ -75,8 +75,17 @@ pub trait Reading: Shape {
     /// cursor, and the reader to where the cursor is.
     fn frame_at(reader: &mut Consumer<Self>, cursor: &mut Cursor) -> Result<Option<Frame<Self>>, ErrorKind>;
 
-    /// Publishes that everything before `head` is released, a position from `released` to `reader.head`.
-    fn publish_head(reader: &Consumer<Self>, head: u64);
+    /// Publishes that everything before `head` is released, a position from `released` to `reader.head`. False: the sender
+    /// does not wait for this side.
+    fn publish_head(reader: &mut Consumer<Self>, head: u64) -> bool;
+
+    /// `head` was set back to a position from `released` on.
+    fn went_back(_: &mut Consumer<Self>) {}
+
+    /// What is to be told before the next message.
+    fn take_pending(_: &mut Consumer<Self>) -> Option<Error> {
+        None
+    }
 
     /// The sender's word that says that it waits, and its flags.
     fn sender_words(reader: &Consumer<Self>) -> (&AtomicU32, &AtomicU32);
@@ -200,6 +209,10 @@ impl<L: Reading> Positions for Consumer<L> {
     fn end_is_told(&mut self, kind: ErrorKind) {
         L::end_is_told(self, kind);
     }
+
+    fn take_pending(&mut self) -> Option<Error> {
+        L::take_pending(self)
+    }
 }
 
 impl<L: Reading> Consumer<L> {
@@ -261,6 +274,12 @@ impl<L: Reading> Consumer<L> {
         L::unread(self)
     }
 
+    /// Has the frames from `head` on received again, a position from `released` to where this side is.
+    pub(crate) fn go_back(&mut self, head: u64) {
+        self.head = head;
+        L::went_back(self);
+    }
+
     /// Whether frames are received and not released.
     #[inline(always)]
     pub fn has_unreleased(&self) -> bool {
@@ -290,8 +309,11 @@ impl<L: Reading> Consumer<L> {
         if self.state.check().is_err() {
             return;
         }
-        L::publish_head(self, head);
+        let awaited = L::publish_head(self, head);
         self.released = head;
+        if !awaited {
+            return;
+        }
         if self.state.fence_free != 0 {
             // As in `Producer::wake_consumer`: keeps the compiler from moving the loads below above the store.
             compiler_fence(Ordering::SeqCst);
@@ -415,9 +437,10 @@ impl Reading for Ring {
     }
 
     #[inline(always)]
-    fn publish_head(reader: &Consumer, head: u64) {
+    fn publish_head(reader: &mut Consumer, head: u64) -> bool {
         // Release: our reads of the frames go before the position that lets the producer overwrite them.
         reader.shared().head.head.store(head, ordered(Step::Publish, Ordering::Release));
+        true
     }
 
     #[inline(always)]

@@ -91,6 +91,11 @@ pub trait Positions: Sized {
 
     /// This side is about to say that it closes.
     fn closing(&mut self) {}
+
+    /// What is to be told before anything else.
+    fn take_pending(&mut self) -> Option<Error> {
+        None
+    }
 }
 
 /// A side of a ring or a topic.
@@ -115,10 +120,8 @@ impl<H: Positions> Half<H> {
         let (block, data) = (attachment.block.as_ptr(), attachment.data.as_ptr());
         // SAFETY: the attachment owns the mappings and is kept beside the positions; its geometry was validated, and its
         // lock (or the handshake, or the caller of `attach_sender`) makes this the only holder of the side.
-        let hot = unsafe {
-            H::new(block, data, attachment.capacity, attachment.align, &attachment.place, rules)
-        }
-        .map_err(fail)?;
+        let hot = unsafe { H::new(block, data, attachment.capacity, attachment.align, &attachment.place, rules) }
+            .map_err(fail)?;
         let word = H::word(&attachment, membarrier_capable);
         let endpoint = Endpoint::new(attachment, word, policy);
         let mut half = Box::new(Self { hot, endpoint });
@@ -151,6 +154,9 @@ impl<H: Positions> Half<H> {
             Ok(true) => Ok(()),
             Ok(false) => Err(H::NOT_NOW.into()),
             Err(end) => {
+                if let Some(pending) = hot.take_pending() {
+                    return Err(pending);
+                }
                 if matches!(end.kind(), ErrorKind::Closed | ErrorKind::PeerDead) {
                     hot.end_is_told(end.kind());
                     if hot.rules().endings_are_final != 0 {

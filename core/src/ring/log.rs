@@ -26,6 +26,9 @@ pub trait Shape: Sized + 'static {
     /// Where it lies besides its block and its data.
     type Place: Debug;
 
+    /// What each committed frame advances, besides the position.
+    type Commit: Copy + Debug;
+
     /// What a sender has among its positions that only this kind of log needs.
     type Writer: Debug;
 
@@ -84,6 +87,7 @@ impl Shape for Ring {
     const HEADER: u64 = FRAME_HEADER;
     type Block = RingBlock;
     type Place = ();
+    type Commit = ();
     type Writer = ();
     type Reader = ();
     type Stamp = ();

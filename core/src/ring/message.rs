@@ -22,8 +22,8 @@ pub struct Meta {
 /// borrow says.
 #[derive(Debug)]
 pub struct Message<'a, L: Log = Ring> {
-    pub(super) frame: Frame<L>,
-    pub(super) hot: &'a mut Consumer<L>,
+    pub(crate) frame: Frame<L>,
+    pub(crate) hot: &'a mut Consumer<L>,
 }
 
 // SAFETY: a message is a unique borrow of a receiver, which may move between threads.
@@ -65,6 +65,12 @@ macro_rules! view {
             #[inline(always)]
             pub fn tag(&self) -> u64 {
                 self.frame.tag
+            }
+
+            /// What only this kind of log says.
+            #[inline(always)]
+            pub(crate) fn stamp(&self) -> L::Stamp {
+                self.frame.stamp
             }
 
             /// The payload as a plain value, in place.

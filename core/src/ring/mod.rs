@@ -5,7 +5,7 @@ mod builder;
 #[doc(hidden)]
 pub mod consumer;
 mod frame;
-mod half;
+pub(crate) mod half;
 #[doc(hidden)]
 pub mod log;
 mod message;

@@ -11,13 +11,11 @@ use crate::endpoint::side::Side;
 use crate::endpoint::state::{Rules, State, wake_after_change};
 use crate::endpoint::word::RoleWord;
 use crate::facts::NO_POSITION;
-use crate::layout::{
-    ROLE_CLOSED, RingBlock, RoleLine, first_position, max_message_len, positions_agree,
-};
+use crate::layout::{ROLE_CLOSED, RingBlock, RoleLine, first_position, max_message_len, positions_agree};
 use crate::segment::{Attachment, Role};
+use crate::sync::{Ordering, Step, compiler_fence, fence, keep, ordered};
 use crate::wait::WaitLimit;
 use crate::{ErrorKind, Result};
-use crate::sync::{Ordering, Step, compiler_fence, fence, keep, ordered};
 
 /// [`Producer::slot`] while no slot is open.
 pub const NO_SLOT: u64 = u64::MAX;
@@ -65,7 +63,7 @@ pub trait Writing: Shape {
     ///
     /// # Safety
     /// `to` is what [`Producer::try_reserve`] returned last, for at least `len` bytes.
-    unsafe fn write_header(writer: &mut Producer<Self>, at: u64, to: *mut u8, len: u64, type_id: u32, tag: u64);
+    unsafe fn write_header(commit: &mut Self::Commit, at: u64, to: *mut u8, len: u64, type_id: u32, tag: u64);
 
     /// Publishes everything before `tail`, where a frame with this tag ends, and wakes who waits for it.
     fn publish_tail(writer: &mut Producer<Self>, tail: u64, tag: u64);
@@ -114,6 +112,8 @@ pub struct Producer<L: Shape = Ring> {
     pub rules: Rules,
     /// 0. In the place of padding: C's tests compare whole states.
     pub reserved: u32,
+    /// What each committed frame advances.
+    pub commit: L::Commit,
     /// What only this kind of log needs.
     pub more: L::Writer,
 }
@@ -229,7 +229,7 @@ impl<L: Writing> Producer<L> {
     /// Goes on where a [`SendBatch`](super::SendBatch) is: at `tail`, after a frame with this tag. Nothing of it is
     /// published yet.
     #[inline(always)]
-    pub(super) fn resume(&mut self, tail: u64, tag: u64) {
+    pub(super) fn resume(&mut self, tail: u64, tag: u64, commit: L::Commit) {
         if tail == self.tail {
             return;
         }
@@ -238,6 +238,7 @@ impl<L: Writing> Producer<L> {
         }
         self.tail = tail;
         self.tag = tag;
+        self.commit = commit;
         self.slot = NO_SLOT;
     }
 
@@ -276,7 +277,7 @@ impl<L: Writing> Producer<L> {
     ) -> Result<(), ErrorKind> {
         self.state.check()?;
         // SAFETY: the caller vouches for `to`.
-        unsafe { L::write_header(self, self.tail, to, len, type_id, tag) };
+        unsafe { L::write_header(&mut self.commit, self.tail, to, len, type_id, tag) };
         // A binding's slot, opened where this message is now.
         if self.slot != NO_SLOT {
             self.slot = NO_SLOT;
@@ -364,6 +365,7 @@ impl Writing for Ring {
             next_last_tag,
             rules,
             reserved: 0,
+            commit: (),
             more: (),
         })
     }
@@ -410,7 +412,7 @@ impl Writing for Ring {
     }
 
     #[inline(always)]
-    unsafe fn write_header(_: &mut Producer, _: u64, to: *mut u8, len: u64, type_id: u32, tag: u64) {
+    unsafe fn write_header(_: &mut (), _: u64, to: *mut u8, len: u64, type_id: u32, tag: u64) {
         // SAFETY: the caller's; a slot is aligned to 16, and its header stands before it.
         unsafe { write_header(to, len, type_id, tag) };
     }

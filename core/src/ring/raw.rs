@@ -2,9 +2,9 @@
 //! checked at run time. Not part of the stable API.
 
 use super::consumer::{Consumer, Frame};
-use super::log::{Log, Ring};
 pub use super::half::Start;
 use super::half::{Half, Positions};
+use super::log::{Log, Ring};
 use super::producer::{NO_SLOT, Producer};
 use super::window::Window;
 use super::{Receiver, Sender, fail};
@@ -336,7 +336,7 @@ impl<L: Log> RawReceiver<'_, L> {
         let hot = &mut self.receiver.half.hot;
         let position = position.unwrap_or(hot.released);
         debug_assert!(position.wrapping_sub(hot.released) <= hot.head.wrapping_sub(hot.released));
-        hot.head = position;
+        hot.go_back(position);
     }
 
     /// Gives the frames up to a [`position`](Self::position) back, for those who hold several: a position after the one

@@ -242,8 +242,11 @@ impl<L: Log> Receiver<L> {
     }
 
     fn copy_to(&mut self, buffer: &mut [u8], wait_limit: WaitLimit) -> Result<L::Meta> {
-        let frame = self
-            .copy_with(wait_limit, |len| if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) })?;
+        let frame =
+            self.copy_with(
+                wait_limit,
+                |len| if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) },
+            )?;
         Ok(L::meta(&frame))
     }
 
@@ -295,7 +298,7 @@ impl<L: Reading> Half<Consumer<L>> {
             Ok(to) => unsafe { to.copy_from_nonoverlapping(frame.data, frame.len) },
             Err(room) => {
                 // Nothing else is unreleased: back to `released` is back by this one.
-                self.hot.head = self.hot.released;
+                self.hot.go_back(self.hot.released);
                 return Err(self.too_long_for(frame.len, room));
             }
         }
@@ -310,7 +313,7 @@ impl<L: Reading> Half<Consumer<L>> {
     }
 
     /// Gives `Ok` once a frame is there; with `WaitLimit::None` it does not wait.
-    pub(super) fn wait_for_frame(&mut self, wait_limit: WaitLimit) -> Result<()> {
+    pub(crate) fn wait_for_frame(&mut self, wait_limit: WaitLimit) -> Result<()> {
         if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit) }
     }
 
@@ -349,6 +352,9 @@ impl<L: Reading> Half<Consumer<L>> {
     #[inline(never)]
     fn recv_slow(&mut self, wait_limit: WaitLimit) -> Result<()> {
         self.check()?;
+        if let Some(pending) = L::take_pending(&mut self.hot) {
+            return Err(pending);
+        }
         self.wait(wait_limit.deadline(), Consumer::<L>::has_frame)
     }
 }

@@ -17,10 +17,11 @@ use crate::wait::WaitLimit;
 /// that is 1.5 times as fast (docs/adr/0018). If it is forgotten (`mem::forget`), what was not flushed was never sent.
 pub struct SendBatch<'a, L: Log = Ring> {
     half: &'a mut Half<Producer<L>>,
-    /// The producer's position, and its tag, ahead of `half.hot`'s. Nothing that is not inlined gets a
-    /// pointer to these two and the next, or they would be stored for each message.
+    /// The producer's position, its tag, and what each frame advances, ahead of `half.hot`'s. Nothing that is not inlined
+    /// gets a pointer to these three and the next, or they would be stored for each message.
     tail: u64,
     tag: u64,
+    commit: L::Commit,
     /// How far `tail` may go.
     limit: u64,
     /// Copies of the producer's fields that never change; `mask` is `capacity - 1`.
@@ -62,6 +63,7 @@ impl<L: Log> Sender<L> {
         SendBatch {
             tail: hot.tail,
             tag: hot.tag,
+            commit: hot.commit,
             limit: hot.head.wrapping_add(hot.capacity),
             data: hot.data,
             mask: hot.capacity - 1,
@@ -87,7 +89,7 @@ impl<L: Log> SendBatch<'_, L> {
             || len as u64 > self.max_len
             || size > self.limit.wrapping_sub(self.tail)
         {
-            reserve(self.half, self.tail, self.tag, len)?;
+            reserve(self.half, self.tail, self.tag, self.commit, len)?;
             let hot = &self.half.hot;
             (self.tail, self.limit) = (hot.tail, hot.head.wrapping_add(hot.capacity));
         }
@@ -98,7 +100,7 @@ impl<L: Log> SendBatch<'_, L> {
         // is never uninitialised, and these bytes are this side's alone until they are published.
         fill(unsafe { std::slice::from_raw_parts_mut(to, len) });
         // SAFETY: as above; the header stands right before the payload.
-        unsafe { L::write_header(&mut self.half.hot, self.tail, to, len as u64, type_id, tag) };
+        unsafe { L::write_header(&mut self.commit, self.tail, to, len as u64, type_id, tag) };
         self.tail = self.tail.wrapping_add(size);
         self.tag = tag;
         Ok(())
@@ -107,7 +109,7 @@ impl<L: Log> SendBatch<'_, L> {
     /// Makes every message so far visible. Never waits.
     #[inline(always)]
     pub fn flush(&mut self) {
-        self.half.hot.resume(self.tail, self.tag);
+        self.half.hot.resume(self.tail, self.tag, self.commit);
         self.half.hot.publish();
     }
 }
@@ -122,7 +124,7 @@ impl<L: Log> Drop for SendBatch<'_, L> {
 /// Room for a payload of `len` bytes after the messages of a batch, which end at `tail`.
 #[cold]
 #[inline(never)]
-fn reserve<L: Log>(half: &mut Half<Producer<L>>, tail: u64, tag: u64, len: usize) -> Result<()> {
-    half.hot.resume(tail, tag);
+fn reserve<L: Log>(half: &mut Half<Producer<L>>, tail: u64, tag: u64, commit: L::Commit, len: usize) -> Result<()> {
+    half.hot.resume(tail, tag, commit);
     half.reserve(len, WaitLimit::Forever).map(|_| ())
 }

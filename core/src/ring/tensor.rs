@@ -146,7 +146,12 @@ impl<L: Log> Sender<L> {
     }
 
     /// [`reserve_tensor`](Self::reserve_tensor) that waits for at most `timeout`, then gives `TimedOut`.
-    pub fn reserve_tensor_timeout(&mut self, dtype: Dtype, shape: &[u64], timeout: Duration) -> Result<TensorSlot<'_, L>> {
+    pub fn reserve_tensor_timeout(
+        &mut self,
+        dtype: Dtype,
+        shape: &[u64],
+        timeout: Duration,
+    ) -> Result<TensorSlot<'_, L>> {
         self.tensor_slot(dtype, shape, WaitLimit::For(timeout))
     }
 

@@ -27,8 +27,9 @@ pub(crate) use format::TopicGeometry;
 pub(crate) use format::{HeaderPage, RegionGeometry, RingGeometry, Spec, Valid, format, round_capacity, validate};
 pub(crate) use link::{Link, Probe, Role, SocketLink};
 pub(crate) use name::Name;
-pub(crate) use named::{Named, NamedLink, Request, named};
+pub(crate) use named::{Named, NamedLink, Request, SlotLocks, named};
 pub(crate) use options::{Intent, SegmentOptions, segment_options};
+pub(crate) use subscribers::SubscribersMap;
 
 use crate::error::Result;
 use crate::layout::{BLOCK_OFFSETS, HEADER_SIZE, RegionBlock, RingBlock, TopicBlock};
@@ -40,7 +41,11 @@ use crate::sys::placement::{self, PlacementOptions};
 
 /// The header page, mapped apart from the data so that a stray access to either cannot reach the other.
 #[derive(Debug)]
-pub struct HeaderMap(PageMap);
+pub struct HeaderMap {
+    page: PageMap,
+    /// Of a topic: kept as long, because words of both are slept on.
+    _area: Option<SubscribersMap>,
+}
 
 /// What keeps a ring's words mapped.
 pub type Header = HeaderMap;
@@ -48,7 +53,7 @@ pub type Header = HeaderMap;
 impl HeaderMap {
     /// Maps the header page of a file that holds at least [`HeaderMap::mapped_len`] bytes.
     pub(crate) fn map(fd: BorrowedFd<'_>, access: Access) -> Result<Self> {
-        Ok(Self(PageMap::map(fd, 0, Self::mapped_len(), access)?))
+        Ok(Self { page: PageMap::map(fd, 0, Self::mapped_len(), access)?, _area: None })
     }
 
     /// Maps the header page in the caller's own shared memory a second time, so that it outlives the caller's mapping.
@@ -57,7 +62,12 @@ impl HeaderMap {
     /// `ptr` is the page-aligned start of one mapping of at least [`HeaderMap::mapped_len`] bytes.
     pub(crate) unsafe fn duplicate(ptr: *mut u8) -> Result<Self> {
         // SAFETY: passed on from the caller.
-        Ok(Self(unsafe { PageMap::duplicate(ptr, Self::mapped_len()) }?))
+        Ok(Self { page: unsafe { PageMap::duplicate(ptr, Self::mapped_len()) }?, _area: None })
+    }
+
+    /// With a topic's subscribers' area, which then lives as long.
+    pub(crate) fn with_area(self, area: SubscribersMap) -> Self {
+        Self { _area: Some(area), ..self }
     }
 
     /// The header page's bytes here: [`HEADER_SIZE`], or the page size where that is larger.
@@ -70,7 +80,7 @@ impl HeaderMap {
         let mut page = HeaderPage::zeroed();
         for (i, bytes) in page.0.chunks_exact_mut(8).enumerate() {
             // SAFETY: inside the mapping and aligned; others may write meanwhile, hence an atomic load.
-            let word = unsafe { WordU64::from_ptr(self.0.as_ptr().add(i * 8).cast()) };
+            let word = unsafe { WordU64::from_ptr(self.page.as_ptr().add(i * 8).cast()) };
             // Relaxed: each word stands for itself, and nothing is read because of it before it was checked.
             bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
         }
@@ -80,7 +90,7 @@ impl HeaderMap {
     /// Ring block 0 or 1. Valid as long as this map.
     pub(crate) fn ring_block(&self, block: usize) -> NonNull<RingBlock> {
         // SAFETY: the offset lies inside the mapped page, so the result is not null.
-        unsafe { NonNull::new_unchecked(self.0.as_ptr().add(BLOCK_OFFSETS[block]).cast()) }
+        unsafe { NonNull::new_unchecked(self.page.as_ptr().add(BLOCK_OFFSETS[block]).cast()) }
     }
 
     /// The topic's block. Valid as long as this map.

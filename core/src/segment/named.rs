@@ -10,6 +10,8 @@
 
 mod slots;
 
+pub use slots::SlotLocks;
+
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::fd::{AsFd, OwnedFd};

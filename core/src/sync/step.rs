@@ -33,6 +33,30 @@ pub enum Step {
     SuccessorBeforeDeath,
     /// The wake-up at attach and close, whatever the wait word says.
     Announce,
+    /// `Release` of where a topic's last published message begins.
+    PublishLast,
+    /// The rule that the first frame noted in a part of a topic's data stays noted for the lap.
+    StartOfLap,
+    /// `Release` of a publisher's claim.
+    Claim,
+    /// The fence between a publisher's claim and its second load of the count of changes.
+    ClaimFence,
+    /// That second load.
+    ChangesAgain,
+    /// The fence between a subscriber's slot and its load of the claim.
+    JoinFence,
+    /// That load.
+    JoinClaim,
+    /// Counting a change at each choice of a cursor, not only at the first.
+    BumpAgain,
+    /// Ejecting a subscriber that blocks for too long.
+    Eject,
+    /// A subscriber's check whether it was ejected, after it has read.
+    EjectedCheck,
+    /// The check whether a message was overwritten, before its length is used.
+    OvertakenFirst,
+    /// The same check after the copy.
+    OvertakenAgain,
 }
 
 /// The ordering of a step, or `Relaxed` where a model leaves it out.

@@ -10,6 +10,7 @@ use crate::error::Error;
 pub(crate) mod clock;
 pub(crate) mod fork;
 pub(crate) mod fs;
+pub(crate) mod futex;
 pub(crate) mod lock;
 pub(crate) mod mem;
 pub(crate) mod placement;
@@ -25,7 +26,7 @@ mod backend;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("Ramway knows Linux and macOS: another system needs a folder beside sys/linux with the same modules");
 
-pub(crate) use backend::{event, futex, membarrier, memfd};
+pub(crate) use backend::{event, membarrier, memfd};
 
 /// For `map_err`: the error of a system call while `what` was done.
 pub(crate) fn os<D: Display>(what: D) -> impl FnOnce(Errno) -> Error {

@@ -43,6 +43,11 @@ impl NamedLink {
         self.slot
     }
 
+    /// Who asks about slots apart from this handle.
+    pub(crate) fn slot_locks(&self) -> SlotLocks {
+        SlotLocks(self.entry.clone())
+    }
+
     /// Whether the slot's subscriber lives, if it is not this handle. Says yes when it cannot know. One system call.
     pub(crate) fn slot_held_by_another(&self, slot: u32) -> bool {
         held_exclusively_by_another(&self.entry, byte(slot))
@@ -69,6 +74,17 @@ impl NamedLink {
         if !self.entry.is_detached() {
             lock::unlock(self.entry.fd(0), BYTE_JOIN);
         }
+    }
+}
+
+/// The locks of a topic's slots, for those who only ask. Keeps the descriptors open, not the locks held.
+#[derive(Clone, Debug)]
+pub struct SlotLocks(Entry);
+
+impl SlotLocks {
+    /// [`NamedLink::slot_held_by_another`].
+    pub(crate) fn is_held(&self, slot: u32) -> bool {
+        held_exclusively_by_another(&self.0, byte(slot))
     }
 }
 
