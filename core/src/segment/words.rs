@@ -109,8 +109,10 @@ impl TopicWords {
 
     /// Whether the positions could be those of a topic at rest.
     pub(crate) fn agree(&self, topic: &TopicGeometry) -> bool {
-        let agree = |later, earlier| topic_positions_agree(later, earlier, topic.capacity, topic.align);
-        agree(self.claim, self.tail) && agree(self.claim, self.last) && agree(self.tail, self.last)
+        // `claim` may lie between frames.
+        topic_positions_agree(self.tail, self.last, topic.capacity, topic.align)
+            && self.claim.wrapping_sub(self.tail) <= topic.capacity
+            && !self.has_overtaken(self.last, topic)
     }
 
     /// Whether what lies at a position is overwritten, or may be at any moment.

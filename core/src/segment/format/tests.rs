@@ -83,6 +83,23 @@ fn the_parts_of_a_topic() {
     }
 }
 
+/// What docs/ABI.md shows of a new topic.
+#[test]
+fn a_new_topic_is_as_the_page_shows() {
+    const PAGE: &str = include_str!("../../../../docs/ABI.md");
+    let page = format(&Spec::topic(4096, 32, 32, 0, 4096).unwrap().named());
+    let shown = PAGE.split_once("```hex topic header\n").unwrap().1.split_once("```").unwrap().0;
+    for line in shown.lines() {
+        let mut words = line.split_whitespace();
+        let at = usize::from_str_radix(words.next().unwrap(), 16).unwrap();
+        for (i, word) in words.enumerate() {
+            if let Ok(byte) = u8::from_str_radix(word, 16) {
+                assert_eq!(page.0[at + i], byte, "byte {:#x}, in the line '{line}'", at + i);
+            }
+        }
+    }
+}
+
 /// Every row of section 16 about a topic, and which of two that fail is named.
 #[test]
 fn a_topic_whose_numbers_cannot_be() {
