@@ -19,7 +19,7 @@ import (
 type Kind uint32
 
 // known says whether the format has this number.
-func (k Kind) known() bool { return k >= NotFound && k <= Os }
+func (k Kind) known() bool { return k >= NotFound && k <= Lagged }
 
 // String is the kind's name in the format's description, such as "PeerDead".
 func (k Kind) String() string {

@@ -82,7 +82,7 @@ namespace Ramway
         internal static RamwayException StatusError(uint status, string who)
         {
             ErrorKind kind = (ErrorKind)status;
-            if (kind < ErrorKind.NotFound || kind > ErrorKind.Os)
+            if (kind < ErrorKind.NotFound || kind > ErrorKind.Lagged)
             {
                 return Errors.Fail(ErrorKind.Os, $"{who} with the unknown error number {status}");
             }
