@@ -109,7 +109,6 @@ const _: () = assert!(size_of::<Error>() <= 24);
 impl Error {
     /// `Lagged`, which allocates nothing.
     #[cold]
-    #[allow(dead_code)] // Until topics are received from.
     pub(crate) const fn lagged(lost: u64) -> Self {
         Self { kind: ErrorKind::Lagged, errno: 0, detail: Detail::Lost(lost) }
     }

@@ -4,7 +4,7 @@
 mod support;
 
 use ramway::tensor::Dtype;
-use ramway::{Bus, Ring, Sender};
+use ramway::{Bus, Ring, Sender, Topic};
 use std::io::{Read, Write};
 use std::time::Duration;
 use support::Dir;
@@ -76,6 +76,36 @@ fn tensors_are_as_shown() {
     let elements: Vec<u8> = (1..=6).flat_map(|n| (n as f32).to_le_bytes()).collect();
     frames("tensor align=", |sender| sender.send_tensor_tagged(Dtype::F32, &[2, 3], 7, &elements).unwrap());
     assert!(PAGE.contains(&format!("the type id {:X} is a tensor", ramway::tensor::TYPE_ID)));
+}
+
+#[test]
+fn frames_of_a_topic_are_as_shown() {
+    for (title, lines) in hex_blocks("topic align=") {
+        let (align, start) = title.split_once(" start=").unwrap();
+        let dir = Dir::new();
+        let path = dir.join("topic");
+        let mut publisher = Topic::create(&path).capacity(4096).align(align.parse().unwrap()).publisher().unwrap();
+        if start != "0" {
+            for len in [2016, 1984] {
+                publisher.send(1, &vec![0xAA; len]).unwrap();
+            }
+        }
+        publisher.send_tagged(7, 0x1122_3344_5566_7788, b"hello").unwrap();
+        publisher.send(8, b"").unwrap();
+        let file = std::fs::read(&path).unwrap();
+        let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+        let data = word(0x400) as usize;
+        for line in lines {
+            let (what, rest) = line.split_once(' ').unwrap();
+            let number = || u64::from_str_radix(rest.trim(), 16).unwrap();
+            match what {
+                "data" => compare(rest, &file[data..]),
+                "tail" => assert_eq!(word(0x480), number(), "tail with {title}"),
+                "last" => assert_eq!(word(0x488), number(), "last with {title}"),
+                _ => panic!("what is '{line}'?"),
+            }
+        }
+    }
 }
 
 #[test]

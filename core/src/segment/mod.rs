@@ -94,7 +94,6 @@ impl HeaderMap {
     }
 
     /// The topic's block. Valid as long as this map.
-    #[allow(dead_code)] // Until topics are opened.
     pub(crate) fn topic_block(&self) -> NonNull<TopicBlock> {
         self.ring_block(0).cast()
     }

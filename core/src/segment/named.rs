@@ -261,7 +261,7 @@ impl NamedLink {
         &self.entry
     }
 
-    /// Whether another description, of this process or another, holds the byte. Says yes when it cannot know.
+    /// Whether another description, of this process or another, holds the byte exclusively. Says yes when it cannot know.
     pub(crate) fn role_held_by_another(&self, byte: u64) -> bool {
         held_by_another(&self.entry, byte)
     }
@@ -272,9 +272,10 @@ impl NamedLink {
     }
 }
 
-/// [`NamedLink::role_held_by_another`], for those who have only the descriptors.
+/// [`NamedLink::role_held_by_another`], for those who have only the descriptors. A shared lock is no sign of life: whoever
+/// may read the file can take one.
 pub(crate) fn held_by_another(entry: &Entry, byte: u64) -> bool {
-    entry.is_detached() || lock::held_by_another(entry.fd(0), byte).map_or(true, |held| held.is_some())
+    entry.is_detached() || lock::exclusively_held_by_another(entry.fd(0), byte).unwrap_or(true)
 }
 
 /// [`NamedLink::name_vanished`], for those who have only the descriptors.

@@ -31,13 +31,11 @@ impl TopicGeometry {
     }
 
     /// No subscriber may hold the publisher back.
-    #[allow(dead_code)] // Until topics are opened.
     pub(crate) fn is_lossy_only(&self) -> bool {
         self.flags & TOPIC_LOSSY_ONLY != 0
     }
 
     /// A publisher may eject a subscriber.
-    #[allow(dead_code)] // Until topics are opened.
     pub(crate) fn may_eject(&self) -> bool {
         self.flags & TOPIC_MAY_EJECT != 0
     }
@@ -46,7 +44,6 @@ impl TopicGeometry {
 impl Spec {
     /// A topic with at least this capacity. Each of its three parts begins on a multiple of `granule`, the creator's (huge)
     /// page.
-    #[allow(dead_code)] // Until topics are made.
     pub(crate) fn topic(capacity: u64, align: u32, slots: u32, flags: u32, granule: usize) -> Result<Self> {
         let invalid = |text| Err(Error::new(ErrorKind::InvalidArgument, text));
         if !align.is_power_of_two() || !(TOPIC_ALIGN_MIN..=ALIGN_MAX).contains(&align) {

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use super::NamedLink;
+use super::{NamedLink, held_by_another};
 use crate::error::{Error, ErrorKind, Result};
-use crate::facts::{BYTE_JOIN, BYTE_PUBLISHER, BYTE_SLOT, RACE_PAUSE_MIN};
+use crate::facts::{BYTE_JOIN, BYTE_SLOT, RACE_PAUSE_MIN};
 use crate::segment::attempts::Attempts;
 use crate::sys::fork::Entry;
 use crate::sys::lock::{self, Mode};
@@ -17,7 +17,6 @@ pub(super) fn byte(slot: u32) -> u64 {
     BYTE_SLOT + u64::from(slot)
 }
 
-#[allow(dead_code)] // Until topics are subscribed to.
 impl NamedLink {
     /// Takes a slot's lock. `false`: another handle has it. A handle holds one at most, until it is released here or the
     /// link is dropped.
@@ -38,11 +37,6 @@ impl NamedLink {
         }
     }
 
-    /// The slot that this handle holds.
-    pub(crate) fn slot(&self) -> Option<u32> {
-        self.slot
-    }
-
     /// Who asks about slots apart from this handle.
     pub(crate) fn slot_locks(&self) -> SlotLocks {
         SlotLocks(self.entry.clone())
@@ -50,12 +44,7 @@ impl NamedLink {
 
     /// Whether the slot's subscriber lives, if it is not this handle. Says yes when it cannot know. One system call.
     pub(crate) fn slot_held_by_another(&self, slot: u32) -> bool {
-        held_exclusively_by_another(&self.entry, byte(slot))
-    }
-
-    /// Whether a publisher lives, if it is not this handle. Says yes when it cannot know. One system call.
-    pub(crate) fn publisher_held_by_another(&self) -> bool {
-        held_exclusively_by_another(&self.entry, BYTE_PUBLISHER)
+        held_by_another(&self.entry, byte(slot))
     }
 
     /// Begins a join with a label: excludes every other one until [`unlock_join`](Self::unlock_join). Waits for those
@@ -84,15 +73,8 @@ pub struct SlotLocks(Entry);
 impl SlotLocks {
     /// [`NamedLink::slot_held_by_another`].
     pub(crate) fn is_held(&self, slot: u32) -> bool {
-        held_exclusively_by_another(&self.0, byte(slot))
+        held_by_another(&self.0, byte(slot))
     }
-}
-
-/// Whether a living process that may write the file holds the byte, for those who have only the descriptors. Says yes
-/// when it cannot know.
-#[allow(dead_code)] // Until topics are subscribed to.
-pub(crate) fn held_exclusively_by_another(entry: &Entry, byte: u64) -> bool {
-    entry.is_detached() || lock::exclusively_held_by_another(entry.fd(0), byte).unwrap_or(true)
 }
 
 #[cfg(test)]
