@@ -1,7 +1,7 @@
 //! Where a topic lies in this process: its block, its subscribers' area, and which slot is this side's.
 
 use crate::facts;
-use crate::layout::{SLOTS_OFFSET, Slot, SubscribersHead, TOPIC_MAY_EJECT, TopicBlock};
+use crate::layout::{SLOTS_OFFSET, Slot, SubscribersHead, TOPIC_LOSSY_ONLY, TOPIC_MAY_EJECT, TopicBlock};
 use crate::segment::SlotLocks;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::ptr::NonNull;
@@ -115,6 +115,10 @@ impl Words {
     pub(super) fn slots<'a>(&self) -> impl Iterator<Item = (u32, &'a Slot)> + use<'a> {
         let words = *self;
         (0..self.slots).map(move |index| (index, words.slot(index)))
+    }
+
+    pub(super) fn may_gate(&self) -> bool {
+        self.flags & TOPIC_LOSSY_ONLY == 0
     }
 
     pub(super) fn may_eject(&self) -> bool {

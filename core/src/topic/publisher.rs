@@ -316,7 +316,11 @@ fn advance(writer: &mut Producer<Topic>, size: u64) -> bool {
     let keep_last = ahead(writer.more.published.wrapping_add(capacity));
     let words = writer.more.words;
     let mut changes = words.changes();
-    let stands = writer.more.scanned == Some(changes) && writer.more.gate.is_none_or(|gate| ahead(gate) >= size);
+    let chunk = chunk_size(capacity);
+    // Up to the next part's begin, as seldom as that makes this.
+    let want = ahead((pos.wrapping_add(size).wrapping_add(chunk - 1)) & !(chunk - 1));
+    // Cursors only move forward: where nobody came, what the slots let this side write is at least what they did.
+    let stands = writer.more.scanned == Some(changes) && writer.more.gate.is_none_or(|gate| want <= ahead(gate));
     if !stands {
         scan(writer, changes);
     }
@@ -326,15 +330,13 @@ fn advance(writer: &mut Producer<Topic>, size: u64) -> bool {
         return false;
     }
     let shared = writer.shared();
-    let chunk = chunk_size(capacity);
     let entry = &shared.starts[(chunk_of(pos, capacity) % crate::facts::TOPIC_CHUNKS) as usize];
     // The first frame that is noted in a part of the data stays noted for the lap: a later one would make history
     // unreachable that is intact. Relaxed: the claim below publishes it; only this side writes it.
     if keep(Step::StartOfLap) && chunk_of(entry.load(Ordering::Relaxed), capacity) != chunk_of(pos, capacity) {
         entry.store(pos, Ordering::Relaxed);
     }
-    // Up to the next part's begin, as seldom as that makes this; never over the last published message.
-    let want = ahead((pos.wrapping_add(size).wrapping_add(chunk - 1)) & !(chunk - 1));
+    // Never over the last published message.
     let claim = ahead(writer.more.claim).max(want.min(keep_last));
     if claim != ahead(writer.more.claim) {
         writer.more.claim = pos.wrapping_add(claim);
@@ -360,7 +362,9 @@ fn advance(writer: &mut Producer<Topic>, size: u64) -> bool {
 fn scan(writer: &mut Producer<Topic>, changes: u32) {
     let (limit, capacity) = (writer.limit(), writer.capacity);
     let mut least: Option<u64> = None;
-    for (_, slot) in writer.more.words.slots() {
+    // Where no subscriber may gate there is nothing to read.
+    let slots = writer.more.words.may_gate().then(|| writer.more.words.slots());
+    for (_, slot) in slots.into_iter().flatten() {
         if !SlotState::load(slot).has(SLOT_GATING) {
             continue;
         }
