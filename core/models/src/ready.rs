@@ -2,10 +2,10 @@
 
 use crate::Result;
 use crate::layout::RoleLine;
-use crate::segment::{Attachment, Role};
-use crate::sync::{AtomicU32, Ordering, fence};
-use crate::sys::futex::{Wake, bucket};
-use std::ptr::NonNull;
+use crate::segment::{Header, Link, Role};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sys::futex::{Futex, Wake, bucket};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the io_uring knows. Lives under the lock of the word's bucket, as in the kernel.
@@ -18,6 +18,8 @@ pub(crate) struct State {
     /// It is over, and nobody has consumed that.
     completed: bool,
     signalled: bool,
+    /// What the word held when the last wait was submitted.
+    expected: u32,
 }
 
 impl State {
@@ -32,9 +34,9 @@ impl State {
 
 /// A descriptor, as an event loop has it.
 #[derive(Clone, Copy, Debug)]
-pub struct Poll(NonNull<AtomicU32>);
+pub struct Poll(Futex);
 
-// SAFETY: the word belongs to a ring that outlives its handles, and is atomic.
+// SAFETY: the word belongs to a log that outlives its handles, and is atomic.
 unsafe impl Send for Poll {}
 // SAFETY: as above.
 unsafe impl Sync for Poll {}
@@ -49,20 +51,23 @@ impl Readiness {
         self.0
     }
 
-    pub(crate) fn for_role(_: &Attachment, _: Role, mine: &RoleLine, _: &RoleLine) -> Result<Self> {
-        Ok(Self(Poll(NonNull::from(&mine.wait))))
+    pub(crate) fn for_role(_: &Link, _: Role, mine: &RoleLine, _: &RoleLine, _: Arc<Header>) -> Result<Self> {
+        Ok(Self(Poll(Futex::Whole((&mine.wait).into()))))
+    }
+
+    pub(crate) fn for_publisher(_: &Link, wait: &AtomicU32, _: Arc<Header>) -> Result<Self> {
+        Ok(Self(Poll(Futex::Whole(wait.into()))))
+    }
+
+    pub(crate) fn for_subscriber(_: &Link, word: &AtomicU64, _: &RoleLine, _: Arc<Header>) -> Result<Self> {
+        Ok(Self(Poll(Futex::Low(word.into()))))
     }
 }
 
 impl Poll {
-    fn word(&self) -> &AtomicU32 {
-        // SAFETY: the handle that this was made for keeps the ring alive.
-        unsafe { self.0.as_ref() }
-    }
-
     /// What an event loop does: sleeps until the descriptor is readable.
     pub fn readable(&self) {
-        let bucket = bucket(self.word());
+        let bucket = bucket(self.0);
         let mut queue = bucket.queue.lock().unwrap();
         let cpu = crate::sys::kernel::cpu();
         crate::sys::kernel::schedule_out(cpu);
@@ -76,7 +81,7 @@ impl Poll {
 
 impl Readiness {
     pub(crate) fn consume(&self) {
-        let bucket = bucket(self.0.word());
+        let bucket = bucket(self.0.0);
         let state = &mut bucket.queue.lock().unwrap().descriptor;
         state.waiting &= !state.completed;
         state.completed = false;
@@ -85,13 +90,13 @@ impl Readiness {
 
     pub(crate) fn submit(&self, expected: u32, limit: Option<Duration>) -> Result<()> {
         crate::sys::membarrier::interrupt_point();
-        let bucket = bucket(self.0.word());
+        let bucket = bucket(self.0.0);
         fence(Ordering::SeqCst);
         let mut queue = bucket.queue.lock().unwrap();
         if !queue.descriptor.waiting {
             queue.descriptor.waiting = true;
-            // Relaxed: compared under the lock that wakers take.
-            let queued = self.0.word().load(Ordering::Relaxed) == expected;
+            queue.descriptor.expected = expected;
+            let queued = self.0.0.load() == expected;
             queue.descriptor.queued = queued;
             queue.descriptor.completed = !queued;
             if !queued {
@@ -104,7 +109,7 @@ impl Readiness {
     }
 
     pub(crate) fn signal(&self) {
-        let bucket = bucket(self.0.word());
+        let bucket = bucket(self.0.0);
         bucket.queue.lock().unwrap().descriptor.signalled = true;
     }
 
@@ -113,8 +118,9 @@ impl Readiness {
         false
     }
 
-    /// In a model the descriptor's readability is the word itself: armed, it is 1.
+    /// In a model the descriptor's readability is the word itself: armed, it is what it was armed with.
     pub(crate) fn wait(&self, timeout: Duration) -> Wake {
-        crate::sys::futex::wait(self.0.word(), 1, timeout)
+        let expected = bucket(self.0.0).queue.lock().unwrap().descriptor.expected;
+        crate::sys::futex::sleep(self.0.0, expected, timeout)
     }
 }

@@ -5,7 +5,9 @@ pub mod consumer;
 #[path = "../../src/ring/frame.rs"]
 mod frame;
 #[path = "../../src/ring/half.rs"]
-mod half;
+pub(crate) mod half;
+#[path = "../../src/ring/log.rs"]
+pub mod log;
 #[path = "../../src/ring/message.rs"]
 mod message;
 #[path = "../../src/ring/producer.rs"]

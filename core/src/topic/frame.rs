@@ -57,14 +57,14 @@ pub(super) unsafe fn read_header(data: *const u8, at: u64, capacity: u64) -> Hea
 pub(super) unsafe fn write_header(payload: *mut u8, header: Header) {
     let Header { len_and_type, tag, seq, time } = header;
     // SAFETY: the caller's. Not atomic: nobody reads them before `tail` is published with Release.
-    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
         use std::arch::x86_64::{__m128i, _mm_set_epi64x, _mm_store_si128};
         let to = payload.sub(32).cast::<__m128i>();
         _mm_store_si128(to, _mm_set_epi64x(tag as i64, len_and_type as i64));
         _mm_store_si128(to.add(1), _mm_set_epi64x(time as i64, seq as i64));
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     // SAFETY: as above.
     unsafe {
         let to = payload.sub(32).cast::<[u64; 2]>();
