@@ -96,9 +96,9 @@ impl View {
             return None;
         }
         let size = <super::Topic as crate::ring::log::Shape>::frame_size(header.len(), self.align);
-        header
-            .is_plausible(size, tail.wrapping_sub(position))
-            .then(|| Found { header, end: position.wrapping_add(size) })
+        // The first message has the number 1, and the last one can be followed by another.
+        let is_frame = header.is_plausible(size, tail.wrapping_sub(position)) && header.seq.wrapping_add(1) > 1;
+        is_frame.then(|| Found { header, end: position.wrapping_add(size) })
     }
 
     /// The newest frame; `None` before the first.

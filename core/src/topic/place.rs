@@ -53,6 +53,7 @@ impl Place {
 }
 
 /// The shared words of the subscribers' area. A copy of where they are, valid as long as the area is mapped.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
     area: NonNull<SubscribersHead>,

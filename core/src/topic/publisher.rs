@@ -20,6 +20,7 @@ use crate::wait::WaitLimit;
 use crate::{ErrorKind, Result};
 
 /// What a commit advances.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Commit {
     /// The number of the next message; the first one has 1.
@@ -30,16 +31,17 @@ pub struct Commit {
     pub timestamps: bool,
 }
 
-/// What a publisher has among its positions besides those of every sender.
+/// What a publisher has among its positions besides those of every sender. `repr(C)`, as [`Producer`] is.
+#[repr(C)]
 #[derive(Debug)]
 pub struct PublisherState {
     /// The subscribers' word as last acted upon: even. A difference after a publish is looked into on the slow path.
     pub word_seen: u64,
+    /// Where the last published frame begins: it stays intact.
+    pub published: u64,
     words: Words,
     /// What the shared `claim` holds.
     claim: u64,
-    /// Where the last published frame begins: it stays intact.
-    published: u64,
     /// How far the slots let this side write, by the last scan, as a position; `None`: no slot gates.
     gate: Option<u64>,
     /// The count of changes before that scan; `None`: never scanned.
@@ -74,7 +76,7 @@ impl Writing for Topic {
             // SAFETY: `at` is a position within the data, which is mapped.
             let header = unsafe { read_header(data, at, capacity) };
             let size = Self::frame_size(header.len(), align);
-            if !header.is_plausible(size, tail.wrapping_sub(at)) || header.seq <= seq {
+            if !header.is_plausible(size, tail.wrapping_sub(at)) || header.seq <= seq || header.seq == u64::MAX {
                 return Err(ErrorKind::Corrupt);
             }
             (newest, seq) = (at, header.seq);

@@ -18,7 +18,7 @@ use crate::ring::consumer::{Consumer, Cursor, Frame, Reading};
 use crate::ring::half::Half;
 use crate::ring::log::Shape;
 use crate::segment::{Attachment, Role};
-use crate::sync::{AtomicU32, Ordering, Step, fence, keep, ordered};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep, ordered};
 use crate::wait::WaitLimit;
 use crate::{Error, ErrorKind, Result};
 use std::ptr::NonNull;
@@ -34,29 +34,34 @@ pub struct Stamp {
     pub lost: u64,
 }
 
-/// What a subscriber has among its positions besides those of every receiver.
+/// What a subscriber has among its positions besides those of every receiver. `repr(C)`, as [`Consumer`] is.
+#[repr(C)]
 #[derive(Debug)]
 pub struct SubscriberState {
+    /// The shared cursor, where the publisher waits for this subscriber; else null.
+    cursor: *const AtomicU64,
+    /// The number that the message at `head` should have.
+    pub(super) expected: u64,
+    /// Messages are copied, because they can be overwritten while they are read.
+    copies_out: bool,
     pub(super) policy: Policy,
     pub(super) words: Words,
     /// `None`: it shows itself to nobody.
     slot: Option<NonNull<Slot>>,
-    /// The number that the message at `head` should have.
-    pub(super) expected: u64,
-    /// The number that the message at `released` should have.
-    released_expected: u64,
-    /// Messages are copied, because they can be overwritten while they are read.
-    copies_out: bool,
     copies: Copies,
     /// Where the newest message is copied to for who asks for it alone.
     pub(super) newest: Copies,
     /// Messages that were lost so far.
     pub(super) lost: u64,
+    /// Where messages were received that say that others were lost before them, and how many: those that are not released,
+    /// and perhaps some that are.
+    gaps: Vec<(u64, u64)>,
     /// This subscriber was ejected and has begun anew: so many were lost, which is still to be told.
     lagged: Option<u64>,
 }
 
-// SAFETY: `slot` leads into a mapping that the attachment keeps and that has no thread affinity; `copies` owns its memory.
+// SAFETY: `slot` and `cursor` lead into a mapping that the attachment keeps and that has no thread affinity; `copies` and
+// `newest` own their memory.
 unsafe impl Send for SubscriberState {}
 
 /// What an attempt to copy a frame came to.
@@ -81,6 +86,9 @@ impl Reading for Topic {
     ) -> Result<Consumer<Self>, ErrorKind> {
         let SideOptions::Subscriber(joined) = &place.side else { return Err(ErrorKind::InvalidArgument) };
         let words = place.words();
+        let slot = joined.slot.map(|index| words.slot(index));
+        let gates = joined.policy == Policy::Reliable;
+        let cursor = slot.filter(|_| gates).map_or(std::ptr::null(), |slot| &raw const slot.cursor);
         // A position where nothing was read yet: see `refresh`.
         let at = if joined.policy == Policy::Latest { NO_POSITION } else { joined.cursor };
         Ok(Consumer {
@@ -94,15 +102,16 @@ impl Reading for Topic {
             state: State::new(),
             rules,
             more: SubscriberState {
+                cursor,
+                expected: joined.expected,
+                copies_out: !gates || words.may_eject(),
                 policy: joined.policy,
                 words,
-                slot: joined.slot.map(|index| NonNull::from(words.slot(index))),
-                expected: joined.expected,
-                released_expected: joined.expected,
-                copies_out: joined.policy != Policy::Reliable || words.may_eject(),
+                slot: slot.map(NonNull::from),
                 copies: Copies::default(),
                 newest: Copies::default(),
                 lost: 0,
+                gaps: Vec::new(),
                 lagged: joined.lagged,
             },
         })
@@ -165,9 +174,13 @@ impl Reading for Topic {
         }
         cursor.head = pos.wrapping_add(size);
         reader.head = cursor.head;
+        let lost = header.seq - reader.more.expected;
+        if lost != 0 {
+            reader.count_lost(pos, lost);
+        }
         // SAFETY: the payload ends within the published bytes (checked above), which lie in the mapping.
         let data = unsafe { cursor.data.add((pos & cursor.mask) as usize + TOPIC_FRAME_HEADER as usize) };
-        Ok(Some(reader.take(&header, data)))
+        Ok(Some(reader.take(&header, data, lost)))
     }
 
     #[inline(always)]
@@ -175,11 +188,14 @@ impl Reading for Topic {
         if reader.more.copies_out && head == reader.head {
             reader.more.copies.clear();
         }
-        reader.more.released_expected =
-            if head == reader.head { reader.more.expected } else { expected_at(reader, head) };
-        let Some(slot) = reader.gating_slot() else { return false };
+        let cursor = reader.more.cursor;
+        if cursor.is_null() {
+            return false;
+        }
+        // SAFETY: `new`'s caller keeps the area mapped as long as this is used.
+        let cursor = unsafe { &*cursor };
         // Release: our reads of the frames go before the position that lets the publisher overwrite them.
-        slot.cursor.store(head, ordered(Step::Publish, Ordering::Release));
+        cursor.store(head, ordered(Step::Publish, Ordering::Release));
         true
     }
 
@@ -266,19 +282,20 @@ impl Consumer<Topic> {
 
     /// What a frame gives that was read whole, and what this side expects after it.
     #[inline(always)]
-    fn take(&mut self, header: &Header, data: *const u8) -> Frame<Topic> {
-        let lost = header.seq - self.more.expected;
-        self.more.expected = header.seq + 1;
-        if lost != 0 {
-            self.count_lost(lost);
-        }
+    fn take(&mut self, header: &Header, data: *const u8, lost: u64) -> Frame<Topic> {
+        // Wrapping: a number that no publisher gives leads to `Corrupt` at the next message.
+        self.more.expected = header.seq.wrapping_add(1);
         let stamp = Stamp { seq: header.seq, time: header.time, lost };
         Frame { data, len: header.len() as usize, type_id: header.type_id(), tag: header.tag, stamp }
     }
 
+    /// So many were lost before the message at `pos`.
     #[cold]
-    fn count_lost(&mut self, lost: u64) {
+    fn count_lost(&mut self, pos: u64, lost: u64) {
         self.more.lost += lost;
+        let (released, received) = (self.released, self.head.wrapping_sub(self.released));
+        self.more.gaps.retain(|(at, _)| at.wrapping_sub(released) < received);
+        self.more.gaps.push((pos, lost));
         if let Some(slot) = self.slot() {
             // Relaxed: for those who watch.
             slot.lost.store(self.more.lost, Ordering::Relaxed);
@@ -311,10 +328,11 @@ impl Consumer<Topic> {
         let (_, cursor, found, lost) =
             self.view().rejoin(slot, self.more.expected).map_err(|kind| self.state.die(kind))?;
         (self.head, self.released, self.tail) = (cursor, cursor, cursor);
-        (self.more.expected, self.more.released_expected) = (found, found);
+        self.more.expected = found;
         self.more.copies.clear();
         self.more.lagged = Some(self.more.lagged.unwrap_or(0) + lost);
-        self.count_lost(lost);
+        self.count_lost(cursor, lost);
+        self.more.gaps.clear();
         Ok(())
     }
 }
@@ -406,7 +424,8 @@ fn copy_at(
         }
         match copy_frame(reader, pos, tail, room)? {
             Copied::Frame(header, frame, size) => {
-                let frame = reader.take(&header, frame.data);
+                let lost = header.seq - reader.more.expected;
+                let frame = reader.take(&header, frame.data, lost);
                 if latest {
                     // What was skipped needs no release, and what is copied nobody waits for.
                     (cursor.head, cursor.tail) = (pos, pos);
@@ -414,6 +433,9 @@ fn copy_at(
                 } else {
                     cursor.head = pos.wrapping_add(size);
                     reader.head = cursor.head;
+                }
+                if lost != 0 {
+                    reader.count_lost(pos, lost);
                 }
                 return Ok(Some(Ok(frame)));
             }
@@ -498,22 +520,16 @@ fn copy_frame(reader: &mut Consumer<Topic>, pos: u64, tail: u64, room: &mut Room
     Ok(Copied::Frame(header, frame, size))
 }
 
-/// The number that the message at `position` should have, between `released` and what was received: by the numbers of the
-/// messages before it.
+/// The number that the message at `position` should have, which was received before: its own, less what was lost before it.
 #[cold]
 fn expected_at(reader: &Consumer<Topic>, position: u64) -> u64 {
-    let (mut at, mut expected) = (reader.released, reader.more.released_expected);
-    while at != position && reader.more.policy == Policy::Reliable {
-        // SAFETY: this side has received these frames, and they are not released.
-        let header = unsafe { read_header(reader.data, at, reader.capacity) };
-        let size = Topic::frame_size(header.len(), reader.align);
-        if !header.is_plausible(size, position.wrapping_sub(at)) {
-            break;
-        }
-        at = at.wrapping_add(size);
-        expected = header.seq + 1;
+    let lost = reader.more.gaps.iter().rev().find(|(at, _)| *at == position).map_or(0, |(_, lost)| *lost);
+    match reader.view().frame(position, reader.tail) {
+        Some(found) => found.header.seq.saturating_sub(lost),
+        // Overwritten since, under a policy that allows it: what comes next tells how many were lost after what was
+        // received.
+        None => reader.more.expected,
     }
-    expected
 }
 
 impl Half<Consumer<Topic>> {
