@@ -25,6 +25,11 @@ fn segments_are_what_the_generator_makes() {
 }
 
 #[test]
+fn topics_are_what_the_generator_makes() {
+    compare("topics.json", vectors::topics_json());
+}
+
+#[test]
 fn handshakes_are_what_the_generator_makes() {
     compare("handshake.json", vectors::handshake_json());
 }

@@ -16,6 +16,7 @@ mod report;
 mod segments;
 pub mod session;
 mod socket;
+pub mod topics;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,6 +48,11 @@ pub struct Args {
 /// The text of `format/vectors/segments.json`.
 pub fn segments_json() -> String {
     json::pretty(&segments::all())
+}
+
+/// The text of `format/vectors/topics.json`.
+pub fn topics_json() -> String {
+    json::pretty(&topics::all())
 }
 
 /// The text of `format/vectors/handshake.json`.

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::facts::LABEL_MAX;
 use crate::layout::{
     BLOCK_OFFSETS, HeadLine, LastTag, PublisherLine, ROLE_CLOSED, RegionBlock, RingBlock, RoleLine, SLOTS_OFFSET, Slot,
-    SubscribersHead, TailLine, TopicBlock, TopicPositions, topic_positions_agree,
+    SubscribersHead, TailLine, TopicBlock, TopicPositions, first_topic_position, topic_positions_agree,
 };
 use crate::sys::{fs, os};
 
@@ -113,6 +113,7 @@ impl TopicWords {
         topic_positions_agree(self.tail, self.last, topic.capacity, topic.align)
             && self.claim.wrapping_sub(self.tail) <= topic.capacity
             && !self.has_overtaken(self.last, topic)
+            && (self.last != self.tail || self.tail == first_topic_position(topic.align))
     }
 
     /// Whether what lies at a position is overwritten, or may be at any moment.
