@@ -349,6 +349,10 @@ pub(super) fn join(view: &View, wanted: &Wanted, seats: &mut impl Seats) -> Resu
     };
     if wanted.policy != Policy::Reliable {
         (joined.cursor, joined.expected) = view.begin(wanted.start).map_err(not_joined)?;
+        if wanted.policy == Policy::Latest {
+            // It begins with the newest message, not after it; the first of all has the number 1.
+            joined.expected = joined.expected.max(2) - 1;
+        }
         if wanted.writable {
             show(view, wanted, seats, &mut joined)?;
         }
