@@ -32,7 +32,7 @@ const ON_ITS_WAY: Duration = Duration::from_millis(60);
 const SEALS: [&str; 3] = ["shrink", "grow", "seal"];
 
 /// The names of section 14, from number 1 on.
-const ERRORS: [&str; 18] = [
+const ERRORS: [&str; 19] = [
     "NotFound",
     "AlreadyExists",
     "InvalidArgument",
@@ -51,6 +51,7 @@ const ERRORS: [&str; 18] = [
     "Interrupted",
     "Unsupported",
     "Os",
+    "Lagged",
 ];
 
 fn number(name: &str) -> Result<u32> {

@@ -191,7 +191,7 @@ impl Topic {
             len: payload.len() as u64,
             crc32: crc32fast::hash(payload),
         });
-        self.seq += 1;
+        self.seq = self.seq.wrapping_add(1);
     }
 
     fn slot(&mut self, i: u64, cursor: u64, flags: u64, close_seen: u32, label: &str) {
@@ -460,8 +460,15 @@ fn hostile(list: &mut List) {
         reader
     });
     let publisher = TopicReader { name_after: None, ..publisher() };
-    let readers = [vec![publisher], subscribers.to_vec()].concat();
+    let readers = [vec![publisher.clone()], subscribers.to_vec()].concat();
     list.push(Class::Hostile, "topic-seq-twice", "two frames with the same number", &topic, readers);
+    let mut topic = sent();
+    topic.seq = u64::MAX;
+    topic.send(1, 3, b"the last number");
+    let subscribers = [Side::Reliable, Side::Lossy, Side::Latest].map(|side| refused(side, "Corrupt"));
+    let readers = [vec![publisher], subscribers.to_vec()].concat();
+    let about = "2^64 − 1, a number that no publisher reaches";
+    list.push(Class::Hostile, "topic-seq-max", about, &topic, readers);
     let mut topic = sent();
     topic.slot(1, 72, GATING_DURABLE, 0, "log");
     let log = TopicReader {

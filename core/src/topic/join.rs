@@ -147,7 +147,7 @@ impl View {
     fn choose(&self, start: Start) -> Result<Choice, ErrorKind> {
         let newest = self.newest()?;
         let after_newest = || match newest {
-            Some(found) => Choice { cursor: found.end, first: None, expected: Some(found.header.seq + 1) },
+            Some(found) => Choice { cursor: found.end, first: None, expected: Some(found.header.seq.wrapping_add(1)) },
             None => {
                 Choice { cursor: self.shared().positions.tail.load(Ordering::Acquire), first: None, expected: Some(1) }
             }
@@ -182,7 +182,7 @@ impl View {
                 let expected = match (choice.expected, self.newest()?) {
                     (Some(expected), _) => expected,
                     (None, None) => 1,
-                    (None, Some(newest)) if newest.end == at => newest.header.seq + 1,
+                    (None, Some(newest)) if newest.end == at => newest.header.seq.wrapping_add(1),
                     // Something has come since.
                     (None, Some(_)) => continue,
                 };

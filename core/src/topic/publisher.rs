@@ -76,7 +76,7 @@ impl Writing for Topic {
             // SAFETY: `at` is a position within the data, which is mapped.
             let header = unsafe { read_header(data, at, capacity) };
             let size = Self::frame_size(header.len(), align);
-            if !header.is_plausible(size, tail.wrapping_sub(at)) || header.seq <= seq || header.seq == u64::MAX {
+            if !header.is_plausible(size, tail.wrapping_sub(at)) || header.seq <= seq || header.seq >> 63 != 0 {
                 return Err(ErrorKind::Corrupt);
             }
             (newest, seq) = (at, header.seq);

@@ -292,7 +292,7 @@ impl Consumer<Topic> {
     /// So many were lost before the message at `pos`.
     #[cold]
     fn count_lost(&mut self, pos: u64, lost: u64) {
-        self.more.lost += lost;
+        self.more.lost = self.more.lost.saturating_add(lost);
         let (released, received) = (self.released, self.head.wrapping_sub(self.released));
         self.more.gaps.retain(|(at, _)| at.wrapping_sub(released) < received);
         self.more.gaps.push((pos, lost));
@@ -330,7 +330,7 @@ impl Consumer<Topic> {
         (self.head, self.released, self.tail) = (cursor, cursor, cursor);
         self.more.expected = found;
         self.more.copies.clear();
-        self.more.lagged = Some(self.more.lagged.unwrap_or(0) + lost);
+        self.more.lagged = Some(self.more.lagged.unwrap_or(0).saturating_add(lost));
         self.count_lost(cursor, lost);
         self.more.gaps.clear();
         Ok(())
@@ -555,7 +555,7 @@ impl Half<Consumer<Topic>> {
                     if reader.more.policy == Policy::Latest {
                         // It was seen: a wait is for a newer one.
                         (reader.head, reader.tail, reader.released) = (last, last, last);
-                        reader.more.expected = reader.more.expected.max(header.seq + 1);
+                        reader.more.expected = reader.more.expected.max(header.seq.wrapping_add(1));
                     }
                     return Ok(frame);
                 }
