@@ -70,6 +70,7 @@ mod ready;
 mod region;
 pub mod ring;
 mod segment;
+mod select;
 mod sync;
 mod sys;
 pub mod tensor;
@@ -93,5 +94,6 @@ pub use ring::{
 };
 pub use ring::{Ring, RingBuilder};
 pub use segment::survey;
+pub use select::{Readable, Room, Select, SelectWaker, Source};
 pub use topic::{Lag, Policy, Publisher, Subscriber, SubscriberInfo, Topic, TopicBuilder, TopicMessage, TopicMeta};
 pub use wait::WaitPolicy;

@@ -59,6 +59,8 @@ pub struct Region {
     seen: AtomicU32,
     /// Polls before sleeping; follows how long waits have lasted.
     budget: AtomicU32,
+    /// The number of this handle among those of the process, once it was asked for: see `select/`.
+    pub(crate) handle: OnceLock<std::num::NonZeroU64>,
     /// The descriptor for event loops, once it was asked for. Goes before the locks that it asks about.
     readiness: OnceLock<Readiness>,
     fork: fork::Entry,

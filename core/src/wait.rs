@@ -80,6 +80,14 @@ pub trait Word {
     /// Says that somebody sleeps, ordered before every check that follows.
     fn arm(&self) -> Armed;
 
+    /// Says that somebody sleeps, and leaves the order to the caller, who makes one for several words. Gives the value that
+    /// the word has until somebody wakes it.
+    fn set(&self) -> u32;
+
+    /// The longest sleep after [`set`](Self::set), where the caller has made the order: by a membarrier, or by a fence of this
+    /// process alone.
+    fn longest(&self, membarrier: bool) -> Duration;
+
     /// This side no longer sleeps. Nothing to do where others sleep on the same word.
     fn disarm(&self);
 
@@ -154,6 +162,11 @@ impl Waiting {
             self.peer_checked = now;
         }
         due
+    }
+
+    /// Somebody else has found the peer dead: the next call checks at once.
+    pub(crate) fn peer_has_ended(&mut self) {
+        self.peer_was_dead = true;
     }
 
     /// Runs a wait for something that a system call checks: it sleeps at once.

@@ -29,6 +29,8 @@ pub(crate) struct Endpoint<L: Shape, W> {
     pub(crate) readiness: Option<Readiness>,
     /// How often this side was taken, this time included.
     epoch: u32,
+    /// The number of this handle among those of the process, once it was asked for: see `select/`.
+    pub(crate) handle: Option<std::num::NonZeroU64>,
     /// Unregisters the side's state; so it goes before the box does that holds both.
     _watch: Option<fork::Watch>,
     /// Last: its locks tell the other side that everything above is done.
@@ -47,7 +49,7 @@ impl<L: Shape, W: Side> Endpoint<L, W> {
     /// Over an attachment whose lock this process holds, and whose words `word` are. Nothing is said to the other side
     /// before [`attach`](Self::attach).
     pub(crate) fn new(attachment: Attachment<L>, word: W, policy: WaitPolicy) -> Self {
-        Self { word, waiting: Waiting::new(policy), readiness: None, epoch: 0, _watch: None, attachment }
+        Self { word, waiting: Waiting::new(policy), readiness: None, epoch: 0, handle: None, _watch: None, attachment }
     }
 
     /// Attaches: sets this side's words, under its lock, and wakes the other side so that it checks.

@@ -76,6 +76,12 @@ impl OwnWord {
         }
         if unordered() && keep(Step::ShortIntervals) { UNORDERED_INTERVAL } else { POLL_INTERVAL }
     }
+
+    /// The longest sleep where another has made the order, by a membarrier or by a fence of this process alone.
+    pub(crate) fn longest(&self, membarrier: bool, unordered: impl FnOnce() -> bool) -> Duration {
+        let ordered = membarrier && self.membarrier_capable.get();
+        if !ordered && unordered() { UNORDERED_INTERVAL } else { POLL_INTERVAL }
+    }
 }
 
 impl RoleWord {
@@ -92,17 +98,34 @@ impl RoleWord {
         // SAFETY: valid as long as `self`, by the contract of `new`.
         unsafe { self.mine.as_ref() }
     }
+
+    /// Whether the peer, as a waker, does not fence.
+    fn unordered(&self) -> bool {
+        // Relaxed, after the fence: a waker that becomes fence-free fences between setting the flag and its first publish
+        // without a fence.
+        self.peer.line().flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0
+    }
+
+    /// What is slept on.
+    pub(crate) fn futex(&self) -> &AtomicU32 {
+        &self.mine().wait
+    }
 }
 
 impl Word for RoleWord {
     fn arm(&self) -> Armed {
-        let mine = self.mine();
+        let expected = self.set();
+        Armed { expected, longest: self.own.order(Some(&self.mine().flags), || self.unordered()) }
+    }
+
+    fn set(&self) -> u32 {
         // Relaxed: what follows orders it.
-        mine.wait.store(SLEEPS, Ordering::Relaxed);
-        // Relaxed, after the fence: a waker that becomes fence-free fences between setting the flag and its first publish
-        // without a fence.
-        let unordered = || self.peer.line().flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0;
-        Armed { expected: SLEEPS, longest: self.own.order(Some(&mine.flags), unordered) }
+        self.mine().wait.store(SLEEPS, Ordering::Relaxed);
+        SLEEPS
+    }
+
+    fn longest(&self, membarrier: bool) -> Duration {
+        self.own.longest(membarrier, || self.unordered())
     }
 
     fn disarm(&self) {

@@ -143,6 +143,7 @@ impl RegionBuilder {
             policy: self.policy,
             seen: AtomicU32::new(0),
             budget: AtomicU32::new(SPIN_MAX),
+            handle: OnceLock::new(),
             readiness: OnceLock::new(),
             fork: named.link.entry().clone(),
             link: Link::Named(named.link),

@@ -6,8 +6,8 @@ use super::Region;
 use super::word::RegionWord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ready::{MappedWord, Readiness};
-use crate::sync::Ordering;
-use crate::wait::{Deadline, Waiting};
+use crate::sync::{AtomicU32, Ordering};
+use crate::wait::{Deadline, Waiting, Word};
 
 impl Region {
     /// Blocks until somebody notifies, for at most `timeout` (`None`: forever). `true`: there was a notification
@@ -113,6 +113,23 @@ impl Region {
             Err(e) if e.kind() == ErrorKind::TimedOut => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// Whether `try_wait` would say true.
+    pub(crate) fn has_news(&self) -> bool {
+        // Relaxed: as in `wait`.
+        self.count() != self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Whether nobody can notify any more.
+    pub(crate) fn has_ended(&self, ask_kernel: bool) -> bool {
+        self.check(ask_kernel).is_err()
+    }
+
+    /// For who sleeps on several words: the word that says that somebody waits, and what it holds until a notification.
+    pub(crate) fn set_word(&self) -> (&AtomicU32, u32) {
+        // Relaxed: as in `wait`.
+        (self.word(), self.sleeper(self.seen.load(Ordering::Relaxed)).set())
     }
 
     fn sleeper(&self, known: u32) -> RegionWord<'_> {

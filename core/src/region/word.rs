@@ -68,6 +68,15 @@ impl Word for RegionWord<'_> {
     }
 
     /// Other waiters sleep on the same bit.
+    fn set(&self) -> u32 {
+        self.arm().expected
+    }
+
+    fn longest(&self, _: bool) -> Duration {
+        // Ordered by its own exchange.
+        if self.writable { POLL_INTERVAL } else { REGION_POLL_INTERVAL }
+    }
+
     fn disarm(&self) {}
 
     fn sleep(&self, expected: u32, timeout: Duration) -> Wake {

@@ -82,6 +82,11 @@ pub trait Reading: Shape {
     /// `head` was set back to a position from `released` on.
     fn went_back(_: &mut Consumer<Self>) {}
 
+    /// Whether something is to be told before the next message.
+    fn has_pending(_: &Consumer<Self>) -> bool {
+        false
+    }
+
     /// What is to be told before the next message.
     fn take_pending(_: &mut Consumer<Self>) -> Option<Error> {
         None
@@ -208,6 +213,10 @@ impl<L: Reading> Positions for Consumer<L> {
 
     fn end_is_told(&mut self, kind: ErrorKind) {
         L::end_is_told(self, kind);
+    }
+
+    fn has_pending(&self) -> bool {
+        L::has_pending(self)
     }
 
     fn take_pending(&mut self) -> Option<Error> {

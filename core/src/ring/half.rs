@@ -92,6 +92,11 @@ pub trait Positions: Sized {
     /// This side is about to say that it closes.
     fn closing(&mut self) {}
 
+    /// Whether something is to be told before anything else.
+    fn has_pending(&self) -> bool {
+        false
+    }
+
     /// What is to be told before anything else.
     fn take_pending(&mut self) -> Option<Error> {
         None
@@ -172,6 +177,17 @@ impl<H: Positions> Half<H> {
     pub(crate) fn wait_for_peer(&mut self, wait_limit: WaitLimit) -> Result<u32> {
         self.check()?;
         H::wait_for_peer(self, wait_limit).map_err(|e| self.endpoint.with_name(e))
+    }
+
+    /// Whether the other side has ended, or something else is to be told: for those who check several handles. The kernel is
+    /// asked only if `ask_kernel`; the next call on this handle then asks it too.
+    pub(crate) fn has_ended(&mut self, ask_kernel: bool) -> bool {
+        let Endpoint { word, waiting, attachment, .. } = &mut self.endpoint;
+        let ended = word.check_end(&attachment.link, ask_kernel).is_err();
+        if ended && ask_kernel {
+            waiting.peer_has_ended();
+        }
+        ended || self.hot.has_pending()
     }
 
     /// Tells the peer that this was all. The role stays.

@@ -1,6 +1,6 @@
 //! Futexes: the calls of the system's backend, and what a word of 64 bits needs, of which the kernel compares the lower half.
 
-pub(crate) use super::backend::futex::{wait, wake_all};
+pub(crate) use super::backend::futex::{WAIT_ANY_MAX, wait, wait_any, wake_all};
 pub(crate) use super::wake::Wake;
 use crate::sync::{AtomicU32, AtomicU64};
 use std::time::Duration;

@@ -26,7 +26,7 @@ mod patrol;
 pub mod place;
 mod publisher;
 pub mod subscriber;
-mod word;
+pub mod word;
 
 pub use builder::TopicBuilder;
 pub use calls::{Lag, SubscriberInfo};

@@ -222,6 +222,10 @@ impl Reading for Topic {
         reader.more.expected = expected_at(reader, reader.head);
     }
 
+    fn has_pending(reader: &Consumer<Self>) -> bool {
+        reader.more.lagged.is_some()
+    }
+
     fn take_pending(reader: &mut Consumer<Self>) -> Option<Error> {
         reader.more.lagged.take().map(Error::lagged)
     }

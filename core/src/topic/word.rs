@@ -17,7 +17,7 @@ use crate::facts::UNORDERED_INTERVAL;
 use crate::layout::{PublisherLine, ROLE_FENCE_FREE, SLOT_ACTIVE, SLOT_DURABLE, SLOT_EJECTED, SLOT_GATING, Slot};
 use crate::ready::Readiness;
 use crate::segment::{Header, Link, SlotLocks};
-use crate::sync::{AtomicU32, Ordering, Step, keep};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, keep};
 use crate::sys::futex::{self, Wake};
 use crate::wait::{Armed, POLL_INTERVAL, Word};
 use std::ptr::NonNull;
@@ -62,6 +62,24 @@ impl PublisherWord {
         unsafe { self.line.as_ref() }
     }
 
+    /// Whether a subscriber, as a waker, does not fence.
+    fn unordered(&self) -> bool {
+        // Relaxed, after the fence: a subscriber that becomes fence-free fences after it has said so.
+        let fence_free = |slot: &Slot| slot.flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0;
+        self.words.slots().any(|(_, slot)| State::load(slot).has(SLOT_GATING) && fence_free(slot))
+    }
+
+    /// After which it checks by itself.
+    fn interval(&self) -> Duration {
+        let eject = if self.eject_after == 0 { PUBLISHER_INTERVAL } else { Duration::from_nanos(self.eject_after) };
+        eject.clamp(UNORDERED_INTERVAL, PUBLISHER_INTERVAL)
+    }
+
+    /// What is slept on.
+    pub(crate) fn futex(&self) -> &AtomicU32 {
+        self.words.publisher_wait()
+    }
+
     /// How many gating subscribers live (a system call for each).
     pub(super) fn living_subscribers(&self) -> usize {
         let gates = |slot: &Slot| State::load(slot).has(SLOT_GATING);
@@ -71,17 +89,19 @@ impl PublisherWord {
 
 impl Word for PublisherWord {
     fn arm(&self) -> Armed {
-        let wait = self.words.publisher_wait();
+        let expected = self.set();
+        let longest = self.own.order(Some(&self.line().role.flags), || self.unordered());
+        Armed { expected, longest: longest.min(self.interval()) }
+    }
+
+    fn set(&self) -> u32 {
         // Relaxed: what follows orders it.
-        wait.store(SLEEPS, Ordering::Relaxed);
-        let unordered = || {
-            // Relaxed, after the fence: a subscriber that becomes fence-free fences after it has said so.
-            let fence_free = |slot: &Slot| slot.flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0;
-            self.words.slots().any(|(_, slot)| State::load(slot).has(SLOT_GATING) && fence_free(slot))
-        };
-        let longest = self.own.order(Some(&self.line().role.flags), unordered).min(PUBLISHER_INTERVAL);
-        let eject = if self.eject_after == 0 { PUBLISHER_INTERVAL } else { Duration::from_nanos(self.eject_after) };
-        Armed { expected: SLEEPS, longest: longest.min(eject.max(UNORDERED_INTERVAL)) }
+        self.words.publisher_wait().store(SLEEPS, Ordering::Relaxed);
+        SLEEPS
+    }
+
+    fn longest(&self, membarrier: bool) -> Duration {
+        self.own.longest(membarrier, || self.unordered()).min(self.interval())
     }
 
     fn disarm(&self) {
@@ -185,6 +205,17 @@ impl SubscriberWord {
         self.slot.map(|slot| unsafe { slot.as_ref() })
     }
 
+    /// Whether the publisher, as a waker, does not fence.
+    fn unordered(&self) -> bool {
+        // Relaxed, after the fence: as for a ring's role.
+        self.publisher.line().flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0
+    }
+
+    /// The word whose lower half is slept on.
+    pub(crate) fn shared(&self) -> &AtomicU64 {
+        self.words.word()
+    }
+
     fn publisher_waits(&self) -> &AtomicU32 {
         self.words.publisher_wait()
     }
@@ -197,17 +228,27 @@ impl SubscriberWord {
 
 impl Word for SubscriberWord {
     fn arm(&self) -> Armed {
-        let word = self.words.word();
         if !self.writable {
-            // Relaxed: the publisher is not told, so no order would help; the sleep is short.
-            return Armed { expected: word.load(Ordering::Relaxed) as u32, longest: UNORDERED_INTERVAL };
+            // The publisher is not told, so no order would help; the sleep is short.
+            return Armed { expected: self.set(), longest: UNORDERED_INTERVAL };
         }
-        // Relaxed: what follows orders it.
-        let armed = word.fetch_or(SOMEBODY_SLEEPS, Ordering::Relaxed) | SOMEBODY_SLEEPS;
-        // Relaxed, after the fence: as for a ring's role.
-        let unordered = || self.publisher.line().flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0;
-        let longest = self.own.order(self.slot().map(|slot| &slot.flags), unordered);
-        Armed { expected: armed as u32, longest }
+        let expected = self.set();
+        Armed { expected, longest: self.own.order(self.slot().map(|slot| &slot.flags), || self.unordered()) }
+    }
+
+    fn set(&self) -> u32 {
+        let word = self.words.word();
+        // Relaxed: what follows orders it, where this side can write; else it cannot be woken.
+        let value = if self.writable {
+            word.fetch_or(SOMEBODY_SLEEPS, Ordering::Relaxed) | SOMEBODY_SLEEPS
+        } else {
+            word.load(Ordering::Relaxed)
+        };
+        value as u32
+    }
+
+    fn longest(&self, membarrier: bool) -> Duration {
+        if self.writable { self.own.longest(membarrier, || self.unordered()) } else { UNORDERED_INTERVAL }
     }
 
     fn disarm(&self) {

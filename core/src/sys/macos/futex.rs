@@ -54,3 +54,14 @@ pub(crate) fn wake_all(word: &AtomicU32) {
     // SAFETY: the address is only a key. That nobody sleeps there (ENOENT) is no failure; EINTR is none of this call's.
     unsafe { __ulock_wake(UL_COMPARE_AND_WAIT_SHARED | ULF_WAKE_ALL | ULF_NO_ERRNO, word.as_ptr().cast(), 0) };
 }
+
+/// Words that [`wait_any`] takes at a time, at most.
+pub(crate) const WAIT_ANY_MAX: usize = 128;
+
+/// Sleeps while each word holds what is expected of it: a millisecond at most, because there is no call for several.
+pub(crate) fn wait_any(words: &[(&AtomicU32, u32)], timeout: Duration) {
+    match words {
+        [(word, expected)] => _ = wait(word, *expected, timeout),
+        _ => std::thread::sleep(timeout.min(Duration::from_millis(1))),
+    }
+}
