@@ -63,7 +63,10 @@ fn nobody_sleeps_through_a_message() {
             }
         });
         // One that was lost would be found after 100 ms.
-        assert!(slow <= ROUNDS / 100, "{slow} of {ROUNDS} waits took 90 ms: wake-ups are lost ({count} rings, {policy:?})");
+        assert!(
+            slow <= ROUNDS / 100,
+            "{slow} of {ROUNDS} waits took 90 ms: wake-ups are lost ({count} rings, {policy:?})"
+        );
     }
 }
 

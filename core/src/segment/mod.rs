@@ -22,7 +22,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
 
 pub(crate) use attempts::Attempts;
-#[allow(unused_imports)] // Until topics are opened.
 pub(crate) use format::TopicGeometry;
 pub(crate) use format::{HeaderPage, RegionGeometry, RingGeometry, Spec, Valid, format, round_capacity, validate};
 pub(crate) use link::{Link, Probe, Role, SocketLink};
