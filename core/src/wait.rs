@@ -394,7 +394,7 @@ impl Waiting {
 }
 
 /// Whether another thread wants this wait to end; asked after the word was armed. Takes the request.
-fn take_interrupt(word: &impl Word) -> bool {
+pub(crate) fn take_interrupt(word: &impl Word) -> bool {
     word.interrupt().is_some_and(|flag| {
         // Acquire: pairs with the waker's store. Relaxed store, not a swap: a second waker that comes between the two
         // ends the same wait.

@@ -17,7 +17,7 @@ use crate::ring::log::Shape;
 use crate::segment::{Attachment, Role};
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
 use crate::sys::fork;
-use crate::wait::{Deadline, WaitLimit, WaitPolicy, Waiting};
+use crate::wait::{Deadline, WaitLimit, WaitPolicy, Waiting, take_interrupt};
 use crate::{Error, ErrorKind, Result};
 use side::{FacesOne, Side};
 
@@ -124,6 +124,11 @@ impl<L: Shape, W: Side> Endpoint<L, W> {
             readiness.signal();
         }
         outcome
+    }
+
+    /// Whether another thread wants this wait to end, for a call that does not come to sleep. Takes the request.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        take_interrupt(&self.word)
     }
 
     /// Whether somebody is attached as the other side and lives (one system call).

@@ -43,6 +43,9 @@ pub trait Reading: Shape {
     /// The receiver's words.
     type ReceiverWord: Side;
 
+    /// Whether the log can go on without this side: then messages may be copied, and be gone when they are asked for.
+    const MOVES_ON: bool = false;
+
     /// [`Positions::new`].
     ///
     /// # Safety
@@ -78,6 +81,16 @@ pub trait Reading: Shape {
     /// Publishes that everything before `head` is released, a position from `released` to `reader.head`. False: the sender
     /// does not wait for this side.
     fn publish_head(reader: &mut Consumer<Self>, head: u64) -> bool;
+
+    /// Whatever was copied for the caller is no longer used.
+    #[inline(always)]
+    fn forget_copies(_: &mut Consumer<Self>) {}
+
+    /// A batch is to end here, although there may be more.
+    #[inline(always)]
+    fn batch_is_full(_: &Consumer<Self>) -> bool {
+        false
+    }
 
     /// `head` was set back to a position from `released` on.
     fn went_back(_: &mut Consumer<Self>) {}
@@ -249,6 +262,9 @@ impl<L: Reading> Consumer<L> {
             cursor.tail = self.tail;
         }
         self.state.check()?;
+        if L::batch_is_full(self) {
+            return Ok(None);
+        }
         L::frame_at(self, cursor)
     }
 
@@ -302,6 +318,9 @@ impl<L: Reading> Consumer<L> {
     pub fn release(&mut self) {
         if self.head != self.released {
             self.release_lent();
+        } else if L::MOVES_ON {
+            // The log may have moved on while copies were out: then there is nothing to give back.
+            L::forget_copies(self);
         }
     }
 
@@ -314,6 +333,10 @@ impl<L: Reading> Consumer<L> {
     /// Gives the frames before `head` back: a position from `released` to `self.head` at which a frame begins.
     #[inline(always)]
     pub(crate) fn release_until(&mut self, head: u64) {
+        if L::MOVES_ON && head.wrapping_sub(self.released) > self.head.wrapping_sub(self.released) {
+            // Of a frame that this side held before it was moved on: it is gone.
+            return;
+        }
         debug_assert!(head.wrapping_sub(self.released) <= self.head.wrapping_sub(self.released));
         if self.state.check().is_err() {
             return;

@@ -17,6 +17,9 @@ impl<L: Writing + Reading> Log for L {}
 
 /// The types of a kind of log.
 pub trait Shape: Sized + 'static {
+    /// What people call it.
+    const NAME: &str;
+
     /// Bytes of a frame's header, which stands right before its payload.
     const HEADER: u64;
 
@@ -84,6 +87,7 @@ pub trait Shape: Sized + 'static {
 pub struct Ring;
 
 impl Shape for Ring {
+    const NAME: &str = "ring";
     const HEADER: u64 = FRAME_HEADER;
     type Block = RingBlock;
     type Place = ();

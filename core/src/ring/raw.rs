@@ -129,7 +129,7 @@ impl<L: Log> End for Receiver<L> {
 
     fn go_on(&mut self, _: usize, wait_limit: WaitLimit) -> Result<()> {
         self.half.check()?;
-        self.half.wait_for_frame(wait_limit)
+        self.half.wait_for_frame(wait_limit, None)
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Batch, Iter, Message};
 use crate::endpoint::calls::endpoint_calls;
 use crate::segment::Attachment;
 use crate::sync::spin_hint;
-use crate::wait::{self, FIRST_POLLS, WaitLimit, WaitPolicy};
+use crate::wait::{self, Deadline, FIRST_POLLS, WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
 use std::time::Duration;
 
@@ -271,14 +271,16 @@ impl<L: Reading> Half<Consumer<L>> {
     /// forward those, which costs 10 to 15 ns (docs/adr/0018).
     #[inline(always)]
     pub(crate) fn recv(&mut self, wait_limit: WaitLimit) -> Result<Frame<L>> {
+        // Only where the log can move on does one call wait more than once.
+        let mut deadline = None;
         loop {
             if !self.hot.has_cached_frame() {
-                self.poll(wait_limit)?;
+                self.poll(wait_limit, L::MOVES_ON.then_some(&mut deadline))?;
             }
             match self.hot.cached_frame() {
                 Ok(Some(frame)) => return Ok(frame),
                 // Of a topic: the publisher has overwritten it.
-                Ok(None) => {}
+                Ok(None) => self.moved_on(wait_limit, &mut deadline)?,
                 Err(kind) => return Err(self.error(kind)),
             }
         }
@@ -312,9 +314,36 @@ impl<L: Reading> Half<Consumer<L>> {
         self.endpoint.with_name(Error::new(ErrorKind::TooLarge, text))
     }
 
-    /// Gives `Ok` once a frame is there; with `WaitLimit::None` it does not wait.
-    pub(crate) fn wait_for_frame(&mut self, wait_limit: WaitLimit) -> Result<()> {
-        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit) }
+    /// Gives `Ok` once a frame is there; with `WaitLimit::None` it does not wait. `deadline`: see [`poll`](Self::poll).
+    pub(crate) fn wait_for_frame(
+        &mut self,
+        wait_limit: WaitLimit,
+        deadline: Option<&mut Option<Deadline>>,
+    ) -> Result<()> {
+        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit, deadline) }
+    }
+
+    /// A frame was gone when it was asked for. `Ok`: the call may look again.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn moved_on(&mut self, wait_limit: WaitLimit, deadline: &mut Option<Deadline>) -> Result<()> {
+        if wait_limit == WaitLimit::None {
+            if let Some(readiness) = &self.endpoint.readiness {
+                // Nothing was armed, and there may be something.
+                readiness.signal();
+            }
+            return Err(ErrorKind::Empty.into());
+        }
+        if self.endpoint.is_interrupted() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        if deadline.is_none() {
+            *deadline = wait_limit.deadline();
+        }
+        if deadline.as_ref().is_some_and(|deadline| deadline.left().is_none()) {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        Ok(())
     }
 
     /// Whether `try_recv` would give a message; the same errors if not.
@@ -322,12 +351,12 @@ impl<L: Reading> Half<Consumer<L>> {
     pub(crate) fn try_ready(&mut self) -> Result<()> {
         self.check()?;
         self.hot.release();
-        self.wait_for_frame(WaitLimit::None)
+        self.wait_for_frame(WaitLimit::None, None)
     }
 
-    /// Gives `Ok` once a frame is there.
+    /// Gives `Ok` once a frame is there. `deadline` is of a call that may come back here: it is set at the first wait.
     #[inline(always)]
-    fn poll(&mut self, wait_limit: WaitLimit) -> Result<()> {
+    fn poll(&mut self, wait_limit: WaitLimit, deadline: Option<&mut Option<Deadline>>) -> Result<()> {
         let mut there = self.hot.refresh();
         if matches!(there, Ok(false)) && wait_limit != WaitLimit::None && self.endpoint.waiting.polls() {
             // The first polls of the wait, here rather than in `recv_slow`: an answer that comes within a microsecond
@@ -345,17 +374,26 @@ impl<L: Reading> Half<Consumer<L>> {
                 polls = std::hint::black_box(polls - 1);
             }
         }
-        if matches!(there, Ok(true)) { Ok(()) } else { self.recv_slow(wait_limit) }
+        if matches!(there, Ok(true)) { Ok(()) } else { self.recv_slow(wait_limit, deadline) }
     }
 
     #[cold]
     #[inline(never)]
-    fn recv_slow(&mut self, wait_limit: WaitLimit) -> Result<()> {
+    fn recv_slow(&mut self, wait_limit: WaitLimit, deadline: Option<&mut Option<Deadline>>) -> Result<()> {
         self.check()?;
         if let Some(pending) = L::take_pending(&mut self.hot) {
             return Err(pending);
         }
-        self.wait(wait_limit.deadline(), Consumer::<L>::has_frame)
+        let until = match deadline {
+            Some(kept) => {
+                if kept.is_none() {
+                    *kept = wait_limit.deadline();
+                }
+                *kept
+            }
+            None => wait_limit.deadline(),
+        };
+        self.wait(until, Consumer::<L>::has_frame)
     }
 }
 

@@ -115,8 +115,9 @@ impl TopicBuilder {
         self
     }
 
-    /// How many reliable subscribers there can be at a time, 1 to 1024; default 32. An existing topic must have just this
-    /// number if it is said here.
+    /// How many reliable subscribers there can be at a time, 1 to 1024; default 32. (Others take a free slot of the upper
+    /// half, so that they are seen, and do without where there is none.) An existing topic must have just this number if it
+    /// is said here.
     pub fn slots(mut self, count: u32) -> Self {
         self.slots = Some(count);
         self

@@ -217,7 +217,8 @@ impl Subscriber {
     /// ```
     ///
     /// # Errors
-    /// `Empty` before the first message; `Corrupt`, `Detached`.
+    /// `Empty` before the first message, and where the publisher overwrites the newest one each of 16 times that this copies
+    /// it (what no publisher does that sends less often than a message is copied); `Corrupt`, `Detached`.
     pub fn latest(&mut self) -> Result<Message<'_, Topic>> {
         let mut copies = std::mem::take(&mut self.half.hot.more.newest);
         let align = self.half.hot.align as usize;

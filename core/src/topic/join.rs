@@ -85,6 +85,14 @@ impl View {
         self.shared().claim.load(Ordering::Relaxed).wrapping_sub(position) > self.capacity
     }
 
+    /// Whether the frame at a position, whose header was read before a claim that has not overtaken it, lies within what
+    /// was published before that. The claim is never behind `tail`: so what it has not overtaken is at most the capacity
+    /// behind `tail` too, whoever wrote the two.
+    pub(super) fn lies_within(&self, header: &Header, size: u64, position: u64, tail: u64) -> bool {
+        let left = tail.wrapping_sub(position);
+        left <= self.capacity && header.is_plausible(size, left)
+    }
+
     /// The frame at a position, if it is one and was whole when it was read.
     pub(super) fn frame(&self, position: u64, tail: u64) -> Option<Found> {
         if !self.in_place(position) {
@@ -97,7 +105,7 @@ impl View {
         }
         let size = <super::Topic as crate::ring::log::Shape>::frame_size(header.len(), self.align);
         // The first message has the number 1, and the last one can be followed by another.
-        let is_frame = header.is_plausible(size, tail.wrapping_sub(position)) && header.seq.wrapping_add(1) > 1;
+        let is_frame = self.lies_within(&header, size, position, tail) && header.seq.wrapping_add(1) > 1;
         is_frame.then(|| Found { header, end: position.wrapping_add(size) })
     }
 
@@ -175,18 +183,19 @@ impl View {
     /// number to expect there. `None`: overtaken.
     fn settle(&self, choice: &Choice) -> Result<Option<(u64, u64)>, ErrorKind> {
         let mut at = choice.cursor;
-        loop {
+        // A frame for each step is the most there can be, unless the publisher writes on meanwhile.
+        for _ in 0..ATTEMPTS.max((self.capacity / u64::from(self.align)) as u32) {
             let tail = self.shared().positions.tail.load(Ordering::Acquire);
             if at == tail {
-                // Nothing is there yet: the number after the newest one.
-                let expected = match (choice.expected, self.newest()?) {
-                    (Some(expected), _) => expected,
-                    (None, None) => 1,
-                    (None, Some(newest)) if newest.end == at => newest.header.seq.wrapping_add(1),
-                    // Something has come since.
-                    (None, Some(_)) => continue,
+                let expected = match choice.expected {
+                    Some(expected) => Some(expected),
+                    None => self.number_at(tail)?,
                 };
-                return Ok(Some((at, expected)));
+                match expected {
+                    Some(expected) => return Ok(Some((at, expected))),
+                    // Something has come since.
+                    None => continue,
+                }
             }
             let Some(found) = self.frame(at, tail) else {
                 return if self.is_overtaken(at) { Ok(None) } else { Err(ErrorKind::Corrupt) };
@@ -196,6 +205,18 @@ impl View {
             }
             at = found.end;
         }
+        Err(ErrorKind::Corrupt)
+    }
+
+    /// The number of the message that is to come at `tail`: the one after the newest. `None`: it has come meanwhile.
+    fn number_at(&self, tail: u64) -> Result<Option<u64>, ErrorKind> {
+        let Some(mut newest) = self.newest()? else { return Ok(Some(1)) };
+        // A publisher that was killed between its stores of `tail` and `last` leaves frames between the two.
+        while newest.end != tail {
+            let Some(next) = self.frame(newest.end, tail) else { return Ok(None) };
+            newest = next;
+        }
+        Ok(Some(newest.header.seq + 1))
     }
 
     /// Where a subscriber begins that nobody waits for.
@@ -214,6 +235,17 @@ impl View {
         // Relaxed: the lock orders it after the last holder's store.
         let before = State(slot.state.load(Ordering::Relaxed));
         let state = before.next(SLOT_ACTIVE | SLOT_GATING);
+        let began = self.gate_as(slot, state, start);
+        if began.is_err() {
+            // Back to no subscriber.
+            slot.state.store(state.without_flags().0, Ordering::Release);
+            self.words.count_change();
+        }
+        let (cursor, expected) = began?;
+        Ok((state.epoch(), cursor, expected))
+    }
+
+    fn gate_as(&self, slot: &Slot, state: State, start: Start) -> Result<(u64, u64), ErrorKind> {
         for attempt in 0..ATTEMPTS {
             let choice = self.choose(start)?;
             // Relaxed: the state, or the count, publishes it.
@@ -243,11 +275,8 @@ impl View {
                 // Release: what was walked over was read before. Forward only, so the publisher needs no count.
                 slot.cursor.store(cursor, Ordering::Release);
             }
-            return Ok((state.epoch(), cursor, expected));
+            return Ok((cursor, expected));
         }
-        // Back to no subscriber.
-        slot.state.store(state.without_flags().0, Ordering::Release);
-        self.words.count_change();
         Err(ErrorKind::Corrupt)
     }
 
@@ -387,6 +416,9 @@ fn join_gating(view: &View, wanted: &Wanted, seats: &mut impl Seats, joined: &mu
     // Relaxed, here and below: the state publishes them.
     slot.flags.store(flags, Ordering::Relaxed);
     if let Some(state) = found {
+        if state.has(SLOT_EJECTED) && !view.words.may_eject() {
+            return Err(not_joined(ErrorKind::Corrupt));
+        }
         joined.close_seen = slot.close_seen.load(Ordering::Relaxed);
         if state.has(SLOT_GATING)
             && let Some((epoch, cursor, expected)) = view.resume(slot, state).map_err(not_joined)?
@@ -436,20 +468,13 @@ fn find_slot(view: &View, wanted: &Wanted, seats: &mut impl Seats) -> Result<(u3
             }
         }
     }
-    let mut taken = Vec::new();
     for (index, slot) in view.words.slots() {
-        if State::load(slot).has(SLOT_DURABLE) || !seats.take(index)? {
-            taken.push(shown(&label_of(slot)));
-            continue;
-        }
-        // It may have become durable before the lock was taken.
-        if !State::load(slot).has(SLOT_DURABLE) {
+        if take_free(index, slot, seats)? {
             return Ok((index, None));
         }
-        seats.give_back(index);
-        taken.push(shown(&label_of(slot)));
     }
-    let labels: Vec<_> = taken.into_iter().filter(|label| !label.is_empty()).collect();
+    let labels: Vec<_> =
+        view.words.slots().map(|(_, slot)| shown(&label_of(slot))).filter(|label| !label.is_empty()).collect();
     let labelled = if labels.is_empty() { String::new() } else { format!(" (labelled: {})", labels.join(", ")) };
     let text = format!(
         "all {} slots of the topic are taken{labelled}: close a subscriber, remove a durable one, or create the topic with \
@@ -459,11 +484,32 @@ fn find_slot(view: &View, wanted: &Wanted, seats: &mut impl Seats) -> Result<(u3
     Err(Error::new(ErrorKind::Busy, text))
 }
 
-/// Takes a free slot for a subscriber that nobody waits for, so that others see it. Without one it goes on unseen.
+/// Locks a slot if it is free. One with DURABLE is not, whoever has its lock.
+fn take_free(index: u32, slot: &Slot, seats: &mut impl Seats) -> Result<bool> {
+    if State::load(slot).has(SLOT_DURABLE) || !seats.take(index)? {
+        return Ok(false);
+    }
+    // It may have become durable before the lock was taken.
+    let free = !State::load(slot).has(SLOT_DURABLE);
+    if !free {
+        seats.give_back(index);
+    }
+    Ok(free)
+}
+
+/// Takes a free slot for a subscriber that nobody waits for, so that others see it. Without one it goes on unseen: only
+/// the upper half of the slots is for such subscribers, so that they keep no reliable one out.
 fn show(view: &View, wanted: &Wanted, seats: &mut impl Seats, joined: &mut Joined) -> Result<()> {
-    let Ok((index, None)) = find_slot(view, &Wanted { label: None, ..wanted.clone() }, seats) else { return Ok(()) };
+    let upper = view.words.slots().skip(view.words.slot_count().div_ceil(2) as usize);
+    let mut found = None;
+    for (index, slot) in upper {
+        if take_free(index, slot, seats)? {
+            found = Some((index, slot));
+            break;
+        }
+    }
+    let Some((index, slot)) = found else { return Ok(()) };
     joined.slot = Some(index);
-    let slot = view.words.slot(index);
     let latest = if wanted.policy == Policy::Latest { SLOT_FLAG_LATEST } else { 0 };
     let capable = if wanted.membarrier_capable { ROLE_MEMBARRIER_CAPABLE } else { 0 };
     // Relaxed: the state publishes them.

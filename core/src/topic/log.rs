@@ -48,6 +48,7 @@ pub type Publisher = crate::Sender<Topic>;
 pub type Subscriber = crate::Receiver<Topic>;
 
 impl Shape for Topic {
+    const NAME: &str = "topic";
     const HEADER: u64 = TOPIC_FRAME_HEADER;
     type Block = TopicBlock;
     type Place = Place;

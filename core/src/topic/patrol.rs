@@ -19,9 +19,23 @@ pub(super) struct Patrol {
     eject_after: u64,
     /// When the kernel was last asked for the locks, in coarse nanoseconds; `None`: not since this side could go on.
     asked: Option<u64>,
-    /// By slot, where subscribers are ejected: since when it blocks at which cursor.
-    blocking: Vec<Option<(u64, u64)>>,
+    /// By slot, where subscribers are ejected.
+    blocking: Vec<Option<Blocking>>,
 }
+
+/// A slot that blocks.
+#[derive(Clone, Copy, Debug)]
+struct Blocking {
+    cursor: u64,
+    /// A durable subscriber that was resumed has the time anew.
+    epoch: u32,
+    /// In coarse nanoseconds.
+    since: u64,
+}
+
+/// How often the kernel is asked for the locks while this side is blocked: a little more often than it wakes by itself, so
+/// that it asks in each of its rounds although both go by a clock of coarse ticks.
+const ASK_INTERVAL: u64 = POLL_INTERVAL.as_nanos() as u64 - 15_000_000;
 
 impl Patrol {
     pub(super) fn new(words: Words, locks: SlotLocks, eject_after: u64) -> Self {
@@ -44,7 +58,7 @@ impl Patrol {
         let now = clock::coarse_ns();
         // A subscriber that was killed is found after an interval, as a ring's peer is. The first check only begins it.
         let asked = *self.asked.get_or_insert(now);
-        let ask = now.wrapping_sub(asked) >= POLL_INTERVAL.as_nanos() as u64;
+        let ask = now.wrapping_sub(asked) >= ASK_INTERVAL;
         if ask {
             self.asked = Some(now);
         }
@@ -62,7 +76,7 @@ impl Patrol {
                 freed |= change(slot, state, state.without_flags());
                 continue;
             }
-            if self.is_overdue(index, slot, now) {
+            if self.is_overdue(index, slot, state.epoch(), now) {
                 freed |= eject(slot, state, blocked, frames);
             }
         }
@@ -71,19 +85,19 @@ impl Patrol {
 
     /// For how long a slot has blocked, where that is measured.
     pub(super) fn blocks_for(&self, index: u32) -> Option<Duration> {
-        let (_, since) = (*self.blocking.get(index as usize)?)?;
+        let since = (*self.blocking.get(index as usize)?)?.since;
         Some(Duration::from_nanos(clock::coarse_ns().saturating_sub(since)))
     }
 
     /// Whether the slot has blocked for too long at its cursor.
-    fn is_overdue(&mut self, index: u32, slot: &Slot, now: u64) -> bool {
+    fn is_overdue(&mut self, index: u32, slot: &Slot, epoch: u32, now: u64) -> bool {
         let Some(entry) = self.blocking.get_mut(index as usize) else { return false };
         // Relaxed: compared, nothing else.
         let cursor = slot.cursor.load(Ordering::Relaxed);
         match *entry {
-            Some((at, since)) if at == cursor => now.wrapping_sub(since) >= self.eject_after,
+            Some(at) if at.cursor == cursor && at.epoch == epoch => now.wrapping_sub(at.since) >= self.eject_after,
             _ => {
-                *entry = Some((cursor, now));
+                *entry = Some(Blocking { cursor, epoch, since: now });
                 false
             }
         }

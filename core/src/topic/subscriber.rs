@@ -75,6 +75,7 @@ enum Copied {
 
 impl Reading for Topic {
     type ReceiverWord = SubscriberWord;
+    const MOVES_ON: bool = true;
 
     unsafe fn begin_reading(
         block: *const TopicBlock,
@@ -218,6 +219,19 @@ impl Reading for Topic {
         tail.wrapping_sub(from).min(reader.capacity)
     }
 
+    #[inline(always)]
+    fn forget_copies(reader: &mut Consumer<Self>) {
+        if reader.more.copies_out {
+            reader.more.copies.clear();
+        }
+    }
+
+    /// What a batch of copies takes is bounded by the capacity, as what a batch of views keeps is.
+    #[inline(always)]
+    fn batch_is_full(reader: &Consumer<Self>) -> bool {
+        reader.more.copies.held() as u64 >= reader.capacity
+    }
+
     fn went_back(reader: &mut Consumer<Self>) {
         reader.more.expected = expected_at(reader, reader.head);
     }
@@ -238,8 +252,9 @@ impl Reading for Topic {
         if !half.hot.more.copies_out {
             return half.copy_of_view(wait_limit, room);
         }
+        let mut deadline = None;
         loop {
-            half.wait_for_frame(wait_limit)?;
+            half.wait_for_frame(wait_limit, Some(&mut deadline))?;
             half.check()?;
             let mut cursor = half.hot.cursor();
             match copy_at(&mut half.hot, &mut cursor, &mut |_, len| room(len)).map_err(|kind| half.error(kind))? {
@@ -248,7 +263,7 @@ impl Reading for Topic {
                     return Ok(frame);
                 }
                 Some(Err((len, room))) => return Err(half.too_long_for(len, room)),
-                None => {}
+                None => half.moved_on(wait_limit, &mut deadline)?,
             }
         }
     }
@@ -333,7 +348,7 @@ impl Consumer<Topic> {
             self.view().rejoin(slot, self.more.expected).map_err(|kind| self.state.die(kind))?;
         (self.head, self.released, self.tail) = (cursor, cursor, cursor);
         self.more.expected = found;
-        self.more.copies.clear();
+        // Copies stay: a batch may be out.
         self.more.lagged = Some(self.more.lagged.unwrap_or(0).saturating_add(lost));
         self.count_lost(cursor, lost);
         self.more.gaps.clear();
@@ -396,6 +411,9 @@ fn copied_frame_at(reader: &mut Consumer<Topic>, cursor: &mut Cursor) -> Result<
     // Taken out for the while: the copy borrows the reader.
     let mut copies = std::mem::take(&mut reader.more.copies);
     let copied = copy_at(reader, cursor, &mut |from, len| Ok(copies.room(len, from, align)));
+    if matches!(copied, Ok(Some(Ok(_)))) {
+        copies.keep();
+    }
     reader.more.copies = copies;
     Ok(match copied? {
         Some(Ok(frame)) => Some(frame),
@@ -500,7 +518,7 @@ fn copy_frame(reader: &mut Consumer<Topic>, pos: u64, tail: u64, room: &mut Room
         return Ok(Copied::Overtaken);
     }
     let size = Topic::frame_size(header.len(), view.align);
-    if !header.is_plausible(size, tail.wrapping_sub(pos)) || header.seq < reader.more.expected {
+    if !view.lies_within(&header, size, pos, tail) || header.seq < reader.more.expected {
         return Err(reader.state.die(ErrorKind::Corrupt));
     }
     let len = header.len() as usize;
@@ -544,7 +562,7 @@ impl Half<Consumer<Topic>> {
     ) -> Result<Frame<Topic>> {
         self.check()?;
         let reader = &mut self.hot;
-        loop {
+        for _ in 0..OVERTAKEN_MAX {
             // Acquire, in this order: `tail` is not older than `last`.
             let last = reader.shared().positions.last.load(Ordering::Acquire);
             let tail = reader.shared().positions.tail.load(Ordering::Acquire);
@@ -566,6 +584,7 @@ impl Half<Consumer<Topic>> {
                 Ok(Copied::Overtaken | Copied::Ejected) => crate::sync::spin_hint(),
             }
         }
+        Err(ErrorKind::Empty.into())
     }
 }
 
