@@ -237,6 +237,8 @@ fn a_stopped_subscriber_is_ejected_and_told_once() {
             }
         }
         stopped.signal(libc::SIGSTOP);
+        let stat = format!("/proc/{}/stat", stopped.pid());
+        eventually("it has stopped", || std::fs::read_to_string(&stat).unwrap().contains(") T "));
         let first_unread = publisher.seq() + 1;
         let started = Instant::now();
         let mut blocked_for = Duration::ZERO;

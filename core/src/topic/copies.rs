@@ -11,6 +11,8 @@ pub(super) struct Copies {
     end: usize,
     /// Bytes that kept copies take in all chunks.
     held: usize,
+    /// The most that was ever held.
+    most: usize,
 }
 
 /// The smallest chunk.
@@ -25,8 +27,9 @@ impl Copies {
         let align = align.max(64);
         let need = len + align;
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - self.taken < need) {
-            // Larger than the last one: batches of the same size come to fit into one chunk, and then allocate nothing.
-            let larger = self.held.saturating_add(need);
+            // For all that was ever held at a time: batches of the same size come to fit into one chunk, and then allocate
+            // nothing.
+            let larger = self.held.max(self.most).saturating_add(need);
             if self.taken == 0 {
                 // Nothing is kept in it.
                 self.chunks.pop();
@@ -54,6 +57,7 @@ impl Copies {
 
     /// Every copy is released.
     pub(super) fn clear(&mut self) {
+        self.most = self.most.max(self.held);
         (self.taken, self.held) = (0, 0);
         if self.chunks.len() > 1 {
             // The largest stays: the next batch may fit into it.
