@@ -371,7 +371,9 @@ impl<L: Writing> Half<Producer<L>> {
                 let text = format!(
                     "a message of {len} bytes can never fit: this {} of {} bytes takes at most {}; create it with \
                      a larger capacity or cut the message",
-                    L::NAME, self.hot.capacity, self.hot.max_len
+                    L::NAME,
+                    self.hot.capacity,
+                    self.hot.max_len
                 );
                 Err(self.endpoint.with_name(Error::new(ErrorKind::TooLarge, text)))
             }

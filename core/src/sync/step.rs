@@ -37,7 +37,7 @@ pub enum Step {
     PublishLast,
     /// The rule that the first frame noted in a part of a topic's data stays noted for the lap.
     StartOfLap,
-    /// `Release` of a publisher's claim.
+    /// That a publisher claims before it writes, not after.
     Claim,
     /// The fence between a publisher's claim and its second load of the count of changes.
     ClaimFence,
@@ -57,6 +57,18 @@ pub enum Step {
     OvertakenFirst,
     /// The same check after the copy.
     OvertakenAgain,
+    /// That a publisher overwrites everything but the last published message.
+    KeepLast,
+    /// That a publisher that attaches takes back the noted positions of frames that were never published.
+    StartsAgain,
+    /// That a blocked publisher loads the state of a slot before it asks for its lock.
+    StateBeforeLock,
+    /// That the epoch of a slot stays when its flags go.
+    KeepEpoch,
+    /// That the bit which keeps a cursor is the last thing that a join sets.
+    DurableLast,
+    /// Counting the wake-ups in the word that all subscribers share.
+    CountWakeUps,
 }
 
 /// The ordering of a step, or `Relaxed` where a model leaves it out.

@@ -1,6 +1,7 @@
 //! A topic's frames: the ring's 16 bytes, then the message's number and when it was sent.
 
 use crate::layout::TOPIC_MESSAGE_MAX;
+use crate::sync::touch_data;
 
 /// The 32 bytes before a payload.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,7 @@ impl Header {
 /// `data` is a mirrored mapping of 2 × `capacity` bytes, and `at` a position that is aligned as frames are, to 16 at least.
 #[inline(always)]
 pub(super) unsafe fn read_header(data: *const u8, at: u64, capacity: u64) -> Header {
+    touch_data(data);
     // SAFETY: the offset is below the capacity, and a header is shorter than the capacity; so it lies in the mapping. Volatile:
     // each number is read exactly once, so that who rewrites it cannot pass a check with one value and be used with another.
     unsafe {
@@ -56,6 +58,7 @@ pub(super) unsafe fn read_header(data: *const u8, at: u64, capacity: u64) -> Hea
 #[inline(always)]
 pub(super) unsafe fn write_header(payload: *mut u8, header: Header) {
     let Header { len_and_type, tag, seq, time } = header;
+    touch_data(payload);
     // SAFETY: the caller's. Not atomic: nobody reads them before `tail` is published with Release.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {

@@ -95,12 +95,23 @@ impl View {
 
     /// The frame at a position, if it is one and was whole when it was read.
     pub(super) fn frame(&self, position: u64, tail: u64) -> Option<Found> {
+        self.frame_if(position, tail, || !self.is_overtaken(position))
+    }
+
+    /// The frame at a position that a gating slot keeps from being overwritten. The claim says nothing about it: it may pass
+    /// the cursor, up to the next part's begin, and nothing is written there before the cursor moves.
+    fn kept_frame(&self, position: u64, tail: u64) -> Option<Found> {
+        self.frame_if(position, tail, || true)
+    }
+
+    /// `is_whole` is asked after the header was read.
+    fn frame_if(&self, position: u64, tail: u64, is_whole: impl FnOnce() -> bool) -> Option<Found> {
         if !self.in_place(position) {
             return None;
         }
         // SAFETY: the data is mapped, and the position aligned as frames are.
         let header = unsafe { read_header(self.data, position, self.capacity) };
-        if self.is_overtaken(position) {
+        if !is_whole() {
             return None;
         }
         let size = <super::Topic as crate::ring::log::Shape>::frame_size(header.len(), self.align);
@@ -179,9 +190,9 @@ impl View {
         })
     }
 
-    /// From a chosen position, which nobody overwrites or whose frames are checked, to the first frame to read; and the
-    /// number to expect there. `None`: overtaken.
-    fn settle(&self, choice: &Choice) -> Result<Option<(u64, u64)>, ErrorKind> {
+    /// From a chosen position, which nobody overwrites (`kept`) or whose frames are checked, to the first frame to read; and
+    /// the number to expect there. `None`: overtaken.
+    fn settle(&self, choice: &Choice, kept: bool) -> Result<Option<(u64, u64)>, ErrorKind> {
         let mut at = choice.cursor;
         // A frame for each step is the most there can be, unless the publisher writes on meanwhile.
         for _ in 0..ATTEMPTS.max((self.capacity / u64::from(self.align)) as u32) {
@@ -197,8 +208,9 @@ impl View {
                     None => continue,
                 }
             }
-            let Some(found) = self.frame(at, tail) else {
-                return if self.is_overtaken(at) { Ok(None) } else { Err(ErrorKind::Corrupt) };
+            let found = if kept { self.kept_frame(at, tail) } else { self.frame(at, tail) };
+            let Some(found) = found else {
+                return if !kept && self.is_overtaken(at) { Ok(None) } else { Err(ErrorKind::Corrupt) };
             };
             if choice.first.is_none_or(|first| found.header.seq >= first) {
                 return Ok(Some((at, choice.expected.unwrap_or(found.header.seq))));
@@ -222,7 +234,7 @@ impl View {
     /// Where a subscriber begins that nobody waits for.
     pub(super) fn begin(&self, start: Start) -> Result<(u64, u64), ErrorKind> {
         for _ in 0..ATTEMPTS {
-            if let Some(found) = self.settle(&self.choose(start)?)? {
+            if let Some(found) = self.settle(&self.choose(start)?, false)? {
                 return Ok(found);
             }
             spin_hint();
@@ -230,34 +242,41 @@ impl View {
         Err(ErrorKind::Corrupt)
     }
 
-    /// Begins with a slot that gates, whose lock is held. Gives the epoch, and where it begins.
-    pub(super) fn gate(&self, slot: &Slot, start: Start) -> Result<(u32, u64, u64), ErrorKind> {
+    /// Begins with a slot that gates, whose lock is held, and whose cursor is to stay if `durable`. Gives the epoch, and where
+    /// it begins.
+    pub(super) fn gate(&self, slot: &Slot, start: Start, durable: bool) -> Result<(u32, u64, u64), ErrorKind> {
         // Relaxed: the lock orders it after the last holder's store.
-        let before = State(slot.state.load(Ordering::Relaxed));
-        let state = before.next(SLOT_ACTIVE | SLOT_GATING);
-        let began = self.gate_as(slot, state, start);
+        let mut state = State(slot.state.load(Ordering::Relaxed));
+        let began = self.gate_as(slot, &mut state, start, durable);
         if began.is_err() {
             // Back to no subscriber.
             slot.state.store(state.without_flags().0, Ordering::Release);
             self.words.count_change();
         }
         let (cursor, expected) = began?;
+        if durable {
+            set_durable(slot);
+        }
         Ok((state.epoch(), cursor, expected))
     }
 
-    fn gate_as(&self, slot: &Slot, state: State, start: Start) -> Result<(u64, u64), ErrorKind> {
-        for attempt in 0..ATTEMPTS {
+    fn gate_as(&self, slot: &Slot, state: &mut State, start: Start, durable: bool) -> Result<(u64, u64), ErrorKind> {
+        let early = if durable && !keep(Step::DurableLast) { SLOT_DURABLE } else { 0 };
+        let mut anew = true;
+        for _ in 0..ATTEMPTS {
             let choice = self.choose(start)?;
             // Relaxed: the state, or the count, publishes it.
             slot.cursor.store(choice.cursor, Ordering::Relaxed);
-            if attempt == 0 {
+            if anew {
+                *state = state.next(SLOT_ACTIVE | SLOT_GATING | early);
                 // Release: the cursor, and the flags that the caller has set, go first. A plain store: nobody else changes
                 // the state of a slot that does not gate.
                 slot.state.store(state.0, Ordering::Release);
             }
-            if attempt == 0 || keep(Step::BumpAgain) {
+            if anew || keep(Step::BumpAgain) {
                 self.words.count_change();
             }
+            anew = false;
             if keep(Step::JoinFence) {
                 // SeqCst: pairs with the publisher's fence between its claim and its load of the count.
                 fence(Ordering::SeqCst);
@@ -270,7 +289,13 @@ impl View {
                 spin_hint();
                 continue;
             }
-            let Some((cursor, expected)) = self.settle(&choice)? else { continue };
+            let settled = self.settle(&choice, true);
+            if is_ejected(slot) {
+                // Nothing has kept what was read there.
+                anew = true;
+                continue;
+            }
+            let Some((cursor, expected)) = settled? else { continue };
             if cursor != choice.cursor {
                 // Release: what was walked over was read before. Forward only, so the publisher needs no count.
                 slot.cursor.store(cursor, Ordering::Release);
@@ -296,8 +321,12 @@ impl View {
         fence(Ordering::SeqCst);
         wake(self.words.publisher_wait());
         let choice = Choice { cursor, first: None, expected: None };
-        let settled = self.settle(&choice)?.ok_or(ErrorKind::Corrupt)?;
-        Ok(Some((next.epoch(), settled.0, settled.1)))
+        let settled = self.settle(&choice, true);
+        if is_ejected(slot) {
+            return Ok(None);
+        }
+        let (cursor, expected) = settled?.ok_or(ErrorKind::Corrupt)?;
+        Ok(Some((next.epoch(), cursor, expected)))
     }
 
     /// Begins anew, on the same slot, for a subscriber that was ejected and expects `expected` next. Gives the epoch, where
@@ -305,12 +334,16 @@ impl View {
     pub(super) fn rejoin(&self, slot: &Slot, expected: u64) -> Result<(u32, u64, u64, u64), ErrorKind> {
         // Relaxed: an ejected slot is this side's alone.
         let durable = State(slot.state.load(Ordering::Relaxed)).has(SLOT_DURABLE);
-        let (epoch, cursor, found) = self.gate(slot, Start::Oldest)?;
-        if durable {
-            set_durable(slot);
-        }
+        let (epoch, cursor, found) = self.gate(slot, Start::Oldest, durable)?;
         Ok((epoch, cursor, found, found.saturating_sub(expected)))
     }
+}
+
+/// Whether the publisher has ejected the subscriber of a slot.
+pub(super) fn is_ejected(slot: &Slot) -> bool {
+    // Acquire fence: what was read of the data comes before the load of the state.
+    fence(Ordering::Acquire);
+    State::load(slot).has(SLOT_EJECTED)
 }
 
 /// Sets the bit that keeps the cursor: last, so that a join that is cut off by a kill leaves nothing that gates.
@@ -432,7 +465,7 @@ fn join_gating(view: &View, wanted: &Wanted, seats: &mut impl Seats, joined: &mu
             return Ok(());
         }
         let first_lost = slot.eject_seq.load(Ordering::Relaxed);
-        let (epoch, cursor, found) = view.gate(slot, Start::Oldest).map_err(not_joined)?;
+        let (epoch, cursor, found) = view.gate(slot, Start::Oldest, wanted.durable).map_err(not_joined)?;
         (joined.epoch, joined.cursor, joined.expected) = (epoch, cursor, found);
         joined.lagged = Some(if first_lost == 0 { 0 } else { found.saturating_sub(first_lost) });
     } else {
@@ -440,11 +473,8 @@ fn join_gating(view: &View, wanted: &Wanted, seats: &mut impl Seats, joined: &mu
         slot.close_seen.store(0, Ordering::Relaxed);
         slot.lost.store(0, Ordering::Relaxed);
         slot.eject_seq.store(0, Ordering::Relaxed);
-        let (epoch, cursor, expected) = view.gate(slot, wanted.start).map_err(not_joined)?;
+        let (epoch, cursor, expected) = view.gate(slot, wanted.start, wanted.durable).map_err(not_joined)?;
         (joined.epoch, joined.cursor, joined.expected) = (epoch, cursor, expected);
-    }
-    if wanted.durable {
-        set_durable(slot);
     }
     Ok(())
 }

@@ -73,6 +73,7 @@ impl Patrol {
             }
             // The state first, then the lock: a slot that was joined anew since has another epoch, and the swap fails.
             if ask && !state.has(SLOT_DURABLE) && !self.locks.is_held(index) {
+                let state = if keep(Step::StateBeforeLock) { state } else { State::load(slot) };
                 freed |= change(slot, state, state.without_flags());
                 continue;
             }

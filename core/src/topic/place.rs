@@ -3,7 +3,7 @@
 use crate::facts;
 use crate::layout::{SLOTS_OFFSET, Slot, SubscribersHead, TOPIC_LOSSY_ONLY, TOPIC_MAY_EJECT, TopicBlock};
 use crate::segment::SlotLocks;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, keep};
 use std::ptr::NonNull;
 
 /// How a subscriber reads.
@@ -156,7 +156,14 @@ impl State {
 
     /// This epoch without flags.
     pub(super) fn without_flags(self) -> Self {
-        Self(self.0 & !0xFFFF_FFFF)
+        self.with_only(0)
+    }
+
+    /// This epoch, with those of the flags that are among these.
+    pub(super) fn with_only(self, flags: u64) -> Self {
+        // The epoch tells one subscriber of the slot from the next: whoever has loaded the state of one must not change
+        // another's by it.
+        Self(self.0 & (flags | if keep(Step::KeepEpoch) { !0xFFFF_FFFF } else { 0 }))
     }
 
     /// Changes the slot from this state to `to`, unless it has changed already.

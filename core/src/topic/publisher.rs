@@ -84,7 +84,7 @@ impl Writing for Topic {
         }
         for entry in shared.starts.iter() {
             // Relaxed: the next claim publishes it. An entry beyond `tail` is of a frame that was never published.
-            if tail.wrapping_sub(entry.load(Ordering::Relaxed)) > capacity {
+            if keep(Step::StartsAgain) && tail.wrapping_sub(entry.load(Ordering::Relaxed)) > capacity {
                 entry.store(tail, Ordering::Relaxed);
             }
         }
@@ -203,6 +203,9 @@ impl Writing for Topic {
     fn publish_tail(writer: &mut Producer<Self>, tail: u64, _: u64) {
         let shared = writer.shared();
         let last = writer.commit.last;
+        if !keep(Step::Claim) {
+            shared.claim.store(writer.more.claim, Ordering::Release);
+        }
         // Release: the frames, headers and payloads, go before the position that publishes them.
         shared.positions.tail.store(tail, ordered(Step::Publish, Ordering::Release));
         // Release: who reads at `last` sees the frame there, and a `tail` after it.
@@ -316,7 +319,7 @@ fn advance(writer: &mut Producer<Topic>, size: u64) -> bool {
     let (pos, capacity) = (writer.tail, writer.capacity);
     // All positions from here on as distances from `pos`: none of them lies before it.
     let ahead = |position: u64| position.wrapping_sub(pos);
-    let keep_last = ahead(writer.more.published.wrapping_add(capacity));
+    let keep_last = if keep(Step::KeepLast) { ahead(writer.more.published.wrapping_add(capacity)) } else { capacity };
     let words = writer.more.words;
     let mut changes = words.changes();
     let chunk = chunk_size(capacity);
@@ -336,15 +339,17 @@ fn advance(writer: &mut Producer<Topic>, size: u64) -> bool {
     let entry = &shared.starts[(chunk_of(pos, capacity) % crate::facts::TOPIC_CHUNKS) as usize];
     // The first frame that is noted in a part of the data stays noted for the lap: a later one would make history
     // unreachable that is intact. Relaxed: the claim below publishes it; only this side writes it.
-    if keep(Step::StartOfLap) && chunk_of(entry.load(Ordering::Relaxed), capacity) != chunk_of(pos, capacity) {
+    if !keep(Step::StartOfLap) || chunk_of(entry.load(Ordering::Relaxed), capacity) != chunk_of(pos, capacity) {
         entry.store(pos, Ordering::Relaxed);
     }
     // Never over the last published message.
     let claim = ahead(writer.more.claim).max(want.min(keep_last));
     if claim != ahead(writer.more.claim) {
         writer.more.claim = pos.wrapping_add(claim);
-        // Release: the entry above goes first. Nothing that this announces is overwritten before the fence below.
-        shared.claim.store(writer.more.claim, ordered(Step::Claim, Ordering::Release));
+        if keep(Step::Claim) {
+            // Release: the entry above goes first. Nothing that this announces is overwritten before the fence below.
+            shared.claim.store(writer.more.claim, Ordering::Release);
+        }
         if keep(Step::ClaimFence) {
             // SeqCst: a subscriber that joins stores its slot, fences, and loads the claim. Either it sees this claim, or
             // the load below sees its change.

@@ -7,18 +7,18 @@
 use super::Topic;
 use super::copies::Copies;
 use super::frame::{Header, read_header};
-use super::join::View;
-use super::place::{self, Policy, SideOptions, State as SlotState, Words};
+use super::join::{self, View};
+use super::place::{self, Policy, SideOptions, Words};
 use super::word::SubscriberWord;
 use crate::endpoint::end::{self, OnePeer};
 use crate::endpoint::state::{Rules, State};
 use crate::facts::{NO_POSITION, OVERTAKEN_MAX};
-use crate::layout::{SLOT_EJECTED, Slot, TOPIC_FRAME_HEADER, TopicBlock, is_topic_position};
+use crate::layout::{Slot, TOPIC_FRAME_HEADER, TopicBlock, is_topic_position};
 use crate::ring::consumer::{Consumer, Cursor, Frame, Reading};
 use crate::ring::half::Half;
 use crate::ring::log::Shape;
 use crate::segment::{Attachment, Role};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep, ordered};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, keep, ordered, touch_data};
 use crate::wait::WaitLimit;
 use crate::{Error, ErrorKind, Result};
 use std::ptr::NonNull;
@@ -294,9 +294,7 @@ impl Consumer<Topic> {
     /// Whether the publisher has ejected this subscriber.
     #[inline(always)]
     fn is_ejected(&self) -> bool {
-        // Acquire fence: what was read of the frame comes before the load of the state.
-        fence(Ordering::Acquire);
-        self.gating_slot().is_some_and(|slot| SlotState::load(slot).has(SLOT_EJECTED)) && keep(Step::EjectedCheck)
+        keep(Step::EjectedCheck) && self.gating_slot().is_some_and(join::is_ejected)
     }
 
     /// What a frame gives that was read whole, and what this side expects after it.
@@ -528,6 +526,7 @@ fn copy_frame(reader: &mut Consumer<Topic>, pos: u64, tail: u64, room: &mut Room
         Ok(to) => to,
         Err(room) => return Ok(Copied::TooLong(len, room)),
     };
+    touch_data(from);
     // SAFETY: `len` bytes are mapped there, and there is room for them, which does not overlap. A publisher that writes
     // meanwhile makes the copy a mix of old and new bytes, which the check below throws away.
     unsafe { to.copy_from_nonoverlapping(from, len) };
@@ -606,9 +605,10 @@ fn newest_at(
         Ok(to) => to,
         Err(room) => return Ok(Copied::TooLong(len, room)),
     };
+    touch_data(from);
     // SAFETY: as in `copy_frame`.
     unsafe { to.copy_from_nonoverlapping(from, len) };
-    if view.is_overtaken(last) {
+    if keep(Step::OvertakenAgain) && view.is_overtaken(last) {
         return Ok(Copied::Overtaken);
     }
     let Header { seq, time, tag, .. } = found.header;

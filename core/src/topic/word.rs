@@ -280,8 +280,8 @@ impl Side for SubscriberWord {
         let Some(slot) = self.slot() else { return };
         let mut state = State::load(slot);
         loop {
-            let keep = if self.durable { SLOT_GATING | SLOT_DURABLE | SLOT_EJECTED } else { 0 };
-            match state.swap(slot, State(state.0 & (!0xFFFF_FFFF | keep))) {
+            let stay = if self.durable { SLOT_GATING | SLOT_DURABLE | SLOT_EJECTED } else { 0 };
+            match state.swap(slot, state.with_only(stay)) {
                 Ok(()) => break,
                 // The publisher has ejected it meanwhile.
                 Err(now) => state = now,
@@ -344,7 +344,11 @@ pub(super) fn after_publish(words: &Words, seen: &mut u64) -> bool {
     let mut now = word.load(Ordering::Relaxed);
     if now & SOMEBODY_SLEEPS != 0 {
         // Relaxed: the sleepers' kernel compares the value under its own lock. One addition clears the bit and counts.
-        now = word.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        now = if keep(Step::CountWakeUps) {
+            word.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+        } else {
+            word.fetch_and(!SOMEBODY_SLEEPS, Ordering::Relaxed) & !SOMEBODY_SLEEPS
+        };
         if keep(Step::Announce) {
             futex::wake_all_low(word);
         }
