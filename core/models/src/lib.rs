@@ -26,6 +26,7 @@ mod sync;
 mod sys;
 #[path = "../../src/tensor/mod.rs"]
 pub mod tensor;
+pub mod topic;
 #[path = "../../src/wait.rs"]
 mod wait;
 
@@ -36,7 +37,7 @@ pub use ring::{
     Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, SendBatch, Sender, Slot, TensorSlot,
     Waker,
 };
-pub use run::{fails_without, holds};
+pub use run::{Mortal, at_each_step, fails_without, fails_without_at_some_step, holds};
 pub use segment::Ring;
 pub use sync::Step;
 pub use sys::{clock_runs, forbid_membarrier, interrupt_point, process, time_passes};

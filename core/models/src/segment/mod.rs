@@ -4,11 +4,14 @@
 mod ring;
 
 pub use ring::Ring;
+pub(crate) use ring::new_role;
 
 use crate::origin::Origin;
 use crate::ring::log::{Ring as RingLog, Shape};
 use crate::sys::fork;
+use crate::sys::kernel::KERNEL;
 use loom::sync::Mutex;
+use loom::sync::atomic::AtomicU64;
 use std::cell::UnsafeCell;
 use std::fmt::{self, Debug};
 use std::ptr::NonNull;
@@ -98,6 +101,14 @@ impl Data {
         Self((0..capacity.div_ceil(64)).map(|_| Part(UnsafeCell::new([0; 8]))).collect())
     }
 
+    /// Of which parts are overwritten while they are read: see [`sync::touch_data`](crate::sync::touch_data).
+    pub(crate) fn overwritten(self) -> Self {
+        let start = self.map().as_ptr().addr();
+        let range = start..start + size_of_val(&*self.0);
+        KERNEL.overwritten.lock().unwrap().push((range, Arc::new(AtomicU64::new(0))));
+        self
+    }
+
     pub(crate) fn map(&self) -> DataMap {
         DataMap(self.0.as_ptr().cast_mut().cast())
     }
@@ -106,6 +117,12 @@ impl Data {
     pub(crate) fn offset(&self, payload: &[u8]) -> usize {
         payload.as_ptr().addr() - self.map().as_ptr().addr()
     }
+}
+
+/// The word that counts the accesses to the data at this address, where they are counted.
+pub(crate) fn touched(address: usize) -> Option<Arc<AtomicU64>> {
+    let all = KERNEL.overwritten.lock().unwrap();
+    all.iter().find(|(range, _)| range.contains(&address)).map(|(_, touched)| touched.clone())
 }
 
 pub(crate) struct DataMap(*mut u8);

@@ -2,6 +2,7 @@
 
 use loom::sync::atomic::{AtomicU32, fence};
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32 as StdAtomicU32, AtomicU64, Ordering};
 
@@ -27,6 +28,8 @@ pub(crate) struct Kernel {
     pub(crate) cpus: [Cpu; CPUS],
     /// The futexes by the address of their word. The lock is not the model's: it orders nothing.
     pub(crate) futexes: std::sync::Mutex<Vec<(usize, Arc<super::futex::Bucket>)>>,
+    /// The data that is overwritten while it is read, with a word for its accesses each.
+    pub(crate) overwritten: std::sync::Mutex<Vec<(Range<usize>, Arc<loom::sync::atomic::AtomicU64>)>>,
     /// Nanoseconds that `time_passes` has let pass.
     pub(crate) now: AtomicU64,
     /// Every sleep ends after its time.
@@ -44,6 +47,7 @@ loom::lazy_static! {
             forbidden: AtomicBool::new(false),
         }),
         futexes: std::sync::Mutex::new(Vec::new()),
+        overwritten: std::sync::Mutex::new(Vec::new()),
         now: AtomicU64::new(0),
         clock_runs: AtomicBool::new(false),
     };

@@ -11,6 +11,7 @@ mod ready;
 mod region;
 mod ring;
 mod sleep;
+mod topic;
 
 use loom::cell::UnsafeCell;
 use ramway_models::{ErrorKind, Receiver, Result, Sender};
