@@ -468,9 +468,12 @@ fn copy_at(
             Copied::Overtaken if latest => {}
             Copied::Overtaken => {
                 // With half of the capacity to spare: at the very oldest it would be overtaken again at once.
-                let (oldest, now) = reader.view().oldest(reader.capacity / 2);
+                let (oldest, end) = reader.view().oldest(reader.capacity / 2);
+                // Acquire, in this order: `tail` is not older than `last`. With an older one the newest message would not be
+                // found that was published meanwhile.
                 let last = reader.shared().positions.last.load(Ordering::Acquire);
-                let next = if oldest == now && last != now && reader.view().frame(last, now).is_some() {
+                let now = reader.shared().positions.tail.load(Ordering::Acquire);
+                let next = if oldest == end && last != now && reader.view().frame(last, now).is_some() {
                     last
                 } else {
                     oldest
