@@ -65,6 +65,7 @@ mod error;
 #[doc(hidden)]
 pub mod facts;
 pub mod layout;
+mod many;
 mod origin;
 mod ready;
 mod region;
@@ -84,6 +85,7 @@ pub use ramway_pool as pool;
 
 pub use bus::{Bus, Connector, Listener, ListenerBuilder};
 pub use error::{Error, ErrorKind, Result};
+pub use many::{Inbox, InboxBuilder, Incoming, Left, Outbox, OutboxBuilder, Peer, Undelivered};
 pub use ready::Readiness;
 #[doc(hidden)]
 pub use ready::cooperate;

@@ -100,7 +100,12 @@ impl ListenerBuilder {
     /// `AlreadyExists` if a live listener has the name, or something that is not ours to remove (it stays as it is);
     /// `InvalidArgument` for a bad name, capacity or alignment; `PermissionDenied`, `NoSpace`, `Unsupported`, `Os`.
     pub fn bind(&self) -> Result<Listener> {
-        self.bind_for(usize::MAX)
+        self.bind_for(usize::MAX, false)
+    }
+
+    /// [`bind`](Self::bind) for at most `peers` buses at a time: a connector beyond is refused (`Busy`).
+    pub(crate) fn bind_at_most(&self, peers: usize) -> Result<Listener> {
+        self.bind_for(peers, true)
     }
 
     /// Listens, takes one peer, and removes the name again. At most one connector is ever told that it is welcome, so
@@ -109,7 +114,7 @@ impl ListenerBuilder {
     /// # Errors
     /// Those of [`bind`](Self::bind) and [`accept`](Listener::accept), and `TimedOut`.
     pub fn accept_one(&self, timeout: Option<Duration>) -> Result<Bus> {
-        let listener = self.bind_for(1)?;
+        let listener = self.bind_for(1, false)?;
         listener.accept_until(timeout.and_then(|t| Instant::now().checked_add(t)))
     }
 
@@ -117,15 +122,15 @@ impl ListenerBuilder {
     /// comes through is ever told that it is welcome. Drop the listener after that.
     #[doc(hidden)]
     pub fn bind_one(&self) -> Result<Listener> {
-        self.bind_for(1)
+        self.bind_for(1, false)
     }
 
-    fn bind_for(&self, peers: usize) -> Result<Listener> {
+    fn bind_for(&self, peers: usize, counts_buses: bool) -> Result<Listener> {
         let shown = self.name.to_string_lossy();
-        self.try_bind(peers).map_err(|e| e.context(format_args!("listening at '{shown}'")))
+        self.try_bind(peers, counts_buses).map_err(|e| e.context(format_args!("listening at '{shown}'")))
     }
 
-    fn try_bind(&self, peers: usize) -> Result<Listener> {
+    fn try_bind(&self, peers: usize, counts_buses: bool) -> Result<Listener> {
         let name = self.name.to_string_lossy().into_owned();
         let plan = Plan { name, to_peer: self.to_peer, from_peer: self.from_peer, align: self.align };
         memory::spec(&plan)?;
@@ -157,6 +162,7 @@ impl ListenerBuilder {
         let own = own.expect("the entry is there because it was made");
         let settings = Settings {
             peers,
+            counts_buses,
             plan,
             allowed: self.allowed.clone(),
             handshake_timeout: self.handshake_timeout,

@@ -132,7 +132,7 @@ impl Connector {
         if told.is_err() {
             return Ok(gone());
         }
-        Ok(Step::Done(Box::new(Bus::new(halves, entry, peer))))
+        Ok(Step::Done(Box::new(Bus::new(halves, entry, peer, None))))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The side that listens: many handshakes at once, none of which can hold up another.
 
 mod backlog;
-mod permit;
+pub(super) mod permit;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -71,6 +71,8 @@ pub struct Listener {
 pub(super) struct Settings {
     /// How many connectors may be welcomed at a time.
     pub(super) peers: usize,
+    /// A bus counts as one of them as long as it lives, and a connector beyond is refused instead of waiting.
+    pub(super) counts_buses: bool,
     pub(super) plan: Plan,
     pub(super) allowed: Vec<u32>,
     pub(super) handshake_timeout: Duration,
@@ -104,7 +106,7 @@ enum Stage {
     /// HELLO is here, but no permit is left: another connector has to fail first. It has no deadline.
     Parked,
     /// ACK is due.
-    Welcomed { due: Due, halves: Halves, _permit: Permit },
+    Welcomed { due: Due, halves: Halves, permit: Permit },
 }
 
 /// A message that has to come in time.
@@ -326,12 +328,19 @@ impl Listener {
         {
             return Ok(Progress::Waits(pending));
         }
-        if let Stage::Welcomed { halves, .. } = pending.stage {
-            return Ok(Progress::Done(Bus::new(halves, pending.socket, pending.peer)));
+        if let Stage::Welcomed { halves, permit, .. } = pending.stage {
+            let permit = Some(permit).filter(|_| self.settings.counts_buses);
+            return Ok(Progress::Done(Bus::new(halves, pending.socket, pending.peer, permit)));
         }
         let permit = self.lock().permits.try_take();
         pending.stage = match permit {
             Some(permit) => self.welcome(&pending.socket, permit)?,
+            None if self.settings.counts_buses => {
+                let text = format!("{} connectors are connected already, as many as are taken", self.settings.peers);
+                let busy = Error::new(ErrorKind::Busy, text);
+                handshake::refuse(pending.socket.fd(0), &busy);
+                return Err(Failure::Peer(busy));
+            }
             None => Stage::Parked,
         };
         Ok(Progress::Waits(pending))
@@ -343,7 +352,7 @@ impl Listener {
             Failure::Own(e)
         })?;
         let ack = handshake::welcome(socket.fd(0), memory.as_fd(), size).map_err(Failure::Peer)?;
-        Ok(Stage::Welcomed { due: self.due(ack), halves, _permit: permit })
+        Ok(Stage::Welcomed { due: self.due(ack), halves, permit })
     }
 }
 

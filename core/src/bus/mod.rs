@@ -18,6 +18,7 @@ pub use listener::Listener;
 
 use crate::sys::{fork, fs, socket};
 use crate::{Error, ErrorKind, Message, Meta, Receiver, Result, Sender, Slot};
+use listener::permit::Permit;
 use memory::Halves;
 
 /// A full-duplex connection to one process of this machine.
@@ -63,6 +64,8 @@ pub struct Bus {
     /// Descriptor 0 is the socket, which the halves share.
     socket: fork::Entry,
     peer: socket::Credentials,
+    /// Of a listener that counts its buses.
+    _permit: Option<Permit>,
 }
 
 impl Bus {
@@ -90,8 +93,8 @@ impl Bus {
         Connector::new(name.as_ref())
     }
 
-    fn new(halves: Halves, socket: fork::Entry, peer: socket::Credentials) -> Self {
-        Self { sender: halves.sender, receiver: halves.receiver, socket, peer }
+    fn new(halves: Halves, socket: fork::Entry, peer: socket::Credentials, permit: Option<Permit>) -> Self {
+        Self { sender: halves.sender, receiver: halves.receiver, socket, peer, _permit: permit }
     }
 
     /// The sending end, with all of its calls.
@@ -108,6 +111,11 @@ impl Bus {
     /// `Unsupported` if the listener gave this direction no capacity.
     pub fn receiver(&mut self) -> Result<&mut Receiver> {
         self.receiver.as_mut().ok_or_else(|| missing("send-only"))
+    }
+
+    /// The sending end, if there is one.
+    pub(crate) fn sends(&self) -> Option<&Sender> {
+        self.sender.as_ref()
     }
 
     /// Gives the ends apart, for two threads say; `None` for a direction without capacity. The peer sees a hang-up when

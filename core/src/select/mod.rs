@@ -11,6 +11,7 @@ mod source;
 #[cfg(target_os = "linux")]
 mod uring;
 
+pub(crate) use source::Released;
 pub use source::{Readable, Room, Source};
 
 use std::sync::Arc;

@@ -7,15 +7,16 @@ use std::sync::atomic::AtomicU64 as Counter;
 use std::time::Duration;
 
 use crate::endpoint::word::RoleWord;
+use crate::facts::UNORDERED_INTERVAL;
 use crate::ring::consumer::Consumer;
 use crate::ring::half::{Half, Positions};
 use crate::ring::log::Log;
-use crate::ring::producer::Producer;
+use crate::ring::producer::{Producer, Writing};
 use crate::sync::{AtomicU32, Ordering};
 use crate::sys::futex;
 use crate::topic::word::{PublisherWord, SubscriberWord};
 use crate::wait::{POLL_INTERVAL, Word};
-use crate::{ErrorKind, Listener, Receiver, Region, Result, Sender};
+use crate::{ErrorKind, Listener, Receiver, Region, Result, Ring, Sender};
 
 /// What a [`Select`](crate::Select) can wait for. Not for other crates to implement.
 pub trait Source: sealed::Sealed {
@@ -222,6 +223,63 @@ impl<L: Log<SenderWord: FutexWord>> Source for Room<'_, L> {
     }
 
     by_word!();
+}
+
+/// What a receiver gives back: ready when it has released everything before a position of the sender, or has ended.
+#[derive(Debug)]
+pub(crate) struct Released<'a> {
+    pub(crate) sender: &'a mut Sender,
+    /// `None`: nothing is waited for but the end.
+    pub(crate) until: Option<u64>,
+    /// The receiver has more than that: it need not say when it has given a part of it back.
+    pub(crate) is_part: bool,
+}
+
+impl Sealed for Released<'_> {}
+
+impl Released<'_> {
+    fn end(&mut self) -> &mut Half<Producer> {
+        &mut self.sender.half
+    }
+
+    fn end_ref(&self) -> &Half<Producer> {
+        &self.sender.half
+    }
+
+    fn is_released(hot: &mut Producer, until: Option<u64>) -> Result<bool, ErrorKind> {
+        // Room for nothing: it loads how far the receiver has given back, and checks that.
+        <Ring as Writing>::fits_after_refresh(hot, 0)?;
+        Ok(until.is_some_and(|until| hot.head.wrapping_sub(until) >> 63 == 0))
+    }
+}
+
+impl Source for Released<'_> {
+    fn check(&mut self, ask_kernel: bool) -> Check {
+        let until = self.until;
+        check_half(&mut self.sender.half, ask_kernel, |hot| Self::is_released(hot, until))
+    }
+
+    fn peek(&mut self) -> bool {
+        Self::is_released(&mut self.sender.half.hot, self.until).unwrap_or(true)
+    }
+
+    fn arm(&mut self) -> Option<ArmedWord> {
+        Some(arm_half(self.end()))
+    }
+
+    fn longest(&self, membarrier: bool) -> Duration {
+        let longest = self.end_ref().endpoint.word.longest(membarrier);
+        // A receiver wakes its sender when a quarter is free or all is given back, not earlier.
+        if self.is_part { longest.min(UNORDERED_INTERVAL) } else { longest }
+    }
+
+    fn disarm(&mut self) {
+        self.end().endpoint.word.disarm();
+    }
+
+    fn has_descriptor(&self) -> bool {
+        self.end_ref().endpoint.readiness.is_some()
+    }
 }
 
 impl Sealed for Region {}

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(super) struct Permits(Arc<AtomicUsize>);
 
-/// Held by a handshake from its WELCOME on, however it ends.
+/// Held by a handshake from its WELCOME on, however it ends; where buses are counted, by the bus after it.
 #[derive(Debug)]
-pub(super) struct Permit(Arc<AtomicUsize>);
+pub(in crate::bus) struct Permit(Arc<AtomicUsize>);
 
 impl Permits {
     pub(super) fn new(count: usize) -> Self {
