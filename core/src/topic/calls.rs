@@ -65,7 +65,7 @@ impl Publisher {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if the topic has fewer slots than that, `Closed` if the topic's name was removed, so that nobody can
+    /// `InvalidArgument` if the topic has fewer slots than that, `Unsupported` if it takes no reliable subscribers, `Closed` if the topic's name was removed, so that nobody can
     /// come. `Interrupted` by a [`Waker`](crate::Waker), or by a signal if [so asked](Self::set_interruptible). `Corrupt`,
     /// `Detached`.
     pub fn wait_for_subscribers(&mut self, count: usize) -> Result<()> {

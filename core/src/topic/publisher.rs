@@ -394,6 +394,10 @@ pub(super) fn wait_for_subscribers(
     count: usize,
     wait_limit: WaitLimit,
 ) -> Result<()> {
+    if !half.hot.more.words.may_gate() {
+        let text = "waiting for reliable subscribers of a topic that takes none (its creator said lossy_only)";
+        return Err(crate::Error::new(ErrorKind::Unsupported, text));
+    }
     half.endpoint.wait_for_other(
         wait_limit,
         |word| word.living_subscribers() >= count,

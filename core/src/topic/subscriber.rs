@@ -111,7 +111,7 @@ impl Reading for Topic {
                 slot: slot.map(NonNull::from),
                 copies: Copies::default(),
                 newest: Copies::default(),
-                lost: 0,
+                lost: joined.lagged.unwrap_or(0),
                 gaps: Vec::new(),
                 lagged: joined.lagged,
             },
