@@ -234,6 +234,14 @@ impl Reading for Topic {
 
     fn went_back(reader: &mut Consumer<Self>) {
         reader.more.expected = expected_at(reader, reader.head);
+        // What is received again says again how many were lost before it.
+        let (head, capacity) = (reader.head, reader.capacity);
+        let SubscriberState { gaps, lost, .. } = &mut reader.more;
+        gaps.retain(|(at, count)| {
+            let again = at.wrapping_sub(head) <= capacity;
+            *lost = lost.saturating_sub(if again { *count } else { 0 });
+            !again
+        });
     }
 
     fn has_pending(reader: &Consumer<Self>) -> bool {
@@ -548,8 +556,16 @@ fn copy_frame(reader: &mut Consumer<Topic>, pos: u64, tail: u64, room: &mut Room
 #[cold]
 fn expected_at(reader: &Consumer<Topic>, position: u64) -> u64 {
     let lost = reader.more.gaps.iter().rev().find(|(at, _)| *at == position).map_or(0, |(_, lost)| *lost);
-    match reader.view().frame(position, reader.tail) {
-        Some(found) => found.header.seq.saturating_sub(lost),
+    let found = if reader.more.policy == Policy::Reliable {
+        // Not by the claim, which goes beyond what this side's slot lets the publisher write.
+        // SAFETY: a position where a frame was received, in the mapping.
+        let header = unsafe { read_header(reader.data, position, reader.capacity) };
+        (!reader.is_ejected()).then_some(header)
+    } else {
+        reader.view().frame(position, reader.tail).map(|found| found.header)
+    };
+    match found {
+        Some(header) => header.seq.saturating_sub(lost),
         // Overwritten since, under a policy that allows it: what comes next tells how many were lost after what was
         // received.
         None => reader.more.expected,
