@@ -1,4 +1,4 @@
-//! Rings and regions for [tokio] (feature `tokio`): built on their [readiness descriptors](crate::Readiness),
+//! Rings, topics and regions for [tokio] (feature `tokio`): built on their [readiness descriptors](crate::Readiness),
 //! so a waiting handle costs neither a thread nor a timer.
 //!
 //! Make them inside a runtime with I/O enabled. A handle wakes the task that polled it last. All futures are
@@ -28,9 +28,11 @@ use futures_core::Stream;
 use futures_sink::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::ring::Ring;
+use crate::ring::log::Log;
 use crate::ring::raw::WaitLimit;
 use crate::tensor::{Dtype, Plan};
-use crate::{Batch, Message, Meta, OwnedMessage, Readiness, Receiver, Region, Sender, Slot, TensorSlot};
+use crate::{Batch, Message, OwnedMessage, Readiness, Receiver, Region, Sender, Slot, TensorSlot};
 
 /// A readiness descriptor that stays its handle's. Goes before the handle does: tokio releases it by its number.
 #[derive(Debug)]
@@ -72,28 +74,48 @@ fn poll_until<T>(
 }
 
 /// Waits for a living peer: `attempt` gives what one check says, and the peer's epoch after it. A peer that attached between two
-/// attempts ends the wait, also if it is gone again.
-async fn until_peer(fd: &AsyncFd<Fd>, before: u32, mut attempt: impl FnMut() -> (Result<u32>, u32)) -> Result<u32> {
+/// attempts ends the wait, also if it is gone again: where there is one peer, whose epoch was `before`.
+async fn until_peer(
+    fd: &AsyncFd<Fd>,
+    before: Option<u32>,
+    mut attempt: impl FnMut() -> (Result<u32>, u32),
+) -> Result<u32> {
     poll_fn(|cx| {
         poll_until(fd, cx, ErrorKind::Empty, || match attempt() {
-            (Err(error), now) if error.kind() == ErrorKind::Empty && now != before => Ok(now),
+            (Err(error), now) if error.kind() == ErrorKind::Empty && before.is_some_and(|before| now != before) => {
+                Ok(now)
+            }
             (outcome, _) => outcome,
         })
     })
     .await
 }
 
-/// A [`Receiver`] for tasks. As a [`Stream`] it gives copies of the messages and ends when the sender closes, or after
-/// an error.
+/// A [`Receiver`] for tasks, or a [`Subscriber`](crate::Subscriber): `AsyncReceiver<Topic>`. As a [`Stream`] it gives copies
+/// of the messages and ends when the sender closes, or after an error other than `Lagged`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> ramway::Result<()> {
+/// # let name = format!("/dev/shm/ramway-doc-tokio-topic-{}", std::process::id());
+/// use ramway::Topic;
+/// use ramway::tokio::{AsyncReceiver, AsyncSender};
+///
+/// let mut publisher = AsyncSender::new(Topic::create(&name).publisher()?)?;
+/// let mut subscriber = AsyncReceiver::new(Topic::open(&name).subscriber()?)?;
+/// publisher.send(1, b"to all").await?;
+/// assert_eq!(subscriber.recv().await?.seq(), 1);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
-pub struct AsyncReceiver {
+pub struct AsyncReceiver<L: Log = Ring> {
     fd: AsyncFd<Fd>,
-    receiver: Receiver,
+    receiver: Receiver<L>,
     /// The stream has ended.
     done: bool,
 }
 
-impl AsyncReceiver {
+impl<L: Log> AsyncReceiver<L> {
     /// Takes a receiver into the current runtime.
     ///
     /// # Errors
@@ -101,7 +123,7 @@ impl AsyncReceiver {
     ///
     /// # Panics
     /// Outside of a tokio runtime with I/O enabled, as all of tokio's I/O does.
-    pub fn new(mut receiver: Receiver) -> Result<Self> {
+    pub fn new(mut receiver: Receiver<L>) -> Result<Self> {
         let fd = watch(receiver.readiness()?)?;
         Ok(Self { fd, receiver, done: false })
     }
@@ -110,27 +132,50 @@ impl AsyncReceiver {
     ///
     /// # Errors
     /// As for [`Receiver::recv`].
-    pub async fn recv(&mut self) -> Result<Message<'_>> {
-        self.readable().await?;
-        self.receiver.try_recv()
+    pub async fn recv(&mut self) -> Result<Message<'_, L>> {
+        let frame = loop {
+            self.readable().await?;
+            match self.receiver.half.recv(WaitLimit::None) {
+                // Of a topic: overwritten since.
+                Err(gone) if gone.kind() == ErrorKind::Empty => {}
+                outcome => break outcome?,
+            }
+        };
+        Ok(Message { frame, hot: &mut self.receiver.half.hot })
     }
 
     /// Up to `max` messages, at least one, as [`Receiver::recv_batch`].
     ///
     /// # Errors
     /// As for [`Receiver::recv_batch`].
-    pub async fn recv_batch(&mut self, max: usize) -> Result<Batch<'_>> {
-        self.readable().await?;
-        self.receiver.try_recv_batch(max)
+    pub async fn recv_batch(&mut self, max: usize) -> Result<Batch<'_, L>> {
+        if max == 0 {
+            return self.receiver.try_recv_batch(max);
+        }
+        let first = loop {
+            self.readable().await?;
+            match self.receiver.half.recv(WaitLimit::None) {
+                // As in `recv`.
+                Err(gone) if gone.kind() == ErrorKind::Empty => {}
+                outcome => break outcome?,
+            }
+        };
+        Ok(self.receiver.batch_of(first, max))
     }
 
     /// Copies the next message, as [`Receiver::recv_into`].
     ///
     /// # Errors
     /// As for [`Receiver::recv_into`].
-    pub async fn recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<Meta> {
-        self.readable().await?;
-        self.receiver.try_recv_into(buffer)
+    pub async fn recv_into(&mut self, buffer: &mut Vec<u8>) -> Result<L::Meta> {
+        loop {
+            self.readable().await?;
+            match self.receiver.try_recv_into(buffer) {
+                // As in `recv`.
+                Err(gone) if gone.kind() == ErrorKind::Empty => {}
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Waits until [`Receiver::try_recv`] would give a message.
@@ -147,7 +192,7 @@ impl AsyncReceiver {
     /// As for [`Receiver::wait_for_peer`].
     pub async fn wait_for_peer(&mut self) -> Result<u32> {
         let Self { fd, receiver, .. } = self;
-        let before = receiver.peer_epoch();
+        let before = Some(receiver.peer_epoch());
         until_peer(fd, before, || (receiver.half.wait_for_peer(WaitLimit::None), receiver.peer_epoch())).await
     }
 
@@ -158,60 +203,67 @@ impl AsyncReceiver {
     }
 
     /// The receiver, for everything that does not wait.
-    pub fn get_mut(&mut self) -> &mut Receiver {
+    pub fn get_mut(&mut self) -> &mut Receiver<L> {
         &mut self.receiver
     }
 
     /// Takes the receiver out of the runtime.
-    pub fn into_inner(self) -> Receiver {
+    pub fn into_inner(self) -> Receiver<L> {
         self.receiver
     }
 }
 
-impl Stream for AsyncReceiver {
-    type Item = Result<OwnedMessage>;
+impl<L: Log> Stream for AsyncReceiver<L> {
+    type Item = Result<L::Owned>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.done {
             return Poll::Ready(None);
         }
         let mut data = Vec::new();
-        let copied = match ready!(self.poll_readable(cx)) {
-            Ok(()) => self.receiver.try_recv_into(&mut data),
-            Err(end) => Err(end),
+        let copied = loop {
+            match ready!(self.poll_readable(cx)) {
+                Ok(()) => match self.receiver.try_recv_into(&mut data) {
+                    // As in `recv`.
+                    Err(gone) if gone.kind() == ErrorKind::Empty => {}
+                    copied => break copied,
+                },
+                Err(end) => break Err(end),
+            }
         };
         Poll::Ready(match copied {
-            Ok(meta) => Some(Ok(OwnedMessage { type_id: meta.type_id, tag: meta.tag, data })),
+            Ok(meta) => Some(Ok(L::owned(meta, data))),
             Err(end) => {
-                self.done = true;
+                self.done = end.kind() != ErrorKind::Lagged;
                 (end.kind() != ErrorKind::Closed).then_some(Err(end))
             }
         })
     }
 }
 
-/// A [`Sender`] for tasks. As a [`Sink`] it takes messages by value; closing the sink closes the sender.
+/// A [`Sender`] for tasks, or a [`Publisher`](crate::Publisher): `AsyncSender<Topic>`. As a [`Sink`] it takes messages by
+/// value; closing the sink closes the sender.
 #[derive(Debug)]
-pub struct AsyncSender {
+pub struct AsyncSender<L: Log = Ring> {
     /// `None` once the sink was closed.
-    open: Option<Open>,
+    open: Option<Open<L>>,
     /// What the sink has taken and not yet sent, because the ring was full.
     pending: Option<OwnedMessage>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct Open<L: Log> {
     fd: AsyncFd<Fd>,
-    sender: Sender,
+    sender: Sender<L>,
 }
 
-impl Open {
+impl<L: Log> Open<L> {
     fn poll_send(&mut self, cx: &mut Context<'_>, type_id: u32, tag: u64, payload: &[u8]) -> Poll<Result<()>> {
         poll_until(&self.fd, cx, ErrorKind::Full, || self.sender.try_send_tagged(type_id, tag, payload))
     }
 }
 
-impl AsyncSender {
+impl<L: Log> AsyncSender<L> {
     /// Takes a sender into the current runtime.
     ///
     /// # Errors
@@ -219,7 +271,7 @@ impl AsyncSender {
     ///
     /// # Panics
     /// Outside of a tokio runtime with I/O enabled, as all of tokio's I/O does.
-    pub fn new(mut sender: Sender) -> Result<Self> {
+    pub fn new(mut sender: Sender<L>) -> Result<Self> {
         let fd = watch(sender.readiness()?)?;
         Ok(Self { open: Some(Open { fd, sender }), pending: None })
     }
@@ -242,13 +294,15 @@ impl AsyncSender {
         poll_fn(|cx| self.open()?.poll_send(cx, type_id, tag, payload)).await
     }
 
-    /// Waits until a living receiver is attached, as [`Sender::wait_for_peer`]; gives its epoch.
+    /// Waits until a living receiver is attached (of a topic: a reliable subscriber), as [`Sender::wait_for_peer`]; gives its
+    /// epoch.
     ///
     /// # Errors
     /// As for [`Sender::wait_for_peer`].
     pub async fn wait_for_peer(&mut self) -> Result<u32> {
         let Open { fd, sender } = self.open()?;
-        let before = sender.peer_epoch();
+        // A topic's epoch counts all who come and go, also those whom nobody waits for.
+        let before = (!L::MOVES_ON).then(|| sender.peer_epoch());
         until_peer(fd, before, || (sender.half.wait_for_peer(WaitLimit::None), sender.peer_epoch())).await
     }
 
@@ -256,7 +310,7 @@ impl AsyncSender {
     ///
     /// # Errors
     /// As for [`Sender::reserve`].
-    pub async fn reserve(&mut self, len: usize) -> Result<Slot<'_>> {
+    pub async fn reserve(&mut self, len: usize) -> Result<Slot<'_, L>> {
         poll_fn(|cx| self.poll_pending(cx)).await?;
         poll_fn(|cx| {
             let Open { fd, sender } = self.open()?;
@@ -270,7 +324,7 @@ impl AsyncSender {
     ///
     /// # Errors
     /// As for [`Sender::reserve_tensor`].
-    pub async fn reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_>> {
+    pub async fn reserve_tensor(&mut self, dtype: Dtype, shape: &[u64]) -> Result<TensorSlot<'_, L>> {
         let room = Plan::new(dtype, shape)?.room();
         // A tensor's slot is dropped as any other: nothing is left of it.
         drop(self.reserve(room).await?);
@@ -281,17 +335,17 @@ impl AsyncSender {
     ///
     /// # Errors
     /// `Detached` once the sink was closed.
-    pub fn get_mut(&mut self) -> Result<&mut Sender> {
+    pub fn get_mut(&mut self) -> Result<&mut Sender<L>> {
         Ok(&mut self.open()?.sender)
     }
 
     /// Takes the sender out of the runtime; `None` once the sink was closed. What the sink has taken and not yet
     /// sent is lost: flush it first.
-    pub fn into_inner(self) -> Option<Sender> {
+    pub fn into_inner(self) -> Option<Sender<L>> {
         self.open.map(|open| open.sender)
     }
 
-    fn open(&mut self) -> Result<&mut Open> {
+    fn open(&mut self) -> Result<&mut Open<L>> {
         self.open.as_mut().ok_or_else(|| ErrorKind::Detached.into())
     }
 
@@ -309,7 +363,7 @@ impl AsyncSender {
     }
 }
 
-impl Sink<OwnedMessage> for AsyncSender {
+impl<L: Log> Sink<OwnedMessage> for AsyncSender<L> {
     type Error = Error;
 
     fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {

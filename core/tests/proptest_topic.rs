@@ -44,7 +44,8 @@ enum Call {
 }
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
-    let len = prop_oneof![6 => 0u64..80, 2 => 0u64..400, 1 => 900u64..1001, 1 => Just(0), 1 => Just(1000), 1 => Just(1001)];
+    let len =
+        prop_oneof![6 => 0u64..80, 2 => 0u64..400, 1 => 900u64..1001, 1 => Just(0), 1 => Just(1000), 1 => Just(1001)];
     let who = 0..SUBSCRIBERS;
     let policy = prop_oneof![2 => Just(Policy::Reliable), 1 => Just(Policy::Lossy), 1 => Just(Policy::Latest)];
     let start = prop_oneof![
@@ -142,7 +143,11 @@ impl Subject {
     fn fits(&mut self, size: u64) -> bool {
         let fits = |subject: &Self| {
             let last = subject.newest().map_or(0, |frame| frame.position);
-            let least = subject.cursors().chain([if subject.newest().is_some() { last } else { u64::from(subject.align) - 32 }]);
+            let least = subject.cursors().chain([if subject.newest().is_some() {
+                last
+            } else {
+                u64::from(subject.align) - 32
+            }]);
             subject.tail + size <= least.min().unwrap() + subject.capacity
         };
         if fits(self) {
@@ -222,7 +227,11 @@ impl Subject {
             }
             Call::Restart { abandon } => {
                 let publisher = self.publisher.take().unwrap();
-                if abandon { publisher.abandon() } else { publisher.close().unwrap() }
+                if abandon {
+                    publisher.abandon()
+                } else {
+                    publisher.close().unwrap()
+                }
                 self.published = self.frames.len();
                 self.publisher = Some(Topic::open(&self.name).publisher().unwrap());
                 // A gap that no message has told is forgotten.
@@ -293,11 +302,13 @@ impl Subject {
         let mut expected = begins.unwrap_or(newest + 1);
         if policy != Policy::Latest {
             match start {
-                Start::Oldest => {}
+                // The newest one is always there.
+                Start::Oldest => assert_eq!(begins.is_some(), newest > 0),
                 Start::Now => assert_eq!(begins, None),
                 Start::History(n) => {
                     let first = newest.saturating_sub(number(n)) + 1;
                     assert!(begins.is_none_or(|seq| seq >= first), "{begins:?} with a history from {first}");
+                    assert_eq!(begins.is_some(), number(n) > 0, "{begins:?} with a history from {first}");
                 }
                 Start::AfterSeq(n) if number(n) < newest => {
                     assert!(begins.is_some_and(|seq| seq > number(n)));
@@ -483,7 +494,8 @@ impl Subject {
 fn run(capacity: u64, align: u32, calls: &[Call]) {
     let dir = Dir::new();
     let name = dir.at("topic");
-    let publisher = Topic::create(&name).capacity(capacity).align(align).slots(16).persistent(true).publisher().unwrap();
+    let publisher =
+        Topic::create(&name).capacity(capacity).align(align).slots(16).persistent(true).publisher().unwrap();
     let capacity = publisher.capacity() as u64;
     let mut subject = Subject {
         name,

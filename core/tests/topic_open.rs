@@ -212,8 +212,8 @@ fn a_name_that_is_removed_under_its_users() {
     let name = dir.at("topic");
     let mut publisher = create(&name, 4096).publisher().unwrap();
     let mut reliable = Topic::open(&name).subscriber().unwrap();
-    let mut others = [Policy::Lossy, Policy::Latest]
-        .map(|policy| Topic::open(&name).policy(policy).subscriber().unwrap());
+    let mut others =
+        [Policy::Lossy, Policy::Latest].map(|policy| Topic::open(&name).policy(policy).subscriber().unwrap());
     send(&mut publisher, 100);
     std::fs::remove_file(&name).unwrap();
     // What is there is delivered, and what fits is sent; a wait says that nobody can come.

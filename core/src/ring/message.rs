@@ -219,7 +219,7 @@ impl<L: Log> Iterator for Iter<'_, L> {
         match self.receiver.recv_into(&mut data) {
             Ok(meta) => Some(Ok(L::owned(meta, data))),
             Err(error) => {
-                self.done = true;
+                self.done = error.kind() != ErrorKind::Lagged;
                 (error.kind() != ErrorKind::Closed).then_some(Err(error))
             }
         }

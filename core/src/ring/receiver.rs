@@ -171,7 +171,8 @@ impl<L: Log> Receiver<L> {
         self.copy_to(buffer, WaitLimit::For(timeout))
     }
 
-    /// Copies of the messages, one after another, until the sender closes. An error, `PeerDead` too, is the last item.
+    /// Copies of the messages, one after another, until the sender closes. An error, `PeerDead` too, is the last item; on a
+    /// topic, `Lagged` is not.
     ///
     /// ```
     /// # fn main() -> ramway::Result<()> {
@@ -226,7 +227,13 @@ impl<L: Log> Receiver<L> {
         let half = &mut *self.half;
         half.hot.release();
         let first = half.recv(wait_limit)?;
-        Ok(Batch { hot: &mut half.hot, first: Some(first), left: max - 1 })
+        Ok(self.batch_of(first, max))
+    }
+
+    /// A batch of up to `max` messages, of which the first was just received.
+    #[inline(always)]
+    pub(crate) fn batch_of(&mut self, first: Frame<L>, max: usize) -> Batch<'_, L> {
+        Batch { hot: &mut self.half.hot, first: Some(first), left: max - 1 }
     }
 
     fn copy(&mut self, buffer: &mut Vec<u8>, wait_limit: WaitLimit) -> Result<L::Meta> {

@@ -137,12 +137,21 @@ impl View {
         Err(ErrorKind::Corrupt)
     }
 
+    /// Where frames begin by the publisher's notes, the newest frame among them: it is always intact, and nothing else may be
+    /// where messages are long.
+    fn noted(&self) -> impl Iterator<Item = u64> {
+        // Acquire: what is noted was published, if it is not beyond a `tail` that is loaded later.
+        let last = self.shared().positions.last.load(Ordering::Acquire);
+        let entries: [u64; TOPIC_CHUNKS as usize] =
+            std::array::from_fn(|i| self.shared().starts[i].load(Ordering::Acquire));
+        entries.into_iter().chain([last])
+    }
+
     /// The oldest frame that is noted and at most `within` bytes behind the claim, or `tail`, which is given too.
     pub(super) fn oldest(&self, within: u64) -> (u64, u64) {
         // Acquire, in this order: an entry that is not beyond `tail` was published, and the claim is not older than it.
         let tail = self.shared().positions.tail.load(Ordering::Acquire);
-        let entries: [u64; TOPIC_CHUNKS as usize] =
-            std::array::from_fn(|i| self.shared().starts[i].load(Ordering::Acquire));
+        let entries = self.noted();
         let claim = self.shared().claim.load(Ordering::Acquire);
         let intact = |entry: &u64| {
             self.in_place(*entry) && tail.wrapping_sub(*entry) <= self.capacity && claim.wrapping_sub(*entry) <= within
@@ -154,8 +163,7 @@ impl View {
     /// The newest noted frame whose number is at most `seq`, else the oldest; and `tail`.
     fn noted_before(&self, seq: u64) -> (u64, u64) {
         let (oldest, tail) = self.oldest(self.capacity);
-        let entries = self.shared().starts.iter().map(|entry| entry.load(Ordering::Acquire));
-        let numbered = entries.filter(|entry| tail.wrapping_sub(*entry) <= self.capacity).filter_map(|entry| {
+        let numbered = self.noted().filter(|entry| tail.wrapping_sub(*entry) <= self.capacity).filter_map(|entry| {
             let found = self.frame(entry, tail)?;
             (found.header.seq <= seq).then_some((found.header.seq, entry))
         });
