@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use ramway_cli::color::Color;
 
-use crate::{bench, clean, completions, demo, doctor, inspect, ls, recv, send, unlink};
+use crate::{bench, clean, completions, demo, doctor, inspect, ls, publish, recv, send, subscribe, unlink};
 
 const ABOUT: &str = "Moves data between the processes of one machine through shared memory.";
 
@@ -32,6 +32,8 @@ Examples:
   ramway send films movie.mkv             before or after, elsewhere:
   ramway recv films copy.mkv
   tail -f log | ramway send --lines log   each line one message
+  tail -f log | ramway pub --lines news   the same for any number of receivers:
+  ramway sub news --format lines
   ramway ls                               segments, listeners, buses; who is attached
   ramway doctor                           what this machine can do";
 
@@ -56,6 +58,10 @@ pub enum Command {
     Send(send::Args),
     /// Receive what is sent through a named ring
     Recv(recv::Args),
+    /// Publish files or standard input to a named topic, for any number of subscribers
+    Pub(publish::Args),
+    /// Receive what is published to a named topic
+    Sub(subscribe::Args),
     /// List segments, listeners and live buses, and who is attached
     Ls(ls::Args),
     /// Show a segment's header, decoded

@@ -62,6 +62,15 @@ impl Failure {
         Self::new(code, format!("{what}: {error}"))
     }
 
+    /// Of the library, which calls these options by its own names: `allow_disk` is `--allow-disk` here.
+    pub fn of_options(error: &ramway::Error, options: &[&str]) -> Self {
+        let mut text = error.to_string();
+        for option in options {
+            text = text.replace(option, &format!("--{}", option.replace('_', "-")));
+        }
+        Self::new(code_of(error.kind()), text)
+    }
+
     /// Says it on stderr and gives the exit code.
     pub fn report(self) -> ExitCode {
         if let Some(text) = self.text {

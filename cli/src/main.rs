@@ -1,6 +1,7 @@
 //! The `ramway` command: pipes through shared memory, and an inspection of what is shared.
 //!
-//! One file a subcommand. What they share: [`failure`] (exit codes), [`output`] (stdout that may be closed),
+//! One file a subcommand; `pub` is in `publish`, `sub` in `subscribe`. What they share: [`outgoing`] (input into a ring or a
+//! topic), [`incoming`] (messages out of one), [`failure`] (exit codes), [`output`] (stdout that may be closed),
 //! [`units`] (sizes and durations), [`interrupt`] (Ctrl-C), [`standard`] (closed descriptors) and [`progress`].
 
 mod bench;
@@ -9,13 +10,18 @@ mod cli;
 mod completions;
 mod demo;
 mod doctor;
+mod incoming;
 mod inspect;
 mod ls;
+mod outgoing;
 mod procs;
 mod progress;
+mod publish;
 mod recv;
 mod ring;
 mod send;
+mod subscribe;
+mod topic;
 mod unlink;
 mod view;
 
@@ -29,13 +35,15 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> failure::Outcome {
-    // The others say there what they have done; these two where their bytes go or come from is a file.
-    if !matches!(cli.command, Command::Send(_) | Command::Recv(_)) {
+    // The others say there what they have done; these where their bytes go or come from is a file.
+    if !matches!(cli.command, Command::Send(_) | Command::Recv(_) | Command::Pub(_) | Command::Sub(_)) {
         standard::output()?;
     }
     match cli.command {
         Command::Send(args) => send::run(&args),
         Command::Recv(args) => recv::run(&args),
+        Command::Pub(args) => publish::run(&args),
+        Command::Sub(args) => subscribe::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Clean(args) => clean::run(&args),

@@ -1,21 +1,16 @@
 //! `ramway recv`: a named ring into a file or standard output.
 
-mod sink;
-
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ramway::{ErrorKind, Receiver, RingBuilder};
+use ramway::{Batch, Ring, RingBuilder};
 
-use crate::failure::{self, Failure, Outcome, has_text};
-use crate::interrupt::{Interrupt, SLICE};
+use crate::failure::Outcome;
+use crate::incoming::{From, Incoming, Sink, Write};
+use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::ring::RingArgs;
 use crate::units::parse_duration;
-use sink::Sink;
-
-/// Messages that are written with one call and then given back to the sender together.
-const BATCH: usize = 512;
 
 const NOTES: &str = "\
 Receives the messages of the ring NAME, which is made if it is not there yet,
@@ -63,9 +58,12 @@ pub fn run(args: &Args) -> Outcome {
     let mut sink = Sink::open(&args.file, &interrupt)?;
     let receiver = args.ring.open(RingBuilder::receiver).inspect_err(|_| sink.leave(0))?;
     let progress = Progress::new(None, args.ring.quiet || sink.is_terminal());
-    let past = (!receiver.is_peer_alive()).then_some(receiver.peer_epoch());
-    let mut stream = Stream { receiver, name: args.ring.name.display().to_string(), past, interrupt, progress };
-    match stream.pump(&mut sink, args.timeout).and_then(|()| sink.keep()) {
+    let dead = (!receiver.is_peer_alive()).then_some(receiver.peer_epoch());
+    // A close that no receiver has seen is the end of what is delivered here.
+    let from = From { who: "sender", dead, closed: None };
+    let name = args.ring.name.display().to_string();
+    let mut stream = Incoming { receiver, name, from, interrupt, progress };
+    match stream.pump(&mut sink, args.timeout, None).and_then(|()| sink.keep()) {
         Ok(()) => {
             stream.progress.finish("received");
             Ok(())
@@ -78,70 +76,13 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-struct Stream {
-    receiver: Receiver,
-    name: String,
-    /// The sender that had already ended when this receiver came.
-    past: Option<u32>,
-    interrupt: Interrupt,
-    progress: Progress,
-}
-
-impl Stream {
-    fn pump(&mut self, sink: &mut Sink, timeout: Option<Duration>) -> Outcome {
-        let mut moved = Instant::now();
-        loop {
-            self.interrupt.check()?;
-            let slice = SLICE.min(timeout.unwrap_or(SLICE));
-            let error = match self.receiver.recv_batch_timeout(BATCH, slice) {
-                Ok(mut batch) => {
-                    let written = sink.write(&self.interrupt, batch.iter());
-                    let (bytes, messages) = match written {
-                        Ok(written) => written,
-                        Err(failure) => {
-                            // Dropping it would tell the sender that it was taken.
-                            std::mem::forget(batch);
-                            return Err(failure);
-                        }
-                    };
-                    drop(batch);
-                    self.progress.add(bytes, messages);
-                    moved = Instant::now();
-                    continue;
-                }
-                Err(error) => error,
-            };
-            match error.kind() {
-                ErrorKind::TimedOut | ErrorKind::Empty | ErrorKind::Interrupted => {}
-                ErrorKind::Closed if has_text(&error) => return Err(error.into()),
-                ErrorKind::Closed => return Ok(()),
-                ErrorKind::PeerDead => {
-                    // The death of a sender that left nothing behind is not news: its successor is waited for.
-                    if self.progress.messages() > 0 || self.past != Some(self.receiver.peer_epoch()) {
-                        return Err(self.died());
-                    }
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                _ => return Err(error.into()),
-            }
-            if timeout.is_some_and(|timeout| moved.elapsed() >= timeout) {
-                return Err(Failure::new(
-                    failure::TIMED_OUT,
-                    format!("timed out: no sender sent anything into `{}` for {:?}", self.name, moved.elapsed()),
-                ));
-            }
-        }
+/// Messages as they are, one after another.
+impl Write<Ring> for Sink {
+    fn batch(&mut self, interrupt: &Interrupt, batch: &mut Batch<'_, Ring>) -> Outcome<(u64, u64)> {
+        self.write(interrupt, batch.iter())
     }
 
-    fn died(&self) -> Failure {
-        Failure::new(
-            failure::PEER_DIED,
-            format!(
-                "the sender of `{}` died (or gave up) before its end: {} byte(s) in {} message(s) are all that it sent",
-                self.name,
-                self.progress.bytes(),
-                self.progress.messages()
-            ),
-        )
+    fn lagged(&mut self, _: u64) {
+        unreachable!("nobody ejects the receiver of a ring");
     }
 }

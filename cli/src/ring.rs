@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ramway::{Ring, RingBuilder};
 
-use crate::failure::{self, Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::units::parse_some_size;
 
 /// Which ring.
@@ -34,11 +34,6 @@ impl RingArgs {
         if let Some(capacity) = self.capacity {
             ring = ring.capacity(capacity);
         }
-        role(ring).map_err(in_our_words)
+        role(ring).map_err(|error| Failure::of_options(&error, &["allow_disk"]))
     }
-}
-
-/// The library names its own options.
-fn in_our_words(error: ramway::Error) -> Failure {
-    Failure::new(failure::code_of(error.kind()), error.to_string().replace("allow_disk", "--allow-disk"))
 }

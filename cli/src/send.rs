@@ -1,22 +1,17 @@
 //! `ramway send`: a file or standard input into a named ring.
 
-mod input;
-
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ramway::{ErrorKind, RingBuilder, Sender, Slot, survey};
+use ramway::{ErrorKind, Ring, RingBuilder, Sender, survey};
 
 use crate::failure::{self, Failure, Outcome, has_text};
-use crate::interrupt::{Interrupt, SLICE};
+use crate::interrupt::Interrupt;
+use crate::outgoing::{Input, MessageArgs, Outgoing, Readers};
 use crate::output;
 use crate::progress::Progress;
 use crate::ring::RingArgs;
-use crate::units::{parse_duration, parse_some_size, parse_type_id, size};
-use input::{Cut, Input};
-
-/// What is read at once where messages are cut out of a buffer; frames from this size on are read in place.
-const BUFFER: usize = 256 << 10;
+use crate::units::{parse_duration, size};
 
 const NOTES: &str = "\
 Sends FILE, or standard input, as messages into the ring NAME, which is made
@@ -24,8 +19,8 @@ if it is not there yet. Either side may be started first. What fits into the
 ring is sent without a receiver and waits for the next one, also after this
 command has ended; two sends before a recv reach it as one stream.
 
-Without --lines and --frame, messages are as long as reading gives them, up to
-a quarter of the ring.
+Without --lines, --frame and --whole, messages are as long as reading gives
+them, up to a quarter of the ring.
 The end of the input closes the ring, which is how the receiver knows that it
 has everything. A sender that fails or is interrupted does not close: its
 receiver then says that the sender died.
@@ -49,15 +44,8 @@ pub struct Args {
     /// The file to send; `-` is standard input
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// Make each line one message, its newline included
-    #[arg(long, conflicts_with = "frame")]
-    lines: bool,
-    /// Cut the input into messages of this many bytes (the last one may be shorter); 64K, 1.5M, 1MiB
-    #[arg(long, value_name = "SIZE", value_parser = parse_some_size)]
-    frame: Option<u64>,
-    /// The type id that every message carries
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_type_id)]
-    type_id: u32,
+    #[command(flatten)]
+    messages: MessageArgs,
     /// Give up when the receiver makes no room for this long; 500ms, 10s, 1m [default: wait forever]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
@@ -72,8 +60,10 @@ pub fn run(args: &Args) -> Outcome {
     let mut input = Input::open(&args.file)?;
     let sender = open(args)?;
     let progress = Progress::new(input.length, args.ring.quiet || input.terminal);
-    let mut stream = Stream::new(sender, args, interrupt, progress);
-    if let Err(failure) = stream.pump(&mut input, args) {
+    let name = args.ring.name.display().to_string();
+    let readers = Receiver::new(&sender, name.clone());
+    let mut stream = Outgoing { sender, readers, name, timeout: args.timeout, interrupt, progress };
+    if let Err(failure) = stream.pump(&mut input, &args.messages) {
         stream.progress.clear();
         // No orderly close: the receiver must not take what it has as complete.
         stream.sender.abandon();
@@ -101,204 +91,42 @@ fn open(args: &Args) -> Outcome<Sender> {
     Ok(sender)
 }
 
-/// The sending end, with what decides when to give up.
-struct Stream {
-    sender: Sender,
+/// The one receiver of a ring.
+struct Receiver {
     name: String,
-    timeout: Option<Duration>,
-    type_id: u32,
-    interrupt: Interrupt,
-    progress: Progress,
     /// The receiver that had already ended when this sender came: its end is not ours to report.
     past: Option<u32>,
 }
 
-impl Stream {
-    fn new(sender: Sender, args: &Args, interrupt: Interrupt, progress: Progress) -> Self {
+impl Receiver {
+    fn new(sender: &Sender, name: String) -> Self {
         let epoch = sender.peer_epoch();
-        let past = (!sender.is_peer_alive()).then_some(epoch);
-        let name = args.ring.name.display().to_string();
-        Self { sender, name, timeout: args.timeout, type_id: args.type_id, interrupt, progress, past }
+        Self { name, past: (!sender.is_peer_alive()).then_some(epoch) }
+    }
+}
+
+impl Readers<Ring> for Receiver {
+    const LOG: &'static str = "ring";
+    const READER: &'static str = "receiver";
+    const CHUNKS: usize = 4;
+
+    fn check(&self, sender: &Sender) -> Outcome {
+        lost(sender, self.past, &self.name)
     }
 
-    fn pump(&mut self, input: &mut Input, args: &Args) -> Outcome {
-        let longest = self.sender.max_message_len();
-        match args.frame {
-            Some(frame) if frame > longest as u64 => Err(Failure::error(format!(
-                "messages of {frame} bytes can never fit: `{}` has a capacity of {} bytes and takes at most {longest} a message; \
-                 choose --frame {longest} or less, or make the ring with a larger --capacity",
-                self.name,
-                self.sender.capacity()
-            ))),
-            Some(frame) if frame as usize >= BUFFER => self.whole_frames(input, frame as usize),
-            Some(frame) => self.cut(input, Cut::Frames(frame as usize)),
-            None if args.lines => self.cut(input, Cut::Lines),
-            None => {
-                self.chunks(input, (self.sender.capacity() / 4 - ramway::layout::FRAME_HEADER as usize).min(longest))
-            }
-        }
+    fn check_taken(&self, sender: &Sender) -> Outcome {
+        self.check(sender)
     }
 
-    /// Messages as long as one read gives them, read in place.
-    fn chunks(&mut self, input: &mut Input, chunk: usize) -> Outcome {
-        let type_id = self.type_id;
-        loop {
-            input.wait(&self.interrupt, || lost(&self.sender, self.past, &self.name))?;
-            let count = self.with_slot(chunk, |mut slot| {
-                let count = input.read(&mut slot)?;
-                if count > 0 {
-                    slot.with_type_id(type_id).commit(count)?;
-                }
-                Ok(count)
-            })?;
-            if count == 0 {
-                return Ok(());
-            }
-            self.progress.add(count as u64, 1);
-        }
-    }
-
-    /// Messages of exactly this length but the last, read in place.
-    fn whole_frames(&mut self, input: &mut Input, frame: usize) -> Outcome {
-        let type_id = self.type_id;
-        loop {
-            input.wait(&self.interrupt, || lost(&self.sender, self.past, &self.name))?;
-            // Taken out of `self` for as long as the slot borrows it.
-            let interrupt = self.interrupt.clone();
-            let count = self.with_slot(frame, |mut slot| {
-                let mut filled = 0;
-                while filled < frame {
-                    input.wait(&interrupt, || Ok(()))?;
-                    match input.read(&mut slot[filled..])? {
-                        0 => break,
-                        count => filled += count,
-                    }
-                }
-                if filled > 0 {
-                    slot.with_type_id(type_id).commit(filled)?;
-                }
-                Ok(filled)
-            })?;
-            self.progress.add(count as u64, u64::from(count > 0));
-            if count < frame {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Small messages, cut out of a buffer; all that one read gives are published together.
-    fn cut(&mut self, input: &mut Input, cut: Cut) -> Outcome {
-        let longest = self.sender.max_message_len();
-        let mut buffer = vec![0_u8; BUFFER];
-        // Bytes at the start of the buffer that do not make a whole message yet.
-        let mut held = 0;
-        loop {
-            input.wait(&self.interrupt, || lost(&self.sender, self.past, &self.name))?;
-            if held == buffer.len() {
-                buffer.resize((held * 2).min(longest + 1), 0);
-            }
-            let count = input.read(&mut buffer[held..])?;
-            let end = held + count;
-            let mut begin = 0;
-            // What was held has no end in it: the search goes on behind it.
-            let mut searched = held;
-            let mut messages = 0;
-            while let Some(len) = cut.first(&buffer[begin..end], searched - begin) {
-                self.put(&buffer[begin..begin + len])?;
-                begin += len;
-                searched = begin;
-                messages += 1;
-            }
-            held = end - begin;
-            if count == 0 && held > 0 {
-                self.put(&buffer[begin..end])?;
-                (begin, held, messages) = (end, 0, messages + 1);
-            }
-            self.sender.flush()?;
-            self.progress.add(begin as u64, messages);
-            if count == 0 {
-                return Ok(());
-            }
-            if held > longest {
-                return Err(Failure::error(format!(
-                    "a line of more than {longest} bytes can never fit into `{}`: make the ring with a larger --capacity",
-                    self.name
-                )));
-            }
-            buffer.copy_within(begin..end, 0);
-        }
-    }
-
-    fn put(&mut self, message: &[u8]) -> Outcome {
-        let type_id = self.type_id;
-        self.with_slot(message.len(), |mut slot| {
-            slot.copy_from_slice(message);
-            Ok(slot.with_type_id(type_id).commit_unflushed(message.len())?)
-        })
-    }
-
-    /// Calls `fill` with room for `len` bytes, as soon as there is some.
-    fn with_slot<T>(&mut self, len: usize, fill: impl FnOnce(Slot<'_>) -> Outcome<T>) -> Outcome<T> {
-        match self.sender.try_reserve(len) {
-            Ok(slot) => return fill(slot),
-            Err(error) if matches!(error.kind(), ErrorKind::Full | ErrorKind::Closed | ErrorKind::PeerDead) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let begun = Instant::now();
-        let mut free = self.sender.capacity() - self.sender.len();
-        let mut moved = begun;
-        loop {
-            self.interrupt.check()?;
-            let error = match self.sender.reserve_timeout(len, SLICE.min(self.timeout.unwrap_or(SLICE))) {
-                Ok(slot) => return fill(slot),
-                Err(error) => error,
-            };
-            match error.kind() {
-                ErrorKind::TimedOut | ErrorKind::Full => {}
-                ErrorKind::Closed | ErrorKind::PeerDead => {
-                    if has_text(&error) || self.past != Some(self.sender.peer_epoch()) {
-                        return Err(ended(&error, &self.name));
-                    }
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                _ => return Err(error.into()),
-            }
-            let now_free = self.sender.capacity() - self.sender.len();
-            if now_free > free {
-                (free, moved) = (now_free, Instant::now());
-            }
-            if self.timeout.is_some_and(|timeout| moved.elapsed() >= timeout) {
-                return Err(Failure::new(
-                    failure::TIMED_OUT,
-                    format!("timed out: no receiver made room in `{}` for {:?}", self.name, moved.elapsed()),
-                ));
-            }
-        }
-    }
-
-    /// Everything is in the ring: says so unless the receiver is known to be lost; with `wait`, once it is taken.
-    fn finish(&mut self, wait: bool) -> Outcome {
-        self.sender.flush()?;
-        let mut left = self.sender.len();
-        let mut moved = Instant::now();
-        while left > 0 {
-            lost(&self.sender, self.past, &self.name)?;
-            if !wait {
-                break;
-            }
-            self.interrupt.check()?;
-            std::thread::sleep(Duration::from_millis(2));
-            let now = self.sender.len();
-            if now < left {
-                moved = Instant::now();
-            }
-            left = now;
-            if self.timeout.is_some_and(|timeout| moved.elapsed() >= timeout) {
-                let text = format!("timed out: no receiver took the last {left} bytes of `{}`", self.name);
-                return Err(Failure::new(failure::TIMED_OUT, text));
-            }
+    fn ended(&self, sender: &Sender, error: &ramway::Error) -> Outcome {
+        if has_text(error) || self.past != Some(sender.peer_epoch()) {
+            return Err(ended(error, &self.name));
         }
         Ok(())
+    }
+
+    fn untaken(&self, sender: &Sender) -> usize {
+        sender.len()
     }
 }
 

@@ -42,6 +42,16 @@ pub fn parse_type_id(text: &str) -> Result<u32, String> {
     Ok(value)
 }
 
+/// Reads permission bits in octal: `600`, `0644`.
+pub fn parse_mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => {
+            Err(format!("`{text}` is not a mode: expected permission bits in octal, from 0 to 777, such as 600 or 644"))
+        }
+    }
+}
+
 /// As people read sizes: `17 B`, `64 KiB`, `1.5 MiB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -125,6 +135,8 @@ mod tests {
         assert!(parse_duration("soon").is_err());
         assert_eq!(parse_type_id("0x10"), Ok(16));
         assert!(parse_type_id("0xffff0000").is_err());
+        assert_eq!((parse_mode("600"), parse_mode("0644")), (Ok(0o600), Ok(0o644)));
+        assert!(["", "8", "1000", "rw-r--r--", "-1"].into_iter().all(|wrong| parse_mode(wrong).is_err()));
     }
 
     #[test]

@@ -20,7 +20,8 @@ const PEER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Where the bytes come from.
 pub struct Input {
     file: File,
-    name: String,
+    /// Its path, or `standard input`.
+    pub name: String,
     /// A regular file's length.
     pub length: Option<u64>,
     /// A progress bar would get between the lines that are typed.
@@ -53,7 +54,7 @@ impl Input {
             .map_err(|error| Failure::io(&error, format!("cannot open {name}")))?;
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             return Err(Failure::error(format!(
-                "{name} is a directory: send a file, or `tar c {name} | ramway send …`"
+                "{name} is a directory: name a file, or pipe `tar c {name}` into this command"
             )));
         }
         Ok(Self { length: regular(&file), file, name, terminal: false })

@@ -1,0 +1,79 @@
+//! What `pub` and `sub` both ask about the topic between them.
+
+use std::path::PathBuf;
+
+use ramway::{Topic, TopicBuilder};
+
+use crate::failure::{Failure, Outcome};
+use crate::units::{parse_mode, parse_some_size};
+
+/// The library's names of the options that its errors speak of.
+const OPTIONS: [&str; 5] = ["allow_disk", "lossy_only", "may_eject", "eject_after", "read_only"];
+
+/// Which topic.
+#[derive(clap::Args)]
+pub struct TopicArgs {
+    /// The topic's name (letters, digits, `.`, `_`, `-`), or a path to it with a `/`
+    pub name: PathBuf,
+    /// The topic's capacity if it is made, and what it has to be if it is there, such as 64K or 1.5MiB; rounded up to a
+    /// power of two; a message takes at most half of it [default: 1M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_some_size)]
+    capacity: Option<u64>,
+    /// How many reliable subscribers there can be at a time if the topic is made, and what it has to be if it is there;
+    /// 1 to 1024 [default: 32]
+    #[arg(long, value_name = "N")]
+    slots: Option<u32>,
+    /// What each payload's address is a multiple of if the topic is made, and what it has to be if it is there; a power of
+    /// two, 32 to 4096 bytes [default: 32]
+    #[arg(long, value_name = "BYTES", value_parser = parse_align)]
+    align: Option<u32>,
+    /// Keep the topic and its history when its last user goes, until `ramway unlink`; if it is made
+    #[arg(long)]
+    persistent: bool,
+    /// The permissions of the topic's file in octal if it is made, such as 644 [default: 600]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    mode: Option<u32>,
+    /// Let the topic take no reliable subscribers if it is made; fail if it is there and takes some
+    #[arg(long)]
+    pub lossy_only: bool,
+    /// Let publishers eject slow subscribers (--eject-after) if the topic is made; fail if it is there and does not
+    #[arg(long, conflicts_with = "lossy_only")]
+    may_eject: bool,
+    /// Take a topic on a disk's file system too, whose pages are written back
+    #[arg(long)]
+    allow_disk: bool,
+    /// No progress bar, and nothing about lost messages
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl TopicArgs {
+    /// Opens or makes it, with `existing` only opens it, and takes a role: either side may come first.
+    pub fn open<T>(&self, existing: bool, role: impl FnOnce(TopicBuilder) -> ramway::Result<T>) -> Outcome<T> {
+        let mut topic = if existing { Topic::open(&self.name) } else { Topic::open_or_create(&self.name) };
+        topic = topic.allow_disk(self.allow_disk).lossy_only(self.lossy_only).may_eject(self.may_eject);
+        topic = topic.persistent(self.persistent);
+        if let Some(capacity) = self.capacity {
+            topic = topic.capacity(capacity);
+        }
+        if let Some(slots) = self.slots {
+            topic = topic.slots(slots);
+        }
+        if let Some(align) = self.align {
+            topic = topic.align(align);
+        }
+        if let Some(mode) = self.mode {
+            topic = topic.mode(mode);
+        }
+        role(topic).map_err(|error| Failure::of_options(&error, &OPTIONS))
+    }
+
+    /// The name as it was given, for messages.
+    pub fn shown(&self) -> String {
+        self.name.display().to_string()
+    }
+}
+
+fn parse_align(text: &str) -> Result<u32, String> {
+    u32::try_from(parse_some_size(text)?).map_err(|_| format!("`{text}` is too large"))
+}
