@@ -88,7 +88,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["reliable", "label", "persistent", "mode"])]
     read_only: bool,
     /// End after this many messages
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     count: Option<u64>,
     /// How messages are written
     #[arg(long, value_name = "FORMAT", default_value = "raw")]
@@ -188,6 +188,14 @@ fn subscriber(mut topic: TopicBuilder, args: &Args) -> ramway::Result<Subscriber
         topic = topic.label(label);
     }
     topic.durable(args.durable).read_only(args.read_only).subscriber()
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".into()),
+        Ok(count) => Ok(count),
+        Err(_) => Err(format!("`{text}` is not a number of messages")),
+    }
 }
 
 /// Forgets a durable subscriber. It must be there: one that is made to be forgotten would hide a mistyped label.

@@ -10,35 +10,36 @@ use crate::units::{parse_mode, parse_some_size};
 /// The library's names of the options that its errors speak of.
 const OPTIONS: [&str; 5] = ["allow_disk", "lossy_only", "may_eject", "eject_after", "read_only"];
 
+/// Either side may be the one that makes the topic.
+const GEOMETRY: &str = "What the topic is if it is made, and has to be if it is there";
+
 /// Which topic.
 #[derive(clap::Args)]
 pub struct TopicArgs {
     /// The topic's name (letters, digits, `.`, `_`, `-`), or a path to it with a `/`
     pub name: PathBuf,
-    /// The topic's capacity if it is made, and what it has to be if it is there, such as 64K or 1.5MiB; rounded up to a
-    /// power of two; a message takes at most half of it [default: 1M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_some_size)]
+    /// Bytes of the log, such as 64K or 1.5MiB, rounded up to a power of two; a message takes at most half of it
+    /// [default: 1M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_some_size, help_heading = GEOMETRY)]
     capacity: Option<u64>,
-    /// How many reliable subscribers there can be at a time if the topic is made, and what it has to be if it is there;
-    /// 1 to 1024 [default: 32]
-    #[arg(long, value_name = "N")]
+    /// How many reliable subscribers there can be at a time, 1 to 1024 [default: 32]
+    #[arg(long, value_name = "N", help_heading = GEOMETRY)]
     slots: Option<u32>,
-    /// What each payload's address is a multiple of if the topic is made, and what it has to be if it is there; a power of
-    /// two, 32 to 4096 bytes [default: 32]
-    #[arg(long, value_name = "BYTES", value_parser = parse_align)]
+    /// What each payload's address is a multiple of, in bytes: a power of two, 32 to 4096 [default: 32]
+    #[arg(long, value_name = "BYTES", value_parser = parse_align, help_heading = GEOMETRY)]
     align: Option<u32>,
-    /// Keep the topic and its history when its last user goes, until `ramway unlink`; if it is made
-    #[arg(long)]
-    persistent: bool,
-    /// The permissions of the topic's file in octal if it is made, such as 644 [default: 600]
-    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
-    mode: Option<u32>,
-    /// Let the topic take no reliable subscribers if it is made; fail if it is there and takes some
-    #[arg(long)]
+    /// It takes no reliable subscribers, so its publisher never waits
+    #[arg(long, help_heading = GEOMETRY)]
     pub lossy_only: bool,
-    /// Let publishers eject slow subscribers (--eject-after) if the topic is made; fail if it is there and does not
-    #[arg(long, conflicts_with = "lossy_only")]
+    /// Its publishers may eject reliable subscribers (--eject-after of `ramway pub`)
+    #[arg(long, conflicts_with = "lossy_only", help_heading = GEOMETRY)]
     may_eject: bool,
+    /// It stays, with its history, when its last user goes; `ramway unlink` removes it
+    #[arg(long, help_heading = GEOMETRY)]
+    persistent: bool,
+    /// The permissions of its file in octal, such as 644; not compared if it is there [default: 600]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = GEOMETRY)]
+    mode: Option<u32>,
     /// Take a topic on a disk's file system too, whose pages are written back
     #[arg(long)]
     allow_disk: bool,
