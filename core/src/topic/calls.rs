@@ -102,11 +102,7 @@ impl Publisher {
             // Relaxed, here and below: for show.
             let flags = slot.flags.load(Ordering::Relaxed);
             let reliable = state.has(SLOT_GATING | SLOT_DURABLE | SLOT_EJECTED);
-            let policy = match (reliable, flags & SLOT_FLAG_LATEST != 0) {
-                (true, _) => Policy::Reliable,
-                (false, true) => Policy::Latest,
-                (false, false) => Policy::Lossy,
-            };
+            let policy = Policy::of_slot(reliable, flags & SLOT_FLAG_LATEST != 0);
             let cursor = slot.cursor.load(Ordering::Relaxed);
             let bytes = tail.wrapping_sub(cursor);
             let lag =

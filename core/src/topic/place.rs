@@ -3,6 +3,7 @@
 use crate::facts;
 use crate::layout::{SLOTS_OFFSET, Slot, SubscribersHead, TOPIC_LOSSY_ONLY, TOPIC_MAY_EJECT, TopicBlock};
 use crate::segment::SlotLocks;
+use crate::segment::survey::Subscriber;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, keep};
 use std::ptr::NonNull;
 
@@ -17,6 +18,26 @@ pub enum Policy {
     Lossy = 1,
     /// The publisher never waits for it: it reads the newest message.
     Latest = 2,
+}
+
+impl Policy {
+    /// Of whom a slot belongs to: `reliable` if the publisher waits, or waited, for it (GATING, DURABLE or EJECTED), and
+    /// what its flags say.
+    pub(super) fn of_slot(reliable: bool, latest: bool) -> Self {
+        match (reliable, latest) {
+            (true, _) => Self::Reliable,
+            (false, true) => Self::Latest,
+            (false, false) => Self::Lossy,
+        }
+    }
+}
+
+/// A subscriber in a survey. Here and not beside the rest of it: a survey knows nothing of what stands on segments.
+impl Subscriber {
+    /// How it reads.
+    pub fn policy(&self) -> Policy {
+        Policy::of_slot(self.gating || self.durable || self.ejected, self.latest)
+    }
 }
 
 /// Where a topic lies besides its block and its data, and what one side of it is.
