@@ -13,7 +13,9 @@ const NOTES: &str = "\
 Removes the segments of the Ramway directory that nobody uses. Never one that
 somebody uses, however quiet it is, and never a file that is not Ramway's.
 What still holds undelivered messages, the unseen end of a stream, or is
-persistent stays unless --undelivered asks for it.
+persistent stays unless --undelivered asks for it. A topic holds them for its
+durable subscribers only, of which the reason names one by its label: start it,
+or forget it with `ramway sub NAME --unsubscribe --label LABEL`.
 
 What cannot be removed is said on standard error, and the others go on.
 
@@ -34,7 +36,7 @@ pub struct Args {
     /// Only say what would be done
     #[arg(long, short = 'n')]
     dry_run: bool,
-    /// Also remove what nobody uses but a later receiver could want
+    /// Also remove what nobody uses but a later receiver or durable subscriber could want
     #[arg(long)]
     undelivered: bool,
     /// Print JSON: {"directory", "dry_run", "files": [{"name", "outcome", "why"}]}

@@ -10,11 +10,12 @@ use crate::failure::Outcome;
 use crate::output;
 use crate::procs::Processes;
 use crate::units::{age, size};
-use crate::view::{Details, RingView, RoleView, View};
+use crate::view::{Details, RingView, RoleView, TopicView, View};
 
 const NOTES: &str = "\
 Prints the header of a segment: geometry, positions, epochs, flags, and who
-holds which lock; and every live bus of that name. Only reads and queries
+holds which lock; of a topic also each subscriber that has a slot, how far it
+is behind and what it has lost; and every live bus of that name. Only reads and queries
 locks: of a segment in use it is a snapshot whose numbers may not be of one
 moment.
 
@@ -88,6 +89,9 @@ fn describe(view: &View, text: &mut String) {
     for ring in view.details.iter().flat_map(|details| &details.rings) {
         describe_ring(ring, text);
     }
+    if let Some(topic) = view.details.as_ref().and_then(|details| details.topic.as_ref()) {
+        describe_topic(topic, text);
+    }
 }
 
 fn header(details: &Details, text: &mut String) {
@@ -103,7 +107,11 @@ fn header(details: &Details, text: &mut String) {
     if let Some(locks) = &details.locks {
         let held = |held| if held { "held" } else { "free" };
         let (in_use, producer, consumer) = (held(locks.in_use), held(locks.producer), held(locks.consumer));
-        line(text, "locks", format_args!("in use {in_use}, producer {producer}, consumer {consumer}"));
+        if details.topic.is_some() {
+            line(text, "locks", format_args!("in use {in_use}, publisher {producer}"));
+        } else {
+            line(text, "locks", format_args!("in use {in_use}, producer {producer}, consumer {consumer}"));
+        }
     }
     if let Some(region) = &details.region {
         line(text, "data", format_args!("{} bytes of {} at {:#x}", region.len, region.capacity, region.data_offset));
@@ -132,7 +140,64 @@ fn describe_ring(ring: &RingView, text: &mut String) {
         line(text, "  last tag", tag);
     }
     line(text, "  producer", role(&ring.producer));
-    line(text, "  consumer", format_args!("{}, close seen {}", role(&ring.consumer), ring.consumer.close_seen));
+    line(
+        text,
+        "  consumer",
+        format_args!("{}, close seen {}", role(&ring.consumer), ring.consumer.close_seen.unwrap_or(0)),
+    );
+}
+
+fn describe_topic(topic: &TopicView, text: &mut String) {
+    text.push_str("\ntopic\n");
+    line(
+        text,
+        "  data",
+        format_args!("{} bytes at {:#x}, aligned to {}", topic.capacity, topic.data_offset, topic.align),
+    );
+    let used = topic.subscribers.len();
+    line(text, "  slots", format_args!("{} at {:#x}, {used} in use", topic.slots, topic.subs_offset));
+    let takes = match (topic.lossy_only, topic.may_eject) {
+        (true, _) => "lossy and latest ones only",
+        (false, true) => "all; reliable ones may be ejected",
+        (false, false) => "all",
+    };
+    line(text, "  takes", takes);
+    line(text, "  tail", topic.tail);
+    line(text, "  last", topic.last);
+    line(text, "  claim", topic.claim);
+    match &topic.newest {
+        Some(newest) => {
+            let published = newest.age_s.map_or_else(String::new, |age_s| {
+                format!(", published {} ago", age(std::time::Duration::from_secs_f64(age_s)))
+            });
+            let (seq, len, type_id, tag) = (newest.seq, newest.len, newest.type_id, newest.tag);
+            let said = format_args!("number {seq}, {len} bytes, type id {type_id:#x}, tag {tag}{published}");
+            line(text, "  newest", said);
+        }
+        None if topic.last == topic.tail => line(text, "  newest", "nothing was published yet"),
+        None => line(text, "  newest", "moves too fast to read"),
+    }
+    if let Some(damage) = &topic.damage {
+        line(text, "  damaged", damage);
+    }
+    let waits = match topic.publisher.eject_after_s {
+        Some(s) => format!("ejects after {s} s"),
+        None => "waits for reliable subscribers".into(),
+    };
+    line(text, "  publisher", format_args!("{}, {waits}", role(&topic.publisher.role)));
+    let (reliable, lossy, latest) = (topic.reliable, topic.lossy, topic.latest);
+    line(text, "  subscribers", format_args!("{reliable} reliable, {lossy} lossy, {latest} latest"));
+    if topic.subscribers.is_empty() {
+        return;
+    }
+    let mut table = output::table(&["slot", "policy", "label", "process", "behind", "lost", "state"]);
+    for one in &topic.subscribers {
+        let label = one.label().unwrap_or_else(|| "-".into());
+        let (slot, lost) = (one.slot.to_string(), one.lost().map_or_else(|| "-".into(), |lost| lost.to_string()));
+        table.add_row([slot, one.policy.into(), label, one.process(), one.lag(), lost, one.state()]);
+    }
+    text.push('\n');
+    text.push_str(&output::render(&table));
 }
 
 fn role(role: &RoleView) -> String {

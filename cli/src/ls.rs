@@ -11,7 +11,7 @@ use crate::failure::{Failure, NOT_FOUND, Outcome};
 use crate::output;
 use crate::procs::Processes;
 use crate::units::{age, size};
-use crate::view::View;
+use crate::view::{TopicView, View};
 
 const NOTES: &str = "\
 Lists the segments and listeners of the Ramway directory and the live buses of
@@ -19,8 +19,13 @@ all processes that are visible. Only reads and queries locks: it takes none,
 maps nothing and disturbs nobody.
 
   live      somebody is attached
-  stale     nobody is: left by the dead, or waiting for its next receiver
+  stale     nobody is: left by the dead, or waiting for its next receiver or
+            durable subscriber
   unusable  not Ramway's, of another version, damaged, or not readable
+
+The fill of a topic is how far the slowest of its reliable subscribers is
+behind, by which its publisher has to wait. What is said of the others is in
+`ramway inspect`.
 
 Exit codes: 0 listed, also where nothing is; 6 a directory named here is not
 there; `ramway --help` has the rest.
@@ -28,7 +33,8 @@ there; `ramway --help` has the rest.
 Examples:
   ramway ls
   ramway ls /run/user/1000/my-rings
-  ramway ls --json | jq '.segments[] | select(.state == \"stale\") | .name'";
+  ramway ls --json | jq '.segments[] | select(.state == \"stale\") | .name'
+  ramway ls --json | jq '.segments[].topic.subscribers[]? | select(.blocks)'";
 
 /// What to list.
 #[derive(clap::Args)]
@@ -114,9 +120,9 @@ fn row(view: &View, kind: &str) -> Vec<Cell> {
         Some(region) => size(region.len),
         None => each(&|ring| size(ring.capacity)),
     };
+    let capacity = details.topic.as_ref().map_or(capacity, |topic| size(topic.capacity));
     let fill = each(&|ring| {
-        let percent = (ring.fill as f64 / ring.capacity as f64 * 100.0).ceil();
-        let mut shown = format!("{percent:.0} %");
+        let mut shown = percent(ring.fill, ring.capacity);
         if let Some(messages) = ring.undelivered_messages.filter(|messages| *messages > 0) {
             shown.push_str(&format!(", {messages} msg"));
         }
@@ -128,7 +134,8 @@ fn row(view: &View, kind: &str) -> Vec<Cell> {
         }
         shown
     });
-    let mut attached = view.attached();
+    let fill = details.topic.as_ref().map_or(fill, topic_fill);
+    let mut attached = view.attached_shortly();
     if details.of_another_boot {
         attached.push_str(" (made in another boot)");
     }
@@ -141,4 +148,24 @@ fn row(view: &View, kind: &str) -> Vec<Cell> {
         Cell::new(age(details.age())),
         Cell::new(attached),
     ]
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.0} %", (part as f64 / whole as f64 * 100.0).ceil())
+}
+
+/// How far the slowest of those is behind whom the publisher waits for, and how the log stands.
+fn topic_fill(topic: &TopicView) -> String {
+    let mut words: Vec<String> = Vec::new();
+    if let Some(slowest) = topic.slowest() {
+        words.extend(slowest.lag_bytes.map(|lag| percent(lag, topic.capacity)));
+        words.extend(slowest.lag_messages.filter(|messages| *messages > 0).map(|messages| format!("{messages} msg")));
+    }
+    if topic.damage.is_some() {
+        words.push("damaged".into());
+    }
+    if topic.publisher.role.closed {
+        words.push("closed".into());
+    }
+    if words.is_empty() { "-".into() } else { words.join(", ") }
 }

@@ -8,8 +8,9 @@ use crate::failure::{Failure, Outcome, code_of};
 use crate::output;
 
 const NOTES: &str = "\
-Removes the segments that are named, also persistent ones and rings that hold
-undelivered messages, which are lost. Never one that somebody uses, and never
+Removes the segments that are named, also persistent ones, rings that hold
+undelivered messages, and topics with durable subscribers: what was kept for
+them is lost. Never one that somebody uses, and never
 what is not a Ramway segment.
 
 All names are tried; what fails is said on standard error.

@@ -1,6 +1,8 @@
 //! A segment as `ls` and `inspect` show it: what the library's survey says, with names for the numbers and with the
 //! processes that `/proc` shows.
 
+mod topic;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,6 +16,7 @@ use ramway::survey::{self, Segment};
 use serde::Serialize;
 
 use crate::procs::{Holder, LiveBus, Processes};
+pub use topic::TopicView;
 
 /// One file of the Ramway directory, or one live bus.
 #[derive(Serialize)]
@@ -36,7 +39,7 @@ pub struct View {
 pub struct User {
     pub pid: u32,
     pub command: String,
-    /// `sender`, `receiver`, `listener`, or `user`.
+    /// `sender`, `receiver`, `listener`, `publisher`, `subscriber`, or `user`.
     pub role: &'static str,
 }
 
@@ -59,19 +62,23 @@ pub struct Details {
     pub of_another_boot: bool,
     /// The locks: byte 0, 1 and 2. Not known of a bus, which has none.
     pub locks: Option<Locks>,
-    /// The first ring's or the region's.
+    /// The first ring's, the region's or the topic's.
     pub capacity: Option<u64>,
-    /// Bytes of the first ring that are not released, headers and padding included.
+    /// Bytes of the first ring that are not released, headers and padding included; of a topic those that its slowest
+    /// reliable subscriber has not released.
     pub fill: Option<u64>,
     pub rings: Vec<RingView>,
     pub region: Option<RegionView>,
+    pub topic: Option<TopicView>,
 }
 
 /// What is locked.
 #[derive(Serialize)]
 pub struct Locks {
     pub in_use: bool,
+    /// Of a topic the publisher.
     pub producer: bool,
+    /// Never of a topic, whose subscribers have locks of their own.
     pub consumer: bool,
 }
 
@@ -106,7 +113,9 @@ pub struct RoleView {
     pub fence_free: bool,
     pub closed: bool,
     pub flags: u32,
-    pub close_seen: u32,
+    /// Not of a publisher.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub close_seen: Option<u32>,
 }
 
 /// A region.
@@ -125,7 +134,8 @@ impl View {
         let name = name.to_string_lossy().into_owned();
         match found {
             Ok(segment) => {
-                let users = users(processes.holders(segment.device, segment.inode), segment.kind);
+                let holders = processes.holders(segment.device, segment.inode);
+                let users = users(holders, segment.kind);
                 Self {
                     name,
                     path: Some(segment.path.display().to_string()),
@@ -133,7 +143,7 @@ impl View {
                     error: None,
                     hidden_users: segment.in_use && users.is_empty(),
                     users,
-                    details: Some(Details::new(segment, true)),
+                    details: Some(Details::new(segment, holders, true)),
                 }
             }
             Err(error) => Self {
@@ -160,8 +170,19 @@ impl View {
             error: None,
             users: bus.users.iter().map(user).collect(),
             hidden_users: bus.users.len() < 2,
-            details: segment.map(|segment| Details::new(&segment, false)),
+            details: segment.map(|segment| Details::new(&segment, &[], false)),
         }
+    }
+
+    /// Who is attached, in a few words.
+    pub fn attached_shortly(&self) -> String {
+        let Some(topic) = self.details.as_ref().and_then(|details| details.topic.as_ref()) else {
+            return self.attached();
+        };
+        if self.users.is_empty() && !self.hidden_users && topic.subscribers.is_empty() {
+            return self.attached();
+        }
+        topic.summary(self.users.iter().filter(|user| user.role == "user").count())
     }
 
     /// Who is attached, in words.
@@ -175,7 +196,7 @@ impl View {
 }
 
 impl Details {
-    fn new(segment: &Segment, named: bool) -> Self {
+    fn new(segment: &Segment, holders: &[Holder], named: bool) -> Self {
         let rings: Vec<RingView> = segment
             .rings
             .iter()
@@ -189,7 +210,9 @@ impl Details {
             notifications: region.notifications,
             has_waiter: region.has_waiter,
         });
+        let topic = segment.topic.as_ref().map(|topic| TopicView::new(segment, topic, holders));
         let (producer, consumer) = (segment.producer_held, segment.consumer_held);
+        let ring = rings.first();
         Self {
             kind: segment.kind.name(),
             version: format!("{}.{}", segment.version.0, segment.version.1),
@@ -204,10 +227,13 @@ impl Details {
             boot_id: segment.boot_id.iter().map(|byte| format!("{byte:02x}")).collect(),
             of_another_boot: segment.of_another_boot,
             locks: named.then_some(Locks { in_use: segment.in_use, producer, consumer }),
-            capacity: rings.first().map(|ring| ring.capacity).or(region.as_ref().map(|region| region.capacity)),
-            fill: rings.first().map(|ring| ring.fill),
+            capacity: (ring.map(|ring| ring.capacity))
+                .or(region.as_ref().map(|region| region.capacity))
+                .or(topic.as_ref().map(|topic| topic.capacity)),
+            fill: ring.map(|ring| ring.fill).or(topic.as_ref().and_then(TopicView::fill)),
             rings,
             region,
+            topic,
         }
     }
 
@@ -252,7 +278,7 @@ impl RoleView {
             fence_free: role.flags & ROLE_FENCE_FREE != 0,
             closed: role.flags & ROLE_CLOSED != 0,
             flags: role.flags,
-            close_seen: role.close_seen,
+            close_seen: Some(role.close_seen),
         }
     }
 }

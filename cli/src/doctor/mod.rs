@@ -6,6 +6,8 @@ mod kernel;
 mod memory;
 #[cfg(target_os = "linux")]
 mod system;
+#[cfg(target_os = "linux")]
+mod topics;
 
 use std::fmt::Write;
 
@@ -117,6 +119,7 @@ fn examine() -> Vec<Item> {
         memory::directory(),
         kernel::locks(&memory::place()),
     ];
+    items.push(topics::publishers());
     items.extend([memory::shm(), memory::memlock(), memory::huge_pages()]);
     items.extend([system::remove_ipc(), system::processes(), system::governor(), system::topology()]);
     items
