@@ -37,6 +37,13 @@ pub struct From {
     pub closed: Option<u32>,
 }
 
+/// The sender that has ended before this side came.
+pub fn past<L: Log>(receiver: &Receiver<L>) -> Option<u32> {
+    // In this order: a successor that comes in between is alive.
+    let epoch = receiver.peer_epoch();
+    (!receiver.is_peer_alive()).then_some(epoch)
+}
+
 /// The reading end, with what decides when it is done.
 pub struct Incoming<L: Log> {
     pub receiver: Receiver<L>,
@@ -57,6 +64,9 @@ impl<L: Log> Incoming<L> {
                 return Ok(());
             }
             let slice = SLICE.min(timeout.unwrap_or(SLICE));
+            // Before the call: whose end that finds is not older than this. Asked afterwards, a successor that came in between
+            // would pass for the one that has ended.
+            let epoch = self.receiver.peer_epoch();
             let error = match self.receiver.recv_batch_timeout(left as usize, slice) {
                 Ok(mut batch) => {
                     let written = to.batch(&self.interrupt, &mut batch);
@@ -84,8 +94,8 @@ impl<L: Log> Incoming<L> {
                     continue;
                 }
                 ErrorKind::Closed if has_text(&error) => return Err(error.into()),
-                ErrorKind::Closed if !self.is_past(self.from.closed) => return Ok(()),
-                ErrorKind::PeerDead if !self.is_past(self.from.dead) => return Err(self.died()),
+                ErrorKind::Closed if !self.is_past(epoch, self.from.closed) => return Ok(()),
+                ErrorKind::PeerDead if !self.is_past(epoch, self.from.dead) => return Err(self.died()),
                 // The end of one that left nothing behind is not news: its successor is waited for.
                 ErrorKind::Closed | ErrorKind::PeerDead => std::thread::sleep(Duration::from_millis(20)),
                 _ => return Err(error.into()),
@@ -98,9 +108,9 @@ impl<L: Log> Incoming<L> {
         }
     }
 
-    /// Whether an end is that of one who had ended before, and has left nothing behind.
-    fn is_past(&self, past: Option<u32>) -> bool {
-        self.progress.messages() == 0 && past == Some(self.receiver.peer_epoch())
+    /// Whether an end can be that of one who had ended before, and has left nothing behind.
+    fn is_past(&self, epoch: u32, past: Option<u32>) -> bool {
+        self.progress.messages() == 0 && past == Some(epoch)
     }
 
     fn died(&self) -> Failure {

@@ -52,8 +52,9 @@ pub trait Readers<L: Log> {
     /// Fails if what is written and not taken is not going to be taken. Asked once everything is written.
     fn check_taken(&self, sender: &Sender<L>) -> Outcome;
 
-    /// A call found this end (`Closed` or `PeerDead`). Fails unless a successor is to be waited for.
-    fn ended(&self, sender: &Sender<L>, error: &ramway::Error) -> Outcome;
+    /// A call found this end (`Closed` or `PeerDead`); before it, the other side had this epoch. Fails unless a successor is to
+    /// be waited for.
+    fn ended(&self, epoch: u32, error: &ramway::Error) -> Outcome;
 
     /// How many bytes are not taken yet by those who are waited for.
     fn untaken(&self, sender: &Sender<L>) -> usize;
@@ -234,6 +235,8 @@ impl<L: Log, R: Readers<L>> Outgoing<L, R> {
         let mut moved = begun;
         loop {
             self.interrupt.check()?;
+            // Before the call: asked afterwards, a successor that came in between would pass for the one that has ended.
+            let epoch = self.sender.peer_epoch();
             let error = match self.sender.reserve_timeout(len, SLICE.min(self.timeout.unwrap_or(SLICE))) {
                 Ok(slot) => return fill(slot),
                 Err(error) => error,
@@ -241,7 +244,7 @@ impl<L: Log, R: Readers<L>> Outgoing<L, R> {
             match error.kind() {
                 ErrorKind::TimedOut | ErrorKind::Full => {}
                 ErrorKind::Closed | ErrorKind::PeerDead => {
-                    self.readers.ended(&self.sender, &error)?;
+                    self.readers.ended(epoch, &error)?;
                     std::thread::sleep(AGAIN);
                 }
                 _ => return Err(error.into()),

@@ -197,7 +197,7 @@ impl Readers<Topic> for Subscribers {
         Ok(())
     }
 
-    fn ended(&self, _: &Publisher, error: &ramway::Error) -> Outcome {
+    fn ended(&self, _: u32, error: &ramway::Error) -> Outcome {
         Err(Failure::new(failure::code_of(error.kind()), error.to_string()))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ramway::{Batch, Ring, RingBuilder};
 
 use crate::failure::Outcome;
-use crate::incoming::{From, Incoming, Sink, Write};
+use crate::incoming::{From, Incoming, Sink, Write, past};
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::ring::RingArgs;
@@ -58,9 +58,8 @@ pub fn run(args: &Args) -> Outcome {
     let mut sink = Sink::open(&args.file, &interrupt)?;
     let receiver = args.ring.open(RingBuilder::receiver).inspect_err(|_| sink.leave(0))?;
     let progress = Progress::new(None, args.ring.quiet || sink.is_terminal());
-    let dead = (!receiver.is_peer_alive()).then_some(receiver.peer_epoch());
     // A close that no receiver has seen is the end of what is delivered here.
-    let from = From { who: "sender", dead, closed: None };
+    let from = From { who: "sender", dead: past(&receiver), closed: None };
     let name = args.ring.name.display().to_string();
     let mut stream = Incoming { receiver, name, from, interrupt, progress };
     match stream.pump(&mut sink, args.timeout, None).and_then(|()| sink.keep()) {

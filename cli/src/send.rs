@@ -118,8 +118,8 @@ impl Readers<Ring> for Receiver {
         self.check(sender)
     }
 
-    fn ended(&self, sender: &Sender, error: &ramway::Error) -> Outcome {
-        if has_text(error) || self.past != Some(sender.peer_epoch()) {
+    fn ended(&self, epoch: u32, error: &ramway::Error) -> Outcome {
+        if has_text(error) || self.past != Some(epoch) {
             return Err(ended(error, &self.name));
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ramway::{ErrorKind, Subscriber, Topic, TopicBuilder, survey};
 
 use crate::failure::{self, Failure, Outcome};
-use crate::incoming::{From, Incoming, Sink};
+use crate::incoming::{From, Incoming, Sink, past};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Progress;
@@ -31,7 +31,9 @@ FILE or standard output. Publisher and subscribers may be started in any order.
   --reliable --durable --label L
               as --reliable, and what is published while no subscriber with the
               label L runs is kept for the next one. The publisher waits for it
-              when the log is full, until `ramway sub NAME --unsubscribe --label L`
+              when the log is full, until `ramway sub NAME --unsubscribe --label L`.
+              One that has everything does not keep the topic when its last user
+              goes: make it --persistent where publishers come and go
 
 Formats:
   raw    the messages as they are, one after another
@@ -75,7 +77,7 @@ pub struct Args {
     #[arg(long, value_name = "LABEL")]
     label: Option<String>,
     /// Keep the place in the log when this command ends, for the next one with this label
-    #[arg(long, requires = "label", requires = "reliable")]
+    #[arg(long, requires = "label", requires = "reliable", conflicts_with_all = ["lossy", "latest"])]
     durable: bool,
     /// Receive nothing: forget the durable subscriber with this label, whose command has ended
     #[arg(
@@ -139,11 +141,13 @@ pub fn run(args: &Args) -> Outcome {
     let interrupt = Interrupt::install()?;
     // First the file: a subscriber that comes and goes again would move a durable cursor's end for a mistyped path.
     let mut sink = Sink::open(&args.file, &interrupt)?;
+    // Before it is there by this command.
+    let resumes = args.durable && args.label.as_ref().is_some_and(|label| durable(args).contains(label));
     let receiver = open(args).inspect_err(|_| sink.leave(0))?;
     let progress = Progress::new(None, args.topic.quiet || sink.is_terminal());
-    let past = (!receiver.is_peer_alive()).then_some(receiver.peer_epoch());
-    // The close that a durable subscriber has not been told is the end of what it is still to receive.
-    let closed = past.filter(|_| !args.durable);
+    let past = past(&receiver);
+    // Of one that goes on, a close that it has not been told is the end of what it is still to receive.
+    let closed = past.filter(|_| !resumes);
     let from = From { who: "publisher", dead: past, closed };
     let name = args.topic.shown();
     // What a subscriber to the newest message skips is not lost.
@@ -198,15 +202,20 @@ fn parse_count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The labels of the durable subscribers that the topic has; none where there is no topic.
+fn durable(args: &Args) -> Vec<String> {
+    let topic = survey::inspect(&args.topic.name).ok().and_then(|found| found.topic);
+    let durable = topic.into_iter().flat_map(|topic| topic.subscribers).filter(|one| one.durable);
+    durable.filter_map(|one| one.label).collect()
+}
+
 /// Forgets a durable subscriber. It must be there: one that is made to be forgotten would hide a mistyped label.
 fn unsubscribe(args: &Args) -> Outcome {
     let label = args.label.as_deref().unwrap_or_default();
     let name = args.topic.shown();
-    let found = survey::inspect(&args.topic.name)?;
-    let subscribers = found.topic.map_or_else(Vec::new, |topic| topic.subscribers);
-    if !subscribers.iter().any(|one| one.durable && one.label.as_deref() == Some(label)) {
-        let durable: Vec<_> =
-            subscribers.iter().filter(|one| one.durable).filter_map(|one| one.label.clone()).collect();
+    survey::inspect(&args.topic.name)?;
+    let durable = durable(args);
+    if !durable.iter().any(|there| there == label) {
         let there =
             if durable.is_empty() { "it has none".to_owned() } else { format!("it has {}", durable.join(", ")) };
         let text = format!("the topic `{name}` has no durable subscriber with the label `{label}`; {there}");

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use ramway::{Topic, TopicBuilder};
+use ramway::layout::Kind;
+use ramway::{Topic, TopicBuilder, survey};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{self, Failure, Outcome};
 use crate::units::{parse_mode, parse_some_size};
 
 /// The library's names of the options that its errors speak of.
@@ -51,6 +52,7 @@ pub struct TopicArgs {
 impl TopicArgs {
     /// Opens or makes it, with `existing` only opens it, and takes a role: either side may come first.
     pub fn open<T>(&self, existing: bool, role: impl FnOnce(TopicBuilder) -> ramway::Result<T>) -> Outcome<T> {
+        self.check_persistent()?;
         let mut topic = if existing { Topic::open(&self.name) } else { Topic::open_or_create(&self.name) };
         topic = topic.allow_disk(self.allow_disk).lossy_only(self.lossy_only).may_eject(self.may_eject);
         topic = topic.persistent(self.persistent);
@@ -67,6 +69,24 @@ impl TopicArgs {
             topic = topic.mode(mode);
         }
         role(topic).map_err(|error| Failure::of_options(&error, &OPTIONS))
+    }
+
+    /// Fails if the topic is there and would go with its last user although it is to stay: the library compares that with
+    /// nothing. Before it is opened: a publisher that comes and goes again would end its subscribers' stream.
+    fn check_persistent(&self) -> Outcome {
+        match survey::inspect(&self.name) {
+            Ok(found)
+                if self.persistent && !found.persistent && !found.of_another_boot && found.kind == Kind::Topic =>
+            {
+                let text = format!(
+                    "the topic `{}` exists, and goes with its last user: --persistent is decided when a topic is made; leave it \
+                     out to take what is there",
+                    self.shown()
+                );
+                Err(Failure::new(failure::USAGE, text))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The name as it was given, for messages.

@@ -7,20 +7,8 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Stdio};
 
-use common::{Place, assert_done, assert_failed, ended, finish, until};
+use common::{Place, assert_done, assert_failed, ended, finish, json, text, until};
 use serde_json::Value;
-
-fn json(place: &Place, args: &[&str]) -> Value {
-    let output = place.run(args);
-    assert_done(&output);
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn text(place: &Place, args: &[&str]) -> String {
-    let output = place.run(args);
-    assert_done(&output);
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// A sender and a receiver that are both attached to `box` and have nothing to do.
 fn idle_pair(place: &Place) -> (Child, Child) {

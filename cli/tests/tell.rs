@@ -21,6 +21,7 @@ fn the_doctor_examines_everything() {
         "memfd sealing",
         "directory",
         "OFD locks",
+        "topics",
         "shared memory",
         "memlock limit",
         "huge pages",
@@ -66,7 +67,10 @@ fn completions_are_made_for_every_shell() {
         let output = place.run(&["completions", shell]);
         assert_done(&output);
         let script = String::from_utf8(output.stdout).unwrap();
-        assert!(script.contains("doctor") && script.contains("type-id"), "{shell}: {script}");
+        assert!(
+            ["doctor", "type-id", "from-oldest", "eject-after"].iter().all(|word| script.contains(word)),
+            "{shell}: {script}"
+        );
     }
     assert_failed(&place.run(&["completions", "command.com"]), 2, "command.com");
 }
@@ -84,7 +88,7 @@ fn help_has_examples_and_exit_codes() {
     let place = Place::new();
     let help = String::from_utf8(place.run(&["--help"]).stdout).unwrap();
     assert!(help.contains("Exit codes:") && help.contains("RAMWAY_DIR"));
-    for command in ["send", "recv", "ls", "inspect", "clean", "unlink", "doctor", "demo", "bench"] {
+    for command in ["send", "recv", "pub", "sub", "ls", "inspect", "clean", "unlink", "doctor", "demo", "bench"] {
         assert!(help.contains(command), "{command}");
         if command == "bench" {
             continue; // another program's: `bench/tests/command.rs` has the rest

@@ -229,3 +229,36 @@ pub fn heard(master: &impl std::os::fd::AsFd, what: &str) -> String {
         said.extend_from_slice(&part[..count]);
     }
 }
+
+/// What it prints as JSON.
+#[track_caller]
+pub fn json(place: &Place, args: &[&str]) -> serde_json::Value {
+    let output = place.run(args);
+    assert_done(&output);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What it prints.
+#[track_caller]
+pub fn text(place: &Place, args: &[&str]) -> String {
+    let output = place.run(args);
+    assert_done(&output);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What it printed as a JSON object a line.
+#[track_caller]
+pub fn json_lines(output: &Output) -> Vec<serde_json::Value> {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Waits until the topic is there and as many subscribers with this policy live.
+pub fn await_subscribers(place: &Place, topic: &str, policy: &str, count: u64) {
+    place.await_name(topic);
+    until(&format!("`{topic}` has {count} {policy} subscriber(s)"), || {
+        let shown = place.run(&["inspect", "--json", topic]).stdout;
+        let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap_or_default();
+        shown["segment"]["topic"][policy] == count
+    });
+}
