@@ -11,8 +11,10 @@ pub struct Holder {
     pub pid: u32,
     /// The program's name.
     pub command: String,
-    /// Byte 0: attached; 1: producer; 2: consumer (see `docs/ABI.md`).
+    /// Byte 0: attached; 1: producer or publisher; 2: consumer; from 16 on: a slot of a topic (see `docs/ABI.md`).
     pub byte: u64,
+    /// Whoever may read a file can take a shared lock on it.
+    pub exclusive: bool,
 }
 
 /// A process that has a bus's memory open or mapped.
@@ -73,8 +75,9 @@ impl Processes {
         let command = || fs::read_to_string(path.join("comm")).unwrap_or_default().trim().to_owned();
         for descriptor in descriptors.flatten() {
             let info = fs::read_to_string(descriptor.path()).unwrap_or_default();
-            for (file, byte) in info.lines().filter_map(lock_line) {
-                self.locks.entry(file).or_default().push(Holder { pid, command: command(), byte });
+            for (file, byte, exclusive) in info.lines().filter_map(lock_line) {
+                let holder = Holder { pid, command: command(), byte, exclusive };
+                self.locks.entry(file).or_default().push(holder);
             }
             let link = path.join("fd").join(descriptor.file_name());
             let target = fs::read_link(&link).unwrap_or_default();
@@ -113,18 +116,19 @@ impl Processes {
     }
 }
 
-/// The file and the first byte of an open-file-description lock, of a line such as
+/// The file and the first byte of an open-file-description lock, and whether it is exclusive, of a line such as
 /// `lock:\t1: OFDLCK ADVISORY  WRITE -1 00:1b:6 1 1`.
-fn lock_line(line: &str) -> Option<(FileId, u64)> {
+fn lock_line(line: &str) -> Option<(FileId, u64, bool)> {
     let mut fields = line.strip_prefix("lock:")?.split_whitespace();
     if fields.nth(1)? != "OFDLCK" {
         return None;
     }
-    let mut file = fields.nth(3)?.split(':');
+    let exclusive = fields.nth(1)? == "WRITE";
+    let mut file = fields.nth(1)?.split(':');
     let major = u32::from_str_radix(file.next()?, 16).ok()?;
     let minor = u32::from_str_radix(file.next()?, 16).ok()?;
     let inode = file.next()?.parse().ok()?;
-    Some(((major, minor, inode), fields.next()?.parse().ok()?))
+    Some(((major, minor, inode), fields.next()?.parse().ok()?, exclusive))
 }
 
 /// The memory and the name of a bus, of a line such as
@@ -151,7 +155,9 @@ mod tests {
     #[test]
     fn lock_lines_are_read() {
         let line = "lock:\t1: OFDLCK ADVISORY  WRITE -1 00:1b:6 1 1";
-        assert_eq!(lock_line(line), Some(((0, 0x1b, 6), 1)));
+        assert_eq!(lock_line(line), Some(((0, 0x1b, 6), 1, true)));
+        let line = "lock:\t1: OFDLCK ADVISORY  READ -1 08:01:77 0 0";
+        assert_eq!(lock_line(line), Some(((8, 1, 77), 0, false)));
         assert_eq!(lock_line("lock:\t1: POSIX  ADVISORY  WRITE 12 00:1b:6 1 1"), None);
         assert_eq!(lock_line("pos:\t0"), None);
         assert_eq!(lock_line("lock:\t1: OFDLCK"), None);

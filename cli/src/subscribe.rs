@@ -153,7 +153,7 @@ pub fn run(args: &Args) -> Outcome {
     // What a subscriber to the newest message skips is not lost.
     let gaps = Gaps::new(&name, args.topic.quiet || args.policy.latest || args.format.says_gaps());
     let mut stream = Incoming { receiver, name, from, interrupt, progress };
-    let mut to = Formatted::new(&mut sink, args.format, gaps);
+    let mut to = Formatted::new(&mut sink, args.format, gaps, args.topic.quiet);
     let pumped = stream.pump(&mut to, args.timeout, args.count);
     to.finish();
     match pumped.and_then(|()| sink.keep()) {

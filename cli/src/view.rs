@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ramway::facts::BYTE_SLOT;
+use ramway::facts::{BYTE_PUBLISHER, BYTE_SLOT};
 use ramway::layout::{Kind, ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE};
 use ramway::survey::{self, Segment};
 use serde::Serialize;
@@ -285,18 +285,20 @@ impl RoleView {
 
 /// One line a process: its roles, or that it is there at all.
 fn users(holders: &[Holder], kind: Kind) -> Vec<User> {
-    let mut by_pid: BTreeMap<u32, (&str, Vec<u64>)> = BTreeMap::new();
+    let mut by_pid: BTreeMap<u32, (&str, Vec<&Holder>)> = BTreeMap::new();
     for holder in holders {
-        by_pid.entry(holder.pid).or_insert((&holder.command, Vec::new())).1.push(holder.byte);
+        by_pid.entry(holder.pid).or_insert((&holder.command, Vec::new())).1.push(holder);
     }
     let mut users = Vec::new();
-    for (pid, (command, bytes)) in by_pid {
+    for (pid, (command, held)) in by_pid {
         let mut add = |role| users.push(User { pid, command: command.to_owned(), role });
-        let roles: Vec<&'static str> = bytes
+        let roles: Vec<&'static str> = held
             .iter()
-            .filter_map(|&byte| match (byte, kind) {
+            .filter_map(|holder| match (holder.byte, kind) {
                 (1, Kind::Listener) => Some("listener"),
-                (1, Kind::Topic) => Some("publisher"),
+                // Only an exclusive lock is a life.
+                (_, Kind::Topic) if !holder.exclusive => None,
+                (BYTE_PUBLISHER, Kind::Topic) => Some("publisher"),
                 (BYTE_SLOT.., Kind::Topic) => Some("subscriber"),
                 (_, Kind::Topic) => None,
                 (1, _) => Some("sender"),

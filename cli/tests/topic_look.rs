@@ -3,6 +3,7 @@
 mod common;
 
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::process::{Child, Stdio};
 
 use common::{Place, assert_done, assert_failed, await_subscribers, finish, json, signal, text, until};
@@ -268,4 +269,32 @@ fn a_topic_with_other_properties_says_so() {
         Topic::create(place.dir.join("cam")).eject_after(std::time::Duration::from_millis(250)).publisher().unwrap();
     let shown = text(&place, &["inspect", "cam"]);
     assert!(shown.contains("reliable ones may be ejected") && shown.contains("ejects after 0.25 s"), "{shown}");
+}
+
+/// Whoever may read a topic's file can take shared locks on it: they make nobody a publisher or a subscriber.
+#[test]
+fn a_shared_lock_is_no_role() {
+    let place = Place::new();
+    let viewer = subscriber(&place, &["--lossy"]);
+    await_subscribers(&place, "cam", "lossy", 1);
+    let file = std::fs::File::open(place.dir.join("cam")).unwrap();
+    for byte in [1, 16 + 1] {
+        // SAFETY: an all-zero `flock` is a valid value of that plain struct.
+        let mut range: libc::flock = unsafe { std::mem::zeroed() };
+        (range.l_type, range.l_start, range.l_len) = (libc::F_RDLCK as _, byte, 1);
+        // SAFETY: the descriptor is open and `range` lives through the call, which reads only it.
+        assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &mut range) }, 0);
+    }
+    let listed = json(&place, &["ls", "--json"]);
+    let segment = &listed["segments"][0];
+    let roles: Vec<_> = segment["users"].as_array().unwrap().iter().map(|user| (&user["pid"], &user["role"])).collect();
+    let (me, other) = (Value::from(std::process::id()), Value::from(viewer.id()));
+    assert!(roles.contains(&(&other, &"subscriber".into())) && roles.contains(&(&me, &"user".into())), "{roles:?}");
+    assert_eq!(roles.len(), 2);
+    assert_eq!(
+        (&segment["topic"]["publisher"]["alive"], &segment["topic"]["publisher"]["pid"]),
+        (&false.into(), &Value::Null)
+    );
+    assert!(text(&place, &["ls"]).contains("no publisher; 1 lossy, 1 without a slot"));
+    end(viewer);
 }

@@ -40,14 +40,16 @@ pub struct Formatted<'a> {
     sink: &'a mut Sink,
     format: Format,
     gaps: Gaps,
+    /// An ejection is not said.
+    quiet: bool,
     /// Lost by an ejection, to be told with the next message.
     lagged: u64,
     text: Vec<u8>,
 }
 
 impl<'a> Formatted<'a> {
-    pub fn new(sink: &'a mut Sink, format: Format, gaps: Gaps) -> Self {
-        Self { sink, format, gaps, lagged: 0, text: Vec::new() }
+    pub fn new(sink: &'a mut Sink, format: Format, gaps: Gaps, quiet: bool) -> Self {
+        Self { sink, format, gaps, quiet, lagged: 0, text: Vec::new() }
     }
 
     /// Says what is not said yet.
@@ -58,7 +60,7 @@ impl<'a> Formatted<'a> {
 
 impl Write<Topic> for Formatted<'_> {
     fn batch(&mut self, interrupt: &Interrupt, batch: &mut Batch<'_, Topic>) -> Outcome<(u64, u64)> {
-        let Self { sink, format, gaps, lagged, text } = self;
+        let Self { sink, format, gaps, lagged, text, .. } = self;
         let mut taken = 0;
         let mut messages = batch.iter();
         // Not `take_while`, which takes one message more than it gives.
@@ -93,6 +95,9 @@ impl Write<Topic> for Formatted<'_> {
 
     fn lagged(&mut self, lost: u64) {
         self.lagged += lost;
+        if self.quiet {
+            return;
+        }
         output::note(&format!(
             "ejected, because this command blocked the publisher for too long: {lost} message(s) are lost; it goes on at \
              the oldest message that is still there"

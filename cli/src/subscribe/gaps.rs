@@ -46,9 +46,7 @@ impl Gaps {
             return;
         }
         let Self { name, unsaid, total, .. } = self;
-        output::note(&format!(
-            "lost {unsaid} message(s) of `{name}`, {total} in all: this command was too slow for them"
-        ));
+        output::note(&format!("lost {unsaid} message(s) of `{name}`, {total} in all"));
         self.unsaid = 0;
         self.said = Some(Instant::now());
     }

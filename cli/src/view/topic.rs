@@ -93,7 +93,8 @@ pub struct SubscriberView {
 impl TopicView {
     /// Of a segment that is a topic, with those who hold its locks.
     pub fn new(segment: &Segment, topic: &survey::Topic, holders: &[Holder]) -> Self {
-        let holder = |byte| holders.iter().find(|holder| holder.byte == byte);
+        // Only an exclusive lock is a life.
+        let holder = |byte| holders.iter().find(|holder| holder.byte == byte && holder.exclusive);
         let is_behind = |one: &&Subscriber| one.gating && one.lag_bytes >= topic.capacity / 2;
         // A message takes at most half of the log, so who is less behind blocks none.
         let slowest = topic.subscribers.iter().filter(is_behind).map(|one| one.lag_bytes).max();
