@@ -564,6 +564,26 @@ fn a_topic_that_takes_only_lossy_subscribers_never_waits() {
     assert_eq!(lines.len() as u64 + lost, 1000);
 }
 
+/// What a lossy subscriber takes is copied: no batch takes a whole log.
+#[test]
+fn a_lossy_subscriber_does_not_copy_the_log_at_once() {
+    let place = Place::new();
+    let mut publisher = Topic::create(place.dir.join("news")).capacity(32 << 20).publisher().unwrap();
+    let message = noise(1 << 20, 1);
+    for _ in 0..30 {
+        publisher.send(0, &message).unwrap();
+    }
+    for format in ["raw", "lines"] {
+        // The limit, in KiB, is that of private memory: the log does not count.
+        let mut limited = std::process::Command::new("sh");
+        limited.args(["-c", r#"ulimit -d 20480 && exec "$@""#, "sh"]);
+        let command = place.ramway(["sub", "news", "--from-oldest", "--count", "30", "--quiet", "--format", format]);
+        limited.arg(command.get_program()).args(command.get_args()).env("RAMWAY_DIR", &place.dir);
+        let output = limited.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        assert_done(&finish(output));
+    }
+}
+
 #[test]
 fn a_topic_that_is_removed_under_its_users_ends_them() {
     let place = Place::new();

@@ -117,6 +117,8 @@ fn who_lags_and_who_blocks_is_said() {
     let place = Place::new();
     let args = ["pub", "cam", "--capacity", "64K", "--frame", "1000"];
     let stuck = subscriber(&place, &["--reliable", "--label", "stuck", "--capacity", "64K"]);
+    // Either would make it, the other one with another capacity.
+    await_subscribers(&place, "cam", "reliable", 1);
     let control = subscriber(&place, &["--reliable", "--label", "control"]);
     await_subscribers(&place, "cam", "reliable", 2);
     signal(&stuck, Signal::STOP);
