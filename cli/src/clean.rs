@@ -103,7 +103,8 @@ fn text(report: &Report) -> String {
     let mut text = String::new();
     for file in &report.files {
         let name = &file.name;
-        let why = file.why.as_deref().unwrap_or_default();
+        // It names a durable subscriber, perhaps.
+        let why = output::printable(file.why.as_deref().unwrap_or_default());
         // Writing to a `String` cannot fail.
         let _ = match (file.outcome, report.dry_run) {
             ("removed", true) => writeln!(text, "would remove {name}"),

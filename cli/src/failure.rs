@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use ramway::ErrorKind;
 
+use crate::output::printable;
+
 /// An error that no other code names.
 pub const ERROR: u8 = 1;
 /// The command line is wrong (clap uses the same number).
@@ -76,7 +78,7 @@ impl Failure {
         if let Some(text) = self.text {
             // Not `eprintln!`, which panics where stderr is closed.
             let style = anstyle::AnsiColor::Red.on_default().bold();
-            let _ = writeln!(anstream::stderr(), "{style}ramway:{style:#} {text}");
+            let _ = writeln!(anstream::stderr(), "{style}ramway:{style:#} {}", printable(&text));
         }
         ExitCode::from(self.code)
     }

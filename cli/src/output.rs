@@ -23,7 +23,16 @@ pub fn json(value: &impl Serialize) -> Outcome {
 
 /// Says something on stderr that is not an error. Not `eprintln!`, which panics where stderr is closed.
 pub fn note(text: &str) {
-    let _ = writeln!(anstream::stderr(), "ramway: {text}");
+    let _ = writeln!(anstream::stderr(), "ramway: {}", printable(text));
+}
+
+/// The text without what a terminal acts on, but for newlines: names and labels in it may be another process's.
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
 }
 
 /// A table as the listings use it: no frame, columns as wide as the terminal lets them be.
@@ -52,5 +61,16 @@ pub fn failure(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::quiet(0),
         _ => Failure::io(error, "cannot write to standard output"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn nothing_reaches_the_terminal_that_it_acts_on() {
+        assert_eq!(printable("\x1b[2J a\r\u{9b}\u{7f}"), "\\u{1b}[2J a\\r\\u{9b}\\u{7f}");
+        assert_eq!(printable("of two\nlines, é"), "of two\nlines, é");
     }
 }

@@ -245,13 +245,18 @@ fn a_label_cannot_write_to_the_terminal() {
     let place = Place::new();
     let mut camera = Topic::create(place.dir.join("cam")).publisher().unwrap();
     let label = "\x1b[2J\nred";
-    let _hostile = Topic::open(place.dir.join("cam")).label(label).subscriber().unwrap();
+    let hostile = Topic::open(place.dir.join("cam")).label(label).durable(true).subscriber().unwrap();
     camera.send(0, b"not read").unwrap();
     for args in [&["ls"][..], &["inspect", "cam"]] {
         let shown = text(&place, args);
         assert!(shown.contains("\\u{1b}[2J\\nred") && !shown.contains('\x1b'), "{shown}");
     }
     assert_eq!(labelled(&topic(&place), label)["policy"], "reliable", "JSON has it as it is");
+    let refused = place.run(&["sub", "cam", "--unsubscribe", "--label", "other"]);
+    assert_failed(&refused, 6, "it has \\u{1b}[2J");
+    drop((camera, hostile));
+    let kept = text(&place, &["clean"]);
+    assert!(kept.contains("the durable subscriber '\\u{1b}[2J") && !kept.contains('\x1b'), "{kept}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use ramway::{Policy, survey::Subscriber};
 use serde::Serialize;
 
 use super::RoleView;
+use crate::output::printable;
 use crate::procs::Holder;
 use crate::units::size;
 
@@ -243,8 +244,7 @@ impl SubscriberView {
 
     /// Its label, fit for a terminal: any process that may write to the topic can put anything there.
     pub fn label(&self) -> Option<String> {
-        let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-        self.label.as_ref().map(|label| label.chars().map(shown).collect())
+        self.label.as_ref().map(|label| printable(label).replace('\n', "\\n"))
     }
 
     /// Its label, else its process, else its slot.
