@@ -15,6 +15,9 @@ pub use sink::Sink;
 /// Messages that are written with one call and then given back to the sender together.
 const BATCH: u64 = 512;
 
+/// How often a side whose sender is gone checks for the next one.
+const AGAIN: Duration = Duration::from_millis(20);
+
 /// How messages are written.
 pub trait Write<L: Log> {
     /// Writes the messages of a batch. Gives how many bytes of payload and messages they were.
@@ -35,6 +38,8 @@ pub struct From {
     pub dead: Option<u32>,
     /// The one that had already closed when this side came, where its close is no news either.
     pub closed: Option<u32>,
+    /// No end is an end: the next one is waited for.
+    pub follow: bool,
 }
 
 /// The sender that has ended before this side came.
@@ -94,10 +99,11 @@ impl<L: Log> Incoming<L> {
                     continue;
                 }
                 ErrorKind::Closed if has_text(&error) => return Err(error.into()),
+                ErrorKind::Closed | ErrorKind::PeerDead if self.from.follow => std::thread::sleep(AGAIN),
                 ErrorKind::Closed if !self.is_past(epoch, self.from.closed) => return Ok(()),
                 ErrorKind::PeerDead if !self.is_past(epoch, self.from.dead) => return Err(self.died()),
                 // The end of one that left nothing behind is not news: its successor is waited for.
-                ErrorKind::Closed | ErrorKind::PeerDead => std::thread::sleep(Duration::from_millis(20)),
+                ErrorKind::Closed | ErrorKind::PeerDead => std::thread::sleep(AGAIN),
                 _ => return Err(error.into()),
             }
             if timeout.is_some_and(|timeout| moved.elapsed() >= timeout) {

@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Outcome {
     let receiver = args.ring.open(RingBuilder::receiver).inspect_err(|_| sink.leave(0))?;
     let progress = Progress::new(None, args.ring.quiet || sink.is_terminal());
     // A close that no receiver has seen is the end of what is delivered here.
-    let from = From { who: "sender", dead: past(&receiver), closed: None };
+    let from = From { who: "sender", dead: past(&receiver), closed: None, follow: false };
     let name = args.ring.name.display().to_string();
     let mut stream = Incoming { receiver, name, from, interrupt, progress };
     match stream.pump(&mut sink, args.timeout, None).and_then(|()| sink.keep()) {

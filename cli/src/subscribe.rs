@@ -50,13 +50,15 @@ given back to the publisher only after it was written, so a durable subscriber t
 is killed loses nothing: the next one gets it again.
 
 Exit codes: 0 the publisher closed, or --count messages are written; 3 nothing
-was published for --timeout; 4 the publisher died; 6 with --read-only or
+was published for --timeout; 4 the publisher died (with --follow neither ends
+it); 6 with --read-only or
 --unsubscribe, nothing has this name; 7 no free slot, or the label is taken;
 `ramway --help` has the rest.
 
 Examples:
   ramway sub log --format lines
   ramway sub settings --latest --count 1
+  ramway sub settings --latest --follow --format lines
   ramway sub sensor --format json | jq -r 'select(.lost > 0)'
   ramway sub orders --reliable --durable --label audit orders.log";
 
@@ -83,12 +85,15 @@ pub struct Args {
     #[arg(
         long,
         requires = "label",
-        conflicts_with_all = ["durable", "read_only", "count", "policy", "start", "timeout", "file"]
+        conflicts_with_all = ["durable", "read_only", "count", "follow", "policy", "start", "timeout", "file"]
     )]
     unsubscribe: bool,
     /// Open the topic, which has to be there, for reading only: another user's with mode 644, for example
     #[arg(long, conflicts_with_all = ["reliable", "label", "persistent", "mode"])]
     read_only: bool,
+    /// Go on with the next publisher when one closes or dies, instead of ending
+    #[arg(long)]
+    follow: bool,
     /// End after this many messages
     #[arg(long, value_name = "N", value_parser = parse_count)]
     count: Option<u64>,
@@ -139,16 +144,16 @@ pub fn run(args: &Args) -> Outcome {
         return unsubscribe(args);
     }
     let interrupt = Interrupt::install()?;
-    // First the file: a subscriber that comes and goes again would move a durable cursor's end for a mistyped path.
+    // First the file: for a mistyped path no topic is made and no slot taken.
     let mut sink = Sink::open(&args.file, &interrupt)?;
-    // Before it is there by this command.
+    // Before this command makes it one.
     let resumes = args.durable && args.label.as_ref().is_some_and(|label| durable(args).contains(label));
     let receiver = open(args).inspect_err(|_| sink.leave(0))?;
     let progress = Progress::new(None, args.topic.quiet || sink.is_terminal());
     let past = past(&receiver);
     // Of one that goes on, a close that it has not been told is the end of what it is still to receive.
     let closed = past.filter(|_| !resumes);
-    let from = From { who: "publisher", dead: past, closed };
+    let from = From { who: "publisher", dead: past, closed, follow: args.follow };
     let name = args.topic.shown();
     // What a subscriber to the newest message skips is not lost.
     let gaps = Gaps::new(&name, args.topic.quiet || args.policy.latest || args.format.says_gaps());

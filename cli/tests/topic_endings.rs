@@ -189,6 +189,31 @@ fn the_end_of_a_publisher_that_was_gone_before_is_no_news() {
 }
 
 #[test]
+fn a_subscriber_that_follows_goes_on_with_the_next_publisher() {
+    let place = Place::new();
+    let mut receiver = subscriber(&place, &["--follow", "--format", "lines"]);
+    for round in 0..5 {
+        let text = format!("round {round}\n");
+        let mut sender = publisher(&place, text.as_bytes());
+        expect(&mut receiver, text.as_bytes());
+        if round % 2 == 0 {
+            sender.kill().unwrap();
+        }
+        drop(sender.stdin.take());
+        sender.wait().unwrap();
+    }
+    signal(&receiver, Signal::INT);
+    assert_failed(&finish(receiver), 130, "interrupted");
+    assert_eq!(place.names(), [""; 0]);
+    // It waits no longer than it is told to.
+    let receiver = subscriber(&place, &["--follow", "--timeout", "500ms"]);
+    assert_done(&place.run_with(&["pub", "news"], b"the only one"));
+    let output = finish(receiver);
+    assert_failed(&output, 3, "no publisher sent anything");
+    assert_eq!(output.stdout, b"the only one");
+}
+
+#[test]
 fn a_durable_subscriber_is_told_a_close_once() {
     let place = Place::new();
     let durable = ["sub", "news", "--reliable", "--durable", "--label", "x"];

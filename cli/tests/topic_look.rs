@@ -103,7 +103,7 @@ fn a_live_topic_is_shown_with_each_of_its_users() {
     assert_failed(&place.run(&["unlink", "cam"]), 7, "in use");
     let doctor = String::from_utf8(place.run(&["doctor"]).stdout).unwrap();
     assert!(doctor.contains("1 in ") && doctor.contains("none of which has to wait"), "{doctor}");
-    // They still work after all these looks, and end with their publisher.
+    // They still work after all of that, and end with their publisher.
     drop(camera.stdin.take());
     assert_done(&finish(camera));
     for child in [control, recorder, viewer, display, reader] {
