@@ -73,6 +73,11 @@ impl Failure {
         Self::new(code_of(error.kind()), text)
     }
 
+    /// The same, saying this too.
+    pub fn and(self, more: &str) -> Self {
+        Self { text: self.text.map(|text| format!("{text}; {more}")), ..self }
+    }
+
     /// Says it on stderr and gives the exit code.
     pub fn report(self) -> ExitCode {
         if let Some(text) = self.text {

@@ -175,7 +175,15 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn open(args: &Args) -> Outcome<Subscriber> {
-    args.topic.open(args.read_only, |topic| subscriber(topic, args))
+    let mut may_read = false;
+    let opened = args.topic.open(args.read_only, |topic| {
+        subscriber(topic, args).inspect_err(|error| {
+            let wants_more = args.read_only || args.policy.reliable;
+            may_read =
+                error.kind() == ErrorKind::PermissionDenied && !wants_more && survey::inspect(&args.topic.name).is_ok();
+        })
+    });
+    opened.map_err(|failure| if may_read { failure.and("it may be read: try --read-only") } else { failure })
 }
 
 fn subscriber(mut topic: TopicBuilder, args: &Args) -> ramway::Result<Subscriber> {

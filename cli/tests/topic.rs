@@ -564,6 +564,45 @@ fn a_topic_that_takes_only_lossy_subscribers_never_waits() {
     assert_eq!(lines.len() as u64 + lost, 1000);
 }
 
+/// Of a user who may only read the file, as another user may with mode 644. Root may write to everything, so it becomes
+/// another user here.
+#[test]
+fn who_may_only_read_a_topic_subscribes_to_it() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let place = Place::new();
+    for dir in [&place.dir, &place.files] {
+        std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let _publisher = numbers(&place, "news", 3);
+    let is_root = rustix::process::geteuid().is_root();
+    let topic = place.dir.join("news");
+    std::fs::set_permissions(&topic, std::fs::Permissions::from_mode(if is_root { 0o644 } else { 0o444 })).unwrap();
+    // Where the program was built nobody else may come to.
+    let program = place.files.join("ramway");
+    std::fs::copy(place.ramway([""; 0]).get_program(), &program).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.arg("sub").arg(&topic).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        finish(command.spawn().unwrap())
+    };
+    let read = run(&["--read-only", "--from-oldest", "--count", "3"]);
+    assert_done(&read);
+    assert_eq!(read.stdout, b"123");
+    let read = run(&["--read-only", "--latest", "--count", "1"]);
+    assert_eq!(read.stdout, b"3");
+    for args in [&[][..], &["--latest"]] {
+        assert_failed(&run(args), 1, "try --read-only");
+    }
+    let refused = run(&["--reliable"]);
+    assert_failed(&refused, 1, "Permission denied");
+    assert!(!String::from_utf8_lossy(&refused.stderr).contains("--read-only"));
+}
+
 /// What a lossy subscriber takes is copied: no batch takes a whole log.
 #[test]
 fn a_lossy_subscriber_does_not_copy_the_log_at_once() {
