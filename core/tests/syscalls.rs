@@ -3,7 +3,7 @@
 
 mod support;
 
-use ramway::{Bus, ErrorKind, Listener, Region, Ring, WaitPolicy};
+use ramway::{Bus, ErrorKind, Listener, Policy, Region, Ring, Topic, WaitPolicy};
 use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -198,6 +198,27 @@ fn everything() -> ramway::Result<()> {
     assert!(readable(fd, 30_000));
     assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Closed);
     drop(rx);
+    // Topic: join, leave, wait and wake on both sides, a label, a read-only subscriber, an ejection, descriptors.
+    let mut publisher = Topic::create("topic").capacity(4096).eject_after(short).publisher()?;
+    let mut subscriber = Topic::open("topic").label("label").durable(true).subscriber()?;
+    let mut reader = Topic::open("topic").lossy().read_only(true).subscriber()?;
+    publisher.wait_for_subscribers(1)?;
+    assert_eq!(subscriber.recv_timeout(short).unwrap_err().kind(), ErrorKind::TimedOut);
+    publisher.send(1, b"x")?;
+    subscriber.recv()?.release();
+    reader.recv()?.release();
+    assert_eq!(reader.recv_timeout(short).unwrap_err().kind(), ErrorKind::TimedOut);
+    for _ in 0..9 {
+        publisher.send(1, &[0; 1000])?;
+    }
+    assert_eq!(subscriber.recv().unwrap_err().kind(), ErrorKind::Lagged);
+    assert!(publisher.subscribers()[0].alive);
+    let fds = [publisher.readiness()?.as_raw_fd(), subscriber.readiness()?.as_raw_fd()];
+    while subscriber.try_recv().is_ok() {}
+    while publisher.try_send(1, &[0; 1000]).is_ok() {}
+    assert!(fds.into_iter().all(|fd| readable(fd, 30_000)));
+    subscriber.unsubscribe()?;
+    drop((publisher, reader));
     // Options that a machine may refuse; what matters here is which calls they make.
     let _ = Ring::create("locked").lock_memory(true).receiver();
     let _ = Ring::create("huge").huge_pages(true).receiver();
@@ -267,4 +288,46 @@ fn nothing_but_the_listed_calls_is_made() {
         assert!(output.status.success(), "{readiness:?}: {}: {said}", output.status);
         assert_eq!(dir.names(), [""; 0], "segments that nobody removed");
     }
+}
+
+/// The child of the test below. One thread calls both sides, so nobody ever waits.
+fn a_hundred_thousand_messages_without_a_call() {
+    let name = std::env::var(CHILD).unwrap();
+    let mut publisher = Topic::create(&name).capacity(1 << 14).timestamps(true).publisher().unwrap();
+    let mut subscribers = [Policy::Reliable, Policy::Lossy, Policy::Latest]
+        .map(|policy| Topic::open(&name).policy(policy).subscriber().unwrap());
+    let (mut payload, mut buffer) = ([0u8; 300], Vec::with_capacity(512));
+    // What is there, in messages of each length.
+    let mut round = |n: u64| {
+        payload[0] = n as u8;
+        publisher.try_send_tagged(1, n, &payload[..(n * 7 % 300) as usize]).unwrap();
+        for subscriber in &mut subscribers {
+            assert_eq!(subscriber.recv().unwrap().tag(), n);
+            assert_eq!(subscriber.latest().unwrap().tag(), n);
+        }
+        if n % 10 == 0 {
+            publisher.send_batch(2, [b"a", b"b"]).unwrap();
+            assert_eq!(subscribers[0].try_recv_batch(9).unwrap().iter().count(), 2);
+            assert_eq!(subscribers[1].recv_into(&mut buffer).unwrap().len, 1);
+            assert_eq!(subscribers[1].recv().unwrap().len(), 1);
+        }
+    };
+    // What is set up at the first message, or after a subscriber has come.
+    (1..2000).for_each(&mut round);
+    install(&["write", "rt_sigreturn", "exit_group"].map(number).into());
+    (2000..100_000).for_each(&mut round);
+    // SAFETY: ends the process, which may make no other call any more.
+    unsafe { libc::_exit(0) }
+}
+
+#[test]
+fn a_message_of_a_topic_makes_no_call_where_nobody_waits() {
+    if std::env::var_os(CHILD).is_some() {
+        return a_hundred_thousand_messages_without_a_call();
+    }
+    let dir = Dir::new();
+    let mut command = only("a_message_of_a_topic_makes_no_call_where_nobody_waits");
+    let output = command.env(CHILD, dir.at("topic")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
 }

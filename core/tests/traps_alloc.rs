@@ -1,6 +1,6 @@
 //! The hot path allocates nothing: a million messages are counted under an allocator that counts.
 
-use ramway::{ErrorKind, Ring, WaitPolicy};
+use ramway::{ErrorKind, Policy, Ring, Topic, WaitPolicy};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,10 +95,56 @@ fn between_two_threads(policy: WaitPolicy) {
     });
 }
 
+/// Every way to receive from a topic, in one thread: views, copies of a lossy one that is lapped now and then, the newest.
+fn of_a_topic(may_eject: bool) {
+    let name = format!("/dev/shm/ramway-traps-alloc-{}-{may_eject}", std::process::id());
+    let mut publisher = Topic::create(&name).capacity(1 << 16).may_eject(may_eject).publisher().unwrap();
+    let mut subscribers = [Policy::Reliable, Policy::Lossy, Policy::Latest]
+        .map(|policy| Topic::open(&name).policy(policy).subscriber().unwrap());
+    let (mut buffer, payload) = (Vec::with_capacity(1 << 10), [7; 1000]);
+    let mut slice = [0; 1000];
+    let mut round = |i: u64| {
+        for n in 0..4 {
+            publisher.try_send_tagged(1, i, &payload[..(i as usize * 13 + n) % 1000]).unwrap();
+        }
+        let [reliable, lossy, latest] = &mut subscribers;
+        for subscriber in [&mut *reliable, &mut *lossy] {
+            // A lossy one that has not read for a while has lost some.
+            if subscriber.policy() == Policy::Lossy && i % 100 < 60 {
+                continue;
+            }
+            assert!(subscriber.recv().is_ok());
+            subscriber.recv_into(&mut buffer).unwrap();
+            subscriber.recv_into_slice(&mut slice).unwrap();
+            while let Ok(mut batch) = subscriber.try_recv_batch(64) {
+                batch.iter().for_each(|message| assert_eq!(message.type_id(), 1));
+            }
+            assert_eq!(subscriber.try_recv().unwrap_err().kind(), ErrorKind::Empty);
+            assert!(subscriber.latest().is_ok());
+        }
+        assert_eq!(latest.recv().unwrap().tag(), i);
+        assert_eq!(latest.latest().unwrap().tag(), i);
+        latest.latest_into(&mut buffer).unwrap();
+        latest.latest_into_slice(&mut slice).unwrap();
+        assert_eq!(latest.try_recv().unwrap_err().kind(), ErrorKind::Empty);
+    };
+    // Room for copies is made at first.
+    (0..1000).for_each(&mut round);
+    let before = allocations();
+    (1000..MESSAGES / 20).for_each(&mut round);
+    assert_eq!(allocations() - before, 0, "allocations with may_eject {may_eject}");
+    while publisher.try_send(0, &payload).is_ok() {}
+    assert_eq!(publisher.try_send(0, &payload).unwrap_err().kind(), ErrorKind::Full);
+    assert_eq!(publisher.send_timeout(0, &payload, Duration::from_millis(2)).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(allocations() - before, 0, "allocations of a publisher that waits");
+}
+
 /// One test, because another one's allocations would be counted here.
 #[test]
 fn a_million_messages_allocate_nothing() {
     in_one_thread();
     between_two_threads(WaitPolicy::Hybrid);
     between_two_threads(WaitPolicy::Block);
+    of_a_topic(false);
+    of_a_topic(true);
 }
