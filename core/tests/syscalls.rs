@@ -305,7 +305,7 @@ fn a_hundred_thousand_messages_without_a_call() {
             assert_eq!(subscriber.recv().unwrap().tag(), n);
             assert_eq!(subscriber.latest().unwrap().tag(), n);
         }
-        if n % 10 == 0 {
+        if n.is_multiple_of(10) {
             publisher.send_batch(2, [b"a", b"b"]).unwrap();
             assert_eq!(subscribers[0].try_recv_batch(9).unwrap().iter().count(), 2);
             assert_eq!(subscribers[1].recv_into(&mut buffer).unwrap().len, 1);

@@ -114,8 +114,7 @@ fn after_a_number_that_is_there_or_gone_or_never_was() {
         for policy in IN_ORDER {
             let first = |n: u64| {
                 let mut subscriber = open(&name, policy).after_seq(n).subscriber().unwrap();
-                let first = subscriber.try_recv().ok().map(|message| (message.seq(), message.lost()));
-                first
+                subscriber.try_recv().ok().map(|message| (message.seq(), message.lost()))
             };
             let oldest = {
                 let mut subscriber = open(&name, policy).from_oldest().subscriber().unwrap();
