@@ -5,7 +5,8 @@ mod support;
 use ramway::tensor::Dtype;
 use ramway::{ErrorKind, Lag, Policy, Subscriber, Topic};
 use std::io::IoSlice;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use support::topic::{POLICIES, create, is_whole, message, receive, receive_to, send, send_all};
 use support::{Dir, LONG};
 
@@ -127,6 +128,50 @@ fn a_gap_under_a_publisher_that_runs_meanwhile() {
             }
         });
         send_all(&mut publisher, COUNT, &[8, 700, 64, 1000]);
+    });
+}
+
+/// Long messages, so that most copies are made while the publisher overwrites something.
+#[test]
+fn long_messages_are_whole_or_not_given_at_all() {
+    const LEN: usize = 30_000;
+    let dir = Dir::new();
+    let name = dir.at("topic");
+    let mut publisher = create(&name, 1 << 17).publisher().unwrap();
+    let mut lossy = Topic::open(&name).lossy().subscriber().unwrap();
+    let mut latest = Topic::open(&name).latest().subscriber().unwrap();
+    let payloads: Vec<Vec<u8>> = (0..16).map(|value| vec![value; LEN]).collect();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for seq in 1.. {
+                publisher.send(0, &payloads[seq % 16]).unwrap();
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let read = scope.spawn(|| {
+            let (mut buffer, mut read) = (vec![0; LEN], 0u64);
+            while !stop.load(Ordering::Relaxed) {
+                let meta = match latest.latest_into_slice(&mut buffer) {
+                    Ok(meta) => meta,
+                    Err(e) if e.kind() == ErrorKind::Empty => continue,
+                    Err(e) => panic!("{e}"),
+                };
+                assert!(buffer == payloads[meta.seq as usize % 16], "message {} is torn", meta.seq);
+                read += 1;
+            }
+            read
+        });
+        let (mut read_in_order, started) = (0u64, Instant::now());
+        while started.elapsed() < Duration::from_millis(600) {
+            let Ok(received) = lossy.recv_timeout(LONG) else { panic!("no message") };
+            assert!(*received == payloads[received.seq() as usize % 16][..], "message {} is torn", received.seq());
+            read_in_order += 1;
+        }
+        stop.store(true, Ordering::Relaxed);
+        println!("{} newest ones and {read_in_order} in order", read.join().unwrap());
     });
 }
 

@@ -236,29 +236,57 @@ fn each_word_of_a_frame_with_each_value() {
     }
 }
 
-/// A claim that always says "overtaken", under a publisher that goes on: no call lasts longer than it may.
+/// A `tail` far ahead makes room for a length far beyond the mapping: neither is believed.
+#[test]
+fn a_tail_far_ahead_and_frames_of_any_length() {
+    let dir = Dir::new();
+    for ahead in [32, CAPACITY, CAPACITY * 2, 1 << 40, 1 << 62] {
+        for len in [CAPACITY, 2 * CAPACITY, 1 << 20, (1 << 31) - 33, u64::from(u32::MAX)] {
+            for (i, may_eject) in [false, true].into_iter().enumerate() {
+                let name = dir.at(&format!("topic{i}"));
+                let Stage { publisher, mut subscribers } = stage(&name, may_eject);
+                let memory = Memory::map(&name);
+                for at in (DATA..DATA + CAPACITY as usize).step_by(32) {
+                    memory.u64(at).store(len, Ordering::SeqCst);
+                }
+                memory.u64(TAIL).fetch_add(ahead, Ordering::SeqCst);
+                subscribers.iter_mut().for_each(use_subscriber);
+                for join in joins(&name) {
+                    if let Some(mut joined) = check(join.subscriber()) {
+                        use_subscriber(&mut joined);
+                    }
+                }
+                drop((publisher, subscribers));
+                let _ = std::fs::remove_file(&name);
+            }
+        }
+    }
+}
+
+/// A claim that always says "overtaken", and a `tail` that always says that there is more: no call lasts longer than it may.
 #[test]
 fn a_hostile_claim_and_deadlines() {
     let dir = Dir::new();
     let name = dir.at("topic");
     let mut publisher = create(&name, CAPACITY).publisher().unwrap();
-    let mut subscribers: Vec<_> =
-        [Policy::Lossy, Policy::Latest].map(|policy| Topic::open(&name).policy(policy).subscriber().unwrap()).into();
+    let mut subscribers: Vec<_> = [Policy::Lossy, Policy::Latest]
+        .map(|policy| Topic::open(&name).policy(policy).subscriber().unwrap())
+        .into();
     send_all(&mut publisher, 3, &[100]);
     let memory = Memory::map(&name);
     let stop = AtomicBool::new(false);
     within(DEADLINE * 3, move || {
+        memory.u64(CLAIM).fetch_add(1 << 62, Ordering::SeqCst);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    // As the publisher says it, and at once not.
-                    let _ = publisher.try_send(0, &[0; 100]);
-                    memory.u64(CLAIM).fetch_add(1 << 40, Ordering::SeqCst);
+                    memory.u64(LAST).fetch_add(CAPACITY, Ordering::SeqCst);
+                    memory.u64(TAIL).fetch_add(CAPACITY, Ordering::SeqCst);
                 }
             });
             for subscriber in &mut subscribers {
                 let mut buffer = Vec::new();
-                for _ in 0..20 {
+                for _ in 0..10 {
                     let limit = Duration::from_millis(5);
                     let started = Instant::now();
                     check(subscriber.recv_timeout(limit).map(drop));
@@ -280,6 +308,7 @@ fn a_hostile_claim_and_deadlines() {
                         }
                     });
                     while subscriber.recv().map(drop).is_ok() {}
+                    while subscriber.recv_into(&mut buffer).is_ok() {}
                     ended.store(true, Ordering::Relaxed);
                 });
             }

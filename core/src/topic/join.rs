@@ -59,7 +59,7 @@ pub(super) struct View {
 }
 
 /// How often a position is chosen anew before a subscriber gives up against what is not a correct publisher.
-const ATTEMPTS: u32 = 100_000;
+const ATTEMPTS: u32 = 10_000;
 
 /// A frame that was whole when it was read.
 #[derive(Clone, Copy, Debug)]
