@@ -137,7 +137,7 @@ fn long_messages_are_whole_or_not_given_at_all() {
     const LEN: usize = 30_000;
     let dir = Dir::new();
     let name = dir.at("topic");
-    let mut publisher = create(&name, 1 << 17).publisher().unwrap();
+    let mut publisher = create(&name, 1 << 16).publisher().unwrap();
     let mut lossy = Topic::open(&name).lossy().subscriber().unwrap();
     let mut latest = Topic::open(&name).latest().subscriber().unwrap();
     let payloads: Vec<Vec<u8>> = (0..16).map(|value| vec![value; LEN]).collect();
@@ -166,6 +166,10 @@ fn long_messages_are_whole_or_not_given_at_all() {
         });
         let (mut read_in_order, started) = (0u64, Instant::now());
         while started.elapsed() < Duration::from_millis(600) {
+            // So far behind that what it reads is about to be overwritten.
+            while lossy.len() < (1 << 15) {
+                std::hint::spin_loop();
+            }
             let Ok(received) = lossy.recv_timeout(LONG) else { panic!("no message") };
             assert!(*received == payloads[received.seq() as usize % 16][..], "message {} is torn", received.seq());
             read_in_order += 1;

@@ -289,12 +289,17 @@ fn a_hostile_claim_and_deadlines() {
                 for _ in 0..10 {
                     let limit = Duration::from_millis(5);
                     let started = Instant::now();
-                    check(subscriber.recv_timeout(limit).map(drop));
-                    check(subscriber.recv_into_timeout(&mut buffer, limit));
-                    check(subscriber.recv_batch_timeout(9, limit).map(drop));
-                    check(subscriber.try_recv().map(drop));
-                    check(subscriber.try_recv_into(&mut buffer));
-                    check(subscriber.latest().map(drop));
+                    let outcomes = [
+                        subscriber.recv_timeout(limit).map(drop),
+                        subscriber.recv_into_timeout(&mut buffer, limit).map(drop),
+                        subscriber.recv_batch_timeout(9, limit).map(drop),
+                        subscriber.try_recv().map(drop),
+                        subscriber.try_recv_into(&mut buffer).map(drop),
+                        subscriber.latest().map(drop),
+                    ];
+                    let kinds = outcomes.map(|outcome| outcome.unwrap_err().kind());
+                    use ErrorKind::{Empty, TimedOut};
+                    assert_eq!(kinds, [TimedOut, TimedOut, TimedOut, Empty, Empty, Empty]);
                     assert!(started.elapsed() < DEADLINE / 2);
                 }
                 // And another thread can end one that has no deadline.

@@ -299,6 +299,8 @@ fn a_successor_goes_on_from_every_state_between_two_stores() {
             receive_to(&mut late, first + 1, newest);
             let mut publisher = Topic::open(&name).publisher().unwrap();
             assert_eq!(publisher.seq(), newest, "part {part}, {count} messages");
+            let mut latest = Topic::open(&name).latest().subscriber().unwrap();
+            assert_eq!(latest.latest().unwrap().seq(), newest);
             for n in 1..200 {
                 assert_eq!(send(&mut publisher, 120), newest + n);
                 receive_to(&mut late, newest + n, newest + n);

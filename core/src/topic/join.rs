@@ -206,6 +206,9 @@ impl View {
         for _ in 0..ATTEMPTS.max((self.capacity / u64::from(self.align)) as u32) {
             let tail = self.shared().positions.tail.load(Ordering::Acquire);
             if at == tail {
+                if !self.in_place(at) {
+                    return Err(ErrorKind::Corrupt);
+                }
                 let expected = match choice.expected {
                     Some(expected) => Some(expected),
                     None => self.number_at(tail)?,

@@ -486,6 +486,10 @@ fn copy_at(
                 } else {
                     oldest
                 };
+                if !is_topic_position(next, reader.align) || !is_topic_position(now, reader.align) {
+                    // A `tail` that no publisher writes.
+                    return Err(reader.state.die(ErrorKind::Corrupt));
+                }
                 // Never back.
                 if next.wrapping_sub(pos) >> 63 == 0 {
                     pos = next;
