@@ -269,9 +269,8 @@ fn a_hostile_claim_and_deadlines() {
     let dir = Dir::new();
     let name = dir.at("topic");
     let mut publisher = create(&name, CAPACITY).publisher().unwrap();
-    let mut subscribers: Vec<_> = [Policy::Lossy, Policy::Latest]
-        .map(|policy| Topic::open(&name).policy(policy).subscriber().unwrap())
-        .into();
+    let mut subscribers: Vec<_> =
+        [Policy::Lossy, Policy::Latest].map(|policy| Topic::open(&name).policy(policy).subscriber().unwrap()).into();
     send_all(&mut publisher, 3, &[100]);
     let memory = Memory::map(&name);
     let stop = AtomicBool::new(false);
