@@ -106,6 +106,7 @@ fn an_existing_topic_of_another_kind_or_geometry() {
         (same().slots(6), "number of slots is 5, not the 6"),
         (same().lossy_only(true), "lossy_only is decided when a topic is made"),
         (same().may_eject(true), "may_eject is decided when a topic is made"),
+        (same().persistent(true), "is not persistent: that is decided when a topic is made"),
     ];
     for (builder, text) in refused {
         let refused = builder.publisher().unwrap_err();

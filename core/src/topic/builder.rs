@@ -386,6 +386,10 @@ impl TopicBuilder {
         let wanted = self.capacity.map(|capacity| round_capacity(capacity, granule)).transpose()?;
         let check = |valid: &Valid| {
             let found = valid.topic.expect("a segment of kind topic has a topic");
+            if self.segment.persistent && !valid.header.is_persistent() {
+                let text = "it exists, and is not persistent: that is decided when a topic is made";
+                return Err(Error::new(ErrorKind::InvalidArgument, text));
+            }
             self.check_existing(&found, wanted)
         };
         named(
