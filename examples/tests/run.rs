@@ -227,7 +227,7 @@ fn market_ticks_arrive_whole_and_once() {
 #[test]
 fn wrong_arguments_are_answered_with_the_usage() {
     let place = Place::new("usage");
-    for program in [LOG_TAIL, FRAMES, KEY_VALUE, CONFIG, SUPERVISE, MARKET, WAVES, ORDERS] {
+    for program in [LOG_TAIL, FRAMES, KEY_VALUE, CONFIG, SUPERVISE, MARKET, WAVES, ORDERS, ROBOT, SETTINGS, METERS] {
         let output = place.start(program, &["no-such-thing"]).output();
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8(output.stderr).unwrap().contains("usage: "));
@@ -340,13 +340,160 @@ fn an_order_that_is_not_written_down_comes_again() {
     assert_eq!(booked(&file), [1, 2, 3]);
 }
 
+const ROBOT: &str = env!("CARGO_BIN_EXE_robot");
+
+/// What a child prints, as a file that can be read while it runs.
+fn start_into(place: &Place, file: &str, program: &str, arguments: &[&str]) -> Running {
+    let file = fs::File::create(place.0.join(file)).unwrap();
+    Running(Some(place.command(program, arguments).stdout(file).stderr(Stdio::piped()).spawn().unwrap()))
+}
+
+/// The numbers in a text, in their order.
+fn numbers(text: &str) -> Vec<u64> {
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+}
+
 #[test]
-fn the_guide_shows_the_programs_that_are_tested() {
-    let guide = include_str!("../../docs/INTEGRATION.md");
-    let source = include_str!("../src/bin/orders.rs");
-    for name in ["feed", "book"] {
-        let begin = format!("// guide: {name}\n");
-        let block = source.split(&begin).nth(1).unwrap().split("// guide: end").next().unwrap();
-        assert!(guide.contains(block), "{name} of examples/src/bin/orders.rs is not what docs/INTEGRATION.md shows");
+fn a_viewer_that_is_stopped_holds_up_neither_the_camera_nor_the_controller() {
+    use rustix::process::{Pid, Signal, kill_process};
+    const RECORD: u64 = 8 + 64 * 64;
+    /// More than the topic holds.
+    const A_LAP: u64 = (1 << 20) / RECORD + 1;
+    let place = Place::new("robot");
+    let record = place.0.join("record");
+    let recorder = ["recorder", "pictures", record.to_str().unwrap()];
+    let recorded = || fs::metadata(&record).map_or(0, |file| file.len() / RECORD);
+    let shown = |file: &str| fs::read_to_string(place.0.join(file)).unwrap();
+    let start_camera = || {
+        let mut command = place.command(ROBOT, &["camera", "pictures", "200"]);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(Some(command.spawn().unwrap()))
+    };
+
+    let mut viewer = start_into(&place, "viewer", ROBOT, &["viewer", "pictures"]);
+    let controller = place.start(ROBOT, &["controller", "pictures"]);
+    let mut first_recorder = place.start(ROBOT, &recorder);
+    let mut first_camera = start_camera();
+    until("the viewer shows a picture", || shown("viewer").contains("first picture"));
+
+    // The viewer is stopped, for at least three laps of the log. All that time the others go on.
+    let pid = Pid::from_child(viewer.0.as_ref().unwrap());
+    kill_process(pid, Signal::STOP).unwrap();
+    let (begin, before) = (Instant::now(), recorded());
+    until("the recorder goes on", || recorded() > before + 3 * A_LAP && begin.elapsed() > Duration::from_secs(1));
+
+    // The recorder is killed and started again: the topic has kept for it what it had not released.
+    first_recorder.kill();
+    let second_recorder = place.start(ROBOT, &recorder);
+    let before = recorded();
+    until("the second recorder goes on", || recorded() > before + A_LAP);
+    kill_process(pid, Signal::CONT).unwrap();
+    until("the viewer says what it has missed", || shown("viewer").contains("missed"));
+
+    // So is the camera. The second one goes on in the same topic, and closes when its standard input ends.
+    first_camera.kill();
+    let before = recorded();
+    let mut second_camera = start_camera();
+    until("the second camera's pictures come", || recorded() > before + 100);
+    drop(second_camera.0.as_mut().unwrap().stdin.take());
+    let drawn = second_camera.text();
+    let drawn = numbers(&drawn)[0];
+
+    let controlled = controller.text();
+    assert!(controlled.starts_with(&format!("{drawn} pictures, 0 missed, ")), "{drawn} drawn: {controlled}");
+    second_recorder.text();
+    let record = fs::read(&record).unwrap();
+    let written = record.chunks(RECORD as usize).map(|record| u64::from_le_bytes(record[..8].try_into().unwrap()));
+    assert!(written.eq(1..=drawn), "each picture once, in its order");
+
+    let end = viewer.0.take().unwrap().wait_with_output().unwrap();
+    assert!(end.status.success(), "{}", String::from_utf8_lossy(&end.stderr));
+    let told = shown("viewer");
+    let last_line = told.lines().last().unwrap();
+    let &[shown, missed, first, last] = numbers(last_line).as_slice() else { panic!("{last_line}") };
+    let gaps: u64 = told.lines().filter(|line| line.starts_with("missed")).map(|line| numbers(line)[0]).sum();
+    assert!(missed > 2 * A_LAP && missed == gaps, "{told}");
+    assert_eq!((shown + missed, last), (last - first + 1, drawn), "{told}");
+    assert_eq!(place.names(), ["record", "viewer"]);
+}
+
+const SETTINGS: &str = env!("CARGO_BIN_EXE_settings");
+
+#[test]
+fn eight_processes_read_the_newest_settings_while_a_writer_is_killed() {
+    let place = Place::new("settings");
+    let names: Vec<_> = (0..8).map(|number| format!("worker-{number}")).collect();
+    let work = ["work", "settings", "stop"];
+    let workers: Vec<_> = names.iter().map(|name| start_into(&place, name, SETTINGS, &work)).collect();
+    let told = |name: &String| fs::read_to_string(place.0.join(name)).unwrap();
+    let newest = || numbers(&place.start(SETTINGS, &["show", "settings"]).text())[0];
+    for _ in 0..3 {
+        let mut writer = place.start(SETTINGS, &["change", "settings", "1000000000"]);
+        until("all eight read", || names.iter().all(|name| told(name).starts_with("begins with number ")));
+        let before = newest();
+        until("the settings change", || newest() > before);
+        // At whatever instruction: nobody reads half of a change.
+        writer.kill();
+    }
+    place.start(SETTINGS, &["set", "settings", "stop"]).text();
+    for (name, worker) in names.iter().zip(workers) {
+        worker.text();
+        let told = told(name);
+        assert!(told.ends_with(", each by whole settings\n"), "{told}");
+        fs::remove_file(place.0.join(name)).unwrap();
+    }
+    // The newest ones stay when nobody runs.
+    assert!(place.start(SETTINGS, &["show", "settings"]).text().ends_with(": stop\n"));
+    assert_eq!(place.names(), ["settings"]);
+}
+
+const METERS: &str = env!("CARGO_BIN_EXE_meters");
+
+#[test]
+fn of_ten_meters_one_is_killed_and_nothing_that_was_sent_is_lost() {
+    let place = Place::new("meters");
+    let collector = place.start(METERS, &["collect", "meters", "10"]);
+    let meters: Vec<_> = (0..9).map(|_| place.start(METERS, &["send", "meters", "20000"])).collect();
+    let mut killed = start_into(&place, "killed", METERS, &["send", "meters", "1000000000"]);
+    let sent = || numbers(&fs::read_to_string(place.0.join("killed")).unwrap()).last().copied().unwrap_or(0);
+    until("the tenth meter has sent something", || sent() >= 3000);
+    let pid = |meter: &Running| meter.0.as_ref().unwrap().id();
+    let killed_pid = pid(&killed);
+    killed.kill();
+    let mut whole: Vec<_> =
+        meters.iter().map(|meter| format!("process {}: 20000 readings, then it closed", pid(meter))).collect();
+    for meter in meters {
+        meter.text();
+    }
+    let told = collector.text();
+    let prefix = format!("process {killed_pid}: ");
+    let (of_killed, mut others): (Vec<_>, Vec<_>) = told.lines().partition(|line| line.starts_with(&prefix));
+    let &[of_killed] = of_killed.as_slice() else { panic!("{told}") };
+    assert!(of_killed.ends_with(" readings, then it was killed"), "{told}");
+    assert!(numbers(of_killed)[1] >= sent(), "{} were sent: {told}", sent());
+    whole.sort();
+    others.sort_unstable();
+    assert_eq!(others, whole);
+    assert_eq!(place.names(), ["killed"]);
+}
+
+#[test]
+fn the_guides_show_the_programs_that_are_tested() {
+    let integration = ("docs/INTEGRATION.md", include_str!("../../docs/INTEGRATION.md"));
+    let one_to_many = ("docs/guides/one-to-many.md", include_str!("../../docs/guides/one-to-many.md"));
+    for ((page, text), program, source, count) in [
+        (integration, "orders", include_str!("../src/bin/orders.rs"), 2),
+        (one_to_many, "robot", include_str!("../src/bin/robot.rs"), 6),
+        (one_to_many, "settings", include_str!("../src/bin/settings.rs"), 1),
+        (one_to_many, "meters", include_str!("../src/bin/meters.rs"), 2),
+    ] {
+        let blocks: Vec<_> = source.split("// guide: ").skip(1).filter(|block| !block.starts_with("end\n")).collect();
+        assert_eq!(blocks.len(), count, "{program}");
+        for block in blocks {
+            let (name, shown) = block.split_once('\n').unwrap();
+            // Up to the line of the end.
+            let shown = shown.trim_end();
+            assert!(text.contains(shown), "{name} of examples/src/bin/{program}.rs is not what {page} shows");
+        }
     }
 }
