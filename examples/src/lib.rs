@@ -21,7 +21,8 @@ pub fn exit_code(name: &str, result: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
-/// The programs of these pages are compiled, and run unless it says `no_run`.
+/// The programs of these pages are compiled, and run unless it says `no_run`. What says `rs` is a part of an example, which
+/// `tests/run.rs` compares.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 #[doc = include_str!("../../docs/INTEGRATION.md")]
