@@ -320,6 +320,26 @@ fn labels_and_slots_that_are_taken() {
 }
 
 #[test]
+fn a_label_and_a_slot_that_are_taken_are_waited_for() {
+    let dir = Dir::new();
+    for labelled in [true, false] {
+        let name = dir.at(if labelled { "label" } else { "slot" });
+        let _publisher = create(&name, 4096).slots(1).publisher().unwrap();
+        let open = || if labelled { Topic::open(&name).label("recorder").durable(true) } else { Topic::open(&name) };
+        let first = open().subscriber().unwrap();
+        assert_eq!(kind(open().timeout(SHORT).subscriber()), ErrorKind::Busy);
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| open().timeout(LONG).subscriber().unwrap());
+            std::thread::sleep(SHORT);
+            drop(first);
+            let second = second.join().unwrap();
+            assert_eq!(kind(open().subscriber()), ErrorKind::Busy);
+            second.unsubscribe().unwrap();
+        });
+    }
+}
+
+#[test]
 fn one_slot_and_a_thousand() {
     let dir = Dir::new();
     let name = dir.at("one");

@@ -9,12 +9,12 @@ use super::join::{Label, Seats, Start, View, Wanted, join};
 use super::place::{Place, Policy, SideOptions, Words};
 use super::{Publisher, Subscriber, Topic};
 use crate::error::{Error, ErrorKind, Result};
-use crate::facts::{CAPACITY_DEFAULT, LABEL_MAX, RACE_TIMEOUT, TOPIC_SLOTS_DEFAULT};
+use crate::facts::{CAPACITY_DEFAULT, LABEL_MAX, RACE_PAUSE_MIN, RACE_TIMEOUT, TOPIC_SLOTS_DEFAULT};
 use crate::layout::{Kind, TOPIC_ALIGN_MIN, TOPIC_LOSSY_ONLY, TOPIC_MAY_EJECT};
 use crate::origin::Origin;
 use crate::ring::options::{EndOptions, end_options};
 use crate::segment::{
-    Attachment, Intent, Link, Named, NamedLink, Request, RingGeometry, SegmentOptions, Spec, SubscribersMap,
+    Attachment, Attempts, Intent, Link, Named, NamedLink, Request, RingGeometry, SegmentOptions, Spec, SubscribersMap,
     TopicGeometry, Valid, map_data, named, round_capacity, segment_options,
 };
 use crate::sys::mem::Access;
@@ -259,10 +259,10 @@ impl TopicBuilder {
     /// A subscriber.
     ///
     /// # Errors
-    /// `Busy` if every slot is taken or a live subscriber has the label; `Unsupported` for a reliable one where the topic is
-    /// [`lossy_only`](Self::lossy_only); `InvalidArgument` for a publisher's option, or one that the policy does not have;
-    /// `PermissionDenied` for a reliable one that may not write the file; otherwise as for
-    /// [`RingBuilder::receiver`](crate::RingBuilder::receiver).
+    /// `Busy` if every slot is taken or a live subscriber has the label, and that stays so until the
+    /// [`timeout`](Self::timeout); `Unsupported` for a reliable one where the topic is [`lossy_only`](Self::lossy_only);
+    /// `InvalidArgument` for a publisher's option, or one that the policy does not have; `PermissionDenied` for a reliable one
+    /// that may not write the file; otherwise as for [`RingBuilder::receiver`](crate::RingBuilder::receiver).
     pub fn subscriber(self) -> Result<Subscriber> {
         self.subscriber_while(&|| true)
     }
@@ -294,10 +294,17 @@ impl TopicBuilder {
             writable: !self.read_only,
             membarrier_capable: self.end.membarrier && membarrier::is_available(),
         };
-        let timeout = self.segment.timeout.max(RACE_TIMEOUT);
+        let timeout = self.segment.timeout;
         let side = |link: &mut NamedLink, view: &View| {
-            let mut seats = Locks { link, timeout, go_on };
-            join(view, &wanted, &mut seats).map(SideOptions::Subscriber)
+            let mut attempts = Attempts::new(RACE_PAUSE_MIN);
+            loop {
+                let mut seats = Locks { link, timeout: timeout.max(RACE_TIMEOUT), go_on };
+                match join(view, &wanted, &mut seats) {
+                    // A killed predecessor has its label and its slot until the kernel has closed its files.
+                    Err(e) if e.kind() == ErrorKind::Busy => attempts.again(timeout, e, &mut || go_on())?,
+                    joined => return joined.map(SideOptions::Subscriber),
+                }
+            }
         };
         let data_access = if self.end.writable_views { Access::ReadWrite } else { Access::ReadOnly };
         let attachment = self.attachment(named, access, data_access, side).map_err(attached)?;
