@@ -40,20 +40,21 @@ fn set(name: &str, text: &str) -> ramway::Result<()> {
 /// Works by the newest settings until they say `last`.
 fn work(name: &str, last: &str) -> Result<(), Box<dyn Error>> {
     let mut settings = topic(name).latest().subscriber()?;
-    let (mut seen, mut text) = {
-        let first = settings.wait_newer()?; // what is there, or what comes
-        (first.seq(), first.to_vec())
-    };
+    let mut seen = settings.wait_newer()?.seq(); // of those that are there, or of the first ones that come
     println!("begins with number {seen}");
     let (mut rounds, begin) = (0_u64, Instant::now());
-    while text != last.as_bytes() {
-        match settings.latest_into(&mut text) {
-            Ok(meta) => seen = newer(seen, meta.seq, &text)?,
-            // Overwritten each time that it was copied: the next round is early enough.
-            Err(e) if e.kind() == ErrorKind::Empty => {}
+    loop {
+        let newest = match settings.latest() {
+            Ok(newest) => newest,
+            // Overwritten each time that it was copied.
+            Err(e) if e.kind() == ErrorKind::Empty => continue,
             Err(e) => return Err(e.into()),
+        };
+        seen = newer(seen, newest.seq(), &newest)?;
+        if *newest == *last.as_bytes() {
+            break;
         }
-        rounds += 1; // here the work is done
+        rounds += 1; // here the work is done, by these settings
     }
     let each = begin.elapsed().as_nanos() / u128::from(rounds.max(1));
     println!("{rounds} rounds of {each} ns, each by whole settings");
