@@ -10,6 +10,7 @@ use crate::layout::{
 };
 use crate::origin::Origin;
 use crate::ring::consumer::Reading;
+use crate::ring::half::{Half, Positions};
 use crate::ring::log::Shape;
 use crate::segment::{Attachment, Data, Header, JOIN, Link, Lock, Locks, PRODUCER, SLOT, SLOTS, SlotLocks, new_role};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -17,6 +18,7 @@ use crate::sys::{clock_runs, fork, time_passes};
 use crate::wait::{WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
 use std::fmt::{self, Debug};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -193,9 +195,23 @@ impl Memory {
         Subscriber::attach(attachment, WaitPolicy::Block, options.membarrier)
     }
 
+    /// A handle is used no more; nothing is said to anybody, and its lock stays held.
+    pub fn stop_publisher(publisher: Publisher) {
+        let publisher = ManuallyDrop::new(publisher);
+        // SAFETY: the handle is not used again, nor dropped.
+        stop(unsafe { std::ptr::read(&raw const publisher.half) });
+    }
+
+    /// The same of a subscriber.
+    pub fn stop_subscriber(subscriber: Subscriber) {
+        let subscriber = ManuallyDrop::new(subscriber);
+        // SAFETY: as above.
+        stop(unsafe { std::ptr::read(&raw const subscriber.half) });
+    }
+
     /// The publisher's process is killed here, and every sleeper checks again after its interval.
     pub fn kill_publisher(&self, publisher: Publisher) {
-        std::mem::forget(publisher);
+        Self::stop_publisher(publisher);
         self.publisher_is_dead();
     }
 
@@ -204,7 +220,7 @@ impl Memory {
         if let Link::Lock(Lock { held: Some(held), .. }) = subscriber.half.endpoint.attachment.link {
             self.0.locks.release(held);
         }
-        std::mem::forget(subscriber);
+        Self::stop_subscriber(subscriber);
         clock_runs();
     }
 
@@ -271,6 +287,12 @@ impl Memory {
             if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) }
         })?;
         Ok(Topic::meta(&frame))
+    }
+}
+
+fn stop<H: Positions>(mut half: Box<Half<H>>) {
+    if let Link::Lock(lock) = &mut half.endpoint.attachment.link {
+        lock.held = None;
     }
 }
 

@@ -16,12 +16,12 @@ fn join_under_way(sent: usize) {
     two(
         move || {
             (0..sent).take_while(|_| tx.try_send()).count();
-            std::mem::forget(tx);
+            tx.stop();
         },
         move || {
             let mut rx = topic.subscriber(&Options::RELIABLE);
             rx.read(2);
-            std::mem::forget(rx);
+            rx.stop();
         },
     );
 }
@@ -50,12 +50,12 @@ fn join_again() {
                 tx.try_send();
                 loom::thread::yield_now();
             }
-            std::mem::forget(tx);
+            tx.stop();
         },
         move || {
             let mut rx = topic.subscriber(&Options::RELIABLE);
             rx.read(1);
-            std::mem::forget(rx);
+            rx.stop();
         },
     );
 }
@@ -80,11 +80,11 @@ fn release() {
     two(
         move || {
             (0..2).take_while(|_| tx.try_send()).count();
-            std::mem::forget(tx);
+            tx.stop();
         },
         move || {
             assert_eq!(rx.read(2), 2);
-            std::mem::forget(rx);
+            rx.stop();
         },
     );
 }
@@ -105,11 +105,11 @@ fn release_within_a_claim() {
     two(
         move || {
             tx.try_send();
-            std::mem::forget(tx);
+            tx.stop();
         },
         move || {
             assert_eq!(rx.read(1), 1);
-            std::mem::forget(rx);
+            rx.stop();
         },
     );
 }
@@ -134,14 +134,14 @@ fn room(leave: bool) {
     two(
         move || {
             tx.send(1);
-            std::mem::forget(tx);
+            tx.stop();
         },
         move || {
             if leave {
                 drop(rx);
             } else {
                 assert_eq!(rx.read(4), 4);
-                std::mem::forget(rx);
+                rx.stop();
             }
         },
     );
@@ -168,12 +168,13 @@ fn two_subscribers() {
         move || {
             first.read(1);
             tx.try_send();
-            std::mem::forget((tx, first));
+            tx.stop();
+            first.stop();
         },
         move || {
             let mut second = topic.subscriber(&Options::RELIABLE);
             assert!(second.read(1) == 1, "{OVERWRITTEN}");
-            std::mem::forget(second);
+            second.stop();
         },
     );
 }
@@ -196,7 +197,9 @@ fn history(sent: usize, begin: Begin) -> u64 {
     });
     let mut rx = topic.subscriber(&Options { begin, ..Options::RELIABLE });
     let seq = rx.take(false).unwrap();
-    std::mem::forget((tx, reader, rx));
+    tx.stop();
+    reader.stop();
+    rx.stop();
     seq
 }
 
@@ -226,11 +229,11 @@ fn a_long_message_waits_for_all_of_its_room() {
         two(
             move || {
                 tx.put(LONG, true, true).unwrap();
-                std::mem::forget(tx);
+                tx.stop();
             },
             move || {
                 assert_eq!(rx.read(4), 4);
-                std::mem::forget(rx);
+                rx.stop();
             },
         );
     });

@@ -115,6 +115,11 @@ impl Tx {
         }
     }
 
+    /// Does nothing more.
+    fn stop(self) {
+        Memory::stop_publisher(self.tx.into_inner());
+    }
+
     fn kill(self) {
         self.topic.memory.clone().kill_publisher(self.tx.into_inner());
     }
@@ -189,6 +194,11 @@ impl Rx {
             Err(error) if error.kind() == ErrorKind::Empty => false,
             Err(error) => panic!("{OVERWRITTEN}: {error}"),
         }
+    }
+
+    /// Does nothing more.
+    fn stop(self) {
+        Memory::stop_subscriber(self.rx.into_inner());
     }
 
     fn kill(self) {

@@ -21,7 +21,7 @@ fn overtaken(frames: usize, sent: usize, reads: usize) {
     let publisher = loom::thread::spawn(move || {
         process(1, || {
             (0..sent).for_each(|frame| put(&mut tx, 2 * (frame % frames)));
-            std::mem::forget(tx);
+            tx.stop();
         });
     });
     process(0, || {
@@ -31,7 +31,7 @@ fn overtaken(frames: usize, sent: usize, reads: usize) {
     process(0, || {
         rx.copy_all(frames);
         assert_eq!(rx.next as usize, frames + sent + 1, "{OVERWRITTEN}: the last one is missing");
-        std::mem::forget(rx);
+        rx.stop();
     });
 }
 
@@ -67,12 +67,12 @@ fn in_the_middle() {
             Memory::touch(&slot);
             slot.fill(0xFF);
             slot.commit(LONG).unwrap();
-            std::mem::forget(tx);
+            tx.stop();
         },
         move || {
             let read = rx.rx.try_recv().map(|message| message.seq());
             assert!(read.is_ok(), "{OVERWRITTEN}: {read:?}");
-            std::mem::forget(rx);
+            rx.stop();
         },
     );
 }
@@ -96,7 +96,7 @@ fn newest(frames: usize, sent: usize) {
     two(
         move || {
             (1..=sent).for_each(|frame| put(&mut tx, 2 * (frame % frames)));
-            std::mem::forget(tx);
+            tx.stop();
         },
         move || {
             let first = rx.latest().expect(OVERWRITTEN);
@@ -107,7 +107,7 @@ fn newest(frames: usize, sent: usize) {
                 Ok(third) => assert!(second < third, "{OVERWRITTEN}: again"),
                 Err(kind) => assert_eq!(kind, ErrorKind::Empty),
             }
-            std::mem::forget(rx);
+            rx.stop();
         },
     );
 }
@@ -137,11 +137,11 @@ fn unpublished() {
     two(
         move || {
             (0..2).for_each(|frame| tx.put(8 + 2 * ((frame + 1) % 2), false, false).unwrap());
-            std::mem::forget(tx);
+            tx.stop();
         },
         move || {
             assert!(rx.latest().is_ok(), "{OVERWRITTEN}: the newest message is gone");
-            std::mem::forget(rx);
+            rx.stop();
         },
     );
 }
@@ -164,12 +164,12 @@ fn begins(begin: Begin) {
     two(
         move || {
             tx.send(2);
-            std::mem::forget(tx);
+            tx.stop();
         },
         move || {
             let mut rx = topic.subscriber(&Options { begin, ..Options::LOSSY });
             rx.read(2);
-            std::mem::forget(rx);
+            rx.stop();
         },
     );
 }
