@@ -26,6 +26,9 @@ pub(super) enum Start {
     History(u64),
     /// After the message with this number.
     AfterSeq(u64),
+    /// At the message with this number, or the first intact one after it: where one goes on that was ejected. The oldest
+    /// message may be one that it has received.
+    Again(u64),
 }
 
 /// What a subscriber that has come begins with.
@@ -190,6 +193,8 @@ impl View {
                 let first = seq - count + 1;
                 Choice { cursor: self.noted_before(first).0, first: Some(first), expected: None }
             }
+            Start::Again(first) if first > seq => after_newest(),
+            Start::Again(first) => Choice { cursor: self.noted_before(first).0, first: Some(first), expected: None },
             // From another topic of this name, or from the future.
             Start::AfterSeq(after) if after >= seq => after_newest(),
             Start::AfterSeq(after) => {
@@ -261,7 +266,7 @@ impl View {
         let began = self.gate_as(slot, &mut state, start, durable);
         if began.is_err() {
             // Back to no subscriber.
-            slot.state.store(state.without_flags().0, Ordering::Release);
+            state.without_flags().set(slot);
             self.words.count_change();
         }
         let (cursor, expected) = began?;
@@ -280,9 +285,7 @@ impl View {
             slot.cursor.store(choice.cursor, Ordering::Relaxed);
             if anew {
                 *state = state.next(SLOT_ACTIVE | SLOT_GATING | early);
-                // Release: the cursor, and the flags that the caller has set, go first. A plain store: nobody else changes
-                // the state of a slot that does not gate.
-                slot.state.store(state.0, Ordering::Release);
+                state.set(slot);
             }
             if anew || keep(Step::BumpAgain) {
                 self.words.count_change();
@@ -345,7 +348,7 @@ impl View {
     pub(super) fn rejoin(&self, slot: &Slot, expected: u64) -> Result<(u32, u64, u64, u64), ErrorKind> {
         // Relaxed: an ejected slot is this side's alone.
         let durable = State(slot.state.load(Ordering::Relaxed)).has(SLOT_DURABLE);
-        let (epoch, cursor, found) = self.gate(slot, Start::Oldest, durable)?;
+        let (epoch, cursor, found) = self.gate(slot, Start::Again(expected), durable)?;
         Ok((epoch, cursor, found, found.saturating_sub(expected)))
     }
 }
@@ -476,7 +479,7 @@ fn join_gating(view: &View, wanted: &Wanted, seats: &mut impl Seats, joined: &mu
             return Ok(());
         }
         let first_lost = slot.eject_seq.load(Ordering::Relaxed);
-        let (epoch, cursor, found) = view.gate(slot, Start::Oldest, wanted.durable).map_err(not_joined)?;
+        let (epoch, cursor, found) = view.gate(slot, Start::Again(first_lost), wanted.durable).map_err(not_joined)?;
         (joined.epoch, joined.cursor, joined.expected) = (epoch, cursor, found);
         joined.lagged = Some(if first_lost == 0 { 0 } else { found.saturating_sub(first_lost) });
     } else {
@@ -560,8 +563,7 @@ fn show(view: &View, wanted: &Wanted, seats: &mut impl Seats, joined: &mut Joine
     slot.lost.store(0, Ordering::Relaxed);
     slot.cursor.store(joined.cursor, Ordering::Relaxed);
     let state = State(slot.state.load(Ordering::Relaxed)).next(SLOT_ACTIVE);
-    // Release: the flags go first.
-    slot.state.store(state.0, Ordering::Release);
+    state.set(slot);
     joined.epoch = state.epoch();
     view.words.count_change();
     // SeqCst: the publisher's next look at the count comes after, or its publish before this side's first check.

@@ -187,6 +187,14 @@ impl State {
         Self(self.0 & (flags | if keep(Step::KeepEpoch) { !0xFFFF_FFFF } else { 0 }))
     }
 
+    /// Sets the state of a slot whose lock is held and that does not gate: nobody else changes it but for its flags, by a
+    /// [`swap`](Self::swap) from the state of a subscriber that is gone, which this makes fail.
+    pub(super) fn set(self, slot: &Slot) {
+        // Release: the cursor and the slot's other words go first. An exchange where a store would do: so that all changes of a
+        // state are read-modify-writes, which the models' memory keeps in one order.
+        slot.state.swap(self.0, Ordering::Release);
+    }
+
     /// Changes the slot from this state to `to`, unless it has changed already.
     pub(super) fn swap(self, slot: &Slot, to: Self) -> Result<(), Self> {
         // AcqRel: what was done before is visible to who sees the new state; a failure gives the state that is there.
