@@ -31,6 +31,11 @@ macro_rules! atomic {
                 self.0.store(value, order);
             }
 
+            pub(crate) fn swap(&self, value: $number, order: Ordering) -> $number {
+                operation();
+                self.0.swap(value, order)
+            }
+
             pub(crate) fn fetch_add(&self, value: $number, order: Ordering) -> $number {
                 operation();
                 self.0.fetch_add(value, order)

@@ -72,8 +72,11 @@ impl Debug for Locks {
 pub struct SlotLocks(pub(crate) Locks);
 
 impl SlotLocks {
+    /// A system call, during which others run: what it has found may be over when it returns.
     pub(crate) fn is_held(&self, slot: u32) -> bool {
-        self.0.is_held(SLOT + slot as usize)
+        let held = self.0.is_held(SLOT + slot as usize);
+        loom::thread::yield_now();
+        held
     }
 }
 

@@ -14,6 +14,7 @@ use crate::ring::half::{Half, Positions};
 use crate::ring::log::Shape;
 use crate::segment::{Attachment, Data, Header, JOIN, Link, Lock, Locks, PRODUCER, SLOT, SLOTS, SlotLocks, new_role};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sys::kernel::KERNEL;
 use crate::sys::{clock_runs, fork, time_passes};
 use crate::wait::{WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
@@ -224,6 +225,11 @@ impl Memory {
         clock_runs();
     }
 
+    /// Whether a publisher's process lives.
+    pub fn has_publisher(&self) -> bool {
+        self.0.locks.is_held(PRODUCER)
+    }
+
     /// What the kernel does once the publisher's process is over.
     pub fn publisher_is_dead(&self) {
         self.0.locks.release(PRODUCER);
@@ -239,6 +245,11 @@ impl Memory {
     /// Lets the 100 ms pass after which a blocked publisher checks its subscribers, and those after which it ejects one.
     pub fn time_passes(&self) {
         time_passes();
+    }
+
+    /// Lets a millisecond pass: long enough to be ejected where that is at once, too short for the kernel to be asked.
+    pub fn time_ticks(&self) {
+        KERNEL.now.fetch_add(1_000_000, Ordering::Relaxed);
     }
 
     /// How many slots hold the publisher back, as a test sees it that is alone.

@@ -191,7 +191,8 @@ impl Rx {
     fn found(&mut self, take: impl FnOnce(&mut Self) -> Result<u64>) -> bool {
         match take(self) {
             Ok(_) => true,
-            Err(error) if error.kind() == ErrorKind::Empty => false,
+            // The publisher's end says only that nothing more is there.
+            Err(error) if matches!(error.kind(), ErrorKind::Empty | ErrorKind::Closed | ErrorKind::PeerDead) => false,
             Err(error) => panic!("{OVERWRITTEN}: {error}"),
         }
     }
