@@ -137,8 +137,8 @@ impl TopicBuilder {
     }
 
     /// Publisher: a reliable subscriber that has kept it waiting for this long without reading anything is ejected; its next
-    /// call gives `Lagged`, and it begins anew at the oldest message. More than 0; without this the publisher waits for it
-    /// as long as its process lives.
+    /// call gives `Lagged`, and it goes on at the oldest message that is left. More than 0; without this the publisher waits
+    /// for it as long as its process lives.
     pub fn eject_after(mut self, time: Duration) -> Self {
         self.eject_after = Some(time);
         self

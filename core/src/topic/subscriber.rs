@@ -346,7 +346,7 @@ impl Consumer<Topic> {
         Ok(skipped)
     }
 
-    /// Begins anew after having been ejected, at the oldest message. The number of lost ones is told by the next call.
+    /// Begins anew after having been ejected, at the oldest message that it has not received. The number of lost ones is told by the next call.
     #[cold]
     fn rejoin(&mut self) -> Result<(), ErrorKind> {
         let slot = self.gating_slot().expect("only a gating subscriber is ejected");
