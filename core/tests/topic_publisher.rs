@@ -346,8 +346,9 @@ fn positions_that_contradict_each_other_are_corrupt() {
         for (at, value) in [(TAIL, t), (LAST, l), (CLAIM, c)] {
             memory.u64(at).store(value, Ordering::Relaxed);
         }
-        let refused = Topic::open(&name).publisher();
-        assert_eq!(kind(refused), ErrorKind::Corrupt, "tail {t}, last {l}, claim {c}");
+        let refused = Topic::open(&name).publisher().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Corrupt, "tail {t}, last {l}, claim {c}");
+        assert!(refused.to_string().contains("the topic's positions"), "{refused}");
     }
     for (at, value) in [(TAIL, tail), (LAST, last), (CLAIM, claim)] {
         memory.u64(at).store(value, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 use super::word::wake_if_waiting;
 use crate::layout::{ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RoleLine};
+use crate::ring::log::Shape;
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
 use crate::{Error, ErrorKind};
 
@@ -88,15 +89,18 @@ fn dead(code: u32) -> ErrorKind {
     ErrorKind::from_code(code as i32).unwrap_or(ErrorKind::Detached)
 }
 
-/// The error for a kind that the hot path met.
+/// The error for a kind that the hot path of a side of this log met.
 #[cold]
-pub(crate) fn fail(kind: ErrorKind) -> Error {
+pub(crate) fn fail<L: Shape>(kind: ErrorKind) -> Error {
     match kind {
-        ErrorKind::Corrupt => Error::new(
-            kind,
-            "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. \
-             Recreate the ring, and see SECURITY.md if the peer is not trusted",
-        ),
+        ErrorKind::Corrupt => {
+            let text = format!(
+                "the {0}'s positions or a frame's length are not what any correct peer writes; this handle stays dead. \
+                 Recreate the {0}, and see SECURITY.md if the peer is not trusted",
+                L::NAME
+            );
+            Error::new(kind, text)
+        }
         kind => kind.into(),
     }
 }

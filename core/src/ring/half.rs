@@ -126,7 +126,7 @@ impl<H: Positions> Half<H> {
         // SAFETY: the attachment owns the mappings and is kept beside the positions; its geometry was validated, and its
         // lock (or the handshake, or the caller of `attach_sender`) makes this the only holder of the side.
         let hot = unsafe { H::new(block, data, attachment.capacity, attachment.align, &attachment.place, rules) }
-            .map_err(fail)?;
+            .map_err(fail::<H::Log>)?;
         let word = H::word(&attachment, membarrier_capable);
         let endpoint = Endpoint::new(attachment, word, policy);
         let mut half = Box::new(Self { hot, endpoint });
@@ -144,7 +144,7 @@ impl<H: Positions> Half<H> {
     /// The error for a kind that the hot path met.
     #[cold]
     pub(crate) fn error(&self, kind: ErrorKind) -> Error {
-        self.endpoint.with_name(fail(kind))
+        self.endpoint.with_name(fail::<H::Log>(kind))
     }
 
     /// Waits until `ready` says true; without a deadline it does not wait. Gives no frame and no address: see
@@ -155,7 +155,7 @@ impl<H: Positions> Half<H> {
         ready: impl Fn(&mut H) -> Result<bool, ErrorKind>,
     ) -> Result<()> {
         let Self { hot, endpoint } = self;
-        match endpoint.wait(deadline, || ready(hot).map_err(fail)) {
+        match endpoint.wait(deadline, || ready(hot).map_err(fail::<H::Log>)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(H::NOT_NOW.into()),
             Err(end) => {

@@ -291,7 +291,7 @@ impl<L: Log> RawReceiver<'_, L> {
 
     /// One more frame of a batch, if there is one now; may be called while frames are not released.
     pub fn next_of_batch(&mut self) -> Result<Option<Frame<L>>> {
-        self.receiver.half.hot.next_frame().map_err(fail)
+        self.receiver.half.hot.next_frame().map_err(fail::<L>)
     }
 
     /// The next frame if one is there after up to `polls` polls with a PAUSE between them; earlier ones may be
@@ -299,13 +299,13 @@ impl<L: Log> RawReceiver<'_, L> {
     #[inline]
     pub fn poll(&mut self, polls: u32) -> Result<Option<Frame<L>>> {
         let hot = &mut self.receiver.half.hot;
-        hot.state.check().map_err(fail)?;
+        hot.state.check().map_err(fail::<L>)?;
         for poll in 0..polls {
             if poll != 0 {
                 spin_hint();
             }
-            if hot.has_frame().map_err(fail)?
-                && let Some(frame) = hot.cached_frame().map_err(fail)?
+            if hot.has_frame().map_err(fail::<L>)?
+                && let Some(frame) = hot.cached_frame().map_err(fail::<L>)?
             {
                 return Ok(Some(frame));
             }
