@@ -11,6 +11,7 @@
 //! | `patrol.rs` | what a blocked publisher does about the dead and about those that block it for too long |
 //! | `join.rs` | how a subscriber comes without missing what the publisher overwrites |
 //! | `subscriber.rs` | how it reads under each policy |
+//! | `survey.rs` | what those who only look at a topic call a policy |
 //! | `word.rs` | how both sides sleep, come and go |
 //!
 //! The format is in `docs/ABI.md`, section 19. Positions, the claim and the slots are modelled in `core/models`.
@@ -26,6 +27,7 @@ mod patrol;
 pub mod place;
 mod publisher;
 pub mod subscriber;
+mod survey;
 pub mod word;
 
 pub use builder::TopicBuilder;

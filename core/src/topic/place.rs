@@ -3,7 +3,6 @@
 use crate::facts;
 use crate::layout::{SLOTS_OFFSET, Slot, SubscribersHead, TOPIC_LOSSY_ONLY, TOPIC_MAY_EJECT, TopicBlock};
 use crate::segment::SlotLocks;
-use crate::segment::survey::Subscriber;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, keep};
 use std::ptr::NonNull;
 
@@ -29,14 +28,6 @@ impl Policy {
             (false, true) => Self::Latest,
             (false, false) => Self::Lossy,
         }
-    }
-}
-
-/// A subscriber in a survey. Here and not beside the rest of it: a survey knows nothing of what stands on segments.
-impl Subscriber {
-    /// How it reads.
-    pub fn policy(&self) -> Policy {
-        Policy::of_slot(self.gating || self.durable || self.ejected, self.latest)
     }
 }
 
