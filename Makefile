@@ -57,7 +57,7 @@ bench: build-bench ## every mechanism of this machine in one table (ARGS='--quic
 bench-peers: need-cargo ## builds the other libraries that bench compares with, as far as they build
 	@sh scripts/bench-peers.sh $(PEERS)
 
-loom: ## the models of the ring, of the sleep protocol and of a pool's caches
+loom: ## the models of the ring, of the topic, of the sleep protocol and of a pool's caches
 	@sh scripts/loom.sh
 
 miri: need-cargo ## what miri can run of the core and of the pool (nightly; installs the component where rustup can)

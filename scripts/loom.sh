@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make loom`: the models of the ring, the region and the sleep protocol, and of how a thread's cache of a buffer pool is
+# `make loom`: the models of the ring, the topic, the region and the sleep protocol, and of how a thread's cache of a buffer pool is
 # taken away from it, in a target directory of their own because `--cfg loom` changes every crate. Without link-time optimisation: it takes longer than the models run.
 set -u
 cd "$(dirname "$0")/.." || exit 1

@@ -84,7 +84,7 @@ impl SlotLocks {
 pub(crate) type Header = dyn Memory;
 
 /// A log's memory.
-pub(crate) trait Memory: Debug + Send + Sync {}
+pub trait Memory: Debug + Send + Sync {}
 
 /// A data area. It is not mirrored: a model's frames do not go across its end. Loom does not watch it, so that a copy of
 /// what is overwritten meanwhile is no race; what must not be overwritten is watched by the tests.

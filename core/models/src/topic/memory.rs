@@ -301,6 +301,7 @@ impl Memory {
     }
 }
 
+#[allow(clippy::boxed_local, reason = "as a handle has it")]
 fn stop<H: Positions>(mut half: Box<Half<H>>) {
     if let Link::Lock(lock) = &mut half.endpoint.attachment.link {
         lock.held = None;

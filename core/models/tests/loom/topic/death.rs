@@ -1,7 +1,7 @@
 //! A side that is killed, wherever it is, and what its successor finds; a slow subscriber that is ejected.
 
 use super::gate::BROKEN;
-use super::{LONG, OVERWRITTEN, Rx, Topic, Tx, Watch, kind};
+use super::{LONG, OVERWRITTEN, Rx, Topic, Watch, kind};
 use crate::two;
 use ramway_models::topic::{Begin, Memory, Options};
 use ramway_models::{
