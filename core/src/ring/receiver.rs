@@ -350,6 +350,8 @@ impl<L: Reading> Half<Consumer<L>> {
         if deadline.as_ref().is_some_and(|deadline| deadline.left().is_none()) {
             return Err(ErrorKind::TimedOut.into());
         }
+        // The sender may need this processor.
+        std::thread::yield_now();
         Ok(())
     }
 

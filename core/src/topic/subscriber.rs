@@ -502,9 +502,8 @@ fn copy_at(
             }
         }
     }
-    // A publisher that is faster than this side can read, or writes what no publisher writes: what comes next.
-    let tail = reader.tail;
-    skip_to(reader, cursor, tail, tail);
+    // A publisher that is faster than this side can read, or writes what no publisher writes: the next call goes on here, so
+    // that the last message is not passed over if the publisher stops.
     Ok(None)
 }
 
