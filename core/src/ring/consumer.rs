@@ -111,13 +111,23 @@ pub trait Reading: Shape {
     /// Bytes that are published and not released, by a load of the shared position.
     fn unread(reader: &Consumer<Self>) -> u64;
 
-    /// Copies the next message to where `room` says that there is room for its length, and releases it. `Err` of `room`:
-    /// there is room for this many bytes only, and the message stays the next one.
+    /// Copies the next message to where `room` says that there is room, of which it is told where the payload lies and its
+    /// length, and releases it. `Err` of `room`: there is room for this many bytes only, and the message stays the next one.
     fn copy_next(
         half: &mut Half<Consumer<Self>>,
         wait_limit: WaitLimit,
-        room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+        room: impl FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize>,
     ) -> Result<Frame<Self>>;
+
+    /// Whether what this side has not released could be what the sender waits for.
+    fn may_block_sender(_: &Consumer<Self>) -> bool {
+        true
+    }
+
+    /// Whether a close has to wait until everything is released: the sender would write over what views still show.
+    fn must_stay(_: &Consumer<Self>) -> bool {
+        false
+    }
 }
 
 /// A receiver's private state. `repr(C)` for `ramway_inline.h`, like the producer's.
@@ -234,6 +244,10 @@ impl<L: Reading> Positions for Consumer<L> {
 
     fn take_pending(&mut self) -> Option<Error> {
         L::take_pending(self)
+    }
+
+    fn must_stay(&self) -> bool {
+        L::must_stay(self)
     }
 }
 
@@ -490,7 +504,7 @@ impl Reading for Ring {
     fn copy_next(
         half: &mut Half<Consumer>,
         wait_limit: WaitLimit,
-        room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+        room: impl FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize>,
     ) -> Result<Frame> {
         half.copy_of_view(wait_limit, room)
     }

@@ -101,6 +101,11 @@ pub trait Positions: Sized {
     fn take_pending(&mut self) -> Option<Error> {
         None
     }
+
+    /// Whether this side cannot close before it goes.
+    fn must_stay(&self) -> bool {
+        false
+    }
 }
 
 /// A side of a ring or a topic.

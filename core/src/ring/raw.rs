@@ -66,7 +66,8 @@ pub trait RawEndpoint: Send + 'static {
 
     /// Says "closed" now, after everything committed is published, and wakes the other side. The role, and what is
     /// not released, stay until the handle goes: for a close while views live. No call may follow but those that give frames or
-    /// a slot back.
+    /// a slot back. A topic's subscriber says so when the handle goes, if it has not released everything: until then the
+    /// publisher waits for it, because nothing else keeps the frames from being overwritten.
     fn say_closed(&mut self);
 
     /// [`Sender::readiness`], [`Receiver::readiness`].
@@ -184,7 +185,9 @@ impl<E: End + Send + 'static> RawEndpoint for E {
     }
 
     fn say_closed(&mut self) {
-        self.half_mut().close();
+        if !self.half().hot.must_stay() {
+            self.half_mut().close();
+        }
     }
 
     fn readiness(&mut self) -> Result<&crate::Readiness> {
@@ -281,12 +284,49 @@ impl<L: Log> RawReceiver<'_, L> {
 
     /// The next frame; `Busy` while earlier ones are not released.
     pub fn recv(&mut self, wait_limit: WaitLimit) -> Result<Frame<L>> {
+        self.check_released()?;
+        self.receiver.half.recv(wait_limit)
+    }
+
+    /// Copies the next message to where `room` says that there is room, of which it is told where the payload lies and its
+    /// length, and releases it; `Busy` while earlier ones are not released. `Err` of `room`: there is room for this many bytes
+    /// only, which is `TooLarge`, and the message stays the next one.
+    pub fn copy_next(
+        &mut self,
+        wait_limit: WaitLimit,
+        room: impl FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize>,
+    ) -> Result<Frame<L>> {
+        self.check_released()?;
+        L::copy_next(&mut self.receiver.half, wait_limit, room)
+    }
+
+    #[inline(always)]
+    fn check_released(&self) -> Result<()> {
         let hot = &self.receiver.half.hot;
         // A handle that died with unreleased frames says what it died of.
         if hot.has_unreleased() && hot.state.check().is_ok() {
             return Err(Error::new(ErrorKind::Busy, "messages of this receiver are not released: release them first"));
         }
-        self.receiver.half.recv(wait_limit)
+        Ok(())
+    }
+
+    /// Whether a frame is there after up to `polls` polls with a PAUSE between them. Whether the sender is gone is not asked,
+    /// and what else there is to tell is left for a call that receives.
+    #[inline]
+    pub fn is_there(&mut self, polls: u32) -> Result<bool> {
+        let hot = &mut self.receiver.half.hot;
+        hot.state.check().map_err(fail)?;
+        for poll in 0..polls {
+            if poll != 0 {
+                spin_hint();
+            }
+            match hot.has_frame() {
+                Ok(false) => {}
+                Err(ErrorKind::Lagged) => return Ok(false),
+                there => return there.map_err(fail),
+            }
+        }
+        Ok(false)
     }
 
     /// One more frame of a batch, if there is one now; may be called while frames are not released.
@@ -352,10 +392,11 @@ impl<L: Log> RawReceiver<'_, L> {
         hot.head.wrapping_sub(hot.released)
     }
 
-    /// Whether the sender sleeps until there is room. Together with nothing to receive and unreleased frames: neither
+    /// Whether the sender sleeps until there is room, which this side may be what keeps it from. Together with nothing to receive and unreleased frames: neither
     /// side will ever go on.
     pub fn sender_waits(&mut self) -> bool {
-        self.receiver.half.endpoint.peer_waits()
+        let half = &self.receiver.half;
+        half.endpoint.peer_waits() && L::may_block_sender(&half.hot)
     }
 
     /// Releases everything that was received.

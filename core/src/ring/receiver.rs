@@ -262,11 +262,11 @@ impl<L: Log> Receiver<L> {
     fn copy_with(
         &mut self,
         wait_limit: WaitLimit,
-        room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+        mut room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
     ) -> Result<Frame<L>> {
         let half = &mut *self.half;
         half.hot.release();
-        L::copy_next(half, wait_limit, room)
+        L::copy_next(half, wait_limit, |_, len| room(len))
     }
 }
 
@@ -298,10 +298,10 @@ impl<L: Reading> Half<Consumer<L>> {
     pub(crate) fn copy_of_view(
         &mut self,
         wait_limit: WaitLimit,
-        mut room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+        mut room: impl FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize>,
     ) -> Result<Frame<L>> {
         let frame = self.recv(wait_limit)?;
-        match room(frame.len) {
+        match room(frame.data, frame.len) {
             // SAFETY: the frame's bytes lie in the mapping, there is room for them, and the two do not overlap. A peer that
             // writes meanwhile makes the copy a mix of old and new bytes, not an invalid one.
             Ok(to) => unsafe { to.copy_from_nonoverlapping(frame.data, frame.len) },

@@ -8,6 +8,7 @@ use super::{Publisher, Subscriber, Topic, TopicMeta};
 use crate::facts::{SLOT_ACTIVE, SLOT_DURABLE, SLOT_EJECTED, SLOT_FLAG_LATEST, SLOT_GATING};
 use crate::layout::is_topic_position;
 use crate::ring::Message;
+use crate::ring::consumer::Frame;
 use crate::ring::log::Shape;
 use crate::sync::Ordering;
 use crate::wait::WaitLimit;
@@ -77,7 +78,8 @@ impl Publisher {
         self.wait_for_count(count, WaitLimit::For(timeout))
     }
 
-    fn wait_for_count(&mut self, count: usize, wait_limit: WaitLimit) -> Result<()> {
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn wait_for_count(&mut self, count: usize, wait_limit: WaitLimit) -> Result<()> {
         self.half.check()?;
         let slots = self.half.hot.topic_words().slot_count();
         if count > slots as usize {
@@ -187,12 +189,18 @@ impl Subscriber {
     /// # Errors
     /// `Unsupported` for a subscriber that reads the newest one anyway; `Corrupt`, `Detached`.
     pub fn skip_to_newest(&mut self) -> Result<u64> {
+        self.half.hot.release();
+        self.skip_to_newest_after_held()
+    }
+
+    /// [`skip_to_newest`](Self::skip_to_newest) while messages are held, which keep their places in the log.
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn skip_to_newest_after_held(&mut self) -> Result<u64> {
         self.half.check()?;
         if self.policy() == Policy::Latest {
             let text = "skip_to_newest on a subscriber with the policy latest, which reads the newest message anyway";
             return Err(Error::new(ErrorKind::Unsupported, text));
         }
-        self.half.hot.release();
         self.half.hot.skip_to_newest().map_err(|kind| self.half.error(kind))
     }
 
@@ -219,7 +227,7 @@ impl Subscriber {
         let mut copies = std::mem::take(&mut self.half.hot.more.newest);
         let align = self.half.hot.align as usize;
         copies.clear();
-        let frame = self.half.newest(|len| Ok(copies.room(len, std::ptr::null(), align)));
+        let frame = self.half.newest(|from, len| Ok(copies.room(len, from, align)));
         self.half.hot.more.newest = copies;
         Ok(Message { frame: frame?, hot: &mut self.half.hot })
     }
@@ -229,7 +237,7 @@ impl Subscriber {
     /// # Errors
     /// As for [`latest`](Self::latest).
     pub fn latest_into(&mut self, buffer: &mut Vec<u8>) -> Result<TopicMeta> {
-        let frame = self.half.newest(|len| {
+        let frame = self.half.newest(|_, len| {
             buffer.clear();
             // At most what is published, so at most the capacity, whatever the publisher wrote.
             buffer.reserve(len);
@@ -247,7 +255,7 @@ impl Subscriber {
     #[inline]
     pub fn latest_into_slice(&mut self, buffer: &mut [u8]) -> Result<TopicMeta> {
         let frame =
-            self.half.newest(|len| if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) })?;
+            self.half.newest(|_, len| if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) })?;
         Ok(Topic::meta(&frame))
     }
 
@@ -284,7 +292,29 @@ impl Subscriber {
     /// # Errors
     /// As for [`close`](Self::close).
     pub fn unsubscribe(mut self) -> Result<()> {
-        self.half.endpoint.word.forget_durable();
+        self.forget_durable();
         self.close()
+    }
+
+    /// What [`unsubscribe`](Self::unsubscribe) does before it closes.
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn forget_durable(&mut self) {
+        self.half.endpoint.word.forget_durable();
+    }
+
+    /// Whether its messages are copies, because they can be overwritten while they are read.
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn copies_out(&self) -> bool {
+        self.half.hot.more.copies_out
+    }
+
+    /// [`latest`](Self::latest) to where `room` says that there is room, of which it is told where the payload lies and its
+    /// length. `Err` of `room`: there is room for this many bytes only, which is `TooLarge`.
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn latest_with(
+        &mut self,
+        room: impl FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize>,
+    ) -> Result<Frame<Topic>> {
+        self.half.newest(room)
     }
 }

@@ -8,12 +8,12 @@ use super::Topic;
 use super::copies::Copies;
 use super::frame::{Header, read_header};
 use super::join::{self, View};
-use super::place::{self, Policy, SideOptions, Words};
+use super::place::{self, Policy, SideOptions, State as SlotState, Words};
 use super::word::SubscriberWord;
 use crate::endpoint::end::{self, OnePeer};
 use crate::endpoint::state::{Rules, State};
 use crate::facts::{NO_POSITION, OVERTAKEN_MAX};
-use crate::layout::{Slot, TOPIC_FRAME_HEADER, TopicBlock, is_topic_position};
+use crate::layout::{SLOT_GATING, Slot, TOPIC_FRAME_HEADER, TopicBlock, is_topic_position};
 use crate::ring::consumer::{Consumer, Cursor, Frame, Reading};
 use crate::ring::half::Half;
 use crate::ring::log::Shape;
@@ -43,7 +43,7 @@ pub struct SubscriberState {
     /// The number that the message at `head` should have.
     pub(super) expected: u64,
     /// Messages are copied, because they can be overwritten while they are read.
-    copies_out: bool,
+    pub(super) copies_out: bool,
     pub(super) policy: Policy,
     pub(super) words: Words,
     /// `None`: it shows itself to nobody.
@@ -255,7 +255,7 @@ impl Reading for Topic {
     fn copy_next(
         half: &mut Half<Consumer<Self>>,
         wait_limit: WaitLimit,
-        mut room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+        mut room: impl FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize>,
     ) -> Result<Frame<Self>> {
         if !half.hot.more.copies_out {
             return half.copy_of_view(wait_limit, room);
@@ -265,7 +265,7 @@ impl Reading for Topic {
             half.wait_for_frame(wait_limit, Some(&mut deadline))?;
             half.check()?;
             let mut cursor = half.hot.cursor();
-            match copy_at(&mut half.hot, &mut cursor, &mut |_, len| room(len)).map_err(|kind| half.error(kind))? {
+            match copy_at(&mut half.hot, &mut cursor, &mut room).map_err(|kind| half.error(kind))? {
                 Some(Ok(frame)) => {
                     half.hot.release();
                     return Ok(frame);
@@ -274,6 +274,23 @@ impl Reading for Topic {
                 None => half.moved_on(wait_limit, &mut deadline)?,
             }
         }
+    }
+
+    /// A message that fits takes at most half of the capacity, so that this side has more than that to release if it is in
+    /// its way. Another subscriber that is further behind is in the way first.
+    fn may_block_sender(reader: &Consumer<Self>) -> bool {
+        let behind = |position: u64| reader.head.wrapping_sub(position);
+        let unreleased = behind(reader.released);
+        // Relaxed: a snapshot. More than the capacity is a slot that does not gate.
+        let further = |slot: &Slot| {
+            let lag = behind(slot.cursor.load(Ordering::Relaxed));
+            SlotState::load(slot).has(SLOT_GATING) && lag > unreleased && lag <= reader.capacity
+        };
+        unreleased > reader.capacity / 2 && !reader.more.words.slots().any(|(_, slot)| further(slot))
+    }
+
+    fn must_stay(reader: &Consumer<Self>) -> bool {
+        !reader.more.copies_out && reader.gating_slot().is_some() && reader.has_unreleased()
     }
 }
 
@@ -340,9 +357,13 @@ impl Consumer<Topic> {
         }
         let skipped = seq - self.more.expected;
         let at = newest.end.wrapping_sub(Topic::frame_size(newest.header.len(), self.align));
+        let all_released = !self.has_unreleased();
         (self.head, self.tail) = (at, newest.end);
         self.more.expected = seq;
-        self.release();
+        // Else what is held keeps its place, and what is left out goes with it.
+        if all_released {
+            self.release();
+        }
         Ok(skipped)
     }
 
@@ -579,7 +600,7 @@ impl Half<Consumer<Topic>> {
     /// Copies the newest message, whatever was received before. `Empty` before the first.
     pub(super) fn newest(
         &mut self,
-        mut room: impl FnMut(usize) -> std::result::Result<*mut u8, usize>,
+        mut room: impl FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize>,
     ) -> Result<Frame<Topic>> {
         self.check()?;
         let reader = &mut self.hot;
@@ -614,7 +635,7 @@ fn newest_at(
     reader: &mut Consumer<Topic>,
     last: u64,
     tail: u64,
-    room: &mut dyn FnMut(usize) -> std::result::Result<*mut u8, usize>,
+    room: &mut Room<'_>,
 ) -> Result<Copied, ErrorKind> {
     let view = reader.view();
     let Some(found) = view.frame(last, tail) else {
@@ -623,7 +644,7 @@ fn newest_at(
     let len = found.header.len() as usize;
     // SAFETY: as in `copy_frame`.
     let from = unsafe { view.data.add((last & (view.capacity - 1)) as usize + TOPIC_FRAME_HEADER as usize) };
-    let to = match room(len) {
+    let to = match room(from, len) {
         Ok(to) => to,
         Err(room) => return Ok(Copied::TooLong(len, room)),
     };
