@@ -284,7 +284,7 @@ impl Memory {
         let half = &mut *subscriber.half;
         half.hot.release();
         let limit = if wait { WaitLimit::Forever } else { WaitLimit::None };
-        let frame = Topic::copy_next(half, limit, |len| {
+        let frame = Topic::copy_next(half, limit, |_, len| {
             between(len);
             if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) }
         })?;
