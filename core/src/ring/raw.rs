@@ -315,7 +315,7 @@ impl<L: Log> RawReceiver<'_, L> {
     #[inline]
     pub fn is_there(&mut self, polls: u32) -> Result<bool> {
         let hot = &mut self.receiver.half.hot;
-        hot.state.check().map_err(fail)?;
+        hot.state.check().map_err(fail::<L>)?;
         for poll in 0..polls {
             if poll != 0 {
                 spin_hint();
@@ -323,7 +323,7 @@ impl<L: Log> RawReceiver<'_, L> {
             match hot.has_frame() {
                 Ok(false) => {}
                 Err(ErrorKind::Lagged) => return Ok(false),
-                there => return there.map_err(fail),
+                there => return there.map_err(fail::<L>),
             }
         }
         Ok(false)

@@ -293,7 +293,7 @@ impl Memory {
 
     /// `latest_into_slice`, in the same way.
     pub fn latest(subscriber: &mut Subscriber, buffer: &mut [u8], mut between: impl FnMut(usize)) -> Result<TopicMeta> {
-        let frame = subscriber.half.newest(|len| {
+        let frame = subscriber.half.newest(|_, len| {
             between(len);
             if len <= buffer.len() { Ok(buffer.as_mut_ptr()) } else { Err(buffer.len()) }
         })?;
