@@ -22,6 +22,9 @@
 /** A ramway_options with every field at its default. */
 #define RAMWAY_OPTIONS_INIT {sizeof(ramway_options), 0, 0, 0, 0, 0, 0, 0, 0}
 
+/** A ramway_topic_options with every field at its default. */
+#define RAMWAY_TOPIC_OPTIONS_INIT {sizeof(ramway_topic_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
 /** A ramway_bus_options with every field at its default. */
 #define RAMWAY_BUS_OPTIONS_INIT {sizeof(ramway_bus_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
@@ -199,7 +202,7 @@
 #define RAMWAY_NO_MEMBARRIER 128
 
 /**
- * Option: open a region without the right to write.
+ * Option: open a region, or a subscriber that the publisher does not wait for, without the right to write.
  */
 #define RAMWAY_READ_ONLY 256
 
@@ -212,6 +215,70 @@
  * Bus option: the listener's side only receives.
  */
 #define RAMWAY_BUS_RECV_ONLY 1024
+
+/**
+ * Topic option: a new topic takes no reliable subscriber, so that its publisher never waits. An existing one must be such.
+ */
+#define RAMWAY_LOSSY_ONLY 2048
+
+/**
+ * Topic option: the publisher of a new topic may eject a reliable subscriber that holds it up (`eject_after_ns`, which asks
+ * for this). Reliable subscribers then get copies, not views. An existing topic must be such.
+ */
+#define RAMWAY_MAY_EJECT 4096
+
+/**
+ * Publisher option: every message says when it was sent, by the wall clock (some 25 ns a message).
+ */
+#define RAMWAY_TIMESTAMPS 8192
+
+/**
+ * Option of a reliable subscriber with a label: its cursor stays when it closes or dies, and the next one with the label
+ * goes on there. The publisher waits for it all the while, also when nobody is there (`ramway_subscriber_unsubscribe`).
+ */
+#define RAMWAY_DURABLE 16384
+
+/**
+ * How a subscriber reads: the publisher waits for it, and it sees every message. The default.
+ */
+#define RAMWAY_RELIABLE 0
+
+/**
+ * How a subscriber reads: the publisher never waits for it. It sees every message that it is fast enough for, and each says
+ * how many were lost before it.
+ */
+#define RAMWAY_LOSSY 1
+
+/**
+ * How a subscriber reads: the publisher never waits for it, and it reads the newest message.
+ */
+#define RAMWAY_LATEST 2
+
+/**
+ * Where a subscriber begins: a reliable one at the oldest message that is intact, any other after the newest.
+ */
+#define RAMWAY_FROM_DEFAULT 0
+
+/**
+ * Where a subscriber begins: at the oldest message that is intact.
+ */
+#define RAMWAY_FROM_OLDEST 1
+
+/**
+ * Where a subscriber begins: after the newest message.
+ */
+#define RAMWAY_FROM_NOW 2
+
+/**
+ * Where a subscriber begins: with up to `start_number` messages that were published before, as many as are intact.
+ */
+#define RAMWAY_HISTORY 3
+
+/**
+ * Where a subscriber begins: after the message whose number is `start_number`, or at the oldest intact one; the first message
+ * then says how many were lost. A number that the topic has not reached begins after the newest message.
+ */
+#define RAMWAY_AFTER_SEQ 4
 
 /**
  * `ramway_clean` also removes what nobody uses but somebody could want: undelivered messages, the unseen end of a
@@ -249,6 +316,11 @@
  * library for everything: right, but slower. Raised with every change of the fields or of their meaning.
  */
 #define RAMWAY_INLINE_LAYOUT 1381452034
+
+/**
+ * The same for the private state of a publisher and of a subscriber.
+ */
+#define RAMWAY_INLINE_TOPIC_LAYOUT 1381454849
 
 /**
  * What a call returns: 0 for success, else one of the error numbers that all of Ramway's languages share. New
@@ -351,7 +423,9 @@ typedef struct ramway_bus ramway_bus;
 typedef struct ramway_listener ramway_listener;
 
 /**
- * The receiving end of a ring: one per ring, in the whole system.
+ * The receiving end of a ring: one per ring, in the whole system. Or a subscriber of a topic, one of many, for which these
+ * calls are the same: its messages have a number, a time, and how many were lost before them, which
+ * `ramway_subscriber_recv` gives too.
  */
 typedef struct ramway_receiver ramway_receiver;
 
@@ -362,7 +436,9 @@ typedef struct ramway_receiver ramway_receiver;
 typedef struct ramway_region ramway_region;
 
 /**
- * The sending end of a ring: one per ring, in the whole system.
+ * The sending end of a ring: one per ring, in the whole system. Or the publisher of a topic, for which these calls are the
+ * same: where they speak of the receiver, read "the slowest reliable subscriber", and a publisher never gets
+ * `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` because of one.
  */
 typedef struct ramway_sender ramway_sender;
 
@@ -488,6 +564,169 @@ typedef struct ramway_options {
      */
     uint32_t reserved;
 } ramway_options;
+
+/**
+ * What can be asked for when a topic is made or opened. Zero in any field is its default, and so is a null pointer in place
+ * of the whole. An option of the other side is `RAMWAY_INVALID_ARGUMENT`.
+ *
+ * `ramway_topic_options options = RAMWAY_TOPIC_OPTIONS_INIT; options.policy = RAMWAY_LOSSY;`
+ */
+typedef struct ramway_topic_options {
+    /**
+     * `sizeof(ramway_topic_options)`: `RAMWAY_TOPIC_OPTIONS_INIT` sets it. Works as in `ramway_options`.
+     */
+    size_t size;
+    /**
+     * Bytes of data, frame headers (32 bytes a message) included, rounded up to a power of two of at least a page. A
+     * message takes at most half of it. Default 1 MiB; when opening: any.
+     */
+    uint64_t capacity;
+    /**
+     * Every payload begins on a multiple of this, a power of two from 32 to 4096. Default 32; when opening: any.
+     */
+    uint32_t align;
+    /**
+     * How many reliable subscribers there can be at a time, 1 to 1024. Default 32; when opening: any.
+     */
+    uint32_t slots;
+    /**
+     * `RAMWAY_DISCARD` and the other options, or-ed together.
+     */
+    uint32_t flags;
+    /**
+     * The file's permission bits. Default 0600.
+     */
+    uint32_t mode;
+    /**
+     * `RAMWAY_WAIT_SPIN` and so on.
+     */
+    uint32_t wait_policy;
+    /**
+     * Subscribers: `RAMWAY_RELIABLE`, `RAMWAY_LOSSY` or `RAMWAY_LATEST`.
+     */
+    uint32_t policy;
+    /**
+     * How long opening waits for a name that is not there yet, and for a role that is still held, in nanoseconds.
+     * Default: not at all. `RAMWAY_FOREVER`: as long as it takes.
+     */
+    int64_t timeout_ns;
+    /**
+     * Publishers: a reliable subscriber that has kept it waiting for this many nanoseconds without reading anything is
+     * ejected; its next call is `RAMWAY_LAGGED`, and it begins anew at the oldest message. Default: the publisher waits for
+     * it as long as its process lives.
+     */
+    int64_t eject_after_ns;
+    /**
+     * Subscribers: a name for those who watch, and what `RAMWAY_DURABLE` finds the cursor by: 1 to 64 bytes of UTF-8. A
+     * reliable subscriber's is its alone while it is attached (`RAMWAY_BUSY`). Default: null, no label.
+     */
+    const char *label;
+    /**
+     * For `RAMWAY_HISTORY` and `RAMWAY_AFTER_SEQ`; else 0.
+     */
+    uint64_t start_number;
+    /**
+     * Subscribers: `RAMWAY_FROM_OLDEST` and so on.
+     */
+    uint32_t start;
+    /**
+     * Taken if `RAMWAY_NUMA_NODE` is among the flags.
+     */
+    uint32_t numa_node;
+} ramway_topic_options;
+
+/**
+ * The publisher of a topic: one per topic, in the whole system. Everything that a sender can do (`ramway_send`,
+ * `ramway_reserve`, `ramway_send_tensor`, `ramway_flush`, `ramway_sender_close` and so on) it can do too.
+ */
+typedef struct ramway_sender ramway_publisher;
+
+/**
+ * A subscriber of a topic: one of many, each with its own policy. Everything that a receiver can do (`ramway_recv`,
+ * `ramway_recv_batch`, `ramway_release`, `ramway_receiver_close` and so on) it can do too.
+ *
+ * A reliable subscriber's messages are views of the shared memory, where the topic was not made with `RAMWAY_MAY_EJECT`.
+ * All others are copies that the handle keeps until `ramway_release`.
+ */
+typedef struct ramway_receiver ramway_subscriber;
+
+/**
+ * A subscriber, as the publisher sees it at one moment. All pointers are valid during the callback only.
+ */
+typedef struct ramway_subscriber_info {
+    /**
+     * `sizeof(ramway_subscriber_info)` of the library: a newer one may know more fields, at the end.
+     */
+    size_t size_of_struct;
+    /**
+     * Its label; empty if it has none. Never null.
+     */
+    const char *label;
+    /**
+     * How far a reliable one is behind: bytes that are published and not released, frame headers and padding included. -1
+     * for another policy, which does not say.
+     */
+    int64_t lag_bytes;
+    /**
+     * How far a reliable one is behind: messages that are published and not released. -1 for another policy.
+     */
+    int64_t lag_messages;
+    /**
+     * Messages that it has lost.
+     */
+    uint64_t lost;
+    /**
+     * For how many nanoseconds it has kept the publisher from going on. -1 if it does not, or if the time is not measured
+     * (`eject_after_ns` is 0).
+     */
+    int64_t blocks_for_ns;
+    /**
+     * Its slot.
+     */
+    uint32_t slot;
+    /**
+     * `RAMWAY_RELIABLE` and so on.
+     */
+    uint32_t policy;
+    /**
+     * How often the slot was taken.
+     */
+    uint32_t epoch;
+    /**
+     * Its cursor stays when it goes.
+     */
+    bool durable;
+    /**
+     * Its process lives and has it open.
+     */
+    bool alive;
+    /**
+     * The publisher has ejected it, and it has not begun anew.
+     */
+    bool ejected;
+} ramway_subscriber_info;
+
+/**
+ * A received message of a topic: what a ring's says, and what only a topic's does.
+ */
+typedef struct ramway_topic_message {
+    /**
+     * The payload, its type id and tag.
+     */
+    struct ramway_message message;
+    /**
+     * Its number: the topic's first message has 1, and each later one at least 1 more than the one before.
+     */
+    uint64_t seq;
+    /**
+     * When it was sent, in nanoseconds since 1970 by the publisher's wall clock; 0 without `RAMWAY_TIMESTAMPS`.
+     */
+    uint64_t time;
+    /**
+     * How many messages this subscriber has lost right before it.
+     */
+    uint64_t lost;
+} ramway_topic_message;
 
 /**
  * What can be asked for when a listener is made or a bus connected. Zero in any field is its default, and so is a
@@ -650,6 +889,11 @@ enum ramway_status ramway_last_status(void);
 int ramway_last_errno(void);
 
 /**
+ * How many messages were lost, where the last failed call of the calling thread was `RAMWAY_LAGGED`; else 0.
+ */
+uint64_t ramway_last_lost(void);
+
+/**
  * Sends a message: copies it into the ring and makes it visible at once. It is delivered even if this process is
  * killed right after.
  *
@@ -747,8 +991,8 @@ enum ramway_status ramway_sender_close(struct ramway_sender *sender);
 enum ramway_status ramway_sender_abandon(struct ramway_sender *sender);
 
 /**
- * Bytes of the ring's data area; a message takes 16 bytes more than its payload, rounded up to the alignment. 0 for
- * a null handle.
+ * Bytes of the data area; a message takes 16 bytes more than its payload (of a topic 32), rounded up to the alignment. 0
+ * for a null handle.
  */
 uint64_t ramway_sender_capacity(const struct ramway_sender *sender);
 
@@ -758,24 +1002,26 @@ uint64_t ramway_sender_capacity(const struct ramway_sender *sender);
 uint32_t ramway_sender_align(const struct ramway_sender *sender);
 
 /**
- * The longest payload that ever fits, min(capacity - 16, 2^31 - 17): it fits whenever the ring is empty. 0 for a
- * null handle.
+ * The longest payload that ever fits, min(capacity - 16, 2^31 - 17): it fits whenever the ring is empty. Of a topic
+ * min(capacity / 2 - 32, 2^31 - 33). 0 for a null handle.
  */
 uint64_t ramway_sender_max_message_len(const struct ramway_sender *sender);
 
 /**
- * Bytes, headers and padding included, that the receiver has not released; can be stale when it returns. 0 for a
- * null handle.
+ * Bytes, headers and padding included, that the receiver has not released, or the slowest reliable subscriber; can be stale
+ * when it returns. 0 for a null handle.
  */
 uint64_t ramway_sender_len(const struct ramway_sender *sender);
 
 /**
- * Whether a receiver is attached and its process lives: one system call. A stopped process is alive.
+ * Whether a receiver is attached and its process lives: one system call, of a publisher one for each reliable subscriber
+ * (one of them is enough). A stopped process is alive.
  */
 bool ramway_sender_is_peer_alive(const struct ramway_sender *sender);
 
 /**
- * How often a receiver has attached, 0 = never yet. A change means that a successor took over.
+ * How often a receiver has attached, 0 = never yet. A change means that a successor took over. Of a publisher: how often a
+ * subscriber came, went, or began anew.
  */
 uint32_t ramway_sender_peer_epoch(const struct ramway_sender *sender);
 
@@ -813,7 +1059,7 @@ enum ramway_status ramway_sender_set_interruptible(struct ramway_sender *sender,
 /**
  * Waits until a receiver is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
  * often one has attached. At once if there is one already; `timeout_ns` of 0 checks once. After `RAMWAY_PEER_DEAD` or
- * `RAMWAY_CLOSED` on a named ring this waits for the successor.
+ * `RAMWAY_CLOSED` on a named ring this waits for the successor. A publisher waits for a reliable subscriber.
  *
  * `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);
  * `RAMWAY_CLOSED` if the ring's name was removed; `RAMWAY_INTERRUPTED`, `RAMWAY_DETACHED`.
@@ -836,15 +1082,15 @@ const char *ramway_sender_name(const struct ramway_sender *sender);
 /**
  * Takes the next message, in place: `out->data` is valid until `ramway_release`, which gives it back. One message or
  * batch at a time: `RAMWAY_BUSY` before that. If this process is killed before it releases, the next receiver of a
- * named ring gets the message again.
+ * named ring gets the message again; of a topic the next one with the same label, where it is durable.
  *
  * `timeout_ns` is how long to wait: `RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds. Allocates nothing, and enters the
  * kernel only if it waits or wakes somebody who does. A peer that is not trusted could rewrite a message while it is
  * read: `ramway_recv_into` is safe against that.
  *
  * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; after the last message `RAMWAY_CLOSED` if the sender
- * closed and `RAMWAY_PEER_DEAD` if it died, which on a named ring end when a successor attaches; `RAMWAY_CORRUPT`,
- * `RAMWAY_DETACHED`. `*out` is then untouched.
+ * closed and `RAMWAY_PEER_DEAD` if it died, which on a named ring or a topic end when a successor attaches; `RAMWAY_LAGGED`
+ * (of a topic, see `ramway_subscriber_recv`); `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`. `*out` is then untouched.
  */
 enum ramway_status ramway_recv(struct ramway_receiver *receiver,
                                int64_t timeout_ns,
@@ -889,7 +1135,7 @@ enum ramway_status ramway_recv_into(struct ramway_receiver *receiver,
 enum ramway_status ramway_receiver_close(struct ramway_receiver *receiver);
 
 /**
- * Bytes of the ring's data area. 0 for a null handle.
+ * Bytes of the data area. 0 for a null handle.
  */
 uint64_t ramway_receiver_capacity(const struct ramway_receiver *receiver);
 
@@ -915,7 +1161,8 @@ bool ramway_receiver_is_peer_alive(const struct ramway_receiver *receiver);
 uint32_t ramway_receiver_peer_epoch(const struct ramway_receiver *receiver);
 
 /**
- * How often a receiver has attached, this one included: 1 = the first. 0 for a null handle.
+ * How often a receiver has attached, this one included: 1 = the first. Of a subscriber, how often its slot was taken. 0 for
+ * a null handle.
  */
 uint32_t ramway_receiver_epoch(const struct ramway_receiver *receiver);
 
@@ -1119,6 +1366,201 @@ enum ramway_status ramway_sender_from_fd(int fd,
 enum ramway_status ramway_receiver_from_fd(int fd,
                                            const struct ramway_options *options,
                                            struct ramway_receiver **out);
+
+/**
+ * Makes the topic `name` and becomes its publisher. Names are as for `ramway_sender_create`; `options` may be null. The
+ * name goes when the last handle does, unless a durable subscriber has not read everything, or the topic is persistent.
+ * On failure `*out` is null.
+ *
+ * `RAMWAY_ALREADY_EXISTS` if somebody uses the name, or if it holds what a durable subscriber has not read
+ * (`RAMWAY_DISCARD` drops it); `RAMWAY_NO_SPACE`, `RAMWAY_UNSUPPORTED`, `RAMWAY_PERMISSION_DENIED`,
+ * `RAMWAY_INVALID_ARGUMENT`, also for a subscriber's option.
+ */
+enum ramway_status ramway_publisher_create(const char *name,
+                                           const struct ramway_topic_options *options,
+                                           ramway_publisher **out);
+
+/**
+ * Becomes the publisher of the topic `name`, also of one that dead processes left, and goes on after its last message.
+ * `options.timeout_ns` is how long to wait for a topic that is not there yet.
+ *
+ * `RAMWAY_NOT_FOUND`; `RAMWAY_BUSY` if it has a publisher; `RAMWAY_INVALID_ARGUMENT` if the topic is not as was asked, or for
+ * a subscriber's option; `RAMWAY_UNSUPPORTED` for `eject_after_ns` where the topic was made without `RAMWAY_MAY_EJECT`;
+ * `RAMWAY_ABI_MISMATCH` if it is something else.
+ */
+enum ramway_status ramway_publisher_open(const char *name,
+                                         const struct ramway_topic_options *options,
+                                         ramway_publisher **out);
+
+/**
+ * `ramway_publisher_open`, or `ramway_publisher_create` if there is no such topic.
+ */
+enum ramway_status ramway_publisher_open_or_create(const char *name,
+                                                   const struct ramway_topic_options *options,
+                                                   ramway_publisher **out);
+
+/**
+ * Makes the topic `name` and subscribes to it. As `ramway_publisher_create` and `ramway_subscriber_open`.
+ */
+enum ramway_status ramway_subscriber_create(const char *name,
+                                            const struct ramway_topic_options *options,
+                                            ramway_subscriber **out);
+
+/**
+ * Subscribes to the topic `name`, also to one that dead processes left. `options.timeout_ns` is how long to wait for a topic
+ * that is not there yet.
+ *
+ * `RAMWAY_NOT_FOUND`; `RAMWAY_BUSY` if every slot is taken or a live subscriber has the label; `RAMWAY_UNSUPPORTED` for a
+ * reliable one where the topic was made with `RAMWAY_LOSSY_ONLY`; `RAMWAY_PERMISSION_DENIED` for one that may not write the
+ * file (`RAMWAY_READ_ONLY`); `RAMWAY_INVALID_ARGUMENT` if the topic is not as was asked, for a publisher's option, or for
+ * one that the policy does not have; `RAMWAY_ABI_MISMATCH` if it is something else.
+ */
+enum ramway_status ramway_subscriber_open(const char *name,
+                                          const struct ramway_topic_options *options,
+                                          ramway_subscriber **out);
+
+/**
+ * `ramway_subscriber_open`, or `ramway_subscriber_create` if there is no such topic.
+ */
+enum ramway_status ramway_subscriber_open_or_create(const char *name,
+                                                    const struct ramway_topic_options *options,
+                                                    ramway_subscriber **out);
+
+/**
+ * Calls `each` for every subscriber that has a slot, with `user` as it is: every reliable one, and of the others those that
+ * could take one. A system call for each subscriber.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` for the sender of a ring.
+ */
+enum ramway_status ramway_publisher_subscribers(ramway_publisher *publisher,
+                                                void (*each)(const struct ramway_subscriber_info *subscriber,
+                                                             void *user),
+                                                void *user);
+
+/**
+ * Waits until `count` reliable subscribers are attached and their processes live. At once if they are there already;
+ * `timeout_ns` of 0 checks once. Others do not count: the publisher does not wait for them.
+ *
+ * `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` if the topic's name was removed, so that nobody can come; `RAMWAY_INVALID_ARGUMENT` if
+ * the topic has fewer slots than that, or for the sender of a ring; `RAMWAY_INTERRUPTED`, `RAMWAY_DETACHED`.
+ */
+enum ramway_status ramway_publisher_wait_for_subscribers(ramway_publisher *publisher,
+                                                         size_t count,
+                                                         int64_t timeout_ns);
+
+/**
+ * The number of the last message that is visible to subscribers, by whichever publisher; 0 before the first, and for what is
+ * no publisher.
+ */
+uint64_t ramway_publisher_seq(ramway_publisher *publisher);
+
+/**
+ * Lets the next message's number be `lost` higher than it would be: every subscriber then counts that many messages as lost
+ * before it. For bridges and replays, whose own source has a gap.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` if no number would be left, or for the sender of a ring; `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`.
+ */
+enum ramway_status ramway_publisher_skip_seq(ramway_publisher *publisher,
+                                             uint64_t lost);
+
+/**
+ * `ramway_recv` of a subscriber, with the message's number and time, and how many were lost before it. The same time-outs and
+ * errors; also `RAMWAY_LAGGED`, once, if the publisher has ejected this subscriber: `ramway_last_lost` is then how many were
+ * lost, and the next call goes on with the oldest message. `RAMWAY_INVALID_ARGUMENT` for the receiver of a ring.
+ */
+enum ramway_status ramway_subscriber_recv(ramway_subscriber *subscriber,
+                                          int64_t timeout_ns,
+                                          struct ramway_topic_message *out);
+
+/**
+ * `ramway_recv_batch` of a subscriber; what is more about it, as for `ramway_subscriber_recv`.
+ */
+enum ramway_status ramway_subscriber_recv_batch(ramway_subscriber *subscriber,
+                                                int64_t timeout_ns,
+                                                struct ramway_topic_message *out,
+                                                size_t max,
+                                                size_t *count);
+
+/**
+ * `ramway_recv_into` of a subscriber; what is more about it, as for `ramway_subscriber_recv`. For one that the publisher does
+ * not wait for this is the shortest way: one copy, from the shared memory to `buffer`.
+ */
+enum ramway_status ramway_subscriber_recv_into(ramway_subscriber *subscriber,
+                                               int64_t timeout_ns,
+                                               void *buffer,
+                                               size_t size,
+                                               struct ramway_topic_message *out);
+
+/**
+ * Copies the newest message to `buffer`, which has room for `size` bytes, whatever was received before: the same one again
+ * if there is no newer one. Never waits, allocates nothing, and writes nothing that others share. `out` (may be null) gets
+ * what is said of it, and `out->message.data` is `buffer`; `out->lost` is 0.
+ *
+ * Under every policy. What `ramway_recv` gives next stays as it was, but for `RAMWAY_LATEST`: there it waits for a message
+ * that is newer than this one.
+ *
+ * `RAMWAY_EMPTY` before the first message; `RAMWAY_TOO_LARGE` if it is longer than `size`, and `out->message.len` says how
+ * long it is; `RAMWAY_INVALID_ARGUMENT` for the receiver of a ring; `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`.
+ */
+enum ramway_status ramway_subscriber_latest(ramway_subscriber *subscriber,
+                                            void *buffer,
+                                            size_t size,
+                                            struct ramway_topic_message *out);
+
+/**
+ * Waits for a message that is newer than the one that `ramway_subscriber_latest` or this gave last, and copies the newest
+ * one: `ramway_subscriber_recv_into` for a subscriber with `RAMWAY_LATEST`, in the words of a value that changes.
+ *
+ * `RAMWAY_UNSUPPORTED` under another policy, which receives in order.
+ */
+enum ramway_status ramway_subscriber_wait_newer(ramway_subscriber *subscriber,
+                                                int64_t timeout_ns,
+                                                void *buffer,
+                                                size_t size,
+                                                struct ramway_topic_message *out);
+
+/**
+ * How it reads: `RAMWAY_RELIABLE`, `RAMWAY_LOSSY` or `RAMWAY_LATEST`. `UINT32_MAX` for what is no subscriber.
+ */
+uint32_t ramway_subscriber_policy(const ramway_subscriber *subscriber);
+
+/**
+ * The label that it was opened with, valid as long as the handle; null without one, and for what is no subscriber.
+ */
+const char *ramway_subscriber_label(const ramway_subscriber *subscriber);
+
+/**
+ * Messages that this handle has lost so far: the sum of what its messages say. 0 for what is no subscriber.
+ */
+uint64_t ramway_subscriber_lost(const ramway_subscriber *subscriber);
+
+/**
+ * How far it is behind: bytes that are published and not released, frame headers and padding included, and messages that
+ * are published and not received. Either pointer may be null. Can be stale when it returns.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` for the receiver of a ring.
+ */
+enum ramway_status ramway_subscriber_lag(const ramway_subscriber *subscriber,
+                                         uint64_t *bytes,
+                                         uint64_t *messages);
+
+/**
+ * Moves on so that the next message is the newest one; `*skipped` (may be null) is how many that leaves out. They do not
+ * count as lost. Messages that are not released are released.
+ *
+ * `RAMWAY_UNSUPPORTED` for `RAMWAY_LATEST`, which reads the newest one anyway; `RAMWAY_INVALID_ARGUMENT` for the receiver of
+ * a ring; `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`.
+ */
+enum ramway_status ramway_subscriber_skip_to_newest(ramway_subscriber *subscriber,
+                                                    uint64_t *skipped);
+
+/**
+ * Closes a subscriber for good and frees the handle: the label and the cursor of a durable one are forgotten, and the
+ * publisher no longer waits for it. For any other it is `ramway_receiver_close`.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` (and nothing happens) for the receiver of a ring; else as `ramway_receiver_close`.
+ */
+enum ramway_status ramway_subscriber_unsubscribe(ramway_subscriber *subscriber);
 
 /**
  * Begins to listen at `name` (as in `ramway_sender_create`; a path is the socket's). `options` may be null. On failure

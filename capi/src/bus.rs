@@ -1,5 +1,6 @@
 //! Two rings between a listener and a connecting process.
 
+use crate::either::each;
 use crate::options::{
     RAMWAY_BUS_RECV_ONLY, RAMWAY_BUS_SEND_ONLY, RAMWAY_NO_MEMBARRIER, RAMWAY_TRY, bus_options, duration, limit, name,
     ramway_bus_options, wait_policy,
@@ -381,9 +382,11 @@ pub unsafe extern "C" fn ramway_bus_is_peer_alive(bus: *const ramway_bus) -> boo
         // SAFETY: the caller's; both ends live as long as the bus, and are only read.
         unsafe {
             let handle = BusHandle::from(bus)?;
-            let sending = !handle.sender.is_null() && SenderHandle::shared(handle.sender)?.sender.is_peer_alive();
+            let sending = !handle.sender.is_null()
+                && each!(&SenderHandle::shared(handle.sender)?.sender, sender => sender.is_peer_alive());
             Ok(sending
-                || !handle.receiver.is_null() && ReceiverHandle::shared(handle.receiver)?.receiver.is_peer_alive())
+                || !handle.receiver.is_null()
+                    && each!(&ReceiverHandle::shared(handle.receiver)?.receiver, receiver => receiver.is_peer_alive()))
         }
     })
 }

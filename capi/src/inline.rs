@@ -1,5 +1,6 @@
 //! What `ramway_inline.h` stands on: the private state of both ends, field by field, and the slow halves that it calls.
 
+use crate::either::each;
 use crate::receiver::{ReceiverHandle, ramway_receiver};
 use crate::sender::{SenderHandle, ramway_sender};
 use crate::status::{guard_hot, ramway_status};
@@ -8,6 +9,9 @@ use ramway_core::ring::raw::RawEndpoint;
 /// The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
 /// library for everything: right, but slower. Raised with every change of the fields or of their meaning.
 pub const RAMWAY_INLINE_LAYOUT: u32 = 0x52_57_49_02;
+
+/// The same for the private state of a publisher and of a subscriber.
+pub const RAMWAY_INLINE_TOPIC_LAYOUT: u32 = 0x52_57_54_01;
 
 /// The fields of a type are where the header's mirror has them: the same numbers stand there as `RAMWAY_AT(...)`, and
 /// a test compares the two lists.
@@ -44,7 +48,7 @@ const _: () = {
 pub unsafe extern "C" fn ramway_inline_after_publish(sender: *mut ramway_sender) -> ramway_status {
     guard_hot(|| {
         // SAFETY: the caller's.
-        unsafe { SenderHandle::from(sender) }?.sender.wake();
+        each!(&mut unsafe { SenderHandle::from(sender) }?.sender, sender => drop(sender.wake()));
         Ok(())
     })
 }
@@ -55,7 +59,7 @@ pub unsafe extern "C" fn ramway_inline_after_publish(sender: *mut ramway_sender)
 pub unsafe extern "C" fn ramway_inline_after_release(receiver: *mut ramway_receiver) -> ramway_status {
     guard_hot(|| {
         // SAFETY: the caller's.
-        unsafe { ReceiverHandle::from(receiver) }?.receiver.wake();
+        each!(&mut unsafe { ReceiverHandle::from(receiver) }?.receiver, receiver => drop(receiver.wake()));
         Ok(())
     })
 }

@@ -10,14 +10,18 @@
 #![allow(clippy::missing_safety_doc, reason = "the rules are those above, and the header's")]
 
 pub mod bus;
+mod either;
 pub mod facts;
 pub mod inline;
 pub mod options;
+pub mod publisher;
 pub mod receiver;
 pub mod region;
 pub mod ring;
 pub mod segments;
 pub mod sender;
 pub mod status;
+pub mod subscriber;
 pub mod tensor;
+pub mod topic;
 pub mod version;

@@ -39,7 +39,7 @@ pub const RAMWAY_NUMA_NODE: u32 = 64;
 /// Option: do not register this process with membarrier (up to 12 ms, once, in a process with threads). Sending then
 /// costs a fence a message.
 pub const RAMWAY_NO_MEMBARRIER: u32 = 128;
-/// Option: open a region without the right to write.
+/// Option: open a region, or a subscriber that the publisher does not wait for, without the right to write.
 pub const RAMWAY_READ_ONLY: u32 = 256;
 
 const FLAGS_KNOWN: u32 = 511;
@@ -112,6 +112,81 @@ pub struct ramway_bus_options {
     pub timeout_ns: i64,
 }
 
+/// Topic option: a new topic takes no reliable subscriber, so that its publisher never waits. An existing one must be such.
+pub const RAMWAY_LOSSY_ONLY: u32 = 2048;
+/// Topic option: the publisher of a new topic may eject a reliable subscriber that holds it up (`eject_after_ns`, which asks
+/// for this). Reliable subscribers then get copies, not views. An existing topic must be such.
+pub const RAMWAY_MAY_EJECT: u32 = 4096;
+/// Publisher option: every message says when it was sent, by the wall clock (some 25 ns a message).
+pub const RAMWAY_TIMESTAMPS: u32 = 8192;
+/// Option of a reliable subscriber with a label: its cursor stays when it closes or dies, and the next one with the label
+/// goes on there. The publisher waits for it all the while, also when nobody is there (`ramway_subscriber_unsubscribe`).
+pub const RAMWAY_DURABLE: u32 = 16384;
+
+const TOPIC_FLAGS_KNOWN: u32 = FLAGS_KNOWN | RAMWAY_LOSSY_ONLY | RAMWAY_MAY_EJECT | RAMWAY_TIMESTAMPS | RAMWAY_DURABLE;
+
+/// How a subscriber reads: the publisher waits for it, and it sees every message. The default.
+pub const RAMWAY_RELIABLE: u32 = 0;
+/// How a subscriber reads: the publisher never waits for it. It sees every message that it is fast enough for, and each says
+/// how many were lost before it.
+pub const RAMWAY_LOSSY: u32 = 1;
+/// How a subscriber reads: the publisher never waits for it, and it reads the newest message.
+pub const RAMWAY_LATEST: u32 = 2;
+
+/// Where a subscriber begins: a reliable one at the oldest message that is intact, any other after the newest.
+pub const RAMWAY_FROM_DEFAULT: u32 = 0;
+/// Where a subscriber begins: at the oldest message that is intact.
+pub const RAMWAY_FROM_OLDEST: u32 = 1;
+/// Where a subscriber begins: after the newest message.
+pub const RAMWAY_FROM_NOW: u32 = 2;
+/// Where a subscriber begins: with up to `start_number` messages that were published before, as many as are intact.
+pub const RAMWAY_HISTORY: u32 = 3;
+/// Where a subscriber begins: after the message whose number is `start_number`, or at the oldest intact one; the first message
+/// then says how many were lost. A number that the topic has not reached begins after the newest message.
+pub const RAMWAY_AFTER_SEQ: u32 = 4;
+
+/// What can be asked for when a topic is made or opened. Zero in any field is its default, and so is a null pointer in place
+/// of the whole. An option of the other side is `RAMWAY_INVALID_ARGUMENT`.
+///
+/// `ramway_topic_options options = RAMWAY_TOPIC_OPTIONS_INIT; options.policy = RAMWAY_LOSSY;`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ramway_topic_options {
+    /// `sizeof(ramway_topic_options)`: `RAMWAY_TOPIC_OPTIONS_INIT` sets it. Works as in `ramway_options`.
+    pub size: usize,
+    /// Bytes of data, frame headers (32 bytes a message) included, rounded up to a power of two of at least a page. A
+    /// message takes at most half of it. Default 1 MiB; when opening: any.
+    pub capacity: u64,
+    /// Every payload begins on a multiple of this, a power of two from 32 to 4096. Default 32; when opening: any.
+    pub align: u32,
+    /// How many reliable subscribers there can be at a time, 1 to 1024. Default 32; when opening: any.
+    pub slots: u32,
+    /// `RAMWAY_DISCARD` and the other options, or-ed together.
+    pub flags: u32,
+    /// The file's permission bits. Default 0600.
+    pub mode: u32,
+    /// `RAMWAY_WAIT_SPIN` and so on.
+    pub wait_policy: u32,
+    /// Subscribers: `RAMWAY_RELIABLE`, `RAMWAY_LOSSY` or `RAMWAY_LATEST`.
+    pub policy: u32,
+    /// How long opening waits for a name that is not there yet, and for a role that is still held, in nanoseconds.
+    /// Default: not at all. `RAMWAY_FOREVER`: as long as it takes.
+    pub timeout_ns: i64,
+    /// Publishers: a reliable subscriber that has kept it waiting for this many nanoseconds without reading anything is
+    /// ejected; its next call is `RAMWAY_LAGGED`, and it begins anew at the oldest message. Default: the publisher waits for
+    /// it as long as its process lives.
+    pub eject_after_ns: i64,
+    /// Subscribers: a name for those who watch, and what `RAMWAY_DURABLE` finds the cursor by: 1 to 64 bytes of UTF-8. A
+    /// reliable subscriber's is its alone while it is attached (`RAMWAY_BUSY`). Default: null, no label.
+    pub label: *const c_char,
+    /// For `RAMWAY_HISTORY` and `RAMWAY_AFTER_SEQ`; else 0.
+    pub start_number: u64,
+    /// Subscribers: `RAMWAY_FROM_OLDEST` and so on.
+    pub start: u32,
+    /// Taken if `RAMWAY_NUMA_NODE` is among the flags.
+    pub numa_node: u32,
+}
+
 /// A struct that C gives with its size in front, and for which all zeros mean the defaults.
 ///
 /// # Safety
@@ -128,6 +203,11 @@ unsafe impl Versioned for ramway_options {
 unsafe impl Versioned for ramway_bus_options {
     const NAME: &'static str = "ramway_bus_options";
 }
+// SAFETY: likewise.
+unsafe impl Versioned for ramway_topic_options {
+    const NAME: &'static str = "ramway_topic_options";
+}
+const _: () = assert!(size_of::<ramway_topic_options>() == 2 * 8 + 6 * 4 + 4 * 8 + 2 * 4);
 const _: () = assert!(size_of::<ramway_options>() == 8 + 8 + 4 * 4 + 8 + 2 * 4);
 const _: () = assert!(size_of::<ramway_bus_options>() == 3 * 8 + 4 * 4 + 8 + 2 * 4 + 8);
 
@@ -229,6 +309,36 @@ pub(crate) unsafe fn bus_options(from: *const ramway_bus_options) -> Outcome<ram
     }
     wait_policy(options.wait_policy)?;
     Ok(options)
+}
+
+/// # Safety
+/// As for [`read`], and `label` is null or a string.
+pub(crate) unsafe fn topic_options(from: *const ramway_topic_options) -> Outcome<ramway_topic_options> {
+    // SAFETY: the caller's.
+    let options = unsafe { read(from) }?;
+    flags_known("ramway_topic_options", options.flags, TOPIC_FLAGS_KNOWN)?;
+    if options.start_number != 0 && !matches!(options.start, RAMWAY_HISTORY | RAMWAY_AFTER_SEQ) {
+        return Err(invalid(format!(
+            "ramway_topic_options.start_number is {}: it is for RAMWAY_HISTORY and RAMWAY_AFTER_SEQ, and start is {}",
+            options.start_number, options.start
+        )));
+    }
+    if options.eject_after_ns < 0 {
+        return Err(invalid(format!(
+            "ramway_topic_options.eject_after_ns is {}: expected a time, or 0 to eject nobody",
+            options.eject_after_ns
+        )));
+    }
+    Ok(options)
+}
+
+impl ramway_topic_options {
+    /// What a topic is asked for as a ring is.
+    pub(crate) fn common(&self) -> ramway_options {
+        let Self { mode, wait_policy, timeout_ns, numa_node, .. } = *self;
+        let (size, flags) = (size_of::<ramway_options>(), self.flags & FLAGS_KNOWN);
+        ramway_options { size, capacity: 0, align: 0, flags, mode, wait_policy, timeout_ns, numa_node, reserved: 0 }
+    }
 }
 
 pub(crate) fn wait_policy(number: u32) -> Outcome<WaitPolicy> {

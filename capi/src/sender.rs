@@ -1,19 +1,21 @@
-//! The sending end of a ring.
+//! The sending end of a ring, and the publisher of a topic.
 
-use crate::inline::RAMWAY_INLINE_LAYOUT;
+use crate::either::{Either, Sending, each};
 use crate::options::{limit, wait_limit, wait_policy};
 use crate::status::{Failure, Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use crate::tensor::OpenTensor;
 use ramway_core::layout::TYPE_ID_RESERVED;
-use ramway_core::ring::producer::Producer;
+use ramway_core::ring::log::Log;
 use ramway_core::ring::raw::WaitLimit;
-use ramway_core::{ErrorKind, Sender, Waker};
+use ramway_core::{ErrorKind, Publisher, Sender, Waker};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
-/// The sending end of a ring: one per ring, in the whole system.
+/// The sending end of a ring: one per ring, in the whole system. Or the publisher of a topic, for which these calls are the
+/// same: where they speak of the receiver, read "the slowest reliable subscriber", and a publisher never gets
+/// `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` because of one.
 #[derive(Debug)]
 pub struct ramway_sender {
     _private: (),
@@ -23,7 +25,8 @@ pub struct ramway_sender {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct SenderHandle {
-    pub(crate) hot: *mut Producer,
+    /// `Producer<Ring>` or, as `layout` says, `Producer<Topic>`.
+    pub(crate) hot: *mut c_void,
     pub(crate) layout: u32,
     /// A bus closes it.
     pub(crate) of_bus: bool,
@@ -32,15 +35,30 @@ pub(crate) struct SenderHandle {
     /// For other threads.
     waker: Waker,
     name: Option<CString>,
-    pub(crate) sender: Sender,
+    pub(crate) sender: Sending,
 }
 
 impl SenderHandle {
-    pub(crate) fn give(mut sender: Sender) -> *mut ramway_sender {
-        let hot = sender.raw().hot();
-        let (waker, name) = (sender.waker(), sender.name().and_then(|name| CString::new(name.as_bytes()).ok()));
-        let layout = RAMWAY_INLINE_LAYOUT;
+    /// A ring's.
+    pub(crate) fn give(sender: Sender) -> *mut ramway_sender {
+        Self::of(Either::Ring(sender))
+    }
+
+    pub(crate) fn of(mut sender: Sending) -> *mut ramway_sender {
+        let (hot, layout) = (sender.hot(), sender.layout());
+        let (waker, name) =
+            each!(&sender, s => (s.waker(), s.name().and_then(|name| CString::new(name.as_bytes()).ok())));
         Box::into_raw(Box::new(Self { hot, layout, of_bus: false, tensor: None, waker, name, sender })).cast()
+    }
+
+    /// For what only a publisher can do.
+    pub(crate) fn publisher(&mut self) -> Outcome<&mut Publisher> {
+        match &mut self.sender {
+            Either::Topic(publisher) => Ok(publisher),
+            Either::Ring(_) => Err(invalid(
+                "this call is for the publisher of a topic (ramway_publisher_open), and the handle is the sender of a ring",
+            )),
+        }
     }
 
     /// # Safety
@@ -97,8 +115,9 @@ pub(crate) unsafe fn array<'a, T>(from: *const T, count: usize, what: &str) -> O
 
 /// # Safety
 /// Every piece is null or readable for its length.
-unsafe fn put(
-    handle: &mut SenderHandle,
+#[inline]
+unsafe fn put<L: Log>(
+    sender: &mut Sender<L>,
     type_id: u32,
     tag: u64,
     pieces: &[ramway_bytes],
@@ -112,7 +131,7 @@ unsafe fn put(
         unsafe { array(piece.data.cast::<u8>(), piece.len, "data") }?;
         total = total.saturating_add(piece.len);
     }
-    let mut raw = handle.sender.raw();
+    let mut raw = sender.raw();
     let mut to = raw.reserve(total, wait_limit)?;
     for piece in pieces {
         if piece.len != 0 {
@@ -149,7 +168,8 @@ pub unsafe extern "C" fn ramway_send(
         // SAFETY: the caller's.
         unsafe {
             let handle = SenderHandle::from(sender)?;
-            put(handle, type_id, tag, &[ramway_bytes { data, len }], wait_limit(timeout_ns)?, true)
+            let (pieces, wait_limit) = ([ramway_bytes { data, len }], wait_limit(timeout_ns)?);
+            each!(&mut handle.sender, sender => put(sender, type_id, tag, &pieces, wait_limit, true))
         }
     })
 }
@@ -168,7 +188,8 @@ pub unsafe extern "C" fn ramway_send_vectored(
         // SAFETY: the caller's.
         unsafe {
             let handle = SenderHandle::from(sender)?;
-            put(handle, type_id, tag, array(pieces, count, "pieces")?, wait_limit(timeout_ns)?, true)
+            let (pieces, wait_limit) = (array(pieces, count, "pieces")?, wait_limit(timeout_ns)?);
+            each!(&mut handle.sender, sender => put(sender, type_id, tag, pieces, wait_limit, true))
         }
     })
 }
@@ -193,29 +214,43 @@ pub unsafe extern "C" fn ramway_send_batch(
         // SAFETY: the caller's.
         let (handle, messages) = unsafe { (SenderHandle::from(sender)?, array(messages, count, "messages")?) };
         let wait_limit = wait_limit(timeout_ns)?;
-        let mut deadline = None;
-        for message in messages {
-            let one = std::slice::from_ref(message);
-            // SAFETY: the caller's.
-            let mut outcome = unsafe { put(handle, type_id, tag, one, WaitLimit::None, false) };
-            if wait_limit != WaitLimit::None && is_full(&outcome) {
-                let wait_limit = left(wait_limit, &mut deadline);
-                // SAFETY: the caller's.
-                outcome = unsafe { put(handle, type_id, tag, one, wait_limit, false) };
-            }
-            match outcome {
-                Ok(()) => done += 1,
-                Err(failure) if done == 0 => return Err(failure),
-                Err(_) => break,
-            }
-        }
-        Ok(handle.sender.flush()?)
+        // SAFETY: the caller's.
+        each!(&mut handle.sender, sender => unsafe { put_all(sender, type_id, tag, messages, wait_limit, &mut done) })
     });
     if !sent.is_null() {
         // SAFETY: the caller's.
         unsafe { *sent = done };
     }
     status
+}
+
+/// # Safety
+/// As for [`put`].
+unsafe fn put_all<L: Log>(
+    sender: &mut Sender<L>,
+    type_id: u32,
+    tag: u64,
+    messages: &[ramway_bytes],
+    wait_limit: WaitLimit,
+    done: &mut usize,
+) -> Outcome {
+    let mut deadline = None;
+    for message in messages {
+        let one = std::slice::from_ref(message);
+        // SAFETY: the caller's.
+        let mut outcome = unsafe { put(sender, type_id, tag, one, WaitLimit::None, false) };
+        if wait_limit != WaitLimit::None && is_full(&outcome) {
+            let wait_limit = left(wait_limit, &mut deadline);
+            // SAFETY: the caller's.
+            outcome = unsafe { put(sender, type_id, tag, one, wait_limit, false) };
+        }
+        match outcome {
+            Ok(()) => *done += 1,
+            Err(failure) if *done == 0 => return Err(failure),
+            Err(_) => break,
+        }
+    }
+    Ok(sender.flush()?)
 }
 
 fn is_full(outcome: &Outcome) -> bool {
@@ -248,7 +283,8 @@ pub unsafe extern "C" fn ramway_reserve(
         *out = std::ptr::null_mut();
         // SAFETY: the caller's.
         let handle = unsafe { SenderHandle::from(sender) }?;
-        *out = handle.sender.raw().reserve(len, wait_limit(timeout_ns)?)?.cast();
+        let wait_limit = wait_limit(timeout_ns)?;
+        *out = each!(&mut handle.sender, sender => sender.raw().reserve(len, wait_limit))?.cast();
         Ok(())
     })
 }
@@ -268,7 +304,7 @@ pub unsafe extern "C" fn ramway_commit(
         user_type_id(type_id)?;
         // SAFETY: the caller's.
         let handle = unsafe { SenderHandle::from(sender) }?;
-        Ok(handle.sender.raw().commit(len, type_id, tag, true)?)
+        Ok(each!(&mut handle.sender, sender => sender.raw().commit(len, type_id, tag, true))?)
     })
 }
 
@@ -285,7 +321,7 @@ pub unsafe extern "C" fn ramway_commit_unflushed(
         user_type_id(type_id)?;
         // SAFETY: the caller's.
         let handle = unsafe { SenderHandle::from(sender) }?;
-        Ok(handle.sender.raw().commit(len, type_id, tag, false)?)
+        Ok(each!(&mut handle.sender, sender => sender.raw().commit(len, type_id, tag, false))?)
     })
 }
 
@@ -294,7 +330,7 @@ pub unsafe extern "C" fn ramway_commit_unflushed(
 pub unsafe extern "C" fn ramway_abort(sender: *mut ramway_sender) -> ramway_status {
     guard_hot(|| {
         // SAFETY: the caller's.
-        unsafe { SenderHandle::from(sender) }?.sender.raw().abort();
+        each!(&mut unsafe { SenderHandle::from(sender) }?.sender, sender => sender.raw().abort());
         Ok(())
     })
 }
@@ -303,7 +339,7 @@ pub unsafe extern "C" fn ramway_abort(sender: *mut ramway_sender) -> ramway_stat
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_flush(sender: *mut ramway_sender) -> ramway_status {
     // SAFETY: the caller's.
-    guard_hot(|| Ok(unsafe { SenderHandle::from(sender) }?.sender.flush()?))
+    guard_hot(|| Ok(each!(&mut unsafe { SenderHandle::from(sender) }?.sender, sender => sender.flush())?))
 }
 
 /// Flushes, tells the receiver that this was all, and frees the handle, whatever it returns. An open slot is given up.
@@ -315,7 +351,7 @@ pub unsafe extern "C" fn ramway_sender_close(sender: *mut ramway_sender) -> ramw
     guard(|| {
         // SAFETY: the caller's.
         let handle = unsafe { own(sender) }?;
-        Ok(handle.sender.close()?)
+        Ok(each!(handle.sender, sender => sender.close())?)
     })
 }
 
@@ -327,7 +363,7 @@ pub unsafe extern "C" fn ramway_sender_abandon(sender: *mut ramway_sender) -> ra
     guard(|| {
         // SAFETY: the caller's.
         let handle = unsafe { own(sender) }?;
-        handle.sender.abandon();
+        each!(handle.sender, sender => sender.abandon());
         Ok(())
     })
 }
@@ -343,56 +379,60 @@ unsafe fn own(sender: *mut ramway_sender) -> Outcome<Box<SenderHandle>> {
     Ok(unsafe { Box::from_raw(sender.cast()) })
 }
 
-/// Bytes of the ring's data area; a message takes 16 bytes more than its payload, rounded up to the alignment. 0 for
-/// a null handle.
+/// Bytes of the data area; a message takes 16 bytes more than its payload (of a topic 32), rounded up to the alignment. 0
+/// for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_capacity(sender: *const ramway_sender) -> u64 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.capacity() as u64))
+    guard_value(0, || Ok(each!(&unsafe { SenderHandle::shared(sender) }?.sender, sender => sender.capacity()) as u64))
 }
 
 /// Every payload begins on a multiple of this many bytes. 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_align(sender: *const ramway_sender) -> u32 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.align() as u32))
+    guard_value(0, || Ok(each!(&unsafe { SenderHandle::shared(sender) }?.sender, sender => sender.align()) as u32))
 }
 
-/// The longest payload that ever fits, min(capacity - 16, 2^31 - 17): it fits whenever the ring is empty. 0 for a
-/// null handle.
+/// The longest payload that ever fits, min(capacity - 16, 2^31 - 17): it fits whenever the ring is empty. Of a topic
+/// min(capacity / 2 - 32, 2^31 - 33). 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_max_message_len(sender: *const ramway_sender) -> u64 {
-    // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.max_message_len() as u64))
+    guard_value(0, || {
+        // SAFETY: the caller's.
+        Ok(each!(&unsafe { SenderHandle::shared(sender) }?.sender, sender => sender.max_message_len()) as u64)
+    })
 }
 
-/// Bytes, headers and padding included, that the receiver has not released; can be stale when it returns. 0 for a
-/// null handle.
+/// Bytes, headers and padding included, that the receiver has not released, or the slowest reliable subscriber; can be stale
+/// when it returns. 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_len(sender: *const ramway_sender) -> u64 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.len() as u64))
+    guard_value(0, || Ok(each!(&unsafe { SenderHandle::shared(sender) }?.sender, sender => sender.len()) as u64))
 }
 
-/// Whether a receiver is attached and its process lives: one system call. A stopped process is alive.
+/// Whether a receiver is attached and its process lives: one system call, of a publisher one for each reliable subscriber
+/// (one of them is enough). A stopped process is alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_is_peer_alive(sender: *const ramway_sender) -> bool {
     // SAFETY: the caller's.
-    guard_value(false, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.is_peer_alive()))
+    guard_value(false, || Ok(each!(&unsafe { SenderHandle::shared(sender) }?.sender, sender => sender.is_peer_alive())))
 }
 
-/// How often a receiver has attached, 0 = never yet. A change means that a successor took over.
+/// How often a receiver has attached, 0 = never yet. A change means that a successor took over. Of a publisher: how often a
+/// subscriber came, went, or began anew.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_peer_epoch(sender: *const ramway_sender) -> u32 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.peer_epoch()))
+    guard_value(0, || Ok(each!(&unsafe { SenderHandle::shared(sender) }?.sender, sender => sender.peer_epoch())))
 }
 
 /// How often a sender has attached, this one included: 1 = the first. 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_epoch(sender: *const ramway_sender) -> u32 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::shared(sender) }?.sender.epoch()))
+    guard_value(0, || Ok(each!(&unsafe { SenderHandle::shared(sender) }?.sender, sender => sender.epoch())))
 }
 
 /// The tag of the last message that is visible to receivers, by whichever sender of this ring: a restarted sender
@@ -402,7 +442,7 @@ pub unsafe extern "C" fn ramway_sender_last_tag(sender: *const ramway_sender, ta
     guard_value(false, || {
         // SAFETY: the caller's.
         let (handle, tag) = unsafe { (SenderHandle::shared(sender)?, tag.as_mut().ok_or_else(|| null("tag"))?) };
-        Ok(handle.sender.last_tag().map(|last| *tag = last).is_some())
+        Ok(each!(&handle.sender, sender => sender.last_tag()).map(|last| *tag = last).is_some())
     })
 }
 
@@ -411,7 +451,8 @@ pub unsafe extern "C" fn ramway_sender_last_tag(sender: *const ramway_sender, ta
 pub unsafe extern "C" fn ramway_sender_set_wait_policy(sender: *mut ramway_sender, policy: u32) -> ramway_status {
     guard(|| {
         // SAFETY: the caller's.
-        unsafe { SenderHandle::from(sender) }?.sender.set_wait_policy(wait_policy(policy)?);
+        let (handle, policy) = (unsafe { SenderHandle::from(sender) }?, wait_policy(policy)?);
+        each!(&mut handle.sender, sender => sender.set_wait_policy(policy));
         Ok(())
     })
 }
@@ -424,8 +465,11 @@ pub unsafe extern "C" fn ramway_sender_set_wait_policy(sender: *mut ramway_sende
 /// -1 on failure, of which `ramway_last_status` says why: `RAMWAY_UNSUPPORTED`, `RAMWAY_OS`, `RAMWAY_DETACHED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_sender_readiness_fd(sender: *mut ramway_sender) -> c_int {
-    // SAFETY: the caller's.
-    guard_value(-1, || Ok(unsafe { SenderHandle::from(sender) }?.sender.readiness()?.as_raw_fd()))
+    guard_value(-1, || {
+        // SAFETY: the caller's.
+        let handle = unsafe { SenderHandle::from(sender) }?;
+        Ok(each!(&mut handle.sender, sender => sender.readiness())?.as_raw_fd())
+    })
 }
 
 /// Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
@@ -433,14 +477,14 @@ pub unsafe extern "C" fn ramway_sender_readiness_fd(sender: *mut ramway_sender) 
 pub unsafe extern "C" fn ramway_sender_set_interruptible(sender: *mut ramway_sender, yes: bool) -> ramway_status {
     guard(|| {
         // SAFETY: the caller's.
-        unsafe { SenderHandle::from(sender) }?.sender.set_interruptible(yes);
+        each!(&mut unsafe { SenderHandle::from(sender) }?.sender, sender => sender.set_interruptible(yes));
         Ok(())
     })
 }
 
 /// Waits until a receiver is attached that has not closed and whose process lives; `*epoch` (may be null) is then how
 /// often one has attached. At once if there is one already; `timeout_ns` of 0 checks once. After `RAMWAY_PEER_DEAD` or
-/// `RAMWAY_CLOSED` on a named ring this waits for the successor.
+/// `RAMWAY_CLOSED` on a named ring this waits for the successor. A publisher waits for a reliable subscriber.
 ///
 /// `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` or `RAMWAY_PEER_DEAD` at once where an end is final (a bus, a pair);
 /// `RAMWAY_CLOSED` if the ring's name was removed; `RAMWAY_INTERRUPTED`, `RAMWAY_DETACHED`.
@@ -454,8 +498,8 @@ pub unsafe extern "C" fn ramway_sender_wait_for_peer(
         // SAFETY: the caller's.
         let sender = &mut unsafe { SenderHandle::from(sender) }?.sender;
         let found = match limit(timeout_ns)? {
-            Some(timeout) => sender.wait_for_peer_timeout(timeout),
-            None => sender.wait_for_peer(),
+            Some(timeout) => each!(sender, sender => sender.wait_for_peer_timeout(timeout)),
+            None => each!(sender, sender => sender.wait_for_peer()),
         }?;
         if !epoch.is_null() {
             // SAFETY: the caller's.

@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Own(ramway_status, String),
     /// Without a text of its own: for what a hot loop meets.
     Plain(ramway_status),
+    /// Likewise, with the number of lost messages.
+    Lagged(u64),
 }
 
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -45,12 +47,19 @@ thread_local! {
     // Without a destructor, so that reading and writing them can neither allocate nor fail.
     static STATUS: Cell<c_int> = const { Cell::new(0) };
     static ERRNO: Cell<c_int> = const { Cell::new(0) };
+    static LOST: Cell<u64> = const { Cell::new(0) };
     static HAS_TEXT: Cell<bool> = const { Cell::new(false) };
     static TEXT: RefCell<CString> = RefCell::new(CString::default());
 }
 
 fn remember(failure: Failure) -> ramway_status {
+    LOST.set(match &failure {
+        Failure::Lagged(lost) => *lost,
+        Failure::Core(error) => error.lost().unwrap_or(0),
+        Failure::Own(..) | Failure::Plain(_) => 0,
+    });
     let (status, errno, text) = match failure {
+        Failure::Lagged(_) => (RAMWAY_LAGGED, 0, None),
         Failure::Plain(status) => (status, 0, None),
         Failure::Own(status, text) => (status, 0, Some(text)),
         Failure::Core(error) => (error.kind().into(), error.raw_os_error().unwrap_or(0), Some(error.to_string())),
@@ -100,6 +109,7 @@ pub(crate) fn guard_hot(call: impl FnOnce() -> Outcome) -> ramway_status {
             {
                 error.kind().into()
             }
+            Failure::Core(error) if error.lost().is_some() => Failure::Lagged(error.lost().unwrap_or(0)),
             other => other,
         })
     })
@@ -172,6 +182,12 @@ pub extern "C" fn ramway_last_errno() -> c_int {
     ERRNO.get()
 }
 
+/// How many messages were lost, where the last failed call of the calling thread was `RAMWAY_LAGGED`; else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ramway_last_lost() -> u64 {
+    LOST.get()
+}
+
 /// The name and the text of a status number.
 const fn strings_of(status: c_int) -> (&'static CStr, &'static CStr) {
     match ErrorKind::from_code(status) {
@@ -194,7 +210,7 @@ mod tests {
     fn names_texts_and_numbers_are_the_cores() {
         for code in 1.. {
             let Some(kind) = ErrorKind::from_code(code) else {
-                assert!(code > 18);
+                assert!(code > 19);
                 break;
             };
             assert_eq!(ramway_status::from(kind) as c_int, code);

@@ -1,5 +1,6 @@
 //! Tensors as messages.
 
+use crate::either::each;
 use crate::facts::RAMWAY_NDIM_MAX;
 use crate::options::wait_limit;
 use crate::receiver::ramway_message;
@@ -53,29 +54,39 @@ pub(crate) struct OpenTensor {
 
 /// Opens a slot for a tensor; gives where its elements are to be written.
 fn open(handle: &mut SenderHandle, plan: &Plan, timeout_ns: i64) -> Outcome<*mut u8> {
-    let mut raw = handle.sender.raw();
-    let payload = raw.reserve(plan.room(), wait_limit(timeout_ns)?)?;
+    let wait_limit = wait_limit(timeout_ns)?;
+    let payload = each!(&mut handle.sender, sender => sender.raw().reserve(plan.room(), wait_limit))?;
     let offset = plan.place(payload.addr());
     // SAFETY: `room` bytes were reserved there: mapped, never uninitialised, and nobody else's until commit.
     plan.write_header(unsafe { std::slice::from_raw_parts_mut(payload, plan.room()) }, offset);
-    // SAFETY: `hot` lives as long as the handle, and this thread alone uses it.
-    let tail = unsafe { (*handle.hot).tail };
+    let (_, tail) = slot(handle);
     handle.tensor = Some(OpenTensor { tail, room: plan.room() as u64, len: offset + plan.nbytes() });
     // SAFETY: `offset + nbytes <= room`.
     Ok(unsafe { payload.add(offset) })
 }
 
+/// How many bytes are reserved, and where.
+fn slot(handle: &mut SenderHandle) -> (u64, u64) {
+    each!(&mut handle.sender, sender => {
+        // SAFETY: the sender's own, which this thread alone uses.
+        let hot = unsafe { &*sender.raw().hot() };
+        (hot.slot, hot.tail)
+    })
+}
+
 fn commit(handle: &mut SenderHandle, tag: u64, flush: bool) -> Outcome {
-    // SAFETY: as in `open`.
-    let hot = unsafe { &*handle.hot };
-    hot.state.check()?;
+    each!(&mut handle.sender, sender => {
+        // SAFETY: as in `slot`.
+        unsafe { &*sender.raw().hot() }.state.check()?;
+    });
+    let (reserved, tail) = slot(handle);
     // The inline functions know nothing of tensors: the slot may have been aborted, and another one opened, since.
-    let open = handle.tensor.as_ref().filter(|open| hot.slot == open.room && hot.tail == open.tail);
-    let Some(&OpenTensor { len, .. }) = open.filter(|_| hot.slot != NO_SLOT) else {
+    let open = handle.tensor.as_ref().filter(|open| reserved == open.room && tail == open.tail);
+    let Some(&OpenTensor { len, .. }) = open.filter(|_| reserved != NO_SLOT) else {
         return Err(invalid("no tensor's slot is open: reserve one first (ramway_reserve_tensor)"));
     };
     handle.tensor = None;
-    Ok(handle.sender.raw().commit(len, tensor::TYPE_ID, tag, flush)?)
+    Ok(each!(&mut handle.sender, sender => sender.raw().commit(len, tensor::TYPE_ID, tag, flush))?)
 }
 
 /// # Safety
