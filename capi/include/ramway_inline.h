@@ -1,5 +1,6 @@
 /*
- * The hot path of a ring as static inline functions, so that C and C++ pay no call per message.
+ * The hot path of a ring, and (ramway/inline_topic.h, which this includes) of a topic, as static inline functions, so that
+ * C and C++ pay no call per message.
  *
  *     ramway_inline_send        ramway_inline_reserve     ramway_inline_commit     ramway_inline_commit_unflushed
  *     ramway_inline_flush       ramway_inline_abort
@@ -213,6 +214,17 @@ static inline void ramway_inline_want_to_write(const uint8_t *address) {
 #endif
 }
 
+/* Asks for what will be written a few messages after this payload: the other processor has those lines, and a sender that
+ * only stores waits for as many of them at a time as its store buffer holds. */
+static inline void ramway_inline_ask_ahead(const uint8_t *payload, size_t len) {
+    ramway_inline_want_to_write(payload + 256);
+    if (len > 64) {
+        ramway_inline_want_to_write(payload + 320);
+        ramway_inline_want_to_write(payload + 384);
+        ramway_inline_want_to_write(payload + 448);
+    }
+}
+
 /* Where a payload of `len` bytes goes; NULL if the library is to be asked. Nothing has changed. */
 static inline uint8_t *ramway_inline_room(struct ramway_producer *hot, size_t len) {
     /* Relaxed: flags that changed are a hint that something is to be looked into; the library looks properly. */
@@ -221,14 +233,7 @@ static inline uint8_t *ramway_inline_room(struct ramway_producer *hot, size_t le
         RAMWAY_LIKELY(ramway_inline_frame_size(len, hot->align) <= hot->capacity - (hot->tail - hot->head))) {
         /* The mirrored mapping: a frame that begins below `capacity` is contiguous. */
         uint8_t *to = hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER;
-        /* What will be written a few messages from now: the other processor has those lines, and a sender that only
-         * stores waits for as many of them at a time as its store buffer holds. */
-        ramway_inline_want_to_write(to + 256);
-        if (len > 64) {
-            ramway_inline_want_to_write(to + 320);
-            ramway_inline_want_to_write(to + 384);
-            ramway_inline_want_to_write(to + 448);
-        }
+        ramway_inline_ask_ahead(to, len);
         return to;
     }
     return NULL;
@@ -471,5 +476,7 @@ static inline ramway_status ramway_inline_release(ramway_receiver *receiver) {
 #ifdef __cplusplus
 }
 #endif
+
+#include "ramway/inline_topic.h"
 
 #endif

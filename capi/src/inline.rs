@@ -16,7 +16,7 @@ pub const RAMWAY_INLINE_TOPIC_LAYOUT: u32 = 0x52_57_54_01;
 /// The fields of a type are where the header's mirror has them: the same numbers stand there as `RAMWAY_AT(...)`, and
 /// a test compares the two lists.
 macro_rules! pinned {
-    ($list:ident, $type:ty as $c:literal: $($($field:ident).+ = $offset:literal),+ $(,)?) => {
+    ($list:ident, $type:ty as $c:literal: $($($field:tt).+ = $offset:literal),+ $(,)?) => {
         const _: () = {
             $(assert!(std::mem::offset_of!($type, $($field).+) == $offset);)+
         };
@@ -64,19 +64,37 @@ pub unsafe extern "C" fn ramway_inline_after_release(receiver: *mut ramway_recei
     })
 }
 
+type Publishing = ramway_core::ring::producer::Producer<ramway_core::Topic>;
+type Subscribing = ramway_core::ring::consumer::Consumer<ramway_core::Topic>;
+
+pinned!(TOPIC_PRODUCER, Publishing as "ramway_topic_producer":
+    block = 0, data = 8, capacity = 16, max_len = 24, tail = 32, unflushed = 40, head = 48, slot = 56, tag = 64,
+    align = 72, state.state = 76, state.peer_flags = 80, state.fence_free = 84, commit.seq = 104, commit.last = 112,
+    commit.timestamps = 120, more.word_seen = 128, more.published = 136, more.words.area = 144);
+pinned!(TOPIC_CONSUMER, Subscribing as "ramway_topic_consumer":
+    block = 0, data = 8, capacity = 16, head = 24, released = 32, tail = 40, align = 48, state.state = 52,
+    state.peer_flags = 56, state.fence_free = 60, more.slot = 72, more.words.area = 80, more.expected = 96,
+    more.released_expected = 104, more.policy = 112, more.copies_out = 116);
+pinned!(TOPIC_BLOCK, ramway_core::layout::TopicBlock as "ramway_topic_block":
+    positions.0.tail = 128, positions.0.last = 136, claim = 256, starts = 384, publisher = 512);
+pinned!(SUBSCRIBERS, ramway_core::layout::SubscribersHead as "ramway_subscribers": publisher_wait = 0, word = 128);
+pinned!(SLOT, ramway_core::layout::Slot as "ramway_topic_slot": cursor = 0);
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_headers_mirror_has_the_same_offsets() {
-        let header = include_str!("../include/ramway_inline.h");
+    type Pins = [&'static [(&'static str, &'static str, usize)]];
+
+    /// Compares a header with the fields of one kind of log, and these with a hash of what they were when the number was given:
+    /// so that no program meets a library with other fields under the same number.
+    fn compare(header: &str, pins: &Pins, knows: &str, layout: u32, expected: u64) {
         let mut theirs: Vec<String> = header
             .lines()
             .filter_map(|line| line.trim().strip_prefix("RAMWAY_AT("))
             .map(|line| line.trim_end_matches(");").to_owned())
             .collect();
-        let mut ours: Vec<String> = [SENDER, RECEIVER, PRODUCER, CONSUMER, BLOCK]
+        let mut ours: Vec<String> = pins
             .concat()
             .iter()
             // The last part of `state.peer_flags`: C has no struct within the struct.
@@ -85,17 +103,26 @@ mod tests {
         theirs.sort();
         ours.sort();
         assert_eq!(theirs, ours);
-        assert!(header.contains(&format!("RAMWAY_INLINE_KNOWS {RAMWAY_INLINE_LAYOUT:#x}")));
-
-        // So that no program meets a library with other fields under the same number.
+        assert!(header.contains(&format!("{knows} {layout:#x}")));
         let hash = ours
             .concat()
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
         assert_eq!(
-            (RAMWAY_INLINE_LAYOUT, hash),
-            (0x52_57_49_02, 0xa6cd_8cd9_992c_c29b),
-            "the private state has changed: raise RAMWAY_INLINE_LAYOUT, here and in the header, and put both here"
+            hash, expected,
+            "the private state has changed ({hash:#x}): raise the number, here and in the header"
         );
+    }
+
+    #[test]
+    fn the_headers_mirrors_have_the_same_offsets() {
+        let (ring, topic) =
+            (include_str!("../include/ramway_inline.h"), include_str!("../include/ramway/inline_topic.h"));
+        assert_eq!(RAMWAY_INLINE_LAYOUT, 0x52_57_49_02);
+        let pins = [SENDER, RECEIVER, PRODUCER, CONSUMER, BLOCK];
+        compare(ring, &pins, "RAMWAY_INLINE_KNOWS", RAMWAY_INLINE_LAYOUT, 0xa6cd_8cd9_992c_c29b);
+        assert_eq!(RAMWAY_INLINE_TOPIC_LAYOUT, 0x52_57_54_01);
+        let pins = [TOPIC_PRODUCER, TOPIC_CONSUMER, TOPIC_BLOCK, SUBSCRIBERS, SLOT];
+        compare(topic, &pins, "RAMWAY_INLINE_TOPIC_KNOWS", RAMWAY_INLINE_TOPIC_LAYOUT, 0x29a5_c2a2_4eab_f6f0);
     }
 }
