@@ -132,9 +132,9 @@ pub unsafe extern "C" fn ramway_publisher_create(
 /// Becomes the publisher of the topic `name`, also of one that dead processes left, and goes on after its last message.
 /// `options.timeout_ns` is how long to wait for a topic that is not there yet.
 ///
-/// `RAMWAY_NOT_FOUND`; `RAMWAY_BUSY` if it has a publisher; `RAMWAY_INVALID_ARGUMENT` if the topic is not as was asked, or for
-/// a subscriber's option; `RAMWAY_UNSUPPORTED` for `eject_after_ns` where the topic was made without `RAMWAY_MAY_EJECT`;
-/// `RAMWAY_ABI_MISMATCH` if it is something else.
+/// `RAMWAY_NOT_FOUND`; `RAMWAY_BUSY` if it has a publisher; `RAMWAY_INVALID_ARGUMENT` if the topic is not as was asked or the
+/// name is no topic's, or for a subscriber's option; `RAMWAY_UNSUPPORTED` for `eject_after_ns` where the topic was made without `RAMWAY_MAY_EJECT`;
+/// `RAMWAY_ABI_MISMATCH` if it is not Ramway's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_publisher_open(
     name: *const c_char,
@@ -172,8 +172,8 @@ pub unsafe extern "C" fn ramway_subscriber_create(
 ///
 /// `RAMWAY_NOT_FOUND`; `RAMWAY_BUSY` if every slot is taken or a live subscriber has the label; `RAMWAY_UNSUPPORTED` for a
 /// reliable one where the topic was made with `RAMWAY_LOSSY_ONLY`; `RAMWAY_PERMISSION_DENIED` for one that may not write the
-/// file (`RAMWAY_READ_ONLY`); `RAMWAY_INVALID_ARGUMENT` if the topic is not as was asked, for a publisher's option, or for
-/// one that the policy does not have; `RAMWAY_ABI_MISMATCH` if it is something else.
+/// file (`RAMWAY_READ_ONLY`); `RAMWAY_INVALID_ARGUMENT` if the topic is not as was asked or the name is no topic's, for a
+/// publisher's option, or for one that the policy does not have; `RAMWAY_ABI_MISMATCH` if it is not Ramway's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_subscriber_open(
     name: *const c_char,
