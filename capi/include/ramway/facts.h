@@ -21,6 +21,8 @@
 
 /* The length of what precedes every payload of a topic: a ring's header, then seq u64 and time u64. */
 #define RAMWAY_TOPIC_FRAME_HEADER 32u
+/* No message of a topic is longer, whatever the capacity: with its header it stays below 2^31. */
+#define RAMWAY_TOPIC_MESSAGE_MAX 2147483615u
 
 /* ---- How a call waits. A poll takes 25 ns: a load and a PAUSE. ---- */
 

@@ -68,7 +68,8 @@ impl Place {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
-    area: NonNull<SubscribersHead>,
+    /// Where the area begins in this process.
+    pub area: NonNull<SubscribersHead>,
     slots: u32,
     flags: u32,
 }

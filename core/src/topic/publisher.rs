@@ -31,7 +31,8 @@ pub struct Commit {
     pub timestamps: bool,
 }
 
-/// What a publisher has among its positions besides those of every sender. `repr(C)`, as [`Producer`] is.
+/// What a publisher has among its positions besides those of every sender. `repr(C)`, as [`Producer`] is; `ramway_inline.h`
+/// knows the public fields.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PublisherState {
@@ -39,7 +40,8 @@ pub struct PublisherState {
     pub word_seen: u64,
     /// Where the last published frame begins: it stays intact.
     pub published: u64,
-    words: Words,
+    /// The shared words of the subscribers' area.
+    pub words: Words,
     /// What the shared `claim` holds.
     claim: u64,
     /// How far the slots let this side write, by the last scan, as a position; `None`: no slot gates.

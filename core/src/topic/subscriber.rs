@@ -34,18 +34,21 @@ pub struct Stamp {
     pub lost: u64,
 }
 
-/// What a subscriber has among its positions besides those of every receiver. `repr(C)`, as [`Consumer`] is.
+/// What a subscriber has among its positions besides those of every receiver. `repr(C)`, as [`Consumer`] is;
+/// `ramway_inline.h` knows the public fields.
 #[repr(C)]
 #[derive(Debug)]
 pub struct SubscriberState {
     /// The shared cursor, where the publisher waits for this subscriber; else null.
-    cursor: *const AtomicU64,
+    pub cursor: *const AtomicU64,
     /// The number that the message at `head` should have.
-    pub(super) expected: u64,
+    pub expected: u64,
     /// Messages are copied, because they can be overwritten while they are read.
-    pub(super) copies_out: bool,
-    pub(super) policy: Policy,
-    pub(super) words: Words,
+    pub copies_out: bool,
+    /// How it reads.
+    pub policy: Policy,
+    /// The shared words of the subscribers' area.
+    pub words: Words,
     /// `None`: it shows itself to nobody.
     slot: Option<NonNull<Slot>>,
     copies: Copies,
@@ -631,12 +634,7 @@ impl Half<Consumer<Topic>> {
 }
 
 /// Copies the frame at `last`, of which nothing is known.
-fn newest_at(
-    reader: &mut Consumer<Topic>,
-    last: u64,
-    tail: u64,
-    room: &mut Room<'_>,
-) -> Result<Copied, ErrorKind> {
+fn newest_at(reader: &mut Consumer<Topic>, last: u64, tail: u64, room: &mut Room<'_>) -> Result<Copied, ErrorKind> {
     let view = reader.view();
     let Some(found) = view.frame(last, tail) else {
         return if view.is_overtaken(last) { Ok(Copied::Overtaken) } else { Err(reader.state.die(ErrorKind::Corrupt)) };
