@@ -73,12 +73,11 @@ pinned!(TOPIC_PRODUCER, Publishing as "ramway_topic_producer":
     commit.timestamps = 120, more.word_seen = 128, more.published = 136, more.words.area = 144);
 pinned!(TOPIC_CONSUMER, Subscribing as "ramway_topic_consumer":
     block = 0, data = 8, capacity = 16, head = 24, released = 32, tail = 40, align = 48, state.state = 52,
-    state.peer_flags = 56, state.fence_free = 60, more.slot = 72, more.words.area = 80, more.expected = 96,
-    more.released_expected = 104, more.policy = 112, more.copies_out = 116);
+    state.peer_flags = 56, state.fence_free = 60, more.cursor = 72, more.expected = 80, more.copies_out = 88,
+    more.policy = 92, more.words.area = 96);
 pinned!(TOPIC_BLOCK, ramway_core::layout::TopicBlock as "ramway_topic_block":
     positions.0.tail = 128, positions.0.last = 136, claim = 256, starts = 384, publisher = 512);
 pinned!(SUBSCRIBERS, ramway_core::layout::SubscribersHead as "ramway_subscribers": publisher_wait = 0, word = 128);
-pinned!(SLOT, ramway_core::layout::Slot as "ramway_topic_slot": cursor = 0);
 
 #[cfg(test)]
 mod tests {
@@ -121,8 +120,8 @@ mod tests {
         assert_eq!(RAMWAY_INLINE_LAYOUT, 0x52_57_49_02);
         let pins = [SENDER, RECEIVER, PRODUCER, CONSUMER, BLOCK];
         compare(ring, &pins, "RAMWAY_INLINE_KNOWS", RAMWAY_INLINE_LAYOUT, 0xa6cd_8cd9_992c_c29b);
-        assert_eq!(RAMWAY_INLINE_TOPIC_LAYOUT, 0x52_57_54_01);
-        let pins = [TOPIC_PRODUCER, TOPIC_CONSUMER, TOPIC_BLOCK, SUBSCRIBERS, SLOT];
-        compare(topic, &pins, "RAMWAY_INLINE_TOPIC_KNOWS", RAMWAY_INLINE_TOPIC_LAYOUT, 0x29a5_c2a2_4eab_f6f0);
+        assert_eq!(RAMWAY_INLINE_TOPIC_LAYOUT, 0x0590_c734_7635_13dc);
+        let pins = [TOPIC_PRODUCER, TOPIC_CONSUMER, TOPIC_BLOCK, SUBSCRIBERS];
+        compare(topic, &pins, "RAMWAY_INLINE_TOPIC_KNOWS", RAMWAY_INLINE_TOPIC_LAYOUT, 0x0590_c734_7635_13dc);
     }
 }

@@ -61,11 +61,11 @@ impl<M: AsMut<ramway_message> + From<Frame<Topic>>> Target<M> {
     #[inline]
     pub(crate) fn message(
         self,
-        copy: impl FnOnce(&mut dyn FnMut(usize) -> Result<*mut u8, usize>) -> ramway_core::Result<Frame<Topic>>,
+        copy: impl FnOnce(&mut dyn FnMut(*const u8, usize) -> Result<*mut u8, usize>) -> ramway_core::Result<Frame<Topic>>,
     ) -> Outcome {
         let Self { buffer, size, out } = self;
         let mut too_long = None;
-        let mut room = |len| {
+        let mut room = |_: *const u8, len| {
             if len <= size {
                 // A message without bytes needs no buffer.
                 let none = std::ptr::NonNull::<u8>::dangling().as_ptr();

@@ -49,11 +49,6 @@ struct ramway_subscribers {
     uint64_t word; /* low half: the subscribers' futex, bit 0 = one sleeps; high half: counts who came and went */
 };
 
-/* A subscriber's slot. */
-struct ramway_topic_slot {
-    uint64_t cursor; /* start of the first frame that is not released */
-};
-
 /* ---- each side's private state: as a ring's, and what a topic has besides: core/src/topic ---- */
 
 struct ramway_topic_producer {
@@ -92,13 +87,12 @@ struct ramway_topic_consumer {
     uint32_t peer_flags;
     uint32_t fence_free;
     uint32_t rules[2];
-    struct ramway_topic_slot *slot; /* NULL: it shows itself to nobody */
-    struct ramway_subscribers *area;
-    uint32_t geometry[2];
-    uint64_t expected;          /* the number that the message at head should have */
-    uint64_t released_expected; /* the number that the message at released should have */
-    uint32_t policy;
+    uint64_t *cursor;   /* in its slot: start of the first frame that is not released; NULL: nobody waits for it */
+    uint64_t expected;  /* the number that the message at head should have */
     uint8_t copies_out; /* 1: messages are copied, because they can be overwritten while they are read */
+    uint8_t copies_out_pad[3];
+    uint32_t policy;
+    struct ramway_subscribers *area;
 };
 
 RAMWAY_AT(ramway_topic_producer, block, 0);
@@ -130,12 +124,11 @@ RAMWAY_AT(ramway_topic_consumer, align, 48);
 RAMWAY_AT(ramway_topic_consumer, state, 52);
 RAMWAY_AT(ramway_topic_consumer, peer_flags, 56);
 RAMWAY_AT(ramway_topic_consumer, fence_free, 60);
-RAMWAY_AT(ramway_topic_consumer, slot, 72);
-RAMWAY_AT(ramway_topic_consumer, area, 80);
-RAMWAY_AT(ramway_topic_consumer, expected, 96);
-RAMWAY_AT(ramway_topic_consumer, released_expected, 104);
-RAMWAY_AT(ramway_topic_consumer, policy, 112);
-RAMWAY_AT(ramway_topic_consumer, copies_out, 116);
+RAMWAY_AT(ramway_topic_consumer, cursor, 72);
+RAMWAY_AT(ramway_topic_consumer, expected, 80);
+RAMWAY_AT(ramway_topic_consumer, copies_out, 88);
+RAMWAY_AT(ramway_topic_consumer, policy, 92);
+RAMWAY_AT(ramway_topic_consumer, area, 96);
 RAMWAY_AT(ramway_topic_block, tail, 128);
 RAMWAY_AT(ramway_topic_block, last, 136);
 RAMWAY_AT(ramway_topic_block, claim, 256);
@@ -143,7 +136,6 @@ RAMWAY_AT(ramway_topic_block, starts, 384);
 RAMWAY_AT(ramway_topic_block, publisher, 512);
 RAMWAY_AT(ramway_subscribers, publisher_wait, 0);
 RAMWAY_AT(ramway_subscribers, word, 128);
-RAMWAY_AT(ramway_topic_slot, cursor, 0);
 
 /* The private state of a publisher that works and stamps no times; NULL for any other handle, and for a library with
  * another layout. */
@@ -175,7 +167,7 @@ static inline struct ramway_topic_consumer *ramway_inline_subscriber(ramway_subs
     return hot;
 }
 
-/* The same, if it reads in place. Then it is reliable, so it has a slot. */
+/* The same, if it reads in place. Then it is reliable, so it has a cursor. */
 static inline struct ramway_topic_consumer *ramway_inline_viewer(ramway_subscriber *subscriber) {
     struct ramway_topic_consumer *hot = ramway_inline_subscriber(subscriber);
     return RAMWAY_LIKELY(hot != NULL && hot->copies_out == 0) ? hot : NULL;
@@ -438,10 +430,9 @@ static inline ramway_status ramway_inline_subscriber_release(ramway_subscriber *
     if (hot->head == hot->released) {
         return RAMWAY_OK;
     }
-    hot->released_expected = hot->expected;
     /* Release: forbids our loads of the frames to sink below the position that lets the publisher overwrite them. Pairs
      * with the publisher's acquire load of `cursor`. */
-    __atomic_store_n(&hot->slot->cursor, hot->head, __ATOMIC_RELEASE);
+    __atomic_store_n(hot->cursor, hot->head, __ATOMIC_RELEASE);
     hot->released = hot->head;
     /* The wake-up (not the space) is put off until a quarter is free, as in ramway_inline_release. */
     if (hot->tail - hot->head > hot->capacity - hot->capacity / RAMWAY_WAKE_FRACTION) {

@@ -462,7 +462,7 @@ static void texts(void) {
         CHECK(strlen(ramway_strerror(i)) > 5);
         CHECK(i == 0 || strcmp(ramway_strerror(i), ramway_strerror(i - 1)) != 0);
     }
-    CHECK(strcmp(ramway_strerror(RAMWAY_OS + 1), ramway_strerror(-7)) == 0);
+    CHECK(strcmp(ramway_strerror(RAMWAY_LAGGED + 1), ramway_strerror(-7)) == 0);
 }
 
 int main(void) {
