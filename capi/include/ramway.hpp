@@ -22,5 +22,6 @@
 #include "ramway/segments.hpp"
 #include "ramway/sender.hpp"
 #include "ramway/tensor.hpp"
+#include "ramway/topic.hpp"
 
 #endif

@@ -1,4 +1,4 @@
-/// The receiving end of a ring. Part of ramway.hpp.
+/// The receiving end of a ring, and what a subscriber has in common with it. Part of ramway.hpp.
 #ifndef RAMWAY_RECEIVER_HPP
 #define RAMWAY_RECEIVER_HPP
 
@@ -22,33 +22,59 @@
 
 namespace ramway {
 
-/// A received message while somebody else sees to its release.
-struct message_view : ramway_message {
-    std::span<const std::byte> bytes() const noexcept { return {static_cast<const std::byte *>(data), len}; }
-    std::string_view text() const noexcept { return {static_cast<const char *>(data), len}; }
+namespace detail {
+/// What a message is read by, wherever its numbers stand: `Self` has plain(), what a ring's message says.
+template <class Self>
+struct viewing {
+    std::span<const std::byte> bytes() const noexcept { return {static_cast<const std::byte *>(c().data), c().len}; }
+    std::string_view text() const noexcept { return {static_cast<const char *>(c().data), c().len}; }
     /// The payload as a plain value, copied out; invalid_argument if the length is not that of T.
     template <class T>
         requires std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T>
     result<T> as() const {
-        if (len != sizeof(T)) {
-            return error(status::invalid_argument, "a message of " + std::to_string(len) + " bytes read as a value of " +
-                                                       std::to_string(sizeof(T)));
+        if (c().len != sizeof(T)) {
+            return error(status::invalid_argument, "a message of " + std::to_string(c().len) +
+                                                       " bytes read as a value of " + std::to_string(sizeof(T)));
         }
         T value;
-        std::memcpy(std::addressof(value), data, sizeof(T));
+        std::memcpy(std::addressof(value), c().data, sizeof(T));
         return value;
     }
     /// The payload as a tensor, in place; invalid_argument if it is none.
-    ramway::result<ramway::tensor> tensor() const { return ramway::tensor::of(*this); }
+    ramway::result<ramway::tensor> tensor() const { return ramway::tensor::of(c()); }
+
+  private:
+    const ramway_message &c() const noexcept { return static_cast<const Self &>(*this).plain(); }
+};
+}  // namespace detail
+
+/// A received message while somebody else sees to its release.
+struct message_view : ramway_message, detail::viewing<message_view> {
+    const ramway_message &plain() const noexcept { return *this; }
 };
 static_assert(sizeof(message_view) == sizeof(ramway_message));
 
-/// A received message: a view of the shared memory, given back when it goes out of scope. Must not outlive its
-/// receiver.
-class message {
+namespace detail {
+/// The calls of a ring's receiver that are inline, and what they give.
+struct ring_receiving {
+    using view = message_view;
+    static constexpr auto recv = ramway_inline_recv;
+    static constexpr auto recv_batch = ramway_inline_recv_batch;
+    static constexpr auto release = ramway_inline_release;
+};
+
+template <class Self, class Calls>
+class receiving;
+}  // namespace detail
+
+/// A received message: a view of the shared memory (or of a copy, where the publisher of a topic may overwrite it), given
+/// back when it goes out of scope. Must not outlive its receiver.
+template <class Calls>
+class basic_message {
   public:
-    message(message &&other) noexcept : receiver_(std::exchange(other.receiver_, nullptr)), view_(other.view_) {}
-    message &operator=(message &&other) noexcept {
+    basic_message(basic_message &&other) noexcept
+        : receiver_(std::exchange(other.receiver_, nullptr)), view_(other.view_) {}
+    basic_message &operator=(basic_message &&other) noexcept {
         if (this != &other) {
             release();
             receiver_ = std::exchange(other.receiver_, nullptr);
@@ -56,13 +82,31 @@ class message {
         }
         return *this;
     }
-    ~message() { release(); }
+    ~basic_message() { release(); }
 
     std::span<const std::byte> data() const noexcept { return view_.bytes(); }
     std::string_view text() const noexcept { return view_.text(); }
-    std::size_t size() const noexcept { return view_.len; }
-    std::uint32_t type_id() const noexcept { return view_.type_id; }
-    std::uint64_t tag() const noexcept { return view_.tag; }
+    std::size_t size() const noexcept { return view_.plain().len; }
+    std::uint32_t type_id() const noexcept { return view_.plain().type_id; }
+    std::uint64_t tag() const noexcept { return view_.plain().tag; }
+    /// Of a topic: its number; the first message has 1.
+    std::uint64_t seq() const noexcept
+        requires requires(typename Calls::view view) { view.seq; }
+    {
+        return view_.seq;
+    }
+    /// Of a topic: when it was sent, in nanoseconds since 1970; 0 without topic_options::timestamps.
+    std::uint64_t time() const noexcept
+        requires requires(typename Calls::view view) { view.time; }
+    {
+        return view_.time;
+    }
+    /// Of a topic: how many messages were lost right before it.
+    std::uint64_t lost() const noexcept
+        requires requires(typename Calls::view view) { view.lost; }
+    {
+        return view_.lost;
+    }
     template <class T>
     result<T> as() const {
         return view_.template as<T>();
@@ -72,41 +116,52 @@ class message {
     /// Gives it back now; the view is over.
     void release() noexcept {
         if (receiver_ != nullptr) {
-            (void)ramway_inline_release(std::exchange(receiver_, nullptr));
+            (void)Calls::release(std::exchange(receiver_, nullptr));
         }
     }
 
   private:
-    friend class receiver;
-    message(ramway_receiver *receiver, const message_view &view) : receiver_(receiver), view_(view) {}
+    template <class, class>
+    friend class detail::receiving;
+    basic_message(ramway_receiver *receiver, const typename Calls::view &view) : receiver_(receiver), view_(view) {}
 
     ramway_receiver *receiver_;
-    message_view view_;
+    typename Calls::view view_;
 };
 
-/// Several messages, given back together when it goes out of scope. Iterates over message_view.
-class batch {
+/// Several messages, given back together when it goes out of scope. Iterates over their views.
+template <class Calls>
+class basic_batch {
   public:
-    batch(batch &&other) noexcept : receiver_(std::exchange(other.receiver_, nullptr)), views_(other.views_) {}
-    batch &operator=(batch &&) = delete;
-    ~batch() {
+    using view = typename Calls::view;
+
+    basic_batch(basic_batch &&other) noexcept
+        : receiver_(std::exchange(other.receiver_, nullptr)), views_(other.views_) {}
+    basic_batch &operator=(basic_batch &&) = delete;
+    ~basic_batch() {
         if (receiver_ != nullptr) {
-            (void)ramway_inline_release(receiver_);
+            (void)Calls::release(receiver_);
         }
     }
 
     std::size_t size() const noexcept { return views_.size(); }
-    const message_view &operator[](std::size_t i) const noexcept { return views_[i]; }
+    const view &operator[](std::size_t i) const noexcept { return views_[i]; }
     auto begin() const noexcept { return views_.begin(); }
     auto end() const noexcept { return views_.end(); }
 
   private:
-    friend class receiver;
-    batch(ramway_receiver *receiver, std::span<const message_view> views) : receiver_(receiver), views_(views) {}
+    template <class, class>
+    friend class detail::receiving;
+    basic_batch(ramway_receiver *receiver, std::span<const view> views) : receiver_(receiver), views_(views) {}
 
     ramway_receiver *receiver_;
-    std::span<const message_view> views_;
+    std::span<const view> views_;
 };
+
+/// A message of a ring.
+using message = basic_message<detail::ring_receiving>;
+/// Messages of a ring.
+using batch = basic_batch<detail::ring_receiving>;
 
 /// Copies of what a copying receive said about its message.
 struct meta {
@@ -115,36 +170,20 @@ struct meta {
     std::uint64_t tag;
 };
 
-/// The receiving end of a ring: one per ring, in the whole system. Closes when it goes out of scope.
-class receiver {
+namespace detail {
+/// What a receiver and a subscriber do alike. Closes when it goes out of scope.
+template <class Self, class Calls>
+class receiving {
   public:
-    receiver() = default;
+    using message = basic_message<Calls>;
+    using batch = basic_batch<Calls>;
+    using view = typename Calls::view;
 
-    static result<receiver> create(const std::string &name, const options &o = {}) {
-        return make(ramway_receiver_create, name, o);
-    }
-    static result<receiver> open(const std::string &name, const options &o = {}) {
-        return make(ramway_receiver_open, name, o);
-    }
-    static result<receiver> open_or_create(const std::string &name, const options &o = {}) {
-        return make(ramway_receiver_open_or_create, name, o);
-    }
-    /// The ring behind a descriptor of unnamed(), which stays the caller's.
-    static result<receiver> from_fd(int fd, const options &o = {}) {
-        ramway_receiver *out = nullptr;
-        const ramway_options c = o.c();
-        auto code = ramway_receiver_from_fd(fd, &c, &out);
-        return code == RAMWAY_OK ? result<receiver>(adopt(out)) : result<receiver>(error(code));
-    }
-    /// See ramway_receiver_attach.
-    static result<receiver> attach(std::span<std::byte> memory) {
-        ramway_receiver *out = nullptr;
-        auto code = ramway_receiver_attach(memory.data(), memory.size(), &out);
-        return code == RAMWAY_OK ? result<receiver>(adopt(out)) : result<receiver>(error(code));
-    }
+    receiving() = default;
+
     /// Takes a handle over from C.
-    static receiver adopt(ramway_receiver *handle) noexcept {
-        receiver made;
+    static Self adopt(ramway_receiver *handle) noexcept {
+        Self made;
         made.handle_.reset(handle);
         return made;
     }
@@ -159,25 +198,14 @@ class receiver {
     result<message> try_recv() { return take(detail::now); }
     result<message> recv_for(std::chrono::nanoseconds timeout) { return take(detail::ns(timeout)); }
     /// Up to room.size() messages, whose views are put into `room`; waits for the first one only.
-    result<batch> recv_batch(std::span<message_view> room, std::chrono::nanoseconds timeout = forever) {
+    result<batch> recv_batch(std::span<view> room, std::chrono::nanoseconds timeout = forever) {
         std::size_t count = 0;
-        auto code = ramway_inline_recv_batch(get(), detail::ns(timeout), room.data(), room.size(), &count);
+        auto code = Calls::recv_batch(get(), detail::ns(timeout), room.data(), room.size(), &count);
         if (code == RAMWAY_OK) [[likely]] {
             return batch(get(), room.first(count));
         }
         return error(code);
     }
-    /// Copies the next message out, each byte once: safe against a peer that rewrites what it sent. too_large leaves
-    /// the message where it is.
-    result<meta> recv_into(std::span<std::byte> buffer, std::chrono::nanoseconds timeout = forever) {
-        ramway_message m{};
-        auto code = ramway_recv_into(get(), detail::ns(timeout), buffer.data(), buffer.size(), &m);
-        if (code == RAMWAY_OK) [[likely]] {
-            return meta{m.len, m.type_id, m.tag};
-        }
-        return error(code);
-    }
-
     /// Messages one after another, each given back before the next is taken, until the stream ends:
     ///
     ///     auto messages = rx.messages();
@@ -187,11 +215,11 @@ class receiver {
       public:
         class iterator {
           public:
-            using value_type = message_view;
+            using value_type = view;
             using difference_type = std::ptrdiff_t;
             using iterator_concept = std::input_iterator_tag;
-            const message_view &operator*() const noexcept { return range_->view_; }
-            const message_view *operator->() const noexcept { return &range_->view_; }
+            const view &operator*() const noexcept { return range_->view_; }
+            const view *operator->() const noexcept { return &range_->view_; }
             iterator &operator++() {
                 range_->next();
                 return *this;
@@ -220,22 +248,22 @@ class receiver {
         status ended() const noexcept { return static_cast<status>(code_); }
 
       private:
-        friend class receiver;
+        friend class receiving;
         message_range(ramway_receiver *receiver, std::int64_t timeout) : receiver_(receiver), timeout_(timeout) {}
         void release() noexcept {
             if (std::exchange(taken_, false)) {
-                (void)ramway_inline_release(receiver_);
+                (void)Calls::release(receiver_);
             }
         }
         void next() {
             release();
-            code_ = ramway_inline_recv(receiver_, timeout_, &view_);
+            code_ = Calls::recv(receiver_, timeout_, &view_);
             taken_ = code_ == RAMWAY_OK;
         }
 
         ramway_receiver *receiver_;
         std::int64_t timeout_;
-        message_view view_{};
+        view view_{};
         ramway_status code_ = RAMWAY_OK;
         bool taken_ = false;
     };
@@ -274,24 +302,66 @@ class receiver {
     /// Says that nothing more will be read; what the destructor does, with the chance of an error.
     result<void> close() { return detail::outcome(ramway_receiver_close(handle_.release())); }
 
-  private:
-    template <class Open>
-    static result<receiver> make(Open open, const std::string &name, const options &o) {
+  protected:
+    template <class Open, class Options>
+    static result<Self> make(Open open, const std::string &name, const Options &o) {
         ramway_receiver *out = nullptr;
-        const ramway_options c = o.c();
+        const auto c = o.c();
         auto code = open(name.c_str(), &c, &out);
-        return code == RAMWAY_OK ? result<receiver>(adopt(out)) : result<receiver>(error(code));
+        return code == RAMWAY_OK ? result<Self>(adopt(out)) : result<Self>(error(code));
     }
+    /// Without a destructor: gives the handle up.
+    ramway_receiver *release_handle() noexcept { return handle_.release(); }
+
+  private:
     result<message> take(std::int64_t timeout) {
-        message_view view;
-        auto code = ramway_inline_recv(get(), timeout, &view);
+        view taken;
+        auto code = Calls::recv(get(), timeout, &taken);
         if (code == RAMWAY_OK) [[likely]] {
-            return message(get(), view);
+            return message(get(), taken);
         }
         return error(code);
     }
 
     detail::handle<ramway_receiver, ramway_receiver_close> handle_;
+};
+}  // namespace detail
+
+/// The receiving end of a ring: one per ring, in the whole system. Closes when it goes out of scope.
+class receiver : public detail::receiving<receiver, detail::ring_receiving> {
+  public:
+    static result<receiver> create(const std::string &name, const options &o = {}) {
+        return make(ramway_receiver_create, name, o);
+    }
+    static result<receiver> open(const std::string &name, const options &o = {}) {
+        return make(ramway_receiver_open, name, o);
+    }
+    static result<receiver> open_or_create(const std::string &name, const options &o = {}) {
+        return make(ramway_receiver_open_or_create, name, o);
+    }
+    /// The ring behind a descriptor of unnamed(), which stays the caller's.
+    static result<receiver> from_fd(int fd, const options &o = {}) {
+        ramway_receiver *out = nullptr;
+        const ramway_options c = o.c();
+        auto code = ramway_receiver_from_fd(fd, &c, &out);
+        return code == RAMWAY_OK ? result<receiver>(adopt(out)) : result<receiver>(error(code));
+    }
+    /// See ramway_receiver_attach.
+    static result<receiver> attach(std::span<std::byte> memory) {
+        ramway_receiver *out = nullptr;
+        auto code = ramway_receiver_attach(memory.data(), memory.size(), &out);
+        return code == RAMWAY_OK ? result<receiver>(adopt(out)) : result<receiver>(error(code));
+    }
+    /// Copies the next message out, each byte once: safe against a peer that rewrites what it sent. too_large leaves
+    /// the message where it is.
+    result<meta> recv_into(std::span<std::byte> buffer, std::chrono::nanoseconds timeout = forever) {
+        ramway_message m{};
+        auto code = ramway_recv_into(get(), detail::ns(timeout), buffer.data(), buffer.size(), &m);
+        if (code == RAMWAY_OK) [[likely]] {
+            return meta{m.len, m.type_id, m.tag};
+        }
+        return error(code);
+    }
 };
 
 /// A ring for two threads of this process.

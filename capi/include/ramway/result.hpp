@@ -70,8 +70,10 @@ class error {
     error() = default;
     /// The error behind a status that a call of this thread has just returned.
     explicit error(ramway_status code) : code_(static_cast<status>(code)) {
-        // Full, empty and timed out have no text of their own: a loop that meets them does not allocate.
-        if (code != RAMWAY_FULL && code != RAMWAY_EMPTY && code != RAMWAY_TIMED_OUT) {
+        // Full, empty, timed out and lagged have no text of their own: a loop that meets them does not allocate.
+        if (code == RAMWAY_LAGGED) {
+            lost_ = ramway_last_lost();
+        } else if (code != RAMWAY_FULL && code != RAMWAY_EMPTY && code != RAMWAY_TIMED_OUT) {
             errno_ = ramway_last_errno();
             message_ = ramway_last_error();
         }
@@ -81,6 +83,8 @@ class error {
     status code() const noexcept { return code_; }
     /// The operating system's errno, 0 if it had no part in it.
     int os_error() const noexcept { return errno_; }
+    /// With status::lagged: how many messages were lost; else 0.
+    std::uint64_t lost() const noexcept { return lost_; }
     const char *what() const noexcept {
         return message_.empty() ? ramway_strerror(static_cast<int>(code_)) : message_.c_str();
     }
@@ -88,6 +92,7 @@ class error {
   private:
     status code_ = status::ok;
     int errno_ = 0;
+    std::uint64_t lost_ = 0;
     std::string message_;
 };
 

@@ -1,4 +1,4 @@
-/// The sending end of a ring. Part of ramway.hpp.
+/// The sending end of a ring, and what a publisher has in common with it. Part of ramway.hpp.
 #ifndef RAMWAY_SENDER_HPP
 #define RAMWAY_SENDER_HPP
 
@@ -25,15 +25,28 @@
 
 namespace ramway {
 
+namespace detail {
+/// The calls of a ring's sender that are inline.
+struct ring_sending {
+    static constexpr auto send = ramway_inline_send;
+    static constexpr auto reserve = ramway_inline_reserve;
+    static constexpr auto commit = ramway_inline_commit;
+    static constexpr auto commit_unflushed = ramway_inline_commit_unflushed;
+    static constexpr auto flush = ramway_inline_flush;
+    static constexpr auto abort = ramway_inline_abort;
+};
+}  // namespace detail
+
 /// Room for one message, to be written in place. Aborts when it goes out of scope uncommitted: nothing of it remains.
 /// Must not outlive its sender.
-class slot {
+template <class Calls>
+class basic_slot {
   public:
-    slot(slot &&other) noexcept : sender_(std::exchange(other.sender_, nullptr)), data_(other.data_) {}
-    slot &operator=(slot &&) = delete;
-    ~slot() {
+    basic_slot(basic_slot &&other) noexcept : sender_(std::exchange(other.sender_, nullptr)), data_(other.data_) {}
+    basic_slot &operator=(basic_slot &&) = delete;
+    ~basic_slot() {
         if (sender_ != nullptr) {
-            (void)ramway_inline_abort(sender_);
+            (void)Calls::abort(sender_);
         }
     }
 
@@ -41,18 +54,19 @@ class slot {
     std::size_t size() const noexcept { return data_.size(); }
     /// Sends the first `len` bytes, visible at once; type id and tag are 0 where they are left out.
     result<void> commit(std::uint32_t type_id, std::uint64_t tag, std::size_t len) && {
-        return done(ramway_inline_commit(sender_, type_id, tag, len));
+        return done(Calls::commit(sender_, type_id, tag, len));
     }
     result<void> commit(std::size_t len) && { return std::move(*this).commit(0, 0, len); }
     /// Visible only with the next flush or flushed message.
     result<void> commit_unflushed(std::uint32_t type_id, std::uint64_t tag, std::size_t len) && {
-        return done(ramway_inline_commit_unflushed(sender_, type_id, tag, len));
+        return done(Calls::commit_unflushed(sender_, type_id, tag, len));
     }
     result<void> commit_unflushed(std::size_t len) && { return std::move(*this).commit_unflushed(0, 0, len); }
 
   private:
-    friend class sender;
-    slot(ramway_sender *sender, void *data, std::size_t len)
+    template <class, class>
+    friend class detail::sending;
+    basic_slot(ramway_sender *sender, void *data, std::size_t len)
         : sender_(sender), data_(static_cast<std::byte *>(data), len) {}
     result<void> done(ramway_status code) {
         if (code == RAMWAY_OK) [[likely]] {
@@ -66,47 +80,30 @@ class slot {
     std::span<std::byte> data_;
 };
 
-/// The sending end of a ring: one per ring, in the whole system. Closes when it goes out of scope; if an exception ends
-/// that scope, it abandons, so that half a stream does not pass for a whole one: the receiver gets peer_dead. An empty
-/// one (moved from, or a bus's direction that does not exist) answers invalid_argument.
-class sender {
+/// Room in a ring.
+using slot = basic_slot<detail::ring_sending>;
+
+namespace detail {
+/// What a sender and a publisher do alike. Closes when it goes out of scope; if an exception ends that scope, it abandons,
+/// so that half a stream does not pass for a whole one: the receiver gets peer_dead. An empty one (moved from, or a bus's
+/// direction that does not exist) answers invalid_argument.
+template <class Self, class Calls>
+class sending {
   public:
-    sender() = default;
-    sender(sender &&) = default;
-    sender &operator=(sender &&) = default;
-    ~sender() {
+    using slot = basic_slot<Calls>;
+
+    sending() = default;
+    sending(sending &&) = default;
+    sending &operator=(sending &&) = default;
+    ~sending() {
         if (handle_ != nullptr && std::uncaught_exceptions() > unwinding_) {
             (void)ramway_sender_abandon(handle_.release());
         }
     }
 
-    static result<sender> create(const std::string &name, const options &o = {}) {
-        return make(ramway_sender_create, name, o);
-    }
-    static result<sender> open(const std::string &name, const options &o = {}) {
-        return make(ramway_sender_open, name, o);
-    }
-    static result<sender> open_or_create(const std::string &name, const options &o = {}) {
-        return make(ramway_sender_open_or_create, name, o);
-    }
-    /// The ring behind a descriptor of unnamed(), which stays the caller's.
-    static result<sender> from_fd(int fd, const options &o = {}) {
-        ramway_sender *out = nullptr;
-        const ramway_options c = o.c();
-        auto code = ramway_sender_from_fd(fd, &c, &out);
-        return code == RAMWAY_OK ? result<sender>(adopt(out)) : result<sender>(error(code));
-    }
-    /// See ramway_sender_attach.
-    static result<sender> attach(std::span<std::byte> memory) {
-        sender made;
-        ramway_sender *out = nullptr;
-        auto code = ramway_sender_attach(memory.data(), memory.size(), &out);
-        made.handle_.reset(out);
-        return code == RAMWAY_OK ? result<sender>(std::move(made)) : result<sender>(error(code));
-    }
     /// Takes a handle over from C.
-    static sender adopt(ramway_sender *handle) noexcept {
-        sender made;
+    static Self adopt(ramway_sender *handle) noexcept {
+        Self made;
         made.handle_.reset(handle);
         return made;
     }
@@ -169,22 +166,22 @@ class sender {
         for (auto &&one : messages) {
             const bytes data(one);
             void *to = nullptr;
-            auto code = ramway_inline_reserve(get(), data.size(), detail::now, &to);
+            auto code = Calls::reserve(get(), data.size(), detail::now, &to);
             if (code == RAMWAY_FULL && left != detail::now) {
                 if (left > 0) {
                     left = std::max<std::int64_t>(
                         std::chrono::duration_cast<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now()).count(), 1);
                 }
-                code = ramway_inline_reserve(get(), data.size(), left, &to);
+                code = Calls::reserve(get(), data.size(), left, &to);
             }
             if (code == RAMWAY_OK) {
                 if (data.size() != 0) {
                     std::memcpy(to, data.data(), data.size());
                 }
-                code = ramway_inline_commit_unflushed(get(), type_id, tag, data.size());
+                code = Calls::commit_unflushed(get(), type_id, tag, data.size());
                 if (code != RAMWAY_OK) {
                     error why(code);
-                    (void)ramway_inline_abort(get());
+                    (void)Calls::abort(get());
                     if (sent == 0) {
                         return why;
                     }
@@ -197,7 +194,7 @@ class sender {
                 break;
             }
         }
-        auto code = ramway_inline_flush(get());
+        auto code = Calls::flush(get());
         return code == RAMWAY_OK ? result<std::size_t>(sent) : result<std::size_t>(error(code));
     }
 
@@ -255,7 +252,7 @@ class sender {
     }
 
     /// Makes what was committed unflushed visible.
-    result<void> flush() { return detail::outcome(ramway_inline_flush(get())); }
+    result<void> flush() { return detail::outcome(Calls::flush(get())); }
 
     std::uint64_t capacity() const noexcept { return ramway_sender_capacity(get()); }
     std::uint32_t align() const noexcept { return ramway_sender_align(get()); }
@@ -294,20 +291,22 @@ class sender {
     /// Gives up without saying so: the receiver gets peer_dead after what was flushed.
     result<void> abandon() { return detail::outcome(ramway_sender_abandon(handle_.release())); }
 
-  private:
-    template <class Open>
-    static result<sender> make(Open open, const std::string &name, const options &o) {
+  protected:
+    template <class Open, class Options>
+    static result<Self> make(Open open, const std::string &name, const Options &o) {
         ramway_sender *out = nullptr;
-        const ramway_options c = o.c();
+        const auto c = o.c();
         auto code = open(name.c_str(), &c, &out);
-        return code == RAMWAY_OK ? result<sender>(adopt(out)) : result<sender>(error(code));
+        return code == RAMWAY_OK ? result<Self>(adopt(out)) : result<Self>(error(code));
     }
+
+  private:
     result<void> put(std::uint32_t type_id, bytes data, std::uint64_t tag, std::int64_t timeout) {
-        return detail::outcome(ramway_inline_send(get(), type_id, tag, data.data(), data.size(), timeout));
+        return detail::outcome(Calls::send(get(), type_id, tag, data.data(), data.size(), timeout));
     }
     result<slot> open_slot(std::size_t len, std::int64_t timeout) {
         void *to = nullptr;
-        auto code = ramway_inline_reserve(get(), len, timeout, &to);
+        auto code = Calls::reserve(get(), len, timeout, &to);
         if (code == RAMWAY_OK) [[likely]] {
             return slot(get(), to, len);
         }
@@ -334,6 +333,36 @@ class sender {
     detail::handle<ramway_sender, ramway_sender_close> handle_;
     /// Exceptions that were on their way when this was made: those say nothing about it.
     int unwinding_ = std::uncaught_exceptions();
+};
+}  // namespace detail
+
+/// The sending end of a ring: one per ring, in the whole system. Closes when it goes out of scope; if an exception ends
+/// that scope, it abandons, so that half a stream does not pass for a whole one: the receiver gets peer_dead. An empty
+/// one (moved from, or a bus's direction that does not exist) answers invalid_argument.
+class sender : public detail::sending<sender, detail::ring_sending> {
+  public:
+    static result<sender> create(const std::string &name, const options &o = {}) {
+        return make(ramway_sender_create, name, o);
+    }
+    static result<sender> open(const std::string &name, const options &o = {}) {
+        return make(ramway_sender_open, name, o);
+    }
+    static result<sender> open_or_create(const std::string &name, const options &o = {}) {
+        return make(ramway_sender_open_or_create, name, o);
+    }
+    /// The ring behind a descriptor of unnamed(), which stays the caller's.
+    static result<sender> from_fd(int fd, const options &o = {}) {
+        ramway_sender *out = nullptr;
+        const ramway_options c = o.c();
+        auto code = ramway_sender_from_fd(fd, &c, &out);
+        return code == RAMWAY_OK ? result<sender>(adopt(out)) : result<sender>(error(code));
+    }
+    /// See ramway_sender_attach.
+    static result<sender> attach(std::span<std::byte> memory) {
+        ramway_sender *out = nullptr;
+        auto code = ramway_sender_attach(memory.data(), memory.size(), &out);
+        return code == RAMWAY_OK ? result<sender>(adopt(out)) : result<sender>(error(code));
+    }
 };
 
 }  // namespace ramway

@@ -21,6 +21,11 @@
 
 namespace ramway {
 
+namespace detail {
+template <class Self, class Calls>
+class sending;
+}  // namespace detail
+
 /// What a tensor's elements are: DLPack's type code and the bits of one element.
 struct dtype {
     std::uint8_t code;
@@ -163,7 +168,8 @@ class tensor_slot {
     result<void> commit_unflushed(std::uint64_t tag = 0) && { return done(ramway_commit_tensor_unflushed(sender_, tag)); }
 
   private:
-    friend class sender;
+    template <class, class>
+    friend class detail::sending;
     tensor_slot(ramway_sender *sender, void *data, std::size_t nbytes)
         : sender_(sender), data_(static_cast<T *>(data), nbytes / sizeof(T)) {}
     result<void> done(ramway_status code) {
