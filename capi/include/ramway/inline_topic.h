@@ -376,9 +376,8 @@ static inline __attribute__((always_inline)) int ramway_inline_subscriber_next(s
     header = ramway_inline_topic_header(frame);
     len = header.word & UINT32_MAX;
     size = ramway_inline_topic_frame_size(len, hot->align);
-    /* No message has the last number: another one can follow each. */
-    if (RAMWAY_UNLIKELY(size > hot->tail - hot->head || len > RAMWAY_TOPIC_MESSAGE_MAX || header.seq != hot->expected ||
-                        header.seq == UINT64_MAX)) {
+    if (RAMWAY_UNLIKELY(size > hot->tail - hot->head || len > RAMWAY_TOPIC_MESSAGE_MAX ||
+                        header.seq != hot->expected)) {
         return 0;
     }
     hot->head += size;
@@ -409,13 +408,20 @@ static inline ramway_status ramway_inline_subscriber_recv_batch(ramway_subscribe
                                                                 ramway_topic_message *out, size_t max, size_t *count) {
     struct ramway_topic_consumer *hot = ramway_inline_viewer(subscriber);
     if (RAMWAY_LIKELY(hot != NULL && out != NULL && count != NULL && max != 0 && hot->head == hot->released)) {
+        const uint64_t expected = hot->expected;
         size_t taken = 0;
         while (taken < max && ramway_inline_subscriber_next(hot, &out[taken])) {
             taken++;
         }
-        if (RAMWAY_LIKELY(taken != 0)) {
-            *count = taken;
-            return RAMWAY_OK;
+        if (RAMWAY_LIKELY(taken == max || hot->head == hot->tail)) {
+            if (RAMWAY_LIKELY(taken != 0)) {
+                *count = taken;
+                return RAMWAY_OK;
+            }
+        } else {
+            /* A message with others lost before it, or one that cannot be: the library takes the batch from its begin. */
+            hot->head = hot->released;
+            hot->expected = expected;
         }
     }
     return ramway_subscriber_recv_batch(subscriber, timeout_ns, out, max, count);
@@ -503,9 +509,9 @@ static inline ramway_status ramway_inline_subscriber_latest(ramway_subscriber *s
             uint64_t len = header.word & UINT32_MAX;
             uint64_t whole = ramway_inline_topic_frame_size(len, hot->align);
             /* Only a header that was not overwritten while it was read is believed; and its frame lies within what is
-             * published, and takes at most half of the data. */
+             * published, which is within the mapping. */
             if (RAMWAY_LIKELY(!ramway_inline_is_overtaken(hot, last) && len <= size && whole <= tail - last &&
-                              whole <= hot->capacity / 2 && header.seq + 1 > 1)) {
+                              tail - last <= hot->capacity && header.seq + 1 > 1)) {
                 ramway_inline_copy(buffer, frame + RAMWAY_TOPIC_FRAME_HEADER, (size_t)len);
                 /* A copy that the publisher wrote into meanwhile is thrown away. */
                 if (RAMWAY_LIKELY(!ramway_inline_is_overtaken(hot, last))) {

@@ -388,11 +388,12 @@ static void a_child_is_detached(void) {
 
 /* ---- a publisher that writes what none would ---- */
 
-enum { TAIL_FAR, TAIL_ASKEW, LENGTH, LENGTH_AND_TAIL, NUMBER_BACK, NUMBER_LAST, LAST_ASKEW, HOSTILE };
+enum { TAIL_FAR, TAIL_ASKEW, LENGTH, LENGTH_AND_TAIL, NUMBER_BACK, LAST_ASKEW, HOSTILE };
 
 static void hostile(uint32_t policy, int what) {
-    ramway_publisher *p = publisher(small());
-    ramway_subscriber *s = subscriber(policy, NULL);
+    ramway_topic_options o = small();
+    ramway_publisher *p;
+    ramway_subscriber *s;
     struct ramway_topic_producer *hot;
     uint64_t *header;
     uint64_t value = 7;
@@ -400,6 +401,10 @@ static void hostile(uint32_t policy, int what) {
     ramway_topic_message m;
     ramway_status status;
     int refused = 1;
+    /* A damaged topic stays for whoever looks at it, until it is made anew. */
+    o.flags = RAMWAY_DISCARD;
+    CHECK_OK(ramway_publisher_create(NAME, &o, &p));
+    s = subscriber(policy, NULL);
     CHECK_OK(SEND(p, 1, 0, &value, 8, RAMWAY_TRY));
     CHECK_OK(RECV(s, RAMWAY_TRY, &m));
     CHECK_OK(RELEASE(s));
@@ -409,7 +414,6 @@ static void hostile(uint32_t policy, int what) {
     switch (what) {
     case TAIL_FAR:
         hot->block->tail += 1 << 20;
-        refused = policy == RAMWAY_RELIABLE;
         break;
     case TAIL_ASKEW:
         hot->block->tail += 8;
@@ -426,9 +430,6 @@ static void hostile(uint32_t policy, int what) {
     case NUMBER_BACK:
         header[2] = 1;
         break;
-    case NUMBER_LAST:
-        header[2] = UINT64_MAX;
-        break;
     default:
         hot->block->last += 8;
         refused = policy == RAMWAY_LATEST;
@@ -441,9 +442,12 @@ static void hostile(uint32_t policy, int what) {
 }
 
 int main(void) {
+    ramway_topic_options anew = small();
+    ramway_publisher *p;
     uint32_t policy;
     int what;
     alarm(250);
+    anew.flags = RAMWAY_DISCARD;
     CHECK(pipe(from_child) == 0);
     for (path = 0; path < 2; path++) {
         stream();
@@ -457,6 +461,8 @@ int main(void) {
                 hostile(policy, what);
             }
         }
+        CHECK_OK(ramway_publisher_create(NAME, &anew, &p));
+        CHECK_OK(ramway_sender_close(p));
     }
     return 0;
 }
