@@ -46,7 +46,7 @@ done
 
 # ---- headers: each by itself, in both languages and all compilers ----
 for cc in "${c_compilers[@]}"; do
-    for header in ramway.h ramway_inline.h; do
+    for header in ramway.h ramway_inline.h ramway/inline_topic.h; do
         echo "#include \"$header\"" >"$out/alone.c"
         for standard in c11 c17; do
             try "$header alone, $cc $standard" "$cc" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.c"
@@ -54,7 +54,7 @@ for cc in "${c_compilers[@]}"; do
     done
 done
 for cxx in "${cpp_compilers[@]}"; do
-    for header in ramway.h ramway_inline.h ramway.hpp ramway/{bus,options,receiver,region,result,segments,sender,tensor}.hpp; do
+    for header in ramway.h ramway_inline.h ramway.hpp ramway/inline_topic.h ramway/{bus,options,receiver,region,result,segments,sender,tensor,topic}.hpp; do
         echo "#include \"$header\"" >"$out/alone.cpp"
         for standard in c++20 $([ $header = ramway.hpp ] && echo c++23); do
             try "$header alone, $cxx $standard" "$cxx" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
@@ -88,7 +88,7 @@ for i in "${!c_compilers[@]}"; do
     fi
 done
 [ -n "$san_c" ] || echo 'no compiler has sanitizers here'
-for test in null ring tensor twin wake region_bus peers; do
+for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers; do
     for cc in "${c_compilers[@]}"; do
         try "compile $test, $cc" "$cc" "${flags_c[@]}" -O2 c/$test.c -o "$out/$test" "${link[@]}"
         try "$test, $cc" "$out/$test"
@@ -97,14 +97,15 @@ for test in null ring tensor twin wake region_bus peers; do
     try "compile $test, $san_c, sanitized" "$san_c" "${flags_c[@]}" "${san[@]}" c/$test.c -o "$out/$test-san" "${link[@]}"
     try "$test, $san_c, sanitized" "$out/$test-san"
 done
-for cxx in "${cpp_compilers[@]}"; do
-    try "compile api, $cxx" "$cxx" "${flags_cpp[@]}" -O2 cpp/api.cpp -o "$out/api" "${link[@]}"
-    try "api, $cxx" "$out/api"
+for test in api topic; do
+    for cxx in "${cpp_compilers[@]}"; do
+        try "compile $test.cpp, $cxx" "$cxx" "${flags_cpp[@]}" -O2 cpp/$test.cpp -o "$out/$test-cpp" "${link[@]}"
+        try "$test.cpp, $cxx" "$out/$test-cpp"
+    done
+    [ -n "$san_c" ] || continue
+    try "compile $test.cpp, $san_cpp, sanitized" "$san_cpp" "${flags_cpp[@]}" "${san[@]}" cpp/$test.cpp -o "$out/$test-cpp-san" "${link[@]}"
+    try "$test.cpp, $san_cpp, sanitized" "$out/$test-cpp-san"
 done
-if [ -n "$san_c" ]; then
-    try "compile api, $san_cpp, sanitized" "$san_cpp" "${flags_cpp[@]}" "${san[@]}" cpp/api.cpp -o "$out/api-san" "${link[@]}"
-    try "api, $san_cpp, sanitized" "$out/api-san"
-fi
 try 'compile alloc' gcc "${flags_c[@]}" -O2 c/alloc.c -o "$out/alloc" "${link[@]}"
 try 'a million messages without an allocation' "$out/alloc"
 grep -h 'messages each way' "$log"

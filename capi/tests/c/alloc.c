@@ -43,6 +43,75 @@ void free(void *old) {
 
 enum { MESSAGES = 1000000 };
 
+/* A topic: each policy, and what a loop meets. */
+static void topics(void) {
+    ramway_topic_options o = RAMWAY_TOPIC_OPTIONS_INIT;
+    ramway_publisher *p, *ejects;
+    ramway_subscriber *reliable, *lossy, *latest, *slow;
+    ramway_topic_message m[16];
+    char payload[32] = "thirty-two bytes of some payload", copy[32];
+    size_t i, k, n;
+    long before;
+
+    o.capacity = 4096;
+    CHECK_OK(ramway_publisher_create("alloc", &o, &p));
+    CHECK_OK(ramway_subscriber_open("alloc", NULL, &reliable));
+    o.policy = RAMWAY_LOSSY;
+    CHECK_OK(ramway_subscriber_open("alloc", &o, &lossy));
+    o.policy = RAMWAY_LATEST;
+    CHECK_OK(ramway_subscriber_open("alloc", &o, &latest));
+    o.policy = RAMWAY_RELIABLE;
+    o.eject_after_ns = 1;
+    CHECK_OK(ramway_publisher_create("alloc-ejects", &o, &ejects));
+    CHECK_OK(ramway_subscriber_open("alloc-ejects", NULL, &slow));
+    before = calls;
+    for (i = 0; i < MESSAGES; i++) {
+        CHECK_OK(i % 2 ? ramway_send(p, 1, i, payload, 32, RAMWAY_FOREVER)
+                       : ramway_inline_publisher_send(p, 1, i, payload, 32, RAMWAY_FOREVER));
+        CHECK_OK(i % 2 ? ramway_subscriber_recv(reliable, RAMWAY_FOREVER, m)
+                       : ramway_inline_subscriber_recv(reliable, RAMWAY_FOREVER, m));
+        CHECK(m[0].message.tag == i && m[0].lost == 0);
+        CHECK_OK(ramway_inline_subscriber_release(reliable));
+        CHECK_OK(ramway_subscriber_latest(reliable, copy, sizeof copy, m));
+        CHECK_OK(ramway_inline_subscriber_latest(latest, copy, sizeof copy, m));
+        CHECK_STATUS(ramway_subscriber_wait_newer(latest, RAMWAY_TRY, copy, sizeof copy, m), RAMWAY_EMPTY);
+        if (i % 4 == 0) {
+            CHECK_OK(ramway_subscriber_recv_into(lossy, RAMWAY_TRY, copy, sizeof copy, m));
+        }
+    }
+    CHECK(ramway_subscriber_lost(lossy) > MESSAGES / 2);
+    CHECK(calls == before);
+    /* Whoever gets copies keeps the memory for them: after the first batch there are no new ones. */
+    for (i = 0; i < MESSAGES; i += 16) {
+        for (k = 0; k < 16; k++) {
+            CHECK_OK(ramway_inline_publisher_send(p, 1, i, payload, 32, RAMWAY_FOREVER));
+        }
+        CHECK_OK(ramway_subscriber_recv_batch(lossy, RAMWAY_TRY, m, 16, &n));
+        CHECK_OK(ramway_release(lossy));
+        CHECK_OK(ramway_subscriber_recv_batch(reliable, RAMWAY_TRY, m, 16, &n));
+        CHECK_OK(ramway_release(reliable));
+        if (i == 0) {
+            before = calls;
+        }
+    }
+    CHECK(calls == before);
+    /* Ejected again and again. */
+    for (i = 0; i < 20; i++) {
+        for (k = 0; k < 100; k++) {
+            CHECK_OK(ramway_send(ejects, 1, i, payload, 32, RAMWAY_FOREVER));
+        }
+        CHECK_STATUS(ramway_subscriber_recv(slow, RAMWAY_TRY, m), RAMWAY_LAGGED);
+        CHECK(ramway_last_lost() > 0 && ramway_last_error()[0] != 0);
+    }
+    CHECK(calls == before);
+    CHECK_OK(ramway_receiver_close(slow));
+    CHECK_OK(ramway_sender_close(ejects));
+    CHECK_OK(ramway_receiver_close(latest));
+    CHECK_OK(ramway_receiver_close(lossy));
+    CHECK_OK(ramway_receiver_close(reliable));
+    CHECK_OK(ramway_sender_close(p));
+}
+
 int main(void) {
     ramway_sender *s;
     ramway_receiver *r;
@@ -109,5 +178,6 @@ int main(void) {
 
     CHECK_OK(ramway_sender_close(s));
     CHECK_OK(ramway_receiver_close(r));
+    topics();
     return 0;
 }
