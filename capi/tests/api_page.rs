@@ -84,18 +84,32 @@ fn c_names_every_function_and_option_of_the_header() {
     let there = header();
     assert!(there.contains("ramway_send") && there.contains("ramway_options.capacity"), "{there:?}");
     compare("docs/api/c.txt", &named(C), &there, |name| {
-        let is_option = name.starts_with("ramway_options.") || name.starts_with("ramway_bus_options.");
+        let is_option = ["ramway_options.", "ramway_bus_options.", "ramway_topic_options."]
+            .iter()
+            .any(|owner| name.starts_with(owner));
         // `size` and `reserved` are how the struct grows.
         (is_option && !name.ends_with(".size") && !name.ends_with(".reserved"))
             || (name.starts_with("ramway_") && !name.contains('.'))
     });
 }
 
+/// What the classes are called that a class of the headers stands for.
+fn classes(owner: &str) -> Vec<&str> {
+    match owner {
+        "sending" => vec!["sender", "publisher"],
+        "receiving" => vec!["receiver", "subscriber"],
+        "basic_slot" => vec!["slot"],
+        "basic_message" => vec!["message"],
+        "basic_batch" => vec!["batch"],
+        owner => vec![owner],
+    }
+}
+
 /// `class::call`, `options::field` and free functions of the C++ headers.
 fn cpp() -> BTreeSet<String> {
     let mut there = BTreeSet::new();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/ramway");
-    for part in ["bus", "options", "receiver", "region", "segments", "sender"] {
+    for part in ["bus", "options", "receiver", "region", "segments", "sender", "topic"] {
         let text = std::fs::read_to_string(directory.join(format!("{part}.hpp"))).unwrap();
         let (mut owner, mut public) = (None, true);
         for line in text.lines() {
@@ -106,7 +120,7 @@ fn cpp() -> BTreeSet<String> {
                 owner = None;
             } else if line == "  public:" {
                 public = true;
-            } else if line == "  private:" {
+            } else if ["  private:", "  protected:"].contains(&line) {
                 public = false;
             }
             let text = line.trim_start();
@@ -120,16 +134,19 @@ fn cpp() -> BTreeSet<String> {
                         let name = before.rsplit([' ', '*', '&']).next().unwrap();
                         let is_word = !name.is_empty() && word(name) == name;
                         if is_word && before.contains(' ') && name != owner && !before.contains('~') {
-                            there.insert(format!("{owner}::{name}"));
+                            there.extend(classes(owner).iter().map(|class| format!("{class}::{name}")));
                         }
                     } else if owner.ends_with("options") && text.ends_with(';') {
                         let field = text.split([';', '=', '{']).next().unwrap().trim();
                         there.insert(format!("{owner}::{}", field.rsplit(' ').next().unwrap()));
                     }
                 }
-                None if line.starts_with("inline result<") => {
+                None if line.starts_with("inline result<") || line.starts_with("constexpr start ") => {
                     let name = line.split('(').next().unwrap().rsplit(' ').next().unwrap();
                     there.insert(name.into());
+                }
+                None if line.starts_with("inline constexpr start ") => {
+                    there.insert(word(line.trim_start_matches("inline constexpr start ")));
                 }
                 _ => {}
             }
@@ -145,10 +162,29 @@ fn cpp_names_every_call_and_option_of_the_headers() {
         there.contains("sender::send") && there.contains("options::capacity") && there.contains("pair"),
         "{there:?}"
     );
-    let main = ["sender", "receiver", "slot", "message", "bus", "listener", "region", "options", "bus_options"];
+    let main = [
+        "sender",
+        "receiver",
+        "publisher",
+        "subscriber",
+        "slot",
+        "message",
+        "bus",
+        "listener",
+        "region",
+        "options",
+        "bus_options",
+        "topic_options",
+    ];
     compare("docs/api/cpp.txt", &named(CPP), &there, |name| {
         let (owner, call) = name.split_once("::").unwrap_or(("", name));
         // `c` makes the struct of C; `bool` is an operator.
-        owner.is_empty() || (main.contains(&owner) && !["c", "bool"].contains(&call))
+        // What a publisher or a subscriber does as a sender or a receiver does has its line there.
+        let as_in_a_ring = match owner {
+            "publisher" => there.contains(&format!("sender::{call}")),
+            "subscriber" => there.contains(&format!("receiver::{call}")),
+            _ => false,
+        };
+        owner.is_empty() || (main.contains(&owner) && !as_in_a_ring && !["c", "bool"].contains(&call))
     });
 }
