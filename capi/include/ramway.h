@@ -9,7 +9,7 @@
  * - A handle may move between threads and is used by one of them at a time, except where its type says otherwise.
  * - In a fork's child every call on a handle of the parent is RAMWAY_DETACHED; closing it there frees memory only.
  *
- * ramway_inline.h has the same ring calls without a call per message; ramway.hpp is C++.
+ * ramway_inline.h has the calls of rings and topics without a call per message; ramway.hpp is C++.
  */
 
 #ifndef RAMWAY_H

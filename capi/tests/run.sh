@@ -220,16 +220,32 @@ done
 exec 2>&3
 
 # ---- the README's programs ----
-awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' ../README.md >"$out/readme.c"
-awk '/^```cpp$/ { on = 1; next } /^```/ { on = 0 } on' ../README.md >"$out/readme.cpp"
+# block LANGUAGE N: the N-th program of that language.
+block() { awk -v fence="\`\`\`$1" -v want="$2" '$0 == fence { on = ++n == want; next } /^```/ { on = 0 } on' ../README.md; }
+block c 1 >"$out/readme.c"
+block c 2 >"$out/readme-topic.c"
+block cpp 1 >"$out/readme.cpp"
+block cpp 2 >"$out/readme-topic.cpp"
 try 'compile the README in C' gcc "${flags_c[@]}" "$out/readme.c" -o "$out/readme-c" "${link[@]}"
 try 'compile the README in C++' g++ "${flags_cpp[@]}" "$out/readme.cpp" -o "$out/readme-cpp" "${link[@]}"
+try "compile the README's topic in C" gcc "${flags_c[@]}" "$out/readme-topic.c" -o "$out/readme-topic-c" "${link[@]}"
+try "compile the README's topic in C++" g++ "${flags_cpp[@]}" "$out/readme-topic.cpp" -o "$out/readme-topic-cpp" "${link[@]}"
 for program in readme-c readme-cpp; do
     "$out/$program" 'hello from the README' >"$log" 2>&1
     a=$?
     timeout 60 "$out/$program" >>"$log" 2>&1
     [ $a = 0 ] && [ $? = 0 ] && grep -q '^hello from the README (type 1)$' "$log" && good || bad "$program, two processes"
 done
+
+timeout 60 "$out/readme-topic-c" >"$out/got" 2>"$log" &
+receiver=$!
+timeout 60 "$out/readme-topic-c" 'hello to all' >>"$log" 2>&1
+a=$?
+wait $receiver
+cat "$out/got" >>"$log"
+[ $a = 0 ] && grep -q '^1: hello to all (0 lost before it)$' "$out/got" && good || bad "the README's topic in C, two processes"
+"$out/readme-topic-cpp" >"$log" 2>&1
+[ $? = 0 ] && [ "$(head -1 "$log")" = 'newest: 3' ] && [ "$(sed -n '4p' "$log")" = '3: 3 (0 lost before it)' ] && good || bad "the README's topic in C++"
 
 # ---- installed, and used by pkg-config, find_package and FetchContent ----
 prefix=$out/prefix
