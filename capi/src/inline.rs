@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(RAMWAY_INLINE_LAYOUT, 0x52_57_49_02);
         let pins = [SENDER, RECEIVER, PRODUCER, CONSUMER, BLOCK];
         compare(ring, &pins, "RAMWAY_INLINE_KNOWS", RAMWAY_INLINE_LAYOUT, 0xa6cd_8cd9_992c_c29b);
-        assert_eq!(RAMWAY_INLINE_TOPIC_LAYOUT, 0x0590_c734_7635_13dc);
+        assert_eq!(RAMWAY_INLINE_TOPIC_LAYOUT, 0x52_57_54_01);
         let pins = [TOPIC_PRODUCER, TOPIC_CONSUMER, TOPIC_BLOCK, SUBSCRIBERS];
         compare(topic, &pins, "RAMWAY_INLINE_TOPIC_KNOWS", RAMWAY_INLINE_TOPIC_LAYOUT, 0x0590_c734_7635_13dc);
     }

@@ -234,8 +234,9 @@ pub unsafe extern "C" fn ramway_recv_into(
             Either::Ring(receiver) => unsafe { copy_of_view(receiver, wait_limit, buffer, size, out) },
             Either::Topic(subscriber) => {
                 // SAFETY: the caller's.
-                let target = unsafe { Target::new(buffer, size, out) }?;
-                target.message(|room| subscriber.raw().copy_next(wait_limit, room))
+                let mut target = unsafe { Target::new(buffer, size, out) }?;
+                let copied = subscriber.raw().copy_next(wait_limit, |_, len| target.room(len));
+                target.say(copied)
             }
         }
     })

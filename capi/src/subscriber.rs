@@ -6,7 +6,7 @@ use crate::status::{Failure, Outcome, guard, guard_hot, guard_value, null, ramwa
 use crate::topic::ramway_subscriber;
 use ramway_core::ring::consumer::Frame;
 use ramway_core::topic::subscriber::Stamp;
-use ramway_core::{ErrorKind, Policy, Topic};
+use ramway_core::{Error, ErrorKind, Policy, Topic};
 use std::ffi::{c_char, c_void};
 
 /// A received message of a topic: what a ring's says, and what only a topic's does.
@@ -48,53 +48,65 @@ pub(crate) struct Target<M> {
     buffer: *mut c_void,
     size: usize,
     out: *mut M,
+    /// The length of a message that there was no room for.
+    too_long: Option<usize>,
 }
 
 impl<M: AsMut<ramway_message> + From<Frame<Topic>>> Target<M> {
     /// # Safety
     /// `buffer` has room for `size` bytes; `out` is null or writable, as long as this is used.
+    #[inline]
     pub(crate) unsafe fn new(buffer: *mut c_void, size: usize, out: *mut M) -> Outcome<Self> {
-        if buffer.is_null() && size != 0 { Err(null("buffer")) } else { Ok(Self { buffer, size, out }) }
+        if buffer.is_null() && size != 0 {
+            return Err(null("buffer"));
+        }
+        Ok(Self { buffer, size, out, too_long: None })
     }
 
-    /// Has `copy` copy a message here, where there is room for it. Without room `out` says how long it is.
+    /// Where a message of `len` bytes goes; without room how much there is.
     #[inline]
-    pub(crate) fn message(
-        self,
-        copy: impl FnOnce(&mut dyn FnMut(*const u8, usize) -> Result<*mut u8, usize>) -> ramway_core::Result<Frame<Topic>>,
-    ) -> Outcome {
-        let Self { buffer, size, out } = self;
-        let mut too_long = None;
-        let mut room = |_: *const u8, len| {
-            if len <= size {
-                // A message without bytes needs no buffer.
-                let none = std::ptr::NonNull::<u8>::dangling().as_ptr();
-                return Ok(if buffer.is_null() { none } else { buffer.cast() });
-            }
-            too_long = Some(len);
-            Err(size)
-        };
-        let copied = copy(&mut room);
-        if out.is_null() {
-            return Ok(copied.map(drop)?);
+    pub(crate) fn room(&mut self, len: usize) -> Result<*mut u8, usize> {
+        if len > self.size {
+            self.too_long = Some(len);
+            return Err(self.size);
         }
-        let frame = match (copied, too_long) {
-            (Ok(frame), _) => frame,
-            (Err(error), Some(len)) if error.kind() == ErrorKind::TooLarge => {
-                let stamp = Stamp { seq: 0, time: 0, lost: 0 };
-                let mut said = M::from(Frame { data: buffer.cast(), len, type_id: 0, tag: 0, stamp });
-                said.as_mut().data = buffer;
-                // SAFETY: `new`'s caller's.
-                unsafe { out.write(said) };
-                return Err(ErrorKind::TooLarge.into());
-            }
-            (Err(error), _) => return Err(error.into()),
+        // A message without bytes needs no buffer.
+        let none = std::ptr::NonNull::<u8>::dangling().as_ptr();
+        Ok(if self.buffer.is_null() { none } else { self.buffer.cast() })
+    }
+
+    /// Says of the message that was copied what is to be said; of one without room how long it is.
+    #[inline]
+    pub(crate) fn say(self, copied: ramway_core::Result<Frame<Topic>>) -> Outcome {
+        let frame = match copied {
+            Ok(frame) => frame,
+            Err(error) => return Err(self.not_copied(error)),
         };
-        let mut said = M::from(frame);
-        said.as_mut().data = buffer;
-        // SAFETY: `new`'s caller's.
-        unsafe { out.write(said) };
+        self.write(frame);
         Ok(())
+    }
+
+    #[inline]
+    fn write(&self, frame: Frame<Topic>) {
+        if !self.out.is_null() {
+            let mut said = M::from(frame);
+            said.as_mut().data = self.buffer;
+            // SAFETY: `new`'s caller's.
+            unsafe { self.out.write(said) };
+        }
+    }
+
+    #[cold]
+    fn not_copied(&self, error: Error) -> Failure {
+        let Some(len) = self.too_long.filter(|_| error.kind() == ErrorKind::TooLarge) else { return error.into() };
+        self.write(Frame {
+            data: self.buffer.cast(),
+            len,
+            type_id: 0,
+            tag: 0,
+            stamp: Stamp { seq: 0, time: 0, lost: 0 },
+        });
+        ErrorKind::TooLarge.into()
     }
 }
 
@@ -151,7 +163,9 @@ pub unsafe extern "C" fn ramway_subscriber_recv_into(
         let subscriber = unsafe { ReceiverHandle::from(subscriber) }?.subscriber()?;
         let wait_limit = wait_limit(timeout_ns)?;
         // SAFETY: the caller's.
-        unsafe { Target::new(buffer, size, out) }?.message(|room| subscriber.raw().copy_next(wait_limit, room))
+        let mut target = unsafe { Target::new(buffer, size, out) }?;
+        let copied = subscriber.raw().copy_next(wait_limit, |_, len| target.room(len));
+        target.say(copied)
     })
 }
 
@@ -175,7 +189,9 @@ pub unsafe extern "C" fn ramway_subscriber_latest(
         // SAFETY: the caller's.
         let subscriber = unsafe { ReceiverHandle::from(subscriber) }?.subscriber()?;
         // SAFETY: the caller's.
-        unsafe { Target::new(buffer, size, out) }?.message(|room| subscriber.latest_with(room))
+        let mut target = unsafe { Target::new(buffer, size, out) }?;
+        let copied = subscriber.latest_with(|_, len| target.room(len));
+        target.say(copied)
     })
 }
 
@@ -201,7 +217,9 @@ pub unsafe extern "C" fn ramway_subscriber_wait_newer(
         }
         let wait_limit = wait_limit(timeout_ns)?;
         // SAFETY: the caller's.
-        unsafe { Target::new(buffer, size, out) }?.message(|room| subscriber.raw().copy_next(wait_limit, room))
+        let mut target = unsafe { Target::new(buffer, size, out) }?;
+        let copied = subscriber.raw().copy_next(wait_limit, |_, len| target.room(len));
+        target.say(copied)
     })
 }
 
