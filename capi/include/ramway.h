@@ -406,8 +406,8 @@ typedef enum ramway_status {
      */
     RAMWAY_OS = 18,
     /**
-     * The publisher of a topic ejected this subscriber, which was too slow; the error says how many messages were
-     * lost.
+     * The publisher of a topic ejected this subscriber, which was too slow; `ramway_last_lost` says how many messages
+     * were lost.
      */
     RAMWAY_LAGGED = 19,
 } ramway_status;
@@ -586,7 +586,8 @@ typedef struct ramway_topic_options {
      */
     uint32_t align;
     /**
-     * How many reliable subscribers there can be at a time, 1 to 1024. Default 32; when opening: any.
+     * How many reliable subscribers there can be at a time, 1 to 1024. Default 32; when opening: any. (Others take a free
+     * slot of the upper half, so that they are seen, and do without where there is none.)
      */
     uint32_t slots;
     /**
@@ -1432,7 +1433,7 @@ enum ramway_status ramway_subscriber_open_or_create(const char *name,
  *
  * `RAMWAY_INVALID_ARGUMENT` for the sender of a ring.
  */
-enum ramway_status ramway_publisher_subscribers(ramway_publisher *publisher,
+enum ramway_status ramway_publisher_subscribers(const ramway_publisher *publisher,
                                                 void (*each)(const struct ramway_subscriber_info *subscriber,
                                                              void *user),
                                                 void *user);
@@ -1452,7 +1453,7 @@ enum ramway_status ramway_publisher_wait_for_subscribers(ramway_publisher *publi
  * The number of the last message that is visible to subscribers, by whichever publisher; 0 before the first, and for what is
  * no publisher.
  */
-uint64_t ramway_publisher_seq(ramway_publisher *publisher);
+uint64_t ramway_publisher_seq(const ramway_publisher *publisher);
 
 /**
  * Lets the next message's number be `lost` higher than it would be: every subscriber then counts that many messages as lost
@@ -1499,7 +1500,8 @@ enum ramway_status ramway_subscriber_recv_into(ramway_subscriber *subscriber,
  * Under every policy. What `ramway_recv` gives next stays as it was, but for `RAMWAY_LATEST`: there it waits for a message
  * that is newer than this one.
  *
- * `RAMWAY_EMPTY` before the first message; `RAMWAY_TOO_LARGE` if it is longer than `size`, and `out->message.len` says how
+ * `RAMWAY_EMPTY` before the first message, and where the publisher overwrites the newest one each of 16 times that this copies
+ * it (what none does that sends less often than a message is copied); `RAMWAY_TOO_LARGE` if it is longer than `size`, and `out->message.len` says how
  * long it is; `RAMWAY_INVALID_ARGUMENT` for the receiver of a ring; `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`.
  */
 enum ramway_status ramway_subscriber_latest(ramway_subscriber *subscriber,

@@ -7,7 +7,8 @@
  *     ramway_inline_recv        ramway_inline_recv_batch  ramway_inline_release
  *
  * do what the functions of ramway.h without `inline_` do, over the same handles, with the same results, and may be
- * mixed with them. Whatever is not the common case (no room, no message, an argument that is wrong, a dead handle, a
+ * mixed with them. (Given the handle of a publisher or a subscriber they call the library: a topic has inline functions of
+ * its own.) Whatever is not the common case (no room, no message, an argument that is wrong, a dead handle, a
  * peer that sleeps) is handed to the library, from unchanged state.
  *
  * C11 and C++20, for compilers with the __atomic builtins (gcc, clang). Programs and library need not be of the same

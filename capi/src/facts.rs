@@ -90,8 +90,8 @@ pub enum ramway_status {
     /// Any other error of the operating system (`ramway_last_errno` has its number), or a bug in Ramway that was caught
     /// before it could cross into C.
     RAMWAY_OS = 18,
-    /// The publisher of a topic ejected this subscriber, which was too slow; the error says how many messages were
-    /// lost.
+    /// The publisher of a topic ejected this subscriber, which was too slow; `ramway_last_lost` says how many messages
+    /// were lost.
     RAMWAY_LAGGED = 19,
 }
 

@@ -159,7 +159,8 @@ pub struct ramway_topic_options {
     pub capacity: u64,
     /// Every payload begins on a multiple of this, a power of two from 32 to 4096. Default 32; when opening: any.
     pub align: u32,
-    /// How many reliable subscribers there can be at a time, 1 to 1024. Default 32; when opening: any.
+    /// How many reliable subscribers there can be at a time, 1 to 1024. Default 32; when opening: any. (Others take a free
+    /// slot of the upper half, so that they are seen, and do without where there is none.)
     pub slots: u32,
     /// `RAMWAY_DISCARD` and the other options, or-ed together.
     pub flags: u32,

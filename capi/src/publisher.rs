@@ -48,13 +48,13 @@ fn signed(number: u64) -> i64 {
 /// `RAMWAY_INVALID_ARGUMENT` for the sender of a ring.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_publisher_subscribers(
-    publisher: *mut ramway_publisher,
+    publisher: *const ramway_publisher,
     each: Option<unsafe extern "C" fn(subscriber: *const ramway_subscriber_info, user: *mut c_void)>,
     user: *mut c_void,
 ) -> ramway_status {
     guard(|| {
         // SAFETY: the caller's.
-        let publisher = unsafe { SenderHandle::from(publisher) }?.publisher()?;
+        let publisher = unsafe { SenderHandle::shared(publisher) }?.as_publisher()?;
         let each = each.ok_or_else(|| null("each"))?;
         for one in publisher.subscribers() {
             let label = CString::new(one.label.replace('\0', "?")).unwrap_or_default();
@@ -103,9 +103,9 @@ pub unsafe extern "C" fn ramway_publisher_wait_for_subscribers(
 /// The number of the last message that is visible to subscribers, by whichever publisher; 0 before the first, and for what is
 /// no publisher.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ramway_publisher_seq(publisher: *mut ramway_publisher) -> u64 {
+pub unsafe extern "C" fn ramway_publisher_seq(publisher: *const ramway_publisher) -> u64 {
     // SAFETY: the caller's.
-    guard_value(0, || Ok(unsafe { SenderHandle::from(publisher) }?.publisher()?.seq()))
+    guard_value(0, || Ok(unsafe { SenderHandle::shared(publisher) }?.as_publisher()?.seq()))
 }
 
 /// Lets the next message's number be `lost` higher than it would be: every subscriber then counts that many messages as lost

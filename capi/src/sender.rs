@@ -55,9 +55,15 @@ impl SenderHandle {
     pub(crate) fn publisher(&mut self) -> Outcome<&mut Publisher> {
         match &mut self.sender {
             Either::Topic(publisher) => Ok(publisher),
-            Either::Ring(_) => Err(invalid(
-                "this call is for the publisher of a topic (ramway_publisher_open), and the handle is the sender of a ring",
-            )),
+            Either::Ring(_) => Err(not_a_publisher()),
+        }
+    }
+
+    /// [`publisher`](Self::publisher) for calls that change nothing.
+    pub(crate) fn as_publisher(&self) -> Outcome<&Publisher> {
+        match &self.sender {
+            Either::Topic(publisher) => Ok(publisher),
+            Either::Ring(_) => Err(not_a_publisher()),
         }
     }
 
@@ -75,6 +81,11 @@ impl SenderHandle {
         // SAFETY: handles are made by `give` only.
         unsafe { handle.cast::<Self>().as_ref() }.ok_or_else(|| null("the sender"))
     }
+}
+
+#[cold]
+fn not_a_publisher() -> Failure {
+    invalid("this call is for the publisher of a topic (ramway_publisher_open), and the handle is the sender of a ring")
 }
 
 /// Bytes to send: a piece of a message, or one message of a batch.

@@ -176,7 +176,8 @@ pub unsafe extern "C" fn ramway_subscriber_recv_into(
 /// Under every policy. What `ramway_recv` gives next stays as it was, but for `RAMWAY_LATEST`: there it waits for a message
 /// that is newer than this one.
 ///
-/// `RAMWAY_EMPTY` before the first message; `RAMWAY_TOO_LARGE` if it is longer than `size`, and `out->message.len` says how
+/// `RAMWAY_EMPTY` before the first message, and where the publisher overwrites the newest one each of 16 times that this copies
+/// it (what none does that sends less often than a message is copied); `RAMWAY_TOO_LARGE` if it is longer than `size`, and `out->message.len` says how
 /// long it is; `RAMWAY_INVALID_ARGUMENT` for the receiver of a ring; `RAMWAY_CORRUPT`, `RAMWAY_DETACHED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_subscriber_latest(

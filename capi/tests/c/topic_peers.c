@@ -354,7 +354,7 @@ static void a_stopped_subscriber_is_ejected(void) {
         CHECK_OK(SEND(p, 1, 0, &k, sizeof k, LONG));
     }
     CHECK(kill(pid, SIGCONT) == 0);
-    /* Not before it has looked: a close ends the topic's name for who comes late, not for who is there. */
+    /* It is still to receive: a subscriber that is there gets everything that is intact, and then the close. */
     CHECK_OK(ramway_sender_close(p));
     ends_well(pid);
 }
