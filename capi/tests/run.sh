@@ -234,7 +234,8 @@ for program in readme-c readme-cpp; do
     "$out/$program" 'hello from the README' >"$log" 2>&1
     a=$?
     timeout 60 "$out/$program" >>"$log" 2>&1
-    [ $a = 0 ] && [ $? = 0 ] && grep -q '^hello from the README (type 1)$' "$log" && good || bad "$program, two processes"
+    b=$?
+    [ $a = 0 ] && [ $b = 0 ] && grep -q '^hello from the README (type 1)$' "$log" && good || bad "$program, two processes"
 done
 
 timeout 60 "$out/readme-topic-c" >"$out/got" 2>"$log" &
@@ -242,8 +243,9 @@ receiver=$!
 timeout 60 "$out/readme-topic-c" 'hello to all' >>"$log" 2>&1
 a=$?
 wait $receiver
+b=$?
 cat "$out/got" >>"$log"
-[ $a = 0 ] && grep -q '^1: hello to all (0 lost before it)$' "$out/got" && good || bad "the README's topic in C, two processes"
+[ $a = 0 ] && [ $b = 0 ] && grep -q '^1: hello to all (0 lost before it)$' "$out/got" && good || bad "the README's topic in C, two processes"
 "$out/readme-topic-cpp" >"$log" 2>&1
 [ $? = 0 ] && [ "$(head -1 "$log")" = 'newest: 3' ] && [ "$(sed -n '4p' "$log")" = '3: 3 (0 lost before it)' ] && good || bad "the README's topic in C++"
 
