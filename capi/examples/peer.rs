@@ -1,6 +1,7 @@
 //! `tests/c/peer.c` in Rust, over the crate itself: see there.
 
-use ramway_core::{Bus, ErrorKind, Receiver, Result, Ring, Sender};
+use ramway_core::ring::log::Log;
+use ramway_core::{Bus, ErrorKind, Receiver, Result, Ring, Sender, Topic};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ fn verify(bytes: &[u8], type_id: u32, tag: u64) -> u64 {
     i
 }
 
-fn send_one(tx: &mut Sender, i: u64) -> Result<()> {
+fn send_one<L: Log>(tx: &mut Sender<L>, i: u64) -> Result<()> {
     let (len, type_id, tag) = (length_of(i), (i % 1000) as u32, i + 1);
     if i.is_multiple_of(3) {
         let mut copy = [0; 256];
@@ -43,7 +44,7 @@ fn send_one(tx: &mut Sender, i: u64) -> Result<()> {
     if i % 3 == 1 { slot.commit(len) } else { slot.commit_unflushed(len) }
 }
 
-fn send_all(tx: &mut Sender, count: u64) -> Result<()> {
+fn send_all<L: Log>(tx: &mut Sender<L>, count: u64) -> Result<()> {
     let first = tx.last_tag().unwrap_or(0);
     let (mut i, mut outcome) = (first, Ok(()));
     while i < count && outcome.is_ok() {
@@ -61,7 +62,7 @@ fn send_all(tx: &mut Sender, count: u64) -> Result<()> {
     tx.flush()
 }
 
-fn recv_all(rx: &mut Receiver) -> Result<()> {
+fn recv_all<L: Log>(rx: &mut Receiver<L>) -> Result<()> {
     let (mut first, mut next) = (0, 0);
     let end = loop {
         let mut batch = match rx.recv_batch(16) {
@@ -86,8 +87,18 @@ fn recv_all(rx: &mut Receiver) -> Result<()> {
 }
 
 fn run(args: &[String]) -> Result<()> {
-    let [role, kind, name, count, _path] = args else { panic!("peer send|recv ring|bus NAME COUNT PATH") };
+    let [role, kind, name, count, _path] = args else { panic!("peer send|recv ring|bus|topic NAME COUNT PATH") };
     let (sends, count) = (role == "send", count.parse().expect("a number"));
+    if kind == "topic" {
+        let topic = Topic::open_or_create(name).capacity(1 << 16);
+        if !sends {
+            return recv_all(&mut topic.subscriber()?);
+        }
+        let mut publisher = topic.publisher()?;
+        publisher.wait_for_subscribers(1)?;
+        eprintln!("attached");
+        return send_all(&mut publisher, count);
+    }
     let (tx, rx) = match (kind.as_str(), sends) {
         ("bus", true) => Bus::listen(name, 1 << 16)?.split(),
         ("bus", false) => Bus::connector(name).timeout(Duration::from_secs(60)).connect()?.split(),

@@ -1,6 +1,6 @@
 /* One side of a stream that another language's program may be the other side of:
  *
- *     peer send|recv ring|bus NAME COUNT call|inline
+ *     peer send|recv ring|bus|topic NAME COUNT call|inline
  *
  * Message `i` (from the last tag on, so a restarted sender goes on where the last one was): type id i mod 1000, tag
  * i + 1, payload of 24 + i * 7919 mod 200 bytes that begins with i, goes on with (i + k) mod 256 at k and ends with the
@@ -13,8 +13,44 @@
 
 #include <unistd.h>
 
-static int path;
-#define PICK(name, ...) (path ? ramway_inline_##name(__VA_ARGS__) : ramway_##name(__VA_ARGS__))
+static int path, topic;
+#define PICK(name, ...)                                                        \
+    (!path    ? ramway_##name(__VA_ARGS__)                                     \
+     : topic ? ramway_inline_publisher_##name(__VA_ARGS__)                     \
+             : ramway_inline_##name(__VA_ARGS__))
+
+/* Of a topic: with the numbers too, which are the tags here. */
+static ramway_status take(ramway_receiver *r, ramway_message *m, size_t max, size_t *n) {
+    ramway_topic_message t[16];
+    ramway_status status;
+    size_t k;
+    if (!topic && max == 1) {
+        *n = 1;
+        return path ? ramway_inline_recv(r, RAMWAY_FOREVER, m) : ramway_recv(r, RAMWAY_FOREVER, m);
+    }
+    if (!topic) {
+        return path ? ramway_inline_recv_batch(r, RAMWAY_FOREVER, m, max, n)
+                    : ramway_recv_batch(r, RAMWAY_FOREVER, m, max, n);
+    }
+    if (max == 1) {
+        *n = 1;
+        status = path ? ramway_inline_subscriber_recv(r, RAMWAY_FOREVER, t) : ramway_subscriber_recv(r, RAMWAY_FOREVER, t);
+    } else {
+        status = path ? ramway_inline_subscriber_recv_batch(r, RAMWAY_FOREVER, t, max, n)
+                      : ramway_subscriber_recv_batch(r, RAMWAY_FOREVER, t, max, n);
+    }
+    for (k = 0; k < *n && status == RAMWAY_OK; k++) {
+        CHECK(t[k].seq == t[k].message.tag && t[k].lost == 0);
+        m[k] = t[k].message;
+    }
+    return status;
+}
+
+static ramway_status release(ramway_receiver *r) {
+    return !path    ? ramway_release(r)
+           : topic ? ramway_inline_subscriber_release(r)
+                   : ramway_inline_release(r);
+}
 
 static uint64_t fnv(const unsigned char *bytes, size_t len) {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -95,12 +131,8 @@ static ramway_status recv_all(ramway_receiver *r) {
     ramway_message m[16];
     ramway_status status;
     for (;; turns++) {
-        size_t n = 1, k;
-        if (turns % 2 == 0) {
-            status = PICK(recv, r, RAMWAY_FOREVER, m);
-        } else {
-            status = PICK(recv_batch, r, RAMWAY_FOREVER, m, 16, &n);
-        }
+        size_t n, k;
+        status = take(r, m, turns % 2 == 0 ? 1 : 16, &n);
         if (status != RAMWAY_OK) {
             break;
         }
@@ -116,7 +148,7 @@ static ramway_status recv_all(ramway_receiver *r) {
                 fprintf(stderr, "running\n");
             }
         }
-        CHECK_OK(PICK(release, r));
+        CHECK_OK(release(r));
     }
     printf("%llu %llu\n", (unsigned long long)first, (unsigned long long)next);
     return status == RAMWAY_CLOSED ? RAMWAY_OK : status;
@@ -139,7 +171,17 @@ int main(int argc, char **argv) {
     name = argv[3];
     count = strtoull(argv[4], NULL, 10);
     path = strcmp(argv[5], "inline") == 0;
-    if (bus) {
+    topic = strcmp(argv[2], "topic") == 0;
+    if (topic) {
+        ramway_topic_options t = RAMWAY_TOPIC_OPTIONS_INIT;
+        t.capacity = 1 << 16;
+        if (sends) {
+            CHECK_OK(ramway_publisher_open_or_create(name, &t, &s));
+            CHECK_OK(ramway_publisher_wait_for_subscribers(s, 1, RAMWAY_FOREVER));
+        } else {
+            CHECK_OK(ramway_subscriber_open_or_create(name, &t, &r));
+        }
+    } else if (bus) {
         ramway_bus *both;
         if (sends) {
             b.capacity = 1 << 16;

@@ -42,12 +42,12 @@ void fill(std::span<std::byte> to, std::uint64_t i) {
     std::memcpy(to.data() + len, &hash, 8);
 }
 
-std::uint64_t verify(const ramway::message_view &m) {
+std::uint64_t verify(const ramway_message &m) {
     check(m.len >= 24, "length");
     std::uint64_t i, hash;
     std::memcpy(&i, m.data, 8);
     check(m.len == length_of(i) && m.type_id == i % 1000 && m.tag == i + 1, "header");
-    const auto bytes = m.bytes();
+    const std::span bytes(static_cast<const std::byte *>(m.data), m.len);
     for (auto k = std::size_t{8}; k < m.len - 8; ++k) {
         check(bytes[k] == static_cast<std::byte>(i + k), "payload");
     }
@@ -56,7 +56,9 @@ std::uint64_t verify(const ramway::message_view &m) {
     return i;
 }
 
-ramway::result<void> send_one(ramway::sender &tx, std::uint64_t i) {
+// Of a ring, a bus or a topic.
+template <class Sender>
+ramway::result<void> send_one(Sender &tx, std::uint64_t i) {
     const auto len = length_of(i);
     const auto type_id = static_cast<std::uint32_t>(i % 1000);
     if (i % 3 == 0) {
@@ -73,7 +75,8 @@ ramway::result<void> send_one(ramway::sender &tx, std::uint64_t i) {
                       : std::move(*slot).commit_unflushed(type_id, i + 1, len);
 }
 
-ramway::result<void> send_all(ramway::sender &tx, std::uint64_t count) {
+template <class Sender>
+ramway::result<void> send_all(Sender &tx, std::uint64_t count) {
     const auto last = tx.last_tag();
     const auto first = last ? *last : 0;
     auto i = first;
@@ -92,10 +95,14 @@ ramway::result<void> send_all(ramway::sender &tx, std::uint64_t count) {
     return outcome;
 }
 
-ramway::status recv_all(ramway::receiver &rx) {
+template <class Receiver>
+ramway::status recv_all(Receiver &rx) {
     std::uint64_t first = 0, next = 0;
-    const auto take = [&](const ramway::message_view &m) {
-        const auto i = verify(m);
+    const auto take = [&](const typename Receiver::view &m) {
+        const auto i = verify(m.plain());
+        if constexpr (requires { m.seq; }) {
+            check(m.seq == i + 1 && m.lost == 0, "number");
+        }
         if (next == 0) {
             first = i;
         }
@@ -106,7 +113,7 @@ ramway::status recv_all(ramway::receiver &rx) {
         }
     };
     // A thousand by batches, the rest one by one.
-    std::array<ramway::message_view, 16> room;
+    std::array<typename Receiver::view, 16> room;
     auto ended = ramway::status::ok;
     while (ended == ramway::status::ok && next - first < 1000) {
         auto batch = rx.recv_batch(room);
@@ -128,6 +135,16 @@ ramway::status recv_all(ramway::receiver &rx) {
     return ended == ramway::status::closed ? ramway::status::ok : ended;
 }
 
+template <class Sender>
+int sends_all(Sender &tx, std::uint64_t count) {
+    std::cerr << "attached" << std::endl;
+    auto outcome = send_all(tx, count);
+    if (!outcome) {
+        std::cerr << outcome.error().what() << '\n';
+    }
+    return static_cast<int>(outcome.code());
+}
+
 }  // namespace
 
 int main(int argc, char **argv) try {
@@ -136,6 +153,15 @@ int main(int argc, char **argv) try {
     const bool sends = std::string_view(argv[1]) == "send", bus = std::string_view(argv[2]) == "bus";
     const std::string name = argv[3];
     const auto count = std::stoull(argv[4]);
+    if (std::string_view(argv[2]) == "topic") {
+        if (sends) {
+            auto tx = ramway::publisher::open_or_create(name, {.capacity = 1 << 16}).value();
+            tx.wait_for_subscribers(1).value();
+            return sends_all(tx, count);
+        }
+        auto rx = ramway::subscriber::open_or_create(name, {.capacity = 1 << 16}).value();
+        return static_cast<int>(recv_all(rx));
+    }
     ramway::sender tx;
     ramway::receiver rx;
     if (bus) {
@@ -148,15 +174,7 @@ int main(int argc, char **argv) try {
     } else {
         rx = ramway::receiver::open_or_create(name, {.capacity = 1 << 16}).value();
     }
-    if (sends) {
-        std::cerr << "attached" << std::endl;
-        auto outcome = send_all(tx, count);
-        if (!outcome) {
-            std::cerr << outcome.error().what() << '\n';
-        }
-        return static_cast<int>(outcome.code());
-    }
-    return static_cast<int>(recv_all(rx));
+    return sends ? sends_all(tx, count) : static_cast<int>(recv_all(rx));
 } catch (const ramway::exception &e) {
     std::cerr << e.what() << '\n';
     return static_cast<int>(e.code());
