@@ -96,7 +96,7 @@ func fuzzImage(t *testing.T, image []byte, at uint16, value uint64) {
 	if _, err := reasonToKeep(fd, h); err != nil {
 		t.Fatal(err)
 	}
-	mustStay(page, h)
+	mustStay(-1, page, h)
 	if size < uint64(headerLen()) {
 		t.Fatalf("a segment of %d bytes", size)
 	}

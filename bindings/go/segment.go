@@ -81,8 +81,11 @@ func (noLink) close() error        { return nil }
 type attachment struct {
 	// header is the header page: headerLen() bytes, readable and writable, shared.
 	header unsafe.Pointer
-	// block is the ring's block in the header page, a *ringBlock.
+	// block is the ring's or topic's block in the header page, a *ringBlock or *topicBlock.
 	block unsafe.Pointer
+	// area is a topic's subscribers' area, areaLen(slots) bytes; nil in a ring.
+	area unsafe.Pointer
+	g    geometry
 	// data is the ring's data: capacity bytes, mapped twice back to back, readable and writable. Go cannot make a slice
 	// read-only, and a stray write to memory that is would end the process.
 	data unsafe.Pointer
@@ -116,6 +119,10 @@ func (a *attachment) release() error {
 	if a.data != nil {
 		_ = sys.Unmap(a.data, 2*int(a.capacity))
 		a.data = nil
+	}
+	if a.area != nil {
+		_ = sys.Unmap(a.area, a.g.mappedArea())
+		a.area = nil
 	}
 	if a.header != nil {
 		_ = sys.Unmap(a.header, headerLen())
@@ -154,27 +161,35 @@ func attachMemory(fd, base int, g geometry, l link, o *Options) (*attachment, er
 		_ = l.close()
 		return nil, osError(err, "duplicating a descriptor")
 	}
-	return attach(own, base, g, l, o)
+	return attach(own, base, g, l, o, access{true, true, true})
 }
 
-// attach maps the header page and a ring's data. base is block0 or block1, g what checkHeader said of it. The attachment
-// owns the file and the link; an error closes them.
-func attach(fd, base int, g geometry, l link, o *Options) (*attachment, error) {
-	a := &attachment{fd: fd, dataOffset: int64(g.dataOffset), capacity: g.capacity, align: g.align, link: l}
+// access says which parts of a segment are mapped for writing.
+type access struct{ header, area, data bool }
+
+// attach maps the header page and the data of a ring or topic, and a topic's subscribers' area. base is block0 or block1, g
+// what checkHeader said of it. The attachment owns the file and the link; an error closes them.
+func attach(fd, base int, g geometry, l link, o *Options, writable access) (*attachment, error) {
+	a := &attachment{fd: fd, dataOffset: int64(g.dataOffset), capacity: g.capacity, align: g.align, g: g, link: l}
 	fail := func(err error, doing string) (*attachment, error) {
 		_ = a.release()
 		return nil, osError(err, doing)
 	}
 	var err error
-	if a.header, err = sys.Map(fd, 0, headerLen(), true); err != nil {
+	if a.header, err = sys.Map(fd, 0, headerLen(), writable.header); err != nil {
 		return fail(err, "mapping the header page")
 	}
 	a.block = unsafe.Add(a.header, base)
-	if a.data, err = sys.MirrorMap(fd, a.dataOffset, int(g.capacity), true); err != nil {
-		return fail(err, "mapping the ring's data twice")
+	if g.slots != 0 {
+		if a.area, err = sys.Map(fd, int64(g.subsOffset), g.mappedArea(), writable.area); err != nil {
+			return fail(err, "mapping the subscribers' area")
+		}
 	}
-	if err := sys.Place(a.data, int(g.capacity), 2, true, o.placement()); err != nil {
-		return fail(err, "placing the ring's data")
+	if a.data, err = sys.MirrorMap(fd, a.dataOffset, int(g.capacity), writable.data); err != nil {
+		return fail(err, "mapping the data twice")
+	}
+	if err := sys.Place(a.data, int(g.capacity), 2, writable.data, o.placement()); err != nil {
+		return fail(err, "placing the data")
 	}
 	return a, nil
 }

@@ -33,7 +33,7 @@ func attachNamed(name string, how how, o Options, r role) (*attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := attach(opened.file, block0, opened.header.blocks[0], opened.link, &o)
+	a, err := attach(opened.file, block0, opened.header.blocks[0], opened.link, &o, access{true, true, true})
 	if err != nil {
 		return nil, about(err, tried, name)
 	}

@@ -18,8 +18,21 @@ type geometry struct {
 	capacity   uint64
 	// length is a region's as it was asked for, 1 ..= capacity; 0 in a ring.
 	length uint64
-	// align is a ring's; 0 in a region.
+	// align is a ring's or topic's; 0 in a region.
 	align uint32
+	// slots, flags and subsOffset are a topic's: 1 ..= topicSlotsMax, bits that are known, and where the subscribers' area
+	// begins. Else 0.
+	slots, flags uint32
+	subsOffset   uint64
+}
+
+// areaLen is the length of a topic's subscribers' area in bytes.
+func areaLen(slots uint32) uint64 { return offSubsSlots + slotSize*uint64(slots) }
+
+// mappedArea is that in whole pages: the file has all of the last one, because the data begins on a page.
+func (g *geometry) mappedArea() int {
+	page := uint64(sys.PageSize())
+	return int((areaLen(g.slots) + page - 1) &^ (page - 1))
 }
 
 // spec is what a new segment is to hold.
@@ -88,6 +101,36 @@ func ringsSpec(kind segmentKind, capacities []int64, align, granule int) (*spec,
 	return s, nil
 }
 
+// topicSpec is a topic. Each of its parts begins on a multiple of granule, the (huge) page.
+func topicSpec(capacity int64, align, slots int, flags uint32, granule int) (*spec, error) {
+	if align == 0 {
+		align = topicAlignMin
+	}
+	if slots == 0 {
+		slots = topicSlotsDefault
+	}
+	switch {
+	case align < topicAlignMin || align > alignMax || align&(align-1) != 0:
+		return nil, failf(InvalidArgument, "an alignment of %d: a topic's is a power of two from %d to %d", align, topicAlignMin, alignMax)
+	case slots < 1 || slots > topicSlotsMax:
+		return nil, failf(InvalidArgument, "%d slots for subscribers: expected 1 to %d", slots, topicSlotsMax)
+	case capacity < 0:
+		return nil, failf(InvalidArgument, "a capacity of %d bytes: expected 0 or more", capacity)
+	}
+	// A whole frame takes at most half of it.
+	rounded, err := roundCapacity(max(uint64(capacity), 2*uint64(align)), granule)
+	if err != nil {
+		return nil, err
+	}
+	s := emptySpec(kindTopic, granule)
+	mask := max(uint64(granule), headerSize) - 1
+	g := geometry{capacity: rounded, align: uint32(align), slots: uint32(slots), flags: flags, subsOffset: s.size}
+	g.dataOffset = (s.size + areaLen(g.slots) + mask) &^ mask
+	s.blocks[0] = g
+	s.size = g.dataOffset + g.capacity
+	return s, nil
+}
+
 // regionSpec is a region of length bytes, more than 0.
 func regionSpec(length int64, granule int) (*spec, error) {
 	if length <= 0 {
@@ -127,7 +170,11 @@ func formatHeader(s *spec) []byte {
 	copy(page[offMagic:], magic)
 	le.PutUint32(page[offByteOrder:], byteOrder)
 	le.PutUint16(page[offVersionMajor:], versionMajor)
-	le.PutUint16(page[offVersionMinor:], versionMinor)
+	minor := uint16(versionMinor)
+	if s.kind == kindTopic {
+		minor = versionMinorTopic
+	}
+	le.PutUint16(page[offVersionMinor:], minor)
 	le.PutUint32(page[offKind:], uint32(s.kind))
 	le.PutUint32(page[offFlags:], s.flags)
 	le.PutUint64(page[offSize:], s.size)
@@ -142,7 +189,19 @@ func formatHeader(s *spec) []byte {
 		le.PutUint64(page[base+offCapacity:], g.capacity)
 		le.PutUint64(page[base+offLen:], g.length)
 		le.PutUint32(page[base+offAlign:], g.align)
-		if s.kind != kindRegion {
+		switch s.kind {
+		case kindTopic:
+			le.PutUint32(page[base+offTopicSlots:], g.slots)
+			le.PutUint32(page[base+offTopicFlags:], g.flags)
+			le.PutUint64(page[base+offTopicSubsOffset:], g.subsOffset)
+			first := firstTopicPosition(g.align)
+			le.PutUint64(page[base+offTopicTail:], first)
+			le.PutUint64(page[base+offTopicLast:], first)
+			le.PutUint64(page[base+offTopicClaim:], first)
+			for i := range topicChunks {
+				le.PutUint64(page[base+offTopicStarts+8*i:], first)
+			}
+		case kindRing, kindBus:
 			le.PutUint64(page[base+offTail:], firstPosition(g.align))
 			le.PutUint64(page[base+offHead:], firstPosition(g.align))
 		}
@@ -159,7 +218,7 @@ type header struct {
 	size             uint64
 	createdNs        uint64
 	bootID           [16]byte
-	// blocks has the rings, or the region in block 0.
+	// blocks has the rings, or the region or topic in block 0.
 	blocks [2]geometry
 }
 
@@ -206,7 +265,7 @@ func checkHeader(page []byte, fileSize uint64) (*header, error) {
 	if unknown := le.Uint32(page[offFeaturesRequired:]) &^ uint32(featuresKnown); unknown != 0 {
 		return nil, failf(AbiMismatch, "the segment needs features %#x, which this version does not know", unknown)
 	}
-	if h.kind < kindRegion || h.kind > kindListener {
+	if h.kind < kindRegion || h.kind > kindTopic {
 		return nil, failf(AbiMismatch, "the segment is of kind %d, which this version does not know", uint32(h.kind))
 	}
 	if h.size != fileSize {
@@ -226,6 +285,8 @@ func (h *header) checkBlocks(page []byte) error {
 		h.blocks[0], err = checkRegion(page, h.size)
 	case kindRing:
 		h.blocks[0], err = checkRing(page, 0, h)
+	case kindTopic:
+		h.blocks[0], err = checkTopic(page, h.size)
 	case kindBus:
 		if h.blocks[0], err = checkRing(page, 0, h); err != nil {
 			return err
@@ -290,5 +351,39 @@ func checkRegion(page []byte, size uint64) (geometry, error) {
 		return geometry{}, failf(Corrupt, "the region claims %d bytes in a capacity of %d", g.length, g.capacity)
 	}
 	g.align = 0
+	return g, nil
+}
+
+func checkTopic(page []byte, size uint64) (geometry, error) {
+	g, err := checkRange(page, 0, size)
+	if err != nil {
+		return geometry{}, err
+	}
+	if g.capacity < headerSize || g.capacity&(g.capacity-1) != 0 {
+		return geometry{}, failf(Corrupt, "the topic has a capacity of %d bytes, not a power of two of at least a page", g.capacity)
+	}
+	if g.align < topicAlignMin || g.align > alignMax || g.align&(g.align-1) != 0 || uint64(g.align) > g.capacity/2 {
+		return geometry{}, failf(Corrupt, "the topic has an alignment of %d", g.align)
+	}
+	le := binary.LittleEndian
+	g.slots = le.Uint32(page[block0+offTopicSlots:])
+	if g.slots < 1 || g.slots > topicSlotsMax {
+		return geometry{}, failf(Corrupt, "the topic has %d slots for subscribers, expected 1 to %d", g.slots, topicSlotsMax)
+	}
+	g.subsOffset = le.Uint64(page[block0+offTopicSubsOffset:])
+	end, carry := bits.Add64(g.subsOffset, areaLen(g.slots), 0)
+	if g.subsOffset < headerSize || g.subsOffset%headerSize != 0 || carry != 0 || end > g.dataOffset {
+		return geometry{}, failf(Corrupt, "the topic's subscribers' area of %d bytes at %d does not lie between the header page and "+
+			"the data at %d", areaLen(g.slots), g.subsOffset, g.dataOffset)
+	}
+	if pageSize := uint64(sys.PageSize()); g.subsOffset%pageSize != 0 {
+		return geometry{}, failf(AbiMismatch, "the topic's subscribers' area at %d cannot be mapped with this machine's pages of %d bytes",
+			g.subsOffset, pageSize)
+	}
+	g.flags = le.Uint32(page[block0+offTopicFlags:])
+	if unknown := g.flags &^ topicFlagsKnown; unknown != 0 {
+		return geometry{}, failf(AbiMismatch, "the topic was made with flags %#x, which this version does not know", unknown)
+	}
+	g.length = 0
 	return g, nil
 }

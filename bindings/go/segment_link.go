@@ -59,6 +59,8 @@ func (l *lockLink) takeRole(at int64, kind segmentKind) error {
 	}
 	text := "the ring has a sender already"
 	switch {
+	case kind == kindTopic:
+		text = "the topic has a publisher already: close it, or wait for the role (Timeout)"
 	case kind == kindListener:
 		text = "somebody is listening here already"
 	case at == byteConsumer:
@@ -92,6 +94,13 @@ func (l *lockLink) held(at int64) bool {
 	return err != nil || mode != sys.Unlocked
 }
 
+// livesAt says whether a process that may write the file has the byte locked exclusively, if it is not this handle: the only
+// lock of a topic that is a life, because whoever may read the file can take a shared one. It says yes when it cannot know.
+func (l *lockLink) livesAt(at int64) bool {
+	held, err := sys.HeldExclusivelyByAnother(l.lock, at)
+	return err != nil || held
+}
+
 func (l *lockLink) vanished() bool {
 	if l.file == "" {
 		return false // it has no name, and needs none for a successor
@@ -118,7 +127,7 @@ func (l *lockLink) close() error {
 	sys.Unlock(l.lock, byteInUse)
 	_ = l.whileAlone(func() error {
 		page, _, h, err := readHeader(l.lock)
-		if err == nil && !mustStay(page, h) {
+		if err == nil && !mustStay(l.lock, page, h) {
 			// The segment alone: a listener has removed its socket, and one that is there is somebody else's.
 			err = sys.Unlink(l.dir, l.file)
 		}

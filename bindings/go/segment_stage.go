@@ -158,6 +158,11 @@ func allocateSegment(file int, s *spec, o *Options) error {
 	if err := sys.Allocate(file, 0, headerSize); err != nil {
 		return osError(err, "taking the segment's space")
 	}
+	if g := s.blocks[0]; g.slots != 0 {
+		if err := sys.Allocate(file, int64(g.subsOffset), int64(g.mappedArea())); err != nil {
+			return osError(err, "taking the segment's space")
+		}
+	}
 	for _, g := range s.blocks {
 		if o.NUMANode != nil {
 			if err := sys.PreferNode(file, int64(g.dataOffset), int64(g.capacity), *o.NUMANode); err != nil {

@@ -18,7 +18,7 @@ type Segment struct {
 	// Err says why the file cannot be read as a segment: AbiMismatch for what is not Ramway's or of another version,
 	// Corrupt, PermissionDenied. Then only Name and Path are filled in.
 	Err error
-	// Kind is "ring", "region" or "listener".
+	// Kind is "ring", "region", "listener" or "topic".
 	Kind string
 	// InUse: somebody uses it. Stale is the contrary: left behind by processes that died, or by another boot.
 	InUse, Stale bool
@@ -26,13 +26,14 @@ type Segment struct {
 	Persistent bool
 	// Size is the whole file's, Capacity the data's, in bytes; 0 for a listener.
 	Size, Capacity int64
-	// Align is the alignment of a ring's payloads.
+	// Align is the alignment of the payloads of a ring or topic.
 	Align int
 	// Used is how many bytes of a ring are not released yet.
 	Used int64
 	// Undelivered is how many messages of a ring are not released yet; -1 if it moved too fast to count, or is damaged.
 	Undelivered int
-	// ProducerHeld: a ring has a sender; of a listener: somebody listens. ConsumerHeld: a ring has a receiver.
+	// ProducerHeld: a ring has a sender, a topic a publisher; of a listener: somebody listens. ConsumerHeld: a ring has a
+	// receiver.
 	ProducerHeld, ConsumerHeld bool
 }
 
@@ -111,7 +112,16 @@ func inspect(p *segmentName) (Segment, error) {
 		*held = mode != sys.Unlocked
 	}
 	s.Stale = !s.InUse
-	if h.kind == kindListener {
+	switch g := h.blocks[0]; h.kind {
+	case kindListener:
+		return s, nil
+	case kindTopic:
+		// Its byte 2 is another lock, and only an exclusive one is a life.
+		s.ConsumerHeld = false
+		if s.ProducerHeld, err = sys.HeldExclusivelyByAnother(file, bytePublisher); err != nil {
+			return Segment{}, osError(err, "asking for the segment's locks")
+		}
+		s.Capacity, s.Align = int64(g.capacity), int(g.align)
 		return s, nil
 	}
 	for i, g := range h.blocks {
@@ -136,7 +146,7 @@ func contents(file int, page []byte, block int, g geometry, moves bool) (used in
 	for range 3 {
 		w := ringIn(page, block)
 		used = int64(min(w.tail-w.head, g.capacity))
-		counted, _, err := countUndelivered(file, g, w.tail, w.head)
+		counted, _, err := countUndelivered(file, framesOf(g), w.tail, w.head)
 		if !moves {
 			return used, messageCount(counted, err)
 		}

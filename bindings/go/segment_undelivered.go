@@ -2,13 +2,15 @@ package ramway
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"unsafe"
 
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// What a ring still holds for its next receiver.
+// What a ring still holds for its next receiver, and a topic for its durable subscribers.
 
 // ringIn is a ring's words in a copy of the header page, which readPage allocates as a whole page and so aligned.
 func ringIn(page []byte, block int) *ringBlock {
@@ -30,7 +32,7 @@ func (r *ringBlock) unseenClose() bool {
 // there is none.
 func (h *header) undelivered(page []byte) (*ringBlock, geometry) {
 	for i, g := range h.blocks {
-		if h.kind == kindRegion || g.capacity == 0 {
+		if h.kind == kindRegion || h.kind == kindTopic || g.capacity == 0 {
 			continue
 		}
 		if r := ringIn(page, i); r.moved(g) || r.unseenClose() {
@@ -40,10 +42,51 @@ func (h *header) undelivered(page []byte) (*ringBlock, geometry) {
 	return nil, geometry{}
 }
 
-// mustStay says whether the last one out leaves the name in place.
-func mustStay(page []byte, h *header) bool {
+// mustStay says whether the last one out leaves the name in place. What cannot be read stays.
+func mustStay(file int, page []byte, h *header) bool {
+	if h.kind == kindTopic {
+		reason, err := topicToKeep(file, page, h.blocks[0])
+		return reason != "" || err != nil || h.persistent()
+	}
 	r, _ := h.undelivered(page)
 	return r != nil || h.persistent()
+}
+
+// topicToKeep is why a topic that nobody uses is not to be thrown away; empty if it may be. History alone keeps no topic: what
+// a durable subscriber is still to receive does.
+func topicToKeep(file int, page []byte, g geometry) (string, error) {
+	// readPage allocates a whole page, and so aligned.
+	b := (*topicBlock)(unsafe.Pointer(&page[block0]))
+	if !b.agree(g) {
+		return fmt.Sprintf(damaged+"the positions %d, %d and %d contradict each other", b.last, b.tail, b.claim), nil
+	}
+	area := make([]byte, areaLen(g.slots))
+	if n, err := sys.ReadAt(file, area, int64(g.subsOffset)); err != nil || n < len(area) {
+		return "", osError(errors.Join(err, io.ErrUnexpectedEOF), "reading the subscribers' area")
+	}
+	unseen := ""
+	for i := range int(g.slots) {
+		// A slot lies at a multiple of 128 of a large allocation.
+		s := (*slot)(unsafe.Pointer(&area[offSubsSlots+slotSize*i]))
+		switch {
+		case s.state&slotDurable == 0:
+		case s.cursor != b.tail:
+			return fmt.Sprintf("the durable subscriber '%s' has %s", labelText(s.label), undeliveredTo(file, g, b, s.cursor)), nil
+		case b.publisher.flags&roleClosed != 0 && b.publisher.epoch != 0 && s.closeSeen != b.publisher.epoch:
+			unseen = fmt.Sprintf("it holds the end of a stream that the durable subscriber '%s' has not seen", labelText(s.label))
+		}
+	}
+	return unseen, nil
+}
+
+// undeliveredTo is what a durable subscriber has not received, in words.
+func undeliveredTo(file int, g geometry, b *topicBlock, cursor uint64) string {
+	messages, bytes, err := countUndelivered(file, framesOf(g), b.tail, cursor)
+	// What the publisher has overwritten cannot be counted any more.
+	if err != nil || b.claim-cursor > g.capacity {
+		return "undelivered messages, of which some are lost"
+	}
+	return fmt.Sprintf("%d undelivered messages (%d bytes)", messages, bytes)
 }
 
 // damaged begins the reason to keep what nobody can resume.
@@ -55,9 +98,16 @@ func reasonToKeep(file int, h *header) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if h.kind == kindTopic {
+		reason, err := topicToKeep(file, page, h.blocks[0])
+		if err == nil && reason == "" && h.persistent() {
+			reason = "it is persistent"
+		}
+		return reason, err
+	}
 	switch r, g := h.undelivered(page); {
 	case r != nil && r.moved(g):
-		messages, bytes, err := countUndelivered(file, g, r.tail, r.head)
+		messages, bytes, err := countUndelivered(file, framesOf(g), r.tail, r.head)
 		if KindOf(err) == Corrupt {
 			return damaged + err.(*Error).Text, nil
 		}
@@ -70,10 +120,35 @@ func reasonToKeep(file int, h *header) (string, error) {
 	return "", nil
 }
 
+// frames are where frames lie, and of which shape they are: a ring's, or a topic's.
+type frames struct {
+	geometry
+	header, longest uint64
+}
+
+func framesOf(g geometry) frames {
+	if g.slots != 0 {
+		return frames{g, topicFrameHeader, topicMessageMax}
+	}
+	return frames{g, frameHeader, messageMax}
+}
+
+// size is how many bytes a frame with a payload of n bytes takes.
+func (f *frames) size(n uint64) uint64 {
+	mask := uint64(f.align) - 1
+	return (f.header + n + mask) &^ mask
+}
+
+// agree says whether frames can lie between the positions.
+func (f *frames) agree(tail, head uint64) bool {
+	mask, first := uint64(f.align)-1, uint64(f.align)-f.header
+	return tail&mask == first && head&mask == first && tail-head <= f.capacity
+}
+
 // countUndelivered walks the frames from head to tail and validates each length: how many messages, and their payloads'
 // bytes. It reads the file in pieces of at most a MiB: no mapping, so a truncated file is an error and not a signal.
-func countUndelivered(file int, g geometry, tail, head uint64) (messages, bytes uint64, err error) {
-	if !positionsAgree(tail, head, g.capacity, g.align) {
+func countUndelivered(file int, g frames, tail, head uint64) (messages, bytes uint64, err error) {
+	if !g.agree(tail, head) {
 		return 0, 0, failf(Corrupt, "the positions %d and %d contradict each other", head, tail)
 	}
 	window := make([]byte, min(1<<20, g.capacity))
@@ -81,22 +156,22 @@ func countUndelivered(file int, g geometry, tail, head uint64) (messages, bytes 
 	var base, filled uint64
 	pending := tail - head
 	for done := uint64(0); done < pending; {
-		// A frame's header never straddles the end of the data: it takes 16 bytes at a multiple of 16.
+		// A frame's header never straddles the end of the data: it takes 16 (32) bytes at a multiple of as many.
 		at := (head + done) & (g.capacity - 1)
-		if at < base || at+frameHeader > base+filled {
+		if at < base || at+g.header > base+filled {
 			want := min(uint64(len(window)), g.capacity-at)
 			n, err := sys.ReadAt(file, window[:want], int64(g.dataOffset+at))
 			if err != nil {
 				return 0, 0, osError(err, "reading the ring")
 			}
-			if n < frameHeader {
+			if uint64(n) < g.header {
 				return 0, 0, failf(Corrupt, "the file ends before the frame at %d", at)
 			}
 			base, filled = at, uint64(n)
 		}
 		length := uint64(binary.LittleEndian.Uint32(window[at-base:]))
-		size := frameSize(length, g.align)
-		if length > messageMax || size > pending-done {
+		size := g.size(length)
+		if length > g.longest || size > pending-done {
 			return 0, 0, failf(Corrupt, "the frame at %d claims %d bytes, %d are published", at, length, pending-done)
 		}
 		messages++

@@ -18,3 +18,7 @@ func StoreTagged(word *uint64, value uint64, record *[2]uint64, tag uint64) {
 	atomic.StoreUint64(&record[1], tag)
 	atomic.StoreUint64(word, value)
 }
+
+// LoadFence keeps the loads before it from being done after an atomic load behind it, by a store into a word of the caller's
+// own: a store of sync/atomic releases, and its loads are not done before its earlier stores.
+func LoadFence(own *uint64) { atomic.StoreUint64(own, 0) }

@@ -21,3 +21,7 @@ func StoreTagged(word *uint64, value uint64, record *[2]uint64, tag uint64) {
 	record[1] = tag
 	*word = value
 }
+
+// LoadFence keeps the loads before it from being done after an atomic load behind it. On this processor loads keep their order, and
+// the compiler's chain of memory operations keeps it as well.
+func LoadFence(*uint64) {}

@@ -45,6 +45,13 @@ func Unlock(fd int, at int64) {
 	_, _ = TryLock(fd, at, Unlocked)
 }
 
+// HeldExclusivelyByAnother says whether another description holds this byte exclusively.
+func HeldExclusivelyByAnother(fd int, at int64) (bool, error) {
+	request := lockRequest(Shared, at)
+	err := again(func() error { return unix.FcntlFlock(uintptr(fd), ofdGetLock, request) })
+	return LockMode(request.Type) == Exclusive, err
+}
+
 // HeldByAnother says how another description holds this byte. It takes nothing, and works on a read-only descriptor.
 func HeldByAnother(fd int, at int64) (LockMode, error) {
 	request := lockRequest(Exclusive, at)
