@@ -2,6 +2,7 @@ package ramway
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -10,7 +11,7 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// endpoint is what the two ends of a ring have in common. Only the one goroutine inside the call guard uses its fields.
+// endpoint is what every end of a ring or topic has in common. Only the one goroutine inside the call guard uses its fields.
 type endpoint struct {
 	callGuard
 	// fenceFree: publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep.
@@ -29,10 +30,14 @@ type endpoint struct {
 	align uint32
 	epoch uint32
 
+	// mine and peer are the roles' lines: of a subscriber, which has no role, only peer; of a publisher only mine.
 	mine, peer *roleLine
-	ring       *ringBlock
-	data       unsafe.Pointer
-	capacity   uint64
+	// ownFlags are the flags that this side writes; nil where it writes none.
+	ownFlags *uint32
+	ring     *ringBlock
+	data     unsafe.Pointer
+	capacity uint64
+	words    words
 
 	// gone is the last epoch of the peer that was found closed or dead, or 0.
 	gone uint32
@@ -56,21 +61,29 @@ type side interface {
 	ended(askSystem bool) error
 }
 
-// attach prepares the endpoint and gives the positions, checked; announce makes it known (ABI.md, section 6). The
+// attach prepares the endpoint of a ring and gives the positions, checked; announce makes it known (ABI.md, section 6). The
 // attachment is the endpoint's: an error releases it.
 func (h *endpoint) attach(a *attachment, r role, o *Options) (tail, head uint64, err error) {
-	h.at, h.name, h.role = a, a.name, r
-	h.ring, h.data, h.capacity, h.align = a.ring(), a.data, a.capacity, a.align
+	h.ring = a.ring()
 	h.mine, h.peer = &h.ring.producer, &h.ring.consumer
 	if r == consumer {
 		h.mine, h.peer = h.peer, h.mine
 	}
+	h.ownFlags, h.words = &h.mine.flags, roleWords{}
+	h.begin(a, r, o, &h.mine.wait)
 	// Acquire: pairs with the other role's publish, and with that of this role's last holder.
 	tail, head = atomic.LoadUint64(&h.ring.tail), atomic.LoadUint64(&h.ring.head)
 	if !positionsAgree(tail, head, h.capacity, h.align) {
 		_ = a.release()
 		return 0, 0, h.fail(Corrupt)
 	}
+	return tail, head, nil
+}
+
+// begin is what attaching has in common for rings and topics. This side sleeps on word.
+func (h *endpoint) begin(a *attachment, r role, o *Options, word *uint32) {
+	h.at, h.name, h.role = a, a.name, r
+	h.data, h.capacity, h.align = a.data, a.capacity, a.align
 	h.final = a.link.final()
 	h.membarrierCapable = !o.NoMembarrier && sys.CanMembarrier()
 	if !h.membarrierCapable {
@@ -78,36 +91,28 @@ func (h *endpoint) attach(a *attachment, r role, o *Options) (tail, head uint64,
 	}
 	h.checkedAt = time.Now()
 	_, inside := a.link.(noLink)
-	h.wait.start(o.Wait, &h.mine.wait, inside)
-	return tail, head, nil
+	h.wait.start(o.Wait, word, inside)
 }
 
-// announce says "I am here" in this role's words, and wakes the peer so that it checks (ABI.md, section 6). The order of
-// the stores counts; each is sequentially consistent, so the last one before the wake-up is the full fence as well.
+// announce says "I am here" in this side's words, and wakes the peer so that it checks (ABI.md, section 6).
 func (h *endpoint) announce() {
-	atomic.StoreUint32(&h.mine.wait, 0)
 	var flags uint32
 	if h.membarrierCapable {
 		flags = roleMembarrierCapable
 	}
-	atomic.StoreUint32(&h.mine.flags, flags)
-	h.epoch = max(atomic.LoadUint32(&h.mine.epoch)+1, 1)
-	atomic.StoreUint32(&h.mine.epoch, h.epoch)
-	h.wakePeer()
+	h.epoch = h.words.announce(h, flags)
+	h.words.wakePeer(h)
 	h.peerChanged()
 }
 
 // announceClose says "I closed", after everything was published, and wakes the peer.
 func (h *endpoint) announceClose() {
-	atomic.StoreUint32(&h.mine.flags, atomic.LoadUint32(&h.mine.flags)|roleClosed)
-	h.wakePeer()
+	h.words.announceClose(h)
+	h.words.wakePeer(h)
 }
 
 // wakePeer wakes the peer whether it waits or not.
-func (h *endpoint) wakePeer() {
-	atomic.StoreUint32(&h.peer.wait, 0)
-	sys.FutexWakeAll(&h.peer.wait)
-}
+func (h *endpoint) wakePeer() { h.words.wakePeer(h) }
 
 // publish stores a position of this side's. Release: what was read or written before goes before it. Fenced unless both
 // sides agreed that it need not be, so that the load of the peer's wait word that follows is not done before it.
@@ -137,19 +142,23 @@ func (h *endpoint) wakeOrUpdate() {
 // peerChanged acts on the peer's flags: who fences, and, where it is final, whether a consumer has closed. A producer's
 // close is acted on where the ring is found empty, because what it sent before is delivered first.
 func (h *endpoint) peerChanged() {
-	flags := atomic.LoadUint32(&h.peer.flags)
-	h.peerFlags = flags
-	h.fenceFree = cpu.Plain && h.membarrierCapable && flags&roleMembarrierCapable != 0
-	// This role is the only writer of its flags. The store is a full fence, in any case: "I am plain" is visible before
+	var closed bool
+	h.peerFlags, closed = h.words.follow(h)
+	if h.role == producer && h.final && closed {
+		h.die(Closed)
+	}
+}
+
+// agree says in this side's flags whether it fences before it wakes: not, where every peer can make up for that.
+func (h *endpoint) agree(peersCan bool) {
+	h.fenceFree = cpu.Plain && h.membarrierCapable && peersCan
+	// This side is the only writer of its flags. The store is a full fence, in any case: "I am plain" is visible before
 	// the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
-	own := atomic.LoadUint32(&h.mine.flags) &^ roleFenceFree
+	own := atomic.LoadUint32(h.ownFlags) &^ roleFenceFree
 	if h.fenceFree {
 		own |= roleFenceFree
 	}
-	atomic.StoreUint32(&h.mine.flags, own)
-	if h.role == producer && h.final && flags&roleClosed != 0 {
-		h.die(Closed)
-	}
+	atomic.StoreUint32(h.ownFlags, own)
 }
 
 // die marks the handle dead, unless it is dead already, and gives what it is dead of.
@@ -176,10 +185,18 @@ func (h *endpoint) corrupt() error { return h.fail(h.die(Corrupt)) }
 func (h *endpoint) fail(kind Kind) error {
 	text := ""
 	if kind == Corrupt {
-		text = "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. " +
-			"Recreate the ring, and see SECURITY.md if the peer is not trusted"
+		text = fmt.Sprintf("the %[1]v's positions or a frame's length are not what any correct peer writes; this handle stays dead. "+
+			"Recreate the %[1]v, and see SECURITY.md if the peer is not trusted", h.kind())
 	}
 	return &Error{Kind: kind, Op: h.doing(), Name: h.name, Text: text}
+}
+
+// kind is what the handle is an end of.
+func (h *endpoint) kind() segmentKind {
+	if atomic.LoadUint32(&h.shut)&generalPath != 0 {
+		return kindTopic
+	}
+	return kindRing
 }
 
 // doing is what errors say was tried; a pair has no name to go on with.
@@ -202,15 +219,21 @@ func (h *endpoint) failf(kind Kind, format string, args ...any) error {
 	return e
 }
 
-// Capacity is the number of bytes of the data area. A frame takes 16 bytes more than its payload, rounded up to Align.
+// Capacity is the number of bytes of the data area. A frame takes 16 bytes more than its payload (of a topic 32), rounded up
+// to Align.
 func (h *endpoint) Capacity() int64 { return int64(h.capacity) }
 
 // Align is what every payload's address is a multiple of, in bytes.
 func (h *endpoint) Align() int { return int(h.align) }
 
-// MaxMessageLen is the longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17). It fits whenever the
-// ring is empty.
-func (h *endpoint) MaxMessageLen() int { return int(maxMessageLen(h.capacity)) }
+// MaxMessageLen is the longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17), and it fits whenever the
+// ring is empty; of a topic min(capacity / 2 - 32, 2^31 - 33).
+func (h *endpoint) MaxMessageLen() int {
+	if h.kind() == kindTopic {
+		return int(maxTopicMessageLen(h.capacity))
+	}
+	return int(maxMessageLen(h.capacity))
+}
 
 // Epoch is how often this role has been attached, this handle included; 1 is the first.
 func (h *endpoint) Epoch() uint32 { return h.epoch }
@@ -223,7 +246,7 @@ func (h *endpoint) PeerEpoch() uint32 {
 	if h.finished {
 		return 0
 	}
-	return atomic.LoadUint32(&h.peer.epoch)
+	return h.words.peerEpoch(h)
 }
 
 // PeerAlive says whether the other role is attached and its process lives. A stopped process is alive. One system call;
@@ -231,8 +254,7 @@ func (h *endpoint) PeerEpoch() uint32 {
 func (h *endpoint) PeerAlive() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.finished && atomic.LoadUint32(&h.peer.epoch) != 0 &&
-		atomic.LoadUint32(&h.peer.flags)&roleClosed == 0 && h.at.link.peerAlive(h.role)
+	return !h.finished && h.words.peerAlive(h)
 }
 
 // IsClosed says whether Close was called. Safe from any goroutine.
@@ -277,7 +299,7 @@ func (h *endpoint) finish() error {
 	h.finished, h.deferred = true, false
 	h.wait.close()
 	at := h.at
-	h.ring, h.mine, h.peer, h.data, h.at = nil, nil, nil, nil, nil
+	h.ring, h.mine, h.peer, h.ownFlags, h.data, h.at = nil, nil, nil, nil, nil, nil
 	return at.release()
 }
 

@@ -15,6 +15,9 @@ const (
 	shutClosed = 1
 	// shutDead: endpoint.dead says what of.
 	shutDead = 2
+	// generalPath, in a handle of a topic: its calls take the path behind the one that is written out for a ring, which would
+	// have to ask otherwise.
+	generalPath = 4
 )
 
 // callGuard lets one goroutine at a time into a handle, and Close in from any.
@@ -30,7 +33,7 @@ type callGuard struct {
 	busy uint32
 	// fenced is 1 where there is no membarrier: then busy is taken by compare-and-swap.
 	fenced uint32
-	// shut is shutClosed and shutDead; 0 lets calls in.
+	// shut is shutClosed, shutDead and generalPath; 0 lets calls of a ring in.
 	shut uint32
 	// mu is held by Close, by what can be asked from any goroutine, and by a release that comes after Close. Never
 	// locked by a call that is inside the call guard.
@@ -41,7 +44,7 @@ type callGuard struct {
 	finished bool
 }
 
-// enter begins a call; leave ends it, whatever enter said. False: the handle is shut.
+// enter begins a call; leave ends it, whatever enter said. False: the handle is shut, or a topic's.
 func (g *callGuard) enter() bool {
 	if !cpu.Plain || g.busy|g.fenced != 0 {
 		g.enterFenced()
@@ -78,6 +81,9 @@ func (g *callGuard) close(interrupt func()) {
 		time.Sleep(pause)
 	}
 }
+
+// isShut says whether no call is let in.
+func (g *callGuard) isShut() bool { return atomic.LoadUint32(&g.shut)&(shutClosed|shutDead) != 0 }
 
 // isClosed says whether Close was called.
 func (g *callGuard) isClosed() bool { return atomic.LoadUint32(&g.shut)&shutClosed != 0 }

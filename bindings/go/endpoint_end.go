@@ -69,8 +69,11 @@ func (p peerState) came(epoch uint32) bool {
 	return p.isFinal || epoch != 0 && epoch != p.delivered
 }
 
-// ended is peerState.end for this handle, as an error. The epoch of a peer that is gone is kept.
-func (h *endpoint) ended(askSystem bool) error {
+// ended is how the other side has ended, as an error.
+func (h *endpoint) ended(askSystem bool) error { return h.words.ended(h, askSystem) }
+
+// peerEnded is peerState.end for the one peer of this handle, as an error. The epoch of a peer that is gone is kept.
+func (h *endpoint) peerEnded(askSystem bool) error {
 	end, epoch := peerState{h.peer, h.final, h.delivered}.end(h.at.link, h.role, askSystem)
 	switch end {
 	case notEnded:

@@ -87,8 +87,11 @@ func (w *waiter) spent(polls uint32) {
 // forgotten from being collected.
 type notifier struct {
 	mu sync.Mutex
-	// word is the sleeper's own; nil once it is unmapped.
+	// word is what the sleeper sleeps on; nil once it is unmapped.
 	word *uint32
+	// shared is the same place, where others sleep on it too; readOnly: this process cannot write it.
+	shared   *uint64
+	readOnly bool
 	// parking is made by the first sleep; nil where the system has no such thing.
 	parking *sys.Parking
 	// notify is interrupt as a value, so that passing it on does not allocate.
@@ -103,9 +106,14 @@ func (b *notifier) interrupt() {
 	switch {
 	case b.parking != nil:
 		b.parking.Interrupt()
-	case b.word != nil:
-		atomic.StoreUint32(b.word, 0)
+	case b.word == nil || b.readOnly:
+		// Unmapped; or its sleeps are as short as this would take.
+	case b.shared != nil:
+		// The count changes, so that a sleeper that has armed does not sleep; the others check once more.
+		atomic.AddUint64(b.shared, wordWake)
 		sys.FutexWakeAll(b.word)
+	default:
+		wake(b.word)
 	}
 }
 
@@ -147,7 +155,7 @@ func (w *waiter) close() {
 	}
 	w.notifier.removePlace()
 	w.notifier.mu.Lock()
-	w.notifier.word = nil
+	w.notifier.word, w.notifier.shared = nil, nil
 	w.notifier.mu.Unlock()
 }
 
@@ -211,9 +219,14 @@ func (h *endpoint) calledOff(ctx context.Context, done <-chan struct{}, s side) 
 	if over, err := h.decide(s, h.livenessCheckDue()); over || err != nil {
 		return over, err
 	}
+	return false, h.timeUp(ctx)
+}
+
+// timeUp is the error of a wait whose context has ended.
+func (h *endpoint) timeUp(ctx context.Context) error {
 	stop := contextError(ctx)
 	stop.Op, stop.Name = h.doing(), h.name
-	return false, stop
+	return stop
 }
 
 // livenessCheckDue says whether it is time to ask the system again whether the peer lives. The clock is the handle's, so
@@ -286,39 +299,45 @@ func (h *endpoint) spin(ctx context.Context, done <-chan struct{}, s side) (bool
 // sleep is the rest of the wait.
 func (h *endpoint) sleep(ctx context.Context, done <-chan struct{}, s side) error {
 	h.wait.watch(ctx, done)
-	err := sleepUntil(h.arm,
+	var expected uint32
+	err := sleepUntil(
+		func() (longest time.Duration) {
+			expected, longest = h.arm()
+			return longest
+		},
 		func() (bool, error) { return h.decide(s, h.livenessCheckDue()) },
-		func(longest time.Duration) (bool, error) { return h.sleepOnce(ctx, done, longest, s) })
-	// Disarmed. A waker that still sees 1 makes one call too many.
-	atomic.StoreUint32(&h.mine.wait, 0)
+		func(longest time.Duration) (bool, error) { return h.sleepOnce(ctx, done, expected, longest, s) })
+	h.words.disarm(h)
 	return err
 }
 
-// arm is steps 1 and 2 of the sleep: store 1, then order that store before the check that follows. It returns how long
-// the sleep may last.
-func (h *endpoint) arm() time.Duration {
-	// A full fence by itself, like every store of sync/atomic where loads of sync/atomic follow.
-	atomic.StoreUint32(&h.mine.wait, 1)
+// arm is steps 1 and 2 of the sleep: say in the word that this side sleeps, then order that before the check that follows. It
+// gives the value to sleep on, and how long the sleep may last.
+func (h *endpoint) arm() (expected uint32, longest time.Duration) {
+	expected, longest = h.words.arm(h)
 	if h.membarrierCapable {
 		if sys.Membarrier() {
-			return pollInterval
+			return expected, longest
 		}
 		// It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
 		h.membarrierCapable = false
-		atomic.StoreUint32(&h.mine.flags, atomic.LoadUint32(&h.mine.flags)&^roleMembarrierCapable)
+		if h.ownFlags != nil {
+			atomic.StoreUint32(h.ownFlags, atomic.LoadUint32(h.ownFlags)&^roleMembarrierCapable)
+			h.words.flagsChanged()
+		}
 	}
-	if atomic.LoadUint32(&h.peer.flags)&roleFenceFree != 0 {
-		return unorderedInterval
+	if h.words.unordered(h) {
+		longest = min(longest, unorderedInterval)
 	}
-	return pollInterval
+	return expected, longest
 }
 
 // sleepOnce sleeps, unless the wait was called off. over and an error are those of calledOff, and of ready after a
 // wake-up: what this side was woken for is nearly always there, and only to sleep again must it arm first, which costs a
 // membarrier.
-func (h *endpoint) sleepOnce(ctx context.Context, done <-chan struct{}, longest time.Duration, s side) (bool, error) {
+func (h *endpoint) sleepOnce(ctx context.Context, done <-chan struct{}, expected uint32, longest time.Duration, s side) (bool, error) {
 	parking := h.wait.notifier.place()
-	if parking != nil && parking.Arm(1, time.Now().Add(longest)) != nil {
+	if parking != nil && parking.Arm(expected, time.Now().Add(longest)) != nil {
 		h.wait.notifier.removePlace()
 		return s.ready()
 	}
@@ -329,7 +348,8 @@ func (h *endpoint) sleepOnce(ctx context.Context, done <-chan struct{}, longest 
 	if parking != nil {
 		woken = parking.Sleep()
 	} else {
-		woken = sys.FutexWait(&h.mine.wait, 1, longest)
+		// Only the sleeper's own close unmaps the word.
+		woken = sys.FutexWait(h.wait.notifier.word, expected, longest)
 	}
 	if woken {
 		return s.ready()

@@ -15,7 +15,7 @@ import (
 // ErrClosed or ErrPeerDead at once if the peer is gone, because no other one comes; ErrDetached, ErrCorrupt.
 func (s *Sender) WaitForPeer(ctx context.Context) (uint32, error) {
 	defer s.leave()
-	if !s.enter() {
+	if s.enter(); s.isShut() {
 		return 0, s.refused()
 	}
 	s.flush()
@@ -26,7 +26,7 @@ func (s *Sender) WaitForPeer(ctx context.Context) (uint32, error) {
 // without one.
 func (r *Receiver) WaitForPeer(ctx context.Context) (uint32, error) {
 	defer r.leave()
-	if !r.enter() {
+	if r.enter(); r.isShut() {
 		return 0, r.refused()
 	}
 	return r.waitForPeer(ctx)
@@ -34,18 +34,36 @@ func (r *Receiver) WaitForPeer(ctx context.Context) (uint32, error) {
 
 func (h *endpoint) waitForPeer(ctx context.Context) (uint32, error) {
 	w := &peerWait{endpoint: h}
-	done := orNever(ctx).Done()
-	over, err := h.calledOff(ctx, done, w)
-	if !over && err == nil {
-		err = h.sleep(ctx, done, w)
-	}
-	if err != nil {
-		if e, own := err.(*Error); own && e.Name != "" {
-			e.Op = "waiting for the " + h.role.other().String() + " of"
-		}
+	if err := h.asleepUntil(ctx, w); err != nil {
 		return 0, err
 	}
 	return w.found, nil
+}
+
+// asleepUntil is until for a wait that never spins: for somebody to come.
+func (h *endpoint) asleepUntil(ctx context.Context, s side) error {
+	done := orNever(ctx).Done()
+	over, err := h.calledOff(ctx, done, s)
+	if !over && err == nil {
+		err = h.sleep(ctx, done, s)
+	}
+	if err != nil {
+		if e, own := err.(*Error); own && e.Name != "" {
+			e.Op = "waiting for the " + h.peerName() + " of"
+		}
+	}
+	return err
+}
+
+// peerName is what the other side is called.
+func (h *endpoint) peerName() string {
+	switch {
+	case h.kind() != kindTopic:
+		return h.role.other().String()
+	case h.role == producer:
+		return "subscribers"
+	}
+	return "publisher"
 }
 
 // peerWait is the side of a wait for a peer.
@@ -56,7 +74,7 @@ type peerWait struct {
 }
 
 // position is for spinning, which this wait never does.
-func (w *peerWait) position() (*uint64, uint64) { return &w.ring.tail, 0 }
+func (w *peerWait) position() (*uint64, uint64) { return nil, 0 }
 
 // ready says whether a peer is there. It costs a system call.
 func (w *peerWait) ready() (bool, error) {
