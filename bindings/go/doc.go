@@ -2,8 +2,9 @@
 // speaks the format of Ramway with code of its own, in pure Go: the other process may be in any language that Ramway
 // has.
 //
-// A ring goes one way between two processes: [CreateSender], [OpenReceiver] and the like. A [Bus] is a connection, with
-// a ring each way: [Bind], [Listen], [Connect]. A [Region] is shared bytes with notifications. [Pair] is a ring for two goroutines.
+// A ring goes one way between two processes: [CreateSender], [OpenReceiver] and the like. A topic goes from one publisher to
+// many subscribers: [CreatePublisher], [OpenSubscriber]. A [Bus] is a connection, with a ring each way: [Bind], [Listen], [Connect].
+// A [Region] is shared bytes with notifications. [Pair] is a ring for two goroutines.
 //
 //	tx, err := ramway.CreateSender("ticks", ramway.Options{})
 //	...
@@ -30,6 +31,9 @@
 // it. The addresses are used again only after 64 MiB or eight capacities of them.
 //
 // A peer that is not trusted can change what a view shows while it is read. [Receiver.RecvAppend] copies each byte once.
+//
+// A topic's messages give out slices that are copies, because many read the same log, which is mapped read-only. They are used
+// again after Release, so what is said above holds for them too.
 //
 // # Goroutines
 //

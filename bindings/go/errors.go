@@ -82,6 +82,8 @@ type Error struct {
 	Name string
 	// Text says what was found and what to do; may be empty.
 	Text string
+	// Lost is how many messages were lost, if Kind is Lagged.
+	Lost uint64
 	// Err is the cause, if another error was: of the operating system (syscall.Errno), or of a context.
 	Err error
 }
@@ -100,6 +102,8 @@ func (e *Error) Error() string {
 	switch {
 	case e.Text != "":
 		text += ": " + e.Text
+	case e.Kind == Lagged:
+		text += fmt.Sprintf(": %d %s", e.Lost, kinds[e.Kind].summary)
 	case e.Err == nil && e.Kind.known():
 		text += ": " + kinds[e.Kind].summary
 	}

@@ -45,6 +45,10 @@ func (r *Receiver) batch(ctx context.Context, max int, blocking bool) (Batch, er
 		r.leave()
 		return Batch{}, err
 	}
+	if r.topic != nil {
+		frames = r.topic.receiveMore(r, frames, max)
+		max = 0
+	}
 	for len(frames) < max {
 		if r.head == r.tail {
 			if over, err := r.ready(); !over || err != nil {

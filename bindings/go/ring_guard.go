@@ -6,6 +6,15 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
+// views gives out the payloads of a lease where they are not simply the frames' own bytes.
+type views interface {
+	view(r *Receiver, f *frame) []byte
+	// revoke ends the lease.
+	revoke(r *Receiver)
+	// close is for good.
+	close()
+}
+
 // guard gives out views that stop working with their lease: each lease's pages are mapped once more, at addresses that
 // no lease has had for a long time, and taken away with it.
 type guard struct {
@@ -44,7 +53,7 @@ func (g *guard) view(r *Receiver, f *frame) []byte {
 }
 
 // revoke ends the lease.
-func (g *guard) revoke() {
+func (g *guard) revoke(*Receiver) {
 	if g.base != nil {
 		g.window.Shut()
 		g.base = nil

@@ -3,6 +3,7 @@ package ramway
 import (
 	"io"
 	"runtime"
+	"time"
 	"unsafe"
 )
 
@@ -127,6 +128,29 @@ func (m Message) WriteTo(w io.Writer) (int64, error) {
 	n, err := w.Write(m.view())
 	runtime.KeepAlive(m.r)
 	return int64(n), err
+}
+
+// Seq is the message's number, of a topic: the first one has 1, and each later one more than the one before. 0 on a ring.
+func (m Message) Seq() uint64 { return m.stamp().seq }
+
+// Time is when a topic's message was sent, by the publisher's wall clock; the zero time if the publisher gives none
+// ([TopicOptions.Timestamps]), and on a ring.
+func (m Message) Time() time.Time { return m.stamp().when() }
+
+// Lost is how many messages were lost right before this one, of a topic; 0 on a ring, which loses none.
+func (m Message) Lost() uint64 { return m.stamp().lost }
+
+func (m Message) stamp() stamp {
+	m.check()
+	if m.r.topic == nil {
+		return stamp{}
+	}
+	i := 0
+	if m.lease&partOfBatch != 0 {
+		// The stamps lie in the frames' order.
+		i = int((uintptr(unsafe.Pointer(m.frame)) - uintptr(unsafe.Pointer(&m.r.frames[0]))) / unsafe.Sizeof(frame{}))
+	}
+	return m.r.topic.stamps[i]
 }
 
 // Release gives the message back; once it is, another Release does nothing. For a message of a [Batch] it does nothing

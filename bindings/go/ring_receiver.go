@@ -38,8 +38,13 @@ type Receiver struct {
 	// one is the message that is out, frames are those of the batch.
 	one    frame
 	frames []frame
-	guard  *guard
-	err    error
+	// guard gives out views where they are not simply the frames' own bytes; else nil.
+	guard views
+	// closeSeen is where it says which close it has delivered; nil where nobody asks.
+	closeSeen *uint32
+	// topic is what a subscriber has besides; nil in a ring's receiver.
+	topic *subscribing
+	err   error
 }
 
 // frame is a message as it lies in the ring, its numbers read once and checked.
@@ -59,13 +64,17 @@ func newReceiver(a *attachment, o Options) (*Receiver, error) {
 	}
 	r.released = r.head
 	if o.Guard || guardAlways {
-		if r.guard, err = newGuard(a); err != nil && o.Guard {
+		switch guard, err := newGuard(a); {
+		case err == nil:
+			r.guard = guard
+		case o.Guard:
 			_ = a.release()
 			return nil, about(err, r.doing(), r.name)
 		}
 	}
 	a.closeFile()
-	seen := atomic.LoadUint32(&r.mine.closeSeen)
+	r.closeSeen = &r.mine.closeSeen
+	seen := atomic.LoadUint32(r.closeSeen)
 	if epoch, closed := r.senderClosed(); closed && epoch == seen {
 		r.delivered = epoch
 	}
@@ -116,30 +125,38 @@ func (r *Receiver) loan() Message {
 
 // next takes the next frame out of the ring, and is called inside the call guard. Without blocking it does not wait.
 func (r *Receiver) next(ctx context.Context, blocking bool, f *frame) error {
-	if atomic.LoadUint32(&r.shut) != 0 {
+	if r.isShut() {
 		return r.refused()
 	}
 	if r.head != r.released {
 		return r.failf(Busy, "a message or batch of this receiver is out: release it first")
 	}
-	over, err := r.ready()
-	if err == nil && !over {
-		if blocking {
-			err = r.until(ctx, r)
-		} else {
-			// The closed flag every time, system calls for the sender's life every 100 ms.
-			if over, err = r.decide(r, r.livenessCheckDue()); !over && err == nil {
-				err = ErrEmpty
+	for {
+		over, err := r.ready()
+		if err == nil && !over {
+			if blocking {
+				err = r.until(ctx, r)
+			} else {
+				// The closed flag every time, system calls for the sender's life every 100 ms.
+				if over, err = r.decide(r, r.livenessCheckDue()); !over && err == nil {
+					err = ErrEmpty
+				}
 			}
 		}
+		if err != nil {
+			return r.deliverEnd(err)
+		}
+		if r.topic == nil {
+			if !r.parse(f) {
+				return r.corrupt()
+			}
+			return nil
+		}
+		// What was there may be overwritten by now: then the next one is waited for.
+		if done, err := r.topic.receive(ctx, r, blocking, f); done || err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return r.deliverEnd(err)
-	}
-	if !r.parse(f) {
-		return r.corrupt()
-	}
-	return nil
 }
 
 // poll is the first polls of a wait, which cost less than the general wait: an answer that comes within a microsecond is
@@ -194,7 +211,7 @@ func (r *Receiver) parse(f *frame) bool {
 func (r *Receiver) giveBack() {
 	r.lease++
 	if r.guard != nil {
-		r.guard.revoke()
+		r.guard.revoke(r)
 	}
 	if atomic.LoadUint32(&r.shut)&shutDead != 0 {
 		// Not published by a dead handle; but nothing is out any more, so that Close has nothing to wait for.
@@ -212,15 +229,36 @@ func (r *Receiver) giveBack() {
 
 // release ends a lease, from any state of the handle. One that has ended already stays so.
 func (r *Receiver) release(lease uint64) {
-	if !r.enter() && r.isClosed() {
-		r.leave()
-		r.releaseClosed(lease)
+	if !r.enter() {
+		r.releaseSlow(lease)
 		return
 	}
 	if r.lease == lease {
 		r.giveBack()
 	}
 	r.leave()
+}
+
+// releaseSlow is the rest of release, inside the call guard: for a handle that is shut, and for a topic's.
+func (r *Receiver) releaseSlow(lease uint64) {
+	if r.isClosed() {
+		r.leave()
+		r.releaseClosed(lease)
+		return
+	}
+	if r.lease == lease {
+		r.giveBackAny()
+	}
+	r.leave()
+}
+
+// giveBackAny is giveBack for the paths that rings and topics both take.
+func (r *Receiver) giveBackAny() {
+	if r.topic != nil {
+		r.topic.giveBack(r)
+	} else {
+		r.giveBack()
+	}
 }
 
 // releaseClosed finishes a Close that came while something was out.
@@ -230,15 +268,23 @@ func (r *Receiver) releaseClosed(lease uint64) {
 	if r.lease != lease {
 		return
 	}
-	r.giveBack()
+	r.giveBackAny()
 	_ = r.releaseRole()
 }
 
 // position is what is polled while waiting.
-func (r *Receiver) position() (*uint64, uint64) { return &r.ring.tail, r.tail }
+func (r *Receiver) position() (*uint64, uint64) {
+	if r.topic != nil {
+		return r.topic.position(r)
+	}
+	return &r.ring.tail, r.tail
+}
 
 // ready says whether a frame is there, by a load of the shared position.
 func (r *Receiver) ready() (bool, error) {
+	if r.topic != nil {
+		return r.topic.ready(r)
+	}
 	if r.head != r.tail {
 		return true, nil
 	}
@@ -259,9 +305,9 @@ func (r *Receiver) deliverEnd(err error) error {
 		return err
 	}
 	if kind == Closed {
-		if epoch, closed := r.senderClosed(); closed {
+		if epoch, closed := r.senderClosed(); closed && r.closeSeen != nil {
 			// Release: a receiver that sees this close as delivered sees the head of that moment.
-			atomic.StoreUint32(&r.mine.closeSeen, epoch)
+			atomic.StoreUint32(r.closeSeen, epoch)
 		}
 	}
 	if r.final {
@@ -285,12 +331,22 @@ func (r *Receiver) RecvAppend(ctx context.Context, dst []byte) ([]byte, Meta, er
 	r.enter()
 	defer r.leave()
 	f := &r.one
-	if err := r.next(ctx, true, f); err != nil {
+	if r.topic != nil {
+		r.topic.appendTo(dst)
+	}
+	err := r.next(ctx, true, f)
+	var copied bool
+	if r.topic != nil {
+		copied, dst = r.topic.copied(dst)
+	}
+	if err != nil {
 		return dst, Meta{}, err
 	}
-	// At most what is published, so at most the capacity, whatever the peer wrote.
-	dst = append(dst, f.bytes()...)
-	r.giveBack()
+	if !copied {
+		// At most what is published, so at most the capacity, whatever the peer wrote.
+		dst = append(dst, f.bytes()...)
+	}
+	r.giveBackAny()
 	return dst, Meta{TypeID: f.typeID, Tag: f.tag, Len: int(f.len)}, nil
 }
 
@@ -310,7 +366,15 @@ func (r *Receiver) into(ctx context.Context, blocking bool, dst []byte) (Meta, e
 	r.enter()
 	defer r.leave()
 	f := &r.one
-	if err := r.next(ctx, blocking, f); err != nil {
+	if r.topic != nil {
+		r.topic.copyInto(dst)
+	}
+	err := r.next(ctx, blocking, f)
+	var copied bool
+	if r.topic != nil {
+		copied, _ = r.topic.copied(dst)
+	}
+	if err != nil {
 		return Meta{}, err
 	}
 	meta := Meta{TypeID: f.typeID, Tag: f.tag, Len: int(f.len)}
@@ -319,8 +383,10 @@ func (r *Receiver) into(ctx context.Context, blocking bool, dst []byte) (Meta, e
 		r.head = r.released
 		return meta, r.failf(TooLarge, "the message has %d bytes, the buffer %d; it stays", meta.Len, len(dst))
 	}
-	copy(dst, f.bytes())
-	r.giveBack()
+	if !copied {
+		copy(dst, f.bytes())
+	}
+	r.giveBackAny()
 	return meta, nil
 }
 
@@ -389,6 +455,9 @@ func (r *Receiver) Len() int64 {
 	if r.isClosed() {
 		return 0
 	}
+	if r.topic != nil {
+		return int64(r.topic.unread(r))
+	}
 	// Clamped, because the peer could write anything.
 	return int64(min(atomic.LoadUint64(&r.ring.tail)-r.released, r.capacity))
 }
@@ -405,8 +474,11 @@ func (r *Receiver) shutDown(forgotten bool) error {
 		if r.head == r.released {
 			return false
 		}
-		// The sender, which would wait for room, is not to wait for the last view.
-		r.announceClose()
+		// The sender, which would wait for room, is not to wait for the last view. A subscriber that is gone would let the
+		// publisher overwrite it.
+		if r.topic == nil {
+			r.announceClose()
+		}
 		return true
 	}, r.releaseRole)
 }
@@ -415,7 +487,7 @@ func (r *Receiver) shutDown(forgotten bool) error {
 func (r *Receiver) releaseRole() error {
 	runtime.SetFinalizer(r, nil)
 	r.lease++
-	if !r.deferred {
+	if !r.deferred || r.topic != nil {
 		r.announceClose()
 	}
 	if r.guard != nil {

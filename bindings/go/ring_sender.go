@@ -38,13 +38,17 @@ type Sender struct {
 	// lease counts slots, as Receiver.lease counts messages; room is the open one's length, -1 while none is open.
 	lease uint64
 	room  int
+	// header is what precedes each payload, in bytes.
+	header uint64
 	// nextLastTag is which of the two last-tag records is written next.
 	nextLastTag uint8
+	// topic is what a publisher has besides; nil in a ring's sender.
+	topic *publishing
 }
 
 // newSender takes the producer's role of an attachment, which is released after an error.
 func newSender(a *attachment, o Options) (*Sender, error) {
-	s := &Sender{room: -1}
+	s := &Sender{room: -1, header: frameHeader}
 	var err error
 	if s.tail, s.head, err = s.attach(a, producer, &o); err != nil {
 		return nil, err
@@ -97,16 +101,48 @@ func (s *Sender) TrySendTagged(typeID uint32, tag uint64, data []byte) error {
 
 func (s *Sender) put(ctx context.Context, blocking bool, typeID uint32, tag uint64, data []byte) error {
 	if !s.enter() || !s.fits(uint64(len(data))) || typeID >= typeIDReserved {
-		if err := s.makeRoom(ctx, blocking, typeID, len(data)); err != nil {
-			s.leave()
-			return err
-		}
+		return s.putSlow(ctx, blocking, typeID, tag, data)
 	}
 	copy(s.payload(len(data)), data)
 	s.commit(uint64(len(data)), typeID, tag)
 	s.flush()
 	s.leave()
 	return nil
+}
+
+// putSlow is the rest of put, inside the call guard, for rings and topics.
+func (s *Sender) putSlow(ctx context.Context, blocking bool, typeID uint32, tag uint64, data []byte) error {
+	err := s.makeRoom(ctx, blocking, typeID, len(data))
+	if err == nil {
+		copy(s.payload(len(data)), data)
+		s.commitAny(uint64(len(data)), typeID, tag)
+		s.flushAny()
+	}
+	s.leave()
+	return err
+}
+
+// What differs between a ring's frames and a topic's, for the paths that both take.
+
+func (s *Sender) commitAny(n uint64, typeID uint32, tag uint64) {
+	if s.topic != nil {
+		s.topic.commit(s, n, typeID, tag)
+	} else {
+		s.commit(n, typeID, tag)
+	}
+}
+
+func (s *Sender) flushAny() {
+	if s.topic != nil {
+		s.topic.flush(s)
+	} else {
+		s.flush()
+	}
+}
+
+func (s *Sender) frameSize(n uint64) uint64 {
+	mask := uint64(s.align) - 1
+	return (s.header + n + mask) &^ mask
 }
 
 // fits says whether a payload of n bytes can be written right now: no slot is open, the peer's flags are as last acted
@@ -118,7 +154,7 @@ func (s *Sender) fits(n uint64) bool {
 
 // makeRoom waits for room where fits said no, and finds the error where there is one.
 func (s *Sender) makeRoom(ctx context.Context, blocking bool, typeID uint32, n int) error {
-	if atomic.LoadUint32(&s.shut) != 0 {
+	if s.isShut() {
 		return s.refused()
 	}
 	if s.room >= 0 {
@@ -127,20 +163,21 @@ func (s *Sender) makeRoom(ctx context.Context, blocking bool, typeID uint32, n i
 	if typeID >= typeIDReserved {
 		return s.failf(InvalidArgument, "type id %#x is Ramway's own: applications use ids below %#x", typeID, uint32(typeIDReserved))
 	}
-	if atomic.LoadUint32(&s.peer.flags) != s.peerFlags {
-		if s.peerChanged(); atomic.LoadUint32(&s.shut) != 0 {
+	// Subscribers that come or go are seen after the next publish.
+	if s.topic == nil && atomic.LoadUint32(&s.peer.flags) != s.peerFlags {
+		if s.peerChanged(); s.isShut() {
 			return s.refused()
 		}
 	}
 	if uint64(n) > s.maxLen {
-		return s.failf(TooLarge, "a message of %d bytes can never fit: this ring of %d bytes takes at most %d; create it with "+
-			"a larger capacity or cut the message", n, s.capacity, s.maxLen)
+		return s.failf(TooLarge, "a message of %d bytes can never fit: this %v of %d bytes takes at most %d; create it with "+
+			"a larger capacity or cut the message", n, s.kind(), s.capacity, s.maxLen)
 	}
-	s.need = frameSize(uint64(n), s.align)
+	s.need = s.frameSize(uint64(n))
 	if over, err := s.ready(); over || err != nil {
 		return err
 	}
-	s.flush()
+	s.flushAny()
 	var err error
 	if blocking {
 		err = s.until(ctx, s)
@@ -159,11 +196,11 @@ func (s *Sender) makeRoom(ctx context.Context, blocking bool, typeID uint32, n i
 // payload is where the next frame's n bytes go, which fit.
 func (s *Sender) payload(n int) []byte {
 	// Inside the mirrored 2 * capacity bytes, and nobody else's before they are published.
-	at := unsafe.Add(s.data, s.tail&(s.capacity-1)+frameHeader)
+	at := unsafe.Add(s.data, s.tail&(s.capacity-1)+s.header)
 	return unsafe.Slice((*byte)(at), n)
 }
 
-// commit makes n bytes a message, not yet visible to the receiver.
+// commit makes n bytes a message of a ring, not yet visible to the receiver.
 func (s *Sender) commit(n uint64, typeID uint32, tag uint64) {
 	at := unsafe.Add(s.data, s.tail&(s.capacity-1))
 	// Plain stores: nobody reads them before tail is published.
@@ -173,7 +210,7 @@ func (s *Sender) commit(n uint64, typeID uint32, tag uint64) {
 	s.tail += frameSize(n, s.align)
 }
 
-// flush makes everything committed visible, and wakes the receiver if it sleeps.
+// flush makes everything committed to a ring visible, and wakes the receiver if it sleeps.
 func (s *Sender) flush() {
 	if s.tail == s.published {
 		return
@@ -205,11 +242,19 @@ func (s *Sender) publishTagged() {
 }
 
 // position is what is polled while waiting.
-func (s *Sender) position() (*uint64, uint64) { return &s.ring.head, s.head }
+func (s *Sender) position() (*uint64, uint64) {
+	if s.topic != nil {
+		return s.topic.position()
+	}
+	return &s.ring.head, s.head
+}
 
 // ready says whether need bytes are free, by a load of the shared position. That is validated here, once, before it is
 // used: it may only move forward, up to what was published, in whole alignment steps.
 func (s *Sender) ready() (bool, error) {
+	if s.topic != nil {
+		return s.topic.ready(s), nil
+	}
 	// Acquire: the consumer's last reads of the space it gave back come before our writes to it.
 	head := atomic.LoadUint64(&s.ring.head)
 	moved := head - s.head
@@ -225,23 +270,23 @@ func (s *Sender) ready() (bool, error) {
 func (s *Sender) SendBatch(ctx context.Context, typeID uint32, tag uint64, messages [][]byte) (int, error) {
 	s.enter()
 	defer s.leave()
-	if len(messages) == 0 && atomic.LoadUint32(&s.shut) != 0 {
+	if len(messages) == 0 && s.isShut() {
 		return 0, s.refused()
 	}
 	for i, data := range messages {
 		if atomic.LoadUint32(&s.shut) != 0 || typeID >= typeIDReserved || !s.fits(uint64(len(data))) {
 			if err := s.makeRoom(ctx, true, typeID, len(data)); err != nil {
 				// Closed meanwhile: Close flushes once this call has left, and may be unmapping already if it came first.
-				if atomic.LoadUint32(&s.shut) == 0 {
-					s.flush()
+				if !s.isShut() {
+					s.flushAny()
 				}
 				return i, err
 			}
 		}
 		copy(s.payload(len(data)), data)
-		s.commit(uint64(len(data)), typeID, tag)
+		s.commitAny(uint64(len(data)), typeID, tag)
 	}
-	s.flush()
+	s.flushAny()
 	return len(messages), nil
 }
 
@@ -260,19 +305,19 @@ func (s *Sender) SendVectored(ctx context.Context, typeID uint32, tag uint64, pa
 	for _, part := range parts {
 		to = to[copy(to, part):]
 	}
-	s.commit(uint64(n), typeID, tag)
-	s.flush()
+	s.commitAny(uint64(n), typeID, tag)
+	s.flushAny()
 	return nil
 }
 
 // Flush makes every [Slot.CommitUnflushed] so far visible. Never waits.
 func (s *Sender) Flush() error {
-	if !s.enter() {
+	if s.enter(); s.isShut() {
 		err := s.refused()
 		s.leave()
 		return err
 	}
-	s.flush()
+	s.flushAny()
 	s.leave()
 	return nil
 }
@@ -283,6 +328,9 @@ func (s *Sender) Flush() error {
 func (s *Sender) LastTag() (uint64, bool) {
 	s.enter()
 	defer s.leave()
+	if s.topic != nil && !s.isClosed() {
+		return s.topic.lastTag(s)
+	}
 	if s.isClosed() || s.published == firstPosition(s.align) {
 		return 0, false
 	}
@@ -301,6 +349,9 @@ func (s *Sender) Len() int64 {
 	defer s.leave()
 	if s.isClosed() {
 		return 0
+	}
+	if s.topic != nil {
+		return int64(s.topic.unreleased(s))
 	}
 	// Clamped, because the peer could write anything.
 	return int64(min(s.tail-atomic.LoadUint64(&s.ring.head), s.capacity))
@@ -329,7 +380,7 @@ func (s *Sender) releaseRole(abandoned bool) error {
 	s.room = -1
 	s.lease++
 	if atomic.LoadUint32(&s.shut)&shutDead == 0 {
-		s.flush()
+		s.flushAny()
 	}
 	if _, pair := s.at.link.(noLink); !abandoned || pair {
 		s.announceClose()

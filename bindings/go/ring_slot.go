@@ -76,10 +76,12 @@ type slotEnd uint8
 
 const (
 	endByAbort slotEnd = iota
-	// endByCommit: with a type id of the user's, to be checked.
+	// endByCommit: with a type id of the user's, to be checked; visible at once. endUnflushed: visible later.
 	endByCommit
+	endUnflushed
 	// endAsTensor: with a type id of Ramway's own.
 	endAsTensor
+	endAsTensorUnflushed
 )
 
 func (t Slot) commit(n int, typeID uint32, tag uint64, flush bool) error {
@@ -98,7 +100,11 @@ func (t Slot) commit(n int, typeID uint32, tag uint64, flush bool) error {
 		return nil
 	}
 	s.leave()
-	return t.finish(endByCommit, n, typeID, tag)
+	end := endByCommit
+	if !flush {
+		end = endUnflushed
+	}
+	return t.finish(end, n, typeID, tag)
 }
 
 // finish ends the slot in any state of the handle, and then a close that has waited for it goes on.
@@ -107,7 +113,7 @@ func (t Slot) finish(end slotEnd, n int, typeID uint32, tag uint64) error {
 	if s == nil {
 		committed()
 	}
-	if s.enter() || !s.isClosed() {
+	if s.enter(); !s.isClosed() {
 		defer s.leave()
 		return t.last(end, n, typeID, tag)
 	}
@@ -134,12 +140,15 @@ func (t Slot) last(end slotEnd, n int, typeID uint32, tag uint64) error {
 		return nil
 	case uint(n) > uint(t.len):
 		return s.failf(InvalidArgument, "%d bytes committed of a slot of %d", n, t.len)
-	case end == endByCommit && typeID >= typeIDReserved:
+	case end <= endUnflushed && typeID >= typeIDReserved:
 		return s.failf(InvalidArgument, "type id %#x is Ramway's own: applications use ids below %#x", typeID, uint32(typeIDReserved))
 	case s.shut&shutDead != 0:
 		return s.fail(s.dead)
 	}
-	// The handle is being closed, which flushes.
-	s.commit(uint64(n), typeID, tag)
+	s.commitAny(uint64(n), typeID, tag)
+	if !s.isShut() && (end == endByCommit || end == endAsTensor) {
+		s.flushAny()
+	}
+	// Else the handle is being closed, which flushes; or the user flushes.
 	return nil
 }

@@ -96,7 +96,11 @@ func (t TensorSlot) commit(tag uint64, flush bool) error {
 		return nil
 	}
 	s.leave()
-	return t.slot.finish(endAsTensor, t.offset+t.n, TensorTypeID, tag)
+	end := endAsTensor
+	if !flush {
+		end = endAsTensorUnflushed
+	}
+	return t.slot.finish(end, t.offset+t.n, TensorTypeID, tag)
 }
 
 // Tensor is the payload as a tensor, in place: its Data must not be used after Release, as with [Message.UnsafeBytes].

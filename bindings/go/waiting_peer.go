@@ -18,8 +18,14 @@ func (s *Sender) WaitForPeer(ctx context.Context) (uint32, error) {
 	if s.enter(); s.isShut() {
 		return 0, s.refused()
 	}
-	s.flush()
-	return s.waitForPeer(ctx)
+	s.flushAny()
+	if s.topic == nil {
+		return s.waitForPeer(ctx)
+	}
+	if err := s.topic.waitFor(ctx, s, 1); err != nil {
+		return 0, err
+	}
+	return s.topic.changes(), nil
 }
 
 // WaitForPeer is [Sender.WaitForPeer] for the other end: it waits for a sender. What dead senders left can be received
