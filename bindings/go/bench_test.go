@@ -225,3 +225,46 @@ func unixPair(b *testing.B) (near, far net.Conn) {
 	})
 	return near, far
 }
+
+// BenchmarkTopic is what the calls of a topic cost, as BenchmarkCalls; latest is a read of a value that does not change.
+func BenchmarkTopic(b *testing.B) {
+	payload, buffer := make([]byte, 32), make([]byte, 32)
+	open := func(b *testing.B, o TopicOptions) (*Publisher, *Subscriber) {
+		name := newFolder(b).at("topic")
+		return publisherAt(b, name, TopicOptions{}), subscriberAt(b, name, o)
+	}
+	for _, o := range []TopicOptions{{}, {Policy: Lossy}} {
+		b.Run("send+recv "+o.Policy.String(), func(b *testing.B) {
+			pub, sub := open(b, o)
+			for i := 0; i < b.N; i++ {
+				if err := pub.Send(background, 1, payload); err != nil {
+					b.Fatal(err)
+				}
+				m, err := sub.Recv(background)
+				if err != nil {
+					b.Fatal(err)
+				}
+				m.Release()
+			}
+		})
+	}
+	b.Run("send", func(b *testing.B) {
+		pub, _ := open(b, TopicOptions{Policy: Lossy})
+		for i := 0; i < b.N; i++ {
+			if err := pub.Send(background, 1, payload); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("latest", func(b *testing.B) {
+		pub, sub := open(b, TopicOptions{Policy: Latest})
+		if err := pub.Send(background, 1, payload); err != nil {
+			b.Fatal(err)
+		}
+		for i := 0; i < b.N; i++ {
+			if _, err := sub.LatestInto(buffer); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
