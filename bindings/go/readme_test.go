@@ -1,6 +1,7 @@
 package ramway
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,27 @@ func TestReceivingProgram(t *testing.T) {
 		t.Fatal(output)
 	}
 	rings.expectNames()
+}
+
+// TestTopicsProgram: the README's program of a topic, in a module made by the same lines.
+func TestTopicsProgram(t *testing.T) {
+	text := string(repositoryFile(t, "bindings/go/README.md"))
+	topics := newFolder(t)
+	lines, _, found := strings.Cut(block(t, text, "## Install", "sh"), "go run ")
+	if !found {
+		t.Fatal(lines)
+	}
+	output := clone(t, topics, block(t, text, "## A topic", "go"), "", lines, "go run .")
+	wanted := ""
+	for _, policy := range []Policy{Reliable, Lossy} {
+		for i := range 3 {
+			wanted += fmt.Sprintf("%v: %d pose %d, 0 lost before it\n", policy, i+1, i)
+		}
+	}
+	if !strings.HasSuffix(output, wanted+"latest: 3 pose 2, 2 lost before it\n") {
+		t.Fatal(output)
+	}
+	topics.expectNames()
 }
 
 // TestAFunctionThatFailsAbandons: the README's pattern, for an error and for a panic.
