@@ -50,6 +50,11 @@ impl OwnWord {
         Self { membarrier_capable: Cell::new(membarrier_capable), interrupt: Arc::new(AtomicU32::new(0)) }
     }
 
+    /// Whether this process can membarrier, as far as is known.
+    pub(crate) fn is_membarrier_capable(&self) -> bool {
+        self.membarrier_capable.get()
+    }
+
     /// The flags of a side that attaches.
     pub(crate) fn first_flags(&self) -> u32 {
         if self.membarrier_capable.get() { ROLE_MEMBARRIER_CAPABLE } else { 0 }

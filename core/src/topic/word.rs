@@ -232,8 +232,13 @@ impl Word for SubscriberWord {
             // The publisher is not told, so no order would help; the sleep is short.
             return Armed { expected: self.set(), longest: UNORDERED_INTERVAL };
         }
-        let expected = self.set();
-        Armed { expected, longest: self.own.order(self.slot().map(|slot| &slot.flags), || self.unordered()) }
+        let (expected, could) = (self.set(), self.own.is_membarrier_capable());
+        let longest = self.own.order(self.slot().map(|slot| &slot.flags), || self.unordered());
+        if could && !self.own.is_membarrier_capable() && self.slot().is_some() {
+            // The publisher looks at a slot's flags where the count has changed.
+            self.words.count_change();
+        }
+        Armed { expected, longest }
     }
 
     fn set(&self) -> u32 {
