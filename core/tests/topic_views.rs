@@ -113,3 +113,31 @@ fn only_the_subscriber_that_is_furthest_behind_is_in_the_way() {
     near.raw().release();
     blocked.join().unwrap();
 }
+
+#[test]
+fn what_is_lost_before_a_message_counts_once_however_often_it_is_received() {
+    let dir = Dir::new();
+    let name = dir.at("topic");
+    let mut publisher = Topic::create(&name).publisher().unwrap();
+    let mut subscriber = Topic::open(&name).subscriber().unwrap();
+    publisher.send(0, b"one").unwrap();
+    publisher.skip_seq(5).unwrap();
+    publisher.send(0, b"seven").unwrap();
+    publisher.send(0, b"eight").unwrap();
+    subscriber.raw().recv(WaitLimit::None).unwrap();
+    let end = subscriber.raw().position();
+    for _ in 0..3 {
+        let frame = subscriber.raw().recv_more(WaitLimit::None).unwrap();
+        assert_eq!((frame.stamp.seq, frame.stamp.lost, subscriber.lost()), (7, 5, 5));
+        let frame = subscriber.raw().recv_more(WaitLimit::None).unwrap();
+        assert_eq!((frame.stamp.seq, frame.stamp.lost, subscriber.lost()), (8, 0, 5));
+        subscriber.raw().unread(Some(end));
+        assert_eq!(subscriber.lost(), 0);
+    }
+    subscriber.raw().release();
+    let too_short = subscriber.recv_into_slice(&mut [0; 2]).unwrap_err();
+    assert_eq!((too_short.kind(), subscriber.lost()), (ErrorKind::TooLarge, 0));
+    assert_eq!(subscriber.recv().unwrap().lost(), 5);
+    assert_eq!(subscriber.recv().unwrap().lost(), 0);
+    assert_eq!(subscriber.lost(), 5);
+}

@@ -11,6 +11,15 @@ use std::ffi::{CStr, c_int};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// The static method that a pickled ring or topic was made by.
+pub(crate) fn intent(name: &str) -> &'static str {
+    match name {
+        "create" => "create",
+        "open" => "open",
+        _ => "open_or_create",
+    }
+}
+
 /// `str` or `os.PathLike`; the core decides what a good name is.
 pub(crate) struct Name(pub(crate) PathBuf);
 
@@ -70,6 +79,10 @@ pub(crate) struct Seconds(Duration);
 
 impl Seconds {
     pub(crate) const ZERO: Self = Self(Duration::ZERO);
+
+    pub(crate) fn length(&self) -> Duration {
+        self.0
+    }
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Seconds {
@@ -404,6 +417,9 @@ integers! {
     capacity: u64,
     count: u32,
     fd: i32,
+    lost: u64,
+    history: u64,
+    after_seq: u64,
 }
 
 /// Methods of a class, with each argument said once instead of in the signature, in its type and in its conversion:

@@ -73,6 +73,14 @@ pub(crate) fn beside_any<R>(_py: Python<'_>, work: impl FnOnce() -> R) -> R {
     }
 }
 
+/// `None` for the error of that kind.
+pub(crate) fn unless<T>(py: Python<'_>, kind: ErrorKind, outcome: PyResult<T>) -> PyResult<Option<T>> {
+    match outcome {
+        Err(e) if is(py, &e, kind) => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
 /// Whether an exception is one of Ramway's, of any kind.
 #[cold]
 pub(crate) fn is_ours(py: Python<'_>, exception: &PyErr) -> bool {

@@ -12,6 +12,7 @@ mod region;
 mod ring;
 mod segment;
 mod tensor;
+mod topic;
 mod waiting;
 
 use pyo3::exceptions::PyImportError;
@@ -32,8 +33,13 @@ fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ring::Ring>()?;
     module.add_class::<ring::sender::Sender>()?;
     module.add_class::<ring::receiver::Receiver>()?;
-    module.add("Message", ring::hot::types(module.py())?)?;
+    let [message, topic_message] = ring::hot::types(module.py())?;
+    module.add("Message", message)?;
+    module.add("TopicMessage", topic_message)?;
     module.add_class::<ring::slot::Slot>()?;
+    module.add_class::<topic::Topic>()?;
+    module.add_class::<topic::publisher::Publisher>()?;
+    module.add_class::<topic::subscriber::Subscriber>()?;
     module.add_class::<tensor::Tensor>()?;
     module.add_function(wrap_pyfunction!(tensor::_commit_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::_slot_array, module)?)?;
@@ -48,5 +54,6 @@ fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(segment::_unlink, module)?)?;
     module.add_function(wrap_pyfunction!(segment::_clean, module)?)?;
     module.add_function(wrap_pyfunction!(ring::_remake_ring, module)?)?;
+    module.add_function(wrap_pyfunction!(topic::_remake_topic, module)?)?;
     module.add_function(wrap_pyfunction!(ring::_remake_unnamed, module)?)
 }

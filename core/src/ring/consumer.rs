@@ -105,6 +105,9 @@ pub trait Reading: Shape {
         None
     }
 
+    /// Has what [`take_pending`](Self::take_pending) gave told later.
+    fn tell_later(_: &mut Consumer<Self>, _: &Error) {}
+
     /// The sender's word that says that it waits, and its flags.
     fn sender_words(reader: &Consumer<Self>) -> (&AtomicU32, &AtomicU32);
 

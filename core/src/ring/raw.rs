@@ -300,6 +300,25 @@ impl<L: Log> RawReceiver<'_, L> {
         L::copy_next(&mut self.receiver.half, wait_limit, room)
     }
 
+    /// [`copy_next`](Self::copy_next) that does not wait, and leaves how the stream ended, and what else there is to tell, to
+    /// a call that receives: for the messages after the first one of several.
+    pub fn copy_if_there(
+        &mut self,
+        room: impl FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize>,
+    ) -> Result<Option<Frame<L>>> {
+        if !self.is_there(1)? {
+            return Ok(None);
+        }
+        match self.copy_next(WaitLimit::None, room) {
+            Err(e) if e.kind() == ErrorKind::Empty => Ok(None),
+            Err(e) if e.kind() == ErrorKind::Lagged => {
+                L::tell_later(&mut self.receiver.half.hot, &e);
+                Ok(None)
+            }
+            copied => copied.map(Some),
+        }
+    }
+
     #[inline(always)]
     fn check_released(&self) -> Result<()> {
         let hot = &self.receiver.half.hot;

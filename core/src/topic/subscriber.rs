@@ -256,6 +256,10 @@ impl Reading for Topic {
         reader.more.lagged.take().map(Error::lagged)
     }
 
+    fn tell_later(reader: &mut Consumer<Self>, pending: &Error) {
+        reader.more.lagged = pending.lost();
+    }
+
     fn copy_next(
         half: &mut Half<Consumer<Self>>,
         wait_limit: WaitLimit,

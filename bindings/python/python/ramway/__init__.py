@@ -1,4 +1,4 @@
-"""Shared memory between the processes of one machine: rings of messages, buses and regions of bytes."""
+"""Shared memory between the processes of one machine: rings and topics of messages, buses and regions of bytes."""
 
 from ._errors import (
     AbiMismatchError,
@@ -22,9 +22,25 @@ from ._errors import (
     UnsupportedError,
     WaitInterruptedError,
 )
-from ._ramway import Bus, Listener, Message, Receiver, Region, Ring, Sender, Slot, Tensor, __version__
+from ._ramway import (
+    Bus,
+    Listener,
+    Message,
+    Publisher,
+    Receiver,
+    Region,
+    Ring,
+    Sender,
+    Slot,
+    Subscriber,
+    Tensor,
+    Topic,
+    TopicMessage,
+    __version__,
+)
 from ._segments import Cleaned, Segment, clean, ls, unlink
 from ._tensor import TensorSlot
+from ._topic import Lag, SubscriberInfo
 
 __all__ = [
     "AbiMismatchError",
@@ -39,6 +55,7 @@ __all__ = [
     "Error",
     "FullError",
     "InvalidArgumentError",
+    "Lag",
     "LaggedError",
     "Listener",
     "Message",
@@ -47,16 +64,21 @@ __all__ = [
     "OsError",
     "PeerDeadError",
     "PermissionDeniedError",
+    "Publisher",
     "Receiver",
     "Region",
     "Ring",
     "Segment",
     "Sender",
     "Slot",
+    "Subscriber",
+    "SubscriberInfo",
     "Tensor",
     "TensorSlot",
     "TimedOutError",
     "TooLargeError",
+    "Topic",
+    "TopicMessage",
     "UnsupportedError",
     "WaitInterruptedError",
     "__version__",

@@ -29,7 +29,7 @@ class Messages:
 
     async def __anext__(self) -> Message:
         found = self._next_or_wait()
-        if type(found) is Message:
+        if type(found) is Message or isinstance(found, Message):
             return found
         return await found
 

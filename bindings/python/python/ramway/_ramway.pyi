@@ -9,9 +9,11 @@ from numpy.typing import DTypeLike, NDArray
 from typing_extensions import Buffer, CapsuleType
 
 from ._tensor import TensorSlot
+from ._topic import Lag, SubscriberInfo
 
 _Name: TypeAlias = str | os.PathLike[str]
 _Wait: TypeAlias = Literal["spin", "hybrid", "block"]
+_Policy: TypeAlias = Literal["reliable", "lossy", "latest"]
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 # What asyncio.create_task takes, too.
 _T = TypeVar("_T")
@@ -261,7 +263,6 @@ class _ToDLPack:
     def __enter__(self) -> Self: ...
     def __exit__(self, *args: object) -> None: ...
 
-@final
 class Sender(_Sending, _Endpoint):
     def _try_put(self, data: Buffer, type_id: int, tag: int) -> None: ...
     def _try_send_rows(self, array: NDArray[Any], first: int, type_id: int, tag: int) -> int: ...
@@ -291,7 +292,6 @@ class Slot(_Writable, _AsArray):
         self, kind: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
     ) -> None: ...
 
-@final
 class Receiver(_Receiving, _Endpoint):
     @property
     def lent(self) -> int: ...
@@ -300,7 +300,6 @@ class Receiver(_Receiving, _Endpoint):
     def _next_or_wait(self) -> Message | Awaitable[Message]: ...
     def __exit__(self, *args: object) -> None: ...
 
-@final
 class Message(_Bytes, _AsArray, _ToDLPack):
     @property
     def type_id(self) -> int: ...
@@ -333,6 +332,127 @@ class Tensor(_ToDLPack):
     def numpy(self) -> NDArray[Any]: ...
     def __len__(self) -> int: ...
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]: ...
+
+@final
+class Topic:
+    @staticmethod
+    def create(
+        name: _Name,
+        *,
+        capacity: int | None = None,
+        slots: int | None = None,
+        align: int | None = None,
+        lossy_only: bool = False,
+        may_eject: bool = False,
+        discard: bool = False,
+        persistent: bool = False,
+        mode: int = 0o600,
+        timeout: float | None = 0.0,
+        allow_disk: bool = False,
+        membarrier: bool = True,
+        lock_memory: bool = False,
+        huge_pages: bool = False,
+        numa_node: int | None = None,
+        prefault: bool = False,
+    ) -> Topic: ...
+    @staticmethod
+    def open(
+        name: _Name,
+        *,
+        capacity: int | None = None,
+        slots: int | None = None,
+        align: int | None = None,
+        lossy_only: bool = False,
+        may_eject: bool = False,
+        timeout: float | None = 0.0,
+        allow_disk: bool = False,
+        membarrier: bool = True,
+        lock_memory: bool = False,
+        prefault: bool = False,
+    ) -> Topic: ...
+    @staticmethod
+    def open_or_create(
+        name: _Name,
+        *,
+        capacity: int | None = None,
+        slots: int | None = None,
+        align: int | None = None,
+        lossy_only: bool = False,
+        may_eject: bool = False,
+        persistent: bool = False,
+        mode: int = 0o600,
+        timeout: float | None = 0.0,
+        allow_disk: bool = False,
+        membarrier: bool = True,
+        lock_memory: bool = False,
+        huge_pages: bool = False,
+        numa_node: int | None = None,
+        prefault: bool = False,
+    ) -> Topic: ...
+    @property
+    def name(self) -> str: ...
+    def publisher(
+        self, *, eject_after: float | None = None, timestamps: bool = False, wait: _Wait = "hybrid"
+    ) -> Publisher: ...
+    def subscriber(
+        self,
+        policy: _Policy = "reliable",
+        *,
+        label: str | None = None,
+        durable: bool = False,
+        start: Literal["oldest", "now"] | None = None,
+        history: int | None = None,
+        after_seq: int | None = None,
+        read_only: bool = False,
+        wait: _Wait = "hybrid",
+    ) -> Subscriber: ...
+    def __reduce__(self) -> tuple[Callable[..., Topic], tuple[Any, ...]]: ...
+
+@final
+class Publisher(Sender):
+    def subscribers(self) -> list[SubscriberInfo]: ...
+    def wait_for_subscribers(self, n: int, timeout: float | None = None) -> None: ...
+    def wait_for_subscribers_async(self, n: int) -> _Async[None]: ...
+    @property
+    def seq(self) -> int: ...
+    def skip_seq(self, n: int) -> None: ...
+
+# What it receives are TopicMessages.
+@final
+class Subscriber(Receiver):
+    def recv(self, timeout: float | None = None) -> TopicMessage: ...
+    def try_recv(self) -> TopicMessage | None: ...
+    def recv_async(self) -> _Async[TopicMessage]: ...
+    # A list of any messages may be appended to, a list of these may not.
+    def recv_batch(self, max: int = 1024, timeout: float | None = None) -> list[TopicMessage]: ...  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+    def try_recv_batch(self, max: int = 1024) -> list[TopicMessage]: ...  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+    def recv_batch_async(self, max: int = 1024) -> _Async[list[TopicMessage]]: ...  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+    def latest(self, timeout: float | None = 0.0) -> TopicMessage | None: ...
+    def wait_newer(self, timeout: float | None = None) -> TopicMessage: ...
+    def wait_newer_async(self) -> _Async[TopicMessage]: ...
+    def skip_to_newest(self) -> int: ...
+    def unsubscribe(self) -> None: ...
+    @property
+    def policy(self) -> _Policy: ...
+    @property
+    def label(self) -> str | None: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def lag(self) -> Lag: ...
+    def __iter__(self) -> Iterator[TopicMessage]: ...
+    def __next__(self) -> TopicMessage: ...
+    def __aiter__(self) -> AsyncIterator[TopicMessage]: ...
+    def __anext__(self) -> Awaitable[TopicMessage]: ...
+
+@final
+class TopicMessage(Message):
+    @property
+    def seq(self) -> int: ...
+    @property
+    def time(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
 
 @final
 class Region(_Writable, _Closable):
@@ -532,6 +652,7 @@ def _clean(
 ) -> list[tuple[str, bool, str | None, Any]]: ...
 def _ls(directory_name: _Name | None) -> list[dict[str, Any]]: ...
 def _unlink(name: _Name) -> None: ...
+def _remake_topic(intent: str, name: _Name, options: dict[str, Any]) -> Topic: ...
 def _remake_unnamed(handed_on: Any, options: dict[str, Any]) -> Ring: ...
 def _commit_tensor(slot: Slot, n: int, flush: bool) -> None: ...
 def _remake_ring(intent: str, name: _Name, options: dict[str, Any]) -> Ring: ...

@@ -4,6 +4,7 @@ pub(crate) mod listener;
 
 use crate::args::{Name, Options, Policy, Timeout, pass};
 use crate::bus::listener::How;
+use crate::endpoint::End;
 use crate::errors::{self, OrRaise, error};
 use crate::ring::receiver::Receiver;
 use crate::ring::sender::Sender;
@@ -37,8 +38,8 @@ impl Bus {
         let (peer_uid, peer_pid) = (core.peer_uid(), core.peer_pid());
         let (sender, receiver) = core.split();
         let shown = || Some(name.to_owned());
-        let sender = sender.map(|core| Py::new(py, Sender::wrap(core, shown(), wait.0))).transpose()?;
-        let receiver = receiver.map(|core| Py::new(py, Receiver::wrap(core, shown(), wait.0, writable))).transpose()?;
+        let sender = sender.map(|core| Py::new(py, Sender::wrap(End::Ring(core), shown(), wait.0))).transpose()?;
+        let receiver = receiver.map(|core| Py::new(py, Receiver::wrap(End::Ring(core), shown(), wait.0, writable))).transpose()?;
         Ok(Self { sender, receiver, name: name.to_owned(), peer_uid, peer_pid })
     }
 

@@ -1,6 +1,7 @@
 //! The methods that a sender and a receiver share.
 
 use crate::args::{Policy, Seconds};
+use crate::endpoint::CoreEnd;
 use crate::errors::{OrRaise, raise};
 use crate::ring::receiver::Receiver;
 use crate::ring::sender::Sender;
@@ -11,16 +12,16 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use ramway::ErrorKind;
-use ramway::ring::raw::{RawEndpoint, WaitLimit};
+use ramway::ring::raw::WaitLimit;
 use std::os::fd::{AsRawFd, RawFd};
 
 /// `$field` is the operation's for its handle.
 macro_rules! endpoint_calls {
-    ($class:ident, $peer:literal, $operation:ident { $field:ident }, $(#[$fileno:meta])*) => {
+    ($class:ident, $operation:ident { $field:ident }, $(#[$fileno:meta])*) => {
         impl $class {
             /// wait_for_peer that does not wait: `None` if there is no peer.
             pub(crate) fn peer(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-                match self.enter(py)?.await_peer(WaitLimit::None) {
+                match self.enter(py)?.raw_endpoint().await_peer(WaitLimit::None) {
                     Ok(epoch) => Ok(Some(epoch)),
                     Err(e) if e.kind() == ErrorKind::Empty => Ok(None),
                     Err(e) => Err(raise(py, e)),
@@ -35,7 +36,7 @@ macro_rules! endpoint_calls {
                 if let Some(fd) = self.endpoint.known_descriptor() {
                     return Ok(fd);
                 }
-                let fd = self.enter(py)?.readiness().or_raise(py)?.as_raw_fd();
+                let fd = self.enter(py)?.raw_endpoint().readiness().or_raise(py)?.as_raw_fd();
                 self.endpoint.descriptor.set(Some(fd));
                 Ok(fd)
             }
@@ -49,9 +50,10 @@ macro_rules! endpoint_calls {
             #[pyo3(signature = (timeout = None))]
             fn wait_for_peer(&self, py: Python<'_>, timeout: Option<Seconds>) -> PyResult<u32> {
                 let mut core = self.enter(py)?;
-                let attempt = |wait_limit| core.await_peer(wait_limit);
+                let attempt = |wait_limit| core.raw_endpoint().await_peer(wait_limit);
+                let what = format!("no living {}", self.endpoint.role().peer);
                 wait(py, timeout.into(), POLL_INTERVAL, attempt, |py| self.endpoint.check_open(py))
-                    .map_err(|e| self.endpoint.missing(py, e, concat!("no living ", $peer)))
+                    .map_err(|e| self.endpoint.missing(py, e, &what))
             }
 
             /// wait_for_peer for asyncio: an awaitable of the other side's epoch.
@@ -86,32 +88,31 @@ macro_rules! endpoint_calls {
             /// Bytes of the longest message that ever fits.
             #[getter]
             fn max_message_len(&self, py: Python<'_>) -> PyResult<usize> {
-                let room = self.enter(py)?.capacity() - ramway::layout::FRAME_HEADER as usize;
-                Ok(room.min(ramway::layout::MESSAGE_MAX as usize))
+                Ok(self.enter(py)?.max_message_len() as usize)
             }
 
             /// Bytes of the ring, frame headers included, that are sent and not given back. Can be stale.
             #[getter]
             fn used(&self, py: Python<'_>) -> PyResult<usize> {
-                Ok(self.enter(py)?.len())
+                Ok(self.enter(py)?.used())
             }
 
             /// Whether the other side is attached and its process lives.
             #[getter]
             pub(crate) fn peer_alive(&self, py: Python<'_>) -> PyResult<bool> {
-                Ok(self.enter(py)?.is_peer_alive())
+                Ok(self.enter(py)?.raw_endpoint_ref().is_peer_alive())
             }
 
             /// How often the other side has attached; 0 = never yet.
             #[getter]
             fn peer_epoch(&self, py: Python<'_>) -> PyResult<u32> {
-                Ok(self.enter(py)?.peer_epoch())
+                Ok(self.enter(py)?.raw_endpoint_ref().peer_epoch())
             }
 
             /// How often this side has attached, this handle included.
             #[getter]
             fn epoch(&self, py: Python<'_>) -> PyResult<u32> {
-                Ok(self.enter(py)?.epoch())
+                Ok(self.enter(py)?.raw_endpoint_ref().epoch())
             }
 
             /// How blocking calls wait: 'spin', 'hybrid' or 'block'. May be set.
@@ -123,8 +124,9 @@ macro_rules! endpoint_calls {
             #[setter]
             fn set_wait(&self, py: Python<'_>, policy: Policy) -> PyResult<()> {
                 let mut core = self.enter(py)?;
-                core.set_wait_policy(policy.0);
-                self.endpoint.wait_by(policy.0, core.polls());
+                let end = core.raw_endpoint();
+                end.set_wait_policy(policy.0);
+                self.endpoint.wait_by(policy.0, end.polls());
                 Ok(())
             }
 
@@ -137,27 +139,31 @@ macro_rules! endpoint_calls {
             }
 
             fn __reduce__(&self) -> PyResult<()> {
-                let what = concat!("a ", stringify!($class), " cannot be pickled");
-                Err(PyTypeError::new_err(format!("{what}: pass its name (or a Ring) and open it there")))
+                let role = self.endpoint.role();
+                let text = format!(
+                    "a {} cannot be pickled: pass its name (or a {}) and open it there",
+                    role.class, role.log_class
+                );
+                Err(PyTypeError::new_err(text))
             }
 
             fn __repr__(&self) -> String {
                 let (name, closed) = (self.endpoint.name().unwrap_or(""), if self.closed() { ", closed" } else { "" });
-                format!(concat!("<ramway.", stringify!($class), " {:?}{}>"), name, closed)
+                format!("<ramway.{} {name:?}{closed}>", self.endpoint.role().class)
             }
         }
     };
 }
 
 endpoint_calls! {
-    Sender, "receiver", Receivers { sender },
+    Sender, Receivers { sender },
     /// A descriptor for event loops: after a FullError of try_send it becomes readable when try_send has something else
     /// to say. It stays readable until a try_send raises FullError again, so try_send in a loop until then. Made at the
     /// first call; it belongs to the sender: do not read from it, do not close it.
 }
 
 endpoint_calls! {
-    Receiver, "sender", Senders { receiver },
+    Receiver, Senders { receiver },
     /// A descriptor for event loops (select, epoll) that stays readable until a try_recv gives None: when it is readable,
     /// call try_recv until it does. recv would block after the last message.
     ///

@@ -5,9 +5,11 @@
 //! the call releases the end when it leaves ([`Using`]).
 
 mod calls;
+mod end;
 mod gil;
 mod shared;
 
+pub(crate) use end::{CoreEnd, End, ReceiverEnd, Role, Seen, SenderEnd, apart, either};
 pub(crate) use gil::Gil;
 pub(crate) use shared::{Shared, shared_calls};
 
@@ -15,7 +17,6 @@ use crate::errors::{error, is};
 use crate::waiting::FIRST_POLLS;
 use crate::waiting::watch::Waits;
 use pyo3::prelude::*;
-use ramway::ring::raw::RawEndpoint;
 use ramway::{ErrorKind, WaitPolicy, Waker};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -28,8 +29,8 @@ pub(crate) struct Endpoint<T> {
     shut: Gil<bool>,
     /// `None` once it was taken. Used by the holder of `busy` alone.
     end: UnsafeCell<Option<T>>,
-    /// "sender" or "receiver": for the texts of errors.
-    role: &'static str,
+    /// For the texts of errors.
+    role: &'static Role,
     name: Option<String>,
     /// Ends the wait of the thread that uses the end. Keeps a page mapped, and goes with the end.
     waker: Gil<Option<Waker>>,
@@ -49,11 +50,12 @@ pub(crate) struct Endpoint<T> {
 unsafe impl<T: Send> Sync for Endpoint<T> {}
 
 impl<T> Endpoint<T> {
-    pub(crate) fn new(mut end: T, waker: Waker, role: &'static str, name: Option<String>, policy: WaitPolicy) -> Self
+    pub(crate) fn new(mut end: T, name: Option<String>, policy: WaitPolicy) -> Self
     where
-        T: RawEndpoint,
+        T: CoreEnd,
     {
-        let polls = end.polls();
+        end.let_signals_interrupt();
+        let (polls, waker, role) = (end.raw_endpoint().polls(), end.waker(), end.role());
         let new = Self {
             busy: Gil::new(false),
             shut: Gil::new(false),
@@ -105,6 +107,10 @@ impl<T> Endpoint<T> {
 
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.get()
+    }
+
+    pub(crate) fn role(&self) -> &'static Role {
+        self.role
     }
 
     pub(crate) fn name(&self) -> Option<&str> {
@@ -163,8 +169,8 @@ impl<T> Endpoint<T> {
 
     fn what(&self) -> String {
         match &self.name {
-            Some(name) => format!("{} of '{name}'", self.role),
-            None => self.role.to_owned(),
+            Some(name) => format!("{} of '{name}'", self.role.name),
+            None => self.role.name.to_owned(),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Many small messages of one size as one NumPy array, either way.
 
 use crate::args::{Timeout, calls};
+use crate::endpoint::{CoreEnd, ReceiverEnd, SenderEnd, either};
 use crate::errors::{OrRaise, is_ours};
+use crate::ring::copies::topic;
 use crate::ring::receiver::{Receiver, at_least_one};
 use crate::ring::sender::{Sender, check_type_id};
 use crate::tensor::dlpack::LARGE;
@@ -13,8 +15,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 use ramway::ring::consumer::Frame;
+use ramway::ring::log::Log;
 use ramway::ring::raw::WaitLimit;
-use ramway::{ErrorKind, Result};
+use ramway::{ErrorKind, Result, Subscriber};
 use std::time::{Duration, Instant};
 
 /// Rows are published together up to this many bytes: enough to spread what publishing costs, few enough for the receiver
@@ -35,20 +38,19 @@ calls! {
         let numpy = Numpy::get(py)?;
         let (descr, size) = numpy.resolve(dtype)?;
         at_least_one(py, max)?;
-        let (first, number) = receiver.fetch(py, timeout)?;
+        if receiver.copies {
+            return copies(receiver, &numpy, &descr, size, max, timeout);
+        }
+        let (first, number) = receiver.fetch(py, timeout)?.in_log();
         if first.len != size {
             receiver.put_back(py)?;
-            let text = format!(
-                "the next message has {} bytes, and an element of {descr} has {size}: it stays for the next receive",
-                first.len
-            );
-            return Err(invalid(py, text));
+            return Err(other_length(first.len, &descr, size));
         }
         // From the fetch up to here nothing of Python's ran, so that it is still the last message when it is put back.
         let filled = (|| {
             let mut core = receiver.enter(py)?;
             // By the sender's position, which the core clamps to the ring's capacity: not more than can be there.
-            let more = (core.len() as u64).saturating_sub(core.raw().unreleased()) / frame_size(size, core.align());
+            let more = (core.used() as u64).saturating_sub(core.unreleased()) / core.frame_size(size);
             let room = max.min(usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1));
             let array = numpy.empty(py, room, &descr)?;
             // Nobody else has the array yet, so that it stays where it is after the buffer was given back.
@@ -56,9 +58,10 @@ calls! {
             // SAFETY: the first frame is held, and the array has room for `room` elements of `size` bytes.
             unsafe { to.copy_from_nonoverlapping(first.data, size) };
             let mut fill = Fill { to: to.wrapping_add(size), size, room: room - 1 };
-            let end: &mut ramway::Receiver = &mut core;
-            let rest = if room * size >= LARGE { py.detach(move || fill.from(end)) } else { fill.from(end) };
-            Ok((array, room, rest + 1, core.raw().position()))
+            let end: &mut ReceiverEnd = &mut core;
+            let mut fill = move || either!(end, end => fill.from(end));
+            let rest = if room * size >= LARGE { py.detach(fill) } else { fill() };
+            Ok((array, room, rest + 1, core.position()))
         })();
         let (array, room, count, position) = match filled {
             Ok(filled) => filled,
@@ -128,7 +131,7 @@ unsafe impl Send for Fill {}
 impl Fill {
     /// Copies the messages that are there, until one of another length; gives how many. An error of the ring ends it
     /// too, and stays for the next receive.
-    fn from(&mut self, core: &mut ramway::Receiver) -> usize {
+    fn from<L: Log>(&mut self, core: &mut ramway::Receiver<L>) -> usize {
         // SAFETY: as `copy` says. A constant length is a few loads and stores.
         unsafe {
             match self.size {
@@ -141,9 +144,32 @@ impl Fill {
         }
     }
 
+    /// The same where messages are copies; gives the length of one that ended it, too. An error, if it meets the first one.
+    fn with_copies(&mut self, core: &mut Subscriber) -> Result<(usize, Option<usize>)> {
+        let mut raw = core.raw();
+        for count in 0..self.room {
+            let (to, size) = (self.to, self.size);
+            let mut other = None;
+            let copied = raw.copy_if_there(|_, len| {
+                if len == size {
+                    return Ok(to);
+                }
+                other = Some(len);
+                Err(size)
+            });
+            match copied {
+                Ok(Some(_)) => self.to = self.to.wrapping_add(size),
+                Ok(None) => return Ok((count, None)),
+                Err(_) if count != 0 || other.is_some() => return Ok((count, other)),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok((self.room, None))
+    }
+
     /// `one` is called with a frame of `size` bytes and with room for them.
     #[inline(always)]
-    fn copy(&mut self, core: &mut ramway::Receiver, one: impl Fn(*const u8, *mut u8)) -> usize {
+    fn copy<L: Log>(&mut self, core: &mut ramway::Receiver<L>, one: impl Fn(*const u8, *mut u8)) -> usize {
         let mut raw = core.raw();
         for count in 0..self.room {
             let before = raw.position();
@@ -161,6 +187,46 @@ impl Fill {
         }
         self.room
     }
+}
+
+/// `Receiver.recv_array` where messages are copies: each is copied to its place in the array.
+fn copies<'py>(
+    receiver: &Receiver,
+    numpy: &Numpy,
+    descr: &Bound<'py, PyAny>,
+    size: usize,
+    max: usize,
+    timeout: Timeout,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = descr.py();
+    let left = timeout.counting();
+    loop {
+        let mut core = receiver.enter(py)?;
+        if !core.is_there().or_raise(py)? {
+            receiver.wait_for_one(py, &mut core, left())?;
+        }
+        let room = max.min(usize::try_from(core.used() as u64 / core.frame_size(size)).unwrap_or(usize::MAX).max(1));
+        let array = numpy.empty(py, room, descr)?;
+        // Nobody else has the array yet, so that it stays where it is after the buffer was given back.
+        let to: *mut u8 = Buffer::get(&array, ffi::PyBUF_WRITABLE)?.view.buf.cast();
+        let mut fill = Fill { to, size, room };
+        let end = topic(&mut core);
+        let mut fill = move || fill.with_copies(end);
+        match if room * size >= LARGE { py.detach(fill) } else { fill() }.or_raise(py)? {
+            // They were overwritten before they were read.
+            (0, None) => {}
+            (0, Some(len)) => return Err(other_length(len, descr, size)),
+            (count, _) if count == room => return Ok(array),
+            (count, _) => return array.get_item(PySlice::new(py, 0, count as isize, 1)),
+        }
+    }
+}
+
+#[cold]
+fn other_length(len: usize, descr: &Bound<'_, PyAny>, size: usize) -> PyErr {
+    let text =
+        format!("the next message has {len} bytes, and an element of {descr} has {size}: it stays for the next receive");
+    invalid(descr.py(), text)
 }
 
 /// `Sender.send_array`, from a row on; without a time-out, what there is room for.
@@ -191,21 +257,18 @@ fn send(
     let from = buffer.view.buf.cast::<u8>().wrapping_add(first * size);
     let mut rest = Rows { from, size, left: rows - first, unflushed: 0, type_id, tag };
     let mut core = sender.begin(py, type_id)?;
-    let end: &mut ramway::Sender = &mut core;
+    let end: &mut SenderEnd = &mut core;
     let large = rest.left.saturating_mul(size) >= LARGE;
+    let mut send = |wait_limit| either!(&mut *end, end => rest.send(end, wait_limit));
     let outcome = if !large {
-        rest.send(end, WaitLimit::None)
+        send(WaitLimit::None)
     } else if timeout.is_none() {
-        py.detach(|| rest.send(end, WaitLimit::None))
+        py.detach(|| send(WaitLimit::None))
     } else {
         Err(ErrorKind::Full.into())
     };
     let outcome = match (outcome, timeout) {
-        (Err(e), Some(timeout)) if e.kind() == ErrorKind::Full => {
-            let rest = &mut rest;
-            let all = |wait_limit| rest.send(end, wait_limit);
-            sender.wait_by(py, timeout, all)
-        }
+        (Err(e), Some(timeout)) if e.kind() == ErrorKind::Full => sender.wait_by(py, timeout, send),
         (outcome, _) => outcome.or_raise(py),
     };
     let sent = rows - first - rest.left;
@@ -231,7 +294,7 @@ unsafe impl Send for Rows {}
 impl Rows {
     /// Sends what there is room for, and waits for room within `wait_limit`; `TimedOut` also when it has been at
     /// it for a while.
-    fn send(&mut self, core: &mut ramway::Sender, wait_limit: WaitLimit) -> Result<()> {
+    fn send<L: Log>(&mut self, core: &mut ramway::Sender<L>, wait_limit: WaitLimit) -> Result<()> {
         let began = Instant::now();
         let mut raw = core.raw();
         while self.left != 0 {
@@ -244,7 +307,7 @@ impl Rows {
             };
             // SAFETY: `left` rows of `size` bytes are left; as many were reserved.
             unsafe { to.copy_from_nonoverlapping(self.from, self.size) };
-            self.unflushed += self.size + 16;
+            self.unflushed += self.size + L::HEADER as usize;
             let flush = self.unflushed >= CHUNK;
             raw.commit(self.size, self.type_id, self.tag, flush)?;
             self.from = self.from.wrapping_add(self.size);
@@ -258,9 +321,4 @@ impl Rows {
         }
         Ok(())
     }
-}
-
-/// Bytes that a message of `len` takes in a ring.
-fn frame_size(len: usize, align: usize) -> u64 {
-    ramway::layout::frame_size(len as u64, align as u32)
 }

@@ -1,23 +1,62 @@
-//! How messages come out of the ring: polled for, waited for, given back, and moved out of the sender's way.
+//! How messages come out of a log: polled for, waited for, given back, and moved out of the sender's way. What comes as a copy
+//! is in `copies.rs`.
 
 use crate::args::Timeout;
-use crate::endpoint::Using;
+use crate::endpoint::{CoreEnd, End, ReceiverEnd, Seen, Using};
 use crate::errors::{OrRaise, error, raise};
+use crate::ring::message::Private;
 use crate::ring::receiver::Receiver;
 use crate::waiting::{poll_interval, wait};
 use pyo3::prelude::*;
 use ramway::ring::consumer::Frame;
-use ramway::ring::raw::{RawEndpoint, WaitLimit};
+use ramway::ring::raw::WaitLimit;
+use ramway::topic::subscriber::Stamp;
 use ramway::{ErrorKind, WaitPolicy};
 
+/// A message that has come out of a log.
+pub(crate) struct Arrival {
+    pub(crate) frame: Frame,
+    pub(crate) place: Place,
+    /// What only a topic's message says.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+impl Arrival {
+    /// Its number, if it is held in the log.
+    pub(super) fn number(&self) -> Option<u64> {
+        match self.place {
+            Place::Log(number) => Some(number),
+            Place::Own(_) => None,
+        }
+    }
+
+    /// Its frame and number, of a receiver whose messages are views.
+    pub(super) fn in_log(self) -> (Frame, u64) {
+        match self.place {
+            Place::Log(number) => (self.frame, number),
+            Place::Own(_) => unreachable!("a receiver whose messages are copies copies to where they are wanted"),
+        }
+    }
+}
+
+/// Where its payload is.
+pub(crate) enum Place {
+    /// In the log, held under this number.
+    Log(u64),
+    /// In memory of its own.
+    Own(Private),
+}
+
 impl Receiver {
-    /// The next message within the time, or an error; notes it as held. Gives its frame and number.
+    /// The next message within the time, or an error; notes it as held where it stays in the log.
     #[inline]
-    pub(crate) fn fetch(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame, u64)> {
+    pub(crate) fn fetch(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Arrival> {
+        if self.copies {
+            return self.fetch_copy(py, timeout);
+        }
         let mut core = self.enter(py)?;
-        let mut raw = core.raw();
-        let frame = match raw.poll(self.endpoint.first_polls.get()).or_raise(py)? {
-            Some(frame) => frame,
+        let seen = match core.poll(self.endpoint.first_polls.get()).or_raise(py)? {
+            Some(seen) => seen,
             None => {
                 let received = self.wait(py, &mut core, timeout);
                 // What other threads gave back meanwhile: the sender may need it before the next call.
@@ -25,10 +64,10 @@ impl Receiver {
                 received?
             }
         };
-        Ok(self.hold(&mut core, frame))
+        Ok(self.hold(&mut core, seen))
     }
 
-    /// The next message if it is there and nothing is in the way; on `None`, call `fetch`.
+    /// A ring's next message if it is there and nothing is in the way; on `None`, call `fetch`.
     #[inline(always)]
     pub(crate) fn at_once(&self) -> Option<(Frame, u64)> {
         if self.endpoint.is_shut() {
@@ -36,42 +75,59 @@ impl Receiver {
         }
         let mut core = self.endpoint.try_enter()?;
         self.settle(&mut core);
-        let frame = core.raw().poll(1).ok()??;
-        Some(self.hold(&mut core, frame))
+        let End::Ring(ring) = &mut *core else { return None };
+        let mut raw = ring.raw();
+        let frame = raw.poll(1).ok()??;
+        Some((frame, self.held.with(|held| held.push(raw.position()))))
     }
 
     /// The next message if there is one.
     #[inline]
-    pub(crate) fn try_fetch(&self, py: Python<'_>) -> PyResult<Option<(Frame, u64)>> {
+    pub(crate) fn try_fetch(&self, py: Python<'_>) -> PyResult<Option<Arrival>> {
+        if self.copies {
+            return self.try_fetch_copy(py);
+        }
         let mut core = self.enter(py)?;
-        let frame = match core.raw().recv_more(WaitLimit::None) {
-            Ok(frame) => frame,
+        let seen = match core.recv_more(WaitLimit::None) {
+            Ok(seen) => seen,
             Err(e) if e.kind() == ErrorKind::Empty => {
                 self.nothing_there(&mut core);
                 return Ok(None);
             }
             Err(e) => return Err(raise(py, e)),
         };
-        Ok(Some(self.hold(&mut core, frame)))
+        Ok(Some(self.hold(&mut core, seen)))
     }
 
-    /// Notes the frame that was received last as held; gives it and its number.
+    /// One more message of a batch, if there is one. What else there is to tell is left for the next receive.
+    pub(super) fn fetch_more(&self, py: Python<'_>) -> PyResult<Option<Arrival>> {
+        if self.copies {
+            return self.copy_more(py);
+        }
+        let mut core = self.enter(py)?;
+        Ok(core.poll(1).unwrap_or(None).map(|seen| self.hold(&mut core, seen)))
+    }
+
+    /// Notes the frame that was received last as held.
     #[inline(always)]
-    pub(super) fn hold(&self, core: &mut ramway::Receiver, frame: Frame) -> (Frame, u64) {
-        let position = core.raw().position();
-        (frame, self.held.with(|held| held.push(position)))
+    pub(super) fn hold(&self, core: &mut ReceiverEnd, (frame, stamp): Seen) -> Arrival {
+        let position = core.position();
+        Arrival { frame, place: Place::Log(self.held.with(|held| held.push(position))), stamp }
     }
 
-    /// Has the message that was fetched last received again: nothing was made of it.
+    /// Has the message that was fetched last received again: nothing was made of it. It was not a copy.
     pub(crate) fn put_back(&self, py: Python<'_>) -> PyResult<()> {
         let mut core = self.enter(py)?;
         let before = self.held.with(|held| held.forget_last());
-        core.raw().unread(before);
+        core.unread(before);
         Ok(())
     }
 
     /// Whether there is no message now. Raises how the stream ended.
     pub(crate) fn is_empty(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.copies {
+            return Ok(!self.enter(py)?.raw_endpoint().ready(0).or_raise(py)?);
+        }
         let found = self.try_fetch(py)?.is_some();
         if found {
             self.put_back(py)?;
@@ -88,22 +144,21 @@ impl Receiver {
 
     /// Does the releases that had to wait for the end to be free.
     #[inline]
-    fn settle(&self, core: &mut ramway::Receiver) {
+    fn settle(&self, core: &mut ReceiverEnd) {
         if let Some(position) = self.owed.get() {
             self.owed.set(None);
-            core.raw().release_until(position);
+            core.release_until(position);
         }
     }
 
     /// Before a wait, however it is waited: what was received last must not be in the sender's way.
-    fn nothing_there(&self, core: &mut ramway::Receiver) {
+    fn nothing_there(&self, core: &mut ReceiverEnd) {
         if self.held.with(|held| held.is_empty()) {
             return;
         }
         let half = core.capacity() as u64 / 2;
-        let mut raw = core.raw();
         // A caller that waits for the descriptor does not poll again before there is a message.
-        if raw.unreleased() > half || raw.sender_waits() || self.endpoint.has_descriptor() {
+        if core.unreleased() > half || core.sender_waits() || self.endpoint.has_descriptor() {
             self.make_room(core);
         }
     }
@@ -112,24 +167,24 @@ impl Receiver {
     /// what a loop's variable still names while the next message is received.
     #[cold]
     #[inline(never)]
-    fn make_room(&self, core: &mut ramway::Receiver) {
+    fn make_room(&self, core: &mut ReceiverEnd) {
         let mut end = None;
         for (number, message) in self.held.with(|held| held.latest()) {
             // SAFETY: not given back, so alive, and it stays so: nothing here gives the interpreter lock up or calls
             // into Python.
-            if !unsafe { message.as_ref() }.move_out() {
+            if !unsafe { message.as_ref() }.move_out(core.align()) {
                 break;
             }
             end = self.held.with(|held| held.give_back(number)).or(end);
         }
         if let Some(end) = end {
-            core.raw().release_until(end);
+            core.release_until(end);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn wait(&self, py: Python<'_>, core: &mut ramway::Receiver, timeout: Timeout) -> PyResult<Frame> {
+    fn wait(&self, py: Python<'_>, core: &mut ReceiverEnd, timeout: Timeout) -> PyResult<Seen> {
         self.nothing_there(core);
         // Messages that other threads give back meanwhile are settled after each interval.
         let interval = if self.held.with(|held| held.is_empty()) {
@@ -143,13 +198,30 @@ impl Receiver {
             py,
             timeout,
             interval,
-            move |wait_limit| attempt.get().borrow_mut().raw().recv_more(wait_limit).map(Moving),
+            move |wait_limit| attempt.get().borrow_mut().recv_more(wait_limit).map(Moving),
             |py| {
                 self.endpoint.check_open(py)?;
                 self.check_stuck(py, &mut end.borrow_mut())
             },
         );
-        received.map(|moving| moving.0).map_err(|e| self.endpoint.missing(py, e, "no message"))
+        received.map(|moving| moving.0).map_err(|e| self.missing(py, e))
+    }
+
+    /// `Subscriber.skip_to_newest`.
+    pub(crate) fn skip_to_newest(&self, py: Python<'_>) -> PyResult<u64> {
+        let mut core = self.enter(py)?;
+        let End::Topic(subscriber) = &mut *core else { unreachable!("a Subscriber is made of a topic's end") };
+        let skipped = subscriber.skip_to_newest_after_held().or_raise(py)?;
+        let position = core.position();
+        // What was left out is given back with the messages before it.
+        self.held.with(|held| held.push_given_back(position));
+        Ok(skipped)
+    }
+
+    /// The error of a wait for a message.
+    #[cold]
+    pub(super) fn missing(&self, py: Python<'_>, cause: PyErr) -> PyErr {
+        self.endpoint.missing(py, cause, "no message")
     }
 
     /// BusyError if the sender waits for room that only messages held here could give it: for a wait without polls.
@@ -158,32 +230,27 @@ impl Receiver {
         self.check_stuck(py, &mut core)
     }
 
-    fn check_stuck(&self, py: Python<'_>, core: &mut ramway::Receiver) -> PyResult<()> {
+    fn check_stuck(&self, py: Python<'_>, core: &mut ReceiverEnd) -> PyResult<()> {
         self.settle(core);
-        let mut raw = core.raw();
-        if raw.unreleased() == 0 || !raw.sender_waits() {
+        if core.unreleased() == 0 || !core.sender_waits() || core.is_there().or_raise(py)? {
             return Ok(());
         }
-        let position = raw.position();
-        if raw.poll(1).or_raise(py)?.is_some() {
-            // For the next attempt to receive.
-            raw.unread(Some(position));
-            return Ok(());
-        }
-        let before = raw.unreleased();
+        let before = core.unreleased();
         self.make_room(core);
-        let held = core.raw().unreleased();
+        let held = core.unreleased();
         if held < before {
             return Ok(());
         }
         let (count, capacity) = (self.held.with(|held| held.len()), core.capacity());
+        let role = self.endpoint.role();
+        let (peer, log) = (role.peer, role.log);
         Err(error(
             py,
             ErrorKind::Busy,
             format!(
-                "the sender waits for room, and {count} messages ({held} of {capacity} bytes of the ring) are still held \
+                "the {peer} waits for room, and {count} messages ({held} of {capacity} bytes of the {log}) are still held \
                  here, so that neither side could go on: drop or release messages and their views, copy what is to be \
-                 kept, or create the ring with a larger capacity"
+                 kept, or create the {log} with a larger capacity"
             ),
         ))
     }
@@ -196,7 +263,7 @@ impl Receiver {
             Some(mut core) => {
                 // What is owed lies before it, and would be a step back afterwards.
                 self.owed.set(None);
-                core.raw().release_until(position);
+                core.release_until(position);
             }
             None => self.owed.set(Some(position)),
         }
@@ -216,9 +283,10 @@ impl Receiver {
         } else if !self.said_closed.get()
             && let Some(mut core) = self.endpoint.try_enter()
         {
-            // The memory stays for its views; the sender is not to wait for them.
+            // The memory stays for its views. A ring's sender is not to wait for them; a topic's publisher does, because it
+            // would write over them.
             self.said_closed.set(true);
-            core.say_closed();
+            core.raw_endpoint().say_closed();
         }
     }
 }
@@ -237,7 +305,7 @@ unsafe impl<T> Send for Shared<'_, T> {}
 
 /// A frame on its way from the core to a message.
 #[derive(Clone, Copy)]
-struct Moving(Frame);
+struct Moving(Seen);
 
 // SAFETY: an address in the mapping, which is kept until the frame is given back.
 unsafe impl Send for Moving {}

@@ -34,6 +34,15 @@ impl Held {
         self.first + self.messages.len() as u64 - 1
     }
 
+    /// Notes that what lies up to `position` is given back together with the messages before it.
+    pub(crate) fn push_given_back(&mut self, position: u64) {
+        if let Some(last) = self.messages.back()
+            && last.end != position
+        {
+            self.messages.push_back(Entry { end: position, given_back: true, owner: None });
+        }
+    }
+
     /// Notes whose a message is.
     #[inline]
     pub(crate) fn belongs_to(&mut self, number: u64, owner: &Message) {

@@ -2,10 +2,12 @@
 //! the next step of the loop. The layers that pyo3 puts around a slot (a panic is caught, attachments are counted in
 //! thread-local memory, objects come from the general allocator) cost more than the slots themselves.
 //!
-//! [`Message`] is pyo3's; what Python sees as `ramway.Message` is a type below it, with these slots instead. Nothing here
-//! drops a `Py`, because without an attachment that pyo3 knows of, it would put that off.
+//! [`Message`] is pyo3's; what Python sees as `ramway.Message` is a type below it, with these slots instead, and
+//! `ramway.TopicMessage` one below that, whose objects say after the message what only a topic's says. Nothing here drops a `Py`,
+//! because without an attachment that pyo3 knows of, it would put that off.
 
 use crate::endpoint::Gil;
+use crate::ring::fetch::{Arrival, Place};
 use crate::ring::message::Message;
 use crate::ring::receiver::Receiver;
 use pyo3::ffi;
@@ -13,34 +15,47 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use ramway::ring::consumer::Frame;
+use ramway::topic::subscriber::Stamp;
 use std::ffi::{CStr, CString, c_int, c_void};
+use std::mem::offset_of;
 use std::ptr;
 
 /// Message objects that are kept to be used again: as many as a loop that holds a few messages.
 const SPARE_MAX: usize = 32;
 
-/// Under the interpreter lock.
+/// The messages of one kind. Under the interpreter lock.
 struct Spares {
     objects: [*mut ffi::PyObject; SPARE_MAX],
     count: usize,
-    /// The type of all messages; set when the module is made.
+    /// Their type; set when the module is made.
     class: *mut ffi::PyTypeObject,
-    /// The type of what a loop asks for the next message.
-    messages: *mut ffi::PyTypeObject,
 }
 
 // SAFETY: objects without another reference; used under the interpreter lock.
 unsafe impl Send for Spares {}
 
-static SPARES: Gil<Spares> = Gil::new(Spares {
-    objects: [ptr::null_mut(); SPARE_MAX],
-    count: 0,
-    class: ptr::null_mut(),
-    messages: ptr::null_mut(),
-});
+impl Spares {
+    const NONE: Self = Self { objects: [ptr::null_mut(); SPARE_MAX], count: 0, class: ptr::null_mut() };
+}
+
+/// The messages of rings, and those of topics.
+static SPARES: [Gil<Spares>; 2] = [Gil::new(Spares::NONE), Gil::new(Spares::NONE)];
+const OF_RING: usize = 0;
+const OF_TOPIC: usize = 1;
+
+/// A type that is set when the module is made.
+struct Type(*mut ffi::PyTypeObject);
+
+// SAFETY: a type that is kept for the life of the process.
+unsafe impl Send for Type {}
+
+/// The type of what a loop asks for the next message.
+static MESSAGES: Gil<Type> = Gil::new(Type(ptr::null_mut()));
 
 /// Bytes from an object's begin to the value in it: as pyo3 lays out a class without a dictionary and without a base.
 const VALUE: usize = size_of::<ffi::PyObject>().next_multiple_of(align_of::<Message>());
+/// The same of what only a topic's message says.
+const STAMP: usize = (VALUE + size_of::<Message>()).next_multiple_of(align_of::<Stamp>());
 
 /// What pyo3's class of messages has in common with the type here.
 #[inline(always)]
@@ -51,16 +66,59 @@ unsafe fn message<'a>(object: *mut ffi::PyObject) -> &'a Message {
 
 /// A new message.
 #[inline]
-pub(crate) fn make(receiver: &Bound<'_, Receiver>, frame: Frame, number: u64) -> PyResult<Py<Message>> {
-    // SAFETY: attached; a reference that the message owns.
-    let object = unsafe { make_raw(receiver.as_ptr(), frame, number) };
+pub(crate) fn make(receiver: &Bound<'_, Receiver>, arrival: Arrival) -> PyResult<Py<Message>> {
+    let Arrival { frame, place, stamp } = arrival;
+    // SAFETY: attached; a reference that the message owns. A stamp lies in an object of the type that has room for one.
+    let object = unsafe {
+        match (place, stamp) {
+            (Place::Log(number), None) => make_raw(receiver.as_ptr(), frame, number),
+            (place, stamp) => {
+                let stamp = stamp.expect("a ring's messages are in the ring");
+                new_raw::<OF_TOPIC>(receiver.as_ptr(), |message| {
+                    message.cast::<u8>().add(STAMP - VALUE).cast::<Stamp>().write(stamp);
+                    match place {
+                        Place::Log(number) => held(message, receiver.as_ptr(), frame, number),
+                        Place::Own(private) => message.write(Message::own(receiver.as_ptr(), frame, private)),
+                    }
+                })
+            }
+        }
+    };
     // SAFETY: a new reference to an object of a type below `Message`, or null with an exception.
     unsafe { Ok(Bound::from_owned_ptr_or_err(receiver.py(), object)?.cast_into_unchecked::<Message>().unbind()) }
 }
 
+/// What only a topic's message says.
+pub(crate) fn stamp(message: &Bound<'_, Message>) -> Option<Stamp> {
+    let class = SPARES[OF_TOPIC].with(|spares| spares.class);
+    // SAFETY: of this type, so with a stamp there.
+    (message.get_type_ptr() == class).then(|| unsafe { message.as_ptr().cast::<u8>().add(STAMP).cast::<Stamp>().read() })
+}
+
+/// A new message of a ring.
 #[inline(always)]
 unsafe fn make_raw(receiver: *mut ffi::PyObject, frame: Frame, number: u64) -> *mut ffi::PyObject {
-    let (spare, class) = SPARES.with(|spares| {
+    // SAFETY: the caller's.
+    unsafe { new_raw::<OF_RING>(receiver, |message| held(message, receiver, frame, number)) }
+}
+
+/// Writes a message that is held in the log.
+#[inline(always)]
+unsafe fn held(message: *mut Message, receiver: *mut ffi::PyObject, frame: Frame, number: u64) {
+    // SAFETY: a place for a message that stays there; the rest as the caller says.
+    unsafe {
+        message.write(Message::of(receiver, frame, number));
+        (*message).note();
+    }
+}
+
+/// A new object of one of the types, whose value `write` writes.
+#[inline(always)]
+unsafe fn new_raw<const KIND: usize>(
+    receiver: *mut ffi::PyObject,
+    write: impl FnOnce(*mut Message),
+) -> *mut ffi::PyObject {
+    let (spare, class) = SPARES[KIND].with(|spares| {
         let spare = spares.count.checked_sub(1).map(|last| {
             spares.count = last;
             spares.objects[last]
@@ -78,9 +136,7 @@ unsafe fn make_raw(receiver: *mut ffi::PyObject, frame: Frame, number: u64) -> *
             return object;
         }
         ffi::Py_INCREF(receiver);
-        let place = object.cast::<u8>().add(VALUE).cast::<Message>();
-        place.write(Message::of(receiver, frame, number));
-        (*place).note();
+        write(object.cast::<u8>().add(VALUE).cast::<Message>());
         if spare.is_some() {
             ffi::PyObject_GC_Track(object.cast());
         }
@@ -88,7 +144,7 @@ unsafe fn make_raw(receiver: *mut ffi::PyObject, frame: Frame, number: u64) -> *
     }
 }
 
-unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
+unsafe extern "C" fn dealloc<const KIND: usize>(object: *mut ffi::PyObject) {
     // SAFETY: called with the interpreter lock, once, by the owner of the last reference.
     unsafe {
         ffi::PyObject_GC_UnTrack(object.cast());
@@ -96,7 +152,7 @@ unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
         this.give_back();
         ffi::Py_DECREF(this.receiver_ptr());
         let class = ffi::Py_TYPE(object);
-        let kept = SPARES.with(|spares| {
+        let kept = SPARES[KIND].with(|spares| {
             let room = spares.count < SPARE_MAX;
             if room {
                 spares.objects[spares.count] = object;
@@ -153,7 +209,7 @@ struct Messages {
 }
 
 pub(crate) fn messages(receiver: &Bound<'_, Receiver>) -> PyResult<Py<PyAny>> {
-    let class = SPARES.with(|spares| spares.messages);
+    let class = MESSAGES.with(|messages| messages.0);
     // SAFETY: attached; the type's own allocation, then its one field.
     unsafe {
         let object = ffi::PyType_GenericAlloc(class, 0);
@@ -232,12 +288,14 @@ fn make_type<'py>(
     size: usize,
     slots: &mut [ffi::PyType_Slot],
     base: *mut ffi::PyObject,
+    flags: std::ffi::c_ulong,
 ) -> PyResult<Bound<'py, PyType>> {
+    let known = ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION;
     let mut spec = ffi::PyType_Spec {
         name: name.as_ptr(),
         basicsize: size as c_int,
         itemsize: 0,
-        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as _,
+        flags: (known | flags) as _,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: attached; a specification that the call copies, whose slots end with a 0.
@@ -245,37 +303,76 @@ fn make_type<'py>(
     Ok(class.cast_into::<PyType>()?)
 }
 
-/// The types of this file; the result is what Python knows as `Message`.
-pub(crate) fn types(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-    static TYPES: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = TYPES.get_or_try_init(py, || {
+/// What a topic's message says besides what a ring's does, as attributes.
+fn members() -> [ffi::PyMemberDef; 4] {
+    let member = |name: &'static CStr, at: usize, doc: &'static CStr| ffi::PyMemberDef {
+        name: name.as_ptr(),
+        type_code: ffi::Py_T_ULONGLONG,
+        offset: (STAMP + at) as ffi::Py_ssize_t,
+        flags: ffi::Py_READONLY,
+        doc: doc.as_ptr(),
+    };
+    [
+        member(c"seq", offset_of!(Stamp, seq), c"The message's number: the topic's first one has 1."),
+        member(
+            c"time",
+            offset_of!(Stamp, time),
+            c"When it was sent: nanoseconds since 1970 by the publisher's wall clock; 0 if the publisher gives no times.",
+        ),
+        member(c"lost", offset_of!(Stamp, lost), c"How many messages were lost right before this one."),
+        ffi::PyMemberDef {
+            name: ptr::null(),
+            type_code: 0,
+            offset: 0,
+            flags: 0,
+            doc: ptr::null(),
+        },
+    ]
+}
+
+const TOPIC_MESSAGE: &CStr = c"A received message of a topic: a `Message` that also has `seq`, `time` and `lost`.
+
+Of a reliable subscriber it is a read-only view of the shared memory, which the publisher waits for. Of a lossy or latest one,
+and of a topic whose publisher may eject subscribers, it is a copy: memory of its own, which may be written and kept.";
+
+/// The types of this file; the results are what Python knows as `Message` and `TopicMessage`.
+pub(crate) fn types(py: Python<'_>) -> PyResult<[Bound<'_, PyType>; 2]> {
+    static TYPES: PyOnceLock<[Py<PyType>; 2]> = PyOnceLock::new();
+    let classes = TYPES.get_or_try_init(py, || {
         let base = py.get_type::<Message>();
         let size: usize = base.getattr("__basicsize__")?.extract()?;
         assert_eq!(size, VALUE + size_of::<Message>(), "pyo3 lays objects out as `VALUE` says");
         let doc = CString::new(base.getattr("__doc__")?.extract::<String>()?)?;
-        let mut slots = [
-            slot(ffi::Py_tp_doc, doc.as_ptr().cast_mut().cast()),
-            slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
-            slot(ffi::Py_tp_traverse, traverse as *mut c_void),
-            slot(ffi::Py_bf_getbuffer, getbuffer as *mut c_void),
-            slot(ffi::Py_bf_releasebuffer, releasebuffer as *mut c_void),
-            slot(0, ptr::null_mut()),
-        ];
-        let class = make_type(py, c"ramway.Message", size, &mut slots, base.as_ptr())?;
-        let mut slots = [
+        let slots = |doc: &CStr, dealloc: *mut c_void| {
+            [
+                slot(ffi::Py_tp_doc, doc.as_ptr().cast_mut().cast()),
+                slot(ffi::Py_tp_dealloc, dealloc),
+                slot(ffi::Py_tp_traverse, traverse as *mut c_void),
+                slot(ffi::Py_bf_getbuffer, getbuffer as *mut c_void),
+                slot(ffi::Py_bf_releasebuffer, releasebuffer as *mut c_void),
+            ]
+        };
+        let mut members = members();
+        let mut of_ring = slots(&doc, dealloc::<OF_RING> as *mut c_void).to_vec();
+        of_ring.push(slot(0, ptr::null_mut()));
+        let class = make_type(py, c"ramway.Message", size, &mut of_ring, base.as_ptr(), ffi::Py_TPFLAGS_BASETYPE)?;
+        let mut of_topic = slots(TOPIC_MESSAGE, dealloc::<OF_TOPIC> as *mut c_void).to_vec();
+        of_topic.extend([slot(ffi::Py_tp_members, members.as_mut_ptr().cast()), slot(0, ptr::null_mut())]);
+        let size = STAMP + size_of::<Stamp>();
+        let topic_class = make_type(py, c"ramway.TopicMessage", size, &mut of_topic, class.as_ptr(), 0)?;
+        let mut of_loop = [
             slot(ffi::Py_tp_dealloc, messages_dealloc as *mut c_void),
             slot(ffi::Py_tp_traverse, messages_traverse as *mut c_void),
             slot(ffi::Py_tp_iter, itself as *mut c_void),
             slot(ffi::Py_tp_iternext, next as *mut c_void),
             slot(0, ptr::null_mut()),
         ];
-        let messages = make_type(py, c"ramway._Messages", size_of::<Messages>(), &mut slots, ptr::null_mut())?;
-        SPARES.with(|spares| {
-            spares.class = class.as_type_ptr();
-            // Kept for the life of the process, as the class is.
-            spares.messages = messages.into_ptr().cast();
-        });
-        Ok::<_, PyErr>(class.unbind())
+        let messages = make_type(py, c"ramway._Messages", size_of::<Messages>(), &mut of_loop, ptr::null_mut(), 0)?;
+        SPARES[OF_RING].with(|spares| spares.class = class.as_type_ptr());
+        SPARES[OF_TOPIC].with(|spares| spares.class = topic_class.as_type_ptr());
+        // Kept for the life of the process, as the classes are.
+        MESSAGES.set(Type(messages.into_ptr().cast()));
+        Ok::<_, PyErr>([class.unbind(), topic_class.unbind()])
     })?;
-    Ok(class.bind(py).clone())
+    Ok(classes.each_ref().map(|class| class.bind(py).clone()))
 }

@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 use ramway::ErrorKind;
 use ramway::ring::consumer::Frame;
-use std::mem::MaybeUninit;
 
 /// A received message: a read-only view of the shared memory.
 ///
@@ -37,33 +36,33 @@ struct State {
     released: bool,
     /// The payload is in private memory, and its place in the ring was given back.
     moved: bool,
+    /// It was received as a copy, which is the caller's to change.
+    own: bool,
 }
 
-/// A copy of a payload, at an address as aligned as the payload's own.
-struct Private {
-    pages: Box<[MaybeUninit<Page>]>,
-    /// The payload's address within its page.
+/// Memory for a copy of a payload, at an address as aligned as the payload's own.
+pub(crate) struct Private {
+    memory: Vec<u8>,
+    /// Where the payload begins in it.
     offset: usize,
 }
 
-/// As much as any ring aligns its payloads to.
-#[repr(C, align(4096))]
-struct Page([u8; 4096]);
+/// A tensor's elements begin on a multiple of this many bytes, wherever its message begins.
+const TENSOR_ALIGN: usize = 64;
 
 impl Private {
-    /// # Safety
-    /// The frame's bytes are readable.
-    unsafe fn of(frame: &Frame) -> Self {
-        let offset = frame.data.addr() % size_of::<Page>();
-        let mut pages = Box::new_uninit_slice((offset + frame.len).div_ceil(size_of::<Page>()));
-        let start = pages.as_mut_ptr().cast::<u8>();
-        // SAFETY: readable as the caller says; the pages hold `offset + len` bytes and are nobody else's.
-        unsafe { start.add(offset).copy_from_nonoverlapping(frame.data, frame.len) };
-        Self { pages, offset }
+    /// For a copy of the `len` bytes at `from`, in a log that aligns payloads to `align`; `None` if there is no memory.
+    pub(crate) fn like(from: *const u8, len: usize, align: usize) -> Option<Self> {
+        let align = align.max(TENSOR_ALIGN);
+        let mut memory = Vec::<u8>::new();
+        memory.try_reserve_exact(len + align).ok()?;
+        let offset = from.addr().wrapping_sub(memory.as_ptr().addr()) % align;
+        Some(Self { memory, offset })
     }
 
-    fn data(&self) -> *const u8 {
-        self.pages.as_ptr().cast::<u8>().wrapping_add(self.offset)
+    /// Where the copy goes.
+    pub(crate) fn data(&self) -> *mut u8 {
+        self.memory.as_ptr().cast_mut().wrapping_add(self.offset)
     }
 }
 
@@ -73,11 +72,6 @@ unsafe impl Send for Message {}
 unsafe impl Sync for Message {}
 
 impl Message {
-    #[inline]
-    pub(crate) fn make(receiver: &Bound<'_, Receiver>, frame: Frame, number: u64) -> PyResult<Py<Self>> {
-        hot::make(receiver, frame, number)
-    }
-
     /// The value of a new message, which owns the reference to its receiver.
     ///
     /// # Safety
@@ -87,6 +81,19 @@ impl Message {
         // SAFETY: as the caller says; a `Py` is that pointer.
         let receiver = unsafe { std::mem::transmute::<*mut ffi::PyObject, Py<Receiver>>(receiver) };
         Self { receiver, frame, number, state: Gil::default(), private: Gil::default() }
+    }
+
+    /// [`of`](Self::of) for a message that came as a copy.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn own(receiver: *mut ffi::PyObject, frame: Frame, private: Private) -> Self {
+        let state = State { moved: true, own: true, ..State::default() };
+        // SAFETY: the caller's. The number is nobody's.
+        let new = unsafe { Self::of(receiver, frame, u64::MAX) };
+        new.state.set(state);
+        new.private.set(Some(private));
+        new
     }
 
     /// Tells the receiver which message this is, once it is where it stays.
@@ -113,13 +120,16 @@ impl Message {
     }
 
     /// Copies the payload to private memory, so that its place in the ring can be given back by the caller; `false` if
-    /// there are views, which cannot follow.
-    pub(crate) fn move_out(&self) -> bool {
+    /// there are views, which cannot follow, or no memory. `align` is the log's.
+    pub(crate) fn move_out(&self, align: usize) -> bool {
         if self.state.get().views != 0 {
             return false;
         }
-        // SAFETY: not given back, as its receiver knows, so readable.
-        self.private.set(Some(unsafe { Private::of(&self.frame) }));
+        let Frame { data, len, .. } = self.frame;
+        let Some(private) = Private::like(data, len, align) else { return false };
+        // SAFETY: not given back, as its receiver knows, so readable; and there is room for as many bytes.
+        unsafe { private.data().copy_from_nonoverlapping(data, len) };
+        self.private.set(Some(private));
         self.state.with(|state| state.moved = true);
         true
     }
@@ -135,7 +145,7 @@ impl Message {
 
     /// Whether views may write.
     pub(crate) fn is_writable(&self) -> bool {
-        self.receiver.get().writable_views
+        self.receiver.get().writable_views || self.state.get().own
     }
 
     /// Counts one more view: until [`unview`](Self::unview) the memory stays.
@@ -166,7 +176,7 @@ impl Message {
     #[cold]
     fn moved_frame(&self) -> Frame {
         let data = self.private.with(|private| private.as_ref().map(Private::data));
-        Frame { data: data.expect("was moved and is not released"), ..self.frame }
+        Frame { data: data.expect("was moved and is not released").cast_const(), ..self.frame }
     }
 
     #[inline]
@@ -188,16 +198,24 @@ impl Message {
 /// # Safety
 /// The frame is readable until this returns, whatever other threads do.
 pub(crate) unsafe fn copy_of<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bound<'py, PyBytes>> {
+    let (bytes, to) = new_bytes(py, frame.len)?;
+    // Readable, as the caller says; the bytes have as many.
+    copy_bytes(py, frame.data, to, frame.len);
+    Ok(bytes)
+}
+
+/// Bytes that are still to be filled in by the caller, who alone knows of them.
+///
+/// # Errors
+/// `MemoryError`.
+pub(crate) fn new_bytes(py: Python<'_>, len: usize) -> PyResult<(Bound<'_, PyBytes>, *mut u8)> {
     // SAFETY: attached. What it gives is bytes that nobody else knows of, or null with an exception.
-    let (bytes, to) = unsafe {
-        let bytes = ffi::PyBytes_FromStringAndSize(std::ptr::null(), frame.len as isize);
+    unsafe {
+        let bytes = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_err(py, bytes)?.cast_into_unchecked::<PyBytes>();
         let to = ffi::PyBytes_AsString(bytes.as_ptr());
-        (bytes, to)
-    };
-    // Readable, as the caller says; the bytes have as many.
-    copy_bytes(py, frame.data, to.cast(), frame.len);
-    Ok(bytes)
+        Ok((bytes, to.cast()))
+    }
 }
 
 #[cold]
@@ -297,9 +315,14 @@ impl Message {
         Err(PyTypeError::new_err("a Message cannot be pickled: send bytes(msg)"))
     }
 
-    fn __repr__(&self) -> String {
-        let released = if self.state.get().released { ", released" } else { "" };
-        let Frame { len, type_id, tag, .. } = self.frame;
-        format!("<ramway.Message of {len} bytes, type_id={type_id:#x}, tag={tag}{released}>")
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let this = slf.get();
+        let released = if this.state.get().released { ", released" } else { "" };
+        let Frame { len, type_id, tag, .. } = this.frame;
+        let (class, seq) = match hot::stamp(slf) {
+            Some(stamp) => ("TopicMessage", format!(", seq={}", stamp.seq)),
+            None => ("Message", String::new()),
+        };
+        format!("<ramway.{class} of {len} bytes, type_id={type_id:#x}, tag={tag}{seq}{released}>")
     }
 }

@@ -1,7 +1,8 @@
 //! `ramway.Ring`: where a ring is and how it is to be made.
 
 mod array;
-mod fetch;
+mod copies;
+pub(crate) mod fetch;
 pub(crate) mod held;
 pub(crate) mod hot;
 pub(crate) mod message;
@@ -10,6 +11,7 @@ pub(crate) mod sender;
 pub(crate) mod slot;
 
 use crate::args::{Name, Options, Policy, Timeout, pass};
+use crate::endpoint::End;
 use crate::errors::{OrRaise, error, os_error};
 use crate::ring::receiver::Receiver;
 use crate::ring::sender::Sender;
@@ -131,7 +133,7 @@ impl Ring {
     fn pair(py: Python<'_>, capacity: u64) -> PyResult<(Sender, Receiver)> {
         let (tx, rx) = ramway::Ring::pair(capacity).or_raise(py)?;
         let policy = WaitPolicy::default();
-        Ok((Sender::wrap(tx, None, policy), Receiver::wrap(rx, None, policy, false)))
+        Ok((Sender::wrap(End::Ring(tx), None, policy), Receiver::wrap(End::Ring(rx), None, policy, false)))
     }
 
     /// A new ring without a name, to be handed to a child process by its descriptor: as an argument of a
@@ -191,13 +193,13 @@ impl Ring {
     /// The sending end. BusyError if the ring has one, in any process.
     fn sender(&self, py: Python<'_>) -> PyResult<Sender> {
         let core = unless_signalled(py, |go_on| self.builder.clone().sender_while(go_on))?;
-        Ok(Sender::wrap(core, self.name.clone(), self.policy))
+        Ok(Sender::wrap(End::Ring(core), self.name.clone(), self.policy))
     }
 
     /// The receiving end; it starts with what is undelivered. BusyError if the ring has one, in any process.
     fn receiver(&self, py: Python<'_>) -> PyResult<Receiver> {
         let core = unless_signalled(py, |go_on| self.builder.clone().receiver_while(go_on))?;
-        Ok(Receiver::wrap(core, self.name.clone(), self.policy, self.writable_views))
+        Ok(Receiver::wrap(End::Ring(core), self.name.clone(), self.policy, self.writable_views))
     }
 
     /// A ring is pickled as what it was made of; one without a name as a descriptor that multiprocessing hands over.
@@ -239,10 +241,5 @@ pub(crate) fn _remake_unnamed(
 /// What a pickled ring is made by.
 #[pyfunction]
 pub(crate) fn _remake_ring(py: Python<'_>, intent: &str, name: Name, options: &Bound<'_, PyDict>) -> PyResult<Ring> {
-    let intent = match intent {
-        "create" => "create",
-        "open" => "open",
-        _ => "open_or_create",
-    };
-    Ring::new(py, name, intent, Some(options))
+    Ring::new(py, name, crate::args::intent(intent), Some(options))
 }

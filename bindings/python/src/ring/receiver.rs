@@ -1,8 +1,9 @@
 //! `ramway.Receiver`: the forms in which messages are received. How they come out of the ring is in `fetch.rs`.
 
 use crate::args::{Bytes, Seconds, Timeout, calls};
-use crate::endpoint::{Endpoint, Gil, Owner};
+use crate::endpoint::{End, Endpoint, Gil, Owner, ReceiverEnd};
 use crate::errors::{self, error};
+use crate::ring::fetch::Arrival;
 use crate::ring::held::Held;
 use crate::ring::hot;
 use crate::ring::message::{Message, copy_of};
@@ -12,7 +13,6 @@ use crate::waiting::operation::several;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
-use ramway::ring::consumer::Frame;
 use ramway::{ErrorKind, WaitPolicy};
 
 /// The receiving end of a ring. One per ring, in the whole system.
@@ -24,9 +24,9 @@ use ramway::{ErrorKind, WaitPolicy};
 /// it takes much of the ring and nobody has a view of it.
 ///
 /// One thread at a time may be in a call (BusyError); blocking calls let other threads run and answer Ctrl-C.
-#[pyclass(frozen, weakref, module = "ramway")]
+#[pyclass(frozen, subclass, weakref, module = "ramway")]
 pub(crate) struct Receiver {
-    pub(crate) endpoint: Endpoint<ramway::Receiver>,
+    pub(crate) endpoint: Endpoint<ReceiverEnd>,
     pub(crate) held: Gil<Held>,
     /// Up to where the ring may take its memory back, where that could not be said at once because another thread was
     /// in a call.
@@ -34,12 +34,14 @@ pub(crate) struct Receiver {
     /// Whether the close was announced to the sender.
     pub(super) said_closed: Gil<bool>,
     pub(crate) writable_views: bool,
+    /// Its messages are copies; only a topic's can be.
+    pub(super) copies: bool,
 }
 
 impl Owner for Receiver {
-    type End = ramway::Receiver;
+    type End = ReceiverEnd;
 
-    fn endpoint(&self) -> &Endpoint<ramway::Receiver> {
+    fn endpoint(&self) -> &Endpoint<ReceiverEnd> {
         &self.endpoint
     }
 
@@ -50,21 +52,26 @@ impl Owner for Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn wrap(mut core: ramway::Receiver, name: Option<String>, policy: WaitPolicy, writable: bool) -> Self {
-        core.set_interruptible(true);
-        let waker = core.waker();
+    pub(crate) fn wrap(core: ReceiverEnd, name: Option<String>, policy: WaitPolicy, writable: bool) -> Self {
+        let copies = matches!(&core, End::Topic(subscriber) if subscriber.copies_out());
         Self {
-            endpoint: Endpoint::new(core, waker, "receiver", name, policy),
+            endpoint: Endpoint::new(core, name, policy),
             held: Gil::default(),
             owed: Gil::default(),
             said_closed: Gil::default(),
             writable_views: writable,
+            copies,
         }
     }
 
     #[inline]
-    fn message(slf: &Bound<'_, Self>, (frame, number): (Frame, u64)) -> PyResult<Py<Message>> {
-        Message::make(slf, frame, number)
+    pub(crate) fn recv_within(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<Py<Message>> {
+        Self::message(slf, slf.get().fetch(slf.py(), timeout)?)
+    }
+
+    #[inline]
+    pub(crate) fn message(slf: &Bound<'_, Self>, arrival: Arrival) -> PyResult<Py<Message>> {
+        hot::make(slf, arrival)
     }
 }
 
@@ -77,7 +84,7 @@ calls! {
     /// Raises TimedOutError, ClosedError after the last message of a sender that closed, PeerDeadError of one that
     /// died, BusyError if messages that are still held fill the ring.
     recv(timeout) -> Py<Message> {
-        Self::message(slf, slf.get().fetch(slf.py(), timeout)?)
+        Self::recv_within(slf, timeout)
     }
 
     /// The next message, or None if there is none now. Raises ClosedError, PeerDeadError.
@@ -97,27 +104,29 @@ calls! {
         at_least_one(py, max)?;
         let list = PyList::empty(py);
         let mut fetched = this.fetch(py, timeout)?;
-        let first = fetched.1;
+        let first = fetched.number();
         loop {
             list.append(Self::message(slf, fetched)?)?;
-            this.held.with(|held| held.batch_since(first));
+            if let Some(first) = first {
+                this.held.with(|held| held.batch_since(first));
+            }
             if list.len() == max {
                 return Ok(list);
             }
-            let mut core = this.enter(py)?;
             // An error of the ring ends the batch too, and stays for the next receive.
-            let Ok(Some(frame)) = core.raw().poll(1) else { return Ok(list) };
-            fetched = this.hold(&mut core, frame);
+            let Some(next) = this.fetch_more(py)? else { return Ok(list) };
+            fetched = next;
         }
     }
 
     /// recv_batch that does not wait: an empty list if there is no message now.
     try_recv_batch(max: usize = 1024) -> Bound<'py, PyList> {
         at_least_one(slf.py(), max)?;
-        if slf.get().is_empty(slf.py())? {
-            return Ok(PyList::empty(slf.py()));
+        let py = slf.py();
+        if slf.get().is_empty(py)? {
+            return Ok(PyList::empty(py));
         }
-        Self::recv_batch(slf, max, NOW)
+        Ok(errors::unless(py, ErrorKind::TimedOut, Self::recv_batch(slf, max, NOW))?.unwrap_or_else(|| PyList::empty(py)))
     }
 
     /// recv_batch for asyncio: an awaitable of a list of up to `max` messages, at least one.
@@ -129,7 +138,10 @@ calls! {
     /// The next message's bytes, copied. The message is given back at once.
     recv_bytes(timeout) -> Bound<'py, PyBytes> {
         let (py, this) = (slf.py(), slf.get());
-        let (frame, number) = this.fetch(py, timeout)?;
+        if this.copies {
+            return this.copy_as_bytes(py, timeout);
+        }
+        let (frame, number) = this.fetch(py, timeout)?.in_log();
         // SAFETY: the frame is readable until it is given back, below.
         match unsafe { copy_of(py, &frame) } {
             Ok(bytes) => {
@@ -155,7 +167,10 @@ calls! {
     recv_into(buffer: any, timeout) -> usize {
         let (py, this) = (slf.py(), slf.get());
         let target = Bytes::writable(buffer)?;
-        let (frame, number) = this.fetch(py, timeout)?;
+        if this.copies {
+            return this.copy_into(py, &target, timeout);
+        }
+        let (frame, number) = this.fetch(py, timeout)?.in_log();
         if frame.len > target.len() {
             this.put_back(py)?;
             let text = format!("a message of {} bytes does not fit into a buffer of {}", frame.len, target.len());
@@ -169,7 +184,11 @@ calls! {
 
     /// recv_into that does not wait: None if there is no message now.
     try_recv_into(buffer: any) -> Option<usize> {
-        if slf.get().is_empty(slf.py())? { Ok(None) } else { Self::recv_into(slf, buffer, NOW).map(Some) }
+        let py = slf.py();
+        if slf.get().is_empty(py)? {
+            return Ok(None);
+        }
+        errors::unless(py, ErrorKind::TimedOut, Self::recv_into(slf, buffer, NOW))
     }
 
     /// recv_into for asyncio: an awaitable of the length of the next message, which was copied to the start of `buffer`.
@@ -194,7 +213,7 @@ impl Receiver {
     /// Bytes of the ring that messages still held here keep.
     #[getter]
     fn lent(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.enter(py)?.raw().unreleased())
+        Ok(self.enter(py)?.unreleased())
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {

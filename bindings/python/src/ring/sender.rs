@@ -1,7 +1,7 @@
 //! `ramway.Sender`: what is sent, how it waits for room, and how the end is given up.
 
 use crate::args::{Bytes, Timeout, calls};
-use crate::endpoint::{Endpoint, Gil, Owner, Using};
+use crate::endpoint::{Endpoint, Gil, Owner, SenderEnd, Using};
 use crate::errors::{self, OrRaise, error, raise};
 use crate::ring::slot::{Slot, SlotState};
 use crate::tensor::dlpack::copy_bytes;
@@ -11,7 +11,7 @@ use crate::waiting::{poll_interval, wait};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ramway::layout::TYPE_ID_RESERVED;
-use ramway::ring::raw::{RawEndpoint, WaitLimit};
+use ramway::ring::raw::WaitLimit;
 use ramway::ring::window::Window;
 use ramway::{ErrorKind, WaitPolicy};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 ///
 /// A message is visible to the receiver as soon as send returns, and is delivered even if this process is killed right
 /// after. One thread at a time may be in a call (BusyError); blocking calls let other threads run and answer Ctrl-C.
-#[pyclass(frozen, weakref, module = "ramway")]
+#[pyclass(frozen, subclass, weakref, module = "ramway")]
 pub(crate) struct Sender {
-    pub(crate) endpoint: Endpoint<ramway::Sender>,
+    pub(crate) endpoint: Endpoint<SenderEnd>,
     /// The slot that is open.
     slot: Gil<Option<Arc<SlotState>>>,
     /// The mapping that views of slots lead into, once one was asked for. Cut off with them, and then not used again.
@@ -42,9 +42,9 @@ enum Ending {
 }
 
 impl Owner for Sender {
-    type End = ramway::Sender;
+    type End = SenderEnd;
 
-    fn endpoint(&self) -> &Endpoint<ramway::Sender> {
+    fn endpoint(&self) -> &Endpoint<SenderEnd> {
         &self.endpoint
     }
 
@@ -56,11 +56,9 @@ impl Owner for Sender {
 }
 
 impl Sender {
-    pub(crate) fn wrap(mut core: ramway::Sender, name: Option<String>, policy: WaitPolicy) -> Self {
-        core.set_interruptible(true);
-        let waker = core.waker();
+    pub(crate) fn wrap(core: SenderEnd, name: Option<String>, policy: WaitPolicy) -> Self {
         Self {
-            endpoint: Endpoint::new(core, waker, "sender", name, policy),
+            endpoint: Endpoint::new(core, name, policy),
             slot: Gil::default(),
             window: Gil::default(),
             ending: Gil::default(),
@@ -89,11 +87,11 @@ impl Sender {
     pub(crate) fn room(
         &self,
         py: Python<'_>,
-        core: &mut ramway::Sender,
+        core: &mut SenderEnd,
         len: usize,
         timeout: Option<Timeout>,
     ) -> PyResult<*mut u8> {
-        match core.raw().reserve(len, WaitLimit::None) {
+        match core.reserve(len, WaitLimit::None) {
             Ok(to) => Ok(to),
             Err(e) if e.kind() == ErrorKind::Full => match timeout {
                 None => Err(raise(py, e)),
@@ -105,8 +103,8 @@ impl Sender {
 
     #[cold]
     #[inline(never)]
-    fn wait(&self, py: Python<'_>, core: &mut ramway::Sender, len: usize, timeout: Timeout) -> PyResult<*mut u8> {
-        let attempt = |wait_limit| core.raw().reserve(len, wait_limit).map(|to| to.expose_provenance());
+    fn wait(&self, py: Python<'_>, core: &mut SenderEnd, len: usize, timeout: Timeout) -> PyResult<*mut u8> {
+        let attempt = |wait_limit| core.reserve(len, wait_limit).map(|to| to.expose_provenance());
         self.wait_by(py, timeout, attempt).map(std::ptr::with_exposed_provenance_mut)
     }
 
@@ -137,7 +135,7 @@ impl Sender {
         let to = self.room(py, &mut core, data.len(), timeout)?;
         // Into what is reserved for this many bytes, and nobody else's.
         copy_bytes(py, data.as_ptr(), to, data.len());
-        core.raw().commit(data.len(), type_id, tag, flush).or_raise(py)
+        core.commit(data.len(), type_id, tag, flush).or_raise(py)
     }
 
     #[inline]
@@ -168,7 +166,7 @@ impl Sender {
             copy_bytes(py, piece.as_slice().as_ptr(), to, piece.len());
             to = to.wrapping_add(piece.len());
         }
-        core.raw().commit(len, type_id, tag, true).or_raise(py)
+        core.commit(len, type_id, tag, true).or_raise(py)
     }
 
     /// An open slot of `len` bytes.
@@ -184,7 +182,7 @@ impl Sender {
         let to = this.room(py, &mut core, len, timeout)?;
         if this.endpoint.is_shut() {
             // Closed while it waited for the room.
-            core.raw().abort();
+            core.abort();
             return Err(this.endpoint.refusal(py));
         }
         let state = Arc::new(SlotState::new(to, len));
@@ -246,8 +244,8 @@ impl Sender {
             self.slot.set(None);
         }
         let end = match self.ending.get() {
-            Ending::Close => ramway::Sender::close,
-            Ending::Abandon => |core: ramway::Sender| {
+            Ending::Close => SenderEnd::close,
+            Ending::Abandon => |core: SenderEnd| {
                 core.abandon();
                 Ok(())
             },

@@ -110,7 +110,7 @@ impl Slot {
         }
         self.state.cut_off(py, sender)?;
         sender.slot_done();
-        core.raw().commit(len, type_id, self.tag.get(), flush).or_raise(py)
+        core.commit(len, type_id, self.tag.get(), flush).or_raise(py)
     }
 
     /// The reserved bytes in the sender's own mapping.
@@ -128,7 +128,7 @@ impl Drop for Slot {
             sender.slot_done();
             // A sender that is closed or in a call of another thread has no open slot of this one.
             if let Some(mut core) = sender.endpoint.try_enter() {
-                core.raw().abort();
+                core.abort();
             }
             if sender.endpoint.is_shut() {
                 sender.left();
@@ -185,7 +185,7 @@ impl Slot {
         let mut core = sender.enter(py)?;
         self.state.cut_off(py, sender)?;
         sender.slot_done();
-        core.raw().abort();
+        core.abort();
         Ok(())
     }
 

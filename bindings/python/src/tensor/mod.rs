@@ -87,7 +87,7 @@ pub(crate) fn send(
     let data = unsafe { write_header(&plan, to) };
     // SAFETY: `data + nbytes` is at most the room; no array lies in reserved room, as a slot is not open.
     unsafe { elements.copy_to(py, to.add(data), plan.nbytes()) };
-    core.raw().commit(data + plan.nbytes(), TYPE_ID, tag, true).or_raise(py)
+    core.commit(data + plan.nbytes(), TYPE_ID, tag, true).or_raise(py)
 }
 
 /// `Sender.reserve_tensor`.

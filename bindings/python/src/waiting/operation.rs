@@ -49,6 +49,11 @@ pub(crate) enum Operation {
     Senders {
         receiver: Py<Receiver>,
     },
+    /// So many reliable subscribers that are attached and live.
+    Subscribers {
+        publisher: Py<Sender>,
+        count: usize,
+    },
     /// The next notification.
     Notification {
         region: Py<Region>,
@@ -67,7 +72,9 @@ impl Operation {
             Self::Message { receiver, .. } | Self::Several { receiver, .. } | Self::Senders { receiver } => {
                 &receiver.get().endpoint.waits
             }
-            Self::Room { sender, .. } | Self::Receivers { sender } => &sender.get().endpoint.waits,
+            Self::Room { sender, .. } | Self::Receivers { sender } | Self::Subscribers { publisher: sender, .. } => {
+                &sender.get().endpoint.waits
+            }
             Self::Notification { region } => &region.get().shared.waits,
             Self::Connection { listener, .. } => &listener.get().shared.waits,
         }
@@ -79,7 +86,9 @@ impl Operation {
             Self::Message { receiver, .. } | Self::Several { receiver, .. } | Self::Senders { receiver } => {
                 receiver.as_any()
             }
-            Self::Room { sender, .. } | Self::Receivers { sender } => sender.as_any(),
+            Self::Room { sender, .. } | Self::Receivers { sender } | Self::Subscribers { publisher: sender, .. } => {
+                sender.as_any()
+            }
             Self::Notification { region } => region.as_any(),
             Self::Connection { listener, .. } => listener.as_any(),
         }
@@ -104,7 +113,9 @@ impl Operation {
                 if receiver.get().is_empty(py)? {
                     return Ok(None);
                 }
-                let received = receiver.bind(py).call_method1(*method, arguments)?;
+                let received = receiver.bind(py).call_method1(*method, arguments);
+                // Of a topic: it was overwritten before it was read.
+                let Some(received) = errors::unless(py, ErrorKind::TimedOut, received)? else { return Ok(None) };
                 let many = matches!(*method, "recv_batch" | "recv_array");
                 self.waits().took(if many { received.len()?.try_into().unwrap_or(u32::MAX) } else { 1 });
                 Ok(Some(received.unbind()))
@@ -119,6 +130,10 @@ impl Operation {
             },
             Self::Receivers { sender } => epoch(py, sender.get().peer(py)?),
             Self::Senders { receiver } => epoch(py, receiver.get().peer(py)?),
+            Self::Subscribers { publisher, count } => {
+                let are_there = crate::topic::publisher::are_there(py, publisher.get(), *count)?;
+                Ok(are_there.then(|| py.None()))
+            }
             Self::Notification { region } => {
                 let notified: bool = region.bind(py).call_method0(intern!(py, "try_wait"))?.extract()?;
                 self.waits().took(notified.into());
@@ -148,7 +163,7 @@ impl Operation {
                 holds.then_some(HOLDER_INTERVAL)
             }
             Self::Connection { .. } => Some(LISTENER_INTERVAL),
-            Self::Receivers { .. } | Self::Senders { .. } => Some(PEER_INTERVAL),
+            Self::Receivers { .. } | Self::Senders { .. } | Self::Subscribers { .. } => Some(PEER_INTERVAL),
             Self::Room { .. } | Self::Notification { .. } => None,
         }
     }
@@ -180,7 +195,7 @@ impl Operation {
             Self::Message { .. } => "message",
             Self::Several { .. } => "messages",
             Self::Room { .. } => "room",
-            Self::Receivers { .. } | Self::Senders { .. } => "peer",
+            Self::Receivers { .. } | Self::Senders { .. } | Self::Subscribers { .. } => "peer",
             Self::Notification { .. } => "notification",
             Self::Connection { .. } => "connection",
         }
@@ -199,9 +214,9 @@ fn epoch(py: Python<'_>, found: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
 pub(super) fn next_message(receiver: &Bound<'_, Receiver>, stream: bool) -> PyResult<Option<Py<Message>>> {
     let (py, this) = (receiver.py(), receiver.get());
     match this.try_fetch(py) {
-        Ok(Some((frame, number))) => {
+        Ok(Some(arrival)) => {
             this.endpoint.waits.took(1);
-            Message::make(receiver, frame, number).map(Some)
+            Receiver::message(receiver, arrival).map(Some)
         }
         Ok(None) => Ok(None),
         Err(e) if stream && errors::is(py, &e, ErrorKind::Closed) => Err(PyStopAsyncIteration::new_err(())),
