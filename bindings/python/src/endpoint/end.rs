@@ -1,10 +1,8 @@
 //! The core's end behind a handle: that of a ring, or that of a topic, which has all that the ring's has.
 
 use ramway::layout::{max_message_len, max_topic_message_len};
-use ramway::ring::consumer::Frame;
 use ramway::ring::raw::{RawEndpoint, WaitLimit};
 use ramway::ring::window::Window;
-use ramway::topic::subscriber::Stamp;
 use ramway::{Publisher, Receiver, Result, Sender, Subscriber, Waker};
 
 /// An end of a ring or of a topic.
@@ -120,13 +118,19 @@ impl SenderEnd {
     /// Opens a slot.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, len: usize, wait_limit: WaitLimit) -> Result<*mut u8> {
-        either!(self, end => end.raw().reserve(len, wait_limit))
+        match self {
+            Self::Ring(end) => end.raw().reserve(len, wait_limit),
+            Self::Topic(end) => reserve(end, len, wait_limit),
+        }
     }
 
     /// Makes the open slot a message.
     #[inline(always)]
     pub(crate) fn commit(&mut self, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
-        either!(self, end => end.raw().commit(len, type_id, tag, flush))
+        match self {
+            Self::Ring(end) => end.raw().commit(len, type_id, tag, flush),
+            Self::Topic(end) => commit(end, len, type_id, tag, flush),
+        }
     }
 
     /// Gives the open slot up.
@@ -156,39 +160,24 @@ impl SenderEnd {
     }
 }
 
-/// A frame in a log, and what only a topic's says.
-pub(crate) type Seen = (Frame, Option<Stamp>);
+// Not inlined: a ring's messages are not to take longer because there are topics.
 
-/// A topic's frame, as one of a ring and the rest.
-pub(crate) fn apart(frame: Frame<ramway::Topic>) -> (Frame, Stamp) {
-    let Frame { data, len, type_id, tag, stamp } = frame;
-    (Frame { data, len, type_id, tag, stamp: () }, stamp)
+#[inline(never)]
+fn reserve(publisher: &mut Publisher, len: usize, wait_limit: WaitLimit) -> Result<*mut u8> {
+    publisher.raw().reserve(len, wait_limit)
 }
 
-#[inline(always)]
-fn stamped(frame: Frame<ramway::Topic>) -> Seen {
-    let (frame, stamp) = apart(frame);
-    (frame, Some(stamp))
+#[inline(never)]
+fn commit(publisher: &mut Publisher, len: usize, type_id: u32, tag: u64, flush: bool) -> Result<()> {
+    publisher.raw().commit(len, type_id, tag, flush)
+}
+
+#[inline(never)]
+fn release_until(subscriber: &mut Subscriber, position: u64) {
+    subscriber.raw().release_until(position);
 }
 
 impl ReceiverEnd {
-    /// The next frame if one is there after up to `polls` polls.
-    #[inline(always)]
-    pub(crate) fn poll(&mut self, polls: u32) -> Result<Option<Seen>> {
-        match self {
-            Self::Ring(end) => Ok(end.raw().poll(polls)?.map(|frame| (frame, None))),
-            Self::Topic(end) => Ok(end.raw().poll(polls)?.map(stamped)),
-        }
-    }
-
-    /// The next frame, also while earlier ones are not released.
-    pub(crate) fn recv_more(&mut self, wait_limit: WaitLimit) -> Result<Seen> {
-        match self {
-            Self::Ring(end) => Ok((end.raw().recv_more(wait_limit)?, None)),
-            Self::Topic(end) => end.raw().recv_more(wait_limit).map(stamped),
-        }
-    }
-
     /// Where the frame that was received last ends.
     #[inline(always)]
     pub(crate) fn position(&mut self) -> u64 {
@@ -203,7 +192,10 @@ impl ReceiverEnd {
     /// Gives the frames up to a position back.
     #[inline(always)]
     pub(crate) fn release_until(&mut self, position: u64) {
-        either!(self, end => end.raw().release_until(position));
+        match self {
+            Self::Ring(end) => end.raw().release_until(position),
+            Self::Topic(end) => release_until(end, position),
+        }
     }
 
     /// Bytes that a message of `len` takes in the log.

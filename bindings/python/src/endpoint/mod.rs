@@ -9,7 +9,7 @@ mod end;
 mod gil;
 mod shared;
 
-pub(crate) use end::{CoreEnd, End, ReceiverEnd, Role, Seen, SenderEnd, apart, either};
+pub(crate) use end::{CoreEnd, End, ReceiverEnd, Role, SenderEnd, either};
 pub(crate) use gil::Gil;
 pub(crate) use shared::{Shared, shared_calls};
 

@@ -3,7 +3,7 @@
 use crate::args::{Timeout, calls};
 use crate::endpoint::{CoreEnd, ReceiverEnd, SenderEnd, either};
 use crate::errors::{OrRaise, is_ours};
-use crate::ring::copies::topic;
+use crate::ring::fetch::Kind;
 use crate::ring::receiver::{Receiver, at_least_one};
 use crate::ring::sender::{Sender, check_type_id};
 use crate::tensor::dlpack::LARGE;
@@ -17,7 +17,7 @@ use pyo3::types::PySlice;
 use ramway::ring::consumer::Frame;
 use ramway::ring::log::Log;
 use ramway::ring::raw::WaitLimit;
-use ramway::{ErrorKind, Result, Subscriber};
+use ramway::{ErrorKind, Result, Subscriber, Topic};
 use std::time::{Duration, Instant};
 
 /// Rows are published together up to this many bytes: enough to spread what publishing costs, few enough for the receiver
@@ -38,10 +38,10 @@ calls! {
         let numpy = Numpy::get(py)?;
         let (descr, size) = numpy.resolve(dtype)?;
         at_least_one(py, max)?;
-        if receiver.copies {
+        if receiver.copies() {
             return copies(receiver, &numpy, &descr, size, max, timeout);
         }
-        let (first, number) = receiver.fetch(py, timeout)?.in_log();
+        let (first, number) = receiver.frame(py, timeout)?;
         if first.len != size {
             receiver.put_back(py)?;
             return Err(other_length(first.len, &descr, size));
@@ -210,7 +210,7 @@ fn copies<'py>(
         // Nobody else has the array yet, so that it stays where it is after the buffer was given back.
         let to: *mut u8 = Buffer::get(&array, ffi::PyBUF_WRITABLE)?.view.buf.cast();
         let mut fill = Fill { to, size, room };
-        let end = topic(&mut core);
+        let end = Topic::end(&mut core);
         let mut fill = move || fill.with_copies(end);
         match if room * size >= LARGE { py.detach(fill) } else { fill() }.or_raise(py)? {
             // They were overwritten before they were read.

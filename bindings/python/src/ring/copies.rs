@@ -3,10 +3,11 @@
 //! in the log.
 
 use crate::args::{Bytes, Timeout};
-use crate::endpoint::{CoreEnd, End, ReceiverEnd, apart};
+use crate::endpoint::{CoreEnd, ReceiverEnd};
 use crate::errors::{OrRaise, unless};
-use crate::ring::fetch::{Arrival, Place};
-use crate::ring::message::{Private, new_bytes};
+use crate::ring::fetch::Kind;
+use crate::ring::hot;
+use crate::ring::message::{Message, Private, new_bytes};
 use crate::ring::receiver::Receiver;
 use crate::tensor::dlpack::LARGE;
 use crate::waiting::{poll_interval, wait};
@@ -15,29 +16,32 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ramway::ring::consumer::Frame;
 use ramway::ring::raw::WaitLimit;
-use ramway::topic::subscriber::Stamp;
 use ramway::{ErrorKind, Result, Subscriber, Topic};
 
 /// Says where a copy of a payload goes, by where the payload is and its length; else for how many bytes there is room.
 pub(super) type Room<'a> = dyn FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize> + Send + 'a;
 
 /// A frame whose payload was copied.
-pub(super) struct Copied(pub(super) Frame, pub(super) Stamp);
+pub(super) struct Copied(Frame<Topic>);
 
 // SAFETY: its address is one that the caller gave.
 unsafe impl Send for Copied {}
 
-impl From<Frame<Topic>> for Copied {
-    fn from(frame: Frame<Topic>) -> Self {
-        let (frame, stamp) = apart(frame);
-        Self(frame, stamp)
-    }
+/// A copied message.
+pub(crate) struct Copy {
+    frame: Frame<Topic>,
+    private: Private,
 }
 
 impl Receiver {
+    /// The message of a copy.
+    pub(crate) fn copied(slf: &Bound<'_, Self>, copy: Copy) -> PyResult<Py<Message>> {
+        hot::own(slf, copy.frame, copy.private)
+    }
+
     /// [`fetch`](Self::fetch) of a copy.
     #[inline(never)]
-    pub(super) fn fetch_copy(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Arrival> {
+    pub(super) fn fetch_copy(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Copy> {
         let mut core = self.enter(py)?;
         let found = keep(core.align(), |room| self.copy(py, &mut core, timeout, room).map(Some))?;
         Ok(found.expect("it was waited for"))
@@ -45,23 +49,23 @@ impl Receiver {
 
     /// [`try_fetch`](Self::try_fetch) of a copy.
     #[inline(never)]
-    pub(super) fn try_fetch_copy(&self, py: Python<'_>) -> PyResult<Option<Arrival>> {
+    pub(super) fn try_fetch_copy(&self, py: Python<'_>) -> PyResult<Option<Copy>> {
         let mut core = self.enter(py)?;
         keep(core.align(), |room| or_nothing(copy_now(py, &mut core, room)).or_raise(py))
     }
 
     /// One more message of a batch, if there is one. What else there is to tell is left for the next receive.
-    pub(super) fn copy_more(&self, py: Python<'_>) -> PyResult<Option<Arrival>> {
+    pub(super) fn copy_more(&self, py: Python<'_>) -> PyResult<Option<Copy>> {
         let mut core = self.enter(py)?;
         let more = keep(core.align(), |room| {
-            let copied = topic(&mut core).raw().copy_if_there(&mut *room).or_raise(py)?;
-            Ok(copied.map(Copied::from))
+            let copied = Topic::end(&mut core).raw().copy_if_there(&mut *room).or_raise(py)?;
+            Ok(copied.map(Copied))
         });
         Ok(more.unwrap_or(None))
     }
 
     /// A copy of the newest message, also of one that was received; `None` if there was none within the time.
-    pub(crate) fn newest(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Option<Arrival>> {
+    pub(crate) fn newest(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Option<Copy>> {
         let mut core = self.enter(py)?;
         let (align, left) = (core.align(), timeout.counting());
         loop {
@@ -87,7 +91,7 @@ impl Receiver {
         let left = timeout.counting();
         let polls = self.endpoint.first_polls.get();
         loop {
-            if topic(core).raw().is_there(polls).or_raise(py)? {
+            if Topic::end(core).raw().is_there(polls).or_raise(py)? {
                 match copy_now(py, core, room) {
                     // It was overwritten before it was read, and there is no newer one.
                     Err(e) if e.kind() == ErrorKind::Empty => {}
@@ -141,22 +145,14 @@ impl Receiver {
     }
 }
 
-/// The end of a receiver whose messages are copies.
-pub(super) fn topic(core: &mut ReceiverEnd) -> &mut Subscriber {
-    match core {
-        End::Topic(subscriber) => subscriber,
-        End::Ring(_) => unreachable!("a ring's messages are views"),
-    }
-}
-
 /// Copies the next message to where `room` says; `Empty` if there is none.
 fn copy_now(py: Python<'_>, core: &mut ReceiverEnd, room: &mut Room<'_>) -> Result<Copied> {
-    beside_others(py, topic(core), |subscriber| subscriber.raw().copy_next(WaitLimit::None, &mut *room))
+    beside_others(py, Topic::end(core), |subscriber| subscriber.raw().copy_next(WaitLimit::None, &mut *room))
 }
 
 /// Copies the newest message to where `room` says; `Empty` if there is none.
 fn newest_now(py: Python<'_>, core: &mut ReceiverEnd, room: &mut Room<'_>) -> Result<Copied> {
-    beside_others(py, topic(core), |subscriber| subscriber.latest_with(&mut *room))
+    beside_others(py, Topic::end(core), |subscriber| subscriber.latest_with(&mut *room))
 }
 
 /// Lets other threads run while much is copied.
@@ -166,9 +162,9 @@ fn beside_others(
     mut copy: impl FnMut(&mut Subscriber) -> Result<Frame<Topic>> + Send,
 ) -> Result<Copied> {
     if subscriber.len() >= LARGE {
-        py.detach(|| copy(subscriber).map(Copied::from))
+        py.detach(|| copy(subscriber).map(Copied))
     } else {
-        copy(subscriber).map(Copied::from)
+        copy(subscriber).map(Copied)
     }
 }
 
@@ -180,7 +176,7 @@ fn or_nothing(copied: Result<Copied>) -> Result<Option<Copied>> {
 }
 
 /// What `copy` copies, in memory of the message's own.
-fn keep(align: usize, copy: impl FnOnce(&mut Room<'_>) -> PyResult<Option<Copied>>) -> PyResult<Option<Arrival>> {
+fn keep(align: usize, copy: impl FnOnce(&mut Room<'_>) -> PyResult<Option<Copied>>) -> PyResult<Option<Copy>> {
     let (mut private, mut no_memory) = (None, false);
     let copied = copy(&mut |from, len| {
         private = Private::like(from, len, align);
@@ -188,9 +184,7 @@ fn keep(align: usize, copy: impl FnOnce(&mut Room<'_>) -> PyResult<Option<Copied
         private.as_ref().map(Private::data).ok_or(0)
     });
     match (copied, private) {
-        (Ok(Some(Copied(frame, stamp))), Some(private)) => {
-            Ok(Some(Arrival { frame, place: Place::Own(private), stamp: Some(stamp) }))
-        }
+        (Ok(Some(Copied(frame))), Some(private)) => Ok(Some(Copy { frame, private })),
         // The message stays the next one.
         (Err(_), _) if no_memory => Err(PyMemoryError::new_err("no memory for a copy of the message")),
         (copied, _) => copied.map(|_| None),

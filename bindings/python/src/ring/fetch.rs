@@ -2,72 +2,153 @@
 //! is in `copies.rs`.
 
 use crate::args::Timeout;
-use crate::endpoint::{CoreEnd, End, ReceiverEnd, Seen, Using};
+use crate::endpoint::{CoreEnd, End, ReceiverEnd, Using};
 use crate::errors::{OrRaise, error, raise};
-use crate::ring::message::Private;
+use crate::ring::hot;
+use crate::ring::message::Message;
 use crate::ring::receiver::Receiver;
 use crate::waiting::{poll_interval, wait};
 use pyo3::prelude::*;
 use ramway::ring::consumer::Frame;
+use ramway::ring::log::{Log, Ring};
 use ramway::ring::raw::WaitLimit;
-use ramway::topic::subscriber::Stamp;
-use ramway::{ErrorKind, WaitPolicy};
+use ramway::{ErrorKind, Topic, WaitPolicy};
 
-/// A message that has come out of a log.
-pub(crate) struct Arrival {
-    pub(crate) frame: Frame,
-    pub(crate) place: Place,
-    /// What only a topic's message says.
-    pub(crate) stamp: Option<Stamp>,
+/// How a receiver's messages come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Messages {
+    /// As views of a ring.
+    InRing,
+    /// As views of a topic.
+    InTopic,
+    /// As copies of what is in a topic.
+    Copies,
 }
 
-impl Arrival {
-    /// Its number, if it is held in the log.
-    pub(super) fn number(&self) -> Option<u64> {
-        match self.place {
-            Place::Log(number) => Some(number),
-            Place::Own(_) => None,
+/// A kind of log whose messages are views of it.
+pub(crate) trait Kind: Log {
+    fn end(core: &mut ReceiverEnd) -> &mut ramway::Receiver<Self>;
+
+    /// The message of a frame that is held under this number.
+    fn message(receiver: &Bound<'_, Receiver>, frame: Frame<Self>, number: u64) -> PyResult<Py<Message>>;
+}
+
+impl Kind for Ring {
+    #[inline(always)]
+    fn end(core: &mut ReceiverEnd) -> &mut ramway::Receiver {
+        match core {
+            End::Ring(end) => end,
+            End::Topic(_) => unreachable!("`Messages` says that it is a ring's"),
         }
     }
 
-    /// Its frame and number, of a receiver whose messages are views.
-    pub(super) fn in_log(self) -> (Frame, u64) {
-        match self.place {
-            Place::Log(number) => (self.frame, number),
-            Place::Own(_) => unreachable!("a receiver whose messages are copies copies to where they are wanted"),
-        }
+    #[inline(always)]
+    fn message(receiver: &Bound<'_, Receiver>, frame: Frame, number: u64) -> PyResult<Py<Message>> {
+        hot::in_ring(receiver, frame, number)
     }
 }
 
-/// Where its payload is.
-pub(crate) enum Place {
-    /// In the log, held under this number.
-    Log(u64),
-    /// In memory of its own.
-    Own(Private),
+impl Kind for Topic {
+    #[inline(always)]
+    fn end(core: &mut ReceiverEnd) -> &mut ramway::Subscriber {
+        match core {
+            End::Topic(end) => end,
+            End::Ring(_) => unreachable!("`Messages` says that it is a topic's"),
+        }
+    }
+
+    #[inline(always)]
+    fn message(receiver: &Bound<'_, Receiver>, frame: Frame<Topic>, number: u64) -> PyResult<Py<Message>> {
+        hot::in_topic(receiver, frame, number)
+    }
+}
+
+/// Calls `$view` with the kind of log for `$kind`, or `$copy`. What is a topic's is not inlined: a ring's messages are not to
+/// take longer because there are topics.
+macro_rules! by_kind {
+    ($receiver:expr, $kind:ident => $view:expr, $copy:expr) => {
+        match $receiver.messages {
+            Messages::InRing => {
+                type $kind = Ring;
+                $view
+            }
+            Messages::InTopic => {
+                type $kind = Topic;
+                $crate::ring::fetch::aside(|| $view)
+            }
+            Messages::Copies => $crate::ring::fetch::aside(|| $copy),
+        }
+    };
+}
+
+#[inline(never)]
+pub(super) fn aside<R>(call: impl FnOnce() -> R) -> R {
+    call()
 }
 
 impl Receiver {
-    /// The next message within the time, or an error; notes it as held where it stays in the log.
+    /// The next message within the time, or an error.
+    #[inline(always)]
+    pub(crate) fn message_within(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<Py<Message>> {
+        let (py, this) = (slf.py(), slf.get());
+        by_kind!(this, K => {
+            let (frame, number) = this.fetch::<K>(py, timeout)?;
+            K::message(slf, frame, number)
+        }, Self::copied(slf, this.fetch_copy(py, timeout)?))
+    }
+
+    /// The next message if there is one.
+    #[inline(always)]
+    pub(crate) fn message_now(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
+        let (py, this) = (slf.py(), slf.get());
+        by_kind!(this, K => match this.try_fetch::<K>(py)? {
+            Some((frame, number)) => K::message(slf, frame, number).map(Some),
+            None => Ok(None),
+        }, this.try_fetch_copy(py)?.map(|copy| Self::copied(slf, copy)).transpose())
+    }
+
+    /// One more message of a batch, if there is one. What else there is to tell is left for the next receive.
     #[inline]
-    pub(crate) fn fetch(&self, py: Python<'_>, timeout: Timeout) -> PyResult<Arrival> {
-        if self.copies {
-            return self.fetch_copy(py, timeout);
-        }
+    pub(crate) fn message_more(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
+        let (py, this) = (slf.py(), slf.get());
+        by_kind!(this, K => {
+            let mut core = this.enter(py)?;
+            match K::end(&mut core).raw().poll(1) {
+                Ok(Some(frame)) => {
+                    let number = this.hold::<K>(&mut core);
+                    drop(core);
+                    K::message(slf, frame, number).map(Some)
+                }
+                Ok(None) | Err(_) => Ok(None),
+            }
+        }, this.copy_more(py)?.map(|copy| Self::copied(slf, copy)).transpose())
+    }
+
+    /// The next message's frame within the time, of a receiver whose messages are views; notes it as held. Gives its number.
+    #[inline]
+    pub(super) fn frame(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame, u64)> {
+        by_kind!(self, K => {
+            let (Frame { data, len, type_id, tag, .. }, number) = self.fetch::<K>(py, timeout)?;
+            Ok((Frame { data, len, type_id, tag, stamp: () }, number))
+        }, unreachable!("what is copied is copied to where it is wanted"))
+    }
+
+    #[inline]
+    fn fetch<K: Kind>(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame<K>, u64)> {
         let mut core = self.enter(py)?;
-        let seen = match core.poll(self.endpoint.first_polls.get()).or_raise(py)? {
-            Some(seen) => seen,
+        let frame = match K::end(&mut core).raw().poll(self.endpoint.first_polls.get()).or_raise(py)? {
+            Some(frame) => frame,
             None => {
-                let received = self.wait(py, &mut core, timeout);
+                let received = self.wait::<K>(py, &mut core, timeout);
                 // What other threads gave back meanwhile: the sender may need it before the next call.
                 self.settle(&mut core);
                 received?
             }
         };
-        Ok(self.hold(&mut core, seen))
+        Ok((frame, self.hold::<K>(&mut core)))
     }
 
-    /// A ring's next message if it is there and nothing is in the way; on `None`, call `fetch`.
+    /// A ring's next message if it is there and nothing is in the way; on `None`, call `message_within`.
     #[inline(always)]
     pub(crate) fn at_once(&self) -> Option<(Frame, u64)> {
         if self.endpoint.is_shut() {
@@ -76,43 +157,29 @@ impl Receiver {
         let mut core = self.endpoint.try_enter()?;
         self.settle(&mut core);
         let End::Ring(ring) = &mut *core else { return None };
-        let mut raw = ring.raw();
-        let frame = raw.poll(1).ok()??;
-        Some((frame, self.held.with(|held| held.push(raw.position()))))
+        let frame = ring.raw().poll(1).ok()??;
+        Some((frame, self.hold::<Ring>(&mut core)))
     }
 
-    /// The next message if there is one.
     #[inline]
-    pub(crate) fn try_fetch(&self, py: Python<'_>) -> PyResult<Option<Arrival>> {
-        if self.copies {
-            return self.try_fetch_copy(py);
-        }
+    fn try_fetch<K: Kind>(&self, py: Python<'_>) -> PyResult<Option<(Frame<K>, u64)>> {
         let mut core = self.enter(py)?;
-        let seen = match core.recv_more(WaitLimit::None) {
-            Ok(seen) => seen,
+        let frame = match K::end(&mut core).raw().recv_more(WaitLimit::None) {
+            Ok(frame) => frame,
             Err(e) if e.kind() == ErrorKind::Empty => {
                 self.nothing_there(&mut core);
                 return Ok(None);
             }
             Err(e) => return Err(raise(py, e)),
         };
-        Ok(Some(self.hold(&mut core, seen)))
+        Ok(Some((frame, self.hold::<K>(&mut core))))
     }
 
-    /// One more message of a batch, if there is one. What else there is to tell is left for the next receive.
-    pub(super) fn fetch_more(&self, py: Python<'_>) -> PyResult<Option<Arrival>> {
-        if self.copies {
-            return self.copy_more(py);
-        }
-        let mut core = self.enter(py)?;
-        Ok(core.poll(1).unwrap_or(None).map(|seen| self.hold(&mut core, seen)))
-    }
-
-    /// Notes the frame that was received last as held.
+    /// Notes the frame that was received last as held; gives its number.
     #[inline(always)]
-    pub(super) fn hold(&self, core: &mut ReceiverEnd, (frame, stamp): Seen) -> Arrival {
-        let position = core.position();
-        Arrival { frame, place: Place::Log(self.held.with(|held| held.push(position))), stamp }
+    fn hold<K: Kind>(&self, core: &mut ReceiverEnd) -> u64 {
+        let position = K::end(core).raw().position();
+        self.held.with(|held| held.push(position))
     }
 
     /// Has the message that was fetched last received again: nothing was made of it. It was not a copy.
@@ -125,14 +192,22 @@ impl Receiver {
 
     /// Whether there is no message now. Raises how the stream ended.
     pub(crate) fn is_empty(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.copies {
-            return Ok(!self.enter(py)?.raw_endpoint().ready(0).or_raise(py)?);
+        if self.messages == Messages::InRing {
+            let found = self.try_fetch::<Ring>(py)?.is_some();
+            if found {
+                self.put_back(py)?;
+            }
+            return Ok(!found);
         }
-        let found = self.try_fetch(py)?.is_some();
-        if found {
-            self.put_back(py)?;
+        let mut core = self.enter(py)?;
+        let end = core.raw_endpoint();
+        if end.ready(0).or_raise(py)? {
+            return Ok(false);
         }
-        Ok(!found)
+        // A wake-up that a release has put off: with messages held the log is never drained.
+        end.wake();
+        self.nothing_there(&mut core);
+        Ok(true)
     }
 
     #[inline]
@@ -184,7 +259,7 @@ impl Receiver {
 
     #[cold]
     #[inline(never)]
-    fn wait(&self, py: Python<'_>, core: &mut ReceiverEnd, timeout: Timeout) -> PyResult<Seen> {
+    fn wait<K: Kind>(&self, py: Python<'_>, core: &mut ReceiverEnd, timeout: Timeout) -> PyResult<Frame<K>> {
         self.nothing_there(core);
         // Messages that other threads give back meanwhile are settled after each interval.
         let interval = if self.held.with(|held| held.is_empty()) {
@@ -198,7 +273,7 @@ impl Receiver {
             py,
             timeout,
             interval,
-            move |wait_limit| attempt.get().borrow_mut().recv_more(wait_limit).map(Moving),
+            move |wait_limit| K::end(&mut attempt.get().borrow_mut()).raw().recv_more(wait_limit).map(Moving),
             |py| {
                 self.endpoint.check_open(py)?;
                 self.check_stuck(py, &mut end.borrow_mut())
@@ -304,8 +379,7 @@ impl<T> Shared<'_, T> {
 unsafe impl<T> Send for Shared<'_, T> {}
 
 /// A frame on its way from the core to a message.
-#[derive(Clone, Copy)]
-struct Moving(Seen);
+struct Moving<K: Kind>(Frame<K>);
 
 // SAFETY: an address in the mapping, which is kept until the frame is given back.
-unsafe impl Send for Moving {}
+unsafe impl<K: Kind> Send for Moving<K> {}

@@ -31,7 +31,13 @@ impl Held {
     #[inline]
     pub(crate) fn push(&mut self, position: u64) -> u64 {
         self.messages.push_back(Entry { end: position, given_back: false, owner: None });
-        self.first + self.messages.len() as u64 - 1
+        self.next() - 1
+    }
+
+    /// The number of the message that is noted next.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.first + self.messages.len() as u64
     }
 
     /// Notes that what lies up to `position` is given back together with the messages before it.
@@ -55,7 +61,7 @@ impl Held {
     }
 
     fn last(&self) -> u64 {
-        (self.first + self.messages.len() as u64).wrapping_sub(1)
+        self.next().wrapping_sub(1)
     }
 
     /// The messages of the last receive, by number, if nothing older is held.

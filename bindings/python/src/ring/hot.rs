@@ -7,13 +7,13 @@
 //! because without an attachment that pyo3 knows of, it would put that off.
 
 use crate::endpoint::Gil;
-use crate::ring::fetch::{Arrival, Place};
-use crate::ring::message::Message;
+use crate::ring::message::{Message, Private};
 use crate::ring::receiver::Receiver;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+use ramway::Topic;
 use ramway::ring::consumer::Frame;
 use ramway::topic::subscriber::Stamp;
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -64,27 +64,53 @@ unsafe fn message<'a>(object: *mut ffi::PyObject) -> &'a Message {
     unsafe { &*object.cast::<u8>().add(VALUE).cast::<Message>() }
 }
 
-/// A new message.
+/// A new message of a ring, held under this number.
 #[inline]
-pub(crate) fn make(receiver: &Bound<'_, Receiver>, arrival: Arrival) -> PyResult<Py<Message>> {
-    let Arrival { frame, place, stamp } = arrival;
-    // SAFETY: attached; a reference that the message owns. A stamp lies in an object of the type that has room for one.
-    let object = unsafe {
-        match (place, stamp) {
-            (Place::Log(number), None) => make_raw(receiver.as_ptr(), frame, number),
-            (place, stamp) => {
-                let stamp = stamp.expect("a ring's messages are in the ring");
-                new_raw::<OF_TOPIC>(receiver.as_ptr(), |message| {
-                    message.cast::<u8>().add(STAMP - VALUE).cast::<Stamp>().write(stamp);
-                    match place {
-                        Place::Log(number) => held(message, receiver.as_ptr(), frame, number),
-                        Place::Own(private) => message.write(Message::own(receiver.as_ptr(), frame, private)),
-                    }
-                })
-            }
-        }
-    };
-    // SAFETY: a new reference to an object of a type below `Message`, or null with an exception.
+pub(crate) fn in_ring(receiver: &Bound<'_, Receiver>, frame: Frame, number: u64) -> PyResult<Py<Message>> {
+    // SAFETY: attached; a reference that the message owns.
+    unsafe { owned(receiver, make_raw(receiver.as_ptr(), frame, number)) }
+}
+
+/// A new message of a topic, held under this number.
+#[inline]
+pub(crate) fn in_topic(receiver: &Bound<'_, Receiver>, frame: Frame<Topic>, number: u64) -> PyResult<Py<Message>> {
+    of_topic(receiver, frame, |message, frame| {
+        // SAFETY: as `of_topic` says.
+        unsafe { held(message, receiver.as_ptr(), frame, number) }
+    })
+}
+
+/// A new message of a topic, whose payload is in `private`.
+pub(crate) fn own(receiver: &Bound<'_, Receiver>, frame: Frame<Topic>, private: Private) -> PyResult<Py<Message>> {
+    of_topic(receiver, frame, |message, frame| {
+        // SAFETY: as `of_topic` says.
+        unsafe { message.write(Message::own(receiver.as_ptr(), frame, private)) }
+    })
+}
+
+/// A new message of a topic, which `write` writes: where it stays, with a reference to the receiver that it owns.
+#[inline(always)]
+fn of_topic(
+    receiver: &Bound<'_, Receiver>,
+    frame: Frame<Topic>,
+    write: impl FnOnce(*mut Message, Frame),
+) -> PyResult<Py<Message>> {
+    let Frame { data, len, type_id, tag, stamp } = frame;
+    // SAFETY: attached; the type has room for a stamp behind the message.
+    unsafe {
+        let object = new_raw::<OF_TOPIC>(receiver.as_ptr(), |message| {
+            message.cast::<u8>().add(STAMP - VALUE).cast::<Stamp>().write(stamp);
+            write(message, Frame { data, len, type_id, tag, stamp: () });
+        });
+        owned(receiver, object)
+    }
+}
+
+/// # Safety
+/// A new reference to an object of a type below `Message`, or null with an exception.
+#[inline(always)]
+unsafe fn owned(receiver: &Bound<'_, Receiver>, object: *mut ffi::PyObject) -> PyResult<Py<Message>> {
+    // SAFETY: the caller's.
     unsafe { Ok(Bound::from_owned_ptr_or_err(receiver.py(), object)?.cast_into_unchecked::<Message>().unbind()) }
 }
 

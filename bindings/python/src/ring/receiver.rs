@@ -3,7 +3,7 @@
 use crate::args::{Bytes, Seconds, Timeout, calls};
 use crate::endpoint::{End, Endpoint, Gil, Owner, ReceiverEnd};
 use crate::errors::{self, error};
-use crate::ring::fetch::Arrival;
+use crate::ring::fetch::Messages;
 use crate::ring::held::Held;
 use crate::ring::hot;
 use crate::ring::message::{Message, copy_of};
@@ -34,8 +34,7 @@ pub(crate) struct Receiver {
     /// Whether the close was announced to the sender.
     pub(super) said_closed: Gil<bool>,
     pub(crate) writable_views: bool,
-    /// Its messages are copies; only a topic's can be.
-    pub(super) copies: bool,
+    pub(super) messages: Messages,
 }
 
 impl Owner for Receiver {
@@ -53,25 +52,24 @@ impl Owner for Receiver {
 
 impl Receiver {
     pub(crate) fn wrap(core: ReceiverEnd, name: Option<String>, policy: WaitPolicy, writable: bool) -> Self {
-        let copies = matches!(&core, End::Topic(subscriber) if subscriber.copies_out());
+        let messages = match &core {
+            End::Ring(_) => Messages::InRing,
+            End::Topic(subscriber) if subscriber.copies_out() => Messages::Copies,
+            End::Topic(_) => Messages::InTopic,
+        };
         Self {
             endpoint: Endpoint::new(core, name, policy),
             held: Gil::default(),
             owed: Gil::default(),
             said_closed: Gil::default(),
             writable_views: writable,
-            copies,
+            messages,
         }
     }
 
-    #[inline]
-    pub(crate) fn recv_within(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<Py<Message>> {
-        Self::message(slf, slf.get().fetch(slf.py(), timeout)?)
-    }
-
-    #[inline]
-    pub(crate) fn message(slf: &Bound<'_, Self>, arrival: Arrival) -> PyResult<Py<Message>> {
-        hot::make(slf, arrival)
+    /// Whether its messages are copies.
+    pub(super) fn copies(&self) -> bool {
+        self.messages == Messages::Copies
     }
 }
 
@@ -84,12 +82,12 @@ calls! {
     /// Raises TimedOutError, ClosedError after the last message of a sender that closed, PeerDeadError of one that
     /// died, BusyError if messages that are still held fill the ring.
     recv(timeout) -> Py<Message> {
-        Self::recv_within(slf, timeout)
+        Self::message_within(slf, timeout)
     }
 
     /// The next message, or None if there is none now. Raises ClosedError, PeerDeadError.
     try_recv() -> Option<Py<Message>> {
-        slf.get().try_fetch(slf.py())?.map(|fetched| Self::message(slf, fetched)).transpose()
+        Self::message_now(slf)
     }
 
     /// recv for asyncio: an awaitable of the next message, which is received when that is awaited. One task at a time
@@ -103,19 +101,17 @@ calls! {
         let (py, this) = (slf.py(), slf.get());
         at_least_one(py, max)?;
         let list = PyList::empty(py);
-        let mut fetched = this.fetch(py, timeout)?;
-        let first = fetched.number();
+        let first = this.held.with(|held| held.next());
+        let mut message = Self::message_within(slf, timeout)?;
         loop {
-            list.append(Self::message(slf, fetched)?)?;
-            if let Some(first) = first {
-                this.held.with(|held| held.batch_since(first));
-            }
+            list.append(message)?;
+            this.held.with(|held| held.batch_since(first));
             if list.len() == max {
                 return Ok(list);
             }
             // An error of the ring ends the batch too, and stays for the next receive.
-            let Some(next) = this.fetch_more(py)? else { return Ok(list) };
-            fetched = next;
+            let Some(next) = Self::message_more(slf)? else { return Ok(list) };
+            message = next;
         }
     }
 
@@ -138,10 +134,10 @@ calls! {
     /// The next message's bytes, copied. The message is given back at once.
     recv_bytes(timeout) -> Bound<'py, PyBytes> {
         let (py, this) = (slf.py(), slf.get());
-        if this.copies {
+        if this.copies() {
             return this.copy_as_bytes(py, timeout);
         }
-        let (frame, number) = this.fetch(py, timeout)?.in_log();
+        let (frame, number) = this.frame(py, timeout)?;
         // SAFETY: the frame is readable until it is given back, below.
         match unsafe { copy_of(py, &frame) } {
             Ok(bytes) => {
@@ -167,10 +163,10 @@ calls! {
     recv_into(buffer: any, timeout) -> usize {
         let (py, this) = (slf.py(), slf.get());
         let target = Bytes::writable(buffer)?;
-        if this.copies {
+        if this.copies() {
             return this.copy_into(py, &target, timeout);
         }
-        let (frame, number) = this.fetch(py, timeout)?.in_log();
+        let (frame, number) = this.frame(py, timeout)?;
         if frame.len > target.len() {
             this.put_back(py)?;
             let text = format!("a message of {} bytes does not fit into a buffer of {}", frame.len, target.len());
@@ -222,8 +218,8 @@ impl Receiver {
 
     #[pyo3(name = "__next__")]
     pub(crate) fn next(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
-        match slf.get().fetch(slf.py(), Timeout::FOREVER) {
-            Ok(fetched) => Self::message(slf, fetched).map(Some),
+        match Self::message_within(slf, Timeout::FOREVER) {
+            Ok(message) => Ok(Some(message)),
             Err(e) if errors::is(slf.py(), &e, ErrorKind::Closed) => Ok(None),
             Err(e) => Err(e),
         }

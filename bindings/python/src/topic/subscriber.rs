@@ -104,7 +104,7 @@ calls! {
     /// Raises TimedOutError, ClosedError and PeerDeadError as recv does; UnsupportedError under another policy than 'latest'.
     wait_newer(timeout) -> Py<Message> {
         slf.get().check_latest(slf.py())?;
-        Receiver::recv_within(slf.as_super(), timeout)
+        Receiver::message_within(slf.as_super(), timeout)
     }
 
     /// wait_newer for asyncio: an awaitable of the newest message.
@@ -125,7 +125,7 @@ impl Subscriber {
     fn latest(slf: &Bound<'_, Self>, timeout: Option<Seconds>) -> PyResult<Option<Py<Message>>> {
         let receiver = slf.as_super();
         let found = receiver.get().newest(slf.py(), Timeout::from(timeout))?;
-        found.map(|arrival| Receiver::message(receiver, arrival)).transpose()
+        found.map(|copy| Receiver::copied(receiver, copy)).transpose()
     }
 
     /// Moves on so that the next message is the newest one, and gives how many it leaves out. They do not count as lost.

@@ -213,10 +213,10 @@ fn epoch(py: Python<'_>, found: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
 #[inline]
 pub(super) fn next_message(receiver: &Bound<'_, Receiver>, stream: bool) -> PyResult<Option<Py<Message>>> {
     let (py, this) = (receiver.py(), receiver.get());
-    match this.try_fetch(py) {
-        Ok(Some(arrival)) => {
+    match Receiver::message_now(receiver) {
+        Ok(Some(message)) => {
             this.endpoint.waits.took(1);
-            Receiver::message(receiver, arrival).map(Some)
+            Ok(Some(message))
         }
         Ok(None) => Ok(None),
         Err(e) if stream && errors::is(py, &e, ErrorKind::Closed) => Err(PyStopAsyncIteration::new_err(())),
