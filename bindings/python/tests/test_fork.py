@@ -263,3 +263,45 @@ def test_a_child_may_leave_its_parents_with_blocks() -> None:
                     print(bytes(message).decode(), tx.peer_alive)
     """
     assert run(code) == ["after True"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_topics_ends_are_the_parents_and_copies_are_whoevers() -> None:
+    topic = ramway.Topic.open_or_create("t", capacity=4096)
+    publisher, subscriber, lossy = topic.publisher(), topic.subscriber(), topic.subscriber("lossy")
+    publisher.send(b"before the fork")
+    message, own = subscriber.recv(), lossy.recv(LONG)
+    view = memoryview(message)
+
+    def body() -> None:
+        for call in (
+            lambda: publisher.send(b"x"),
+            lambda: publisher.wait_for_subscribers(0),
+            lambda: publisher.skip_seq(1),
+            publisher.fileno,
+            subscriber.recv,
+            subscriber.try_recv,
+            subscriber.latest,
+            subscriber.skip_to_newest,
+            lossy.recv,
+            lossy.try_recv,
+            lambda: lossy.recv_batch(2),
+            lossy.recv_bytes,
+            lossy.latest,
+            lambda: next(lossy),
+        ):
+            detached(call)
+        assert bytes(view) == bytes(own) == b"before the fork" and (own.seq, message.seq) == (1, 1)
+        memoryview(own)[:6] = b"AFTER "
+        assert bytes(own) == b"AFTER  the fork"
+        # A process of its own opens its own.
+        with topic.subscriber("lossy", history=1) as mine:
+            assert mine.recv_bytes(LONG) == b"before the fork"
+
+    in_child(body)
+    assert bytes(view) == bytes(own) == b"before the fork"
+    assert [info.alive for info in publisher.subscribers()] == [True, True]
+    view.release()
+    message.release()
+    publisher.send(b"after")
+    assert subscriber.recv_bytes(LONG) == lossy.recv_bytes(LONG) == b"after"

@@ -102,6 +102,50 @@ BLOCKING = {
     "ring_open": """
         call = lambda: ramway.Ring.open("r", timeout=1000.0, wait={wait!r}).receiver()
     """,
+    "topic_recv": """
+        publisher = ramway.Topic.create("r", capacity=4096).publisher()
+        handle = ramway.Topic.open("r").subscriber(wait={wait!r})
+        call = handle.recv
+    """,
+    "topic_recv_of_a_copy": """
+        publisher = ramway.Topic.create("r", capacity=4096).publisher()
+        handle = ramway.Topic.open("r").subscriber("lossy", wait={wait!r})
+        call = lambda: list(handle)
+    """,
+    "topic_read_only": """
+        publisher = ramway.Topic.create("r", capacity=4096).publisher()
+        handle = ramway.Topic.open("r").subscriber("lossy", read_only=True, wait={wait!r})
+        call = lambda: handle.recv_into(bytearray(9))
+    """,
+    "topic_latest": """
+        publisher = ramway.Topic.create("r", capacity=4096).publisher()
+        handle = ramway.Topic.open("r").subscriber("latest", wait={wait!r})
+        call = lambda: handle.latest(None)
+    """,
+    "topic_wait_newer": """
+        publisher = ramway.Topic.create("r", capacity=4096).publisher()
+        handle = ramway.Topic.open("r").subscriber("latest", wait={wait!r})
+        publisher.send(b"old")
+        handle.latest()
+        call = handle.wait_newer
+    """,
+    "topic_send": """
+        handle = ramway.Topic.create("r", capacity=4096).publisher(wait={wait!r})
+        subscriber = ramway.Topic.open("r").subscriber()
+        handle.send_batch([bytes(2000)] * 2)
+        call = lambda: handle.send(bytes(2000))
+    """,
+    "topic_wait_for_subscribers": """
+        handle = ramway.Topic.create("r", capacity=4096).publisher(wait={wait!r})
+        call = lambda: handle.wait_for_subscribers(1)
+    """,
+    "topic_open": """
+        call = lambda: ramway.Topic.open("r", timeout=1000.0).subscriber(wait={wait!r})
+    """,
+    "topic_publisher_taken": """
+        holder = ramway.Topic.create("r").publisher()
+        call = lambda: ramway.Topic.open("r", timeout=1000.0).publisher(wait={wait!r})
+    """,
 }
 
 CHILD = """

@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import pytest
 import ramway
@@ -65,6 +66,42 @@ def receive_into() -> Callable[[], object]:
     def step() -> None:
         filled(tx)
         rx.recv_into(buffer)
+
+    return step
+
+
+def topics(policy: Literal["lossy", "latest"]) -> tuple[ramway.Publisher, ramway.Subscriber]:
+    topic = ramway.Topic.open_or_create("t", capacity=4 * SIZE)
+    return topic.publisher(), topic.subscriber(policy)
+
+
+def receive_a_copy(receive: Callable[[ramway.Subscriber], object]) -> Callable[[], object]:
+    publisher, subscriber = topics("lossy")
+
+    def step() -> None:
+        filled(publisher)
+        receive(subscriber)
+
+    return step
+
+
+def newest() -> Callable[[], object]:
+    publisher, subscriber = topics("latest")
+    filled(publisher)
+
+    def step() -> None:
+        assert subscriber.latest() is not None and publisher.seq
+
+    return step
+
+
+def publish() -> Callable[[], object]:
+    publisher, _subscriber = topics("lossy")
+    data = bytes(SIZE)
+
+    def step() -> None:
+        publisher.send(data)
+        assert _subscriber.policy
 
     return step
 
@@ -131,6 +168,11 @@ COPIES: dict[str, Callable[[], Callable[[], object]]] = {
     "slot[:] = data": slots,
     "commit with a live view": commit_with_a_view,
     "region[:] = data": regions,
+    "recv of a copy": lambda: receive_a_copy(lambda subscriber: subscriber.recv()),
+    "recv_bytes of a copy": lambda: receive_a_copy(lambda subscriber: subscriber.recv_bytes()),
+    "recv_into of a copy": lambda: receive_a_copy(lambda subscriber, to=bytearray(SIZE): subscriber.recv_into(to)),  # type: ignore[misc]
+    "latest": newest,
+    "send to a topic": publish,
 }
 
 
@@ -149,6 +191,7 @@ def test_small_copies_keep_the_lock() -> None:
     """And the steps above give it up for nothing else."""
     tx, rx = ramway.Ring.pair(1 << 20)
     slot_bytes, buffer = bytes(60_000), bytearray(60_000)
+    publisher, copies = topics("lossy")
     other = Other()
     for _ in range(1000):
         filled(tx, 60_000)
@@ -162,6 +205,11 @@ def test_small_copies_keep_the_lock() -> None:
         slot[:] = slot_bytes
         slot.commit()
         rx.recv().release()
+        publisher.send(slot_bytes)
+        assert copies.try_recv() is not None
+        publisher.send(slot_bytes)
+        copies.recv_bytes()
+        assert copies.latest() is not None
     assert not other.ran
     sys.setswitchinterval(0.005)
     other.thread.join(LONG)

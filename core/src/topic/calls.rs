@@ -308,6 +308,15 @@ impl Subscriber {
         self.half.hot.more.copies_out
     }
 
+    /// Bytes of the newest message, its header and padding included: as many as [`latest`](Self::latest) copies, and some.
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn newest_size(&self) -> u64 {
+        let positions = &self.half.hot.shared().positions;
+        // Relaxed: a snapshot; clamped because the publisher could write anything.
+        let (last, tail) = (positions.last.load(Ordering::Relaxed), positions.tail.load(Ordering::Relaxed));
+        tail.wrapping_sub(last).min(self.half.hot.capacity)
+    }
+
     /// [`latest`](Self::latest) to where `room` says that there is room, of which it is told where the payload lies and its
     /// length. `Err` of `room`: there is room for this many bytes only, which is `TooLarge`.
     #[doc(hidden)] // for the bindings; not part of the stable API

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ramway::ring::consumer::Frame;
 use ramway::ring::raw::WaitLimit;
-use ramway::{ErrorKind, Result, Subscriber, Topic};
+use ramway::{ErrorKind, Result, Topic};
 
 /// Says where a copy of a payload goes, by where the payload is and its length; else for how many bytes there is room.
 pub(super) type Room<'a> = dyn FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize> + Send + 'a;
@@ -147,25 +147,25 @@ impl Receiver {
 
 /// Copies the next message to where `room` says; `Empty` if there is none.
 fn copy_now(py: Python<'_>, core: &mut ReceiverEnd, room: &mut Room<'_>) -> Result<Copied> {
-    beside_others(py, Topic::end(core), |subscriber| subscriber.raw().copy_next(WaitLimit::None, &mut *room))
+    let subscriber = Topic::end(core);
+    let much = subscriber.len() >= LARGE;
+    beside_others(py, much, || subscriber.raw().copy_next(WaitLimit::None, &mut *room))
 }
 
 /// Copies the newest message to where `room` says; `Empty` if there is none.
 fn newest_now(py: Python<'_>, core: &mut ReceiverEnd, room: &mut Room<'_>) -> Result<Copied> {
-    beside_others(py, Topic::end(core), |subscriber| subscriber.latest_with(&mut *room))
+    let subscriber = Topic::end(core);
+    let much = subscriber.newest_size() >= LARGE as u64;
+    beside_others(py, much, || subscriber.latest_with(&mut *room))
 }
 
 /// Lets other threads run while much is copied.
 fn beside_others(
     py: Python<'_>,
-    subscriber: &mut Subscriber,
-    mut copy: impl FnMut(&mut Subscriber) -> Result<Frame<Topic>> + Send,
+    much: bool,
+    copy: impl FnOnce() -> Result<Frame<Topic>> + Send,
 ) -> Result<Copied> {
-    if subscriber.len() >= LARGE {
-        py.detach(|| copy(subscriber).map(Copied))
-    } else {
-        copy(subscriber).map(Copied)
-    }
+    if much { py.detach(|| copy().map(Copied)) } else { copy().map(Copied) }
 }
 
 fn or_nothing(copied: Result<Copied>) -> Result<Option<Copied>> {
