@@ -13,10 +13,12 @@ if not API.exists():
     pytest.skip("the package's sources alone have no docs/api", allow_module_level=True)
 
 MAIN = ("Ring", "Sender", "Receiver", "Message", "Slot", "Bus", "Listener", "Region")
+MAIN += ("Topic", "Publisher", "Subscriber", "TopicMessage")
 OPENERS = ("Ring.create", "Ring.open", "Ring.open_or_create", "Ring.unnamed", "Ring.from_fd", "Listener.bind")
 OPENERS += ("Bus.listen", "Bus.connect", "Region.create", "Region.open", "Region.open_or_create")
+OPENERS += ("Topic.create", "Topic.open", "Topic.open_or_create", "Topic.publisher", "Topic.subscriber")
 # Options that mean in a region what they mean in a ring, and a listening bus's time-out, which is its accept's.
-SAME = re.compile(r"Region\.\w+\(\w+\)|Bus\.listen\(timeout\)|.*\((name|size|fd)\)")
+SAME = re.compile(r"Region\.\w+\(\w+\)|Bus\.listen\(timeout\)|.*\((name|size|fd|self)\)")
 
 
 def lines(name: str) -> list[str]:

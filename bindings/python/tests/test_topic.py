@@ -1,4 +1,4 @@
-"""A topic in one process: its policies, what its messages say, where its subscribers begin, and what its publisher knows."""
+"""A topic in one process: policies, what messages say, where subscribers begin, what the publisher knows of them."""
 
 import copy
 import gc
@@ -260,7 +260,7 @@ def test_slots_and_labels_are_counted() -> None:
         topic.subscriber(label="one")
     # These need no slot.
     others = [topic.subscriber("lossy"), topic.subscriber("latest", label="viewer")]
-    assert [info.label for info in publisher.subscribers()][0] == "one" == first.label
+    assert publisher.subscribers()[0].label == "one" == first.label
     del others
 
 

@@ -11,6 +11,7 @@ import ramway
 from support import LONG
 
 SIZE = 4 << 20
+BUFFER = bytearray(SIZE)
 
 
 @pytest.fixture(autouse=True)
@@ -170,7 +171,7 @@ COPIES: dict[str, Callable[[], Callable[[], object]]] = {
     "region[:] = data": regions,
     "recv of a copy": lambda: receive_a_copy(lambda subscriber: subscriber.recv()),
     "recv_bytes of a copy": lambda: receive_a_copy(lambda subscriber: subscriber.recv_bytes()),
-    "recv_into of a copy": lambda: receive_a_copy(lambda subscriber, to=bytearray(SIZE): subscriber.recv_into(to)),  # type: ignore[misc]
+    "recv_into of a copy": lambda: receive_a_copy(lambda subscriber: subscriber.recv_into(BUFFER)),
     "latest": newest,
     "send to a topic": publish,
 }

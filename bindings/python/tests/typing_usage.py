@@ -41,6 +41,48 @@ def rings(path: Path) -> None:
             message.release()
 
 
+def topics(path: Path) -> None:
+    topic = ramway.Topic.open_or_create(path / "topic", capacity=1 << 20, slots=64, align=64, timeout=1.5)
+    topic = ramway.Topic.create("name", mode=0o644, lossy_only=True)
+    topic = ramway.Topic.open("name", may_eject=True)
+    assert_type(topic.name, str)
+    with topic.publisher(eject_after=1.5, timestamps=True, wait="block") as publisher:
+        assert_type(publisher, ramway.Publisher)
+        publisher.send(b"bytes", 7, 8, timeout=0.5)
+        publisher.wait_for_subscribers(3, timeout=1)
+        publisher.skip_seq(2)
+        assert_type(publisher.seq, int)
+        for info in publisher.subscribers():
+            assert_type(info, ramway.SubscriberInfo)
+            assert_type(info.label, str | None)
+            assert_type(info.lag, ramway.Lag | None)
+        slots(publisher)
+    subscriber = topic.subscriber("lossy", label="viewer", start="now")
+    topic.subscriber(durable=True, label="recorder", after_seq=7)
+    topic.subscriber("latest", read_only=True, wait="spin")
+    assert_type(subscriber, ramway.Subscriber)
+    assert_type(subscriber.recv(1).seq, int)
+    assert_type(subscriber.try_recv(), ramway.TopicMessage | None)
+    assert_type(subscriber.recv_batch(10), list[ramway.TopicMessage])
+    assert_type(subscriber.latest(), ramway.TopicMessage | None)
+    assert_type(subscriber.wait_newer(timeout=1), ramway.TopicMessage)
+    assert_type(subscriber.lag.messages, int)
+    assert_type(subscriber.skip_to_newest(), int)
+    for message in subscriber:
+        assert_type(message.lost, int)
+    messages(subscriber)
+
+
+async def tasks_of_topics(publisher: ramway.Publisher, subscriber: ramway.Subscriber) -> None:
+    await publisher.wait_for_subscribers_async(1)
+    await publisher.send_async(b"x")
+    assert_type((await subscriber.recv_async()).seq, int)
+    assert_type(await subscriber.recv_batch_async(), list[ramway.TopicMessage])
+    assert_type(await subscriber.wait_newer_async(), ramway.TopicMessage)
+    async for message in subscriber:
+        assert_type(message.time, int)
+
+
 def slots(tx: ramway.Sender) -> None:
     with tx.reserve(100, type_id=1) as slot:
         slot[:5] = b"hello"

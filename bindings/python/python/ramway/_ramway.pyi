@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, Self, SupportsIndex, TypeAlias, TypeV
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from typing_extensions import Buffer, CapsuleType
+from typing_extensions import Buffer, CapsuleType, disjoint_base
 
 from ._tensor import TensorSlot
 from ._topic import Lag, SubscriberInfo
@@ -263,6 +263,8 @@ class _ToDLPack:
     def __enter__(self) -> Self: ...
     def __exit__(self, *args: object) -> None: ...
 
+# A Publisher is one; nobody else can make one.
+@disjoint_base
 class Sender(_Sending, _Endpoint):
     def _try_put(self, data: Buffer, type_id: int, tag: int) -> None: ...
     def _try_send_rows(self, array: NDArray[Any], first: int, type_id: int, tag: int) -> int: ...
@@ -292,6 +294,8 @@ class Slot(_Writable, _AsArray):
         self, kind: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
     ) -> None: ...
 
+# A Subscriber is one; nobody else can make one.
+@disjoint_base
 class Receiver(_Receiving, _Endpoint):
     @property
     def lent(self) -> int: ...
