@@ -29,7 +29,7 @@ class Segment:
     stale: bool = False
     #: Bytes of the whole file.
     size: int = 0
-    #: Bytes of a ring's data, or of a region.
+    #: Bytes of a ring's or topic's data, or of a region.
     capacity: int | None = None
     #: What a ring's or topic's payloads are aligned to.
     align: int | None = None
@@ -37,7 +37,7 @@ class Segment:
     used: int | None = None
     #: Messages of a ring that are not released yet; None if it moves too fast to count them, or is damaged.
     undelivered: int | None = None
-    #: A ring has a sender; a listener listens.
+    #: A ring has a sender, a topic a publisher; a listener listens.
     producer_held: bool = False
     #: A ring has a receiver.
     consumer_held: bool = False

@@ -39,7 +39,8 @@ impl Bus {
         let (sender, receiver) = core.split();
         let shown = || Some(name.to_owned());
         let sender = sender.map(|core| Py::new(py, Sender::wrap(End::Ring(core), shown(), wait.0))).transpose()?;
-        let receiver = receiver.map(|core| Py::new(py, Receiver::wrap(End::Ring(core), shown(), wait.0, writable))).transpose()?;
+        let receiver =
+            receiver.map(|core| Py::new(py, Receiver::wrap(End::Ring(core), shown(), wait.0, writable))).transpose()?;
         Ok(Self { sender, receiver, name: name.to_owned(), peer_uid, peer_pid })
     }
 

@@ -37,10 +37,8 @@ pub(crate) struct Role {
     pub(crate) log_class: &'static str,
 }
 
-static SENDER: Role =
-    Role { class: "Sender", name: "sender", peer: "receiver", log: "ring", log_class: "Ring" };
-static RECEIVER: Role =
-    Role { class: "Receiver", name: "receiver", peer: "sender", log: "ring", log_class: "Ring" };
+static SENDER: Role = Role { class: "Sender", name: "sender", peer: "receiver", log: "ring", log_class: "Ring" };
+static RECEIVER: Role = Role { class: "Receiver", name: "receiver", peer: "sender", log: "ring", log_class: "Ring" };
 static PUBLISHER: Role =
     Role { class: "Publisher", name: "publisher", peer: "subscriber", log: "topic", log_class: "Topic" };
 static SUBSCRIBER: Role =

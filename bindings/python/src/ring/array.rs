@@ -39,7 +39,7 @@ calls! {
         let (descr, size) = numpy.resolve(dtype)?;
         at_least_one(py, max)?;
         if receiver.copies() {
-            return copies(receiver, &numpy, &descr, size, max, timeout);
+            return copies(receiver, numpy, &descr, size, max, timeout);
         }
         let (first, number) = receiver.frame(py, timeout)?;
         if first.len != size {
@@ -224,8 +224,9 @@ fn copies<'py>(
 
 #[cold]
 fn other_length(len: usize, descr: &Bound<'_, PyAny>, size: usize) -> PyErr {
-    let text =
-        format!("the next message has {len} bytes, and an element of {descr} has {size}: it stays for the next receive");
+    let text = format!(
+        "the next message has {len} bytes, and an element of {descr} has {size}: it stays for the next receive"
+    );
     invalid(descr.py(), text)
 }
 

@@ -160,11 +160,7 @@ fn newest_now(py: Python<'_>, core: &mut ReceiverEnd, room: &mut Room<'_>) -> Re
 }
 
 /// Lets other threads run while much is copied.
-fn beside_others(
-    py: Python<'_>,
-    much: bool,
-    copy: impl FnOnce() -> Result<Frame<Topic>> + Send,
-) -> Result<Copied> {
+fn beside_others(py: Python<'_>, much: bool, copy: impl FnOnce() -> Result<Frame<Topic>> + Send) -> Result<Copied> {
     if much { py.detach(|| copy().map(Copied)) } else { copy().map(Copied) }
 }
 

@@ -118,7 +118,8 @@ unsafe fn owned(receiver: &Bound<'_, Receiver>, object: *mut ffi::PyObject) -> P
 pub(crate) fn stamp(message: &Bound<'_, Message>) -> Option<Stamp> {
     let class = SPARES[OF_TOPIC].with(|spares| spares.class);
     // SAFETY: of this type, so with a stamp there.
-    (message.get_type_ptr() == class).then(|| unsafe { message.as_ptr().cast::<u8>().add(STAMP).cast::<Stamp>().read() })
+    (message.get_type_ptr() == class)
+        .then(|| unsafe { message.as_ptr().cast::<u8>().add(STAMP).cast::<Stamp>().read() })
 }
 
 /// A new message of a ring.

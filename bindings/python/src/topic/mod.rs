@@ -160,8 +160,7 @@ impl Topic {
         wait: Option<Policy>,
     ) -> PyResult<Py<Subscriber>> {
         let wait = wait_policy(wait);
-        let mut builder =
-            self.builder.clone().policy(policy.0).durable(durable).read_only(read_only).wait_policy(wait);
+        let mut builder = self.builder.clone().policy(policy.0).durable(durable).read_only(read_only).wait_policy(wait);
         if let Some(label) = label {
             builder = builder.label(label);
         }
