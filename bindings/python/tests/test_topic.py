@@ -399,7 +399,8 @@ def test_who_subscribes() -> None:
     second = topic.subscriber(label="wärme")
     waiting.result()
     publisher.wait_for_subscribers(0)
-    controller, viewer, heat = publisher.subscribers()
+    by_label = {info.label: info for info in publisher.subscribers()}
+    controller, viewer, heat = by_label["controller"], by_label[None], by_label["wärme"]
     assert (controller.policy, controller.label, controller.alive, controller.blocks_for) == (
         "reliable",
         "controller",
