@@ -16,7 +16,7 @@ use ramway::{ErrorKind, Topic, WaitPolicy};
 
 /// How a receiver's messages come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Messages {
+pub(crate) enum Form {
     /// As views of a ring.
     InRing,
     /// As views of a topic.
@@ -27,7 +27,14 @@ pub(crate) enum Messages {
 
 /// A kind of log whose messages are views of it.
 pub(crate) trait Kind: Log {
-    fn end(core: &mut ReceiverEnd) -> &mut ramway::Receiver<Self>;
+    /// The end of such a log.
+    fn of(core: &mut ReceiverEnd) -> Option<&mut ramway::Receiver<Self>>;
+
+    /// The end of a receiver whose `form` says that it is one.
+    #[inline(always)]
+    fn end(core: &mut ReceiverEnd) -> &mut ramway::Receiver<Self> {
+        Self::of(core).expect("`form` says so")
+    }
 
     /// The message of a frame that is held under this number.
     fn message(receiver: &Bound<'_, Receiver>, frame: Frame<Self>, number: u64) -> PyResult<Py<Message>>;
@@ -35,11 +42,8 @@ pub(crate) trait Kind: Log {
 
 impl Kind for Ring {
     #[inline(always)]
-    fn end(core: &mut ReceiverEnd) -> &mut ramway::Receiver {
-        match core {
-            End::Ring(end) => end,
-            End::Topic(_) => unreachable!("`Messages` says that it is a ring's"),
-        }
+    fn of(core: &mut ReceiverEnd) -> Option<&mut ramway::Receiver> {
+        if let End::Ring(end) = core { Some(end) } else { None }
     }
 
     #[inline(always)]
@@ -50,11 +54,8 @@ impl Kind for Ring {
 
 impl Kind for Topic {
     #[inline(always)]
-    fn end(core: &mut ReceiverEnd) -> &mut ramway::Subscriber {
-        match core {
-            End::Topic(end) => end,
-            End::Ring(_) => unreachable!("`Messages` says that it is a topic's"),
-        }
+    fn of(core: &mut ReceiverEnd) -> Option<&mut ramway::Subscriber> {
+        if let End::Topic(end) = core { Some(end) } else { None }
     }
 
     #[inline(always)]
@@ -67,16 +68,16 @@ impl Kind for Topic {
 /// take longer because there are topics.
 macro_rules! by_kind {
     ($receiver:expr, $kind:ident => $view:expr, $copy:expr) => {
-        match $receiver.messages {
-            Messages::InRing => {
+        match $receiver.form {
+            Form::InRing => {
                 type $kind = Ring;
                 $view
             }
-            Messages::InTopic => {
+            Form::InTopic => {
                 type $kind = Topic;
                 $crate::ring::fetch::aside(|| $view)
             }
-            Messages::Copies => $crate::ring::fetch::aside(|| $copy),
+            Form::Copies => $crate::ring::fetch::aside(|| $copy),
         }
     };
 }
@@ -148,17 +149,19 @@ impl Receiver {
         Ok((frame, self.hold::<K>(&mut core)))
     }
 
-    /// A ring's next message if it is there and nothing is in the way; on `None`, call `message_within`.
+    /// The next message of such a log if it is one, the message is there, and nothing is in the way; on `None`, call
+    /// `message_within`.
     #[inline(always)]
-    pub(crate) fn at_once(&self) -> Option<(Frame, u64)> {
+    pub(crate) fn at_once<K: Kind>(&self) -> Option<(Frame<K>, u64)> {
         if self.endpoint.is_shut() {
             return None;
         }
         let mut core = self.endpoint.try_enter()?;
         self.settle(&mut core);
-        let End::Ring(ring) = &mut *core else { return None };
-        let frame = ring.raw().poll(1).ok()??;
-        Some((frame, self.hold::<Ring>(&mut core)))
+        let mut raw = K::of(&mut core)?.raw();
+        // What there is to tell else is told by the other call.
+        let frame = raw.poll(1).ok()??;
+        Some((frame, self.held.with(|held| held.push(raw.position()))))
     }
 
     #[inline]
@@ -192,7 +195,7 @@ impl Receiver {
 
     /// Whether there is no message now. Raises how the stream ended.
     pub(crate) fn is_empty(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.messages == Messages::InRing {
+        if self.form == Form::InRing {
             let found = self.try_fetch::<Ring>(py)?.is_some();
             if found {
                 self.put_back(py)?;

@@ -7,6 +7,7 @@
 //! because without an attachment that pyo3 knows of, it would put that off.
 
 use crate::endpoint::Gil;
+use crate::ring::fetch::Form;
 use crate::ring::message::{Message, Private};
 use crate::ring::receiver::Receiver;
 use pyo3::ffi;
@@ -15,6 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use ramway::Topic;
 use ramway::ring::consumer::Frame;
+use ramway::ring::log::Ring;
 use ramway::topic::subscriber::Stamp;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::mem::offset_of;
@@ -74,35 +76,32 @@ pub(crate) fn in_ring(receiver: &Bound<'_, Receiver>, frame: Frame, number: u64)
 /// A new message of a topic, held under this number.
 #[inline]
 pub(crate) fn in_topic(receiver: &Bound<'_, Receiver>, frame: Frame<Topic>, number: u64) -> PyResult<Py<Message>> {
-    of_topic(receiver, frame, |message, frame| {
-        // SAFETY: as `of_topic` says.
-        unsafe { held(message, receiver.as_ptr(), frame, number) }
-    })
+    let raw = receiver.as_ptr();
+    // SAFETY: attached; a reference that the message owns.
+    unsafe { owned(receiver, of_topic(raw, frame, |message, frame| held(message, raw, frame, number))) }
 }
 
 /// A new message of a topic, whose payload is in `private`.
 pub(crate) fn own(receiver: &Bound<'_, Receiver>, frame: Frame<Topic>, private: Private) -> PyResult<Py<Message>> {
-    of_topic(receiver, frame, |message, frame| {
-        // SAFETY: as `of_topic` says.
-        unsafe { message.write(Message::own(receiver.as_ptr(), frame, private)) }
-    })
+    let raw = receiver.as_ptr();
+    // SAFETY: attached; a reference that the message owns.
+    unsafe { owned(receiver, of_topic(raw, frame, |message, frame| message.write(Message::own(raw, frame, private)))) }
 }
 
 /// A new message of a topic, which `write` writes: where it stays, with a reference to the receiver that it owns.
 #[inline(always)]
-fn of_topic(
-    receiver: &Bound<'_, Receiver>,
+unsafe fn of_topic(
+    receiver: *mut ffi::PyObject,
     frame: Frame<Topic>,
     write: impl FnOnce(*mut Message, Frame),
-) -> PyResult<Py<Message>> {
+) -> *mut ffi::PyObject {
     let Frame { data, len, type_id, tag, stamp } = frame;
-    // SAFETY: attached; the type has room for a stamp behind the message.
+    // SAFETY: the caller's; the type has room for a stamp behind the message.
     unsafe {
-        let object = new_raw::<OF_TOPIC>(receiver.as_ptr(), |message| {
+        new_raw::<OF_TOPIC>(receiver, |message| {
             message.cast::<u8>().add(STAMP - VALUE).cast::<Stamp>().write(stamp);
             write(message, Frame { data, len, type_id, tag, stamp: () });
-        });
-        owned(receiver, object)
+        })
     }
 }
 
@@ -252,10 +251,25 @@ unsafe extern "C" fn next(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
         let receiver = (*object.cast::<Messages>()).receiver;
         let py = Python::assume_attached();
         let this = Borrowed::from_ptr(py, receiver).cast_unchecked::<Receiver>();
-        match this.get().at_once() {
+        match this.get().at_once::<Ring>() {
             Some((frame, number)) => make_raw(receiver, frame, number),
-            None => wait(receiver),
+            None => next_or_wait(receiver),
         }
+    }
+}
+
+/// What is a topic's message, or not there yet, or an error.
+#[inline(never)]
+unsafe fn next_or_wait(receiver: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: as in `next`.
+    unsafe {
+        let this = Borrowed::from_ptr(Python::assume_attached(), receiver).cast_unchecked::<Receiver>();
+        if this.get().form == Form::InTopic
+            && let Some((frame, number)) = this.get().at_once::<Topic>()
+        {
+            return of_topic(receiver, frame, |message, frame| held(message, receiver, frame, number));
+        }
+        wait(receiver)
     }
 }
 

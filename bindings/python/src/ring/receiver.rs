@@ -3,7 +3,7 @@
 use crate::args::{Bytes, Seconds, Timeout, calls};
 use crate::endpoint::{End, Endpoint, Gil, Owner, ReceiverEnd};
 use crate::errors::{self, error};
-use crate::ring::fetch::Messages;
+use crate::ring::fetch::Form;
 use crate::ring::held::Held;
 use crate::ring::hot;
 use crate::ring::message::{Message, copy_of};
@@ -34,7 +34,7 @@ pub(crate) struct Receiver {
     /// Whether the close was announced to the sender.
     pub(super) said_closed: Gil<bool>,
     pub(crate) writable_views: bool,
-    pub(super) messages: Messages,
+    pub(super) form: Form,
 }
 
 impl Owner for Receiver {
@@ -52,10 +52,10 @@ impl Owner for Receiver {
 
 impl Receiver {
     pub(crate) fn wrap(core: ReceiverEnd, name: Option<String>, policy: WaitPolicy, writable: bool) -> Self {
-        let messages = match &core {
-            End::Ring(_) => Messages::InRing,
-            End::Topic(subscriber) if subscriber.copies_out() => Messages::Copies,
-            End::Topic(_) => Messages::InTopic,
+        let form = match &core {
+            End::Ring(_) => Form::InRing,
+            End::Topic(subscriber) if subscriber.copies_out() => Form::Copies,
+            End::Topic(_) => Form::InTopic,
         };
         Self {
             endpoint: Endpoint::new(core, name, policy),
@@ -63,13 +63,13 @@ impl Receiver {
             owed: Gil::default(),
             said_closed: Gil::default(),
             writable_views: writable,
-            messages,
+            form,
         }
     }
 
     /// Whether its messages are copies.
     pub(super) fn copies(&self) -> bool {
-        self.messages == Messages::Copies
+        self.form == Form::Copies
     }
 }
 
