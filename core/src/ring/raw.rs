@@ -355,7 +355,7 @@ impl<L: Log> RawReceiver<'_, L> {
 
     /// The next frame if one is there after up to `polls` polls with a PAUSE between them; earlier ones may be
     /// unreleased. Whether the sender is gone is not asked.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, polls: u32) -> Result<Option<Frame<L>>> {
         let hot = &mut self.receiver.half.hot;
         hot.state.check().map_err(fail::<L>)?;

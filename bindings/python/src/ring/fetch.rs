@@ -93,9 +93,27 @@ impl Receiver {
     pub(crate) fn message_within(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<Py<Message>> {
         let (py, this) = (slf.py(), slf.get());
         by_kind!(this, K => {
-            let (frame, number) = this.fetch::<K>(py, timeout)?;
-            K::message(slf, frame, number)
+            let mut core = this.enter(py)?;
+            match K::end(&mut core).raw().poll(this.endpoint.first_polls.get()).or_raise(py)? {
+                Some(frame) => {
+                    let number = this.hold::<K>(&mut core);
+                    drop(core);
+                    K::message(slf, frame, number)
+                }
+                None => Self::waited::<K>(slf, core, timeout),
+            }
         }, Self::copied(slf, this.fetch_copy(py, timeout)?))
+    }
+
+    /// A message that was not there. Apart, so that the frame of one that is there stays in registers.
+    #[cold]
+    #[inline(never)]
+    fn waited<K: Kind>(slf: &Bound<'_, Self>, mut core: Using<'_, Self>, timeout: Timeout) -> PyResult<Py<Message>> {
+        let this = slf.get();
+        let frame = this.wait::<K>(slf.py(), &mut core, timeout)?;
+        let number = this.hold::<K>(&mut core);
+        drop(core);
+        K::message(slf, frame, number)
     }
 
     /// The next message if there is one.
@@ -139,12 +157,7 @@ impl Receiver {
         let mut core = self.enter(py)?;
         let frame = match K::end(&mut core).raw().poll(self.endpoint.first_polls.get()).or_raise(py)? {
             Some(frame) => frame,
-            None => {
-                let received = self.wait::<K>(py, &mut core, timeout);
-                // What other threads gave back meanwhile: the sender may need it before the next call.
-                self.settle(&mut core);
-                received?
-            }
+            None => self.wait::<K>(py, &mut core, timeout)?,
         };
         Ok((frame, self.hold::<K>(&mut core)))
     }
@@ -282,6 +295,8 @@ impl Receiver {
                 self.check_stuck(py, &mut end.borrow_mut())
             },
         );
+        // What other threads gave back meanwhile: the sender may need it before the next call.
+        self.settle(&mut end.borrow_mut());
         received.map(|moving| moving.0).map_err(|e| self.missing(py, e))
     }
 
