@@ -94,7 +94,7 @@ impl Receiver {
         let (py, this) = (slf.py(), slf.get());
         by_kind!(this, K => {
             let mut core = this.enter(py)?;
-            match K::end(&mut core).raw().poll(this.endpoint.first_polls.get()).or_raise(py)? {
+            match K::end(&mut core).raw().poll(1).or_raise(py)? {
                 Some(frame) => {
                     let number = this.hold::<K>(&mut core);
                     drop(core);
@@ -155,7 +155,7 @@ impl Receiver {
     #[inline]
     fn fetch<K: Kind>(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame<K>, u64)> {
         let mut core = self.enter(py)?;
-        let frame = match K::end(&mut core).raw().poll(self.endpoint.first_polls.get()).or_raise(py)? {
+        let frame = match K::end(&mut core).raw().poll(1).or_raise(py)? {
             Some(frame) => frame,
             None => self.wait::<K>(py, &mut core, timeout)?,
         };
@@ -276,6 +276,9 @@ impl Receiver {
     #[cold]
     #[inline(never)]
     fn wait<K: Kind>(&self, py: Python<'_>, core: &mut ReceiverEnd, timeout: Timeout) -> PyResult<Frame<K>> {
+        if let Some(frame) = K::end(core).raw().poll(self.endpoint.first_polls.get()).or_raise(py)? {
+            return Ok(frame);
+        }
         self.nothing_there(core);
         // Messages that other threads give back meanwhile are settled after each interval.
         let interval = if self.held.with(|held| held.is_empty()) {
