@@ -417,7 +417,6 @@ integers! {
     capacity: u64,
     count: u32,
     fd: i32,
-    lost: u64,
     history: u64,
     after_seq: u64,
 }

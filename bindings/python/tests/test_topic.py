@@ -260,6 +260,7 @@ def test_slots_and_labels_are_counted() -> None:
         topic.subscriber(label="one")
     # These need no slot.
     others = [topic.subscriber("lossy"), topic.subscriber("latest", label="viewer")]
+    assert [other.label for other in others] == [None, "viewer"]
     assert publisher.subscribers()[0].label == "one" == first.label
     del others
 
@@ -425,7 +426,7 @@ def test_numbers_and_tags_go_on_with_the_next_publisher() -> None:
     assert (publisher.seq, publisher.last_tag) == (7, 11)
     with pytest.raises(InvalidArgumentError):
         publisher.skip_seq(1 << 63)
-    with pytest.raises(InvalidArgumentError, match="lost=-1"):
+    with pytest.raises(InvalidArgumentError, match="n=-1"):
         publisher.skip_seq(-1)
     publisher.close()
     publisher = Topic.open("t").publisher()
@@ -447,6 +448,42 @@ def test_a_close_with_views_alive_keeps_them() -> None:
     del view
     publisher.send(bytes(1000), timeout=LONG)
     assert publisher.subscribers() == []
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_exception_in_the_publishers_block_is_no_close(policy: str) -> None:
+    subscriber = Topic.open_or_create("t").subscriber(policy)  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError):
+        with Topic.open("t").publisher() as publisher:
+            publisher.send(b"half of it")
+            1 / 0
+    assert subscriber.recv_bytes(LONG) == b"half of it"
+    with pytest.raises(ramway.PeerDeadError):
+        subscriber.recv(LONG)
+    with Topic.open("t").publisher() as publisher:
+        assert subscriber.wait_for_peer(LONG) == 2
+        publisher.send(b"the rest")
+    assert [bytes(message) for message in subscriber] == [b"the rest"]
+
+
+def test_a_view_of_a_slot_does_not_lead_into_the_topic() -> None:
+    publisher, subscriber = made(capacity=1 << 16), joined()
+    slot = publisher.reserve(10_000)
+    view = memoryview(slot)
+    view[:] = b"a" * 10_000
+    with pytest.raises(BusyError):
+        publisher.send(b"x")
+    slot.commit(9_000)
+    view[:] = b"b" * 10_000
+    assert subscriber.recv_bytes(LONG) == b"a" * 9_000
+    with publisher.reserve(100, type_id=5) as slot:
+        slot.abort()
+    with publisher.reserve(100) as slot:
+        slot.commit(3, flush=False)
+    assert subscriber.try_recv() is None
+    publisher.flush()
+    message = subscriber.recv(LONG)
+    assert (len(message), message.seq) == (3, 2)
 
 
 def test_a_holder_that_is_in_the_way_is_told_so() -> None:

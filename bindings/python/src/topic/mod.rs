@@ -161,7 +161,7 @@ impl Topic {
     ) -> PyResult<Py<Subscriber>> {
         let wait = wait_policy(wait);
         let mut builder = self.builder.clone().policy(policy.0).durable(durable).read_only(read_only).wait_policy(wait);
-        if let Some(label) = label {
+        if let Some(label) = &label {
             builder = builder.label(label);
         }
         if [start.is_some(), history.is_some(), after_seq.is_some()].iter().filter(|given| **given).count() > 1 {
@@ -182,7 +182,7 @@ impl Topic {
             (None, None, None) => builder,
         };
         let core = unless_signalled(py, |go_on| builder.subscriber_while(go_on))?;
-        Subscriber::wrap(py, core, self.name.clone(), wait)
+        Subscriber::wrap(py, core, self.name.clone(), label, wait)
     }
 
     /// A topic is pickled as what it was made of.

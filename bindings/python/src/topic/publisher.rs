@@ -114,8 +114,8 @@ impl Publisher {
 
     /// Lets the next message's number be `n` higher than it would be: every subscriber counts that many messages as lost
     /// before it. For bridges and replays whose own source has a gap. InvalidArgumentError if no number would be left.
-    fn skip_seq(slf: &Bound<'_, Self>, #[pyo3(from_py_with = crate::args::lost)] n: u64) -> PyResult<()> {
-        with(slf.py(), slf.as_super().get(), |core| core.skip_seq(n))
+    fn skip_seq(slf: &Bound<'_, Self>, #[pyo3(from_py_with = crate::args::n)] n: usize) -> PyResult<()> {
+        with(slf.py(), slf.as_super().get(), |core| core.skip_seq(n as u64))
     }
 
     fn __traverse__(&self, _visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

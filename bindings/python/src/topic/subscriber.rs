@@ -63,8 +63,14 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    pub(crate) fn wrap(py: Python<'_>, core: ramway::Subscriber, name: String, wait: WaitPolicy) -> PyResult<Py<Self>> {
-        let own = Self { policy: ReadingPolicy(core.policy()), label: core.label() };
+    pub(crate) fn wrap(
+        py: Python<'_>,
+        core: ramway::Subscriber,
+        name: String,
+        label: Option<String>,
+        wait: WaitPolicy,
+    ) -> PyResult<Py<Self>> {
+        let own = Self { policy: ReadingPolicy(core.policy()), label };
         let receiver = Receiver::wrap(End::Topic(core), Some(name), wait, false);
         Py::new(py, PyClassInitializer::from(receiver).add_subclass(own))
     }
