@@ -105,7 +105,7 @@ impl Topic {
     /// The publisher. It goes on after what an earlier one published. BusyError if the topic has one, in any process.
     ///
     /// With `eject_after`, a reliable subscriber that has kept it waiting for this many seconds (more than 0) without reading
-    /// anything is ejected: its next call raises LaggedError, and it begins anew at the oldest message. A new topic is
+    /// anything is ejected: its next call raises LaggedError, and it goes on at the oldest message that is left. A new topic is
     /// may_eject then; UnsupportedError on an existing one that is not. Without it the publisher waits for as long as the
     /// subscriber's process lives. With `timestamps` every message says when it was sent (some 25 ns a message). `wait` is how
     /// blocking calls wait ('spin', 'hybrid', 'block').

@@ -54,7 +54,7 @@ pub(crate) fn lag(py: Python<'_>, found: Lag) -> PyResult<Bound<'_, PyAny>> {
 ///
 /// `for msg in sub` gives the messages until the publisher closes; one that died raises PeerDeadError, after which a successor
 /// may come (wait_for_peer). LaggedError says that the publisher has ejected this subscriber, and how many messages it has lost
-/// by that: the next call goes on at the oldest message. One thread at a time may be in a call (BusyError); blocking calls let
+/// by that: the next call goes on at the oldest message that is left. One thread at a time may be in a call (BusyError); blocking calls let
 /// other threads run and answer Ctrl-C.
 #[pyclass(frozen, extends = Receiver, module = "ramway")]
 pub(crate) struct Subscriber {
