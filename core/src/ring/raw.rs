@@ -411,8 +411,8 @@ impl<L: Log> RawReceiver<'_, L> {
         hot.head.wrapping_sub(hot.released)
     }
 
-    /// Whether the sender sleeps until there is room, which this side may be what keeps it from. Together with nothing to receive and unreleased frames: neither
-    /// side will ever go on.
+    /// Whether the sender sleeps until there is room, for which it may be waiting for this side. Together with nothing to
+    /// receive and unreleased frames: neither side will ever go on.
     pub fn sender_waits(&mut self) -> bool {
         let half = &self.receiver.half;
         half.endpoint.peer_waits() && L::may_block_sender(&half.hot)
