@@ -9,6 +9,7 @@ mod csharp;
 mod jvm;
 mod node;
 mod pool;
+mod topic;
 
 /// How many round trips after random pauses show that no wake-up is lost.
 const PAUSES: u64 = 100_000;
@@ -61,6 +62,7 @@ pub(crate) fn bars(report: &Report) -> Vec<Bar> {
     bars.extend(jvm::bars(&run));
     bars.extend(csharp::bars(&run));
     bars.extend(pool::bars(&run));
+    bars.extend(topic::bars(&run));
     bars
 }
 
@@ -102,7 +104,9 @@ impl Run<'_> {
                 let why = failure.as_deref().and_then(|why| why.lines().next()).unwrap_or("no figures");
                 Err(format!("not measured: {mechanism}: {why}"))
             }
-            None if mechanism.starts_with("tachyon") && self.0.groups.iter().any(|known| known.id == group) => {
+            None if ["tachyon", "iceoryx2", "mmap-sync"].iter().any(|peer| mechanism.starts_with(peer))
+                && self.0.groups.iter().any(|known| known.id == group) =>
+            {
                 Err(format!("not measured: needs {mechanism} (make bench-peers)"))
             }
             None => Err(format!("not measured: needs {group}/{mechanism}")),
@@ -183,6 +187,16 @@ impl Run<'_> {
         judge: impl Fn(&Figures) -> (String, bool),
     ) -> Bar {
         bar(what, bar_is.to_owned(), self.figures(group, mechanism).map(judge))
+    }
+
+    /// A plain number of a row: `[group, mechanism, name]`.
+    fn ratio(&self, what: &str, [group, mechanism, name]: [&str; 3], judge: impl Fn(f64) -> bool, is: &str) -> Bar {
+        let measured = self.figures(group, mechanism).and_then(|figures| {
+            let found = figures.ratios.iter().find(|(known, _)| known == name);
+            let value = found.ok_or_else(|| format!("not measured: no {name}"))?.1;
+            Ok((format!("{value:.2} ×"), judge(value)))
+        });
+        bar(what, is.into(), measured)
     }
 
     /// In steady state, round trips and streams, nothing of this in either process.

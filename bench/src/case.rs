@@ -40,6 +40,18 @@ pub enum Test {
     PoolPipeline,
     /// As `pool-mixed` by one thread, a random one replaced: the memory that is held over what is in use.
     PoolHeld,
+    /// A stream to `threads` readers at once, each of which reads every byte.
+    Readers,
+    /// A stream to subscribers that are there and read nothing: what a publish costs.
+    Publish,
+    /// A stream at full speed past a reader that the writer does not wait for: what the reader got and what it says that it
+    /// lost make what was sent, and no message is torn.
+    Lapped,
+    /// The newest value, read as fast as one can while another process writes one every `gap_ns`; 0: without a pause. With
+    /// `threads` 0 nothing is written.
+    Latest,
+    /// From just before the one call that wakes `threads` sleepers to the last of them running.
+    WakeAll,
 }
 
 /// How the sides wait (`rtt`, `wake`, `paced`, …) or publish (`one-way`).
@@ -78,10 +90,11 @@ pub struct Burst {
     /// Messages that are published together, or buffers that a thread has at a time; 1 unless the mode is `batch` or the test
     /// `bursty`, `pool-mixed` or `pool-held`.
     pub batch: u32,
-    /// Threads that do it at once (`pool-get`, `pool-alternate`, `pool-mixed`); 1 elsewhere, where it is not said.
+    /// Threads that do it at once (`pool-get`, `pool-alternate`, `pool-mixed`), that read (`readers`, `wake-all`) or that write
+    /// (`latest`); 1 elsewhere, where it is not said.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub threads: u32,
-    /// Nanoseconds between two messages (`paced`), bursts (`bursty`), or at most between round trips (`pauses`).
+    /// Nanoseconds between two messages (`paced`), values (`latest`), bursts (`bursty`), or at most between round trips (`pauses`).
     pub gap_ns: u64,
     /// Nanoseconds that the receiver works on each message, by looking at the clock.
     pub work_ns: u64,
@@ -134,12 +147,22 @@ impl Test {
             Self::PoolMixed => "pool-mixed",
             Self::PoolPipeline => "pool-pipeline",
             Self::PoolHeld => "pool-held",
+            Self::Readers => "readers",
+            Self::Publish => "publish",
+            Self::Lapped => "lapped",
+            Self::Latest => "latest",
+            Self::WakeAll => "wake-all",
         }
     }
 
     /// Whether buffers are got and given back, in one process.
     pub fn is_pool(self) -> bool {
         matches!(self, Self::PoolGet | Self::PoolAlternate | Self::PoolMixed | Self::PoolPipeline | Self::PoolHeld)
+    }
+
+    /// Whether one side writes for several readers, or for one that it does not wait for.
+    pub fn is_fan(self) -> bool {
+        matches!(self, Self::Readers | Self::Publish | Self::Lapped | Self::Latest | Self::WakeAll)
     }
 
     /// Whether memory is gone through, in one process.

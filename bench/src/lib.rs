@@ -29,6 +29,7 @@ pub mod clock;
 mod compare;
 mod control;
 mod demo;
+pub mod fan;
 mod loops;
 mod machine;
 mod mechanism;

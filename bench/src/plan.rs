@@ -9,11 +9,13 @@ mod csharp;
 mod jvm;
 mod node;
 mod pool;
+mod topic;
 
 pub(crate) use csharp::CSHARP;
 pub(crate) use jvm::JVM;
 pub(crate) use node::NODE;
 pub(crate) use pool::POOLS;
+pub(crate) use topic::FANS;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +106,7 @@ pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
     if standard {
         groups.push(pauses(full));
         groups.extend(labour());
+        groups.extend(topic::groups());
         groups.extend(python());
         groups.extend(node::groups());
         groups.extend(jvm::groups());
@@ -349,7 +352,8 @@ fn of(test: Test, mode: Mode, size: usize) -> Burst {
     let (count, group) = match (test, mode) {
         // The counter of some machines ticks every 10 ns only.
         (Test::Rtt, Mode::Spin) => (1000, 10),
-        (Test::OneWay, _) => match size {
+        (Test::Publish | Test::Latest, _) => (4096, 256),
+        (Test::OneWay | Test::Readers | Test::Lapped, _) => match size {
             ..=256 => (4096, 256),
             257..=1024 => (1024, 64),
             1025..=4096 => (512, 16),

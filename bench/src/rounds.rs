@@ -178,7 +178,7 @@ impl Contender {
     fn count_syscalls(&mut self) {
         let test = self.burst.test;
         // Only a process's first thread is traced.
-        let elsewhere = test.is_pool() && (test != Test::PoolGet || self.burst.threads > 1);
+        let elsewhere = test.is_pool() && (test != Test::PoolGet || self.burst.threads > 1) || test.is_fan();
         if test.is_access() || test == Test::Idle || elsewhere {
             return;
         }
@@ -258,7 +258,8 @@ fn traced(pair: &mut Pair, burst: &Burst, count: u64) -> Result<Option<Both<f64>
 /// What an operation took, in picoseconds.
 pub(crate) fn each_ps(burst: &Burst, outcome: &Outcome) -> f64 {
     let whole = outcome.elapsed_ps as f64 / outcome.operations.max(1) as f64;
-    let by_sample = matches!(burst.test, Test::Rtt | Test::PoolGet | Test::PoolAlternate);
+    let by_sample =
+        matches!(burst.test, Test::Rtt | Test::PoolGet | Test::PoolAlternate | Test::Publish | Test::Latest);
     if !by_sample || outcome.samples_ps.is_empty() {
         return whole;
     }
@@ -279,13 +280,13 @@ pub(crate) fn scaled(burst: &Burst, each_ps: f64, aim_ps: f64) -> Burst {
     let together = u64::from(burst.batch.max(1));
     let least = match burst.test {
         test if test.is_access() => 1,
-        Test::Paced | Test::Pauses | Test::Wake => 10,
+        Test::Paced | Test::Pauses | Test::Wake | Test::WakeAll => 10,
         Test::Bursty => 4 * together,
         _ => 3.max(if burst.mode == Mode::Batch { 4 * together } else { 0 }),
     };
     let count = ((aim_ps / each_ps) as u64).max(least).next_multiple_of(together);
     let mut group = u64::from(burst.group.max(1));
-    if is_rate(burst.test) {
+    if is_rate(burst.test) || matches!(burst.test, Test::Publish | Test::Latest) {
         // A microsecond at least, and no more samples than tell something.
         group = group.max((1e6 / each_ps).ceil() as u64).max(count / 1000).next_multiple_of(together);
     }

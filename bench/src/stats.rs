@@ -190,7 +190,9 @@ impl Series {
 
 /// Whether a row of this test is a rate: how long all operations took, divided by their number.
 pub(crate) fn is_rate(test: Test) -> bool {
-    test == Test::OneWay || test.is_access() || matches!(test, Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld)
+    matches!(test, Test::OneWay | Test::Readers | Test::Lapped)
+        || test.is_access()
+        || matches!(test, Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld)
 }
 
 /// The median of the ratios within each round; `None` of no round.

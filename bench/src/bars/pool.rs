@@ -31,11 +31,9 @@ pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
     bars.push(run.rate(pipeline, "pool-pipeline-1M", "pool", "malloc", 3.0));
     let mixed = "Pool: mixed sizes, 8 threads";
     bars.push(run.rate(mixed, "pool-mixed-8t", "pool", "zeropool", 1.0));
-    bars.push(ratio(
-        run,
+    bars.push(run.ratio(
         mixed,
-        "pool-mixed-8t",
-        "slowest thread / mean",
+        ["pool-mixed-8t", "pool", "slowest thread / mean"],
         |share| share >= SHARE,
         "slowest thread ≥ 0.5 × the mean",
     ));
@@ -44,20 +42,10 @@ pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
         for name in ["peak", "mean"] {
             let (group, ratio_is) = (format!("pool-held-{alive}"), format!("held / in use, {name}"));
             let what = format!("{held}, {alive} buffers, {name}");
-            bars.push(ratio(run, &what, &group, &ratio_is, |held| held <= HELD, "≤ 1.30 ×"));
+            bars.push(run.ratio(&what, [&group, "pool", &ratio_is], |held| held <= HELD, "≤ 1.30 ×"));
         }
     }
     bars
-}
-
-/// A plain number of the pool's row.
-fn ratio(run: &Run<'_>, what: &str, group: &str, name: &str, judge: impl Fn(f64) -> bool, bar_is: &str) -> Bar {
-    let measured = run.figures(group, "pool").and_then(|figures| {
-        let found = figures.ratios.iter().find(|(known, _)| known == name);
-        let value = found.ok_or_else(|| format!("not measured: no {name}"))?.1;
-        Ok((format!("{value:.2} ×"), judge(value)))
-    });
-    bar(what, bar_is.into(), measured)
 }
 
 /// The slowest size and number of threads by the fastest, each by its best round: groups are measured one after the other, and

@@ -6,7 +6,9 @@ mod bus_c;
 mod bus_tokio;
 mod eventfd;
 mod futex;
+mod futex_fan;
 mod hand_ring;
+mod inbox;
 mod memcpy;
 mod mqueue;
 mod mutex_ring;
@@ -17,10 +19,14 @@ mod raw_flag;
 mod region;
 mod ring;
 mod ring_disk;
+mod select;
 mod seq_cst;
+mod seqlock;
 mod seqpacket;
 mod shm_by_hand;
 mod tcp;
+mod topic;
+mod topic_fan;
 mod uds;
 mod uds_epoll;
 mod uring_futex;
@@ -28,6 +34,7 @@ mod uring_futex;
 pub use memcpy::Bystander;
 
 use crate::channel::Mechanism;
+use crate::fan::OneToMany;
 
 /// Everything that is measured without another program.
 pub(crate) static ALL: &[&dyn Mechanism] = &[
@@ -47,6 +54,24 @@ pub(crate) static ALL: &[&dyn Mechanism] = &[
     &bus_c::BusC,
     &bus_tokio::BusTokio,
     &region::Notification,
+    &topic::Topics,
+    &topic_fan::READERS,
+    &topic_fan::LATEST,
+    &topic_fan::LOSSY,
+    &topic_fan::UNREAD[0],
+    &topic_fan::UNREAD[1],
+    &topic_fan::UNREAD[2],
+    &topic_fan::UNREAD[3],
+    &topic_fan::UNREAD[4],
+    &topic_fan::UNREAD[5],
+    &topic_fan::UNREAD[6],
+    &OneToMany(seqlock::Seqlock),
+    &OneToMany(futex_fan::FutexFan),
+    &select::Selected::<1>,
+    &select::Selected::<16>,
+    &select::Selected::<128>,
+    &inbox::Inboxes,
+    &inbox::Polled,
     &pipe::Pipes,
     &uds::Sockets,
     &uds_epoll::Epoll,

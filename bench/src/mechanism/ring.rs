@@ -26,7 +26,7 @@ struct CopyingHalves {
 /// What a channel of Ramway's can do.
 pub(super) fn can(burst: &Burst) -> bool {
     let other = matches!(burst.test, Test::View | Test::SequentialRead | Test::SequentialWrite | Test::RandomRead);
-    burst.size > 0 && !other
+    burst.size > 0 && !other && !burst.test.is_fan() && !burst.test.is_pool()
 }
 
 /// Rings of the leading process, below this directory. Their pages are there from the beginning, as those of the rings by

@@ -164,7 +164,7 @@ pub(super) fn ordered<'a>(report: &'a Report, group: &Group) -> Vec<&'a Row> {
 fn primary(group: &Group) -> &'static str {
     match words::family(group.test) {
         _ if group.test == Test::Idle => "cpu",
-        _ if matches!(group.test, Test::PoolMixed | Test::PoolPipeline) => "ops",
+        _ if matches!(group.test, Test::PoolMixed | Test::PoolPipeline | Test::Readers | Test::Lapped) => "ops",
         "One way" | "Memory access" => "ops",
         _ => "p50",
     }

@@ -67,6 +67,7 @@ pub(super) fn sentence(group: &Group) -> String {
         Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => {
             return buffers(group.test).into();
         }
+        Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll => return fan(group, &span),
     };
     format!("{what} {waiting}{work}")
 }
@@ -95,12 +96,43 @@ fn buffers(test: Test) -> &'static str {
     }
 }
 
+/// The same for one writer and several readers, or one that it does not wait for.
+fn fan(group: &Group, span: &dyn Fn(u64) -> String) -> String {
+    match group.test {
+        Test::Readers => {
+            "Time per message of a stream to several readers, from the first send until the last of them has read and checked \
+             every byte. Readers run where the scheduler puts them, which has more of them than processors to place; what the \
+             slowest got by the mean of all is below."
+                .into()
+        }
+        Test::Publish => {
+            "Time per message at the publisher, with subscribers attached that read nothing meanwhile. Where it would wait for \
+             them, they skip what is there between two pieces of the stream, which is not timed."
+                .into()
+        }
+        Test::Lapped => {
+            "Time per message of a stream past a reader that the writer does not wait for: what the reader got, and what it \
+             says that it lost, must make what was sent, and no message may be torn. The share that it got is below."
+                .into()
+        }
+        Test::WakeAll => "From just before the one call that wakes all sleepers to the last of them running.".into(),
+        _ => {
+            let every = match group.gap_ns {
+                0 => "The other process writes without a pause, or not at all.".to_owned(),
+                ns => format!("The other process writes one every {}.", span(ns)),
+            };
+            format!("Time of a read of the newest value, every byte of it read and checked. {every}")
+        }
+    }
+}
+
 /// The navigation's headings.
 pub(super) fn family(test: Test) -> &'static str {
     match test {
         Test::Rtt => "Round trip",
         Test::OneWay => "One way",
         Test::Wake | Test::Paced | Test::Bursty | Test::Pauses | Test::Idle => "Waiting",
+        Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll => "One to many",
         Test::View => "Arrays",
         Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => "Memory access",
         Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => "Buffer pool",

@@ -149,4 +149,22 @@ mechanisms! {
     malloc "malloc";
     bytes "bytes";
     vec_zeroed "vec-zeroed";
+    topic "topic";
+    topic_readers "topic-readers";
+    topic_latest "topic-latest";
+    topic_lossy "topic-lossy";
+    topic_reliable_1 "topic-reliable-1";
+    topic_reliable_8 "topic-reliable-8";
+    topic_reliable_64 "topic-reliable-64";
+    topic_lossy_1 "topic-lossy-1";
+    topic_lossy_8 "topic-lossy-8";
+    topic_lossy_64 "topic-lossy-64";
+    topic_alone "topic-alone";
+    hand_seqlock "hand-seqlock";
+    futex_all "futex-all";
+    select_1 "select-1";
+    select_16 "select-16";
+    select_128 "select-128";
+    inbox_10 "inbox-10";
+    rings_10 "rings-10";
 }

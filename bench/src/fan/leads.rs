@@ -1,0 +1,164 @@
+//! The writer's half.
+
+use super::{ARMED, ASKED, LAST, LOST, READY, RECEIVED, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, Writes, tell, wait_for};
+use crate::area::{Area, futex_wake};
+use crate::case::{Burst, Test};
+use crate::channel::{End, fill};
+use crate::control::Control;
+use crate::{Result, clock};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::time::{Duration, Instant};
+
+pub(super) struct Lead<W> {
+    pub(super) writer: W,
+    pub(super) area: Area,
+    /// The number of the burst, as the readers count too.
+    pub(super) burst: u64,
+}
+
+impl<W: Writes> End for Lead<W> {
+    fn lead(&mut self, burst: &Burst, control: &Control, samples: &mut Vec<u64>) -> Result<()> {
+        self.burst += 1;
+        for offset in [ARMED, WOKEN, LAST] {
+            tell(&self.area, offset, 0);
+        }
+        wait_for(&self.area, READY, self.burst)?;
+        control.begin();
+        match burst.test {
+            Test::Readers | Test::Lapped => self.stream(burst)?,
+            Test::Publish => self.publish(burst, samples)?,
+            Test::Latest => self.values(burst)?,
+            Test::WakeAll => self.wake(burst, samples)?,
+            _ => return Err("is for one writer and several readers".into()),
+        }
+        control.end();
+        tell(&self.area, WRITTEN, self.burst);
+        if burst.test == Test::Publish {
+            self.ask();
+        }
+        wait_for(&self.area, TAKEN, self.burst)?;
+        // Relaxed, here and below: the number above says that they are there.
+        let found = |offset| self.area.word(offset).load(Relaxed);
+        match burst.test {
+            Test::Readers => control.ratio("slowest reader / mean", f64::from_bits(found(SHARE))),
+            Test::Lapped => {
+                let (received, lost) = (found(RECEIVED), found(LOST));
+                if received + lost != burst.count {
+                    let sent = burst.count;
+                    return Err(
+                        format!("{sent} messages were sent, {received} received and {lost} said to be lost").into()
+                    );
+                }
+                control.ratio("received / sent", received as f64 / burst.count as f64);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, _burst: &Burst, _control: &Control) -> Result<()> {
+        Err("is the leading process's end".into())
+    }
+}
+
+impl<W: Writes> Lead<W> {
+    #[inline(never)]
+    fn stream(&mut self, burst: &Burst) -> Result<()> {
+        for n in 0..burst.count {
+            self.writer.write(burst.size, |bytes| fill(bytes, n))?;
+        }
+        Ok(())
+    }
+
+    /// In pieces that fit between two times that the subscribers skip what is there.
+    #[inline(never)]
+    fn publish(&mut self, burst: &Burst, samples: &mut Vec<u64>) -> Result<()> {
+        let group = u64::from(burst.group);
+        let room = self.writer.room(burst.size).unwrap_or(u64::MAX);
+        if group > room {
+            return Err(format!("{group} messages a sample do not fit where there is room for {room}").into());
+        }
+        let (mut written, mut since) = (0, 0);
+        while written < burst.count {
+            let count = group.min(burst.count - written);
+            if since + count > room {
+                let asked = self.ask();
+                wait_for(&self.area, SKIPPED, asked)?;
+                since = 0;
+            }
+            let began = clock::now();
+            for n in written..written + count {
+                self.writer.write(burst.size, |bytes| fill(bytes, n))?;
+            }
+            let took = clock::now() - began;
+            if count == group {
+                samples.push(took);
+            }
+            (written, since) = (written + count, since + count);
+        }
+        Ok(())
+    }
+
+    /// Wakes the readers, which sleep while a publish is timed.
+    fn ask(&self) -> u64 {
+        let word = self.area.half_word(ASKED);
+        let asked = word.load(Relaxed).wrapping_add(1);
+        // SeqCst: before the kernel looks for sleepers.
+        word.store(asked, SeqCst);
+        futex_wake(word);
+        u64::from(asked)
+    }
+
+    /// Until the reader has read as often as it should.
+    #[inline(never)]
+    fn values(&mut self, burst: &Burst) -> Result<()> {
+        let size = burst.size;
+        let mut n = 0;
+        if burst.threads == 0 {
+            self.writer.write(size, |bytes| fill(bytes, n))?;
+            tell(&self.area, WRITTEN, self.burst);
+            return wait_for(&self.area, TAKEN, self.burst);
+        }
+        let gap = clock::ticks(burst.gap_ns);
+        let mut due = clock::now();
+        let began = Instant::now();
+        // Acquire: nothing of the reader's is read before it is through.
+        while self.area.word(TAKEN).load(Acquire) != self.burst {
+            if gap > 0 {
+                while clock::now() < due {
+                    std::hint::spin_loop();
+                }
+                // Not made up for: a writer that lost its processor does not write faster afterwards.
+                due = clock::now() + gap;
+            }
+            self.writer.write(size, |bytes| fill(bytes, n))?;
+            if n == 0 {
+                tell(&self.area, WRITTEN, self.burst);
+            }
+            n += 1;
+            if n.is_multiple_of(1 << 16) && began.elapsed() > Duration::from_secs(60) {
+                return Err("the reader hangs".into());
+            }
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, burst: &Burst, samples: &mut Vec<u64>) -> Result<()> {
+        let threads = u64::from(burst.threads);
+        for n in 0..burst.count {
+            let all = (n + 1) * threads;
+            wait_for(&self.area, ARMED, all)?;
+            // For the last of them to fall asleep; a spread of times, so that no beat with a timer is measured.
+            let nap = Duration::from_micros(100 + n * 37 % 80);
+            let began = Instant::now();
+            while began.elapsed() < nap {
+                std::hint::spin_loop();
+            }
+            let sent = clock::now();
+            self.writer.write(burst.size, |bytes| fill(bytes, n))?;
+            wait_for(&self.area, WOKEN, all)?;
+            samples.push(self.area.word(LAST).load(Relaxed).saturating_sub(sent));
+        }
+        Ok(())
+    }
+}

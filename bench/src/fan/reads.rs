@@ -1,0 +1,213 @@
+//! The readers' half.
+
+use super::{ARMED, ASKED, LAST, LOST, READY, RECEIVED, Reads, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, tell, wait_for};
+use crate::area::{Area, futex_wait_untimed};
+use crate::case::{Burst, Test};
+use crate::channel::{DAMAGED, End, sum, sum_of, verify};
+use crate::control::Control;
+use crate::machine::Pinned;
+use crate::{Failure, Result, clock};
+use std::sync::Barrier;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+pub(super) struct Follow<O, R> {
+    pub(super) open: O,
+    pub(super) readers: Vec<R>,
+    pub(super) area: Area,
+    /// The number of the burst, as the writer counts too.
+    pub(super) burst: u64,
+}
+
+impl<O, R> End for Follow<O, R>
+where
+    O: Fn(&Burst) -> std::result::Result<Vec<R>, Failure>,
+    R: Reads,
+{
+    fn lead(&mut self, _burst: &Burst, _control: &Control, _samples: &mut Vec<u64>) -> Result<()> {
+        Err("is the following process's end".into())
+    }
+
+    fn follow(&mut self, burst: &Burst, control: &Control) -> Result<()> {
+        self.burst += 1;
+        if self.readers.is_empty() {
+            self.readers = (self.open)(burst)?;
+        }
+        match burst.test {
+            Test::Readers => self.read_all(burst, control)?,
+            Test::Publish => self.stay()?,
+            Test::Lapped => self.read_some(burst, control)?,
+            Test::Latest => self.read_newest(burst, control)?,
+            Test::WakeAll => self.sleep(burst)?,
+            _ => return Err("is for one writer and several readers".into()),
+        }
+        control.end();
+        tell(&self.area, TAKEN, self.burst);
+        Ok(())
+    }
+}
+
+impl<O, R: Reads> Follow<O, R> {
+    /// Each in a thread, on whatever processor there is.
+    fn read_all(&mut self, burst: &Burst, control: &Control) -> Result<()> {
+        let (size, count) = (burst.size, burst.count);
+        let ready = &Barrier::new(self.readers.len() + 1);
+        let (area, number) = (&self.area, self.burst);
+        let ends: Vec<u64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .readers
+                .iter_mut()
+                .map(|reader| {
+                    scope.spawn(move || {
+                        let _place = Pinned::nowhere();
+                        ready.wait();
+                        or_die(read_stream(reader, size, count));
+                        clock::now()
+                    })
+                })
+                .collect();
+            ready.wait();
+            control.begin();
+            let began = clock::now();
+            tell(area, READY, number);
+            let ticks = |thread: std::thread::ScopedJoinHandle<'_, u64>| thread.join().map(|end| end - began);
+            threads.into_iter().map(ticks).collect::<std::result::Result<_, _>>().map_err(|_| "a reader panicked")
+        })?;
+        control.end();
+        let rates: Vec<f64> = ends.iter().map(|&ticks| 1.0 / ticks.max(1) as f64).collect();
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let share = rates.iter().copied().fold(f64::INFINITY, f64::min) / mean;
+        // Relaxed: `TAKEN` comes after it.
+        self.area.word(SHARE).store(share.to_bits(), Relaxed);
+        Ok(())
+    }
+
+    /// Asleep, but for when the writer wants room.
+    fn stay(&mut self) -> Result<()> {
+        let word = self.area.half_word(ASKED);
+        let mut seen = word.load(Acquire);
+        tell(&self.area, READY, self.burst);
+        loop {
+            while word.load(Acquire) == seen {
+                futex_wait_untimed(word, seen);
+            }
+            seen = word.load(Acquire);
+            for reader in &mut self.readers {
+                reader.skip()?;
+            }
+            tell(&self.area, SKIPPED, u64::from(seen));
+            if self.area.word(WRITTEN).load(Acquire) == self.burst {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The last message stays intact, so whoever reads on comes to it.
+    #[inline(never)]
+    fn read_some(&mut self, burst: &Burst, control: &Control) -> Result<()> {
+        let Burst { size, count, work_ns, .. } = *burst;
+        let labour = clock::ticks(work_ns);
+        tell(&self.area, READY, self.burst);
+        control.begin();
+        let reader = self.readers.first_mut().ok_or("no reader")?;
+        let (mut received, mut lost, mut at, mut torn) = (0, 0, 0, false);
+        while received == 0 || at + 1 < count {
+            lost += reader.next(size, |bytes| {
+                at = first_word(bytes);
+                torn |= sum(bytes) != sum_of(size, at);
+            })?;
+            received += 1;
+            if labour > 0 {
+                let until = clock::now() + labour;
+                while clock::now() < until {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        if torn {
+            return Err(DAMAGED.into());
+        }
+        // Relaxed: `TAKEN` comes after them.
+        self.area.word(RECEIVED).store(received, Relaxed);
+        self.area.word(LOST).store(lost, Relaxed);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn read_newest(&mut self, burst: &Burst, control: &Control) -> Result<()> {
+        let Burst { size, count, group, .. } = *burst;
+        tell(&self.area, READY, self.burst);
+        // The first value of the burst, so that there is one.
+        wait_for(&self.area, WRITTEN, self.burst)?;
+        control.begin();
+        let reader = self.readers.first_mut().ok_or("no reader")?;
+        let (mut newest, mut wrong) = (0, false);
+        let mut left = count;
+        while left > 0 {
+            let now = u64::from(group).min(left);
+            let began = clock::now();
+            for _ in 0..now {
+                reader.newest(size, |bytes| {
+                    let first = first_word(bytes);
+                    // Torn, or older than one before.
+                    wrong |= sum(bytes) != sum_of(size, first) || first < newest;
+                    newest = first;
+                })?;
+            }
+            let took = clock::now() - began;
+            if now == u64::from(group) {
+                control.sample(took);
+            }
+            left -= now;
+        }
+        if wrong { Err(DAMAGED.into()) } else { Ok(()) }
+    }
+
+    /// Each in a thread, all on this process's processor.
+    fn sleep(&mut self, burst: &Burst) -> Result<()> {
+        let (size, count) = (burst.size, burst.count);
+        let area = &self.area;
+        std::thread::scope(|scope| {
+            for reader in &mut self.readers {
+                scope.spawn(move || {
+                    let mut total = 0u64;
+                    for _ in 0..count {
+                        // AcqRel: the writer, which sees that all are here, has seen what each did before.
+                        area.word(ARMED).fetch_add(1, AcqRel);
+                        or_die(reader.next(size, |bytes| total = total.wrapping_add(sum(bytes))));
+                        area.word(LAST).fetch_max(clock::now(), Relaxed);
+                        // AcqRel: the times of all go before the count of the last of them.
+                        area.word(WOKEN).fetch_add(1, AcqRel);
+                    }
+                    or_die(verify(total, size, count));
+                });
+            }
+            tell(area, READY, self.burst);
+        });
+        Ok(())
+    }
+}
+
+fn read_stream(reader: &mut impl Reads, size: usize, count: u64) -> Result<()> {
+    let (mut total, mut lost) = (0u64, 0);
+    for _ in 0..count {
+        lost += reader.next(size, |bytes| total = total.wrapping_add(sum(bytes)))?;
+    }
+    if lost > 0 {
+        return Err(format!("{lost} messages were lost").into());
+    }
+    verify(total, size, count)
+}
+
+/// Ends the process, with the reason as its last words: the other readers wait for messages that the writer, which waits for
+/// this one, never sends.
+fn or_die<T>(outcome: Result<T>) -> T {
+    outcome.unwrap_or_else(|cause| {
+        eprintln!("{cause}");
+        std::process::exit(1)
+    })
+}
+
+#[inline(always)]
+fn first_word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk::<8>().map_or(0, |word| u64::from_ne_bytes(*word))
+}

@@ -1,0 +1,84 @@
+//! A `Select` over several rings, one of which is busy: what waiting for any of them costs beside waiting for that one.
+
+use super::topic::policy;
+use crate::Result;
+use crate::case::{Burst, Mode, Test};
+use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
+use ramway::{Receiver, Ring, RingBuilder, Select, Sender, Source};
+use std::path::Path;
+
+/// Of `N` rings each way.
+pub(crate) struct Selected<const N: usize>;
+
+struct Many<const N: usize> {
+    /// All of them have their sender; one sends.
+    senders: [Sender; N],
+    receivers: [Receiver; N],
+    select: Select,
+}
+
+/// Bytes of a ring in which nothing happens.
+const IDLE: u64 = 64 << 10;
+
+fn open<const N: usize>(directory: &Path, capacity: Option<u64>, [out, back]: [&str; 2]) -> Result<Many<N>> {
+    let ring = |name: &str, at: usize| -> RingBuilder {
+        let path = directory.join(format!("{name}-{at}"));
+        match capacity {
+            Some(capacity) if at == N / 2 => Ring::create(path).capacity(capacity).prefault(true),
+            Some(_) => Ring::create(path).capacity(IDLE),
+            None => Ring::open(path).prefault(at == N / 2),
+        }
+    };
+    let senders = (0..N).map(|at| ring(out, at).sender()).collect::<ramway::Result<Vec<_>>>()?;
+    let receivers = (0..N).map(|at| ring(back, at).receiver()).collect::<ramway::Result<Vec<_>>>()?;
+    Ok(Many {
+        senders: senders.try_into().map_err(|_| "as many as were made")?,
+        receivers: receivers.try_into().map_err(|_| "as many as were made")?,
+        select: Select::new(),
+    })
+}
+
+impl<const N: usize> Mechanism for Selected<N> {
+    fn about(&self) -> About {
+        let what = format!("`Select::wait` over {N} named rings, of which one carries messages; then `try_recv`");
+        About::new(&format!("select-{N}"), Kind::Ramway, false, &what)
+    }
+
+    fn can(&self, burst: &Burst) -> bool {
+        burst.size > 0 && burst.mode != Mode::Batch && matches!(burst.test, Test::Rtt | Test::OneWay | Test::Wake)
+    }
+
+    fn prepare(&self, setup: &Setup) -> Result<Prepared> {
+        let many = open::<N>(&setup.directory, Some(setup.capacity), ["there", "back"])?;
+        Ok(Prepared::new("", move || Ok(Box::new(many) as Box<dyn End>)))
+    }
+
+    fn join(&self, setup: &Setup, _ticket: &str) -> Result<Box<dyn End>> {
+        Ok(Box::new(open::<N>(&setup.directory, None, ["back", "there"])?))
+    }
+}
+
+impl<const N: usize> Channel for Many<N> {
+    fn configure(&mut self, mode: Mode) -> Result<()> {
+        self.select.set_wait_policy(policy(mode));
+        self.senders[N / 2].set_wait_policy(policy(mode));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
+        let mut slot = self.senders[N / 2].reserve(size)?;
+        fill(&mut slot);
+        Ok(if flush { slot.commit(size)? } else { slot.commit_unflushed(size)? })
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, size: usize, _max: u32, mut read: impl FnMut(&[u8])) -> Result<u32> {
+        let mut sources = self.receivers.each_mut().map(|receiver| receiver as &mut dyn Source);
+        let ready = self.select.wait(&mut sources, None)?[0];
+        let message = self.receivers[ready].try_recv()?;
+        assert!(message.len() == size);
+        read(&message);
+        Ok(1)
+    }
+}
