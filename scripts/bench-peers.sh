@@ -18,6 +18,7 @@ export CARGO_TARGET_DIR
 # directory : package (peer-LIBRARY) : what it is
 peers='tachyon:tachyon-ipc:an SPSC bus over shared memory, read and written in place
 iceoryx2:iceoryx2:publish-subscribe over shared memory, read and written in place
+mmap-sync:mmap-sync:the newest value, in two files
 ipc-ring:ipc_ring:an SPSC ring in a file
 ipmpsc:ipmpsc:a ring in a file under a mutex
 ipc-channel:ipc-channel:channels of bytes over sockets

@@ -1,6 +1,8 @@
 //! The writer's half.
 
-use super::{ARMED, ASKED, LAST, LOST, READY, RECEIVED, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, Writes, tell, wait_for};
+use super::{
+    ARMED, ASKED, LAST, LOST, ON, READY, RECEIVED, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, Writes, tell, wait_for,
+};
 use crate::area::{Area, futex_wake};
 use crate::case::{Burst, Test};
 use crate::channel::{End, fill};
@@ -101,12 +103,17 @@ impl<W: Writes> Lead<W> {
 
     /// Wakes the readers, which sleep while a publish is timed.
     fn ask(&self) -> u64 {
-        let word = self.area.half_word(ASKED);
-        let asked = word.load(Relaxed).wrapping_add(1);
+        u64::from(self.post(ASKED))
+    }
+
+    /// Adds 1 to what the readers sleep on, and wakes them.
+    fn post(&self, offset: usize) -> u32 {
+        let word = self.area.half_word(offset);
+        let now = word.load(Relaxed).wrapping_add(1);
         // SeqCst: before the kernel looks for sleepers.
-        word.store(asked, SeqCst);
+        word.store(now, SeqCst);
         futex_wake(word);
-        u64::from(asked)
+        now
     }
 
     /// Until the reader has read as often as it should.
@@ -158,6 +165,7 @@ impl<W: Writes> Lead<W> {
             self.writer.write(burst.size, |bytes| fill(bytes, n))?;
             wait_for(&self.area, WOKEN, all)?;
             samples.push(self.area.word(LAST).load(Relaxed).saturating_sub(sent));
+            self.post(ON);
         }
         Ok(())
     }

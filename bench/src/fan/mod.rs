@@ -109,6 +109,8 @@ const SHARE: usize = 896;
 const ARMED: usize = 1024;
 const WOKEN: usize = 1152;
 const LAST: usize = 1280;
+/// How often all of them were let go on, on which they sleep until then.
+const ON: usize = 1408;
 
 impl<F: Fan> Mechanism for OneToMany<F> {
     fn about(&self) -> About {

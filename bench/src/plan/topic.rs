@@ -5,9 +5,9 @@ use crate::case::{Burst, Mode, Test};
 
 /// Other libraries' one to many, of `bench/peers`. A topic between two processes is compared with the peers that rings are
 /// compared with, and with these.
-pub(crate) const FANS: &str = "iceoryx2-1 iceoryx2-8 iceoryx2-readers iceoryx2-blackboard mmap-sync zmq-pub redis-pub";
+pub(crate) const FANS: &str = "iceoryx2-1 iceoryx2-8 iceoryx2-readers iceoryx2-blackboard mmap-sync";
 /// Who carries a topic's messages to one reader.
-const PAIRS: &str = "ring topic iceoryx2 zmq-pub redis-pub";
+const PAIRS: &str = "ring topic iceoryx2 zmq redis";
 /// Who has a newest value.
 const VALUES: &str = "hand-seqlock topic-latest mmap-sync iceoryx2-blackboard";
 /// A plain receive, and a `Select` over so many.
@@ -54,7 +54,7 @@ fn pairs() -> Vec<GroupPlan> {
     groups.push(group("topic-paced-1ms-block", &what, paced).or_signal().among("futex ring topic").floor("futex"));
     let what = title("a subscriber that waits for 0.5 s: what it costs, and how soon it wakes then");
     groups.push(
-        group("topic-idle", &what, idle).or_signal().or_asleep().among("futex ring topic zmq-pub").floor("futex"),
+        group("topic-idle", &what, idle).or_signal().or_asleep().among("futex ring topic zmq").floor("futex"),
     );
     groups
 }

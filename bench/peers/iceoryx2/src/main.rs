@@ -3,9 +3,13 @@
 //! benchmark does; where they sleep, an event service beside each, a notification for each message. It has no wait that
 //! polls first.
 
+mod fan;
+
 use core::mem::MaybeUninit;
+use fan::Topic;
 use iceoryx2::port::{listener::Listener, notifier::Notifier, publisher::Publisher, subscriber::Subscriber};
 use iceoryx2::prelude::*;
+use ramway_bench::fan::OneToMany;
 use ramway_bench::{About, Burst, Channel, End, Failure, Kind, Mechanism, Mode, Prepared, Setup};
 
 type Result<T> = std::result::Result<T, Failure>;
@@ -102,7 +106,7 @@ impl Mechanism for Iceoryx2 {
     }
 
     fn can(&self, burst: &Burst) -> bool {
-        burst.size > 0 && burst.mode != Mode::Hybrid
+        burst.size > 0 && burst.mode != Mode::Hybrid && !burst.test.is_fan()
     }
 
     fn prepare(&self, setup: &Setup) -> Result<Prepared> {
@@ -165,7 +169,13 @@ impl Channel for Pair {
 }
 
 fn main() {
-    match ramway_bench::child_main(&[&Iceoryx2]) {
+    let fans = [
+        OneToMany(Topic::Unread("iceoryx2-1", 1)),
+        OneToMany(Topic::Unread("iceoryx2-8", 8)),
+        OneToMany(Topic::Readers),
+        OneToMany(Topic::Blackboard),
+    ];
+    match ramway_bench::child_main(&[&Iceoryx2, &fans[0], &fans[1], &fans[2], &fans[3]]) {
         Some(code) => std::process::exit(code),
         None => eprintln!("a worker of `ramway bench`, which starts it"),
     }
