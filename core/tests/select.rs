@@ -38,6 +38,17 @@ fn gives_those_that_are_ready_and_no_other() {
 }
 
 #[test]
+fn an_end_is_told_though_another_source_is_always_ready() {
+    let (mut senders, mut receivers) = rings(2);
+    let mut select = Select::new();
+    senders[0].send(0, b"never taken").unwrap();
+    assert_eq!(select.wait(&mut as_sources(&mut receivers), None).unwrap(), [0]);
+    drop(senders.pop());
+    let answers = (0..16).map(|_| select.wait(&mut as_sources(&mut receivers), None).unwrap().to_vec());
+    assert!(answers.into_iter().any(|ready| ready.contains(&1)), "the closed ring is in none of 16 answers");
+}
+
+#[test]
 fn nobody_sleeps_through_a_message() {
     for (count, policy) in COUNTS.into_iter().flat_map(|n| [(n, WaitPolicy::Block), (n, WaitPolicy::Hybrid)]) {
         const ROUNDS: usize = 2_000;

@@ -121,7 +121,8 @@ impl Select {
     /// Blocks until one of the sources is ready, for at most `timeout` (`None`: as long as it takes; 0: not at all), and gives
     /// the indices of all that are ready then: none if the time passed. A receiver is ready when its `try_recv` has
     /// something else to say than `Empty`: a message, or that its peer closed or died (within 200 ms). Of several, the one
-    /// that came first in the last answer comes last.
+    /// that came first in the last answer comes last. While some have messages, room or news, the end of another, or a
+    /// descriptor, may be left out of up to 15 answers in a row.
     ///
     /// # Errors
     /// `Interrupted` by a [`SelectWaker`]; `Busy` if a source has a readiness descriptor, which waits by the same words;
