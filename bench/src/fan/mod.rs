@@ -88,6 +88,30 @@ pub struct Ticket {
     pub processes: Vec<u32>,
 }
 
+/// Memory of whole lines: a copy that straddles two takes half as long again, by where the heap happens to put it.
+pub struct Lines(Vec<Line>);
+
+#[derive(Clone)]
+#[repr(align(64))]
+struct Line {
+    _bytes: [u8; 64],
+}
+
+impl Lines {
+    /// At least this many bytes.
+    pub fn new(len: usize) -> Self {
+        Self(vec![Line { _bytes: [0; 64] }; len.div_ceil(64)])
+    }
+
+    /// The first `len` bytes.
+    #[inline(always)]
+    pub fn bytes(&mut self, len: usize) -> &mut [u8] {
+        assert!(len <= self.0.len() * 64);
+        // SAFETY: inside of the vector, whose elements are bytes without gaps.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), len) }
+    }
+}
+
 /// The mechanism of a [`Fan`].
 pub struct OneToMany<F: Fan>(pub F);
 

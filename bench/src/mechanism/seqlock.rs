@@ -5,7 +5,7 @@ use crate::Result;
 use crate::area::Area;
 use crate::case::{Burst, Test};
 use crate::channel::{About, Kind, Setup};
-use crate::fan::{Fan, Reads, Ticket, Writes};
+use crate::fan::{Fan, Lines, Reads, Ticket, Writes};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{compiler_fence, fence};
 
@@ -18,18 +18,18 @@ const WORD: usize = 8;
 
 pub(crate) struct Writer {
     area: Area,
-    buffer: Vec<u8>,
+    buffer: Lines,
 }
 
 pub(crate) struct Reader {
     area: Area,
-    buffer: Vec<u8>,
+    buffer: Lines,
 }
 
 impl Writes for Writer {
     #[inline(always)]
     fn write(&mut self, size: usize, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        let bytes = &mut self.buffer[..size];
+        let bytes = self.buffer.bytes(size);
         fill(bytes);
         let number = self.area.word(0);
         let now = number.load(Relaxed);
@@ -52,7 +52,7 @@ impl Reads for Reader {
     #[inline(always)]
     fn newest(&mut self, size: usize, mut read: impl FnMut(&[u8])) -> Result<()> {
         let number = self.area.word(0);
-        let bytes = &mut self.buffer[..size];
+        let bytes = self.buffer.bytes(size);
         loop {
             // Acquire: the words come after it.
             let before = number.load(Acquire);
@@ -88,11 +88,11 @@ impl Fan for Seqlock {
     fn writer(&self, setup: &Setup) -> Result<(Writer, Ticket)> {
         let area = Area::new(DATA + setup.largest.next_multiple_of(WORD))?;
         let ticket = Ticket { text: area.fd().to_string(), inherit: vec![area.fd()], ..Ticket::default() };
-        Ok((Writer { area, buffer: vec![0; setup.largest] }, ticket))
+        Ok((Writer { area, buffer: Lines::new(setup.largest) }, ticket))
     }
 
     fn readers(&self, setup: &Setup, ticket: &str, _burst: &Burst) -> Result<Vec<Reader>> {
         let area = Area::inherited(ticket.parse()?, DATA + setup.largest.next_multiple_of(WORD))?;
-        Ok(vec![Reader { area, buffer: vec![0; setup.largest] }])
+        Ok(vec![Reader { area, buffer: Lines::new(setup.largest) }])
     }
 }

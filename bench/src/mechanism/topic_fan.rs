@@ -4,7 +4,7 @@ use super::topic::policy;
 use crate::Result;
 use crate::case::{Burst, Mode, Test};
 use crate::channel::{About, Kind, Setup};
-use crate::fan::{Fan, OneToMany, Reads, Ticket, Writes};
+use crate::fan::{Fan, Lines, OneToMany, Reads, Ticket, Writes};
 use ramway::{Policy, Publisher, Subscriber, Topic};
 
 /// Topics by what their subscribers are for.
@@ -61,7 +61,7 @@ impl Writes for Writer {
 pub(crate) struct Reader {
     subscriber: Subscriber,
     /// Where the newest message is copied to.
-    buffer: Vec<u8>,
+    buffer: Lines,
 }
 
 impl Reads for Reader {
@@ -76,10 +76,10 @@ impl Reads for Reader {
     #[inline(always)]
     fn newest(&mut self, size: usize, mut read: impl FnMut(&[u8])) -> Result<()> {
         loop {
-            match self.subscriber.latest_into_slice(&mut self.buffer) {
+            match self.subscriber.latest_into_slice(self.buffer.bytes(size)) {
                 Ok(meta) => {
                     assert!(meta.len == size);
-                    read(&self.buffer[..size]);
+                    read(self.buffer.bytes(size));
                     return Ok(());
                 }
                 // Overwritten while it was copied, 16 times: a reader tries again.
@@ -156,7 +156,7 @@ impl Fan for TopicFan {
         let open = |_| {
             let topic = Topic::open(setup.directory.join(NAME)).policy(self.policy()).prefault(true);
             let subscriber = topic.wait_policy(policy(mode)).subscriber()?;
-            Ok(Reader { subscriber, buffer: vec![0; setup.largest] })
+            Ok(Reader { subscriber, buffer: Lines::new(setup.largest) })
         };
         (0..count).map(open).collect()
     }

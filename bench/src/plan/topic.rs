@@ -53,9 +53,7 @@ fn pairs() -> Vec<GroupPlan> {
     let what = title("messages 1 ms apart, subscriber asleep");
     groups.push(group("topic-paced-1ms-block", &what, paced).or_signal().among("futex ring topic").floor("futex"));
     let what = title("a subscriber that waits for 0.5 s: what it costs, and how soon it wakes then");
-    groups.push(
-        group("topic-idle", &what, idle).or_signal().or_asleep().among("futex ring topic zmq").floor("futex"),
-    );
+    groups.push(group("topic-idle", &what, idle).or_signal().or_asleep().among("futex ring topic zmq").floor("futex"));
     groups
 }
 
