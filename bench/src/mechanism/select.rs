@@ -69,7 +69,12 @@ impl<const N: usize> Channel for Many<N> {
     fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
         let mut slot = self.senders[N / 2].reserve(size)?;
         fill(&mut slot);
-        Ok(if flush { slot.commit(size)? } else { slot.commit_unflushed(size)? })
+        if flush {
+            slot.commit(size)?
+        } else {
+            slot.commit_unflushed(size)?
+        }
+        Ok(())
     }
 
     #[inline(always)]

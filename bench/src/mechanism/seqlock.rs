@@ -56,7 +56,7 @@ impl Reads for Reader {
         loop {
             // Acquire: the words come after it.
             let before = number.load(Acquire);
-            if before % 2 == 0 {
+            if before.is_multiple_of(2) {
                 // SAFETY: inside of the area (asserted); what the writer changes meanwhile is thrown away.
                 unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(self.area.bytes(DATA, size), size) };
                 // The words go before the second look at the number.
