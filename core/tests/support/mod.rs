@@ -23,10 +23,16 @@ pub struct Dir(PathBuf);
 impl Dir {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = PathBuf::from(format!("/dev/shm/ramway-test-{}-{n}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
+        loop {
+            let n = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = PathBuf::from(format!("/dev/shm/ramway-test-{}-{n}", std::process::id()));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Self(path),
+                // A test that was killed left it, and this process has that one's number.
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => panic!("{}: {e}", path.display()),
+            }
+        }
     }
 
     pub fn path(&self) -> &Path {
