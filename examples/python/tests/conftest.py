@@ -26,12 +26,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 class Run:
     """A program that does not outlive its test."""
 
-    def __init__(self, *command: object) -> None:
+    def __init__(self, *command: object, stdin: int | None = None) -> None:
         words = [str(word) for word in command]
         if words[0].endswith(".py"):
             words.insert(0, sys.executable)
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(words, cwd=EXAMPLES, stdout=pipe, stderr=pipe, text=True)
+        self.process = subprocess.Popen(words, cwd=EXAMPLES, stdin=stdin, stdout=pipe, stderr=pipe, text=True)
 
     def output(self, code: int = 0) -> str:
         """What it printed, after an end with this code and no complaint."""
