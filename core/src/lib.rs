@@ -83,6 +83,8 @@ mod wait;
 /// Buffers for input and output, for the threads of one process: the crate `ramway-pool`, which uses nothing of this one.
 pub use ramway_pool as pool;
 
+#[doc(hidden)]
+pub use bus::Place;
 pub use bus::{Bus, Connector, Listener, ListenerBuilder};
 pub use error::{Error, ErrorKind, Result};
 pub use many::{Inbox, InboxBuilder, Incoming, Left, Outbox, OutboxBuilder, Peer, Undelivered};
@@ -96,6 +98,8 @@ pub use ring::{
 };
 pub use ring::{Ring, RingBuilder};
 pub use segment::survey;
+#[doc(hidden)]
+pub use select::Holding;
 pub use select::{Readable, Room, Select, SelectWaker, Source};
 pub use topic::{Lag, Policy, Publisher, Subscriber, SubscriberInfo, Topic, TopicBuilder, TopicMessage, TopicMeta};
 pub use wait::WaitPolicy;

@@ -104,7 +104,8 @@ impl ListenerBuilder {
     }
 
     /// [`bind`](Self::bind) for at most `peers` buses at a time: a connector beyond is refused (`Busy`).
-    pub(crate) fn bind_at_most(&self, peers: usize) -> Result<Listener> {
+    #[doc(hidden)] // for the bindings' inboxes; not part of the stable API
+    pub fn bind_at_most(&self, peers: usize) -> Result<Listener> {
         self.bind_for(peers, true)
     }
 

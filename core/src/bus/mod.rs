@@ -68,6 +68,13 @@ pub struct Bus {
     _permit: Option<Permit>,
 }
 
+/// See [`Bus::split_counted`].
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Place {
+    _permit: Option<Permit>,
+}
+
 impl Bus {
     /// Listens at `name`, takes one peer and removes the name again. Waits for the peer as long as it takes.
     ///
@@ -122,6 +129,12 @@ impl Bus {
     /// both are gone.
     pub fn split(self) -> (Option<Sender>, Option<Receiver>) {
         (self.sender, self.receiver)
+    }
+
+    /// [`split`](Self::split), and the bus's place among those that its listener counts, which is free again when that goes.
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn split_counted(self) -> (Option<Sender>, Option<Receiver>, Place) {
+        (self.sender, self.receiver, Place { _permit: self._permit })
     }
 
     /// [`Sender::send`].

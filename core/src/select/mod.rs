@@ -12,7 +12,7 @@ mod source;
 mod uring;
 
 pub(crate) use source::Released;
-pub use source::{Readable, Room, Source};
+pub use source::{Holding, Readable, Room, Source};
 
 use std::sync::Arc;
 use std::time::Duration;

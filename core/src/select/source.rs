@@ -177,6 +177,36 @@ impl<L: Log<ReceiverWord: FutexWord>> Source for Receiver<L> {
     by_word!();
 }
 
+/// A receiver of a binding that keeps count of the frames it holds itself: a wait gives none of them back. For bindings; not
+/// part of the stable API.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Holding<'a, L: Log = Ring>(pub &'a mut Receiver<L>);
+
+impl<L: Log> Sealed for Holding<'_, L> {}
+
+impl<L: Log> Holding<'_, L> {
+    fn end(&mut self) -> &mut Half<Consumer<L>> {
+        &mut self.0.half
+    }
+
+    fn end_ref(&self) -> &Half<Consumer<L>> {
+        &self.0.half
+    }
+}
+
+impl<L: Log<ReceiverWord: FutexWord>> Source for Holding<'_, L> {
+    fn check(&mut self, ask_kernel: bool) -> Check {
+        check_half(&mut self.0.half, ask_kernel, |hot| hot.has_frame())
+    }
+
+    fn peek(&mut self) -> bool {
+        self.0.half.hot.has_frame().unwrap_or(true)
+    }
+
+    by_word!();
+}
+
 /// Room for a message of a certain size in a sender: made by [`Sender::room`].
 #[derive(Debug)]
 pub struct Room<'a, L: Log = crate::Ring> {
@@ -282,34 +312,47 @@ impl Source for Released<'_> {
     }
 }
 
+macro_rules! by_notification {
+    () => {
+        fn check(&mut self, ask_kernel: bool) -> Check {
+            if self.has_news() || self.has_ended(ask_kernel) { Check::Ready } else { Check::NotYet }
+        }
+
+        fn peek(&mut self) -> bool {
+            self.has_news()
+        }
+
+        fn arm(&mut self) -> Option<ArmedWord> {
+            let handle = self.handle.get_or_init(next_handle).get();
+            let (word, expected) = self.set_word();
+            Some(ArmedWord { word: word.into(), expected, handle })
+        }
+
+        fn longest(&self, _: bool) -> Duration {
+            // Its word is ordered by its own exchange.
+            if self.is_read_only() { crate::facts::REGION_POLL_INTERVAL } else { POLL_INTERVAL }
+        }
+
+        fn disarm(&mut self) {}
+
+        fn has_descriptor(&self) -> bool {
+            false
+        }
+    };
+}
+
 impl Sealed for Region {}
 
 /// Ready when [`try_wait`](Self::try_wait) says true.
 impl Source for Region {
-    fn check(&mut self, ask_kernel: bool) -> Check {
-        if self.has_news() || self.has_ended(ask_kernel) { Check::Ready } else { Check::NotYet }
-    }
+    by_notification!();
+}
 
-    fn peek(&mut self) -> bool {
-        self.has_news()
-    }
+impl Sealed for &Region {}
 
-    fn arm(&mut self) -> Option<ArmedWord> {
-        let handle = self.handle.get_or_init(next_handle).get();
-        let (word, expected) = self.set_word();
-        Some(ArmedWord { word: word.into(), expected, handle })
-    }
-
-    fn longest(&self, _: bool) -> Duration {
-        // Its word is ordered by its own exchange.
-        if self.is_read_only() { crate::facts::REGION_POLL_INTERVAL } else { POLL_INTERVAL }
-    }
-
-    fn disarm(&mut self) {}
-
-    fn has_descriptor(&self) -> bool {
-        false
-    }
+/// Likewise: a region may be used by several threads.
+impl Source for &Region {
+    by_notification!();
 }
 
 macro_rules! by_descriptor {
