@@ -115,6 +115,37 @@ fn one_producer_that_floods_does_not_starve_another() {
 }
 
 #[test]
+fn a_forgotten_message_is_given_back_by_the_call_for_it() {
+    let dir = Dir::new();
+    let mut inbox = Inbox::builder(dir.at("inbox.sock")).capacity(4096).bind().unwrap();
+    let mut producer = std::thread::scope(|scope| {
+        let producer = scope.spawn(|| Bus::connect(dir.at("inbox.sock")).unwrap());
+        inbox.recv_timeout(Duration::from_millis(1)).map(drop).unwrap_err();
+        while !producer.is_finished() {
+            let _ = inbox.try_recv();
+        }
+        producer.join().unwrap()
+    });
+    inbox.release(); // of nothing
+    for round in 0..100 {
+        producer.send_tagged(0, round, &[0; 3000]).unwrap();
+        assert_eq!(producer.try_send(0, &[0; 3000]).unwrap_err().kind(), ErrorKind::Full);
+        match inbox.recv_timeout(LONG).unwrap() {
+            Incoming::Message(_, message) => {
+                assert_eq!(message.tag(), round);
+                std::mem::forget(message);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(producer.try_send(0, &[0; 3000]).unwrap_err().kind(), ErrorKind::Full);
+        inbox.release();
+    }
+    producer.close().unwrap();
+    assert!(matches!(inbox.recv_timeout(LONG).unwrap(), Incoming::Left(_, Left::Closed)));
+    inbox.release(); // of nothing
+}
+
+#[test]
 fn one_producer_too_many_is_told_busy_until_a_place_is_free() {
     let dir = Dir::new();
     let mut inbox = Inbox::builder(dir.at("inbox.sock")).max_peers(2).bind().unwrap();

@@ -227,3 +227,23 @@ fn sources_may_change_from_call_to_call() {
         });
     }
 }
+
+#[test]
+fn a_region_is_waited_for_by_several_at_once() {
+    let place = support::Dir::new();
+    let region = Region::create(place.at("region"), 64).unwrap();
+    std::thread::scope(|scope| {
+        let waits = || {
+            let mut shared = &region;
+            // The same one twice, too.
+            let mut again = &region;
+            Select::new().wait(&mut [&mut shared, &mut again], Some(Duration::from_secs(60))).unwrap().to_vec()
+        };
+        let waiters = [scope.spawn(waits), scope.spawn(waits)];
+        std::thread::sleep(Duration::from_millis(20));
+        region.notify().unwrap();
+        for waiter in waiters {
+            assert_eq!(waiter.join().unwrap(), [0, 1]);
+        }
+    });
+}

@@ -169,6 +169,16 @@ impl Inbox {
         }
     }
 
+    /// Gives back the message that was given last, of which the caller forgot the [`Message`].
+    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
+    #[inline]
+    pub fn release(&mut self) {
+        // Where it came from: the one before the next one. After a departure that one has nothing unreleased.
+        if let Some(producer) = self.next.checked_sub(1).and_then(|last| self.producers.get_mut(last)) {
+            producer.receiver().half.hot.release();
+        }
+    }
+
     fn next(&mut self, timeout: Option<Duration>) -> Result<Incoming<'_>> {
         if self.door.as_ref().is_some_and(Door::is_due) {
             self.take_new()?;
