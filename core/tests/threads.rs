@@ -1,7 +1,8 @@
 //! What may move to another thread or be looked at from one: checked by the compiler.
 
-use ramway::{Batch, BatchIter, Bus, Connector, Error, Iter, Listener, ListenerBuilder, Message, MessageView};
-use ramway::{OwnedMessage, Readiness, Receiver, Region, RegionBuilder, Ring, RingBuilder, Sender, Slot};
+use ramway::{Batch, BatchIter, Bus, Connector, Error, Inbox, Iter, Listener, ListenerBuilder, Message, MessageView};
+use ramway::{Outbox, OwnedMessage, Publisher, Readiness, Receiver, Region, RegionBuilder, Ring, RingBuilder};
+use ramway::{Select, Sender, Slot, Subscriber, Topic, TopicBuilder};
 
 fn send<T: Send>() {}
 fn sync<T: Sync>() {}
@@ -21,6 +22,13 @@ fn every_handle_and_view_moves_between_threads() {
     send::<Listener>();
     send::<Region>();
     send::<Readiness>();
+    send::<Publisher>();
+    send::<Subscriber>();
+    send::<Message<'_, Topic>>();
+    send::<TopicBuilder>();
+    send::<Select>();
+    send::<Inbox>();
+    send::<Outbox>();
     send::<Error>();
     send::<RingBuilder>();
     send::<RegionBuilder>();

@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{Door, Options, peer_options};
+use super::{Door, LastAsked, Options, peer_options};
 use crate::select::Source;
+use crate::sys::clock;
 use crate::{Bus, Error, ErrorKind, Message, Receiver, Result, Select, SelectWaker};
 
 /// Receives from any number of producers, each with a ring of its own: a slow consumer pushes back on each producer by itself,
@@ -40,6 +41,7 @@ pub struct Inbox {
     /// Whose turn it is.
     next: usize,
     select: Select,
+    lives_asked: LastAsked,
 }
 
 /// The other side of one bus.
@@ -103,7 +105,7 @@ impl InboxBuilder {
         let mut select = Select::new();
         select.set_wait_policy(self.options.policy);
         let door = Door::new(self.options.bind(0, self.options.capacity)?);
-        Ok(Inbox { door: Some(door), producers: Vec::new(), next: 0, select })
+        Ok(Inbox { door: Some(door), producers: Vec::new(), next: 0, select, lives_asked: LastAsked::new() })
     }
 }
 
@@ -180,8 +182,16 @@ impl Inbox {
     }
 
     fn next(&mut self, timeout: Option<Duration>) -> Result<Incoming<'_>> {
-        if self.door.as_ref().is_some_and(Door::is_due) {
+        let now = clock::coarse_ns();
+        if self.door.as_ref().is_some_and(|door| door.is_due(now)) {
             self.take_new()?;
+        }
+        if self.lives_asked.is_due(now) {
+            if let Some(found) = self.find_dead()? {
+                return self.give(found);
+            }
+            // Only now: several that died together are reported one after another.
+            self.lives_asked.asked(now);
         }
         if let Some(index) = self.find_message() {
             return self.give(Found::Message(index));
@@ -257,6 +267,17 @@ impl Inbox {
         let count = self.producers.len();
         for step in 0..count {
             if let Some(found) = self.check((self.next + step) % count, false)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A producer that died, or wrote nonsense, and has no message left. The kernel is asked about each one.
+    #[cold]
+    fn find_dead(&mut self) -> Result<Option<Found>> {
+        for index in 0..self.producers.len() {
+            if let Some(found @ Found::Left(..)) = self.check(index, true)? {
                 return Ok(Some(found));
             }
         }

@@ -9,6 +9,7 @@ pub use outbox::{Outbox, OutboxBuilder, Undelivered};
 
 use crate::facts::{CAPACITY_DEFAULT, HANDSHAKE_TIMEOUT};
 use crate::sys::clock;
+use crate::wait::POLL_INTERVAL;
 use crate::{Bus, ErrorKind, Listener, Result};
 use std::time::Duration;
 
@@ -124,9 +125,9 @@ impl Door {
         Self { listener, asked: clock::coarse_ns(), last: 0 }
     }
 
-    /// Whether it is time to look for new ones although there is enough to do.
-    fn is_due(&self) -> bool {
-        clock::coarse_ns().wrapping_sub(self.asked) >= ACCEPT_INTERVAL.as_nanos() as u64
+    /// Whether it is time to look for new ones although there is enough to do. `now` in coarse nanoseconds, as below.
+    fn is_due(&self, now: u64) -> bool {
+        now.wrapping_sub(self.asked) >= ACCEPT_INTERVAL.as_nanos() as u64
     }
 
     /// The next one that is through.
@@ -146,5 +147,24 @@ impl Door {
     /// Until when a handshake needs no attention.
     fn due_in(&self) -> Option<Duration> {
         self.listener.due_in()
+    }
+}
+
+/// When the kernel is asked which peers live. A wait asks it too; but a side that has always enough to do never waits, and
+/// the end of one peer must not go unseen as long as the others are busy.
+#[derive(Debug)]
+struct LastAsked(u64);
+
+impl LastAsked {
+    fn new() -> Self {
+        Self(clock::coarse_ns())
+    }
+
+    fn is_due(&self, now: u64) -> bool {
+        now.wrapping_sub(self.0) >= POLL_INTERVAL.as_nanos() as u64
+    }
+
+    fn asked(&mut self, now: u64) {
+        self.0 = now;
     }
 }

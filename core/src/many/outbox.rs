@@ -5,11 +5,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{Door, Options, Peer, peer_options};
+use super::{Door, LastAsked, Options, Peer, peer_options};
 use crate::layout::TYPE_ID_RESERVED;
 use crate::ring::log::{Ring, Shape};
 use crate::ring::producer::Writing;
 use crate::select::{Released, Source};
+use crate::sys::clock;
 use crate::{Bus, Error, ErrorKind, Result, Select, SelectWaker, Sender};
 
 /// Gives each message to one of any number of workers that compete for them: to one that waits for work, else to the one
@@ -52,6 +53,7 @@ pub struct Outbox {
     prefetch: usize,
     max_deliveries: u32,
     copies: bool,
+    lives_asked: LastAsked,
 }
 
 #[derive(Debug)]
@@ -154,6 +156,7 @@ impl OutboxBuilder {
             prefetch,
             max_deliveries,
             copies,
+            lives_asked: LastAsked::new(),
         })
     }
 }
@@ -166,6 +169,15 @@ impl Worker {
     /// Whether it sleeps until there is work.
     fn waits(&self) -> bool {
         self.bus.sends().is_some_and(|sender| sender.half.endpoint.peer_waits())
+    }
+
+    /// Whether it may have a message of `len` bytes besides the `prefetch` at most that it has. Its ring may be full before
+    /// that. One that has ended is told by the attempt.
+    fn takes(&mut self, len: usize, prefetch: usize) -> bool {
+        // An empty ring has room for every message that is not too large.
+        self.given.is_empty()
+            || self.given.len() < prefetch
+                && !matches!(self.sender().half.hot.try_reserve(len as u64), Err(ErrorKind::Full))
     }
 
     /// Forgets what it has given back. An error is how it ended; what it gave back before its end was given back.
@@ -317,9 +329,13 @@ impl Outbox {
         loop {
             self.step(None)?;
             if self.again.is_empty()
-                && let Some(index) = self.free_worker()
+                && let Some(index) = self.free_worker(payload.len())
             {
-                return self.give_to(index, type_id, tag, 1, payload);
+                if self.give_to(index, type_id, tag, 1, payload)? {
+                    return Ok(());
+                }
+                // What that worker had goes first.
+                continue;
             }
             let deadline = *deadline.get_or_insert_with(|| timeout.map(|timeout| Instant::now().checked_add(timeout)));
             self.sleep(deadline)?;
@@ -328,37 +344,50 @@ impl Outbox {
 
     /// Takes new workers, forgets what was given back and those that have gone, and gives again what has to be.
     fn step(&mut self, ended: Option<&[usize]>) -> Result<()> {
-        if self.door.is_due() || self.workers.is_empty() || ended.is_some() {
+        let now = clock::coarse_ns();
+        if self.door.is_due(now) || self.workers.is_empty() || ended.is_some() {
             while let Some((peer, bus)) = self.door.take()? {
                 self.workers.push(Worker { peer, bus, given: VecDeque::new() });
             }
         }
+        let ask_all = self.lives_asked.is_due(now);
+        if ask_all {
+            self.lives_asked.asked(now);
+        }
         let mut index = 0;
         let mut at = 0;
         while index < self.workers.len() {
-            let ask_kernel = ended.is_some_and(|ended| ended.contains(&at));
+            let ask_kernel = ask_all || ended.is_some_and(|ended| ended.contains(&at));
             at += 1;
             match self.workers[index].settle(ask_kernel) {
                 Ok(()) => index += 1,
                 Err(ErrorKind::Detached) => return Err(ErrorKind::Detached.into()),
-                Err(_) => {
-                    let mut worker = self.workers.remove(index);
-                    for task in worker.tasks() {
-                        self.again_or_undelivered(task);
-                    }
-                }
+                Err(_) => self.remove(index),
             }
         }
-        while !self.again.is_empty()
-            && let Some(index) = self.free_worker()
-            && let Some(Task { type_id, tag, deliveries, bytes }) = self.again.pop_front()
-        {
-            if let Err(e) = self.give_to(index, type_id, tag, deliveries + 1, &bytes) {
-                self.again.push_front(Task { type_id, tag, deliveries, bytes });
-                return Err(e);
+        while let Some(task) = self.again.pop_front() {
+            let Task { type_id, tag, deliveries, bytes } = &task;
+            let given = match self.free_worker(bytes.len()) {
+                Some(index) => self.give_to(index, *type_id, *tag, deliveries + 1, bytes),
+                None => {
+                    self.again.push_front(task);
+                    break;
+                }
+            };
+            if !matches!(given, Ok(true)) {
+                self.again.push_front(task);
             }
+            given?;
         }
         Ok(())
+    }
+
+    /// A worker has gone: what it had is to be given again.
+    fn remove(&mut self, index: usize) {
+        let mut worker = self.workers.remove(index);
+        for task in worker.tasks() {
+            self.again_or_undelivered(task);
+        }
     }
 
     fn again_or_undelivered(&mut self, task: Task) {
@@ -370,35 +399,34 @@ impl Outbox {
         }
     }
 
-    /// One that waits for work, else the one with the fewest messages, of those that may have another.
-    fn free_worker(&mut self) -> Option<usize> {
+    /// One that waits for work, else the one with the fewest messages, of those that may have another of `len` bytes.
+    fn free_worker(&mut self, len: usize) -> Option<usize> {
         let prefetch = self.prefetch;
-        let free = self.workers.iter().enumerate().filter(|(_, worker)| worker.given.len() < prefetch);
-        free.min_by_key(|(_, worker)| (worker.given.len(), !worker.waits())).map(|(index, _)| index)
+        let free = self.workers.iter_mut().enumerate().filter_map(|(index, worker)| {
+            worker.takes(len, prefetch).then(|| (worker.given.len(), !worker.waits(), index))
+        });
+        free.min().map(|(_, _, index)| index)
     }
 
-    fn give_to(&mut self, index: usize, type_id: u32, tag: u64, deliveries: u32, payload: &[u8]) -> Result<()> {
+    /// Gives a message to a worker that takes one of this length. `false`: it has gone meanwhile, and is removed.
+    fn give_to(&mut self, index: usize, type_id: u32, tag: u64, deliveries: u32, payload: &[u8]) -> Result<bool> {
         let bytes = self.copies.then(|| payload.into());
         let worker = &mut self.workers[index];
         let sender = worker.sender();
         let start = sender.half.hot.tail;
         match sender.try_send_tagged(type_id, tag, payload) {
             Ok(()) => {}
-            // It has gone meanwhile, or holds too much of its ring: another one, at the next attempt.
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    ErrorKind::Closed | ErrorKind::PeerDead | ErrorKind::Full | ErrorKind::Corrupt
-                ) =>
-            {
-                self.again.push_back(Task { type_id, tag, deliveries: deliveries - 1, bytes: payload.to_vec() });
-                return Ok(());
+            Err(e) if matches!(e.kind(), ErrorKind::Closed | ErrorKind::PeerDead | ErrorKind::Corrupt) => {
+                // What it gave back before its end is done.
+                let _ = worker.forget_given_back();
+                self.remove(index);
+                return Ok(false);
             }
             Err(e) => return Err(e),
         }
         let end = sender.half.hot.tail;
         worker.given.push_back(Given { start, end, len: payload.len(), type_id, tag, deliveries, bytes });
-        Ok(())
+        Ok(true)
     }
 
     /// Waits until a worker has given something back, one has come or one has gone.

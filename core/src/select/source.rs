@@ -78,6 +78,12 @@ pub struct ArmedWord {
     pub(super) handle: u64,
 }
 
+// SAFETY: `word` is followed only inside the wait whose sources are borrowed, and keep it mapped; which thread waits plays no
+// part in it. What is left of it after the wait is replaced before the next one, and is not followed.
+unsafe impl Send for ArmedWord {}
+// SAFETY: as above; a shared reference follows nothing.
+unsafe impl Sync for ArmedWord {}
+
 /// A number that no other handle of this process has.
 fn next_handle() -> NonZeroU64 {
     static NEXT: Counter = Counter::new(1);
