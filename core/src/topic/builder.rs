@@ -20,6 +20,9 @@ use crate::segment::{
 use crate::sys::mem::Access;
 use crate::sys::membarrier;
 
+/// For how long a slot or a label is tried again that is taken, however short the time-out is.
+const BUSY_INSTANT: Duration = Duration::from_millis(5);
+
 impl Topic {
     /// A topic that must be new. `AlreadyExists` if somebody uses the name, if it holds what a durable subscriber has not
     /// read (unless [`discard`](TopicBuilder::discard)), or if something else has it. What dead processes left is replaced.
@@ -115,9 +118,9 @@ impl TopicBuilder {
         self
     }
 
-    /// How many reliable subscribers there can be at a time, 1 to 1024; default 32. (Others take a free slot of the upper
-    /// half, so that they are seen, and do without where there is none.) An existing topic must have just this number if it
-    /// is said here.
+    /// How many reliable subscribers there can be at a time, 1 to 1024; default 32. Others take a free slot of the upper half,
+    /// so that they are seen, and do without where there is none: so half of the slots, rounded up, are for reliable ones
+    /// whoever else is there. An existing topic must have just this number if it is said here.
     pub fn slots(mut self, count: u32) -> Self {
         self.slots = Some(count);
         self
@@ -300,8 +303,11 @@ impl TopicBuilder {
             loop {
                 let mut seats = Locks { link, timeout: timeout.max(RACE_TIMEOUT), go_on };
                 match join(view, &wanted, &mut seats) {
-                    // A killed predecessor has its label and its slot until the kernel has closed its files.
-                    Err(e) if e.kind() == ErrorKind::Busy => attempts.again(timeout, e, &mut || go_on())?,
+                    // A killed predecessor has its label and its slot until the kernel has closed its files; another
+                    // subscriber that looks for its slot has a lock for an instant.
+                    Err(e) if e.kind() == ErrorKind::Busy => {
+                        attempts.again(timeout.max(BUSY_INSTANT), e, &mut || go_on())?;
+                    }
                     joined => return joined.map(SideOptions::Subscriber),
                 }
             }

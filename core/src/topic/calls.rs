@@ -2,7 +2,7 @@
 
 use super::frame::read_header;
 use super::join::{label_of, shown};
-use super::place::{Policy, State};
+use super::place::{Policy, SideOptions, State};
 use super::publisher::{self};
 use super::{Publisher, Subscriber, Topic, TopicMeta};
 use crate::facts::{SLOT_ACTIVE, SLOT_DURABLE, SLOT_EJECTED, SLOT_FLAG_LATEST, SLOT_GATING};
@@ -66,9 +66,9 @@ impl Publisher {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if the topic has fewer slots than that, `Unsupported` if it takes no reliable subscribers, `Closed` if the topic's name was removed, so that nobody can
-    /// come. `Interrupted` by a [`Waker`](crate::Waker), or by a signal if [so asked](Self::set_interruptible). `Corrupt`,
-    /// `Detached`.
+    /// `InvalidArgument` if the topic has fewer slots than that, `Unsupported` if it takes no reliable subscribers, `Closed` if
+    /// the topic's name was removed, so that nobody can come. `Interrupted` by a [`Waker`](crate::Waker), or by a signal if
+    /// [so asked](Self::set_interruptible). `Corrupt`, `Detached`.
     pub fn wait_for_subscribers(&mut self, count: usize) -> Result<()> {
         self.wait_for_count(count, WaitLimit::Forever)
     }
@@ -154,7 +154,7 @@ impl Publisher {
             None => {
                 let text =
                     format!("{lost} messages lost after number {}: no such numbers", self.half.hot.commit.seq - 1);
-                Err(Error::new(ErrorKind::InvalidArgument, text))
+                Err(self.half.endpoint.with_name(Error::new(ErrorKind::InvalidArgument, text)))
             }
         }
     }
@@ -169,7 +169,10 @@ impl Subscriber {
 
     /// The label that it was opened with; `None` without one.
     pub fn label(&self) -> Option<String> {
-        self.half.hot.slot().map(|slot| shown(&label_of(slot))).filter(|label| !label.is_empty())
+        match &self.half.endpoint.attachment.place.side {
+            SideOptions::Subscriber(joined) => joined.label.as_ref().map(shown),
+            SideOptions::Publisher { .. } => None,
+        }
     }
 
     /// Messages that this handle has lost so far: the sum of what its messages say.
@@ -199,7 +202,7 @@ impl Subscriber {
         self.half.check()?;
         if self.policy() == Policy::Latest {
             let text = "skip_to_newest on a subscriber with the policy latest, which reads the newest message anyway";
-            return Err(Error::new(ErrorKind::Unsupported, text));
+            return Err(self.half.endpoint.with_name(Error::new(ErrorKind::Unsupported, text)));
         }
         self.half.hot.skip_to_newest().map_err(|kind| self.half.error(kind))
     }
@@ -283,7 +286,7 @@ impl Subscriber {
             return Ok(());
         }
         let text = "wait_newer on a subscriber that receives in order: use recv, or open it with the policy latest";
-        Err(Error::new(ErrorKind::Unsupported, text))
+        Err(self.half.endpoint.with_name(Error::new(ErrorKind::Unsupported, text)))
     }
 
     /// Closes a durable subscriber for good: its label and cursor are forgotten, and the publisher no longer waits for it.

@@ -35,6 +35,8 @@ pub(super) enum Start {
 #[derive(Debug)]
 pub struct Joined {
     pub(super) policy: Policy,
+    /// What it calls itself, whether or not a slot shows it.
+    pub(super) label: Option<Label>,
     /// `None`: it shows itself to nobody.
     pub(super) slot: Option<u32>,
     pub(super) durable: bool,
@@ -414,6 +416,7 @@ pub(super) type Label = [u8; 64];
 pub(super) fn join(view: &View, wanted: &Wanted, seats: &mut impl Seats) -> Result<Joined> {
     let mut joined = Joined {
         policy: wanted.policy,
+        label: wanted.label,
         slot: None,
         durable: wanted.durable,
         writable: wanted.writable,
@@ -497,18 +500,25 @@ fn join_gating(view: &View, wanted: &Wanted, seats: &mut impl Seats, joined: &mu
 fn find_slot(view: &View, wanted: &Wanted, seats: &mut impl Seats) -> Result<(u32, Option<State>)> {
     if let Some(label) = &wanted.label {
         for (index, slot) in view.words.slots() {
-            if label_of(slot) != *label {
+            // Of the others a label does not count: of one that nobody waits for, and of one that has left, whose slot
+            // somebody may be taking just now who has not written its own label yet.
+            let holds = |state: State| state.has(SLOT_GATING | SLOT_DURABLE | SLOT_EJECTED);
+            if label_of(slot) != *label || !holds(State::load(slot)) {
                 continue;
             }
-            if seats.is_held(index) {
+            if State::load(slot).has(SLOT_DURABLE) && seats.take(index)? {
+                // It was loaded before the lock was taken, and may have been given up meanwhile.
+                let state = State::load(slot);
+                if state.has(SLOT_DURABLE) && label_of(slot) == *label {
+                    return Ok((index, Some(state)));
+                }
+                seats.give_back(index);
+            } else if State::load(slot).has(SLOT_DURABLE) || seats.is_held(index) {
                 let text = format!(
-                    "a subscriber with the label '{}' is attached already: close it, or take another label",
-                    shown(label)
+                    "a reliable subscriber with the label '{}' is attached already: close it, or take another label",
+                    printable(label)
                 );
                 return Err(Error::new(ErrorKind::Busy, text));
-            }
-            if State::load(slot).has(SLOT_DURABLE) && seats.take(index)? {
-                return Ok((index, Some(State::load(slot))));
             }
         }
     }
@@ -517,15 +527,47 @@ fn find_slot(view: &View, wanted: &Wanted, seats: &mut impl Seats) -> Result<(u3
             return Ok((index, None));
         }
     }
-    let labels: Vec<_> =
-        view.words.slots().map(|(_, slot)| shown(&label_of(slot))).filter(|label| !label.is_empty()).collect();
-    let labelled = if labels.is_empty() { String::new() } else { format!(" (labelled: {})", labels.join(", ")) };
-    let text = format!(
-        "all {} slots of the topic are taken{labelled}: close a subscriber, remove a durable one, or create the topic with \
-         more slots; ramway inspect shows who holds them",
-        view.words.slot_count()
-    );
-    Err(Error::new(ErrorKind::Busy, text))
+    Err(Error::new(ErrorKind::Busy, no_slot(view, seats)))
+}
+
+/// Labels that an error names at most: there can be 1024 of 64 bytes.
+const NAMED_MAX: usize = 8;
+
+/// What to say where every slot is taken: by whom.
+fn no_slot(view: &View, seats: &impl Seats) -> String {
+    let (mut reliable, mut away, mut others) = (0, 0, 0);
+    let mut labels = Vec::new();
+    for (index, slot) in view.words.slots() {
+        let state = State::load(slot);
+        let count = match () {
+            () if state.has(SLOT_DURABLE) && !seats.is_held(index) => &mut away,
+            () if state.has(SLOT_GATING | SLOT_DURABLE | SLOT_EJECTED) => &mut reliable,
+            () => &mut others,
+        };
+        *count += 1;
+        let label = printable(&label_of(slot));
+        if !label.is_empty() {
+            labels.push(format!("'{label}'"));
+        }
+    }
+    let by = [
+        (reliable, "by reliable subscribers"),
+        (away, "for durable subscribers that are away"),
+        (others, "by lossy or latest subscribers"),
+    ];
+    let by: Vec<_> = by.iter().filter(|(count, _)| *count > 0).map(|(count, whom)| format!("{count} {whom}")).collect();
+    let more = labels.len().saturating_sub(NAMED_MAX);
+    labels.truncate(NAMED_MAX);
+    if more > 0 {
+        labels.push(format!("{more} more"));
+    }
+    let labels = if labels.is_empty() { String::new() } else { format!(" (labels: {})", labels.join(", ")) };
+    format!(
+        "all {} slots of the topic are taken: {}{labels}. Close a subscriber, unsubscribe a durable one, or create the topic \
+         with more slots; ramway inspect shows the processes",
+        view.words.slot_count(),
+        by.join(", ")
+    )
 }
 
 /// Locks a slot if it is free. One with DURABLE is not, whoever has its lock.
@@ -542,7 +584,7 @@ fn take_free(index: u32, slot: &Slot, seats: &mut impl Seats) -> Result<bool> {
 }
 
 /// Takes a free slot for a subscriber that nobody waits for, so that others see it. Without one it goes on unseen: only
-/// the upper half of the slots is for such subscribers, so that they keep no reliable one out.
+/// the upper half of the slots is for such subscribers, so that the other half is left to reliable ones.
 fn show(view: &View, wanted: &Wanted, seats: &mut impl Seats, joined: &mut Joined) -> Result<()> {
     let upper = view.words.slots().skip(view.words.slot_count().div_ceil(2) as usize);
     let mut found = None;
@@ -593,4 +635,9 @@ fn set_label(slot: &Slot, label: Option<&Label>) {
 pub(super) fn shown(label: &Label) -> String {
     let end = label.iter().position(|byte| *byte == 0).unwrap_or(label.len());
     String::from_utf8_lossy(&label[..end]).into_owned()
+}
+
+/// A label for an error: whoever may write to the topic can put control characters there.
+fn printable(label: &Label) -> String {
+    shown(label).escape_debug().to_string()
 }
