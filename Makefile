@@ -3,11 +3,12 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FILE ?=
 FUZZ_SECONDS ?= 60
+KILLS ?= 20000
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export MAKE SKIP_LINT
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check facts conformance lint doc bench bench-peers loom miri tsan fuzz build install clean
+.PHONY: help demo test check facts conformance lint doc bench bench-peers loom miri tsan fuzz kills build install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +69,9 @@ tsan: need-cargo ## the ring between two threads, and the pool, under the thread
 
 fuzz: need-cargo ## every fuzz target for FUZZ_SECONDS each (nightly with cargo-fuzz)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh scripts/fuzz.sh
+
+kills: need-cargo ## a topic whose publisher and subscribers are killed at random, KILLS times each way
+	@RAMWAY_TEST_KILLS=$(KILLS) cargo test --release --quiet -p ramway --test topic_kills -- --nocapture
 
 install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
 	@echo '==> installing below $(DESTDIR)$(PREFIX)'
