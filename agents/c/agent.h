@@ -65,12 +65,15 @@ struct messages messages_new(struct line *line, uint64_t max);
 struct made make(const struct messages *all, uint64_t seq);
 /* Ends the agent if what came is not message number `seq`. */
 void check(const struct messages *all, uint64_t seq, const ramway_message *message);
+/* Ends the agent with `bad`. */
+void bad(uint64_t seq, const char *wrong, const ramway_message *message) __attribute__((noreturn));
 
 /* ---- main.c ---- */
 
 struct ends {
     ramway_sender *sender;
     ramway_receiver *receiver;
+    bool topic; /* they are its publisher, or a subscriber of it */
 };
 
 enum { OPEN_TIMEOUT_S = 10 }; /* how long to wait for a name, a role or the other side */
@@ -82,7 +85,10 @@ void end(ramway_status status, const char *format, ...) __attribute__((format(pr
 void must(ramway_status status);
 void refuse(const char *what, const char *which) __attribute__((noreturn));
 int64_t now_ns(void);
-uint64_t longest(uint64_t capacity);
+/* Of the messages of a ring, or of a topic, with this capacity. */
+uint64_t longest(bool topic, uint64_t capacity);
+/* `open topic=`: one side, without `attached`. */
+void open_topic(struct ends *ends, struct line *line, const char *name, bool consumer);
 
 /* ---- the commands ---- */
 

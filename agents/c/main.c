@@ -47,8 +47,9 @@ int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-uint64_t longest(uint64_t capacity) {
-    return capacity - 16 < 2147483631u ? capacity - 16 : 2147483631u;
+uint64_t longest(bool topic, uint64_t capacity) {
+    uint64_t fits = topic ? capacity / 2 - 32 : capacity - 16, most = topic ? 2147483615u : 2147483631u;
+    return fits < most ? fits : most;
 }
 
 static void open_bus(struct ends *ends, const char *listen, const char *connect, ramway_bus_options *options) {
@@ -62,12 +63,13 @@ static void open_bus(struct ends *ends, const char *listen, const char *connect,
     must(ramway_bus_split(bus, &ends->sender, &ends->receiver));
 }
 
-static void open_ends(struct ends *ends, struct line *line) {
+/* Rings, or a bus. */
+static void open_rings(struct ends *ends, struct line *line, bool consumer) {
     const char *ring = text(line, "ring", NULL), *back = text(line, "back", NULL);
     const char *listen = text(line, "listen", NULL), *connect = text(line, "connect", NULL);
-    bool consumer = strcmp(text(line, "role", ""), "consumer") == 0, create = yes(line, "create");
+    bool create = yes(line, "create");
     uint64_t capacity = (uint64_t)number(line, "capacity", 65536);
-    uint32_t align = (uint32_t)number(line, "align", 16), epoch, peer_epoch;
+    uint32_t align = (uint32_t)number(line, "align", 16);
     bool prefault = yes(line, "prefault");
     ramway_options options = RAMWAY_OPTIONS_INIT;
     ramway_bus_options bus_options = RAMWAY_BUS_OPTIONS_INIT;
@@ -90,6 +92,16 @@ static void open_ends(struct ends *ends, struct line *line) {
         if (to != NULL) must((create ? ramway_sender_create : ramway_sender_open)(to, &options, &ends->sender));
         if (from != NULL) must((create ? ramway_receiver_create : ramway_receiver_open)(from, &options, &ends->receiver));
     }
+}
+
+static void open_ends(struct ends *ends, struct line *line) {
+    const char *topic = text(line, "topic", NULL);
+    bool consumer = strcmp(text(line, "role", ""), "consumer") == 0;
+    uint32_t epoch, peer_epoch;
+    uint64_t capacity;
+    ends->topic = topic != NULL;
+    if (topic != NULL) open_topic(ends, line, topic, consumer);
+    else open_rings(ends, line, consumer);
     if (consumer) {
         epoch = ramway_receiver_epoch(ends->receiver);
         peer_epoch = ramway_receiver_peer_epoch(ends->receiver);
@@ -100,7 +112,7 @@ static void open_ends(struct ends *ends, struct line *line) {
         capacity = ramway_sender_capacity(ends->sender);
     }
     say("attached pid=%ld epoch=%u peer_epoch=%u capacity=%llu max=%llu", (long)getpid(), (unsigned)epoch,
-        (unsigned)peer_epoch, (unsigned long long)capacity, (unsigned long long)longest(capacity));
+        (unsigned)peer_epoch, (unsigned long long)capacity, (unsigned long long)longest(ends->topic, capacity));
 }
 
 static void close_ends(struct ends *ends, struct line *line) {
@@ -108,7 +120,7 @@ static void close_ends(struct ends *ends, struct line *line) {
     /* What closing says on a bus whose peer is dead does not matter. */
     if (ends->sender != NULL) ramway_sender_close(ends->sender);
     if (ends->receiver != NULL) ramway_receiver_close(ends->receiver);
-    *ends = (struct ends){NULL, NULL};
+    *ends = (struct ends){NULL, NULL, false};
     say("closed");
 }
 

@@ -57,7 +57,10 @@ void check(const struct messages *all, uint64_t seq, const ramway_message *messa
     /* Of the bytes that came, so that each of them is read. */
     else if (message->tag != tag_of(seq, message->data, len)) wrong = "the tag";
     else if (memcmp(message->data, all->pattern + seq % 256, len) != 0) wrong = "the bytes";
-    if (wrong == NULL) return;
+    if (wrong != NULL) bad(seq, wrong, message);
+}
+
+void bad(uint64_t seq, const char *wrong, const ramway_message *message) {
     say("bad seq=%llu text=%s: length %zu, type id %u, tag 0x%llx", (unsigned long long)seq, wrong, message->len,
         (unsigned)message->type_id, (unsigned long long)message->tag);
     exit(1);

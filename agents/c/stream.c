@@ -11,11 +11,12 @@ struct plan {
     struct limits limits;
     const char *how;
     int64_t start, count, batch, endings; /* -1: not given */
-    bool progress;
+    bool progress, topic;
 };
 
-static struct plan plan_of(struct line *line, int64_t batch) {
-    return (struct plan){.limits = limits_of(line),
+static struct plan plan_of(const struct ends *ends, struct line *line, int64_t batch) {
+    return (struct plan){.topic = ends->topic,
+                         .limits = limits_of(line),
                          .how = text(line, "how", ""),
                          .start = number(line, "start", -1),
                          .count = number(line, "count", -1),
@@ -52,9 +53,20 @@ static uint32_t epoch_of_sender(const void *receiver) {
     return ramway_receiver_peer_epoch(receiver);
 }
 
+/* The same by the calls of a topic. */
+static ramway_status publish(ramway_publisher *tx, const struct plan *plan, struct made m, bool flush, int64_t timeout) {
+    if (!is(plan->how, "reserve") && flush) return ramway_inline_publisher_send(tx, m.type_id, m.tag, m.data, m.len, timeout);
+    void *slot;
+    ramway_status status = ramway_inline_publisher_reserve(tx, m.len, timeout, &slot);
+    if (status != RAMWAY_OK) return status;
+    memcpy(slot, m.data, m.len);
+    return (flush ? ramway_inline_publisher_commit : ramway_inline_publisher_commit_unflushed)(tx, m.type_id, m.tag, m.len);
+}
+
 /* Sends one message as `how` says, waiting for room for as long as a call may last. */
 static ramway_status put(ramway_sender *tx, const struct plan *plan, struct made m, bool flush) {
     int64_t timeout = is(plan->how, "try") ? RAMWAY_TRY : plan->limits.call;
+    if (plan->topic) return publish(tx, plan, m, flush, timeout);
     if (!is(plan->how, "reserve") && flush) return ramway_inline_send(tx, m.type_id, m.tag, m.data, m.len, timeout);
     void *slot;
     ramway_status status = ramway_inline_reserve(tx, m.len, timeout, &slot);
@@ -70,7 +82,7 @@ static void report_sender(ramway_status status, int64_t sent, int64_t next, int6
 
 void produce(struct ends *ends, struct line *line) {
     ramway_sender *tx = ends->sender;
-    struct plan plan = plan_of(line, 1);
+    struct plan plan = plan_of(ends, line, 1);
     struct messages all = messages_new(line, ramway_sender_max_message_len(tx));
     end_of(line);
     if (plan.count < 0) refuse("produce", "count is missing");
@@ -102,9 +114,20 @@ struct seen {
     const struct plan *plan;
     struct messages all;
     int64_t next, first, received, bytes; /* -1: not known yet */
+    int64_t lost; /* of a topic: how many messages it was told that it lost */
 };
 
-static void see(struct seen *seen, const ramway_message *message) {
+/* What a topic's message says of itself; the first one has 1. */
+static void see_number(struct seen *seen, const ramway_topic_message *m) {
+    int64_t seq = (int64_t)m->seq - 1, lost = (int64_t)m->lost;
+    if (seen->next >= 0 && seen->next + lost != seq) bad((uint64_t)seq, "its number and what was lost", &m->message);
+    seen->next = seq;
+    seen->lost += lost;
+}
+
+static void see(struct seen *seen, const ramway_topic_message *m) {
+    const ramway_message *message = &m->message;
+    if (seen->plan->topic) see_number(seen, m);
     if (seen->next < 0) seen->next = (int64_t)(message->tag & 0xFFFFFFFFu);
     check(&seen->all, (uint64_t)seen->next, message);
     if (seen->first < 0) seen->first = seen->next;
@@ -119,41 +142,62 @@ static int64_t left(const struct seen *seen) {
 }
 
 static void report_receiver(const struct seen *seen, ramway_status status, int64_t ns) {
-    end(status, " received=%lld first=%lld last=%lld bytes=%lld elapsed_ms=%lld", (long long)seen->received,
+    char lost[32] = "";
+    if (seen->plan->topic) snprintf(lost, sizeof lost, " lost=%lld", (long long)seen->lost);
+    end(status, " received=%lld first=%lld last=%lld bytes=%lld elapsed_ms=%lld%s", (long long)seen->received,
         (long long)seen->first, (long long)(seen->first < 0 ? -1 : seen->next - 1), (long long)seen->bytes,
-        (long long)(ns / 1000000));
+        (long long)(ns / 1000000), lost);
 }
 
 enum { BATCH_MAX = 256 };
 
+/* A batch of a ring, in the place of a topic's. */
+static ramway_status batch_of_ring(ramway_receiver *rx, int64_t limit, ramway_topic_message *out, size_t max, size_t *count) {
+    ramway_message messages[BATCH_MAX];
+    ramway_status status = ramway_inline_recv_batch(rx, limit, messages, max, count);
+    for (size_t i = 0; status == RAMWAY_OK && i < *count; i++) out[i].message = messages[i];
+    return status;
+}
+
 /* Receives one message, or a batch of them, as `how` says. */
 static ramway_status get(ramway_receiver *rx, struct seen *seen, uint8_t *buffer) {
     const struct plan *plan = seen->plan;
-    ramway_message messages[BATCH_MAX];
-    size_t count = 1;
+    ramway_topic_message messages[BATCH_MAX];
+    size_t count = 1, room = seen->all.max;
+    int64_t limit = is(plan->how, "try") ? RAMWAY_TRY : plan->limits.call;
     ramway_status status;
     if (is(plan->how, "into")) {
-        status = ramway_recv_into(rx, plan->limits.call, buffer, seen->all.max, messages);
+        status = plan->topic ? ramway_subscriber_recv_into(rx, limit, buffer, room, messages)
+                             : ramway_recv_into(rx, limit, buffer, room, &messages->message);
         if (status == RAMWAY_OK) see(seen, messages);
         return status;
     }
     if (is(plan->how, "batch")) {
         int64_t max = plan->batch < BATCH_MAX ? plan->batch : BATCH_MAX;
         if (max > left(seen)) max = left(seen);
-        status = ramway_inline_recv_batch(rx, plan->limits.call, messages, (size_t)max, &count);
+        status = (plan->topic ? ramway_inline_subscriber_recv_batch : batch_of_ring)(rx, limit, messages, (size_t)max, &count);
     } else {
-        status = ramway_inline_recv(rx, is(plan->how, "try") ? RAMWAY_TRY : plan->limits.call, messages);
+        status = plan->topic ? ramway_inline_subscriber_recv(rx, limit, messages)
+                             : ramway_inline_recv(rx, limit, &messages->message);
     }
     if (status != RAMWAY_OK) return status;
     for (size_t i = 0; i < count; i++) see(seen, &messages[i]);
-    return ramway_inline_release(rx);
+    return plan->topic ? ramway_inline_subscriber_release(rx) : ramway_inline_release(rx);
+}
+
+/* It was ejected: says how many messages that cost, and goes on. */
+static void lagged(struct seen *seen) {
+    int64_t lost = (int64_t)ramway_last_lost();
+    say("lagged lost=%lld", (long long)lost);
+    seen->lost += lost;
+    if (seen->next >= 0) seen->next += lost;
 }
 
 void consume(struct ends *ends, struct line *line) {
     ramway_receiver *rx = ends->receiver;
-    struct plan plan = plan_of(line, 32);
-    uint64_t max = longest(ramway_receiver_capacity(rx));
-    struct seen seen = {&plan, messages_new(line, max), plan.start, -1, 0, 0};
+    struct plan plan = plan_of(ends, line, 32);
+    uint64_t max = longest(ends->topic, ramway_receiver_capacity(rx));
+    struct seen seen = {&plan, messages_new(line, max), plan.start, -1, 0, 0, 0};
     end_of(line);
     uint8_t *buffer = malloc(max);
     int64_t took = 0;
@@ -165,6 +209,11 @@ void consume(struct ends *ends, struct line *line) {
         while (poll_again(&plan.limits, &status, began));
         took = now_ns() - began;
         if (status == RAMWAY_OK) continue;
+        if (status == RAMWAY_LAGGED) {
+            lagged(&seen);
+            status = RAMWAY_OK;
+            continue;
+        }
         if (!goes_on(&plan, status)) break;
         report_receiver(&seen, status, took);
         status = RAMWAY_OK;

@@ -59,16 +59,24 @@ void last(struct ends *ends, struct line *line) {
 void take(struct ends *ends, struct line *line) {
     int64_t limit = limits_of(line).whole;
     bool tensor = yes(line, "tensor");
+    const char *how = text(line, "how", "");
     end_of(line);
-    ramway_message m;
-    ramway_status status = ramway_recv(ends->receiver, limit, &m);
+    if (strcmp(how, "try") == 0) limit = RAMWAY_TRY;
+    else if (*how != 0) refuse("how", how);
+    ramway_topic_message m;
+    ramway_status status = ends->topic ? ramway_subscriber_recv(ends->receiver, limit, &m)
+                                       : ramway_recv(ends->receiver, limit, &m.message);
     if (status != RAMWAY_OK) {
         end(status, "%s", "");
         return;
     }
-    if (!tensor || !say_tensor(&m)) {
-        say("message type_id=%u tag=%llu len=%zu crc32=%u", (unsigned)m.type_id, (unsigned long long)m.tag, m.len,
-            (unsigned)crc32(m.data, m.len));
+    if (!tensor || !say_tensor(&m.message)) {
+        char stamp[64] = "";
+        if (ends->topic) {
+            snprintf(stamp, sizeof stamp, " seq=%llu lost=%llu", (unsigned long long)m.seq, (unsigned long long)m.lost);
+        }
+        say("message type_id=%u tag=%llu len=%zu crc32=%u%s", (unsigned)m.message.type_id, (unsigned long long)m.message.tag,
+            m.message.len, (unsigned)crc32(m.message.data, m.message.len), stamp);
     }
     must(ramway_release(ends->receiver));
 }

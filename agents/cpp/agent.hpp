@@ -12,6 +12,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using clock_type = std::chrono::steady_clock;
@@ -86,15 +87,25 @@ class messages {
     std::vector<std::byte> pattern_; // bytes 0, 1, ..., 255, 0, ...: every payload is a piece of it
 };
 
-// Both halves of a bus, or what a role needs of rings.
+// Both halves of a bus, what a role needs of rings, or one side of a topic.
 struct ends {
     ramway::sender tx;
     ramway::receiver rx;
+    ramway::publisher pub;
+    ramway::subscriber sub;
+
+    bool sends() const { return tx || pub; }
+    bool receives() const { return rx || sub; }
 };
+
+// Whether it is a topic's side: its messages have numbers.
+template <class End>
+constexpr bool of_topic = std::is_same_v<End, ramway::publisher> || std::is_same_v<End, ramway::subscriber>;
 
 constexpr auto open_timeout = std::chrono::seconds(10); // how long to wait for a name, a role or the other side
 
-std::uint64_t longest(std::uint64_t capacity);
+// The longest message of a ring, or of a topic, with this capacity.
+std::uint64_t longest(std::uint64_t capacity, bool topic);
 // One event: a whole line, written at once.
 template <class... T>
 void say(const T &...parts) {
@@ -102,7 +113,8 @@ void say(const T &...parts) {
 }
 std::string named(ramway::status status);
 std::int64_t ms_since(clock_type::time_point began);
-inline auto receive(ramway::receiver &rx, std::chrono::nanoseconds limit) {
+template <class Receiver>
+auto receive(Receiver &rx, std::chrono::nanoseconds limit) {
     return limit == ramway::forever ? rx.recv() : rx.recv_for(limit);
 }
 
@@ -117,5 +129,7 @@ void write(ends &e, line &line);
 void hold(ends &e, line &line);
 void tensor(ends &e, line &line);
 void measure(ends &e, line &line);
-// Of a message that was taken: false where it is no tensor.
-bool say_tensor(const ramway::message &m);
+// Of a message that was taken, with this tag: false where it is no tensor.
+bool say_tensor(const ramway::result<ramway::tensor> &tensor, std::uint64_t tag);
+// `open topic=`: one side, without `attached`.
+void open_topic(ends &e, line &line, const std::string &name, bool consumer);

@@ -95,7 +95,9 @@ void messages::check(std::uint64_t seq, std::uint32_t type_id, std::uint64_t tag
     if (!std::ranges::equal(data, expected)) throw bad_message(seq, "the bytes");
 }
 
-std::uint64_t longest(std::uint64_t capacity) { return std::min<std::uint64_t>(capacity - 16, 2147483631u); }
+std::uint64_t longest(std::uint64_t capacity, bool topic) {
+    return topic ? std::min<std::uint64_t>(capacity / 2 - 32, 2147483615u) : std::min<std::uint64_t>(capacity - 16, 2147483631u);
+}
 
 std::string named(ramway::status status) {
     const auto number = static_cast<int>(status);
@@ -106,8 +108,9 @@ std::int64_t ms_since(clock_type::time_point began) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(clock_type::now() - began).count();
 }
 
-static void open(ends &e, line &line) {
-    const bool consumer = line.text("role") == "consumer", create = line.yes("create");
+// Rings, or a bus.
+static void open_rings(ends &e, line &line, bool consumer) {
+    const bool create = line.yes("create");
     const auto ring = line.text("ring"), back = line.text("back"), listen = line.text("listen"), connect = line.text("connect");
     const auto capacity = static_cast<std::uint64_t>(line.number("capacity", 65536));
     const auto align = static_cast<std::uint32_t>(line.number("align", 16));
@@ -126,11 +129,20 @@ static void open(ends &e, line &line) {
         if (!to.empty()) e.tx = (create ? ramway::sender::create(to, o) : ramway::sender::open(to, o)).value();
         if (!from.empty()) e.rx = (create ? ramway::receiver::create(from, o) : ramway::receiver::open(from, o)).value();
     }
-    const auto attached = [](const auto &end) {
+}
+
+static void open(ends &e, line &line) {
+    const auto topic = line.text("topic");
+    const bool consumer = line.text("role") == "consumer";
+    if (topic.empty()) open_rings(e, line, consumer);
+    else open_topic(e, line, topic, consumer);
+    const auto attached = []<class End>(const End &end) {
         say("attached pid=", getpid(), " epoch=", end.epoch(), " peer_epoch=", end.peer_epoch(), " capacity=", end.capacity(),
-            " max=", longest(end.capacity()));
+            " max=", longest(end.capacity(), of_topic<End>));
     };
-    if (consumer) attached(e.rx);
+    if (e.pub) attached(e.pub);
+    else if (e.sub) attached(e.sub);
+    else if (consumer) attached(e.rx);
     else attached(e.tx);
 }
 
@@ -139,6 +151,8 @@ static void close(ends &e, line &line) {
     // What closing says on a bus whose peer is dead does not matter.
     if (e.tx) (void)e.tx.close();
     if (e.rx) (void)e.rx.close();
+    if (e.pub) (void)e.pub.close();
+    if (e.sub) (void)e.sub.close();
     e = {};
     say("closed");
 }
@@ -162,7 +176,7 @@ static void obey(ends &e, line &line) {
     const auto found = commands.find(line.word);
     if (found == commands.end()) throw refused("no command: " + line.word);
     const auto [run, sends, receives] = found->second;
-    if ((sends && !e.tx) || (receives && !e.rx)) throw refused("nothing is open for " + line.word);
+    if ((sends && !e.sends()) || (receives && !e.receives())) throw refused("nothing is open for " + line.word);
     run(e, line);
 }
 

@@ -43,18 +43,28 @@ void ping(ends &e, line &line) {
 
 void last(ends &e, line &line) {
     line.end();
-    if (const auto tag = e.tx.last_tag()) say("last tag=", *tag);
+    if (const auto tag = e.pub ? e.pub.last_tag() : e.tx.last_tag()) say("last tag=", *tag);
     else say("last none");
 }
 
-void take(ends &e, line &line) {
+template <class Receiver>
+static void take_by(Receiver &rx, line &line) {
     const auto limit = limits(line).whole;
     const bool tensor = line.yes("tensor");
+    const auto how = line.text("how");
+    if (!how.empty() && how != "try") throw refused("how=" + how);
     line.end();
-    const auto m = receive(e.rx, limit);
+    const auto m = how == "try" ? rx.try_recv() : receive(rx, limit);
     if (!m) return say("end ", named(m.code()));
-    if (tensor && say_tensor(*m)) return;
-    say("message type_id=", m->type_id(), " tag=", m->tag(), " len=", m->size(), " crc32=", crc32(m->data()));
+    if (tensor && say_tensor(m->tensor(), m->tag())) return;
+    std::string stamp;
+    if constexpr (of_topic<Receiver>) stamp = " seq=" + std::to_string(m->seq()) + " lost=" + std::to_string(m->lost());
+    say("message type_id=", m->type_id(), " tag=", m->tag(), " len=", m->size(), " crc32=", crc32(m->data()), stamp);
+}
+
+void take(ends &e, line &line) {
+    if (e.sub) take_by(e.sub, line);
+    else take_by(e.rx, line);
 }
 
 void region(ends &, line &line) {
@@ -85,20 +95,32 @@ static void look_at(volatile std::byte *address, std::size_t len, std::uint64_t 
 }
 
 // Reserves, fills, and commits what is to be kept.
-void write(ends &e, line &line) {
+template <class Sender>
+static void write_by(Sender &tx, line &line) {
     const auto len = static_cast<std::size_t>(line.number("len"));
     const auto kept = static_cast<std::size_t>(line.number("kept", static_cast<std::int64_t>(len)));
     const bool unflushed = line.yes("unflushed");
     line.end();
-    auto slot = e.tx.reserve_for(open_timeout, len).value();
+    auto slot = tx.reserve_for(open_timeout, len).value();
     const auto data = slot.data();
     std::ranges::fill(data, std::byte{0x11});
     (unflushed ? std::move(slot).commit_unflushed(kept) : std::move(slot).commit(kept)).value();
     look_at(data.data(), len, 0);
 }
 
-void hold(ends &e, line &line) {
+void write(ends &e, line &line) {
+    if (e.pub) write_by(e.pub, line);
+    else write_by(e.tx, line);
+}
+
+template <class Receiver>
+static void hold_by(Receiver &rx, line &line) {
     line.end();
-    const auto m = receive(e.rx, open_timeout).value();
+    const auto m = receive(rx, open_timeout).value();
     look_at(const_cast<std::byte *>(m.data().data()), m.size(), m.tag());
+}
+
+void hold(ends &e, line &line) {
+    if (e.sub) hold_by(e.sub, line);
+    else hold_by(e.rx, line);
 }

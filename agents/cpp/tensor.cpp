@@ -23,7 +23,8 @@ std::size_t offset_of(std::span<const std::byte> elements) { return reinterpret_
 
 } // namespace
 
-void tensor(ends &e, line &line) {
+template <class Sender>
+static void send_by(Sender &tx, line &line) {
     const auto type = types[static_cast<std::size_t>(line.number("type"))];
     const auto tag = line.unsigned_number("tag");
     const auto dims = line.text("shape"), hex = line.text("data");
@@ -37,23 +38,27 @@ void tensor(ends &e, line &line) {
     for (std::size_t i = 0; i < data.size(); i++) data[i] = static_cast<std::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
     std::size_t offset = 0;
     if (in_place) {
-        auto slot = e.tx.reserve_tensor(type, shape, open_timeout).value();
+        auto slot = tx.reserve_tensor(type, shape, open_timeout).value();
         offset = offset_of(slot.data());
         std::ranges::copy(data, slot.data().begin());
         std::move(slot).commit(tag).value();
     } else {
-        e.tx.send_tensor(type, shape, tag, data, open_timeout).value();
+        tx.send_tensor(type, shape, tag, data, open_timeout).value();
     }
     say("sent offset=", offset);
 }
 
-bool say_tensor(const ramway::message &m) {
-    const auto t = m.tensor();
+void tensor(ends &e, line &line) {
+    if (e.pub) send_by(e.pub, line);
+    else send_by(e.tx, line);
+}
+
+bool say_tensor(const ramway::result<ramway::tensor> &t, std::uint64_t tag) {
     if (t.code() == ramway::status::invalid_argument) return false;
     if (!t) throw ramway::exception(t.error());
     if (!typed<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
                std::uint64_t, float, double, std::complex<float>, std::complex<double>, bool>(*t)) {
-        throw bad_message(m.tag() & 0xFFFFFFFFu, "the elements by their type");
+        throw bad_message(tag & 0xFFFFFFFFu, "the elements by their type");
     }
     std::string shape, data;
     for (const auto dim : t->shape()) shape += (shape.empty() ? "" : "x") + std::to_string(dim);
@@ -61,6 +66,6 @@ bool say_tensor(const ramway::message &m) {
         for (const int shift : {4, 0}) data += "0123456789abcdef"[std::to_integer<unsigned>(byte) >> shift & 15];
     }
     const auto type = std::ranges::find(types, t->dtype()) - std::begin(types);
-    say("tensor type=", type, " shape=", shape, " tag=", m.tag(), " offset=", offset_of(t->bytes()), " data=", data);
+    say("tensor type=", type, " shape=", shape, " tag=", tag, " offset=", offset_of(t->bytes()), " data=", data);
     return true;
 }

@@ -63,15 +63,40 @@ var commands = map[string]command{
 // openTimeout is how long to wait for a name, a role or the other side.
 const openTimeout = 10 * time.Second
 
-// ends are both halves of a bus, or what a role needs of rings.
+// ends are both halves of a bus, what a role needs of rings, or one side of a topic: its publisher is a sender too, and its
+// subscriber a receiver.
 type ends struct {
 	tx     *ramway.Sender
 	rx     *ramway.Receiver
+	sub    *ramway.Subscriber
 	socket *socket
 }
 
 func open(e *ends, l *line) error {
-	consumer, over := l.text("role", "") == "consumer", l.text("over", "")
+	consumer, topic := l.text("role", "") == "consumer", l.text("topic", "")
+	var err error
+	if topic != "" {
+		err = openTopic(e, l, topic, consumer)
+	} else {
+		err = openRings(e, l, consumer)
+	}
+	if err != nil || e.socket != nil {
+		return err
+	}
+	attached := func(epoch, peerEpoch uint32, capacity int64, longest int) {
+		event("attached pid=%d epoch=%d peer_epoch=%d capacity=%d max=%d", os.Getpid(), epoch, peerEpoch, capacity, longest)
+	}
+	if consumer {
+		attached(e.rx.Epoch(), e.rx.PeerEpoch(), e.rx.Capacity(), e.rx.MaxMessageLen())
+	} else {
+		attached(e.tx.Epoch(), e.tx.PeerEpoch(), e.tx.Capacity(), e.tx.MaxMessageLen())
+	}
+	return nil
+}
+
+// openRings opens what a role needs of rings, or a bus.
+func openRings(e *ends, l *line, consumer bool) error {
+	over := l.text("over", "")
 	to, from := l.text("ring", ""), l.text("back", "")
 	listen, connect := l.text("listen", ""), l.text("connect", "")
 	create, prefault := l.yes("create"), l.yes("prefault")
@@ -120,14 +145,6 @@ func open(e *ends, l *line) error {
 	}
 	if bus != nil {
 		e.tx, e.rx = bus.Sender(), bus.Receiver()
-	}
-	attached := func(epoch, peerEpoch uint32, capacity int64, longest int) {
-		event("attached pid=%d epoch=%d peer_epoch=%d capacity=%d max=%d", os.Getpid(), epoch, peerEpoch, capacity, longest)
-	}
-	if consumer {
-		attached(e.rx.Epoch(), e.rx.PeerEpoch(), e.rx.Capacity(), e.rx.MaxMessageLen())
-	} else {
-		attached(e.tx.Epoch(), e.tx.PeerEpoch(), e.tx.Capacity(), e.tx.MaxMessageLen())
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -136,6 +138,38 @@ type seen struct {
 	first, next     int64
 	received, bytes uint64
 	buffer          []byte
+	// ofTopic: the messages have numbers, and lost is how many it was told that it lost.
+	ofTopic bool
+	lost    uint64
+}
+
+// number takes what a topic's message says of itself; the first one has 1.
+func (s *seen) number(number, lost uint64) error {
+	seq := int64(number) - 1
+	if s.next >= 0 && s.next+int64(lost) != seq {
+		return badError{uint64(seq), fmt.Sprintf("it comes after %d lost ones, and %d was expected", lost, s.next)}
+	}
+	s.next, s.lost = seq, s.lost+lost
+	return nil
+}
+
+// lagged: it was ejected, which cost so many messages.
+func (s *seen) lagged(lost uint64) {
+	event("lagged lost=%d", lost)
+	s.lost += lost
+	if s.next >= 0 {
+		s.next += int64(lost)
+	}
+}
+
+// takeMessage checks one that is not copied.
+func (s *seen) takeMessage(m ramway.Message) error {
+	if s.ofTopic {
+		if err := s.number(m.Seq(), m.Lost()); err != nil {
+			return err
+		}
+	}
+	return s.take(m.TypeID(), m.Tag(), m.UnsafeBytes())
 }
 
 // take checks a message before it is released.
@@ -172,12 +206,17 @@ func (s *seen) report(named string, elapsed time.Duration) {
 	if s.first >= 0 {
 		last = s.next - 1
 	}
-	event("end %s received=%d first=%d last=%d bytes=%d elapsed_ms=%d",
-		named, s.received, s.first, last, s.bytes, elapsed.Milliseconds())
+	lost := ""
+	if s.ofTopic {
+		lost = fmt.Sprintf(" lost=%d", s.lost)
+	}
+	event("end %s received=%d first=%d last=%d bytes=%d elapsed_ms=%d%s",
+		named, s.received, s.first, last, s.bytes, elapsed.Milliseconds(), lost)
 }
 
 // get receives one message, or a batch of them, as how says.
-func (s *seen) get(rx *ramway.Receiver) error {
+func (s *seen) get(e *ends) error {
+	rx := e.rx
 	switch s.p.how {
 	case "batch":
 		var batch ramway.Batch
@@ -190,12 +229,15 @@ func (s *seen) get(rx *ramway.Receiver) error {
 		}
 		defer batch.Release()
 		for m := range batch.All() {
-			if bad := s.take(m.TypeID(), m.Tag(), m.UnsafeBytes()); bad != nil {
+			if bad := s.takeMessage(m); bad != nil {
 				return bad
 			}
 		}
 		return nil
 	case "into":
+		if s.ofTopic {
+			return s.copied(e.sub)
+		}
 		var copied []byte
 		var meta ramway.Meta
 		err := s.p.within(func(ctx context.Context) (err error) {
@@ -217,16 +259,32 @@ func (s *seen) get(rx *ramway.Receiver) error {
 		return err
 	}
 	defer m.Release()
-	return s.take(m.TypeID(), m.Tag(), m.UnsafeBytes())
+	return s.takeMessage(m)
+}
+
+// copied receives one message of a topic by a copy.
+func (s *seen) copied(sub *ramway.Subscriber) error {
+	var meta ramway.TopicMeta
+	err := s.p.within(func(ctx context.Context) (err error) {
+		s.buffer, meta, err = sub.RecvAppend(ctx, s.buffer[:0])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.number(meta.Seq, meta.Lost); err != nil {
+		return err
+	}
+	return s.take(meta.TypeID, meta.Tag, s.buffer)
 }
 
 func consume(e *ends, l *line) error {
 	rx, p := e.rx, l.plan(32)
-	s := &seen{p: p, all: newMessages(p.sizes, rx.MaxMessageLen()), first: -1, next: p.start}
+	s := &seen{p: p, all: newMessages(p.sizes, rx.MaxMessageLen()), first: -1, next: p.start, ofTopic: e.sub != nil}
 	var last time.Duration
 	for s.left() > 0 {
 		noted, began := rx.PeerEpoch(), time.Now()
-		err := s.get(rx)
+		err := s.get(e)
 		if err != nil || s.left() == 0 {
 			last = time.Since(began)
 		}
@@ -237,6 +295,10 @@ func consume(e *ends, l *line) error {
 			return err
 		}
 		kind := ramway.KindOf(err)
+		if lagged := (*ramway.Error)(nil); kind == ramway.Lagged && errors.As(err, &lagged) {
+			s.lagged(lagged.Lost)
+			continue
+		}
 		s.report(named(kind), last)
 		if !p.goesOn(kind) {
 			return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"hash/crc32"
 	"time"
 
@@ -68,9 +69,15 @@ func last(e *ends, l *line) error {
 }
 
 func take(e *ends, l *line) error {
-	limits, tensor := l.limits(), l.yes("tensor")
+	limits, tensor, how := l.limits(), l.yes("tensor"), l.text("how", "")
 	l.end()
-	m, err := limits.receive(e.rx)
+	receive := limits.receive
+	if how == "try" {
+		receive = (*ramway.Receiver).TryRecv
+	} else if how != "" {
+		panic(refusedError("how=" + how))
+	}
+	m, err := receive(e.rx)
 	if err != nil {
 		event("end %s", named(ramway.KindOf(err)))
 		return nil
@@ -81,7 +88,12 @@ func take(e *ends, l *line) error {
 			return err
 		}
 	}
-	event("message type_id=%d tag=%d len=%d crc32=%d", m.TypeID(), m.Tag(), m.Len(), crc32.ChecksumIEEE(m.UnsafeBytes()))
+	stamp := ""
+	if e.sub != nil {
+		stamp = fmt.Sprintf(" seq=%d lost=%d", m.Seq(), m.Lost())
+	}
+	event("message type_id=%d tag=%d len=%d crc32=%d%s",
+		m.TypeID(), m.Tag(), m.Len(), crc32.ChecksumIEEE(m.UnsafeBytes()), stamp)
 	return nil
 }
 

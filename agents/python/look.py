@@ -18,10 +18,14 @@ def last(tx: ramway.Sender, line: Line) -> None:
 
 
 def take(rx: ramway.Receiver, line: Line) -> None:
-    limit, tensor = Limits(line).whole, line.yes("tensor")
+    limit, tensor, how = Limits(line).whole, line.yes("tensor"), line.text("how")
     line.end()
+    if how not in ("", "try"):
+        raise RefusedError(f"how={how}")
     try:
-        message = rx.recv(limit)
+        message = rx.try_recv() if how == "try" else rx.recv(limit)
+        if message is None:
+            raise ramway.EmptyError
     except ramway.Error as error:
         say(ended(error))
         return
@@ -33,7 +37,9 @@ def take(rx: ramway.Receiver, line: Line) -> None:
             if (text := describe(message)) is not None:
                 say(text)
                 return
-        say(f"message type_id={message.type_id} tag={message.tag} len={len(message)} crc32={zlib.crc32(message)}")
+        stamp = f" seq={message.seq} lost={message.lost}" if isinstance(message, ramway.TopicMessage) else ""
+        sent = f"type_id={message.type_id} tag={message.tag}"
+        say(f"message {sent} len={len(message)} crc32={zlib.crc32(message)}{stamp}")
 
 
 def region(line: Line) -> None:

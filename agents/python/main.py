@@ -6,12 +6,13 @@ import sys
 import look
 import ramway
 import stream
+import topic
 from line import Line, RefusedError, say
 from message import BadMessage
 
 
 class Ends:
-    """What is open: both halves of a bus, or what a role needs of rings."""
+    """What is open: both halves of a bus, what a role needs of rings, or one side of a topic."""
 
     tx: ramway.Sender | None = None
     rx: ramway.Receiver | None = None
@@ -28,6 +29,10 @@ class Ends:
 
     def open(self, line: Line) -> None:
         role, wait = line.text("role"), line.wait()
+        if name := line.text("topic"):
+            self.tx, self.rx = topic.open_side(name, role, wait, line)
+            self.say_attached(role)
+            return
         ring, back, listen, connect = map(line.text, ("ring", "back", "listen", "connect"))
         create, prefault = line.yes("create"), line.yes("prefault")
         capacity, align = line.number("capacity", 65536), line.number("align", 16)
@@ -53,11 +58,13 @@ class Ends:
             to, source = ("", ring) if role == "consumer" else (ring, back)
             self.tx = of(to).sender() if to else None
             self.rx = of(source).receiver() if source else None
+        self.say_attached(role)
+
+    def say_attached(self, role: str) -> None:
         end = self.receiving() if role == "consumer" else self.sending()
-        longest = min(end.capacity - 16, 2**31 - 17)
         say(
             f"attached pid={os.getpid()} epoch={end.epoch} peer_epoch={end.peer_epoch} capacity={end.capacity} "
-            f"max={longest}"
+            f"max={topic.longest(end)}"
         )
 
     def close(self) -> None:

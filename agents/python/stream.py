@@ -5,7 +5,8 @@ from functools import partial
 
 import ramway
 from line import Limits, Line, RefusedError, ended, ms_since, say
-from message import Messages
+from message import BadMessage, Messages
+from topic import longest
 
 
 class Plan:
@@ -79,13 +80,35 @@ def produce(tx: ramway.Sender, line: Line) -> None:
 class Seen:
     """What a consumer has seen so far."""
 
-    def __init__(self, plan: Plan, longest: int) -> None:
-        self.plan, self.messages = plan, Messages(plan.sizes, longest)
+    def __init__(self, plan: Plan, rx: ramway.Receiver) -> None:
+        self.plan, self.messages = plan, Messages(plan.sizes, longest(rx))
         self.next = plan.start
         self.first, self.last, self.received, self.bytes = -1, -1, 0, 0
+        # Of a topic: how many messages it was told that it lost.
+        self.lost = 0 if isinstance(rx, ramway.Subscriber) else None
+
+    def number(self, message: ramway.Message) -> int:
+        """The message's number, of a topic by its seq, whose first is 1."""
+        if not isinstance(message, ramway.TopicMessage):
+            return message.tag & 0xFFFFFFFF if self.next is None else self.next
+        seq = message.seq - 1
+        if self.next is not None and self.next + message.lost != seq:
+            raise BadMessage(seq, f"it comes after {message.lost} lost ones, and {self.next} was expected")
+        self.lose(message.lost)
+        return seq
+
+    def lose(self, lost: int) -> None:
+        """It was told that so many were lost."""
+        self.lost = (self.lost or 0) + lost
+
+    def lagged(self, lost: int) -> None:
+        say(f"lagged lost={lost}")
+        self.lose(lost)
+        if self.next is not None:
+            self.next += lost
 
     def take(self, message: ramway.Message, payload: ramway.Message | bytes) -> None:
-        seq = message.tag & 0xFFFFFFFF if self.next is None else self.next
+        seq = self.number(message)
         self.messages.check(seq, message, payload)
         if self.first < 0:
             self.first = seq
@@ -101,7 +124,7 @@ class Seen:
     def report(self, name: str, elapsed_ms: int) -> None:
         say(
             f"{name} received={self.received} first={self.first} last={self.last} bytes={self.bytes} "
-            f"elapsed_ms={elapsed_ms}"
+            f"elapsed_ms={elapsed_ms}" + ("" if self.lost is None else f" lost={self.lost}")
         )
 
 
@@ -123,13 +146,15 @@ def get(rx: ramway.Receiver, seen: Seen) -> None:
 
 def consume(rx: ramway.Receiver, line: Line) -> None:
     plan = Plan(line, 32)
-    seen = Seen(plan, rx.capacity - 16)
+    seen = Seen(plan, rx)
     elapsed_ms = 0
     while seen.left() > 0:
         epoch, began = rx.peer_epoch, time.monotonic_ns()
         try:
             plan.limits.wait(partial(get, rx, seen))
             elapsed_ms = ms_since(began)
+        except ramway.LaggedError as error:
+            seen.lagged(error.lost)
         except ramway.Error as error:
             elapsed_ms = ms_since(began)
             seen.report(ended(error), elapsed_ms)

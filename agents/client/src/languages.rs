@@ -24,6 +24,8 @@ pub struct Language {
     pub largest_ring: Option<u64>,
     /// The languages, by directory, that it meets where the work is spread; all of them where nothing is said.
     pub partners: Option<Vec<String>>,
+    /// Whether its Ramway has topics.
+    pub topics: bool,
     /// How many times as many messages as are measured it plays before, for a compiler that learns by running them.
     pub warm_up: u64,
     directory: PathBuf,
@@ -48,6 +50,8 @@ struct Description {
     speed: Option<Vec<String>>,
     largest_ring: Option<u64>,
     partners: Option<Vec<String>>,
+    #[serde(default)]
+    topics: bool,
     #[serde(default)]
     warm_up: u64,
 }
@@ -128,7 +132,7 @@ impl Language {
     /// # Errors
     /// The text cannot be understood.
     pub fn new(id: String, directory: PathBuf, text: &str) -> Result<Self> {
-        let Description { name, order, needs, checks, build, run, speed, largest_ring, partners, warm_up } =
+        let Description { name, order, needs, checks, build, run, speed, largest_ring, partners, topics, warm_up } =
             serde_json::from_str(text)?;
         let speed = speed.unwrap_or_else(|| run.clone());
         if run.is_empty() || speed.is_empty() || checks.iter().any(Vec::is_empty) {
@@ -136,9 +140,21 @@ impl Language {
         }
         let lacking: Vec<_> = needs.into_iter().filter(|command| !on_path(command)).collect();
         let missing = (!lacking.is_empty()).then(|| lacking.join(", "));
-        let language =
-            Self { id, name, order, missing, largest_ring, partners, warm_up, directory, checks, build, run, speed };
-        Ok(language)
+        Ok(Self {
+            id,
+            name,
+            order,
+            missing,
+            largest_ring,
+            partners,
+            topics,
+            warm_up,
+            directory,
+            checks,
+            build,
+            run,
+            speed,
+        })
     }
 
     /// Finds out what no name on the PATH tells, by its own commands: the last that one says is what is missing.

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use ramway::{Bus, Listener, Receiver, Ring, RingBuilder, Sender, WaitPolicy};
+use ramway::{Bus, Listener, Publisher, Receiver, Ring, RingBuilder, Sender, Subscriber, WaitPolicy};
 
 use crate::Stop;
 use crate::line::Line;
+use crate::topic::{self, Kind};
 
-/// Both halves of a bus, or what a role needs of rings.
+/// Both halves of a bus, what a role needs of rings, or one side of a topic.
 #[derive(Default)]
 pub(crate) struct Ends {
     pub(crate) sender: Option<Sender>,
     pub(crate) receiver: Option<Receiver>,
+    pub(crate) publisher: Option<Publisher>,
+    pub(crate) subscriber: Option<Subscriber>,
 }
 
 /// How long to wait for a name, a role or the other side.
@@ -36,13 +39,16 @@ impl Shape {
 impl From<Bus> for Ends {
     fn from(bus: Bus) -> Self {
         let (sender, receiver) = bus.split();
-        Self { sender, receiver }
+        Self { sender, receiver, ..Self::default() }
     }
 }
 
 impl Ends {
     pub(crate) fn open(&mut self, mut line: Line) -> Result<(), Stop> {
         let role: String = line.need("role")?;
+        if let Some(name) = line.text("topic") {
+            return topic::open(self, &name, &role, line);
+        }
         let [ring, back, listen, connect] = ["ring", "back", "listen", "connect"].map(|key| line.text(key));
         let shape = Shape {
             create: line.yes("create"),
@@ -62,6 +68,7 @@ impl Ends {
             Self {
                 sender: to.map(|name| shape.ring(&name).sender()).transpose()?,
                 receiver: from.map(|name| shape.ring(&name).receiver()).transpose()?,
+                ..Self::default()
             }
         };
         let (epoch, peer, capacity) = if role == "consumer" {
@@ -71,7 +78,7 @@ impl Ends {
             let tx = self.sending()?;
             (tx.epoch(), tx.peer_epoch(), tx.capacity())
         };
-        let (pid, max) = (std::process::id(), longest(capacity));
+        let (pid, max) = (std::process::id(), Ring::longest(capacity));
         println!("attached pid={pid} epoch={epoch} peer_epoch={peer} capacity={capacity} max={max}");
         Ok(())
     }
@@ -87,15 +94,12 @@ impl Ends {
     /// Closes in an orderly way. What it says on a bus whose peer is dead does not matter.
     pub(crate) fn close(&mut self, line: Line) -> Result<(), Stop> {
         line.end()?;
-        let Self { sender, receiver } = std::mem::take(self);
+        let Self { sender, receiver, publisher, subscriber } = std::mem::take(self);
         let _ = sender.map(Sender::close);
         let _ = receiver.map(Receiver::close);
+        let _ = publisher.map(Publisher::close);
+        let _ = subscriber.map(Subscriber::close);
         println!("closed");
         Ok(())
     }
-}
-
-/// The longest message of a ring.
-pub(crate) fn longest(capacity: usize) -> u64 {
-    (capacity as u64 - 16).min((1 << 31) - 17)
 }

@@ -1,5 +1,6 @@
 //! `region`, `write` and `hold`.
 
+use ramway::ring::log::Log;
 use ramway::{Receiver, Region, Sender};
 
 use crate::Stop;
@@ -17,7 +18,7 @@ pub(crate) fn region(mut line: Line) -> Result<(), Stop> {
 }
 
 /// Reserves, fills, and commits what is to be kept. The message is looked at by its address from then on.
-pub(crate) fn write(tx: &mut Sender, mut line: Line) -> Result<(), Stop> {
+pub(crate) fn write<L: Log>(tx: &mut Sender<L>, mut line: Line) -> Result<(), Stop> {
     let len = line.need("len")?;
     let (kept, unflushed) = (line.get("kept", len)?, line.yes("unflushed"));
     line.end()?;
@@ -32,7 +33,7 @@ pub(crate) fn write(tx: &mut Sender, mut line: Line) -> Result<(), Stop> {
     look_at(address, len, 0)
 }
 
-pub(crate) fn hold(rx: &mut Receiver, line: Line) -> Result<(), Stop> {
+pub(crate) fn hold<L: Log>(rx: &mut Receiver<L>, line: Line) -> Result<(), Stop> {
     line.end()?;
     let message = rx.recv_timeout(OPEN_TIMEOUT)?;
     look_at(message.as_ptr().cast_mut(), message.len(), message.tag())

@@ -8,6 +8,7 @@ mod message;
 mod stream;
 mod talk;
 mod tensor;
+mod topic;
 
 use std::process::ExitCode;
 
@@ -50,19 +51,45 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// What sends: a topic's publisher, or else a sender.
+macro_rules! with_sending {
+    ($ends:ident, |$tx:ident| $call:expr) => {
+        match &mut $ends.publisher {
+            Some($tx) => $call,
+            None => {
+                let $tx = $ends.sending()?;
+                $call
+            }
+        }
+    };
+}
+
+/// What receives: a topic's subscriber, or else a receiver.
+macro_rules! with_receiving {
+    ($ends:ident, |$rx:ident| $call:expr) => {
+        match &mut $ends.subscriber {
+            Some($rx) => $call,
+            None => {
+                let $rx = $ends.receiving()?;
+                $call
+            }
+        }
+    };
+}
+
 fn obey(ends: &mut Ends, mut line: Line) -> Result<(), Stop> {
     match line.word.as_str() {
         "open" => ends.open(line),
         "close" => ends.close(line),
-        "produce" => stream::produce(ends.sending()?, line),
-        "consume" => stream::consume(ends.receiving()?, line),
-        "last" => talk::last(ends.sending()?, line),
-        "take" => talk::take(ends.receiving()?, line),
+        "produce" => with_sending!(ends, |tx| stream::produce(tx, line)),
+        "consume" => with_receiving!(ends, |rx| stream::consume(rx, line)),
+        "last" => with_sending!(ends, |tx| talk::last(tx, line)),
+        "take" => with_receiving!(ends, |rx| talk::take(rx, line)),
         "echo" => talk::echo(ends, line),
         "ping" => talk::ping(ends, line),
-        "tensor" => tensor::send(ends.sending()?, line),
-        "write" => look::write(ends.sending()?, line),
-        "hold" => look::hold(ends.receiving()?, line),
+        "tensor" => with_sending!(ends, |tx| tensor::send(tx, line)),
+        "write" => with_sending!(ends, |tx| look::write(tx, line)),
+        "hold" => with_receiving!(ends, |rx| look::hold(rx, line)),
         "region" => look::region(line),
         "measure" => measure::measure(ends, line),
         "lock" => measure::lock(line),

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use ramway::ring::log::Log;
 use ramway::{ErrorKind, Receiver, Result, Sender};
 
-use crate::ends::longest;
 use crate::line::{Limits, Line};
 use crate::message::{Made, Messages, Sizes};
+use crate::topic::{Came, Kind};
 use crate::{Stop, named};
 
 /// The keys that both have.
@@ -57,7 +58,7 @@ impl Plan {
 }
 
 /// Sends one message as `how` says, waiting for room for as long as a wait may last.
-fn put(tx: &mut Sender, plan: &Plan, message: &Made<'_>, flush: bool) -> Result<()> {
+fn put<L: Log>(tx: &mut Sender<L>, plan: &Plan, message: &Made<'_>, flush: bool) -> Result<()> {
     let Made { type_id, tag, payload } = *message;
     let (how, limit) = (plan.how.as_str(), plan.limits.call());
     // With `poll`, the room is waited for by no other call than the one with that time-out.
@@ -81,7 +82,7 @@ fn put(tx: &mut Sender, plan: &Plan, message: &Made<'_>, flush: bool) -> Result<
     if flush { slot.commit(payload.len()) } else { slot.commit_unflushed(payload.len()) }
 }
 
-pub(crate) fn produce(tx: &mut Sender, line: Line) -> std::result::Result<(), Stop> {
+pub(crate) fn produce<L: Log>(tx: &mut Sender<L>, line: Line) -> std::result::Result<(), Stop> {
     let plan = Plan::new(line, 1)?;
     let messages = Messages::new(plan.sizes, tx.max_message_len() as u64);
     let mut next = plan.start.unwrap_or(0);
@@ -123,11 +124,25 @@ struct Seen<'a> {
     first: Option<u64>,
     received: u64,
     bytes: u64,
+    /// Of a topic: how many messages it was told that it lost.
+    lost: Option<u64>,
 }
 
 impl Seen<'_> {
-    fn take(&mut self, type_id: u32, tag: u64, payload: &[u8]) -> std::result::Result<(), Stop> {
-        let seq = self.next.unwrap_or(tag & 0xFFFF_FFFF);
+    fn take(&mut self, came: Came, payload: &[u8]) -> std::result::Result<(), Stop> {
+        let Came { type_id, tag, stamp } = came;
+        let seq = match stamp {
+            None => self.next.unwrap_or(tag & 0xFFFF_FFFF),
+            // A topic's first message has 1.
+            Some((number, lost)) => {
+                let seq = number.wrapping_sub(1);
+                if let Some(next) = self.next.filter(|next| next + lost != seq) {
+                    return Err(Stop::Bad(seq, format!("it comes after {lost} lost ones, and {next} was expected")));
+                }
+                self.lose(lost);
+                seq
+            }
+        };
         self.messages.check(seq, type_id, tag, payload).map_err(|what| Stop::Bad(seq, what))?;
         self.first.get_or_insert(seq);
         self.next = Some(seq + 1);
@@ -139,6 +154,11 @@ impl Seen<'_> {
         Ok(())
     }
 
+    /// It was told that so many were lost.
+    fn lose(&mut self, lost: u64) {
+        self.lost = Some(self.lost.unwrap_or(0) + lost);
+    }
+
     /// How many messages there are left to receive.
     fn left(&self) -> u64 {
         self.plan.count.map_or(u64::MAX, |count| count - self.received)
@@ -148,12 +168,19 @@ impl Seen<'_> {
         let Self { received, bytes, .. } = self;
         let first = self.first.map_or(-1, |seq| seq as i64);
         let last = self.first.and(self.next).map_or(-1, |next| next as i64 - 1);
-        println!("end {named} received={received} first={first} last={last} bytes={bytes} elapsed_ms={elapsed_ms}");
+        let lost = self.lost.map_or(String::new(), |lost| format!(" lost={lost}"));
+        println!(
+            "end {named} received={received} first={first} last={last} bytes={bytes} elapsed_ms={elapsed_ms}{lost}"
+        );
     }
 }
 
 /// Receives one message, or a batch of them, as `how` says.
-fn get(rx: &mut Receiver, seen: &mut Seen<'_>, buffer: &mut Vec<u8>) -> Result<std::result::Result<(), Stop>> {
+fn get<L: Kind>(
+    rx: &mut Receiver<L>,
+    seen: &mut Seen<'_>,
+    buffer: &mut Vec<u8>,
+) -> Result<std::result::Result<(), Stop>> {
     let plan = seen.plan;
     let limit = plan.limits.call();
     match plan.how.as_str() {
@@ -163,14 +190,14 @@ fn get(rx: &mut Receiver, seen: &mut Seen<'_>, buffer: &mut Vec<u8>) -> Result<s
                 Some(limit) => rx.recv_batch_timeout(max, limit)?,
                 None => rx.recv_batch(max)?,
             };
-            Ok(batch.iter().try_for_each(|message| seen.take(message.type_id(), message.tag(), &message)))
+            Ok(batch.iter().try_for_each(|message| seen.take(L::view(&message), &message)))
         }
         "into" => {
             let meta = match limit {
                 Some(limit) => rx.recv_into_timeout(buffer, limit)?,
                 None => rx.recv_into(buffer)?,
             };
-            Ok(seen.take(meta.type_id, meta.tag, buffer))
+            Ok(seen.take(L::copy(&meta), buffer))
         }
         how => {
             let message = match limit {
@@ -178,15 +205,16 @@ fn get(rx: &mut Receiver, seen: &mut Seen<'_>, buffer: &mut Vec<u8>) -> Result<s
                 Some(limit) => rx.recv_timeout(limit)?,
                 None => rx.recv()?,
             };
-            Ok(seen.take(message.type_id(), message.tag(), &message))
+            Ok(seen.take(L::message(&message), &message))
         }
     }
 }
 
-pub(crate) fn consume(rx: &mut Receiver, line: Line) -> std::result::Result<(), Stop> {
+pub(crate) fn consume<L: Kind>(rx: &mut Receiver<L>, line: Line) -> std::result::Result<(), Stop> {
     let plan = &Plan::new(line, 32)?;
-    let messages = Messages::new(plan.sizes, longest(rx.capacity()));
-    let mut seen = Seen { plan, messages, next: plan.start, first: None, received: 0, bytes: 0 };
+    let messages = Messages::new(plan.sizes, L::longest(rx.capacity()));
+    let mut seen =
+        Seen { plan, messages, next: plan.start, first: None, received: 0, bytes: 0, lost: L::NUMBERED.then_some(0) };
     let mut buffer = Vec::new();
     let (mut endings, mut last_ms) = (0, 0);
     while seen.left() > 0 {
@@ -197,6 +225,12 @@ pub(crate) fn consume(rx: &mut Receiver, line: Line) -> std::result::Result<(), 
         }
         match outcome {
             Ok(checked) => checked?,
+            Err(cause) if cause.kind() == ErrorKind::Lagged => {
+                let lost = cause.lost().unwrap_or(0);
+                println!("lagged lost={lost}");
+                seen.lose(lost);
+                seen.next = seen.next.map(|next| next + lost);
+            }
             Err(cause) => {
                 seen.report(&named(cause.kind()), last_ms);
                 if !plan.goes_on(cause.kind(), &mut endings) {

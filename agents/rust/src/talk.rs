@@ -2,14 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use ramway::ring::log::Log;
 use ramway::{ErrorKind, Message, Receiver, Result, Sender, Slot};
 
 use crate::ends::Ends;
 use crate::line::Line;
 use crate::message::{Messages, Sizes};
+use crate::topic::{Came, Kind};
 use crate::{Stop, named, tensor};
 
-pub(crate) fn receive(rx: &mut Receiver, limit: Option<Duration>) -> Result<Message<'_>> {
+pub(crate) fn receive<L: Log>(rx: &mut Receiver<L>, limit: Option<Duration>) -> Result<Message<'_, L>> {
     match limit {
         Some(limit) => rx.recv_timeout(limit),
         None => rx.recv(),
@@ -23,7 +25,7 @@ fn reserve(tx: &mut Sender, limit: Option<Duration>, len: usize) -> Result<Slot<
     }
 }
 
-pub(crate) fn last(tx: &mut Sender, line: Line) -> std::result::Result<(), Stop> {
+pub(crate) fn last<L: Log>(tx: &mut Sender<L>, line: Line) -> std::result::Result<(), Stop> {
     line.end()?;
     match tx.last_tag() {
         Some(tag) => println!("last tag={tag}"),
@@ -32,21 +34,25 @@ pub(crate) fn last(tx: &mut Sender, line: Line) -> std::result::Result<(), Stop>
     Ok(())
 }
 
-pub(crate) fn take(rx: &mut Receiver, mut line: Line) -> std::result::Result<(), Stop> {
+pub(crate) fn take<L: Kind>(rx: &mut Receiver<L>, mut line: Line) -> std::result::Result<(), Stop> {
     let (limits, as_tensor) = (line.limits()?, line.yes("tensor"));
+    let never_waits = match line.text("how").as_deref() {
+        None => false,
+        Some("try") => true,
+        Some(other) => return Err(Stop::Refused(format!("how={other}"))),
+    };
     line.end()?;
-    match receive(rx, limits.whole) {
+    match if never_waits { rx.try_recv() } else { receive(rx, limits.whole) } {
         Err(cause) => println!("end {}", named(cause.kind())),
         Ok(message) => match as_tensor.then(|| message.tensor()) {
             Some(Ok(tensor)) => tensor::say(&message, &tensor),
             Some(Err(cause)) if cause.kind() != ErrorKind::InvalidArgument => println!("end {}", named(cause.kind())),
-            _ => println!(
-                "message type_id={} tag={} len={} crc32={}",
-                message.type_id(),
-                message.tag(),
-                message.len(),
-                crc32fast::hash(&message)
-            ),
+            _ => {
+                let Came { type_id, tag, stamp } = L::message(&message);
+                let stamp = stamp.map_or(String::new(), |(seq, lost)| format!(" seq={seq} lost={lost}"));
+                let (len, crc32) = (message.len(), crc32fast::hash(&message));
+                println!("message type_id={type_id} tag={tag} len={len} crc32={crc32}{stamp}");
+            }
         },
     }
     Ok(())

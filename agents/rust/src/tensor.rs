@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use ramway::ring::log::Log;
 use ramway::tensor::{Dtype, Tensor};
 use ramway::{Message, Sender};
 
 use crate::line::Line;
 use crate::{Stop, named};
 
-pub(crate) fn send(tx: &mut Sender, mut line: Line) -> Result<(), Stop> {
+pub(crate) fn send<L: Log>(tx: &mut Sender<L>, mut line: Line) -> Result<(), Stop> {
     let (at, tag, in_place): (usize, u64, bool) = (line.need("type")?, line.need("tag")?, line.yes("reserve"));
     let [shape, data] = ["shape", "data"].map(|key| line.text(key).unwrap_or_default());
     line.end()?;
@@ -36,7 +37,7 @@ pub(crate) fn send(tx: &mut Sender, mut line: Line) -> Result<(), Stop> {
     Ok(())
 }
 
-pub(crate) fn say(message: &Message<'_>, tensor: &Tensor<'_>) {
+pub(crate) fn say<L: Log>(message: &Message<'_, L>, tensor: &Tensor<'_>) {
     let at = Dtype::ALL.iter().position(|&dtype| dtype == tensor.dtype()).unwrap_or(usize::MAX);
     let shape: Vec<String> = tensor.shape().iter().map(u64::to_string).collect();
     let (elements, tag, shape) = (tensor.data(), message.tag(), shape.join("x"));
