@@ -152,6 +152,29 @@ impl Program {
         self.named(outcome)
     }
 
+    /// Whether it has said something or ended already, without waiting.
+    pub fn any(&mut self) -> bool {
+        self.agent.any()
+    }
+
+    /// Stops it (SIGSTOP), and waits until all of it stands still.
+    ///
+    /// # Errors
+    /// It has ended, or does not stop in time.
+    pub fn stop(&mut self) -> Result<()> {
+        let outcome = self.agent.stop(self.deadline);
+        self.named(outcome)
+    }
+
+    /// Lets it go on after [`stop`](Self::stop).
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn go_on(&mut self) -> Result<()> {
+        let outcome = self.agent.go_on();
+        self.named(outcome)
+    }
+
     /// Gives it a command.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, set_parent_process_death_signal, waitid};
 
 use crate::{Event, Result};
 
@@ -177,6 +177,41 @@ impl Agent {
                 Heard::Event(event) => said.push(event),
                 Heard::Ended => return Ok((said, gone)),
                 Heard::Silence => return Err("its output did not end in time".into()),
+            }
+        }
+    }
+
+    /// Stops it (SIGSTOP), and waits until all its threads stand still: what it has not done by then it does not do.
+    ///
+    /// # Errors
+    /// It has ended, or does not stop in time.
+    pub fn stop(&mut self, deadline: Instant) -> Result<()> {
+        self.signal(Signal::STOP)?;
+        let status = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        while waitid(WaitId::Pid(Pid::from_child(&self.child)), status)?.is_none() {
+            if Instant::now() >= deadline {
+                return Err("did not stop in time".into());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Lets it go on after [`stop`](Self::stop).
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn go_on(&mut self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&mut self, signal: Signal) -> Result<()> {
+        // Its process id is its own until it is waited for.
+        match self.child.try_wait()? {
+            None => Ok(kill_process(Pid::from_child(&self.child), signal)?),
+            Some(status) => {
+                self.ended = Some(status);
+                Err(format!("{status} before it was sent {signal:?}").into())
             }
         }
     }

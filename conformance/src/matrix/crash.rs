@@ -3,6 +3,8 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use super::pair::{Over, Pair, after_last};
 use super::stream::empty;
 use ramway_agents::{Event, Result};
@@ -130,7 +132,7 @@ impl Row {
 }
 
 /// Takes events until so many messages were reported. The other side's deaths may be reported in between.
-fn watch(program: &mut Program, row: &mut Row, messages: u64) -> Result<()> {
+pub fn watch(program: &mut Program, row: &mut Row, messages: u64) -> Result<()> {
     let mut left = messages;
     while left > 0 {
         match program.event()? {
@@ -171,7 +173,7 @@ pub fn killed_at_random(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let (mut sent, mut received) = (Row::default(), Row::default());
     let mut end = 0;
     for round in 1..=kills {
-        strike(pair, scene, consumer, &mut received, "consumer")?;
+        strike(&mut pair.random, scene, consumer, &mut received, "consumer")?;
         consumer = pair.next_consumer(scene, &plan)?;
         consumer.tell(consume)?;
         let before = std::mem::take(&mut received).last;
@@ -181,7 +183,7 @@ pub fn killed_at_random(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
             return Err(format!("the consumer had message {before:?}, its successor begins with {first}").into());
         }
 
-        strike(pair, scene, producer, &mut sent, "producer")?;
+        strike(&mut pair.random, scene, producer, &mut sent, "producer")?;
         producer = pair.next_producer(scene, &plan)?;
         let next = after_last(&mut producer)?;
         end = if round == kills { next + 2000 } else { 1_000_000_000 };
@@ -204,9 +206,9 @@ pub fn killed_at_random(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 }
 
 /// Kills a program after some of its messages, and some time.
-fn strike(pair: &mut Pair<'_>, scene: &Scene, mut program: Program, row: &mut Row, role: &str) -> Result<()> {
-    watch(&mut program, row, pair.random.u64(1..600))?;
-    sleep(Duration::from_micros(pair.random.u64(0..2000)));
+pub fn strike(random: &mut Rng, scene: &Scene, mut program: Program, row: &mut Row, role: &str) -> Result<()> {
+    watch(&mut program, row, random.u64(1..600))?;
+    sleep(Duration::from_micros(random.u64(0..2000)));
     let (said, _) = program.kill()?;
     said.iter().try_for_each(|event| row.take(event))?;
     scene.note("runner", &format!("killed the {role} after message {:?}", row.last));

@@ -1,4 +1,4 @@
-//! Every language with every other, in both roles, over ring and bus.
+//! Every language with every other, in both roles, over ring and bus; and topics, with three subscribers each.
 
 mod crash;
 mod endings;
@@ -11,6 +11,7 @@ mod show;
 mod spread;
 mod stream;
 mod tensors;
+mod topics;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -120,6 +121,10 @@ struct Processors {
 }
 
 impl Processors {
+    fn new(count: usize) -> Self {
+        Self { free: Mutex::new(count), freed: Condvar::new() }
+    }
+
     fn take(&self, count: usize) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free < count {
@@ -175,28 +180,32 @@ pub fn play(args: &Args) -> Result<Report> {
             }
         }
     }
-    if jobs.is_empty() && here.len() == all.len() {
+    let casts = topics::jobs(&here, args, &chosen);
+    if jobs.is_empty() && casts.is_empty() && here.len() == all.len() {
         return Err("nothing to do: no pair and scenario is chosen".into());
     }
     let messages = if args.quick { 5000 } else { 100_000 };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let outcomes = play_all(&jobs, messages, seed, args.spread);
+    let bar = progress(jobs.len() + casts.len());
+    let mut outcomes = play_all(&jobs, messages, seed, args.spread, &bar);
+    outcomes.extend(topics::play_all(&casts, messages, seed, |name| {
+        bar.set_message(format!("topics from {name}"));
+        bar.inc(1);
+    }));
+    bar.finish_and_clear();
     let languages = here.iter().map(|language| language.name.clone()).collect();
     Ok(Report { languages, skipped, messages, seed, seconds: began.elapsed().as_secs_f64(), outcomes })
 }
 
-fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, spread: bool) -> Vec<Outcome> {
+fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, spread: bool, bar: &ProgressBar) -> Vec<Outcome> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let shared = Processors { free: Mutex::new(processors), freed: Condvar::new() };
-    let bar = progress(jobs.len());
-    let outcomes = work::each(jobs, 2 * processors, |at, job| {
+    let shared = Processors::new(processors);
+    work::each(jobs, 2 * processors, |at, job| {
         bar.set_message(format!("{} → {}", job.producer.name, job.consumer.name));
         let outcome = play_one(job, messages, seed ^ at as u64, spread, processors, &shared);
         bar.inc(1);
         outcome
-    });
-    bar.finish_and_clear();
-    outcomes
+    })
 }
 
 fn play_one(job: &Job<'_>, messages: u64, seed: u64, spread: bool, processors: usize, shared: &Processors) -> Outcome {
@@ -225,6 +234,7 @@ fn play_one(job: &Job<'_>, messages: u64, seed: u64, spread: bool, processors: u
         consumer: consumer.name.clone(),
         over: over.name(),
         scenario: scenario.name,
+        subscribers: Vec::new(),
         seconds: began.elapsed().as_secs_f64(),
         failure: outcome.err().map(|cause| cause.to_string()),
         log,
