@@ -28,6 +28,12 @@
 /** A ramway_bus_options with every field at its default. */
 #define RAMWAY_BUS_OPTIONS_INIT {sizeof(ramway_bus_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
+/** A ramway_inbox_options with every field at its default. */
+#define RAMWAY_INBOX_OPTIONS_INIT {sizeof(ramway_inbox_options), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/** A ramway_outbox_options with every field at its default. */
+#define RAMWAY_OUTBOX_OPTIONS_INIT {sizeof(ramway_outbox_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
 
 /**
  * What a segment is. Shared bytes with notify and wait; block 0 is the region's.
@@ -312,6 +318,59 @@
 #define RAMWAY_CLEAN_FAILED 4
 
 /**
+ * Kind of a source: a receiver or a subscriber, ready when `ramway_recv` with `RAMWAY_TRY` has something else to say than
+ * `RAMWAY_EMPTY`.
+ */
+#define RAMWAY_SOURCE_RECEIVER 1
+
+/**
+ * Kind of a source: a sender or a publisher, ready when `ramway_reserve` of `len` bytes with `RAMWAY_TRY` has something else to
+ * say than `RAMWAY_FULL`.
+ */
+#define RAMWAY_SOURCE_ROOM 2
+
+/**
+ * Kind of a source: a region, ready when `ramway_region_wait` with `RAMWAY_TRY` has something else to say than `RAMWAY_EMPTY`.
+ */
+#define RAMWAY_SOURCE_REGION 3
+
+/**
+ * Kind of a source: a listener, ready when `ramway_listener_accept` with `RAMWAY_TRY` is worth a call.
+ */
+#define RAMWAY_SOURCE_LISTENER 4
+
+/**
+ * Kind of a source: a descriptor of any kind, ready when it is readable, or has an error or a hang-up.
+ */
+#define RAMWAY_SOURCE_FD 5
+
+/**
+ * What an inbox gives: a message, as `ramway_incoming.left` says. Its `data` is valid until `ramway_inbox_release`.
+ */
+#define RAMWAY_LEFT_NOT 0
+
+/**
+ * What an inbox gives: the producer has gone. It closed.
+ */
+#define RAMWAY_LEFT_CLOSED 1
+
+/**
+ * What an inbox gives: the producer has gone. Its process died.
+ */
+#define RAMWAY_LEFT_DIED 2
+
+/**
+ * What an inbox gives: the producer has gone. It wrote what no correct producer writes; its other messages are not read.
+ */
+#define RAMWAY_LEFT_CORRUPT 3
+
+/**
+ * Outbox option: keep a copy of each message until it is given back, so that a worker that writes into what it was given
+ * cannot change what another one gets. That takes `prefetch` messages of memory for each worker.
+ */
+#define RAMWAY_COPIES 1
+
+/**
  * The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
  * library for everything: right, but slower. Raised with every change of the fields or of their meaning.
  */
@@ -418,9 +477,27 @@ typedef enum ramway_status {
 typedef struct ramway_bus ramway_bus;
 
 /**
+ * Receives from any number of producers, each with a ring of its own: a slow consumer pushes back on each producer by itself,
+ * and one that dies takes nothing of the others with it. A producer is an ordinary `ramway_bus_connect` and its sender, in
+ * any language.
+ *
+ * `ramway_inbox_wake` is for any thread. While one thread is in another call, a second one gets `RAMWAY_BUSY`.
+ */
+typedef struct ramway_inbox ramway_inbox;
+
+/**
  * Accepts connections, each a bus of its own. All calls but closing may be made from any number of threads at once.
  */
 typedef struct ramway_listener ramway_listener;
+
+/**
+ * Gives each message to one of many workers: to one that sleeps until there is work, else to the one with the fewest messages.
+ * A worker is an ordinary `ramway_bus_connect` and its receiver, in any language, and has done its task when it releases the
+ * message. What a worker that died or closed had not given back goes to another one: at least once.
+ *
+ * `ramway_outbox_wake` is for any thread. While one thread is in another call, a second one gets `RAMWAY_BUSY`.
+ */
+typedef struct ramway_outbox ramway_outbox;
 
 /**
  * The receiving end of a ring: one per ring, in the whole system. Or a subscriber of a topic, one of many, for which these
@@ -434,6 +511,14 @@ typedef struct ramway_receiver ramway_receiver;
  * any number of threads at once.
  */
 typedef struct ramway_region ramway_region;
+
+/**
+ * Waits for any of many sources at once: messages, room, notifications, connections, descriptors. It keeps nothing of them
+ * between two calls but who was served last, by index.
+ *
+ * `ramway_select_wake` is for any thread. While one thread is in another call, a second one gets `RAMWAY_BUSY`.
+ */
+typedef struct ramway_select ramway_select;
 
 /**
  * The sending end of a ring: one per ring, in the whole system. Or the publisher of a topic, for which these calls are the
@@ -852,6 +937,195 @@ typedef struct ramway_segment {
      */
     bool consumer_held;
 } ramway_segment;
+
+/**
+ * What `ramway_select_wait` waits for: made by `ramway_source_receiver` and its siblings, so that the compiler checks that the
+ * handle is of the kind. It may be used again and again, as long as the handle is open.
+ */
+typedef struct ramway_source {
+    /**
+     * `RAMWAY_SOURCE_RECEIVER` and so on.
+     */
+    uint32_t kind;
+    /**
+     * With `RAMWAY_SOURCE_FD`: the descriptor.
+     */
+    int fd;
+    /**
+     * With the other kinds: the handle.
+     */
+    void *handle;
+    /**
+     * With `RAMWAY_SOURCE_ROOM`: the bytes of payload that there shall be room for.
+     */
+    size_t len;
+} ramway_source;
+
+/**
+ * What can be asked for when an inbox is made. Zero in any field is its default, and so is a null pointer in place of the
+ * whole.
+ */
+typedef struct ramway_inbox_options {
+    /**
+     * `sizeof(ramway_inbox_options)`: `RAMWAY_INBOX_OPTIONS_INIT` sets it. Works as in `ramway_options`.
+     */
+    size_t size;
+    /**
+     * Bytes of the ring of every producer, rounded up to a power of two of at least a page. Default 1 MiB.
+     */
+    uint64_t capacity;
+    /**
+     * Every payload begins on a multiple of this, a power of two from 16 to 4096. Default 16.
+     */
+    uint32_t align;
+    /**
+     * How many producers there may be at a time; one beyond is refused (`RAMWAY_BUSY`). Default 128.
+     */
+    uint32_t max_peers;
+    /**
+     * The socket's permission bits. Default 0600, or 0666 if `allow_uids` names others.
+     */
+    uint32_t mode;
+    /**
+     * `RAMWAY_WAIT_SPIN` and so on.
+     */
+    uint32_t wait_policy;
+    /**
+     * Users beside the own one that may connect.
+     */
+    const uint32_t *allow_uids;
+    /**
+     * How many `allow_uids` there are.
+     */
+    uint32_t allow_uid_count;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+    /**
+     * How long a handshake may take, in nanoseconds. Default 1 s. `RAMWAY_FOREVER`: as long as it takes.
+     */
+    int64_t timeout_ns;
+} ramway_inbox_options;
+
+/**
+ * A process that is connected to an inbox or to an outbox.
+ */
+typedef struct ramway_peer {
+    /**
+     * Counts up from 1 with each that connects.
+     */
+    uint64_t id;
+    /**
+     * Its effective user.
+     */
+    uint32_t uid;
+    /**
+     * Its process when it connected, 0 if it has no number here. It says who asked; numbers are used again.
+     */
+    uint32_t pid;
+} ramway_peer;
+
+/**
+ * What an inbox gives: a message, or that a producer has gone.
+ */
+typedef struct ramway_incoming {
+    /**
+     * Who sent it, or has gone.
+     */
+    struct ramway_peer peer;
+    /**
+     * The message; of a producer that has gone null and zeros.
+     */
+    struct ramway_message message;
+    /**
+     * `RAMWAY_LEFT_NOT` for a message; else how the producer has gone, after its last message. Its place is free.
+     */
+    uint32_t left;
+} ramway_incoming;
+
+/**
+ * What can be asked for when an outbox is made. Zero in any field is its default, and so is a null pointer in place of the
+ * whole.
+ */
+typedef struct ramway_outbox_options {
+    /**
+     * `sizeof(ramway_outbox_options)`: `RAMWAY_OUTBOX_OPTIONS_INIT` sets it. Works as in `ramway_options`.
+     */
+    size_t size;
+    /**
+     * Bytes of the ring of every worker, rounded up to a power of two of at least a page. Default 1 MiB.
+     */
+    uint64_t capacity;
+    /**
+     * Every payload begins on a multiple of this, a power of two from 16 to 4096. Default 16.
+     */
+    uint32_t align;
+    /**
+     * How many workers there may be at a time; one beyond is refused (`RAMWAY_BUSY`). Default 128.
+     */
+    uint32_t max_peers;
+    /**
+     * The socket's permission bits. Default 0600, or 0666 if `allow_uids` names others.
+     */
+    uint32_t mode;
+    /**
+     * `RAMWAY_WAIT_SPIN` and so on.
+     */
+    uint32_t wait_policy;
+    /**
+     * Users beside the own one that may connect.
+     */
+    const uint32_t *allow_uids;
+    /**
+     * How many `allow_uids` there are.
+     */
+    uint32_t allow_uid_count;
+    /**
+     * `RAMWAY_COPIES`, or 0.
+     */
+    uint32_t flags;
+    /**
+     * How long a handshake may take, in nanoseconds. Default 1 s. `RAMWAY_FOREVER`: as long as it takes.
+     */
+    int64_t timeout_ns;
+    /**
+     * How many messages a worker may have at a time. Default 1. With more it need not wait for the next one, and another
+     * that is free may wait meanwhile.
+     */
+    uint32_t prefetch;
+    /**
+     * To how many workers a message is given before `ramway_outbox_take_undelivered` gives it. Default 3.
+     */
+    uint32_t max_deliveries;
+} ramway_outbox_options;
+
+/**
+ * A message that no worker has given back.
+ */
+typedef struct ramway_undelivered {
+    /**
+     * The payload: valid until the next `ramway_outbox_take_undelivered`, and as long as the handle. Not null, also if `len` is
+     * 0.
+     */
+    const void *data;
+    /**
+     * Bytes of payload.
+     */
+    size_t len;
+    /**
+     * As it was sent with.
+     */
+    uint64_t tag;
+    /**
+     * As it was sent with.
+     */
+    uint32_t type_id;
+    /**
+     * To how many workers it was given.
+     */
+    uint32_t deliveries;
+} ramway_undelivered;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1810,6 +2084,228 @@ enum ramway_status ramway_clean(const char *directory,
                                 uint32_t flags,
                                 void (*each)(const char *name, uint32_t outcome, const char *why, void *user),
                                 void *user);
+
+/**
+ * A receiver or a subscriber, for `ramway_select_wait`: ready when `ramway_recv` has something to say.
+ *
+ * Any thread.
+ */
+struct ramway_source ramway_source_receiver(struct ramway_receiver *receiver);
+
+/**
+ * Room for a message of `len` bytes in a sender or a publisher, for `ramway_select_wait`.
+ *
+ * Any thread.
+ */
+struct ramway_source ramway_source_room(struct ramway_sender *sender, size_t len);
+
+/**
+ * A region, for `ramway_select_wait`: ready when somebody has notified. Any number of threads may wait for one.
+ *
+ * Any thread.
+ */
+struct ramway_source ramway_source_region(const struct ramway_region *region);
+
+/**
+ * A listener, for `ramway_select_wait`: ready when `ramway_listener_accept` is worth a call. Any number of threads may wait for
+ * one.
+ *
+ * Any thread.
+ */
+struct ramway_source ramway_source_listener(const struct ramway_listener *listener);
+
+/**
+ * An open descriptor of any kind, for `ramway_select_wait`: ready when it is readable, or has an error or a hang-up.
+ *
+ * Any thread.
+ */
+struct ramway_source ramway_source_fd(int fd);
+
+/**
+ * Makes a select. On failure `*out` is null.
+ */
+enum ramway_status ramway_select_new(struct ramway_select **out);
+
+/**
+ * Frees the handle. The sources that it waited for are not touched.
+ *
+ * `RAMWAY_BUSY` (and nothing happens) while another thread is in a call on it.
+ */
+enum ramway_status ramway_select_free(struct ramway_select *select);
+
+/**
+ * How this handle waits from now on: `RAMWAY_WAIT_SPIN` and so on.
+ */
+enum ramway_status ramway_select_set_wait_policy(struct ramway_select *select, uint32_t policy);
+
+/**
+ * Waits until one of the `count` sources is ready, and puts the indices of all that are ready then into `ready`, which has
+ * room for `count`; `*ready_count` is how many. A message, room, a close and a death (within 200 ms) make a source ready: then
+ * make the call that does not wait. The one that came first in the last answer comes last. While some have messages, room or
+ * news, the end of another, or a descriptor, may be left out of up to 15 answers in a row.
+ *
+ * It checks all of them for a bounded time, then sleeps once for all. `timeout_ns` as in `ramway_recv`. The handles are used
+ * as if this thread called each of them, until it returns, and as always after that: closing one between two calls is fine.
+ * The same index should mean the same source from call to call, for the order.
+ *
+ * `RAMWAY_EMPTY` (`RAMWAY_TRY` only) and `RAMWAY_TIMED_OUT` if none is ready; `RAMWAY_INTERRUPTED` by `ramway_select_wake`;
+ * `RAMWAY_BUSY` for a receiver with messages that are not released, a sender with an open slot, a handle that is named twice,
+ * that another thread waits for, or that has a readiness descriptor (wait by that), and for a select that another thread
+ * uses; `RAMWAY_INVALID_ARGUMENT` for no source and `RAMWAY_FOREVER`; `RAMWAY_DETACHED`. `*ready_count` is then 0.
+ */
+enum ramway_status ramway_select_wait(struct ramway_select *select,
+                                      const struct ramway_source *sources,
+                                      size_t count,
+                                      int64_t timeout_ns,
+                                      size_t *ready,
+                                      size_t *ready_count);
+
+/**
+ * Any thread, while the handle is open: the `ramway_select_wait` that waits in another thread now, or, if none does, the next
+ * one that would, returns `RAMWAY_INTERRUPTED`, unless a source is ready. Several calls before that end one wait.
+ */
+enum ramway_status ramway_select_wake(const struct ramway_select *select);
+
+/**
+ * Begins to listen for producers at `name` (as in `ramway_listener_bind`). `options` may be null. On failure `*out` is null.
+ *
+ * `RAMWAY_ALREADY_EXISTS` if a live listener has the name, or something that is not Ramway's to remove.
+ */
+enum ramway_status ramway_inbox_bind(const char *name,
+                                     const struct ramway_inbox_options *options,
+                                     struct ramway_inbox **out);
+
+/**
+ * Takes the next message of any producer, in place, or the news that one has gone: `out->left` says which, `out->peer` whose.
+ * A message's `data` is valid until `ramway_inbox_release`; one at a time: `RAMWAY_BUSY` before that. Messages of one producer
+ * come in order; producers are served in rotation, message by message. `timeout_ns` as in `ramway_recv`.
+ *
+ * A producer need not be trusted, but could rewrite a message while it is read: copy what must not change.
+ *
+ * `RAMWAY_EMPTY` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; `RAMWAY_CLOSED` once the inbox was closed and every producer has
+ * gone; `RAMWAY_INTERRUPTED` by `ramway_inbox_wake`; `RAMWAY_NO_SPACE` or `RAMWAY_OS` if a producer could not be taken for want
+ * of memory or descriptors: it was told, and the next call goes on; `RAMWAY_DETACHED`. `*out` is then untouched.
+ */
+enum ramway_status ramway_inbox_recv(struct ramway_inbox *inbox,
+                                     int64_t timeout_ns,
+                                     struct ramway_incoming *out);
+
+/**
+ * Gives the message that was received last back to its producer. Succeeds if there is none.
+ */
+enum ramway_status ramway_inbox_release(struct ramway_inbox *inbox);
+
+/**
+ * Calls `each` for every producer that is connected, with `user` as it is. The pointer is valid during the callback only, and
+ * the callback cannot use the inbox (`RAMWAY_BUSY`). A producer is among them once a call to receive has taken it.
+ */
+enum ramway_status ramway_inbox_peers(struct ramway_inbox *inbox,
+                                      void (*each)(const struct ramway_peer *peer, void *user),
+                                      void *user);
+
+/**
+ * The path of the listening socket, which producers can be given in place of the name; valid as long as the handle. Null for
+ * a null handle, and once closed.
+ */
+const char *ramway_inbox_path(struct ramway_inbox *inbox);
+
+/**
+ * Any thread, while the handle is open: the `ramway_inbox_recv` that waits in another thread now, or, if none does, the next
+ * one that would, returns `RAMWAY_INTERRUPTED`, unless there is something to give.
+ */
+enum ramway_status ramway_inbox_wake(const struct ramway_inbox *inbox);
+
+/**
+ * Takes no new producer, and tells those that are there that nothing more is wanted: their next send gives `RAMWAY_CLOSED`.
+ * What they have sent before is still received, and each one's departure, until `ramway_inbox_recv` gives `RAMWAY_CLOSED`. A
+ * message that is sent while this runs may be lost. The handle stays open: `ramway_inbox_free` frees it.
+ *
+ * `RAMWAY_BUSY` while a message is not released.
+ */
+enum ramway_status ramway_inbox_close(struct ramway_inbox *inbox);
+
+/**
+ * Closes and frees the handle, whatever was received. What was not received is lost, and a message that is not released is
+ * gone.
+ *
+ * `RAMWAY_BUSY` (and nothing happens) while another thread is in a call on it.
+ */
+enum ramway_status ramway_inbox_free(struct ramway_inbox *inbox);
+
+/**
+ * Begins to listen for workers at `name` (as in `ramway_listener_bind`). `options` may be null. On failure `*out` is null.
+ *
+ * `RAMWAY_ALREADY_EXISTS` if a live listener has the name, or something that is not Ramway's to remove.
+ */
+enum ramway_status ramway_outbox_bind(const char *name,
+                                      const struct ramway_outbox_options *options,
+                                      struct ramway_outbox **out);
+
+/**
+ * Gives a message to a worker: copies it into the ring of one that may have another message. What has to be given again goes
+ * first. `type_id` and `tag` as in `ramway_send`; `timeout_ns` is how long to wait for such a worker: `RAMWAY_FOREVER`,
+ * `RAMWAY_TRY` or nanoseconds.
+ *
+ * `RAMWAY_FULL` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; `RAMWAY_TOO_LARGE` if it can never fit; `RAMWAY_INTERRUPTED` by
+ * `ramway_outbox_wake`; `RAMWAY_NO_SPACE` or `RAMWAY_OS` if a worker could not be taken for want of memory or descriptors;
+ * `RAMWAY_DETACHED`. Nothing of this message was given then.
+ */
+enum ramway_status ramway_outbox_send(struct ramway_outbox *outbox,
+                                      uint32_t type_id,
+                                      uint64_t tag,
+                                      const void *data,
+                                      size_t len,
+                                      int64_t timeout_ns);
+
+/**
+ * Waits until every message was given back or taken out. Deaths are seen, and messages given again, inside the calls of an
+ * outbox only. `timeout_ns` of 0 checks once.
+ *
+ * `RAMWAY_TIMED_OUT`; else as `ramway_outbox_send`.
+ */
+enum ramway_status ramway_outbox_drain(struct ramway_outbox *outbox,
+                                       int64_t timeout_ns);
+
+/**
+ * Takes a message that no worker has given back, and that is given to nobody any more: the oldest one.
+ *
+ * `RAMWAY_EMPTY` if there is none; `*out` is then untouched.
+ */
+enum ramway_status ramway_outbox_take_undelivered(struct ramway_outbox *outbox, struct ramway_undelivered *out);
+
+/**
+ * How many messages are given to somebody and not given back, or wait to be given again. 0 for a null handle.
+ */
+size_t ramway_outbox_outstanding(struct ramway_outbox *outbox);
+
+/**
+ * Calls `each` for every worker that is connected, with how many messages it has and `user` as it is. The pointer is valid
+ * during the callback only, and the callback cannot use the outbox (`RAMWAY_BUSY`). A worker is among them once another call
+ * has taken it.
+ */
+enum ramway_status ramway_outbox_workers(struct ramway_outbox *outbox,
+                                         void (*each)(const struct ramway_peer *worker, size_t messages, void *user),
+                                         void *user);
+
+/**
+ * The path of the listening socket, which workers can be given in place of the name; valid as long as the handle. Null for a
+ * null handle.
+ */
+const char *ramway_outbox_path(struct ramway_outbox *outbox);
+
+/**
+ * Any thread, while the handle is open: the call that waits in another thread now, or, if none does, the next one that would,
+ * returns `RAMWAY_INTERRUPTED`.
+ */
+enum ramway_status ramway_outbox_wake(const struct ramway_outbox *outbox);
+
+/**
+ * Tells the workers that this was all, and frees the handle. They still get what they were given; nothing is given again:
+ * `ramway_outbox_drain` first.
+ *
+ * `RAMWAY_BUSY` (and nothing happens) while another thread is in a call on it.
+ */
+enum ramway_status ramway_outbox_free(struct ramway_outbox *outbox);
 
 /**
  * For `ramway_inline.h`: the slow half of a publish whose fast half it did. Reads what the receiver says of

@@ -10,16 +10,20 @@
 ///     if (auto sent = tx.try_send(1, bytes); !sent && sent.error().code() == ramway::status::full) { ... }
 ///
 /// Handles are move-only and close when they go out of scope. One thread at a time uses a handle, except for listener
-/// and region.
+/// and region; select, inbox and outbox say status::busy to a second one.
 #ifndef RAMWAY_HPP
 #define RAMWAY_HPP
 
 #include "ramway/bus.hpp"
+#include "ramway/inbox.hpp"
 #include "ramway/options.hpp"
+#include "ramway/outbox.hpp"
+#include "ramway/peer.hpp"
 #include "ramway/receiver.hpp"
 #include "ramway/region.hpp"
 #include "ramway/result.hpp"
 #include "ramway/segments.hpp"
+#include "ramway/select.hpp"
 #include "ramway/sender.hpp"
 #include "ramway/tensor.hpp"
 #include "ramway/topic.hpp"

@@ -34,8 +34,8 @@ struct BusHandle {
     peer_pid: u32,
 }
 
-struct ListenerHandle {
-    listener: Listener,
+pub(crate) struct ListenerHandle {
+    pub(crate) listener: Listener,
     path: CString,
 }
 
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn ramway_listener_bind(
 
 /// # Safety
 /// `handle` is null or an open listener.
-unsafe fn listener<'a>(handle: *const ramway_listener) -> Outcome<&'a ListenerHandle> {
+pub(crate) unsafe fn listener<'a>(handle: *const ramway_listener) -> Outcome<&'a ListenerHandle> {
     // SAFETY: handles are made by `ramway_listener_bind` only.
     unsafe { handle.cast::<ListenerHandle>().as_ref() }.ok_or_else(|| null("the listener"))
 }

@@ -11,14 +11,19 @@
 
 pub mod bus;
 mod either;
+mod exclusive;
 pub mod facts;
+pub mod inbox;
 pub mod inline;
 pub mod options;
+pub mod outbox;
+pub mod peers;
 pub mod publisher;
 pub mod receiver;
 pub mod region;
 pub mod ring;
 pub mod segments;
+pub mod select;
 pub mod sender;
 pub mod status;
 pub mod subscriber;

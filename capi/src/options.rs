@@ -192,8 +192,13 @@ pub struct ramway_topic_options {
 ///
 /// # Safety
 /// `repr(C)`, begins with `size: usize`, any bytes are a valid value, and no padding between its fields.
-unsafe trait Versioned: Copy {
+pub(crate) unsafe trait Versioned: Copy {
     const NAME: &'static str;
+
+    /// Refuses a reserved field that is not 0.
+    fn refuse_reserved(&self, reserved: u32) -> Outcome {
+        if reserved == 0 { Ok(()) } else { Err(unsupported(Self::NAME)) }
+    }
 }
 
 // SAFETY: integers only; 8-byte fields lie on multiples of 8 (asserted below by the total size).
@@ -214,7 +219,7 @@ const _: () = assert!(size_of::<ramway_bus_options>() == 3 * 8 + 4 * 4 + 8 + 2 *
 
 /// # Safety
 /// `from` is null or points to as many bytes as its first field says.
-unsafe fn read<T: Versioned>(from: *const T) -> Outcome<T> {
+pub(crate) unsafe fn read<T: Versioned>(from: *const T) -> Outcome<T> {
     // SAFETY: all zeros are a valid value (the trait's rule).
     let mut known: T = unsafe { std::mem::zeroed() };
     if from.is_null() {
@@ -257,9 +262,7 @@ pub(crate) unsafe fn options(from: *const ramway_options) -> Outcome<ramway_opti
     // SAFETY: the caller's.
     let options = unsafe { read(from) }?;
     flags_known("ramway_options", options.flags, FLAGS_KNOWN)?;
-    if options.reserved != 0 {
-        return Err(unsupported("ramway_options"));
-    }
+    options.refuse_reserved(options.reserved)?;
     wait_policy(options.wait_policy)?;
     Ok(options)
 }

@@ -2,6 +2,7 @@
 
 use crate::either::{Either, Receiving, each};
 use crate::options::{limit, wait_limit, wait_policy};
+use crate::select::Waited;
 use crate::status::{Failure, Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use crate::subscriber::Target;
 use ramway_core::ring::consumer::Frame;
@@ -34,6 +35,8 @@ pub(crate) struct ReceiverHandle {
     name: Option<CString>,
     /// Of a subscriber.
     pub(crate) label: Option<CString>,
+    /// A `ramway_select` waits for it.
+    pub(crate) waited: Waited,
     pub(crate) receiver: Receiving,
 }
 
@@ -51,7 +54,17 @@ impl ReceiverHandle {
             Either::Topic(subscriber) => subscriber.label().and_then(|label| CString::new(label).ok()),
             Either::Ring(_) => None,
         };
-        Box::into_raw(Box::new(Self { hot, layout, of_bus: false, waker, name, label, receiver })).cast()
+        Box::into_raw(Box::new(Self {
+            hot,
+            layout,
+            of_bus: false,
+            waker,
+            name,
+            label,
+            waited: Waited::default(),
+            receiver,
+        }))
+        .cast()
     }
 
     /// For what only a subscriber can do.

@@ -15,7 +15,7 @@ pub struct ramway_region {
 
 /// # Safety
 /// `handle` is null or an open region.
-unsafe fn region<'a>(handle: *const ramway_region) -> Outcome<&'a Region> {
+pub(crate) unsafe fn region<'a>(handle: *const ramway_region) -> Outcome<&'a Region> {
     // SAFETY: handles are made by `give` only.
     unsafe { handle.cast::<Region>().as_ref() }.ok_or_else(|| null("the region"))
 }

@@ -2,6 +2,7 @@
 
 use crate::either::{Either, Sending, each};
 use crate::options::{limit, wait_limit, wait_policy};
+use crate::select::Waited;
 use crate::status::{Failure, Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
 use crate::tensor::OpenTensor;
 use ramway_core::layout::TYPE_ID_RESERVED;
@@ -35,6 +36,8 @@ pub(crate) struct SenderHandle {
     /// For other threads.
     waker: Waker,
     name: Option<CString>,
+    /// A `ramway_select` waits for it.
+    pub(crate) waited: Waited,
     pub(crate) sender: Sending,
 }
 
@@ -48,7 +51,17 @@ impl SenderHandle {
         let (hot, layout) = (sender.hot(), sender.layout());
         let (waker, name) =
             each!(&sender, s => (s.waker(), s.name().and_then(|name| CString::new(name.as_bytes()).ok())));
-        Box::into_raw(Box::new(Self { hot, layout, of_bus: false, tensor: None, waker, name, sender })).cast()
+        Box::into_raw(Box::new(Self {
+            hot,
+            layout,
+            of_bus: false,
+            tensor: None,
+            waker,
+            name,
+            waited: Waited::default(),
+            sender,
+        }))
+        .cast()
     }
 
     /// For what only a publisher can do.

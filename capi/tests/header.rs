@@ -22,6 +22,10 @@ fn the_committed_header_is_fresh() {
         "bus",
         "region",
         "segments",
+        "select",
+        "peers",
+        "inbox",
+        "outbox",
         "inline",
         "version",
     ];

@@ -54,7 +54,11 @@ for cc in "${c_compilers[@]}"; do
     done
 done
 for cxx in "${cpp_compilers[@]}"; do
-    for header in ramway.h ramway_inline.h ramway.hpp ramway/inline_topic.h ramway/{bus,options,receiver,region,result,segments,sender,tensor,topic}.hpp; do
+    for header in ramway.h ramway_inline.h ramway/inline_topic.h; do
+        echo "#include \"$header\"" >"$out/alone.cpp"
+        try "$header alone, $cxx c++17" "$cxx" -std=c++17 "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
+    done
+    for header in ramway.h ramway_inline.h ramway.hpp ramway/inline_topic.h ramway/{bus,inbox,options,outbox,peer,receiver,region,result,segments,select,sender,tensor,topic}.hpp; do
         echo "#include \"$header\"" >"$out/alone.cpp"
         for standard in c++20 $([ $header = ramway.hpp ] && echo c++23); do
             try "$header alone, $cxx $standard" "$cxx" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
@@ -88,7 +92,7 @@ for i in "${!c_compilers[@]}"; do
     fi
 done
 [ -n "$san_c" ] || echo 'no compiler has sanitizers here'
-for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers; do
+for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers select many; do
     for cc in "${c_compilers[@]}"; do
         try "compile $test, $cc" "$cc" "${flags_c[@]}" -O2 c/$test.c -o "$out/$test" "${link[@]}"
         try "$test, $cc" "$out/$test"
@@ -97,7 +101,7 @@ for test in null ring tensor twin wake region_bus peers topic twin_topic topic_p
     try "compile $test, $san_c, sanitized" "$san_c" "${flags_c[@]}" "${san[@]}" c/$test.c -o "$out/$test-san" "${link[@]}"
     try "$test, $san_c, sanitized" "$out/$test-san"
 done
-for test in api topic; do
+for test in api topic many; do
     for cxx in "${cpp_compilers[@]}"; do
         try "compile $test.cpp, $cxx" "$cxx" "${flags_cpp[@]}" -O2 cpp/$test.cpp -o "$out/$test-cpp" "${link[@]}"
         try "$test.cpp, $cxx" "$out/$test-cpp"

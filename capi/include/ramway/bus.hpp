@@ -108,6 +108,8 @@ class listener {
         const char *path = ramway_listener_path(handle_.get());
         return path != nullptr ? path : "";
     }
+    /// For calls of ramway.h; stays ours.
+    ramway_listener *get() const noexcept { return handle_.get(); }
 
   private:
     listener() = default;

@@ -14,6 +14,14 @@ int main(void) {
     ramway_region *region = NULL;
     ramway_bus *bus = NULL;
     ramway_listener *listener = NULL;
+    ramway_select *select = (ramway_select *)1;
+    ramway_inbox *inbox = (ramway_inbox *)1;
+    ramway_outbox *outbox = (ramway_outbox *)1;
+    ramway_incoming incoming;
+    ramway_undelivered undelivered;
+    ramway_inbox_options inbox_options = RAMWAY_INBOX_OPTIONS_INIT;
+    ramway_outbox_options outbox_options = RAMWAY_OUTBOX_OPTIONS_INIT;
+    ramway_source source = ramway_source_receiver(NULL);
     ramway_message message;
     ramway_topic_message topic_message;
     ramway_topic_options topic_options = RAMWAY_TOPIC_OPTIONS_INIT;
@@ -264,6 +272,64 @@ int main(void) {
     CHECK_OK(ramway_listener_bind("null-listener", NULL, &listener));
     NULL_SAFE(ramway_listener_accept(listener, RAMWAY_TRY, NULL));
     CHECK_OK(ramway_listener_close(listener));
+
+    /* select */
+    NULL_SAFE(ramway_select_new(NULL));
+    NULL_SAFE(ramway_select_free(NULL));
+    NULL_SAFE(ramway_select_set_wait_policy(NULL, RAMWAY_WAIT_SPIN));
+    NULL_SAFE(ramway_select_wake(NULL));
+    NULL_SAFE(ramway_select_wait(NULL, &source, 1, RAMWAY_TRY, &n, &n));
+    CHECK_OK(ramway_select_new(&select));
+    NULL_SAFE(ramway_select_wait(select, NULL, 1, RAMWAY_TRY, &n, &n));
+    NULL_SAFE(ramway_select_wait(select, &source, 1, RAMWAY_TRY, NULL, &n));
+    NULL_SAFE(ramway_select_wait(select, &source, 1, RAMWAY_TRY, &n, NULL));
+    NULL_SAFE(ramway_select_wait(select, &source, 1, RAMWAY_TRY, &n, &n));
+    source = ramway_source_room(NULL, 1);
+    NULL_SAFE(ramway_select_wait(select, &source, 1, RAMWAY_TRY, &n, &n));
+    source = ramway_source_region(NULL);
+    NULL_SAFE(ramway_select_wait(select, &source, 1, RAMWAY_TRY, &n, &n));
+    source = ramway_source_listener(NULL);
+    NULL_SAFE(ramway_select_wait(select, &source, 1, RAMWAY_TRY, &n, &n));
+    source = ramway_source_fd(-1);
+    NULL_SAFE(ramway_select_wait(select, &source, 1, RAMWAY_TRY, &n, &n));
+    CHECK_OK(ramway_select_free(select));
+
+    /* inbox */
+    NULL_SAFE(ramway_inbox_bind(NULL, NULL, &inbox));
+    CHECK(inbox == NULL);
+    NULL_SAFE(ramway_inbox_bind("name", NULL, NULL));
+    inbox_options.allow_uid_count = 1;
+    NULL_SAFE(ramway_inbox_bind("name", &inbox_options, &inbox));
+    NULL_SAFE(ramway_inbox_recv(NULL, RAMWAY_TRY, &incoming));
+    NULL_SAFE(ramway_inbox_release(NULL));
+    NULL_SAFE(ramway_inbox_peers(NULL, NULL, NULL));
+    NULL_SAFE(ramway_inbox_wake(NULL));
+    NULL_SAFE(ramway_inbox_close(NULL));
+    NULL_SAFE(ramway_inbox_free(NULL));
+    CHECK(ramway_inbox_path(NULL) == NULL);
+    CHECK_OK(ramway_inbox_bind("null-inbox", NULL, &inbox));
+    NULL_SAFE(ramway_inbox_recv(inbox, RAMWAY_TRY, NULL));
+    NULL_SAFE(ramway_inbox_peers(inbox, NULL, NULL));
+    CHECK_OK(ramway_inbox_free(inbox));
+
+    /* outbox */
+    NULL_SAFE(ramway_outbox_bind(NULL, NULL, &outbox));
+    CHECK(outbox == NULL);
+    NULL_SAFE(ramway_outbox_bind("name", NULL, NULL));
+    outbox_options.allow_uid_count = 1;
+    NULL_SAFE(ramway_outbox_bind("name", &outbox_options, &outbox));
+    NULL_SAFE(ramway_outbox_send(NULL, 1, 0, &byte, 1, RAMWAY_TRY));
+    NULL_SAFE(ramway_outbox_drain(NULL, RAMWAY_TRY));
+    NULL_SAFE(ramway_outbox_take_undelivered(NULL, &undelivered));
+    NULL_SAFE(ramway_outbox_workers(NULL, NULL, NULL));
+    NULL_SAFE(ramway_outbox_wake(NULL));
+    NULL_SAFE(ramway_outbox_free(NULL));
+    CHECK(ramway_outbox_path(NULL) == NULL && ramway_outbox_outstanding(NULL) == 0);
+    CHECK_OK(ramway_outbox_bind("null-outbox", NULL, &outbox));
+    NULL_SAFE(ramway_outbox_send(outbox, 1, 0, NULL, 1, RAMWAY_TRY));
+    NULL_SAFE(ramway_outbox_take_undelivered(outbox, NULL));
+    NULL_SAFE(ramway_outbox_workers(outbox, NULL, NULL));
+    CHECK_OK(ramway_outbox_free(outbox));
 
     CHECK(strlen(ramway_strerror(12345)) > 0 && strcmp(ramway_status_name(-1), "Unknown") == 0);
     return 0;
