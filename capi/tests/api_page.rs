@@ -84,9 +84,15 @@ fn c_names_every_function_and_option_of_the_header() {
     let there = header();
     assert!(there.contains("ramway_send") && there.contains("ramway_options.capacity"), "{there:?}");
     compare("docs/api/c.txt", &named(C), &there, |name| {
-        let is_option = ["ramway_options.", "ramway_bus_options.", "ramway_topic_options."]
-            .iter()
-            .any(|owner| name.starts_with(owner));
+        let is_option = [
+            "ramway_options.",
+            "ramway_bus_options.",
+            "ramway_topic_options.",
+            "ramway_inbox_options.",
+            "ramway_outbox_options.",
+        ]
+        .iter()
+        .any(|owner| name.starts_with(owner));
         // `size` and `reserved` are how the struct grows.
         (is_option && !name.ends_with(".size") && !name.ends_with(".reserved"))
             || (name.starts_with("ramway_") && !name.contains('.'))
@@ -109,7 +115,9 @@ fn classes(owner: &str) -> Vec<&str> {
 fn cpp() -> BTreeSet<String> {
     let mut there = BTreeSet::new();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/ramway");
-    for part in ["bus", "options", "receiver", "region", "segments", "sender", "topic"] {
+    for part in
+        ["bus", "inbox", "options", "outbox", "peer", "receiver", "region", "segments", "select", "sender", "topic"]
+    {
         let text = std::fs::read_to_string(directory.join(format!("{part}.hpp"))).unwrap();
         let (mut owner, mut public) = (None, true);
         for line in text.lines() {
@@ -141,7 +149,10 @@ fn cpp() -> BTreeSet<String> {
                         there.insert(format!("{owner}::{}", field.rsplit(' ').next().unwrap()));
                     }
                 }
-                None if line.starts_with("inline result<") || line.starts_with("constexpr start ") => {
+                None if line.starts_with("inline result<")
+                    || line.starts_with("inline source ")
+                    || line.starts_with("constexpr start ") =>
+                {
                     let name = line.split('(').next().unwrap().rsplit(' ').next().unwrap();
                     there.insert(name.into());
                 }
@@ -175,6 +186,12 @@ fn cpp_names_every_call_and_option_of_the_headers() {
         "options",
         "bus_options",
         "topic_options",
+        "select",
+        "inbox",
+        "incoming",
+        "inbox_options",
+        "outbox",
+        "outbox_options",
     ];
     compare("docs/api/cpp.txt", &named(CPP), &there, |name| {
         let (owner, call) = name.split_once("::").unwrap_or(("", name));
