@@ -273,7 +273,7 @@ impl Inbox {
         Ok(None)
     }
 
-    /// A producer that died, or wrote nonsense, and has no message left. The kernel is asked about each one.
+    /// A producer that died, or wrote what no correct one writes, and has no message left. The kernel is asked about each one.
     #[cold]
     fn find_dead(&mut self) -> Result<Option<Found>> {
         for index in 0..self.producers.len() {

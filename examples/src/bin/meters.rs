@@ -38,7 +38,7 @@ fn collect(name: &str, meters: usize) -> Result<(), Box<dyn Error>> {
                 let how = match how {
                     Left::Closed => "closed",
                     Left::Died => "was killed",
-                    Left::Corrupt => "wrote nonsense",
+                    Left::Corrupt => "wrote wrong values",
                 };
                 let count = last.remove(&meter.id).unwrap_or(0);
                 println!("process {}: {count} readings, then it {how}", meter.pid.unwrap_or(0));
