@@ -1,5 +1,6 @@
 """Where the programs are, and other processes."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -24,18 +25,23 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Run:
-    """A program that does not outlive its test."""
+    """A program that does not outlive its test. What it prints can be read while it runs if it goes `into` a file."""
 
-    def __init__(self, *command: object, stdin: int | None = None) -> None:
+    def __init__(self, *command: object, stdin: int | None = None, into: Path | None = None) -> None:
         words = [str(word) for word in command]
         if words[0].endswith(".py"):
             words.insert(0, sys.executable)
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(words, cwd=EXAMPLES, stdin=stdin, stdout=pipe, stderr=pipe, text=True)
+        self.into = into
+        out = into.open("w") if into else contextlib.nullcontext(pipe)
+        with out as stdout:
+            self.process = subprocess.Popen(words, cwd=EXAMPLES, stdin=stdin, stdout=stdout, stderr=pipe, text=True)
 
     def output(self, code: int = 0) -> str:
         """What it printed, after an end with this code and no complaint."""
         out, err = self.process.communicate(timeout=LONG)
+        if self.into is not None:
+            out = self.into.read_text()
         assert (self.process.returncode, err) == (code, ""), f"exit {self.process.returncode}: {out}{err}"
         return out
 
