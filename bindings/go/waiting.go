@@ -123,7 +123,7 @@ func (b *notifier) place() *sys.Parking {
 	if b.parking != nil || withoutParking.Load() {
 		return b.parking
 	}
-	parking, err := sys.NewParking(b.word)
+	parking, err := sys.NewParking(1)
 	if err != nil {
 		// Out of descriptors or memory is for now, a kernel or a policy that refuses is for good.
 		if kind := osError(err, "io_uring").Kind; kind != Os && kind != NoSpace {
@@ -337,7 +337,7 @@ func (h *endpoint) arm() (expected uint32, longest time.Duration) {
 // membarrier.
 func (h *endpoint) sleepOnce(ctx context.Context, done <-chan struct{}, expected uint32, longest time.Duration, s side) (bool, error) {
 	parking := h.wait.notifier.place()
-	if parking != nil && parking.Arm(expected, time.Now().Add(longest)) != nil {
+	if parking != nil && !armAlone(parking, h.wait.notifier.word, expected, time.Now().Add(longest)) {
 		h.wait.notifier.removePlace()
 		return s.ready()
 	}
@@ -355,6 +355,12 @@ func (h *endpoint) sleepOnce(ctx context.Context, done <-chan struct{}, expected
 		return s.ready()
 	}
 	return false, nil
+}
+
+// armAlone is for a place with one word. False: no sleep is possible there.
+func armAlone(p *sys.Parking, word *uint32, expected uint32, until time.Time) bool {
+	p.Begin()
+	return p.Arm(0, word, expected) == nil && p.Submit(until) == nil
 }
 
 // learn sets how long the next wait spins, by how long this one took: one that was short would have been better spent

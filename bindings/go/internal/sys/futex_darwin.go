@@ -39,6 +39,18 @@ func FutexWait(word *uint32, expected uint32, d time.Duration) (woken bool) {
 	return false
 }
 
+// FutexWord is a word to sleep on while it holds Expected.
+type FutexWord struct {
+	Expected uint64
+	Word     *uint32
+}
+
+// FutexWaitMax is how many words FutexWaitAny takes at a time.
+const FutexWaitMax = 128
+
+// FutexWaitAny says false: there is no such call here.
+func FutexWaitAny([]FutexWord, time.Duration) bool { return false }
+
 // FutexWakeAll wakes everyone who sleeps on word. A system call even if nobody does: ask the word first.
 func FutexWakeAll(word *uint32) {
 	_, _, _ = syscall.Syscall(sysUlockWake, ulCompareAndWaitShared|ulfWakeAll, uintptr(unsafe.Pointer(word)), 0)
