@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -97,6 +99,9 @@ type Listener struct {
 
 	// results are what Accept returns, each handed to just one call.
 	results chan accepted
+	// offered is how many of them wait to be taken. arrived wakes the Selectors that wait for one.
+	offered atomic.Int32
+	arrived localWord
 	// reserve is a descriptor of nothing that matters. It is closed to tell connectors that no others are left. -1: not held.
 	// Only takeConnections and the end of Close use it.
 	reserve int
@@ -253,16 +258,29 @@ func (l *Listener) TryAccept() (*Bus, error) {
 	case <-l.done:
 		return l.taken(accepted{err: failf(Detached, "the listener is closed")})
 	default:
-		l.try(true)
-		return nil, ErrEmpty
 	}
+	if l.offered.Load() != 0 {
+		// It is about to be offered.
+		runtime.Gosched()
+		select {
+		case r := <-l.results:
+			l.try(false)
+			return l.taken(r)
+		default:
+		}
+	}
+	l.try(true)
+	return nil, ErrEmpty
 }
 
 func (l *Listener) try(more bool) {
 	l.mu.Lock()
+	changed := l.trying != more
 	l.trying = more
 	l.mu.Unlock()
-	l.changed.Broadcast()
+	if changed {
+		l.changed.Broadcast()
+	}
 }
 
 func (l *Listener) ask(more int) {
@@ -309,6 +327,7 @@ func (l *Listener) Close() error {
 		l.mu.Unlock()
 		close(l.done)
 		l.changed.Broadcast()
+		l.arrived.tell()
 		// While our lock says that this name is ours. A connector that comes in between is told by the hang-up.
 		unbound := l.place.unbind()
 		closed := l.socket.close()
@@ -425,6 +444,9 @@ func (l *Listener) nextConnection() (fd int, err error) {
 
 // deliver hands something to a call of Accept, now or later; false: the listener was closed.
 func (l *Listener) deliver(a accepted) bool {
+	l.offered.Add(1)
+	defer l.offered.Add(-1)
+	l.arrived.tell()
 	select {
 	case l.results <- a:
 		return true

@@ -293,12 +293,16 @@ func (r *Region) Notify() error {
 		return err
 	}
 	defer r.leave()
-	word := r.notifyWord()
+	notify(r.notifyWord())
+	return nil
+}
+
+// notify counts in a word whose bit 0 says that somebody sleeps on it, and wakes those who do.
+func notify(word *uint32) {
 	// Release, as all of Go's atomics: a waiter that acquires the count sees what was written before.
 	if atomic.AddUint32(word, notifyOne)&notifyWaiting != 0 {
 		// The bit goes first: a waiter that sets it again from now on sleeps on a value that has this notification in it.
 		atomic.AndUint32(word, ^uint32(notifyWaiting))
 		sys.FutexWakeAll(word)
 	}
-	return nil
 }

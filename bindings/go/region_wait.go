@@ -19,6 +19,8 @@ type regionWatch struct {
 	// waiters is how many goroutines wait; running: the watcher is there.
 	waiters int
 	running bool
+	// selecting is how many Selectors sleep on the word.
+	selecting int
 	// count is what the watcher knows of; when it changes, or the name is gone, changed is closed and made anew.
 	count uint32
 	// checkedAt is when this handle last asked whether the name is still there.
@@ -200,7 +202,7 @@ func (r *Region) runWatch() {
 // write permission cannot say so.
 func (r *Region) arm() uint32 {
 	if r.m.readOnly {
-		return 0
+		return atomic.LoadUint32(r.notifyWord())
 	}
 	return atomic.OrUint32(r.notifyWord(), notifyWaiting) | notifyWaiting
 }
@@ -219,13 +221,20 @@ func (r *Region) tellWaiters(gone bool) (more bool) {
 	return w.running
 }
 
-// interruptWatch gets the watcher out of its sleep when the handle closes.
+// selecting counts the Selectors that sleep on the word.
+func (r *Region) selecting(more int) {
+	r.watch.mu.Lock()
+	r.watch.selecting += more
+	r.watch.mu.Unlock()
+}
+
+// interruptWatch gets those who sleep on the word out of their sleep when the handle closes.
 func (r *Region) interruptWatch() {
 	for !r.m.readOnly {
 		r.watch.mu.Lock()
-		running := r.watch.running
+		running := r.watch.running || r.watch.selecting != 0
 		if running {
-			// The watcher keeps the mapping. It may be just before its sleep: then it is to be woken again.
+			// Who sleeps keeps the mapping. It may be just before its sleep: then it is to be woken again.
 			sys.FutexWakeAll(r.notifyWord())
 		}
 		r.watch.mu.Unlock()

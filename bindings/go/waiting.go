@@ -94,6 +94,8 @@ type notifier struct {
 	readOnly bool
 	// parking is made by the first sleep; nil where the system has no such thing.
 	parking *sys.Parking
+	// selecting: the sleeper sleeps by a Selector, which sleeps on the word among others.
+	selecting atomic.Bool
 	// notify is interrupt as a value, so that passing it on does not allocate.
 	notify func()
 }
@@ -104,7 +106,7 @@ func (b *notifier) interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.parking != nil:
+	case b.parking != nil && !b.selecting.Load():
 		b.parking.Interrupt()
 	case b.word == nil || b.readOnly:
 		// Unmapped; or its sleeps are as short as this would take.
@@ -117,13 +119,13 @@ func (b *notifier) interrupt() {
 	}
 }
 
-// place is where to sleep without holding a thread; nil if there is no such place.
-func (b *notifier) place() *sys.Parking {
+// place is where to sleep on so many words without holding a thread; nil if there is no such place.
+func (b *notifier) place(targets int) *sys.Parking {
 	// Only the sleeper changes it.
 	if b.parking != nil || withoutParking.Load() {
 		return b.parking
 	}
-	parking, err := sys.NewParking(1)
+	parking, err := sys.NewParking(targets)
 	if err != nil {
 		// Out of descriptors or memory is for now, a kernel or a policy that refuses is for good.
 		if kind := osError(err, "io_uring").Kind; kind != Os && kind != NoSpace {
@@ -147,12 +149,17 @@ func (b *notifier) removePlace() {
 	}
 }
 
-// close ends the watch, and no interrupt touches the word after it.
-func (w *waiter) close() {
+// unwatch lets the context go.
+func (w *waiter) unwatch() {
 	if w.stop != nil {
 		w.stop()
-		w.stop, w.done = nil, nil
 	}
+	w.stop, w.done = nil, nil
+}
+
+// close ends the watch, and no interrupt touches the word after it.
+func (w *waiter) close() {
+	w.unwatch()
 	w.notifier.removePlace()
 	w.notifier.mu.Lock()
 	w.notifier.word, w.notifier.shared = nil, nil
@@ -165,10 +172,7 @@ func (w *waiter) watch(ctx context.Context, done <-chan struct{}) {
 	if done == w.done {
 		return
 	}
-	if w.stop != nil {
-		w.stop()
-		w.stop = nil
-	}
+	w.unwatch()
 	w.done = done
 	if done != nil {
 		w.stop = context.AfterFunc(ctx, w.notifier.notify)
@@ -315,9 +319,14 @@ func (h *endpoint) sleep(ctx context.Context, done <-chan struct{}, s side) erro
 // gives the value to sleep on, and how long the sleep may last.
 func (h *endpoint) arm() (expected uint32, longest time.Duration) {
 	expected, longest = h.words.arm(h)
+	return expected, h.ordered(h.membarrierCapable && sys.Membarrier(), longest)
+}
+
+// ordered is how long the sleep may last, after a membarrier that worked, or that did not or was left out.
+func (h *endpoint) ordered(worked bool, longest time.Duration) time.Duration {
 	if h.membarrierCapable {
-		if sys.Membarrier() {
-			return expected, longest
+		if worked {
+			return longest
 		}
 		// It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
 		h.membarrierCapable = false
@@ -329,14 +338,14 @@ func (h *endpoint) arm() (expected uint32, longest time.Duration) {
 	if h.words.unordered(h) {
 		longest = min(longest, unorderedInterval)
 	}
-	return expected, longest
+	return longest
 }
 
 // sleepOnce sleeps, unless the wait was called off. over and an error are those of calledOff, and of ready after a
 // wake-up: what this side was woken for is nearly always there, and only to sleep again must it arm first, which costs a
 // membarrier.
 func (h *endpoint) sleepOnce(ctx context.Context, done <-chan struct{}, expected uint32, longest time.Duration, s side) (bool, error) {
-	parking := h.wait.notifier.place()
+	parking := h.wait.notifier.place(1)
 	if parking != nil && !armAlone(parking, h.wait.notifier.word, expected, time.Now().Add(longest)) {
 		h.wait.notifier.removePlace()
 		return s.ready()

@@ -108,3 +108,14 @@ func HungUp(fd int) bool {
 
 // EffectiveUID is the user that this process acts as.
 func EffectiveUID() uint32 { return uint32(os.Geteuid()) }
+
+// Readable says whether a read of a descriptor would not wait: there is something, or it has ended or failed. It never waits.
+func Readable(fd int) bool {
+	polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(polled, 0)
+		if err != unix.EINTR {
+			return err == nil && n > 0
+		}
+	}
+}

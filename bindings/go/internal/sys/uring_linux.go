@@ -24,7 +24,7 @@ const (
 	uringCancelAll   = 1<<0 | 1<<2 // IORING_ASYNC_CANCEL_ALL | IORING_ASYNC_CANCEL_ANY
 	uringGetEvents   = 1 << 0
 	uringOverflow    = 1 << 1 // IORING_SQ_CQ_OVERFLOW
-	uringProbe       = 8 // IORING_REGISTER_PROBE
+	uringProbe       = 8      // IORING_REGISTER_PROBE
 	uringSupported   = 1
 	sqeSize          = 64
 	cqeSize          = 16
