@@ -120,10 +120,12 @@ type Listener struct {
 	// peersLeft is how many connectors may still be told that they are welcome, those under way included.
 	peersLeft int
 	// shakes are the handshakes that are under way or wait for an Accept to take their bus, the oldest first.
-	shakes      []*handshake
-	closed      bool
-	refused     uint64
-	lastRefusal error
+	shakes []*handshake
+	closed bool
+	// busesMax is how many buses there may be at a time, 0 for as many as come; buses is how many there are.
+	busesMax, buses int
+	refused         uint64
+	lastRefusal     error
 }
 
 // accepted is what one call of Accept returns.

@@ -112,6 +112,24 @@ func (l *Listener) serve(h *handshake) {
 	}
 }
 
+// busBegins counts a bus; an error if there are as many as may be.
+func (l *Listener) busBegins() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busesMax != 0 && l.buses >= l.busesMax {
+		return failf(Busy, "%d connectors are connected already, as many as are taken", l.busesMax)
+	}
+	l.buses++
+	return nil
+}
+
+// busEnded is for who counts them: there is room for another one.
+func (l *Listener) busEnded() {
+	l.mu.Lock()
+	l.buses--
+	l.mu.Unlock()
+}
+
 // leave gives the handshake's place back. One that has connected is one of the peers that the listener takes.
 func (l *Listener) leave(h *handshake) {
 	l.mu.Lock()
@@ -165,7 +183,13 @@ func (l *Listener) shake(h *handshake) (bus *Bus, own, fault error) {
 	if !l.advance(h, queued) || !l.advance(h, welcomed) {
 		return nil, nil, nil
 	}
-	bus, own, fault = l.welcome(h)
+	if err := l.busBegins(); err != nil {
+		l.refuse(end, err)
+		return nil, nil, err
+	}
+	if bus, own, fault = l.welcome(h); bus == nil {
+		l.busEnded()
+	}
 	if bus == nil && l.ending() {
 		fault = nil
 	}
