@@ -28,6 +28,7 @@ func init() {
 		must(err)
 		for number := range count {
 			if err := bus.SendTagged(background, 7, number, fmt.Appendf(nil, "%d", number)); err != nil {
+				_ = bus.Close()
 				say("%s", KindOf(err).String())
 				return
 			}
