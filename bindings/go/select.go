@@ -149,7 +149,7 @@ func (s *Selector) Wait(ctx context.Context) ([]int, error) {
 func (s *Selector) TryWait() ([]int, error) {
 	s.enter()
 	defer s.leave()
-	return s.any(nil, false)
+	return s.any(context.Background(), false)
 }
 
 // Close ends a Wait of another goroutine with ErrDetached, and lets go what the Selector has in the kernel; not its sources. Closing

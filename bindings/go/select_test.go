@@ -81,7 +81,7 @@ func TestSelectGivesThoseThatAreReadyAndNoOther(t *testing.T) {
 		for _, i := range wanted {
 			expectKind(t, senders[i].Send(background, 0, nil), 0)
 		}
-		ready, err := s.Wait(nil)
+		ready, err := s.Wait(background)
 		expectKind(t, err, 0)
 		ready = slices.Clone(ready)
 		slices.Sort(ready)
