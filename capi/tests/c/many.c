@@ -272,9 +272,29 @@ static void scribbles(void) {
     }
 }
 
-static void a_hostile_producer(void) {
+/* Sends a message that is longer than its ring. */
+static void sends_a_wrong_length(void) {
+    ramway_bus *bus = connected();
+    const struct ramway_inline_sender *sender = (const struct ramway_inline_sender *)(void *)ramway_bus_sender(bus);
+    uint64_t k = 1;
+    CHECK_OK(ramway_send(ramway_bus_sender(bus), 7, k, &k, 8, LONG));
+    k = sender->hot->tail & (sender->hot->capacity - 1);
+    {
+        void *slot;
+        CHECK_OK(ramway_inline_reserve(ramway_bus_sender(bus), 8, LONG, &slot));
+        CHECK_OK(ramway_inline_commit_unflushed(ramway_bus_sender(bus), 7, 2, 8));
+        *(volatile uint32_t *)(void *)(sender->hot->data + k) = UINT32_C(1) << 30;
+        CHECK_OK(ramway_inline_flush(ramway_bus_sender(bus)));
+    }
+    say('s');
+    for (;;) {
+        pause();
+    }
+}
+
+static void a_hostile_producer(void (*life)(void)) {
     ramway_inbox *inbox = bound(0, 0);
-    pid_t hostile = child(scribbles), good;
+    pid_t hostile = child(life), good;
     ramway_incoming in;
     uint64_t next = 1;
     int corrupt = 0, closed = 0;
@@ -593,7 +613,8 @@ int main(void) {
     in_order_and_departures_last();
     in_rotation_also_beside_a_flood();
     a_message_that_is_held();
-    a_hostile_producer();
+    a_hostile_producer(scribbles);
+    a_hostile_producer(sends_a_wrong_length);
     threads_and_forks();
     every_task_is_done(0, 0);
     every_task_is_done(4, RAMWAY_COPIES);

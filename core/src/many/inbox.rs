@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Door, LastAsked, Options, peer_options};
+use crate::ring::raw::WaitLimit;
 use crate::select::Source;
 use crate::sys::clock;
 use crate::{Bus, Error, ErrorKind, Message, Receiver, Result, Select, SelectWaker};
@@ -227,17 +228,25 @@ impl Inbox {
         match found {
             Found::Message(index) => {
                 self.next = index + 1;
-                let Producer { peer, bus } = &mut self.producers[index];
-                let peer = *peer;
-                let receiver = bus.receiver()?;
-                Ok(Incoming::Message(peer, receiver.try_recv()?))
+                match self.producers[index].receiver().half.recv(WaitLimit::None) {
+                    Ok(frame) => {
+                        let Producer { peer, bus } = &mut self.producers[index];
+                        Ok(Incoming::Message(*peer, Message { frame, hot: &mut bus.receiver()?.half.hot }))
+                    }
+                    // That there is more than before was plausible, and what is there is not.
+                    Err(e) if e.kind() == ErrorKind::Corrupt => Ok(self.let_go(index, Left::Corrupt)),
+                    Err(e) => Err(e),
+                }
             }
-            Found::Left(index, how) => {
-                let producer = self.producers.remove(index);
-                self.next = index;
-                Ok(Incoming::Left(producer.peer, how))
-            }
+            Found::Left(index, how) => Ok(self.let_go(index, how)),
         }
+    }
+
+    #[cold]
+    fn let_go(&mut self, index: usize, how: Left) -> Incoming<'static> {
+        let producer = self.producers.remove(index);
+        self.next = index;
+        Incoming::Left(producer.peer, how)
     }
 
     /// The next producer with something to give, if that is a message: what [`find`](Self::find) would find. An index alone,
