@@ -64,7 +64,7 @@ loom: ## the models of the ring, of the topic, of the sleep protocol and of a po
 miri: need-cargo ## what miri can run of the core and of the pool (nightly; installs the component where rustup can)
 	@sh scripts/miri.sh
 
-tsan: need-cargo ## the ring between two threads, and the pool, under the thread sanitizer (nightly)
+tsan: need-cargo ## the ring and the topic between threads, and the pool, under the thread sanitizer (nightly)
 	@sh scripts/tsan.sh
 
 fuzz: need-cargo ## every fuzz target for FUZZ_SECONDS each (nightly with cargo-fuzz)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `make miri`: what miri can run of the core, which is what makes no system call of its own: the tests whose names
-# contain `miri`, and those of the layout, the header page and the errors. Of the buffer pool the buffers, the ends of
+# contain `miri` (of the ring and of the topic), and those of the layout, the header page and the errors. Of the buffer pool the buffers, the ends of
 # threads, the limit and many pools on one thread: it has a fence of miri's there, so that threads have their caches. Not
 # the torture test, which did not end there in five minutes.
 set -u

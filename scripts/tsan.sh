@@ -1,6 +1,7 @@
 #!/bin/sh
-# `make tsan`: the ring between two threads under the thread sanitizer, and the buffer pool under 64. It cannot relate two
-# mappings of the same memory, so what it runs of the ring is the protocol over one (core/src/ring/tests.rs).
+# `make tsan`: the ring and the topic between threads under the thread sanitizer, and the buffer pool under 64. It cannot
+# relate two mappings of the same memory, so what it runs is the protocol over one (core/src/ring/tests.rs,
+# core/src/topic/tests.rs).
 #
 # Of the pool it sees whether a block or a cache that goes from one thread to another is handed over properly. It does not
 # see whether a thread's look at its slot may overtake its word that it is inside: it knows no membarrier, and only reports
@@ -25,7 +26,7 @@ export TSAN_OPTIONS="suppressions=$suppressions/tsan-suppressions halt_on_error=
 export CARGO_TARGET_DIR="$target/tsan"
 failures=0
 # shellcheck disable=SC2086
-cargo +nightly test $locked -p ramway --lib --target "$host" -- ring::tests region::bytes || failures=1
+cargo +nightly test $locked -p ramway --lib --target "$host" -- ring::tests topic::tests region::bytes || failures=1
 
 # The pool's threads wait for locks, which the sanitizer must see: here the standard library is built with it, too.
 source=$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library

@@ -136,6 +136,14 @@ impl Entry {
         Ok(Self::register(&mut registry, open()?))
     }
 
+    /// One as a fork's child has it, with nothing that could be asked.
+    #[cfg(test)]
+    pub(crate) fn detached() -> Self {
+        let entry = Self::register(&mut registry(), Vec::new());
+        entry.0.detached.store(true, Ordering::Relaxed);
+        entry
+    }
+
     fn register(registry: &mut Registry, fds: Vec<OwnedFd>) -> Self {
         let fds: Vec<RawFd> = fds.into_iter().map(IntoRawFd::into_raw_fd).collect();
         let detached = Box::new(AtomicBool::new(false));

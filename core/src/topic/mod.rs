@@ -28,6 +28,8 @@ pub mod place;
 mod publisher;
 pub mod subscriber;
 mod survey;
+#[cfg(test)]
+mod tests;
 pub mod word;
 
 pub use builder::TopicBuilder;

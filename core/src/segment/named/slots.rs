@@ -78,4 +78,12 @@ impl SlotLocks {
 }
 
 #[cfg(test)]
+impl SlotLocks {
+    /// Of no file: every slot has a living subscriber.
+    pub(crate) fn all_held() -> Self {
+        Self(Entry::detached())
+    }
+}
+
+#[cfg(test)]
 mod tests;
