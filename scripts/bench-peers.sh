@@ -29,9 +29,10 @@ rtrb:rtrb:a ring between two threads, for reference
 pools:pools:pools of buffers in one process'
 
 # manifest : module of bench/peers/python : package, with its version in requirements.txt there : what it is. The first
-# two need nothing but the interpreter. `python` means all of them, and ring-python.
+# two need nothing but the interpreter, Ramway's own package is built. `python` means all of them, and ring-python.
 python_peers='list-python:list::no message at all: what the interpreter takes
 pipe-python:multiprocessing::what multiprocessing has
+topic-python:ramway:ramway:Ramway between many Python processes
 tachyon-python:tachyon:tachyon-ipc:Tachyon between Python processes
 iceoryx2-python:iceoryx2:iceoryx2:iceoryx2 between Python processes
 zmq-python:zmq:pyzmq:pyzmq over ipc://'
@@ -167,6 +168,11 @@ required() { grep "^$1\(=\|\$\)" "$requirements"; }
 # link line does not ask for.
 install_python() { # MODULE PACKAGE
     case $1 in
+    # Built here, as its own tests build it: no version of it is listed.
+    ramway)
+        run_logged "package ramway" env CARGO_TARGET_DIR="${manifests%/*}" make --no-print-directory -C bindings/python venv &&
+            run_logged "package ramway" "$python" -m pip install -q --no-deps --force-reinstall "${manifests%/*}"/python/built/*.whl
+        ;;
     tachyon) run_logged "package $2" env LDFLAGS=-flto "$python" -m pip install -q "$(required "$2")" ;;
     *) [ -z "$2" ] || run_logged "package $2" "$python" -m pip install -q --only-binary :all: "$(required "$2")" ;;
     esac
@@ -179,6 +185,7 @@ try_python() { # MODULE
 build_python_peer() { # NAME MODULE PACKAGE WHAT
     say "$1"
     version=$(required "${3:--}" | sed 's/.*==//')
+    [ "$2" != ramway ] || version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
     python_environment
     command=null failure=null
     if [ -n "$no_python" ]; then

@@ -52,6 +52,8 @@ pub enum Test {
     Latest,
     /// From just before the one call that wakes `threads` sleepers to the last of them running.
     WakeAll,
+    /// A stream from `threads` producers at once to one reader, which reads every byte.
+    Producers,
 }
 
 /// How the sides wait (`rtt`, `wake`, `paced`, …) or publish (`one-way`).
@@ -91,7 +93,7 @@ pub struct Burst {
     /// `bursty`, `pool-mixed` or `pool-held`.
     pub batch: u32,
     /// Threads that do it at once (`pool-get`, `pool-alternate`, `pool-mixed`), that read (`readers`, `wake-all`) or that write
-    /// (`latest`); 1 elsewhere, where it is not said.
+    /// (`latest`, `producers`); 1 elsewhere, where it is not said.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub threads: u32,
     /// Nanoseconds between two messages (`paced`), values (`latest`), bursts (`bursty`), or at most between round trips (`pauses`).
@@ -152,6 +154,7 @@ impl Test {
             Self::Lapped => "lapped",
             Self::Latest => "latest",
             Self::WakeAll => "wake-all",
+            Self::Producers => "producers",
         }
     }
 
@@ -160,9 +163,9 @@ impl Test {
         matches!(self, Self::PoolGet | Self::PoolAlternate | Self::PoolMixed | Self::PoolPipeline | Self::PoolHeld)
     }
 
-    /// Whether one side writes for several readers, or for one that it does not wait for.
+    /// Whether one side writes for several readers, or for one that it does not wait for, or several write for one.
     pub fn is_fan(self) -> bool {
-        matches!(self, Self::Readers | Self::Publish | Self::Lapped | Self::Latest | Self::WakeAll)
+        matches!(self, Self::Readers | Self::Publish | Self::Lapped | Self::Latest | Self::WakeAll | Self::Producers)
     }
 
     /// Whether memory is gone through, in one process.

@@ -62,8 +62,17 @@ pub fn catalogue(peers: Option<&Path>) -> Result<Catalogue> {
     let known = programs::all(peers)?.into_iter();
     let mut mechanisms: Vec<Available> =
         known.map(|known| Available { about: known.about, missing: known.command.err() }).collect();
-    let elsewhere =
-        [plan::PEERS, plan::FANS, plan::PYTHON, plan::PYTHON_OTHERS, plan::NODE, plan::JVM, plan::CSHARP, plan::POOLS];
+    let elsewhere = [
+        plan::PEERS,
+        plan::FANS,
+        plan::PYTHON,
+        plan::PYTHON_OTHERS,
+        plan::PYTHON_FANS,
+        plan::NODE,
+        plan::JVM,
+        plan::CSHARP,
+        plan::POOLS,
+    ];
     for name in elsewhere.into_iter().flat_map(str::split_whitespace) {
         if mechanisms.iter().all(|known| known.about.name != name) {
             let among = |names: &str| names.split_whitespace().any(|one| one == name);

@@ -55,6 +55,7 @@ pub struct Control {
     ended: Cell<u64>,
     used: Cell<Used>,
     ratios: RefCell<Vec<(String, f64)>>,
+    operations: Cell<Option<u64>>,
 }
 
 impl Control {
@@ -68,8 +69,8 @@ impl Control {
 
     fn over(area: Area, follows: bool) -> Self {
         let (usage, used) = (Cell::new(None), Cell::new(Used::default()));
-        let (began, ended, ratios) = (Cell::new(0), Cell::new(0), RefCell::default());
-        Self { area, burst: 0, follows, usage, began, ended, used, ratios }
+        let (began, ended, ratios, operations) = (Cell::new(0), Cell::new(0), RefCell::default(), Cell::new(None));
+        Self { area, burst: 0, follows, usage, began, ended, used, ratios, operations }
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -90,6 +91,22 @@ impl Control {
             self.ended.set(clock::now());
             self.used.set(usage.end());
         }
+    }
+
+    /// What is measured had ended then already, in ticks of [`clock`](crate::clock): after [`end`](Self::end), for an end that
+    /// learns of it later.
+    pub fn ended_at(&self, ticks: u64) {
+        self.ended.set(ticks);
+    }
+
+    /// Leader: how many operations the burst was, where that is not what was asked for.
+    pub fn operations(&self, count: u64) {
+        self.operations.set(Some(count));
+    }
+
+    /// Leader: what [`operations`](Self::operations) was told since the burst began.
+    pub(crate) fn counted(&self) -> Option<u64> {
+        self.operations.take()
     }
 
     /// Adds ticks of [`clock`](crate::clock) to a part of the operations, of which a side can have eight. The names are
@@ -151,6 +168,7 @@ impl Control {
     pub(crate) fn start(&mut self, burst: &Burst) -> Result<()> {
         let text = serde_json::to_vec(burst)?;
         self.ratios.take();
+        self.operations.take();
         for (side, slot) in (0..2).flat_map(|side| (0..PARTS_MAX).map(move |slot| (side, slot))) {
             let at = self.part_at(side, slot);
             // SAFETY: the follower is between two bursts.

@@ -28,7 +28,9 @@ impl<C: Channel> End for C {
             Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => {
                 Err(NO_BUFFERS.into())
             }
-            Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll => Err(ONE_READER.into()),
+            Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll | Test::Producers => {
+                Err(ONE_TO_ONE.into())
+            }
         }
     }
 
@@ -48,7 +50,9 @@ impl<C: Channel> End for C {
             Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => {
                 Err(NO_BUFFERS.into())
             }
-            Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll => Err(ONE_READER.into()),
+            Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll | Test::Producers => {
+                Err(ONE_TO_ONE.into())
+            }
         }
     }
 }
@@ -56,7 +60,7 @@ impl<C: Channel> End for C {
 const NO_ARRAYS: &str = "has no arrays to make of a message";
 const NO_MESSAGES: &str = "carries messages: there is no memory to go through";
 const NO_BUFFERS: &str = "carries messages: it has no buffers to give";
-const ONE_READER: &str = "carries messages to one reader, which gets all of them";
+const ONE_TO_ONE: &str = "carries messages from one sender to one reader, which gets all of them";
 
 /// A gap up to this is waited for by looking at the clock: a sleep would be longer than the gap.
 const SHORT_GAP_NS: u64 = 200_000;

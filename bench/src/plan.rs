@@ -15,7 +15,7 @@ pub(crate) use csharp::CSHARP;
 pub(crate) use jvm::JVM;
 pub(crate) use node::NODE;
 pub(crate) use pool::POOLS;
-pub(crate) use topic::FANS;
+pub(crate) use topic::{FANS, PYTHON_FANS};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -353,7 +353,7 @@ fn of(test: Test, mode: Mode, size: usize) -> Burst {
         // The counter of some machines ticks every 10 ns only.
         (Test::Rtt, Mode::Spin) => (1000, 10),
         (Test::Publish | Test::Latest, _) => (4096, 256),
-        (Test::OneWay | Test::Readers | Test::Lapped, _) => match size {
+        (Test::OneWay | Test::Readers | Test::Lapped | Test::Producers, _) => match size {
             ..=256 => (4096, 256),
             257..=1024 => (1024, 64),
             1025..=4096 => (512, 16),

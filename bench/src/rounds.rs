@@ -5,6 +5,7 @@ use crate::case::{Burst, Mode, Test};
 use crate::channel::About;
 use crate::clock;
 use crate::control::samples_max;
+use crate::fan::RECEIVED_BY_SENT;
 use crate::pair::{Conditions, Pair};
 use crate::plan::{Candidate, GroupPlan};
 use crate::programs::Known;
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 const ROUNDS: u32 = 5;
 /// What a burst aims at: long beside what surrounds it, short beside the moods of the machine.
 const BURST_PS: f64 = 3e9;
+/// The same of a stream that drops what a queue has no room for: the queue must be full for nearly all of it.
+const DROPPING_BURST_PS: f64 = 30e9;
 /// The same where a number of operations is wanted, not a number of rounds.
 const LONG_BURST_PS: f64 = 300e9;
 
@@ -161,6 +164,7 @@ impl Contender {
                 self.moved += outcome.operations * self.burst.size as u64;
                 let now_ps = each_ps(&self.burst, &outcome);
                 self.fastest_ps = self.fastest_ps.min(now_ps);
+                let aim_ps = if drops(&self.burst, &outcome) { DROPPING_BURST_PS.max(aim_ps) } else { aim_ps };
                 // By what was not disturbed, unless that is far from what happens now.
                 self.burst = scaled(&self.burst, self.fastest_ps.max(now_ps / 8.0), aim_ps);
             }
@@ -257,7 +261,9 @@ fn traced(pair: &mut Pair, burst: &Burst, count: u64) -> Result<Option<Both<f64>
 
 /// What an operation took, in picoseconds.
 pub(crate) fn each_ps(burst: &Burst, outcome: &Outcome) -> f64 {
-    let whole = outcome.elapsed_ps as f64 / outcome.operations.max(1) as f64;
+    // What was lost took its time too.
+    let operations = if drops(burst, outcome) { burst.count } else { outcome.operations };
+    let whole = outcome.elapsed_ps as f64 / operations.max(1) as f64;
     let by_sample =
         matches!(burst.test, Test::Rtt | Test::PoolGet | Test::PoolAlternate | Test::Publish | Test::Latest);
     if !by_sample || outcome.samples_ps.is_empty() {
@@ -267,6 +273,11 @@ pub(crate) fn each_ps(burst: &Burst, outcome: &Outcome) -> f64 {
     let group = f64::from(burst.group.max(1));
     let mut samples: Vec<f64> = outcome.samples_ps.iter().map(|&ps| ps as f64 / group).collect();
     median(&mut samples)
+}
+
+/// Whether what it measured is a stream that may lose messages.
+fn drops(burst: &Burst, outcome: &Outcome) -> bool {
+    burst.test == Test::Readers && outcome.ratios.iter().any(|(name, _)| name == RECEIVED_BY_SENT)
 }
 
 /// The same burst with as many operations as fit into a time.

@@ -190,7 +190,7 @@ impl Series {
 
 /// Whether a row of this test is a rate: how long all operations took, divided by their number.
 pub(crate) fn is_rate(test: Test) -> bool {
-    matches!(test, Test::OneWay | Test::Readers | Test::Lapped)
+    matches!(test, Test::OneWay | Test::Readers | Test::Lapped | Test::Producers)
         || test.is_access()
         || matches!(test, Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld)
 }

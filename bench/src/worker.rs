@@ -91,7 +91,7 @@ pub(crate) struct Ready {
 pub struct Outcome {
     /// Picoseconds from the first operation's begin until both sides were through.
     pub elapsed_ps: u64,
-    /// How many operations that were.
+    /// How many operations that were: those of the burst, or of a stream that loses messages those that arrived.
     pub operations: u64,
     /// Picoseconds of every `group` operations, one after the other.
     pub samples_ps: Vec<u64>,
@@ -238,7 +238,7 @@ impl Pair {
         let samples = self.samples.iter().copied().chain(self.control.samples());
         Ok(Outcome {
             elapsed_ps: ps(self.control.elapsed()),
-            operations: burst.count,
+            operations: self.control.counted().unwrap_or(burst.count),
             samples_ps: samples.map(ps).collect(),
             cpu_ns: both(|used| used.cpu_ns),
             peak_rss: both(|used| used.peak_rss),

@@ -161,6 +161,10 @@ class Turns:
         while said[at] != is_said:
             pass
 
+    def has(self, side: int, n: int) -> bool:
+        """Whether that side has."""
+        return self._said[64 * side] == n % 255 + 1
+
     def begin(self) -> None:
         """Nothing is said yet: before either side of a burst begins."""
         self._said[0] = self._said[64] = 0

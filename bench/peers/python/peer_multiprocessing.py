@@ -1,5 +1,7 @@
 """The standard library's ways: `multiprocessing.Pipe` (a socket pair), `multiprocessing.Queue` (a pipe, a lock and a
-thread that pickles), and a copy out of `multiprocessing.shared_memory`. None of them has a wait that polls."""
+thread that pickles), and a copy out of `multiprocessing.shared_memory`. None of them has a wait that polls. From one to many
+there is a queue or a pipe for each reader; from many to one there is one queue; the newest value is copied in and out of shared
+memory under a `Lock`."""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from itertools import repeat
 from multiprocessing.shared_memory import SharedMemory
 from typing import TYPE_CHECKING, Any
 
+import crew
 import ends
 from protocol import Burst, Failure, Setup, about
 
@@ -132,4 +135,109 @@ class Shared(ends.Mechanism):
         return Copy(SharedMemory(ticket), False)
 
 
-MECHANISMS = [Pipe(), Queue(), Shared()]
+class Fan(crew.Part):
+    """One of the ends: functions that send, a function that receives."""
+
+    def __init__(self, sends: list[Callable[[bytes], object]], receive: Callable[[], Buffer] | None = None) -> None:
+        self._sends, self._receive = sends, receive
+
+    def send(self, messages: Iterable[bytes]) -> None:
+        if len(self._sends) == 1:
+            ends.send_each(self._sends[0], messages)
+            return
+        for message in messages:
+            for send in self._sends:
+                send(message)
+
+    def receive(self, count: int) -> Iterable[Buffer]:
+        assert self._receive is not None
+        receive = self._receive
+        return (receive() for _ in repeat(None, count))
+
+
+class Queues(crew.Mechanism):
+    """`put` into a queue for each reader; or all producers into one."""
+
+    def about(self) -> dict[str, Any]:
+        what = "multiprocessing.Queue: one for each reader, or one for all producers"
+        return about("queues-python", "kernel", True, what)
+
+    def can(self, burst: Burst) -> bool:
+        return burst.test in ("readers", "producers")
+
+    def share(self, setup: Setup, burst: Burst) -> Any:
+        room = min(setup.capacity // setup.largest, 1 << 14)
+        return [_SPAWN.Queue(room) for _ in range(burst.threads if burst.test == "readers" else 1)]
+
+    def sender(self, setup: Setup, burst: Burst, shared: Any, index: int) -> crew.Part:
+        return Fan([queue.put for queue in shared])
+
+    def receiver(self, setup: Setup, burst: Burst, shared: Any, index: int) -> crew.Part:
+        return Fan([], shared[index].get)
+
+
+class Pipes(crew.Mechanism):
+    """`send_bytes` into a pipe for each reader."""
+
+    def about(self) -> dict[str, Any]:
+        return about("pipes-python", "kernel", True, "multiprocessing.Pipe: send_bytes, one for each reader")
+
+    def can(self, burst: Burst) -> bool:
+        return burst.test == "readers"
+
+    def share(self, setup: Setup, burst: Burst) -> Any:
+        return [_SPAWN.Pipe(duplex=False) for _ in range(burst.threads)]
+
+    def sender(self, setup: Setup, burst: Burst, shared: Any, index: int) -> crew.Part:
+        return Fan([tx.send_bytes for _rx, tx in shared])
+
+    def receiver(self, setup: Setup, burst: Burst, shared: Any, index: int) -> crew.Part:
+        return Fan([], shared[index][0].recv_bytes)
+
+
+class Value(crew.Part):
+    """Bytes of shared memory that are copied in and out while a lock is held."""
+
+    def __init__(self, memory: SharedMemory, lock: Any, size: int, owns: bool) -> None:
+        self._memory, self._lock, self._size, self._owns = memory, lock, size, owns
+
+    def send(self, messages: Iterable[bytes]) -> None:
+        view, size = self._memory.buf, self._size
+        assert view is not None
+        for message in messages:
+            with self._lock:
+                view[:size] = message
+
+    def newest(self) -> Buffer:
+        view = self._memory.buf
+        assert view is not None
+        with self._lock:
+            return bytes(view[: self._size])
+
+    def close(self) -> None:
+        self._memory.close()
+        if self._owns:
+            self._memory.unlink()
+
+
+class Locked(crew.Mechanism):
+    """What one has for the newest value."""
+
+    def about(self) -> dict[str, Any]:
+        what = "multiprocessing.shared_memory and a Lock, copied in and out"
+        return about("shared-lock-python", "kernel", True, what)
+
+    def can(self, burst: Burst) -> bool:
+        return burst.test == "latest"
+
+    def share(self, setup: Setup, burst: Burst) -> Any:
+        return SharedMemory(create=True, size=setup.largest), _SPAWN.Lock()
+
+    def sender(self, setup: Setup, burst: Burst, shared: Any, index: int) -> crew.Part:
+        return Value(*shared, setup.largest, True)
+
+    def receiver(self, setup: Setup, burst: Burst, shared: Any, index: int) -> crew.Part:
+        return Value(*shared, setup.largest, False)
+
+
+MECHANISMS = [Pipe(), Queue(), Shared(), Queues(), Pipes(), Locked()]

@@ -19,7 +19,7 @@ class _Words:
     @classmethod
     def read(cls, words: dict[str, Any]) -> Self:
         """From JSON; what is not known here is left out."""
-        return cls(**{field.name: words[field.name] for field in fields(cls)})  # type: ignore[arg-type]
+        return cls(**{field.name: words[field.name] for field in fields(cls) if field.name in words})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Burst(_Words):
     """How much to do at a stretch."""
 
     test: str
-    """`rtt`, `one-way` or `view`; there are others, which nothing here can do."""
+    """`rtt`, `one-way` or `view`; `readers`, `latest` or `producers`; there are others, which nothing here can do."""
     mode: str
     """How the sides wait (`spin`, `hybrid`, `block`) or publish (`each`, `batch`)."""
     size: int
@@ -40,6 +40,10 @@ class Burst(_Words):
     """Operations that one sample stands for."""
     batch: int
     """Messages that are published together."""
+    threads: int = 1
+    """Readers (`readers`), writers (`latest`: none, if nothing is written) or producers."""
+    gap_ns: int = 0
+    """Nanoseconds between two values (`latest`)."""
 
 
 @dataclass(frozen=True)

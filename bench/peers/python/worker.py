@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+import crew
 import ends
 import usage
 from protocol import VARIABLE, VERSION, Burst, Failure, Setup, outcome
@@ -27,18 +28,26 @@ class Half:
     used: usage.Used
 
 
-def mechanisms(module: str) -> Sequence[ends.Mechanism]:
+def mechanisms(module: str) -> Sequence[ends.Mechanism | crew.Mechanism]:
     """Those of `peer_MODULE.py`."""
-    of: Sequence[ends.Mechanism] = importlib.import_module(f"peer_{module}").MECHANISMS
+    of: Sequence[ends.Mechanism | crew.Mechanism] = importlib.import_module(f"peer_{module}").MECHANISMS
     return of
 
 
-def find(module: str, name: str) -> ends.Mechanism:
+def find(module: str, name: str) -> ends.Mechanism | crew.Mechanism:
     """The one of this name."""
     for mechanism in mechanisms(module):
         if mechanism.about()["name"] == name:
             return mechanism
     raise Failure(f"no mechanism here is called {name}")
+
+
+def pair_of(module: str, name: str) -> ends.Mechanism:
+    """The one of this name, which is between two processes."""
+    mechanism = find(module, name)
+    if isinstance(mechanism, crew.Mechanism):
+        raise Failure(f"{name} is between many processes")
+    return mechanism
 
 
 def answer(words: dict[str, Any] | list[Any]) -> None:
@@ -53,7 +62,7 @@ class Pair:
     def __init__(self, module: str, name: str, setup: Setup, burst: Burst) -> None:
         # Before anything is opened: threads that the mechanism starts stay where their process is.
         usage.settle(setup.cpus[0], setup.realtime)
-        ticket, finish = find(module, name).prepare(setup, burst)
+        ticket, finish = pair_of(module, name).prepare(setup, burst)
         # A fresh interpreter: what a fork would bring along is no part of what a library does.
         context = multiprocessing.get_context("spawn")
         self.control, theirs = context.Pipe()
@@ -113,7 +122,7 @@ def follow(parent: int, module: str, name: str, setup: Setup, burst: Burst, tick
     usage.die_with(parent)
     try:
         usage.settle(setup.cpus[1], setup.realtime)
-        end = find(module, name).join(setup, burst, ticket)
+        end = pair_of(module, name).join(setup, burst, ticket)
         turns = ends.Turns(setup)
         control.send(None)
         while (told := control.recv()) is not None:
@@ -145,7 +154,11 @@ def lead(module: str, order: dict[str, Any]) -> None:
     if not mechanism.can(burst):
         answer({"cannot": None})
         return
-    pair = mechanism.pair(setup, burst) or Pair(module, order["mechanism"], setup, burst)
+    pair: ends.Pair | Pair | crew.Crew
+    if isinstance(mechanism, crew.Mechanism):
+        pair = crew.Crew(module, mechanism, setup, burst)
+    else:
+        pair = mechanism.pair(setup, burst) or Pair(module, order["mechanism"], setup, burst)
     answer({"ready": {"pids": pair.pids}})
     for line in sys.stdin:
         told = json.loads(line)

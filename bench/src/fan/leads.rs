@@ -1,7 +1,7 @@
 //! The writer's half.
 
 use super::{
-    ARMED, ASKED, LAST, LOST, ON, READY, RECEIVED, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, Writes, tell, wait_for,
+    ARMED, ASKED, LAST, LOST, ON, READY, RECEIVED, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, Writes, drops, tell, wait_for,
 };
 use crate::area::{Area, futex_wake};
 use crate::case::{Burst, Test};
@@ -16,6 +16,8 @@ pub(super) struct Lead<W> {
     pub(super) area: Area,
     /// The number of the burst, as the readers count too.
     pub(super) burst: u64,
+    /// As [`Fan::drops`](super::Fan::drops) says.
+    pub(super) drops: bool,
 }
 
 impl<W: Writes> End for Lead<W> {
@@ -24,9 +26,14 @@ impl<W: Writes> End for Lead<W> {
         for offset in [ARMED, WOKEN, LAST] {
             tell(&self.area, offset, 0);
         }
-        wait_for(&self.area, READY, self.burst)?;
+        if self.drops {
+            drops::repeat(&mut self.writer, &self.area, burst.size, drops::first(self.burst), (READY, self.burst))?;
+        } else {
+            wait_for(&self.area, READY, self.burst)?;
+        }
         control.begin();
         match burst.test {
+            Test::Readers if self.drops => drops::stream(&mut self.writer, burst, self.burst)?,
             Test::Readers | Test::Lapped => self.stream(burst)?,
             Test::Publish => self.publish(burst, samples)?,
             Test::Latest => self.values(burst)?,
@@ -38,11 +45,21 @@ impl<W: Writes> End for Lead<W> {
         if burst.test == Test::Publish {
             self.ask();
         }
+        if self.drops && burst.test == Test::Readers {
+            drops::repeat(&mut self.writer, &self.area, burst.size, drops::last(self.burst), (TAKEN, self.burst))?;
+        }
         wait_for(&self.area, TAKEN, self.burst)?;
         // Relaxed, here and below: the number above says that they are there.
         let found = |offset| self.area.word(offset).load(Relaxed);
         match burst.test {
-            Test::Readers => control.ratio("slowest reader / mean", f64::from_bits(found(SHARE))),
+            Test::Readers => {
+                if burst.threads > 1 {
+                    control.ratio("slowest reader / mean", f64::from_bits(found(SHARE)));
+                }
+                if self.drops {
+                    drops::count(control, burst, found(RECEIVED));
+                }
+            }
             Test::Lapped => {
                 let (received, lost) = (found(RECEIVED), found(LOST));
                 if received + lost != burst.count {
@@ -51,7 +68,7 @@ impl<W: Writes> End for Lead<W> {
                         format!("{sent} messages were sent, {received} received and {lost} said to be lost").into()
                     );
                 }
-                control.ratio("received / sent", received as f64 / burst.count as f64);
+                control.ratio(super::RECEIVED_BY_SENT, received as f64 / burst.count as f64);
             }
             _ => {}
         }
@@ -120,7 +137,8 @@ impl<W: Writes> Lead<W> {
     #[inline(never)]
     fn values(&mut self, burst: &Burst) -> Result<()> {
         let size = burst.size;
-        let mut n = 0;
+        // No value is that of an earlier burst.
+        let mut n = drops::first(self.burst) + 1;
         if burst.threads == 0 {
             self.writer.write(size, |bytes| fill(bytes, n))?;
             tell(&self.area, WRITTEN, self.burst);
@@ -139,7 +157,7 @@ impl<W: Writes> Lead<W> {
                 due = clock::now() + gap;
             }
             self.writer.write(size, |bytes| fill(bytes, n))?;
-            if n == 0 {
+            if n == drops::first(self.burst) + 1 {
                 tell(&self.area, WRITTEN, self.burst);
             }
             n += 1;

@@ -1,16 +1,21 @@
-//! One writer and several readers, or one reader that the writer does not wait for. A program that measures another library
-//! implements [`Fan`], [`Writes`] and [`Reads`] and offers [`OneToMany`]; the loops are shared. The writer is the leading
-//! process, the readers are handles of the following one, each in a thread of its own where several read at once.
+//! One writer and several readers, one reader that the writer does not wait for, or several writers and one reader. A program
+//! that measures another library implements [`Fan`] or [`Gather`] with [`Writes`] and [`Reads`], and offers [`OneToMany`] or
+//! [`ManyToOne`]; the loops are shared. What writes is the leading process, what reads the following one. The several are
+//! handles of one process, each in a thread of its own where they work at once.
 
+mod drops;
+mod gather;
 mod leads;
 mod reads;
 
 use crate::area::Area;
-use crate::case::Burst;
+use crate::case::{Burst, Test};
 use crate::channel::{About, End, Mechanism, Prepared, Setup};
 use crate::control::spin_until;
 use crate::{Failure, Result};
 use std::sync::atomic::Ordering::{Acquire, Release};
+
+pub use gather::{Gather, ManyToOne};
 
 /// The writing end.
 pub trait Writes {
@@ -19,6 +24,14 @@ pub trait Writes {
     /// # Errors
     /// Ends the row.
     fn write(&mut self, size: usize, fill: impl FnOnce(&mut [u8])) -> std::result::Result<(), Failure>;
+
+    /// Sends what was written and kept back, where writing does that.
+    ///
+    /// # Errors
+    /// Ends the row.
+    fn flush(&mut self) -> std::result::Result<(), Failure> {
+        Ok(())
+    }
 
     /// How many messages of this size it may write before it would wait for readers that read nothing; `None`: it never
     /// waits for them.
@@ -29,14 +42,14 @@ pub trait Writes {
 }
 
 /// A reading end.
-pub trait Reads: Send {
+pub trait Reads {
     /// Waits for the next message and reads it; gives how many were lost right before it.
     ///
     /// # Errors
     /// Ends the row.
     fn next(&mut self, size: usize, read: impl FnMut(&[u8])) -> std::result::Result<u64, Failure>;
 
-    /// Reads the newest message or value, whatever was read before. Never waits.
+    /// Reads the newest message or value, whatever was read before. Waits for the first one only.
     ///
     /// # Errors
     /// Ends the row.
@@ -59,11 +72,16 @@ pub trait Fan: Copy + Sync + 'static {
     /// The leading process's end.
     type Writer: Writes + 'static;
     /// One of the following process's ends.
-    type Reader: Reads + 'static;
+    type Reader: Reads + Send + 'static;
     /// What it is.
     fn about(&self) -> About;
     /// Whether it can do this at all. What it cannot is no row.
     fn can(&self, burst: &Burst) -> bool;
+    /// Whether a reader misses what is sent before the writer knows of it, and what a full queue has no room for. Then what a
+    /// stream loses is counted and shown, and only what arrives counts as an operation.
+    fn drops(&self) -> bool {
+        false
+    }
     /// The writer, and what the other process needs to know to join.
     ///
     /// # Errors
@@ -115,6 +133,8 @@ impl Lines {
 /// The mechanism of a [`Fan`].
 pub struct OneToMany<F: Fan>(pub F);
 
+/// The name of the share of a stream that arrived.
+pub(crate) const RECEIVED_BY_SENT: &str = "received / sent";
 const LENGTH: usize = 4096;
 /// The number of the burst for which the readers are ready.
 const READY: usize = 0;
@@ -142,7 +162,7 @@ impl<F: Fan> Mechanism for OneToMany<F> {
     }
 
     fn can(&self, burst: &Burst) -> bool {
-        burst.test.is_fan() && self.0.can(burst)
+        burst.test.is_fan() && burst.test != Test::Producers && self.0.can(burst)
     }
 
     fn prepare(&self, setup: &Setup) -> Result<Prepared> {
@@ -151,7 +171,8 @@ impl<F: Fan> Mechanism for OneToMany<F> {
         let mut inherit = ticket.inherit;
         inherit.push(area.fd());
         let text = format!("{} {}", area.fd(), ticket.text);
-        let end = move || Ok(Box::new(leads::Lead { writer, area, burst: 0 }) as Box<dyn End>);
+        let drops = self.0.drops();
+        let end = move || Ok(Box::new(leads::Lead { writer, area, burst: 0, drops }) as Box<dyn End>);
         Ok(Prepared::new(text, end).inherit(inherit).processes(ticket.processes))
     }
 
@@ -160,7 +181,7 @@ impl<F: Fan> Mechanism for OneToMany<F> {
         let area = Area::inherited(fd.parse()?, LENGTH)?;
         let (fan, setup, ticket) = (self.0, setup.clone(), text.to_owned());
         let open = move |burst: &Burst| fan.readers(&setup, &ticket, burst);
-        Ok(Box::new(reads::Follow { open, readers: Vec::new(), area, burst: 0 }))
+        Ok(Box::new(reads::Follow { open, readers: Vec::new(), area, burst: 0, drops: self.0.drops() }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The readers' half.
 
 use super::{
-    ARMED, ASKED, LAST, LOST, ON, READY, RECEIVED, Reads, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, tell, wait_for,
+    ARMED, ASKED, LAST, LOST, ON, READY, RECEIVED, Reads, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, drops, tell, wait_for,
 };
 use crate::area::{Area, futex_wait_untimed};
 use crate::case::{Burst, Test};
@@ -18,12 +18,21 @@ pub(super) struct Follow<O, R> {
     pub(super) area: Area,
     /// The number of the burst, as the writer counts too.
     pub(super) burst: u64,
+    /// As [`Fan::drops`](super::Fan::drops) says.
+    pub(super) drops: bool,
+}
+
+/// What a reader has of a stream.
+pub(super) struct Taken {
+    pub(super) received: u64,
+    /// When it had read the last of it.
+    pub(super) ended: u64,
 }
 
 impl<O, R> End for Follow<O, R>
 where
     O: Fn(&Burst) -> std::result::Result<Vec<R>, Failure>,
-    R: Reads,
+    R: Reads + Send,
 {
     fn lead(&mut self, _burst: &Burst, _control: &Control, _samples: &mut Vec<u64>) -> Result<()> {
         Err("is the following process's end".into())
@@ -48,22 +57,28 @@ where
     }
 }
 
-impl<O, R: Reads> Follow<O, R> {
-    /// Each in a thread, on whatever processor there is.
+impl<O, R: Reads + Send> Follow<O, R> {
+    /// Each in a thread; several on whatever processor there is.
     fn read_all(&mut self, burst: &Burst, control: &Control) -> Result<()> {
-        let (size, count) = (burst.size, burst.count);
+        let (size, count, drops) = (burst.size, burst.count, self.drops);
+        let several = self.readers.len() > 1;
         let ready = &Barrier::new(self.readers.len() + 1);
         let (area, number) = (&self.area, self.burst);
-        let ends: Vec<u64> = std::thread::scope(|scope| {
+        let (began, taken) = std::thread::scope(|scope| {
             let threads: Vec<_> = self
                 .readers
                 .iter_mut()
                 .map(|reader| {
                     scope.spawn(move || {
-                        let _place = Pinned::nowhere();
+                        let _place = several.then(Pinned::nowhere);
+                        if drops {
+                            or_die(drops::join(reader, size, number));
+                            ready.wait();
+                            return or_die(drops::read(reader, size, number));
+                        }
                         ready.wait();
                         or_die(read_stream(reader, size, count));
-                        clock::now()
+                        Taken { received: count, ended: clock::now() }
                     })
                 })
                 .collect();
@@ -71,15 +86,21 @@ impl<O, R: Reads> Follow<O, R> {
             control.begin();
             let began = clock::now();
             tell(area, READY, number);
-            let ticks = |thread: std::thread::ScopedJoinHandle<'_, u64>| thread.join().map(|end| end - began);
-            threads.into_iter().map(ticks).collect::<std::result::Result<_, _>>().map_err(|_| "a reader panicked")
+            let taken: std::result::Result<Vec<Taken>, _> = threads.into_iter().map(|thread| thread.join()).collect();
+            taken.map(|taken| (began, taken)).map_err(|_| "a reader panicked")
         })?;
         control.end();
-        let rates: Vec<f64> = ends.iter().map(|&ticks| 1.0 / ticks.max(1) as f64).collect();
+        if let (true, Some(ended)) = (drops, taken.iter().map(|one| one.ended).max()) {
+            // What told the readers that it was over came later.
+            control.ended_at(ended.max(began));
+        }
+        let rate = |one: &Taken| one.received as f64 / one.ended.saturating_sub(began).max(1) as f64;
+        let rates: Vec<f64> = taken.iter().map(rate).collect();
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        let share = rates.iter().copied().fold(f64::INFINITY, f64::min) / mean;
-        // Relaxed: `TAKEN` comes after it.
+        let share = rates.iter().copied().fold(f64::INFINITY, f64::min) / mean.max(f64::MIN_POSITIVE);
+        // Relaxed: `TAKEN` comes after them.
         self.area.word(SHARE).store(share.to_bits(), Relaxed);
+        self.area.word(RECEIVED).store(taken.iter().map(|one| one.received).sum(), Relaxed);
         Ok(())
     }
 
@@ -137,12 +158,15 @@ impl<O, R: Reads> Follow<O, R> {
     #[inline(never)]
     fn read_newest(&mut self, burst: &Burst, control: &Control) -> Result<()> {
         let Burst { size, count, group, .. } = *burst;
+        if self.drops {
+            drops::find(self.readers.first_mut().ok_or("no reader")?, size, self.burst)?;
+        }
         tell(&self.area, READY, self.burst);
         // The first value of the burst, so that there is one.
         wait_for(&self.area, WRITTEN, self.burst)?;
         control.begin();
         let reader = self.readers.first_mut().ok_or("no reader")?;
-        let (mut newest, mut wrong) = (0, false);
+        let (mut newest, mut wrong) = (drops::first(self.burst), false);
         let mut left = count;
         while left > 0 {
             let now = u64::from(group).min(left);
@@ -221,7 +245,7 @@ fn sum_of_value(bytes: &[u8]) -> u64 {
 
 /// Ends the process, with the reason as its last words: the other readers wait for messages that the writer, which waits for
 /// this one, never sends.
-fn or_die<T>(outcome: Result<T>) -> T {
+pub(super) fn or_die<T>(outcome: Result<T>) -> T {
     outcome.unwrap_or_else(|cause| {
         eprintln!("{cause}");
         std::process::exit(1)
@@ -229,6 +253,6 @@ fn or_die<T>(outcome: Result<T>) -> T {
 }
 
 #[inline(always)]
-fn first_word(bytes: &[u8]) -> u64 {
+pub(super) fn first_word(bytes: &[u8]) -> u64 {
     bytes.first_chunk::<8>().map_or(0, |word| u64::from_ne_bytes(*word))
 }

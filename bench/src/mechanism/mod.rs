@@ -4,11 +4,13 @@ mod access;
 mod bus;
 mod bus_c;
 mod bus_tokio;
+mod epoll_pipes;
 mod eventfd;
 mod futex;
 mod futex_fan;
 mod hand_ring;
 mod inbox;
+mod inbox_fan;
 mod memcpy;
 mod mqueue;
 mod mutex_ring;
@@ -72,6 +74,10 @@ pub(crate) static ALL: &[&dyn Mechanism] = &[
     &select::Selected::<128>,
     &inbox::Inboxes,
     &inbox::Polled,
+    &inbox_fan::INBOX,
+    &inbox_fan::RINGS,
+    &epoll_pipes::Waited::<16>,
+    &epoll_pipes::Waited::<128>,
     &pipe::Pipes,
     &uds::Sockets,
     &uds_epoll::Epoll,

@@ -60,7 +60,7 @@ impl Stream {
 }
 
 /// A read end and a write end.
-fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: fills in the two descriptors, which are then owned here.
     unsafe {

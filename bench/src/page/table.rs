@@ -164,7 +164,13 @@ pub(super) fn ordered<'a>(report: &'a Report, group: &Group) -> Vec<&'a Row> {
 fn primary(group: &Group) -> &'static str {
     match words::family(group.test) {
         _ if group.test == Test::Idle => "cpu",
-        _ if matches!(group.test, Test::PoolMixed | Test::PoolPipeline | Test::Readers | Test::Lapped) => "ops",
+        _ if matches!(
+            group.test,
+            Test::PoolMixed | Test::PoolPipeline | Test::Readers | Test::Lapped | Test::Producers
+        ) =>
+        {
+            "ops"
+        }
         "One way" | "Memory access" => "ops",
         _ => "p50",
     }

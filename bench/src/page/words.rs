@@ -67,7 +67,9 @@ pub(super) fn sentence(group: &Group) -> String {
         Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => {
             return buffers(group.test).into();
         }
-        Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll => return fan(group, &span),
+        Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll | Test::Producers => {
+            return fan(group, &span);
+        }
     };
     format!("{what} {waiting}{work}")
 }
@@ -115,6 +117,12 @@ fn fan(group: &Group, span: &dyn Fn(u64) -> String) -> String {
              says that it lost, must make what was sent, and no message may be torn. The share that it got is below."
                 .into()
         }
+        Test::Producers => {
+            "Time per message of a stream from several producers at once to one reader, from the first send until it has read and \
+             checked every byte. All run where the scheduler puts them, which has more of them than processors to place; how fast \
+             the slowest producer got rid of its messages by the mean of all is below."
+                .into()
+        }
         Test::WakeAll => "From just before the one call that wakes all sleepers to the last of them running.".into(),
         _ => {
             let every = match group.gap_ns {
@@ -133,6 +141,7 @@ pub(super) fn family(test: Test) -> &'static str {
         Test::OneWay => "One way",
         Test::Wake | Test::Paced | Test::Bursty | Test::Pauses | Test::Idle => "Waiting",
         Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll => "One to many",
+        Test::Producers => "Many to one",
         Test::View => "Arrays",
         Test::SequentialRead | Test::SequentialWrite | Test::RandomRead => "Memory access",
         Test::PoolGet | Test::PoolAlternate | Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld => "Buffer pool",

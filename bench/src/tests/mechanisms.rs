@@ -167,4 +167,8 @@ mechanisms! {
     select_128 "select-128";
     inbox_10 "inbox-10";
     rings_10 "rings-10";
+    inbox_4 "inbox-4";
+    rings_4 "rings-4";
+    epoll_16 "epoll-16";
+    epoll_128 "epoll-128";
 }

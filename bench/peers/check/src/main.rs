@@ -1,13 +1,15 @@
 //! `make -C bench/peers test`: every peer that was built, in every group that it can, for one round. Each message is
-//! verified by the loops themselves; here it is said who failed. No figure is looked at.
+//! verified by the loops themselves; here it is said who failed, and that messages were counted: some arrived, and no more than
+//! were sent. No other figure is looked at.
 
-use ramway_bench::{Options, Plan, run};
+use ramway_bench::{Options, Plan, Row, run};
 use std::process::ExitCode;
 use std::time::Duration;
 
-const PEERS: [&str; 16] = [
+const PEERS: [&str; 17] = [
     "tachyon",
     "iceoryx2",
+    "mmap-sync",
     "ipc-ring",
     "ipmpsc",
     "ipc-channel",
@@ -23,6 +25,16 @@ const PEERS: [&str; 16] = [
     "object-pool",
     "sharded-slab",
 ];
+
+/// What is wrong with a row.
+fn failure(row: &Row) -> Option<String> {
+    let Some(figures) = &row.figures else { return row.failure.clone().or_else(|| Some("no figures".into())) };
+    if figures.operations == 0 || figures.rounds_ns.is_empty() || !(figures.ops_per_s > 0.0) {
+        return Some(format!("{} operations, {} a second", figures.operations, figures.ops_per_s));
+    }
+    let share = figures.ratios.iter().find(|(name, _)| name == "received / sent");
+    share.filter(|(_, share)| !(*share > 0.0 && *share <= 1.0)).map(|(name, share)| format!("{name} is {share}"))
+}
 
 fn main() -> Result<ExitCode, ramway_bench::Failure> {
     if let Some(code) = ramway_bench::child_main_builtin() {
@@ -57,7 +69,7 @@ fn main() -> Result<ExitCode, ramway_bench::Failure> {
                 }
             };
             for row in rows {
-                match &row.failure {
+                match failure(&row) {
                     None => passed += 1,
                     Some(why) => {
                         println!("{}: {why}", row.id);

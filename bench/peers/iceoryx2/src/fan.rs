@@ -40,10 +40,17 @@ enum Out {
 pub struct Writer {
     out: Out,
     _node: Node<ipc::Service>,
-    _rest: Rest,
+    _rest: Option<Rest>,
 }
 
-enum Port {
+impl Writer {
+    /// Of a publisher of messages and its node.
+    pub(super) fn messages(publisher: Publisher<ipc::Service, [u8], ()>, node: Node<ipc::Service>) -> Self {
+        Self { out: Out::Messages(publisher), _node: node, _rest: None }
+    }
+}
+
+pub(super) enum Port {
     Messages(Subscriber<ipc::Service, [u8], ()>),
     Line(EntryHandle<ipc::Service, u64, [u64; 8]>),
     Page(EntryHandle<ipc::Service, u64, [u64; 512]>),
@@ -51,15 +58,16 @@ enum Port {
 
 /// A port with a node of its own.
 pub struct Reader {
-    port: Port,
-    _node: Node<ipc::Service>,
+    pub(super) port: Port,
+    pub(super) _node: Node<ipc::Service>,
 }
 
 // SAFETY: what the ports of a node share, and count without atomics, is this node's alone, and moves with it: nothing of it
 // is left on the thread that made it.
 unsafe impl Send for Reader {}
 
-fn node(setup: &Setup, prefix: &str) -> Result<Node<ipc::Service>> {
+/// With the row's directory and prefix.
+pub(super) fn node(setup: &Setup, prefix: &str) -> Result<Node<ipc::Service>> {
     set_log_level(LogLevel::Error);
     let mut config = Config::default();
     config.global.prefix = FileName::new(prefix.as_bytes())?;
@@ -155,7 +163,7 @@ impl Fan for Topic {
                 Out::Messages(publisher)
             }
         };
-        Ok((Writer { out, _node: node, _rest: rest }, ticket))
+        Ok((Writer { out, _node: node, _rest: Some(rest) }, ticket))
     }
 
     fn readers(&self, setup: &Setup, ticket: &str, burst: &Burst) -> Result<Vec<Reader>> {

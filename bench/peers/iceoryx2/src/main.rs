@@ -4,12 +4,13 @@
 //! polls first.
 
 mod fan;
+mod producers;
 
 use core::mem::MaybeUninit;
 use fan::Topic;
 use iceoryx2::port::{listener::Listener, notifier::Notifier, publisher::Publisher, subscriber::Subscriber};
 use iceoryx2::prelude::*;
-use ramway_bench::fan::OneToMany;
+use ramway_bench::fan::{ManyToOne, OneToMany};
 use ramway_bench::{About, Burst, Channel, End, Failure, Kind, Mechanism, Mode, Prepared, Setup};
 
 type Result<T> = std::result::Result<T, Failure>;
@@ -175,7 +176,8 @@ fn main() {
         OneToMany(Topic::Readers),
         OneToMany(Topic::Blackboard),
     ];
-    match ramway_bench::child_main(&[&Iceoryx2, &fans[0], &fans[1], &fans[2], &fans[3]]) {
+    let producers = ManyToOne(producers::Producers);
+    match ramway_bench::child_main(&[&Iceoryx2, &fans[0], &fans[1], &fans[2], &fans[3], &producers]) {
         Some(code) => std::process::exit(code),
         None => eprintln!("a worker of `ramway bench`, which starts it"),
     }

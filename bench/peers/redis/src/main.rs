@@ -3,6 +3,9 @@
 //! publish-subscribe, lists were the fastest there and back and one way, and they lose nothing. A receiver that has
 //! nothing waits in the server, so there is nothing to poll.
 
+mod fan;
+
+use ramway_bench::fan::{ManyToOne, OneToMany};
 use ramway_bench::{About, Burst, Channel, End, Failure, Kind, Mechanism, Mode, Prepared, Setup};
 use redis::{Client, Cmd, Connection, Value};
 use std::os::unix::process::CommandExt;
@@ -80,6 +83,27 @@ fn connect(path: &Path) -> Result<Connection> {
     }
 }
 
+/// As many messages as the others' rings hold.
+fn bound(setup: &Setup) -> i64 {
+    (setup.capacity as usize / setup.largest.max(1)).clamp(2, 1 << 20) as i64
+}
+
+/// Appends messages to a list, and waits while that is longer than `bound`.
+fn push(tx: &mut Connection, list: &str, messages: impl Iterator<Item = Vec<u8>>, bound: i64) -> Result<()> {
+    let mut push = redis::cmd("RPUSH");
+    push.arg(list);
+    for message in messages {
+        push.arg(message);
+    }
+    // It answers with the list's length.
+    let mut length: i64 = push.query(tx)?;
+    while length > bound {
+        std::thread::sleep(Duration::from_micros(50));
+        length = redis::cmd("LLEN").arg(list).query(tx)?;
+    }
+    Ok(())
+}
+
 impl Pair {
     fn connect(
         setup: &Setup,
@@ -88,24 +112,13 @@ impl Pair {
         server: Option<Server>,
     ) -> Result<Self> {
         let path = socket(setup);
-        let bound = (setup.capacity as usize / setup.largest.max(1)).clamp(2, 1 << 20) as i64;
+        let bound = bound(setup);
         let (tx, rx) = (connect(&path)?, connect(&path)?);
         Ok(Self { tx, rx, sends_on, receives_on, bound, out: Vec::new(), _server: server })
     }
 
     fn flush(&mut self) -> Result<()> {
-        let mut push = Cmd::with_capacity(2 + self.out.len(), 0);
-        push.arg("RPUSH").arg(self.sends_on);
-        for message in self.out.drain(..) {
-            push.arg(message);
-        }
-        // It answers with the list's length.
-        let mut length: i64 = push.query(&mut self.tx)?;
-        while length > self.bound {
-            std::thread::sleep(Duration::from_micros(50));
-            length = redis::cmd("LLEN").arg(self.sends_on).query(&mut self.tx)?;
-        }
-        Ok(())
+        push(&mut self.tx, self.sends_on, self.out.drain(..), self.bound)
     }
 }
 
@@ -170,7 +183,9 @@ impl Channel for Pair {
 const STRANGE: &str = "an answer of another form";
 
 fn main() {
-    match ramway_bench::child_main(&[&Redis]) {
+    let pubsub = [fan::PubSub::Each, fan::PubSub::Pipelined].map(OneToMany);
+    let (value, producers) = (OneToMany(fan::Value), ManyToOne(fan::Producers));
+    match ramway_bench::child_main(&[&Redis, &pubsub[0], &pubsub[1], &value, &producers]) {
         Some(code) => std::process::exit(code),
         None => eprintln!("a worker of `ramway bench`, which starts it"),
     }

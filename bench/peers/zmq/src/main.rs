@@ -3,6 +3,10 @@
 //! runs on the processor of its process. A receiver sleeps (`recv`); one that polled would keep that thread from its
 //! processor.
 
+mod fan;
+mod poll;
+
+use ramway_bench::fan::{ManyToOne, OneToMany};
 use ramway_bench::{About, Burst, Channel, End, Failure, Kind, Mechanism, Mode, Prepared, Setup};
 use zmq::{Context, Message, Socket};
 
@@ -26,12 +30,16 @@ fn address(setup: &Setup, name: &str) -> Result<String> {
     Ok(format!("ipc://{}", path.to_str().ok_or("a path that is not UTF-8")?))
 }
 
-/// A socket whose queue holds what the others' rings hold.
+/// Messages of a queue that holds what the others' rings hold.
+fn queue(setup: &Setup) -> i32 {
+    (setup.capacity as usize / setup.largest.max(1)).clamp(2, 1 << 20) as i32
+}
+
+/// A socket with such a queue.
 fn socket(context: &Context, kind: zmq::SocketType, setup: &Setup) -> Result<Socket> {
     let socket = context.socket(kind)?;
-    let messages = (setup.capacity as usize / setup.largest.max(1)).clamp(2, 1 << 20) as i32;
-    socket.set_sndhwm(messages)?;
-    socket.set_rcvhwm(messages)?;
+    socket.set_sndhwm(queue(setup))?;
+    socket.set_rcvhwm(queue(setup))?;
     // What nobody reads any more may be lost.
     socket.set_linger(0)?;
     Ok(socket)
@@ -102,7 +110,10 @@ impl Channel for Pair {
 }
 
 fn main() {
-    match ramway_bench::child_main(&[&Zmq]) {
+    let fans = [fan::PubSub::Default, fan::PubSub::NoDrop, fan::PubSub::Conflate].map(OneToMany);
+    let polled = (poll::Polled::<16>, poll::Polled::<128>);
+    let producers = ManyToOne(fan::Producers);
+    match ramway_bench::child_main(&[&Zmq, &fans[0], &fans[1], &fans[2], &polled.0, &polled.1, &producers]) {
         Some(code) => std::process::exit(code),
         None => eprintln!("a worker of `ramway bench`, which starts it"),
     }
