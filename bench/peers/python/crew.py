@@ -1,8 +1,8 @@
 """One to many and many to one between Python processes, a process for each: tests `readers`, `latest` and `producers`.
 
-The leading process is the publisher, the writer or the first producer. What the processes share is made by it, before they
-are started, and travels with their arguments, as `multiprocessing` has it. One reader has the other processor; several run
-where the scheduler puts them, and so do all producers and their reader.
+The leading process is the publisher, the writer or the first producer. What the processes share is made by it, before
+they are started, and travels with their arguments, as `multiprocessing` has it. One reader has the other processor;
+several run where the scheduler puts them, and so do all producers and their reader.
 """
 
 from __future__ import annotations
@@ -153,7 +153,9 @@ def receiving(part: Part, burst: Burst, turns: ends.Turns) -> tuple[Callable[[],
 
     def verify() -> None:
         size, count = burst.size, burst.count
-        wanted = ends.expected(size, count) if burst.test == "readers" else sum(total(size, one) for one in shares(burst))
+        wanted = (
+            ends.expected(size, count) if burst.test == "readers" else sum(total(size, one) for one in shares(burst))
+        )
         if found[-1] != wanted:
             raise Failure(DAMAGED)
 
@@ -269,7 +271,7 @@ class Crew:
         return done
 
     def _shares(self, burst: Burst, began: int, sides: list[list[Half]]) -> list[tuple[str, float]]:
-        """How fast the slowest of several readers was, by the mean. A producer does not know when its last message was read."""
+        """How fast the slowest of several readers was, by the mean. No producer knows when its last message is read."""
         if burst.test != "readers" or burst.threads < 2:
             return []
         rates = [1 / max(half.ended - began, 1) for half in sides[1]]

@@ -1,7 +1,7 @@
 """The standard library's ways: `multiprocessing.Pipe` (a socket pair), `multiprocessing.Queue` (a pipe, a lock and a
-thread that pickles), and a copy out of `multiprocessing.shared_memory`. None of them has a wait that polls. From one to many
-there is a queue or a pipe for each reader; from many to one there is one queue; the newest value is copied in and out of shared
-memory under a `Lock`."""
+thread that pickles), and a copy out of `multiprocessing.shared_memory`. None of them has a wait that polls. From one to
+many there is a queue or a pipe for each reader; from many to one there is one queue; the newest value is copied in and
+out of shared memory under a `Lock`."""
 
 from __future__ import annotations
 
@@ -234,10 +234,12 @@ class Locked(crew.Mechanism):
         return SharedMemory(create=True, size=setup.largest), _SPAWN.Lock()
 
     def sender(self, setup: Setup, burst: Burst, shared: Any, index: int) -> crew.Part:
-        return Value(*shared, setup.largest, True)
+        memory, lock = shared
+        return Value(memory, lock, setup.largest, True)
 
     def receiver(self, setup: Setup, burst: Burst, shared: Any, index: int) -> crew.Part:
-        return Value(*shared, setup.largest, False)
+        memory, lock = shared
+        return Value(memory, lock, setup.largest, False)
 
 
 MECHANISMS = [Pipe(), Queue(), Shared(), Queues(), Pipes(), Locked()]

@@ -1,5 +1,5 @@
-"""Ramway between Python processes, beside what `multiprocessing` has: a topic, its newest value, an inbox. The package's
-calls as its README has them."""
+"""Ramway between Python processes, beside what `multiprocessing` has: a topic, its newest value, an inbox. The calls
+are those of the package's README."""
 
 from __future__ import annotations
 
