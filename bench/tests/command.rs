@@ -422,3 +422,53 @@ fn ctrl_c_keeps_what_was_measured() {
 fn a_killed_run_keeps_what_was_measured() {
     interrupted_by(Signal::KILL, None);
 }
+
+/// Each kind of the groups of topics, of which each row runs; the peers are not built here, and are said to be missing.
+#[test]
+fn topics_select_and_inboxes_are_measured_and_listed() {
+    let place = Place::new();
+    let (json, html) = (path(&place, "run.json"), path(&place, "run.html"));
+    let rows = [
+        "topic-readers-3-64K/topic-readers",
+        "latest-64-1us/topic-latest",
+        "select-rtt-block/select-16",
+        "select-rtt-block/epoll-16",
+        "inbox-producers-32/inbox-4",
+        "inbox-producers-32/rings-4",
+    ];
+    let args = [&["--time", "50ms", "--json", &json, "--html", &html, "--only"], rows.as_slice()].concat();
+    assert_done(&run(&place, &args));
+    let report = json_of(&std::fs::read(&json).unwrap());
+    let mut measured = ids(&report);
+    measured.sort_unstable();
+    let mut wanted = rows;
+    wanted.sort_unstable();
+    assert_eq!(measured, wanted);
+    for row in report["rows"].as_array().unwrap() {
+        assert!(row["failure"].is_null() && row["figures"]["operations"].as_u64().unwrap() > 0, "{row}");
+    }
+    let shares = |id: &str| {
+        let row = report["rows"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap();
+        row["figures"]["ratios"].as_array().unwrap().clone()
+    };
+    for (id, name) in [(rows[0], "slowest reader / mean"), ("inbox-producers-32/inbox-4", "slowest producer / mean")] {
+        let of = shares(id);
+        assert!(of[0][0] == name && (0.0..=1.0).contains(&of[0][1].as_f64().unwrap()), "{of:?}");
+    }
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(page.contains("Many to one") && page.contains("three readers") && page.contains("four producers at once"));
+
+    let list = run(&place, &["--list"]);
+    assert_done(&list);
+    let list = stdout(&list);
+    let groups = ["topic-readers-3-64K", "latest-4K-10us", "select-32-each", "inbox-producers-64K", "topic-python-32"];
+    let peers =
+        ["zmq-pubsub-nodrop", "zmq-conflate", "zmq-poll-128", "redis-get", "iceoryx2-producers", "queues-python"];
+    for name in groups.into_iter().chain(peers).chain(["rings-4", "epoll-128"]) {
+        assert!(list.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {list}");
+    }
+    for peer in peers {
+        let line = list.lines().find(|line| line.split_whitespace().next() == Some(peer)).unwrap();
+        assert!(line.contains("missing: not built"), "{line}");
+    }
+}

@@ -92,6 +92,46 @@ mod tests {
     }
 
     #[test]
+    fn each_aim_of_the_project_names_its_row() {
+        let every = bars(&Run(&report(Vec::new())));
+        let aims = [
+            ("topic: one way, 32 B, each visible at once", "≥ 0.80 × ring", "topic-32-each/topic"),
+            ("topic: one way, 32 B, batched", "≥ 0.75 × ring", "topic-32-batch/topic"),
+            ("topic: one way, 1 MiB", "≥ 0.80 × ring", "topic-1M-each/topic"),
+            ("topic: round trip, 32 B, both polling", "≤ 1.05 × ring", "topic-rtt-spin/topic"),
+            ("topic: one way, 32 B, each visible at once", "≥ 20.00 × iceoryx2", "topic-32-each/topic"),
+            ("topic: one way, 64 KiB", "≥ 1.30 × iceoryx2", "topic-64K-each/topic"),
+            ("topic: publish with 8 reliable", "≤ 1.05 × topic-reliable-1", "topic-publish-32/topic-reliable-8"),
+            ("topic: publish with 64 reliable", "≤ 1.05 × topic-reliable-1", "topic-publish-32/topic-reliable-64"),
+            ("topic: publish with 8 lossy", "≤ 1.05 × topic-lossy-1", "topic-publish-32/topic-lossy-8"),
+            ("topic: publish with 64 lossy", "≤ 1.05 × topic-lossy-1", "topic-publish-32/topic-lossy-64"),
+            ("topic: one way, 32 B, three readers", "≥ 5.00 × iceoryx2-readers", "topic-readers-3/topic-readers"),
+            ("topic: one way, 32 B, three readers", "slowest reader ≥ 0.5", "topic-readers-3/topic-readers"),
+            ("latest: 64 B, idle writer", "≤ 6 ns", "latest-64-idle/topic-latest"),
+            ("latest: 64 B, a write every µs", "≤ 6 ns", "latest-64-1us/topic-latest"),
+            ("latest: 64 B, full speed", "≤ 60 ns", "latest-64-full/topic-latest"),
+            ("latest: 64 B, a write every µs", "≥ 3.00 × mmap-sync", "latest-64-1us/topic-latest"),
+            ("latest: 4 KiB, a write every µs", "≥ 1.00 × mmap-sync", "latest-4K-1us/topic-latest"),
+            ("topic: torn or miscounted", "none of 100000000", "topic-lapped-32/topic-lossy"),
+            ("topic: a subscriber that waits", "< 0.5 % CPU", "topic-idle/topic"),
+            ("topic: asleep, messages 1 ms apart", "≤ 1.10 × futex", "topic-paced-1ms-block/topic"),
+            ("topic: a publish that wakes 8", "≤ 2.00 × futex-all", "topic-wake-8/topic-readers"),
+            ("Select: round trip, 32 B, 1 rings", "≤ 1.20 × ring", "select-rtt-spin/select-1"),
+            ("Select: round trip, 32 B, 16 rings", "≤ 1.50 × ring", "select-rtt-spin/select-16"),
+            ("Select: round trip, 32 B, 128 rings", "≤ 3.00 × ring", "select-rtt-spin/select-128"),
+            ("Select: round trip, 32 B, 1 rings", "≤ 1.20 × ring", "select-rtt-block/select-1"),
+            ("Select: round trip, 32 B, 16 rings", "≤ 1.50 × ring", "select-rtt-block/select-16"),
+            ("Select: round trip, 32 B, 128 rings", "≤ 3.00 × ring", "select-rtt-block/select-128"),
+        ];
+        assert_eq!(every.len(), aims.len());
+        for (what, is, row) in aims {
+            let names = |bar: &&Bar| bar.what.starts_with(what) && bar.bar.starts_with(is);
+            let needs = format!("not measured: needs {row}");
+            assert!(every.iter().filter(names).any(|bar| bar.measured == needs), "{what} {is}: {row}");
+        }
+    }
+
+    #[test]
     fn few_messages_do_not_show_that_none_is_torn() {
         let with = |operations| {
             let mut figures = figures(&[5.0; 5]);

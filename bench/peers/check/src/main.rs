@@ -2,7 +2,7 @@
 //! verified by the loops themselves; here it is said who failed, and that messages were counted: some arrived, and no more than
 //! were sent. No other figure is looked at.
 
-use ramway_bench::{Options, Plan, Row, run};
+use ramway_bench::{Options, Plan, Row, catalogue, run};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,6 +26,10 @@ const PEERS: [&str; 17] = [
     "sharded-slab",
 ];
 
+/// Of Python's those that are between many processes, where they were built.
+const PYTHON: [&str; 6] =
+    ["topic-python", "topic-latest-python", "inbox-python", "queues-python", "pipes-python", "shared-lock-python"];
+
 /// What is wrong with a row.
 fn failure(row: &Row) -> Option<String> {
     let Some(figures) = &row.figures else { return row.failure.clone().or_else(|| Some("no figures".into())) };
@@ -44,7 +48,9 @@ fn main() -> Result<ExitCode, ramway_bench::Failure> {
     let manifests = arguments.next().ok_or("the directory of the manifests, and PEER... if not all")?;
     let mut wanted: Vec<String> = arguments.collect();
     if wanted.is_empty() {
-        wanted = PEERS.map(String::from).into();
+        let known = catalogue(Some(manifests.as_ref()))?.mechanisms;
+        let built = |name: &&str| known.iter().any(|one| one.about.name == **name && one.missing.is_none());
+        wanted = PEERS.iter().copied().chain(PYTHON.iter().copied().filter(built)).map(String::from).collect();
     }
     let (mut passed, mut failed) = (0, 0);
     for peer in wanted {

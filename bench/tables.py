@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""The tables of docs/benchmarks.md about topics, the newest value, `Select` and inboxes, in Markdown.
+
+    python3 bench/tables.py TABLE [--program PATH] [--time TIME] [--from REPORT.json]
+
+measures the groups of a table (or takes a report that `ramway bench --json` wrote) and prints it. `all` is every table, of one
+run. The first row has the figures themselves; in the others is how many times as long an operation takes, the median of
+the ratios within the rounds, and what share arrived where messages were lost. A dash: it cannot do that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+# Heads of columns and their groups; heads of rows and their mechanisms, of which each group has at most one.
+TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "topics": (
+        {
+            "1 → 1, 32 B": "topic-32-each",
+            "1 → 1, 64 KiB": "topic-64K-each",
+            "1 → 3, 32 B": "topic-readers-3",
+            "1 → 3, 64 KiB": "topic-readers-3-64K",
+        },
+        {
+            "**Ramway topic**, reliable": "topic topic-readers",
+            "Ramway ring": "ring",
+            "iceoryx2, waiting": "iceoryx2 iceoryx2-readers",
+            "ZeroMQ PUB/SUB, defaults": "zmq-pubsub",
+            "ZeroMQ PUB/SUB, `XPUB_NODROP`": "zmq-pubsub-nodrop",
+            "ZeroMQ PUSH/PULL": "zmq",
+            "Redis `PUBLISH`": "redis-pubsub",
+            "Redis `PUBLISH`, 32 at a time": "redis-pubsub-pipelined",
+            "Redis lists": "redis",
+        },
+    ),
+    "publish": (
+        {"publish, 32 B": "topic-publish-32"},
+        {
+            "**topic, 1 reliable subscriber**": "topic-reliable-1",
+            "topic, 8 reliable": "topic-reliable-8",
+            "topic, 64 reliable": "topic-reliable-64",
+            "topic, none": "topic-alone",
+            "topic, 1 lossy": "topic-lossy-1",
+            "topic, 8 lossy": "topic-lossy-8",
+            "topic, 64 lossy": "topic-lossy-64",
+            "iceoryx2, 1": "iceoryx2-1",
+            "iceoryx2, 8": "iceoryx2-8",
+        },
+    ),
+    "latest": (
+        {
+            "64 B, idle writer": "latest-64-idle",
+            "64 B, each µs": "latest-64-1us",
+            "64 B, full speed": "latest-64-full",
+            "4 KiB, each µs": "latest-4K-1us",
+            "4 KiB, each 10 µs": "latest-4K-10us",
+        },
+        {
+            "**Ramway topic**, latest": "topic-latest",
+            "seqlock by hand": "hand-seqlock",
+            "mmap-sync": "mmap-sync",
+            "iceoryx2 blackboard": "iceoryx2-blackboard",
+            "ZeroMQ `CONFLATE`": "zmq-conflate",
+            "Redis `GET`": "redis-get",
+        },
+    ),
+    "select": (
+        {
+            "round trip, polling": "select-rtt-spin",
+            "round trip, asleep": "select-rtt-block",
+            "32 B each": "select-32-each",
+        },
+        {
+            "a plain `recv` of one ring": "ring",
+            "**`Select`**, 1 ring": "select-1",
+            "**`Select`**, 16 rings": "select-16",
+            "**`Select`**, 128 rings": "select-128",
+            "epoll, 16 pipes": "epoll-16",
+            "epoll, 128 pipes": "epoll-128",
+            "`zmq_poll`, 16 sockets": "zmq-poll-16",
+            "`zmq_poll`, 128 sockets": "zmq-poll-128",
+        },
+    ),
+    "inbox": (
+        {
+            "10 in turn, 32 B": "inbox-32-each",
+            "4 at once, 32 B": "inbox-producers-32",
+            "4 at once, 64 KiB": "inbox-producers-64K",
+        },
+        {
+            "**Ramway inbox**": "inbox-10 inbox-4",
+            "rings polled by hand": "rings-10 rings-4",
+            "iceoryx2, 4 publishers": "iceoryx2-producers",
+            "ZeroMQ PUSH/PULL": "zmq-producers",
+            "a Redis list": "redis-producers",
+        },
+    ),
+    "python": (
+        {
+            "1 → 1, 32 B": "topic-python-32",
+            "1 → 1, 64 KiB": "topic-python-64K",
+            "1 → 3, 32 B": "topic-python-32-readers-3",
+            "1 → 3, 64 KiB": "topic-python-64K-readers-3",
+            "newest, each 100 µs": "latest-python-64-100us",
+            "newest, full speed": "latest-python-64-full",
+            "4 → 1, 32 B": "inbox-python-32",
+        },
+        {
+            "**Ramway**": "topic-python topic-latest-python inbox-python",
+            "`multiprocessing.Queue`": "queues-python",
+            "`multiprocessing.Pipe`": "pipes-python",
+            "`shared_memory` and `Lock`": "shared-lock-python",
+        },
+    ),
+}
+# What the bars are called, and the groups that they need besides.
+AIMS = ("topic:", "latest:", "Select:")
+AIMED = ["topic-", "latest-64", "latest-4K", "select-"]
+# Says where the hypervisor has put the two processors.
+PLACEMENT = "rtt-spin/raw-flag"
+
+
+def measured(program: str, only: list[str], time: str) -> dict[str, Any]:
+    """The report of a run."""
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "run.json"
+        wanted = [word for name in only for word in ("--only", name)]
+        subprocess.run([program, "--time", time, *wanted, "--json", str(file)], check=True, stdout=subprocess.DEVNULL)
+        report: dict[str, Any] = json.loads(file.read_text())
+    return report
+
+
+def shown(ns: float) -> str:
+    """A time."""
+    for unit, of in (("ns", 1.0), ("µs", 1e3), ("ms", 1e6)):
+        if ns < 1000 * of:
+            break
+    value = ns / of
+    return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
+
+
+def figure(group: dict[str, Any], figures: dict[str, Any]) -> str:
+    """What a row has measured: a rate where it is a stream, else a time."""
+    if group["test"] in ("one-way", "readers", "producers"):
+        if group["size"] >= 4096:
+            return f"{figures['ops_per_s'] * group['size'] / 1e9:.3g} GB/s"
+        rate = figures["ops_per_s"]
+        return f"{rate / 1e6:.3g} M msg/s" if rate >= 1e6 else f"{rate / 1e3:.3g} k msg/s"
+    return shown(figures["ns"]["p50"])
+
+
+def times(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
+    """How many times as long, and what was lost."""
+    ratio = statistics.median(b / a for a, b in zip(ours["rounds_ns"], theirs["rounds_ns"], strict=False))
+    text = f"{ratio:.2f}×" if ratio < 10 else f"{ratio:,.0f}×"
+    return text + lost(theirs)
+
+
+def lost(figures: dict[str, Any]) -> str:
+    """The share that arrived, where it is not all."""
+    share = dict(figures["ratios"]).get("received / sent", 1.0)
+    return "" if share > 0.9995 else f", {100 * share:.2g} % arrive"
+
+
+def table(report: dict[str, Any], name: str) -> str:
+    """A table in Markdown."""
+    groups, mechanisms = TABLES[name]
+    known = {group["id"]: group for group in report["groups"]}
+    rows = {row["id"]: row for row in report["rows"]}
+    heads = [f"| {' | '.join(['', *groups])} |", f"| --- |{' ---: |' * len(groups)}"]
+    ours: dict[str, dict[str, Any]] = {}
+    for label, names in mechanisms.items():
+        cells = []
+        for group in groups.values():
+            found = [rows[one] for mechanism in names.split() if (one := f"{group}/{mechanism}") in rows]
+            figures = found[0]["figures"] if found else None
+            if figures is None:
+                cells.append("failed" if found else "–")
+            elif group not in ours and label == next(iter(mechanisms)):
+                ours[group] = figures
+                cells.append(figure(known[group], figures) + lost(figures))
+            elif group in ours:
+                cells.append(times(ours[group], figures))
+            else:
+                cells.append(figure(known[group], figures) + lost(figures))
+        heads.append(f"| {' | '.join([label, *cells])} |")
+    return "\n".join(heads)
+
+
+def aims(report: dict[str, Any]) -> str:
+    """The bars of these groups."""
+    lines = ["| what | aim | measured | |", "| --- | --- | ---: | --- |"]
+    for bar in report["bars"]:
+        if bar["what"].startswith(AIMS):
+            met = {True: "met", False: "**missed**", None: ""}[bar["met"]]
+            lines.append(f"| {bar['what']} | {bar['bar']} | {bar['measured']} | {met} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Gives the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=[*TABLES, "aims", "all"])
+    parser.add_argument("--program", default="target/release/ramway-bench", help="ramway-bench")
+    parser.add_argument("--time", default="6s", help="for each group")
+    parser.add_argument("--from", dest="report", type=Path, help="measure nothing")
+    parser.add_argument("--keep", type=Path, help="write the report there")
+    args = parser.parse_args()
+    wanted = [*TABLES, "aims"] if args.table == "all" else [args.table]
+    if args.report:
+        report = json.loads(args.report.read_text())
+    else:
+        only = [group for name in wanted if name in TABLES for group in TABLES[name][0].values()]
+        only += AIMED if "aims" in wanted else []
+        report = measured(args.program, [*dict.fromkeys(only), PLACEMENT], args.time)
+    if args.keep:
+        args.keep.write_text(json.dumps(report))
+    machine, figures = report["machine"], [row["figures"] for row in report["rows"] if row["id"] == PLACEMENT]
+    print(f"{machine}", file=sys.stderr)
+    if figures and figures[0]:
+        print(f"A word there and back between the two processors, polled: {shown(figures[0]['ns']['p50'])}.\n")
+    for name in wanted:
+        print(f"## {name}\n\n{aims(report) if name == 'aims' else table(report, name)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
