@@ -8,7 +8,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use support::topic::{
-    AREA, CLAIM, FLAGS, LAST, Memory, PUBLISHER, SLOT_EJECT_SEQ, STARTS, TAIL, WORD, create, send_all, slot,
+    AREA, CLAIM, FLAGS, LAST, Memory, PUBLISHER, SLOT_EJECT_SEQ, STARTS, TAIL, WORD, create, is_whole, message,
+    send_all, slot,
 };
 use support::{Dir, within};
 
@@ -134,12 +135,19 @@ fn joins(name: &str) -> [TopicBuilder; 6] {
 /// Values that a word can be hurt with, near what it holds and far from it.
 fn values(now: u64) -> [u64; 14] {
     let near = |d: i64| now.wrapping_add_signed(d);
+    let (ahead, behind) = (near(CAPACITY as i64), near(-(CAPACITY as i64)));
     [0, 1, 31, u64::MAX, u64::MAX - 31, 1 << 63, i64::MAX as u64, 0xFFFF_FFFF]
         .into_iter()
-        .chain([near(32), near(-32), near(1), near(CAPACITY as i64), near(-(CAPACITY as i64)), now << 32])
+        .chain([near(32), near(-32), near(1), ahead, behind, now << 32])
         .collect::<Vec<_>>()
         .try_into()
         .unwrap()
+}
+
+/// Whether value `case` of a word that holds `now` is another one than it holds, and than those before it.
+fn is_new(now: u64, case: usize) -> bool {
+    let values = values(now);
+    values[case] != now && !values[..case].contains(&values[case])
 }
 
 /// All words that are shared, but for the geometry, which is read once and checked by the tests of bad files.
@@ -157,10 +165,16 @@ fn each_word_with_each_value(may_eject: bool) {
     let mut cases = 0;
     for (index, word) in words().into_iter().enumerate() {
         let name = dir.at(&format!("topic-{index}"));
+        let mut staged = None;
         for case in 0..14 {
-            let Stage { mut publisher, mut subscribers } = stage(&name, may_eject);
+            let Stage { mut publisher, mut subscribers } = staged.take().unwrap_or_else(|| stage(&name, may_eject));
             let memory = Memory::map(&name);
-            let value = values(memory.u64(word).load(Ordering::Relaxed))[case];
+            let now = memory.u64(word).load(Ordering::Relaxed);
+            if !is_new(now, case) {
+                staged = Some(Stage { publisher, subscribers });
+                continue;
+            }
+            let value = values(now)[case];
             let started = Instant::now();
             let scribble = || memory.u64(word).store(value, Ordering::SeqCst);
             scribble();
@@ -325,7 +339,7 @@ fn a_hostile_claim_and_deadlines() {
 #[test]
 fn scribbling_while_both_sides_run() {
     let dir = Dir::new();
-    let until = Instant::now() + Duration::from_secs(3);
+    let until = Instant::now() + Duration::from_millis(1200);
     let mut seed = 0x1234_5678_9ABC_DEF1u64;
     let mut rounds = 0;
     while Instant::now() < until {
@@ -367,6 +381,77 @@ fn scribbling_while_both_sides_run() {
     // A copy, or all copies of a batch, and the smallest piece that copies are kept in.
     let largest = LARGEST.load(Ordering::Relaxed);
     assert!(largest < (1 << 20), "an allocation of {largest} bytes for a topic of {CAPACITY}");
+}
+
+/// A subscriber may write whatever it likes to the whole subscribers' area, but for one slot: the publisher, that slot's
+/// subscriber and those whom nobody waits for see nothing of it but delays.
+#[test]
+fn a_hostile_subscriber_harms_nobody_but_those_whose_slots_it_writes() {
+    let dir = Dir::new();
+    for may_eject in [false, true] {
+        let name = dir.at(if may_eject { "eject" } else { "wait" });
+        let mut builder = create(&name, CAPACITY).slots(4);
+        if may_eject {
+            builder = builder.eject_after(Duration::from_secs(60));
+        }
+        let mut publisher = builder.publisher().unwrap();
+        let open = |policy| Topic::open(&name).policy(policy).subscriber().unwrap();
+        // The first one has slot 0.
+        let mut subscribers = [Policy::Reliable, Policy::Lossy, Policy::Latest].map(open);
+        let memory = Memory::map(&name);
+        let words: Vec<usize> = [AREA, WORD].into_iter().chain((slot(1)..slot(4)).step_by(8)).collect();
+        let stop = AtomicBool::new(false);
+        let until = Instant::now() + Duration::from_millis(400);
+        let mut sent = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut seed = 0x9876_5432_1ABC_DEF1u64;
+                while !stop.load(Ordering::Relaxed) {
+                    seed ^= seed << 13;
+                    seed ^= seed >> 7;
+                    seed ^= seed << 17;
+                    let at = words[(seed >> 8) as usize % words.len()];
+                    // Positions of the moment are the worst.
+                    let now = memory.u64([TAIL, CLAIM, at][(seed >> 30) as usize % 3]).load(Ordering::Relaxed);
+                    let flags = (seed >> 50) & 15;
+                    let value =
+                        if at % 128 == 8 { seed << 32 | flags } else { values(now)[(seed >> 40) as usize % 14] };
+                    memory.u64(at).store(value, Ordering::Relaxed);
+                }
+            });
+            for subscriber in &mut subscribers {
+                let (stop, mut next) = (&stop, 1);
+                scope.spawn(move || {
+                    loop {
+                        let policy = subscriber.policy();
+                        match subscriber.recv_timeout(Duration::from_millis(5)) {
+                            Ok(message) => {
+                                let (seq, lost) = (message.seq(), message.lost());
+                                assert!(is_whole(&message, seq), "{policy:?}");
+                                assert!(seq == next + lost && (policy != Policy::Reliable || lost == 0), "{policy:?}");
+                                next = seq + 1;
+                            }
+                            Err(e) => assert_eq!(e.kind(), ErrorKind::TimedOut, "{policy:?}: {e}"),
+                        }
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                    }
+                });
+            }
+            while Instant::now() < until {
+                let seq = publisher.seq() + 1;
+                match publisher.send_timeout(1, &message(seq, seq as usize % 300), Duration::from_millis(5)) {
+                    Ok(()) => sent += 1,
+                    Err(e) => assert_eq!(e.kind(), ErrorKind::TimedOut, "{e}"),
+                }
+                let _ = publisher.subscribers();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        println!("{sent} messages");
+        assert!(sent > 20, "{sent} messages");
+    }
 }
 
 /// The creator's flags are read once: to change them later changes nothing.
