@@ -51,9 +51,11 @@ type Inbox struct {
 	producers []*inboxProducer
 	// next is whose turn it is.
 	next int
-	// calls counts receives: now and then all producers are asked whether they are there, however many messages there are.
-	calls    uint32
-	selector *Selector
+	// goneIn is in how many calls those are looked for that have gone while others have messages all the time; every says how many such
+	// calls lie between, by how long they took the last time.
+	goneIn, every int
+	lookedAt      time.Time
+	selector      *Selector
 	// current: the selector's sources are the producers and the listener.
 	current bool
 	// shutdown: no new producer is taken.
@@ -68,8 +70,9 @@ type inboxProducer struct {
 	rx   *Receiver
 }
 
-// inboxCheckEvery is after how many messages in a row producers that have none are asked whether they live.
-const inboxCheckEvery = 256
+// inboxLookEvery is how many messages in a row may be received before those are looked for that have gone: the clock costs as much as
+// a message.
+const inboxLookEvery = 256
 
 // Incoming is what an [Inbox] gives: a message, or that a producer has gone.
 type Incoming struct {
@@ -124,7 +127,7 @@ func BindInbox(name string, o InboxOptions) (*Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Inbox{door: door, selector: NewSelector()}
+	b := &Inbox{door: door, selector: NewSelector(), every: 1, lookedAt: time.Now()}
 	b.fenced = b.selector.fenced
 	b.selector.SetWait(o.Wait)
 	return b, nil
@@ -250,8 +253,12 @@ func (b *Inbox) receive(ctx context.Context, blocking bool) (Incoming, error) {
 			return Incoming{}, err
 		}
 	}
-	b.calls++
-	if in, ok := b.find(b.calls%inboxCheckEvery == 0); ok {
+	if b.goneIn--; b.goneIn < 0 {
+		if in, gone := b.findGone(); gone {
+			return in, nil
+		}
+	}
+	if in, ok := b.find(false); ok {
 		return in, nil
 	}
 	for {
@@ -292,6 +299,25 @@ func (b *Inbox) find(check bool) (Incoming, bool) {
 			}
 		}
 		i++
+	}
+	return Incoming{}, false
+}
+
+// findGone is a producer that has gone and has no message left. Each one is asked about itself every 100 ms, however many messages the
+// others have.
+func (b *Inbox) findGone() (Incoming, bool) {
+	now := time.Now()
+	if now.Sub(b.lookedAt) < pollInterval/4 {
+		b.every = min(2*b.every, inboxLookEvery)
+	} else {
+		b.every = 1
+	}
+	b.goneIn, b.lookedAt = b.every, now
+	for i, p := range b.producers {
+		if over, err := p.rx.decide(p.rx, p.rx.livenessCheckDue()); !over && err != nil {
+			b.goneIn = 0 // several that went together are told one after another
+			return b.farewell(i, kindOf(err)), true
+		}
 	}
 	return Incoming{}, false
 }

@@ -300,7 +300,8 @@ func (b *Outbox) step(ready []int) error {
 	}
 	for i, at := 0, 0; i < len(b.workers); at++ {
 		w := b.workers[i]
-		if w.settle(slices.Contains(ready, at)) {
+		// A side that always finds a free worker never waits, and a dead one's task must be given again all the same.
+		if w.settle(slices.Contains(ready, at) || w.tx.livenessCheckDue()) {
 			i++
 			continue
 		}
@@ -423,7 +424,7 @@ func (w *outboxWorker) settle(askSystem bool) bool {
 	if !w.forgetGivenBack() {
 		return false
 	}
-	if !w.tx.isShut() && w.tx.ended(askSystem || w.tx.wait.peerWasDead) == nil {
+	if !w.tx.isShut() && w.tx.ended(askSystem) == nil {
 		return true
 	}
 	w.forgetGivenBack()

@@ -35,6 +35,20 @@ type Segment struct {
 	// ProducerHeld: a ring has a sender, a topic a publisher; of a listener: somebody listens. ConsumerHeld: a ring has a
 	// receiver.
 	ProducerHeld, ConsumerHeld bool
+	// Topic is what else there is to say of a topic; nil for another kind.
+	Topic *SegmentTopic
+}
+
+// SegmentTopic is a topic that [Ls] found.
+type SegmentTopic struct {
+	// Slots is how many there are, used or not.
+	Slots int
+	// LossyOnly and MayEject are the properties that its creator gave it.
+	LossyOnly, MayEject bool
+	// Seq is the number of the newest message; 0 before the first, or if it moved too fast to read it.
+	Seq uint64
+	// Subscribers are those that have a slot, as [Publisher.Subscribers] gives them; BlocksFor is 0.
+	Subscribers []SubscriberInfo
 }
 
 // Ls is every segment of a directory, by name; "" is [Directory], and one that does not exist is empty. It maps nothing,
@@ -122,7 +136,8 @@ func inspect(p *segmentName) (Segment, error) {
 			return Segment{}, osError(err, "asking for the segment's locks")
 		}
 		s.Capacity, s.Align = int64(g.capacity), int(g.align)
-		return s, nil
+		s.Topic, err = topicOf(file, g)
+		return s, err
 	}
 	for i, g := range h.blocks {
 		s.Capacity += int64(g.capacity)

@@ -2,9 +2,7 @@ package ramway
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"unsafe"
 
 	"github.com/ramway/ramway/bindings/go/internal/sys"
@@ -55,20 +53,17 @@ func mustStay(file int, page []byte, h *header) bool {
 // topicToKeep is why a topic that nobody uses is not to be thrown away; empty if it may be. History alone keeps no topic: what
 // a durable subscriber is still to receive does.
 func topicToKeep(file int, page []byte, g geometry) (string, error) {
-	// readPage allocates a whole page, and so aligned.
-	b := (*topicBlock)(unsafe.Pointer(&page[block0]))
+	b := topicIn(page)
 	if !b.agree(g) {
 		return fmt.Sprintf(damaged+"the positions %d, %d and %d contradict each other", b.last, b.tail, b.claim), nil
 	}
-	area := make([]byte, areaLen(g.slots))
-	if n, err := sys.ReadAt(file, area, int64(g.subsOffset)); err != nil || n < len(area) {
-		return "", osError(errors.Join(err, io.ErrUnexpectedEOF), "reading the subscribers' area")
+	slots, err := slotsIn(file, g)
+	if err != nil {
+		return "", err
 	}
 	unseen := ""
-	for i := range int(g.slots) {
-		// A slot lies at a multiple of 128 of a large allocation.
-		s := (*slot)(unsafe.Pointer(&area[offSubsSlots+slotSize*i]))
-		switch {
+	for i := range slots {
+		switch s := &slots[i]; {
 		case s.state&slotDurable == 0:
 		case s.cursor != b.tail:
 			return fmt.Sprintf("the durable subscriber '%s' has %s", labelText(s.label), undeliveredTo(file, g, b, s.cursor)), nil

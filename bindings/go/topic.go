@@ -85,9 +85,9 @@ type TopicOptions struct {
 	// Align is what each payload's address is a multiple of in the log, in bytes: a power of two from 32 to 4096; 0 is 32. An
 	// existing topic must have just this alignment if it is said here.
 	Align int
-	// Slots is how many reliable subscribers there can be at a time, 1 to 1024; 0 is 32. (Others take a free slot of the upper
-	// half, so that they are seen, and do without where there is none.) An existing topic must have just this number if it is
-	// said here.
+	// Slots is how many reliable subscribers there can be at a time, 1 to 1024; 0 is 32. Others take a free slot of the upper half,
+	// so that they are seen, and do without where there is none: so half of the slots, rounded up, are for reliable ones whoever else
+	// is there. An existing topic must have just this number if it is said here.
 	Slots int
 	// LossyOnly: a new topic takes no reliable subscriber, so that its publisher never waits. An existing one must be such.
 	LossyOnly bool

@@ -2,7 +2,6 @@ package ramway
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 )
 
@@ -88,27 +87,11 @@ func (p *Publisher) Subscribers() []SubscriberInfo {
 	all := []SubscriberInfo{}
 	newest := t.publishedSeq(s)
 	for i := range t.slots {
-		slot := &t.slots[i]
-		state, cursor, flags := atomic.LoadUint64(&slot.state), atomic.LoadUint64(&slot.cursor), atomic.LoadUint32(&slot.flags)
-		if state&(slotActive|slotGating|slotDurable|slotEjected) == 0 {
+		one, used := t.slots[i].info(i, s.published, newest, s.at.g, func(position uint64) uint64 { return t.seqAt(s, position) })
+		if !used {
 			continue
 		}
-		one := SubscriberInfo{
-			Slot: i, Epoch: uint32(state >> 32), Policy: Lossy, Label: labelText(slot.loadLabel()), Durable: state&slotDurable != 0,
-			Alive: t.patrol.link.livesAt(byteSlot + int64(i)), Ejected: state&slotEjected != 0, Lost: atomic.LoadUint64(&slot.lost),
-		}
-		switch {
-		case state&(slotGating|slotDurable|slotEjected) != 0:
-			one.Policy = Reliable
-		case flags&slotFlagLatest != 0:
-			one.Policy = Latest
-		}
-		if bytes := s.published - cursor; state&slotGating != 0 && bytes <= t.capacity && isTopicPosition(cursor, t.align) {
-			one.Lag = &Lag{Bytes: int64(bytes)}
-			if next := t.seqAt(s, cursor); next != 0 && next <= newest {
-				one.Lag.Messages = newest - next + 1
-			}
-		}
+		one.Alive = t.patrol.link.livesAt(byteSlot + int64(i))
 		if b := t.patrol.blocking; b != nil && !b[i].since.IsZero() {
 			one.BlocksFor = time.Since(b[i].since)
 		}
@@ -120,7 +103,7 @@ func (p *Publisher) Subscribers() []SubscriberInfo {
 // WaitForSubscribers waits until n reliable subscribers are attached and their processes live; at once if they are there.
 // (Others do not count: the publisher does not wait for them.) What was committed unflushed is flushed.
 //
-// Errors: ErrInvalidArgument if the topic has fewer slots than that; ErrTimedOut or ErrInterrupted with the context; ErrClosed if
+// Errors: ErrInvalidArgument if the topic has fewer slots than that; ErrUnsupported if it takes no reliable subscribers; ErrTimedOut or ErrInterrupted with the context; ErrClosed if
 // the topic's name was removed, so that nobody can come; ErrCorrupt, ErrDetached.
 func (p *Publisher) WaitForSubscribers(ctx context.Context, n int) error {
 	s := &p.Sender
@@ -131,6 +114,10 @@ func (p *Publisher) WaitForSubscribers(ctx context.Context, n int) error {
 	}
 	if n < 0 || n > len(p.topic.slots) {
 		return s.failf(InvalidArgument, "waiting for %d subscribers: the topic has %d slots; create it with more", n, len(p.topic.slots))
+	}
+	if n > 0 && p.topic.flags&topicLossyOnly != 0 {
+		return s.failf(Unsupported, "waiting for %d subscribers: the topic takes no reliable ones (its creator said LossyOnly), and others do "+
+			"not count", n)
 	}
 	s.flushAny()
 	return p.topic.waitFor(ctx, s, n)
@@ -189,10 +176,10 @@ func (s *Subscriber) Label() string {
 	r := &s.Receiver
 	r.enter()
 	defer r.leave()
-	if r.isClosed() || s.topic.slot == nil {
+	if r.isClosed() {
 		return ""
 	}
-	return labelText(s.topic.slot.loadLabel())
+	return s.topic.label
 }
 
 // Lost is how many messages this handle has lost so far.

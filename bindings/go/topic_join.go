@@ -3,6 +3,7 @@ package ramway
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -285,10 +286,14 @@ func (t *topicLog) resume(s *slot, state uint64) (j joined, ok bool, err error) 
 	return joined{slot: s, epoch: uint32(next >> 32), cursor: at, expected: expected}, true, nil
 }
 
+// busyInstant is for how long a slot or a label is tried again that is taken, however short the time-out is: another subscriber that
+// looks for its slot has a lock for an instant.
+const busyInstant = 5 * time.Millisecond
+
 // joinWithin is join, for as long as the time-out says while it is Busy: a predecessor that was killed has its label and its slot
 // until the kernel has closed its files.
 func (j *joining) joinWithin() (joined, error) {
-	return retry(j.o.Timeout, func() (joined, error) {
+	return retry(max(j.o.Timeout, busyInstant), func() (joined, error) {
 		found, err := j.join()
 		if e, own := err.(*Error); own && e.Kind == Busy {
 			err = &later{err: e}
@@ -363,34 +368,80 @@ func (j *joining) joinGating(from Start) (joined, error) {
 func (j *joining) find() (s *slot, resumed bool, err error) {
 	if j.label != (slotLabel{}) {
 		for i := range j.slots {
-			if s := &j.slots[i]; s.loadLabel() == j.label {
-				if j.link.livesAt(byteSlot + int64(i)) {
-					return nil, false, failf(Busy, "a subscriber with the label '%s' is attached already: close it, or take another label",
-						labelText(j.label))
-				}
-				if atomic.LoadUint64(&s.state)&slotDurable != 0 {
-					if got, err := j.link.takeSlot(i); got || err != nil {
-						return s, true, err
-					}
-				}
+			s := &j.slots[i]
+			// Of the others a label does not count: of one that nobody waits for, and of one that has left, whose slot somebody may be
+			// taking just now who has not written its own label yet.
+			state := atomic.LoadUint64(&s.state)
+			if s.loadLabel() != j.label || state&(slotGating|slotDurable|slotEjected) == 0 {
+				continue
 			}
+			if state&slotDurable != 0 {
+				got, err := j.link.takeSlot(i)
+				switch {
+				case err != nil:
+					return nil, false, err
+				// It may have been given up before the lock was taken.
+				case got && atomic.LoadUint64(&s.state)&slotDurable != 0 && s.loadLabel() == j.label:
+					return s, true, nil
+				case got:
+					j.link.letSlotGo()
+					continue
+				}
+			} else if !j.link.livesAt(byteSlot + int64(i)) {
+				continue
+			}
+			return nil, false, failf(Busy, "a reliable subscriber with the label %s is attached already: close it, or take another label",
+				shownLabel(j.label))
 		}
 	}
-	if s, err := j.takeFree(0); s != nil || err != nil {
-		return s, false, err
+	s, err = j.takeFree(0)
+	if s == nil && err == nil {
+		err = failf(Busy, "%s", j.noSlot())
 	}
+	return s, false, err
+}
+
+// labelsNamed is how many labels an error names at most: there can be 1024 of 64 bytes.
+const labelsNamed = 8
+
+// noSlot is what to say where every slot is taken: by whom.
+func (j *joining) noSlot() string {
+	var counts [3]int
 	var labels []string
 	for i := range j.slots {
-		if label := labelText(j.slots[i].loadLabel()); label != "" {
-			labels = append(labels, label)
+		s := &j.slots[i]
+		whom := 2
+		if state := atomic.LoadUint64(&s.state); state&slotDurable != 0 && !j.link.livesAt(byteSlot+int64(i)) {
+			whom = 1
+		} else if state&(slotGating|slotDurable|slotEjected) != 0 {
+			whom = 0
+		}
+		counts[whom]++
+		if label := s.loadLabel(); label != (slotLabel{}) {
+			labels = append(labels, shownLabel(label))
 		}
 	}
-	labelled := ""
-	if labels != nil {
-		labelled = fmt.Sprintf(" (labelled: %s)", strings.Join(labels, ", "))
+	var by []string
+	for i, whom := range []string{"by reliable subscribers", "for durable subscribers that are away", "by lossy or latest subscribers"} {
+		if counts[i] > 0 {
+			by = append(by, fmt.Sprintf("%d %s", counts[i], whom))
+		}
 	}
-	return nil, false, failf(Busy, "all %d slots of the topic are taken%s: close a subscriber, remove a durable one, or create the topic "+
-		"with more slots; ramway inspect shows who holds them", len(j.slots), labelled)
+	if more := len(labels) - labelsNamed; more > 0 {
+		labels = append(labels[:labelsNamed], fmt.Sprintf("%d more", more))
+	}
+	named := ""
+	if labels != nil {
+		named = fmt.Sprintf(" (labels: %s)", strings.Join(labels, ", "))
+	}
+	return fmt.Sprintf("all %d slots of the topic are taken: %s%s. Close a subscriber, unsubscribe a durable one, or create the topic with "+
+		"more slots; ramway inspect shows the processes", len(j.slots), strings.Join(by, ", "), named)
+}
+
+// shownLabel is a label for an error, quoted: whoever may write to the topic can put control characters there.
+func shownLabel(label slotLabel) string {
+	quoted := strconv.QuoteToGraphic(labelText(label))
+	return "'" + quoted[1:len(quoted)-1] + "'"
 }
 
 // takeFree locks the first free slot from a number on; nil: there is none.

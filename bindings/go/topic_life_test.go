@@ -3,6 +3,7 @@ package ramway
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -156,7 +157,7 @@ func TestSlotsAreFew(t *testing.T) {
 	second := subscriberAt(t, name, TopicOptions{})
 	_, err := OpenSubscriber(name, TopicOptions{})
 	expectKind(t, err, Busy)
-	expectText(t, err, "all 2 slots of the topic are taken (labelled: one)")
+	expectText(t, err, "all 2 slots of the topic are taken: 2 by reliable subscribers (labels: 'one')")
 	expectKind(t, pub.WaitForSubscribers(background, 2), 0)
 	expectKind(t, second.Close(), 0)
 	expectKind(t, pub.WaitForSubscribers(background, 1), 0)
@@ -205,6 +206,8 @@ func TestTopicsAreListedAndCleaned(t *testing.T) {
 	pub := publisherAt(t, dir.at("live"), TopicOptions{Capacity: 8192, Align: 64})
 	sub := subscriberAt(t, dir.at("kept"), TopicOptions{Label: "r", Durable: true})
 	other := publisherAt(t, dir.at("kept"), TopicOptions{})
+	display := subscriberAt(t, dir.at("live"), TopicOptions{Policy: Latest, Label: "display"})
+	expectKind(t, pub.Send(background, 1, []byte("for nobody")), 0)
 	expectKind(t, other.Send(background, 1, []byte("for r")), 0)
 	expectKind(t, other.Close(), 0)
 	expectKind(t, sub.Close(), 0)
@@ -213,6 +216,13 @@ func TestTopicsAreListedAndCleaned(t *testing.T) {
 	if len(all) != 2 || all[0].Name != "kept" || all[0].Kind != "topic" || !all[0].Stale || all[0].ProducerHeld ||
 		!all[1].InUse || !all[1].ProducerHeld || all[1].ConsumerHeld || all[1].Capacity != 8192 || all[1].Align != 64 {
 		t.Fatalf("%+v", all)
+	}
+	// Who reads them: as the publisher says.
+	kept, live := all[0].Topic.Subscribers, all[1].Topic.Subscribers
+	if len(kept) != 1 || kept[0].Label != "r" || !kept[0].Durable || kept[0].Alive || kept[0].Policy != Reliable ||
+		*kept[0].Lag != (Lag{64, 1}) || !reflect.DeepEqual(live, pub.Subscribers()) || len(live) != 1 || live[0].Policy != Latest ||
+		live[0].Label != "display" || !live[0].Alive || live[0].Lag != nil || all[0].Topic.Seq != 1 || all[0].Topic.Slots != 32 {
+		t.Fatalf("%+v %+v", kept, live)
 	}
 	cleaned, err := Clean(dir.path, CleanOptions{})
 	expectKind(t, err, 0)
@@ -223,6 +233,7 @@ func TestTopicsAreListedAndCleaned(t *testing.T) {
 	// A topic that is thrown away all the same.
 	expectKind(t, publisherDiscarding(dir.at("kept")), 0)
 	expectKind(t, pub.Close(), 0)
+	expectKind(t, display.Close(), 0)
 	dir.expectNames()
 }
 

@@ -23,6 +23,8 @@ type subscribing struct {
 	// slot is nil for one that shows itself to nobody; durable: its cursor stays; writable: this side may write to the area.
 	slot              *slot
 	durable, writable bool
+	// label is what it was opened with, whether or not a slot shows it.
+	label string
 	// copiesOut: messages are copied as they are received, because they can be overwritten while they are read.
 	copiesOut bool
 	copies    copies
@@ -84,7 +86,7 @@ func newSubscriber(a *attachment, o *TopicOptions) (*Subscriber, error) {
 	sub := &Subscriber{}
 	r := &sub.Receiver
 	t := &subscribing{
-		topicLog: newTopicLog(a), policy: o.Policy, durable: o.Durable, writable: !o.ReadOnly, seen: noPosition,
+		topicLog: newTopicLog(a), policy: o.Policy, durable: o.Durable, writable: !o.ReadOnly, label: o.Label, seen: noPosition,
 		copiesOut: o.Policy != Reliable || a.g.flags&topicMayEject != 0,
 	}
 	r.shut, r.topic, r.words, r.guard = generalPath, t, subscriberWords{t}, &t.copies
