@@ -67,7 +67,9 @@ void take(struct ends *ends, struct line *line) {
     ramway_status status = ends->topic ? ramway_subscriber_recv(ends->receiver, limit, &m)
                                        : ramway_recv(ends->receiver, limit, &m.message);
     if (status != RAMWAY_OK) {
-        end(status, "%s", "");
+        char lost[32] = "";
+        if (status == RAMWAY_LAGGED) snprintf(lost, sizeof lost, " lost=%llu", (unsigned long long)ramway_last_lost());
+        end(status, "%s", lost);
         return;
     }
     if (!tensor || !say_tensor(&m.message)) {

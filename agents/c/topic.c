@@ -34,7 +34,7 @@ void open_topic(struct ends *ends, struct line *line, const char *name, bool con
     int64_t eject_after = number(line, "eject_after", 0), wait_for = number(line, "wait_for", -1);
     bool create = yes(line, "create");
     options.wait_policy = wait_policy(line);
-    options.timeout_ns = OPEN_TIMEOUT_NS;
+    options.timeout_ns = number(line, "timeout", OPEN_TIMEOUT_S * 1000) * 1000000;
     options.policy = policy_of(policy);
     options.label = text(line, "label", NULL);
     options.eject_after_ns = eject_after * 1000000;

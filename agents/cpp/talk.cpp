@@ -55,6 +55,7 @@ static void take_by(Receiver &rx, line &line) {
     if (!how.empty() && how != "try") throw refused("how=" + how);
     line.end();
     const auto m = how == "try" ? rx.try_recv() : receive(rx, limit);
+    if (!m && m.code() == ramway::status::lagged) return say("end ", named(m.code()), " lost=", m.error().lost());
     if (!m) return say("end ", named(m.code()));
     if (tensor && say_tensor(m->tensor(), m->tag())) return;
     std::string stamp;

@@ -31,7 +31,7 @@ void open_topic(ends &e, line &line, const std::string &name, bool consumer) {
     o.label = line.text("label");
     o.durable = line.yes("durable");
     o.eject_after = std::chrono::milliseconds(eject_after);
-    o.timeout = open_timeout;
+    o.timeout = std::chrono::milliseconds(line.number("timeout", std::chrono::milliseconds(open_timeout).count()));
     if (create) {
         o.capacity = static_cast<std::uint64_t>(line.number("capacity", 65536));
         o.align = static_cast<std::uint32_t>(line.number("align", 32));

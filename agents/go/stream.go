@@ -153,6 +153,15 @@ func (s *seen) number(number, lost uint64) error {
 	return nil
 }
 
+// lostBy is how many messages Lagged says that an ejection cost.
+func lostBy(err error) (uint64, bool) {
+	var lagged *ramway.Error
+	if !errors.As(err, &lagged) || lagged.Kind != ramway.Lagged {
+		return 0, false
+	}
+	return lagged.Lost, true
+}
+
 // lagged: it was ejected, which cost so many messages.
 func (s *seen) lagged(lost uint64) {
 	event("lagged lost=%d", lost)
@@ -295,8 +304,8 @@ func consume(e *ends, l *line) error {
 			return err
 		}
 		kind := ramway.KindOf(err)
-		if lagged := (*ramway.Error)(nil); kind == ramway.Lagged && errors.As(err, &lagged) {
-			s.lagged(lagged.Lost)
+		if lost, is := lostBy(err); is {
+			s.lagged(lost)
 			continue
 		}
 		s.report(named(kind), last)

@@ -79,7 +79,11 @@ func take(e *ends, l *line) error {
 	}
 	m, err := receive(e.rx)
 	if err != nil {
-		event("end %s", named(ramway.KindOf(err)))
+		lost := ""
+		if n, is := lostBy(err); is {
+			lost = fmt.Sprintf(" lost=%d", n)
+		}
+		event("end %s%s", named(ramway.KindOf(err)), lost)
 		return nil
 	}
 	defer m.Release()

@@ -43,7 +43,8 @@ func openTopic(e *ends, l *line, name string, consumer bool) error {
 	waitFor, create := l.number("wait_for", -1), l.yes("create")
 	o := ramway.TopicOptions{
 		Policy: l.policy(), Start: begins(l.text("from", "")), Label: l.text("label", ""), Durable: l.yes("durable"),
-		EjectAfter: time.Duration(l.number("eject_after", 0)) * time.Millisecond, Timeout: openTimeout, Wait: l.wait(),
+		EjectAfter: time.Duration(l.number("eject_after", 0)) * time.Millisecond, Wait: l.wait(),
+		Timeout: time.Duration(l.number("timeout", openTimeout.Milliseconds())) * time.Millisecond,
 	}
 	if create {
 		o.Capacity, o.Align = l.number("capacity", 65536), int(l.number("align", 32))

@@ -26,6 +26,9 @@ def take(rx: ramway.Receiver, line: Line) -> None:
         message = rx.try_recv() if how == "try" else rx.recv(limit)
         if message is None:
             raise ramway.EmptyError
+    except ramway.LaggedError as error:
+        say(ended(error, f" lost={error.lost}"))
+        return
     except ramway.Error as error:
         say(ended(error))
         return

@@ -6,9 +6,10 @@ import sys
 import look
 import ramway
 import stream
-import topic
 from line import Line, RefusedError, say
 from message import BadMessage
+
+import topic
 
 
 class Ends:

@@ -18,14 +18,14 @@ def open_side(
     name: str, role: str, wait: Literal["spin", "hybrid", "block"], line: Line
 ) -> tuple[ramway.Publisher | None, ramway.Subscriber | None]:
     """The publisher, or the subscriber."""
-    eject_after = line.maybe("eject_after")
+    eject_after, timeout = line.maybe("eject_after"), line.number("timeout", int(1000 * OPEN_TIMEOUT)) / 1000
     if line.yes("create"):
         capacity, align = line.number("capacity", 65536), line.number("align", 32)
         topic = ramway.Topic.create(
-            name, capacity=capacity, align=align, may_eject=eject_after is not None, timeout=OPEN_TIMEOUT
+            name, capacity=capacity, align=align, may_eject=eject_after is not None, timeout=timeout
         )
     else:
-        topic = ramway.Topic.open(name, timeout=OPEN_TIMEOUT)
+        topic = ramway.Topic.open(name, timeout=timeout)
     if role == "consumer":
         policy, label, durable = line.text("policy", "reliable"), line.text("label") or None, line.yes("durable")
         place, _, number = line.text("from").partition(":")

@@ -43,7 +43,10 @@ pub(crate) fn take<L: Kind>(rx: &mut Receiver<L>, mut line: Line) -> std::result
     };
     line.end()?;
     match if never_waits { rx.try_recv() } else { receive(rx, limits.whole) } {
-        Err(cause) => println!("end {}", named(cause.kind())),
+        Err(cause) => {
+            let lost = cause.lost().map_or(String::new(), |lost| format!(" lost={lost}"));
+            println!("end {}{lost}", named(cause.kind()));
+        }
         Ok(message) => match as_tensor.then(|| message.tensor()) {
             Some(Ok(tensor)) => tensor::say(&message, &tensor),
             Some(Err(cause)) if cause.kind() != ErrorKind::InvalidArgument => println!("end {}", named(cause.kind())),

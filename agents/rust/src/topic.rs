@@ -89,7 +89,8 @@ pub(crate) fn open(ends: &mut Ends, name: &str, role: &str, mut line: Line) -> R
     } else {
         Topic::open(name)
     };
-    builder = builder.timeout(OPEN_TIMEOUT).wait_policy(line.wait()?);
+    let timeout = line.maybe("timeout")?.map_or(OPEN_TIMEOUT, Duration::from_millis);
+    builder = builder.timeout(timeout).wait_policy(line.wait()?);
     let [policy, label, from] = ["policy", "label", "from"].map(|key| line.text(key));
     let durable = line.yes("durable");
     let (eject_after, wait_for) = (line.maybe("eject_after")?, line.maybe("wait_for")?);
