@@ -239,8 +239,16 @@ func (p *play) attached(e end) {
 
 // then is what the other side does.
 func (p *play) then() {
+	p.poke(p.r.Then.Bytes)
+	if p.r.Then.HangUp {
+		p.hangUp()
+	}
+}
+
+// poke writes into the image's file, words of 4 and 8 bytes by one atomic store.
+func (p *play) poke(runs []run) {
 	page := int64(sys.PageSize())
-	for _, run := range p.r.Then.Bytes {
+	for _, run := range runs {
 		size := int64(len(run.Hex))
 		if size != 4 && size != 8 || run.At%size != 0 {
 			if _, err := p.file.WriteAt(run.Hex, run.At); err != nil {
@@ -260,9 +268,6 @@ func (p *play) then() {
 			atomic.StoreUint32((*uint32)(word), binary.LittleEndian.Uint32(run.Hex))
 		}
 		_ = sys.Unmap(at, int(page))
-	}
-	if p.r.Then.HangUp {
-		p.hangUp()
 	}
 }
 

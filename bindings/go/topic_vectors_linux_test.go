@@ -2,19 +2,26 @@ package ramway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"strconv"
 	"testing"
+
+	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
 // Every image of a topic of format/vectors, opened by its path as each of its readers.
 
 type topicReader struct {
-	As       string `json:"as"`
-	Label    string `json:"label"`
-	Open     string `json:"open"`
+	As       string  `json:"as"`
+	Label    string  `json:"label"`
+	Held     []int64 `json:"held"`
+	Open     string  `json:"open"`
+	Then     []run   `json:"then"`
+	Lagged   string  `json:"lagged"`
 	Messages []struct {
 		readMessage
 		Seq  string `json:"seq"`
@@ -54,6 +61,7 @@ func TestTopicVectors(t *testing.T) {
 				p := &play{t: t, v: &v, dir: newFolder(t), r: &vectorReader{
 					Open: r.Open, End: r.End, Leaves: r.Leaves, NameAfter: r.NameAfter}}
 				path := p.make("topic")
+				p.hold(r.Held)
 				if r.As == "publisher" {
 					pub, err := OpenPublisher(path, TopicOptions{})
 					if p.opened(err) {
@@ -80,8 +88,16 @@ func (p *play) subscriber(path string, r *topicReader) {
 	}
 	sub, err := OpenSubscriber(path, o)
 	// It may read the frames when it comes, or when it receives.
-	if KindOf(err) == Corrupt && r.End == "Corrupt" || !p.opened(err) {
+	if KindOf(err) == Corrupt && r.End == "Corrupt" && r.Then == nil || !p.opened(err) {
 		return
+	}
+	p.poke(r.Then)
+	if r.Lagged != "" {
+		_, err := sub.TryRecv()
+		var lagged *Error
+		if !errors.As(err, &lagged) || lagged.Kind != Lagged || strconv.FormatUint(lagged.Lost, 10) != r.Lagged {
+			p.t.Fatalf("%v, expected Lagged by %s", err, r.Lagged)
+		}
 	}
 	for i, want := range r.Messages {
 		m, err := sub.TryRecv()
@@ -95,7 +111,12 @@ func (p *play) subscriber(path string, r *topicReader) {
 		}
 		m.Release()
 	}
-	_, err = sub.TryRecv()
+	receive := sub.TryRecv
+	if r.End == "PeerDead" {
+		// A death is learned of by a wait.
+		receive = func() (Message, error) { return sub.Recv(context.Background()) }
+	}
+	_, err = receive()
 	p.topicEnd(err, "")
 	if r.End == "Corrupt" {
 		if _, err := sub.TryRecv(); KindOf(err) != Corrupt {
@@ -103,6 +124,23 @@ func (p *play) subscriber(path string, r *topicReader) {
 		}
 	}
 	p.closed(sub.Close())
+}
+
+// hold locks these bytes as others do that live: by another description, to the end of the test.
+func (p *play) hold(held []int64) {
+	p.t.Helper()
+	if len(held) == 0 {
+		return
+	}
+	for _, at := range append([]int64{byteInUse}, held...) {
+		mode := sys.Exclusive
+		if at == byteInUse {
+			mode = sys.Shared
+		}
+		if got, err := sys.TryLock(int(p.file.Fd()), at, mode); !got || err != nil {
+			p.t.Fatal(got, err)
+		}
+	}
 }
 
 // topicEnd compares what the last call gave; without an error it is this.

@@ -6,10 +6,11 @@ use std::fmt::Display;
 use std::sync::mpsc::{Receiver as Listening, RecvTimeoutError, Sender as Saying, channel};
 use std::time::{Duration, Instant};
 
-use ramway::{Bus, Error, Listener, Receiver, Region, Ring, Sender};
+use ramway::{Bus, Error, Listener, Publisher, Receiver, Region, Ring, Sender, Subscriber, Topic};
 use ramway_agents::{Event, Heard};
 use ramway_conformance::vectors::Vectors;
 use ramway_conformance::vectors::files::Result;
+use ramway_conformance::vectors::model::Class;
 use ramway_conformance::vectors::session::{Reader, Session};
 use ramway_conformance::work;
 
@@ -28,7 +29,7 @@ impl Reader for Core {
         let (say, events) = channel();
         let (commands, told) = channel::<String>();
         std::thread::spawn(move || {
-            let mut ends = Ends { sender: None, receiver: None, said: Said(say) };
+            let mut ends = Ends { sender: None, receiver: None, publisher: None, subscriber: None, said: Said(say) };
             while let Ok(line) = told.recv() {
                 if let Err(error) = ends.obey(&line) {
                     ends.said.error("error", &error);
@@ -55,6 +56,8 @@ impl Said {
 struct Ends {
     sender: Option<Sender>,
     receiver: Option<Receiver>,
+    publisher: Option<Publisher>,
+    subscriber: Option<Subscriber>,
     said: Said,
 }
 
@@ -66,9 +69,11 @@ impl Ends {
         let number = |key: &str| keys[key].parse::<u64>().unwrap();
         let said = |what: String| self.said.say(what);
         match command {
+            "open" if keys.contains_key("topic") => self.open_topic(&keys)?,
             "open" => self.open(&keys)?,
             "close" => {
                 (self.sender, self.receiver) = (None, None);
+                (self.publisher, self.subscriber) = (None, None);
                 self.said.say("closed");
             }
             "region" => {
@@ -81,6 +86,13 @@ impl Ends {
                 Some(tag) => said(format!("last tag={tag}")),
                 None => said("last none".to_owned()),
             },
+            "produce" if self.publisher.is_some() => {
+                let tx = self.publisher.as_mut().unwrap();
+                match tx.try_send(number("start") as u32, b"") {
+                    Ok(()) => self.said.say("sent"),
+                    Err(error) => self.said.error("end", &error),
+                }
+            }
             "produce" => {
                 let tx = self.sender.as_mut().unwrap();
                 for seq in 0..number("count") as u32 {
@@ -92,6 +104,25 @@ impl Ends {
                     }
                 }
                 self.said.say("sent");
+            }
+            "take" if self.subscriber.is_some() => {
+                let rx = self.subscriber.as_mut().unwrap();
+                let text = match keys.get("timeout") {
+                    Some(ms) => rx.recv_timeout(Duration::from_millis(ms.parse().unwrap())),
+                    None => rx.try_recv(),
+                }
+                .map(|message| {
+                    let (type_id, tag, crc) = (message.type_id(), message.tag(), crc32fast::hash(&message));
+                    let (seq, lost, len) = (message.seq(), message.lost(), message.len());
+                    format!("message type_id={type_id} tag={tag} len={len} crc32={crc} seq={seq} lost={lost}")
+                });
+                match text {
+                    Ok(text) => said(text),
+                    Err(end) => {
+                        let lost = end.lost().map_or(String::new(), |lost| format!(" lost={lost}"));
+                        said(format!("end name={} number={}{lost}", end.kind().name(), end.code()));
+                    }
+                }
             }
             "take" => {
                 let rx = self.receiver.as_mut().unwrap();
@@ -113,6 +144,26 @@ impl Ends {
             }
             other => panic!("{other}"),
         }
+        Ok(())
+    }
+
+    fn open_topic(&mut self, keys: &HashMap<&str, &str>) -> ramway::Result<()> {
+        let topic = Topic::open(keys["topic"]);
+        let capacity = if keys["role"] == "producer" {
+            self.publisher.insert(topic.publisher()?).capacity()
+        } else {
+            let topic = match keys["policy"] {
+                "lossy" => topic.lossy().from_oldest(),
+                "latest" => topic.latest(),
+                _ => topic.reliable(),
+            };
+            let topic = match keys.get("label") {
+                Some(label) => topic.label(*label).durable(true),
+                None => topic,
+            };
+            self.subscriber.insert(topic.subscriber()?).capacity()
+        };
+        self.said.say(format_args!("attached capacity={capacity} max={}", capacity / 2 - 32));
         Ok(())
     }
 
@@ -185,6 +236,10 @@ fn the_core_reads_every_vector_as_it_says() {
     let vectors = Vectors::load().unwrap();
     let jobs = vectors.jobs(&std::env::var("RAMWAY_VECTORS_ONLY").unwrap_or_default());
     assert!(!jobs.is_empty());
+    let topics = &vectors.topics.topics;
+    let hostile = topics.iter().filter(|image| image.class == Class::Hostile).count();
+    let readers: usize = topics.iter().map(|image| image.readers.len()).sum();
+    assert!(readers > 100 && hostile > 20, "{readers} readers of topics, {hostile} hostile images");
     let results = work::each(&jobs, 8, |_, &job| vectors.play(job, &Core));
     let mut failures = Vec::new();
     for (&job, result) in jobs.iter().zip(results) {

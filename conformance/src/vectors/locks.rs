@@ -37,8 +37,13 @@ fn lock(fd: BorrowedFd<'_>, command: i32, kind: i32, byte: i64) -> Result<libc::
 
 /// Takes a role as a live handle has it: byte 0 shared, the role's byte exclusively. Lasts as long as the description.
 pub fn hold(file: impl AsFd, role: Role) -> Result<()> {
+    hold_bytes(file, &[byte(role)])
+}
+
+/// Takes byte 0 shared, and each of these exclusively.
+pub fn hold_bytes(file: impl AsFd, bytes: &[i64]) -> Result<()> {
     lock(file.as_fd(), libc::F_OFD_SETLK, libc::F_RDLCK, 0)?;
-    lock(file.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, byte(role)).map(drop)
+    bytes.iter().try_for_each(|&byte| lock(file.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, byte).map(drop))
 }
 
 /// What others have locked on a byte.

@@ -1,7 +1,7 @@
 //! The vectors: segment images and handshakes with what a reader must find in each.
 //!
 //! [`model`] is the JSON's shape, `image` writes bytes from `docs/ABI.md`'s offsets (and from nothing of `core/`),
-//! `segments` and `handshake` are the collections, [`play`] plays one of them to a reader ([`session`]), real files,
+//! `segments`, [`topics`] and `handshake` are the collections, [`play`] plays one of them to a reader ([`session`]), real files,
 //! memfds and sockets included, and [`run`] plays all of them to every language's program.
 
 pub mod files;
@@ -27,6 +27,7 @@ use crate::{missing_is_failure, summary, work};
 use model::{Class, Handshakes, Segments};
 use report::{Failure, Tally};
 use session::Reader;
+use topics::Topics;
 
 /// What `ramway-conformance vectors` is asked for.
 #[derive(clap::Args, Debug)]
@@ -64,12 +65,14 @@ pub fn handshake_json() -> String {
 pub struct Vectors {
     /// `segments.json`.
     pub segments: Segments,
+    /// `topics.json`.
+    pub topics: Topics,
     /// `handshake.json`.
     pub handshakes: Handshakes,
 }
 
 impl Vectors {
-    /// Reads the two files.
+    /// Reads the three files.
     ///
     /// # Errors
     /// One is missing or is not what [`model`] says, in words.
@@ -79,17 +82,19 @@ impl Vectors {
             let text = files::tried(name, std::fs::read_to_string(path))?;
             files::tried(name, serde_json::from_str(&text))
         }
-        Ok(Self { segments: read("segments.json")?, handshakes: read("handshake.json")? })
+        Ok(Self { segments: read("segments.json")?, topics: read("topics.json")?, handshakes: read("handshake.json")? })
     }
 
     /// Everything that can be played, if its name contains `only`.
     pub fn jobs(&self, only: &str) -> Vec<Job> {
         let segments = self.segments.segments.iter().enumerate().filter(|(_, one)| one.name.contains(only));
         let segments = segments.flat_map(|(i, one)| (0..one.readers.len()).map(move |reader| Job::Segment(i, reader)));
+        let topics = self.topics.topics.iter().enumerate().filter(|(_, one)| one.name.contains(only));
+        let topics = topics.flat_map(|(i, one)| (0..one.readers.len()).map(move |reader| Job::Topic(i, reader)));
         let handshakes = self.handshakes.handshakes.iter().enumerate();
         let handshakes = handshakes.filter(|(_, one)| one.name.contains(only)).map(|(i, _)| Job::Handshake(i));
         let made = made::ALL.iter().enumerate().filter(|(_, one)| one.name().contains(only)).map(|(i, _)| Job::Made(i));
-        segments.chain(handshakes).chain(made).collect()
+        segments.chain(topics).chain(handshakes).chain(made).collect()
     }
 
     /// Plays one.
@@ -102,6 +107,10 @@ impl Vectors {
                 let segment = &self.segments.segments[i];
                 play::segment(segment, &segment.readers[role], reader)
             }
+            Job::Topic(i, role) => {
+                let image = &self.topics.topics[i];
+                play::topic(image, &image.readers[role], reader)
+            }
             Job::Handshake(i) => play::handshake(&self.handshakes.handshakes[i], &self.segments, reader),
             Job::Made(i) => play::made(made::ALL[i], reader),
         }
@@ -113,6 +122,10 @@ impl Vectors {
             Job::Segment(i, role) => {
                 let segment = &self.segments.segments[i];
                 (segment.name.clone(), segment.readers[role].role.name().into())
+            }
+            Job::Topic(i, role) => {
+                let image = &self.topics.topics[i];
+                (image.name.clone(), image.readers[role].name())
             }
             Job::Handshake(i) => {
                 let one = &self.handshakes.handshakes[i];
@@ -128,6 +141,8 @@ impl Vectors {
 pub enum Job {
     /// The image's and the reader's places.
     Segment(usize, usize),
+    /// The places of a topic's image and of the reader.
+    Topic(usize, usize),
     /// The exchange's place.
     Handshake(usize),
     /// The place of something that the language makes itself.
@@ -173,6 +188,8 @@ fn tallies(args: &Args) -> ramway_agents::Result<Vec<Tally>> {
     for language in languages::all(&args.language)? {
         let mut tally = Tally::new(&language.name, language.missing.clone());
         if language.missing.is_none() {
+            let plays = |job: &&Job| language.topics || !matches!(job, Job::Topic(..));
+            let jobs: Vec<Job> = jobs.iter().filter(plays).copied().collect();
             let results = work::each(&jobs, args.jobs, |_, &job| vectors.play(job, &language));
             for (&job, result) in jobs.iter().zip(results) {
                 let (vector, role) = vectors.name(job);
@@ -180,6 +197,8 @@ fn tallies(args: &Args) -> ramway_agents::Result<Vec<Tally>> {
                 let column: fn(&mut Tally) -> &mut report::Count = match job {
                     Job::Handshake(_) => |tally| &mut tally.handshake,
                     Job::Made(_) => |tally| &mut tally.made,
+                    Job::Topic(i, _) if vectors.topics.topics[i].class == Class::Good => |tally| &mut tally.good,
+                    Job::Topic(..) => |tally| &mut tally.hostile,
                     Job::Segment(i, _) if vectors.segments.segments[i].class == Class::Good => |tally| &mut tally.good,
                     Job::Segment(..) => |tally| &mut tally.hostile,
                 };

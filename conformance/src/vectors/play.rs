@@ -1,5 +1,7 @@
 //! Plays one vector to one reader and compares what it says.
 
+mod topic;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
@@ -18,6 +20,7 @@ use super::model::{
 use super::segments::refused;
 use super::session::{Reader, Session};
 use crate::folder::Folder;
+pub use topic::topic;
 
 /// Nothing here takes nearly as long: only a hang does. The longest that is asked for is a name that does not come
 /// back within 10 s.
@@ -505,6 +508,8 @@ impl Stage {
         let (word, name) = what.split_once(" name=").unwrap_or((what, ""));
         let deadline = self.deadline;
         match self.session().hear(deadline) {
+            // Any event: the caller looks.
+            Heard::Event(event) if word.is_empty() => Ok(event),
             Heard::Event(event) if event.word == word && (name.is_empty() || event.get("name") == Some(name)) => {
                 Ok(event)
             }
