@@ -14,6 +14,8 @@ if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
     exit 1
 fi
 failures=0
+# The topics that the target of that name opens by their names.
+trap 'rm -f /dev/shm/ramway-fuzz-topic-*' EXIT
 for name in $(cargo +nightly fuzz list); do
     echo "==> fuzz $name for ${FUZZ_SECONDS:-60} s"
     cargo +nightly fuzz run "$name" -- -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=0 || failures=$((failures + 1))

@@ -12,14 +12,18 @@ fn originals() -> &'static [Vec<u8>] {
     static ORIGINALS: std::sync::OnceLock<Vec<Vec<u8>>> = std::sync::OnceLock::new();
     ORIGINALS.get_or_init(|| {
         let path = |kind: &str| format!("/dev/shm/ramway-fuzz-{}-{kind}", std::process::id());
-        let (ring, region) = (path("ring"), path("region"));
+        let (ring, region, topic) = (path("ring"), path("region"), path("topic"));
         let mut tx = ramway::Ring::create(&ring).capacity(4096).sender().unwrap();
         tx.try_send(1, b"one").unwrap();
         tx.try_send(1, &[2; 100]).unwrap();
         let kept = ramway::Region::create(&region, 5000).unwrap();
-        let all = [&ring, &region].map(|path| std::fs::read(path).unwrap());
-        drop((tx, kept));
-        let _ = std::fs::remove_file(ring);
+        let mut publisher = ramway::Topic::create(&topic).capacity(4096).publisher().unwrap();
+        publisher.send(1, &[3; 100]).unwrap();
+        let durable = ramway::Topic::open(&topic).label("x").durable(true).subscriber().unwrap();
+        publisher.send(1, b"two").unwrap();
+        let all = [&ring, &region, &topic].map(|path| std::fs::read(path).unwrap());
+        drop((tx, kept, publisher, durable));
+        let _ = (std::fs::remove_file(ring), std::fs::remove_file(topic));
         all.into()
     })
 }
@@ -58,6 +62,12 @@ fuzz_target!(|data: &[u8]| {
         if let Some(undelivered) = &ring.undelivered {
             assert!(undelivered.bytes <= ring.capacity);
         }
+    }
+    if let Some(topic) = &segment.topic {
+        assert!(topic.capacity.is_power_of_two() && topic.align.is_power_of_two());
+        assert!(topic.data_offset.checked_add(topic.capacity).unwrap() <= bytes.len() as u64);
+        assert!(topic.subscribers.len() <= topic.slots as usize && topic.slots <= 1024);
+        assert!(topic.subscribers.iter().all(|one| one.lag_bytes <= topic.capacity));
     }
     if let Some(region) = &segment.region {
         assert!(region.len <= region.capacity);

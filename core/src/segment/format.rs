@@ -229,7 +229,16 @@ impl Valid {
         if self.header.kind == expected {
             return Ok(());
         }
-        let text = format!("this is a {}, expected a {}", self.header.kind.name(), expected.name());
+        let text = format!(
+            "this is a {0}, expected a {1}: open it as a {0}{2}, or pick another name",
+            self.header.kind.name(),
+            expected.name(),
+            match self.header.kind {
+                Kind::Ring => " (ramway send, ramway recv)",
+                Kind::Topic => " (ramway pub, ramway sub)",
+                _ => "",
+            }
+        );
         Err(Error::new(ErrorKind::InvalidArgument, text))
     }
 }

@@ -233,17 +233,17 @@ fn miri_two_threads() {
         let readers = [(); 2].map(|()| memory.subscriber(Policy::Reliable, Start::Oldest).unwrap());
         let tx = Moved(&mut tx);
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let mut threads = vec![scope.spawn(move || {
                 let Moved(tx) = { tx };
                 for value in 1..=total {
                     while send(tx, value) == Err(ErrorKind::Full) {
                         std::thread::yield_now();
                     }
                 }
-            });
+            })];
             for reader in readers {
                 let reader = Moved(reader);
-                scope.spawn(move || {
+                threads.push(scope.spawn(move || {
                     let Moved(mut reader) = { reader };
                     for value in 1..=total {
                         loop {
@@ -253,13 +253,14 @@ fn miri_two_threads() {
                             }
                         }
                     }
-                });
+                }));
             }
+            // The sanitizer does not see the standard library's fence where a handle is dropped that was not joined.
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
     }
 }
 
-/// Whatever is in the words that are shared: no access outside of the memory, no overflow.
 #[test]
 fn miri_no_word_leads_outside() {
     let values = [0, 1, 31, 32, CAPACITY - 32, CAPACITY, 1 << 31, 1 << 32, 1 << 63, u64::MAX - 31, u64::MAX];
@@ -275,7 +276,11 @@ fn miri_no_word_leads_outside() {
     };
     for flags in [0, TOPIC_MAY_EJECT] {
         for word in 0..words(&Memory::new(flags)).len() {
-            for value in values {
+            for (case, value) in values.into_iter().enumerate() {
+                // Miri takes a second for each: one in eight there.
+                if cfg!(miri) && (word + 3 * case + 5 * flags as usize) % 8 != 0 {
+                    continue;
+                }
                 let memory = Memory::new(flags);
                 let mut tx = memory.publisher().unwrap();
                 let mut readers =
