@@ -288,15 +288,24 @@ func (b *Inbox) find(check bool) (Incoming, bool) {
 		}
 		p := b.producers[i]
 		r := p.rx
-		if check || r.head != r.tail || atomic.LoadUint64(&r.ring.tail) != r.tail || atomic.LoadUint32(&r.peer.flags) != r.peerFlags {
-			m, err := r.TryRecv()
-			if err == nil {
-				b.next, b.last = i+1, p
-				return Incoming{Peer: p.peer, Message: m}, true
-			}
-			if kind := kindOf(err); kind != Empty {
-				return b.farewell(i, kind), true
-			}
+		var m Message
+		var err error
+		switch {
+		case r.head != r.tail || atomic.LoadUint64(&r.ring.tail) != r.tail:
+			// There is something, so it does not wait. It is the shorter way.
+			m, err = r.Recv(context.Background())
+		case check || atomic.LoadUint32(&r.peer.flags) != r.peerFlags:
+			m, err = r.TryRecv()
+		default:
+			i++
+			continue
+		}
+		if err == nil {
+			b.next, b.last = i+1, p
+			return Incoming{Peer: p.peer, Message: m}, true
+		}
+		if kind := kindOf(err); kind != Empty {
+			return b.farewell(i, kind), true
 		}
 		i++
 	}

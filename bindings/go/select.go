@@ -84,6 +84,9 @@ type Selector struct {
 	wait    waiter
 	sleeper sleeper
 	sources []selectable
+	// rings are the sources that are a ring's receiver, by index; nil for another one. The short way through a call is written out for
+	// them: calls by way of the interface cost as much as all the rest.
+	rings []*Receiver
 	// wrong is what is wrong with the sources.
 	wrong error
 	// ready are those that are, by index. served is, by index, in which call each was the first one that was given.
@@ -113,7 +116,8 @@ func (s *Selector) Set(sources ...Source) {
 	s.enter()
 	defer s.leave()
 	clear(s.sources)
-	s.sources, s.ready, s.served, s.unchecked = s.sources[:0], s.ready[:0], s.served[:0], 0
+	clear(s.rings)
+	s.sources, s.rings, s.ready, s.served, s.unchecked = s.sources[:0], s.rings[:0], s.ready[:0], s.served[:0], 0
 	s.wrong = nil
 	for i, source := range sources {
 		next := source.source()
@@ -121,7 +125,11 @@ func (s *Selector) Set(sources ...Source) {
 			s.wrong = &Error{Kind: InvalidArgument, Op: "waiting for several sources",
 				Text: fmt.Sprintf("sources %d and %d are the same: name each once", twin, i)}
 		}
-		s.sources, s.served = append(s.sources, next), append(s.served, 0)
+		ring, _ := source.(*Receiver)
+		if ring != nil && ring.topic != nil {
+			ring = nil
+		}
+		s.sources, s.rings, s.served = append(s.sources, next), append(s.rings, ring), append(s.served, 0)
 	}
 	s.ready = slices.Grow(s.ready, len(sources))
 	s.sleeper.forget(&s.wait, len(sources))
@@ -176,14 +184,11 @@ func (s *Selector) any(ctx context.Context, blocking bool) ([]int, error) {
 	case len(s.sources) == 0 && blocking && orNever(ctx).Done() == nil:
 		return nil, failf(InvalidArgument, "waiting for none of 0 sources, as long as it takes: name a source, or a context that ends")
 	}
-	for i, source := range s.sources {
-		if err := source.begin(); err != nil {
-			s.end(i)
-			return nil, ofSource(i, err)
-		}
+	begun, err := s.begin()
+	if err == nil {
+		err = s.find(ctx, blocking)
 	}
-	err := s.find(ctx, blocking)
-	s.end(len(s.sources))
+	s.end(begun)
 	if err != nil {
 		return nil, err
 	}
@@ -191,10 +196,39 @@ func (s *Selector) any(ctx context.Context, blocking bool) ([]int, error) {
 	return s.ready, nil
 }
 
+// begin keeps other calls and a Close out of the sources, and finds those that have something to be taken, by loads. It gives how many it
+// has begun.
+func (s *Selector) begin() (int, error) {
+	s.ready = s.ready[:0]
+	for i, r := range s.rings {
+		if r != nil {
+			if r.enter() && r.head == r.released {
+				if r.head != r.tail || atomic.LoadUint64(&r.ring.tail) != r.tail {
+					s.ready = append(s.ready, i)
+				}
+				continue
+			}
+			r.leave()
+		}
+		source := s.sources[i]
+		if err := source.begin(); err != nil {
+			return i, ofSource(i, err)
+		}
+		if source.ready() {
+			s.ready = append(s.ready, i)
+		}
+	}
+	return len(s.sources), nil
+}
+
 // end lets the first n sources go.
 func (s *Selector) end(n int) {
-	for _, source := range s.sources[:n] {
-		source.end()
+	for i, r := range s.rings[:n] {
+		if r != nil {
+			r.leave()
+		} else {
+			s.sources[i].end()
+		}
 	}
 }
 
@@ -214,7 +248,8 @@ func ofSource(i int, err error) error {
 }
 
 func (s *Selector) find(ctx context.Context, blocking bool) error {
-	if s.unchecked > 0 && s.peek() {
+	// What begin has found leaves ends and descriptors out: those of one source must not wait for ever for another to be idle.
+	if s.unchecked > 0 && len(s.ready) != 0 {
 		s.unchecked--
 		return nil
 	}
@@ -237,8 +272,7 @@ func (s *Selector) find(ctx context.Context, blocking bool) error {
 	return err
 }
 
-// peek finds those that have something to be taken, by loads; true if there are any. It leaves ends and descriptors out: those of one source
-// must not wait for ever for another to be idle.
+// peek finds those that have something to be taken, by loads; true if there are any.
 func (s *Selector) peek() bool {
 	s.ready = s.ready[:0]
 	for i, source := range s.sources {

@@ -7,16 +7,14 @@ import (
 	"github.com/ramway/ramway/bindings/go/internal/sys"
 )
 
-// waitAnyMax is how many words a Selector sleeps on by futex_waitv(2), which holds a thread. More, and descriptors, lie in an
-// io_uring.
-const waitAnyMax = 8
-
 // sleeper is how a Selector's goroutine sleeps on many words and descriptors.
 //
-//	up to 8 words                  futex_waitv
-//	more words, or descriptors     an io_uring in Go's poller, whose waits stay armed from one call to the next
+//	where it is allowed            an io_uring in Go's poller, whose waits stay armed from one call to the next
 //	without io_uring, only words   futex_waitv up to 127 words, and beyond in rounds of 1 ms
 //	otherwise                      rounds of 1 ms
+//
+// Unlike the Rust core, which sleeps on up to 8 words by futex_waitv: here an io_uring costs less from the second word on (docs/adr/0028),
+// and holds no thread.
 type sleeper struct {
 	// words are what is armed; the first one is the Selector's own, by which a context ends the wait. targets are their sources, and
 	// target is the source that is arming.
@@ -58,9 +56,6 @@ func (n *sleeper) descriptor(d *descriptorSource) {
 
 // park has the kernel wait for all that is armed, from now on; nil: the sleep is a system call.
 func (n *sleeper) park(w *waiter, longest time.Duration) *sys.Parking {
-	if len(n.descriptors) == 0 && len(n.words) <= waitAnyMax+1 && !withoutWaitAny.Load() {
-		return nil
-	}
 	parking := w.notifier.place(len(n.words) - 1 + len(n.descriptors))
 	if parking == nil {
 		return nil

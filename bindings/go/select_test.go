@@ -48,8 +48,7 @@ func eachSleep(t *testing.T, run func(t *testing.T, count int)) {
 		counts               []int
 	}{
 		{"as it is", false, false, []int{1, 3, 8, 40}},
-		{"without io_uring", true, false, []int{9, 40, 130}},
-		{"without futex_waitv", false, true, []int{1, 3}},
+		{"without io_uring", true, false, []int{1, 3, 40, 130}},
 		{"without both", true, true, []int{1, 3}},
 	} {
 		for _, count := range kind.counts {
