@@ -4,7 +4,8 @@
 //
 // A ring goes one way between two processes: [CreateSender], [OpenReceiver] and the like. A topic goes from one publisher to
 // many subscribers: [CreatePublisher], [OpenSubscriber]. A [Bus] is a connection, with a ring each way: [Bind], [Listen], [Connect].
-// A [Region] is shared bytes with notifications. [Pair] is a ring for two goroutines.
+// A [Region] is shared bytes with notifications. [Pair] is a ring for two goroutines. An [Inbox] receives from many producers, an
+// [Outbox] gives work to many workers, [Select] and [Merge] wait for many sources at once.
 //
 //	tx, err := ramway.CreateSender("ticks", ramway.Options{})
 //	...

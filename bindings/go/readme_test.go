@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -99,6 +100,35 @@ func TestTopicsProgram(t *testing.T) {
 		t.Fatal(output)
 	}
 	topics.expectNames()
+}
+
+// TestProgramsOfMany: the README's programs of Select and Merge, of an inbox and of an outbox.
+func TestProgramsOfMany(t *testing.T) {
+	text := string(repositoryFile(t, "bindings/go/README.md"))
+	lines, _, found := strings.Cut(block(t, text, "## Install", "sh"), "go run ")
+	if !found {
+		t.Fatal(lines)
+	}
+	for after, check := range map[string]func(lines []string) bool{
+		"## Many sources, one goroutine": func(lines []string) bool {
+			rest := slices.Sorted(slices.Values(lines[1:]))
+			return lines[0] == "selected picture 0" &&
+				slices.Equal(rest, []string{"0: picture 1", "0: picture 2", "1: command 1", "1: command 2"})
+		},
+		"## Many producers, one consumer": func(lines []string) bool {
+			return slices.Equal(slices.Sorted(slices.Values(lines)),
+				[]string{"producer 1: a reading", "producer 1: closed", "producer 2: a reading", "producer 2: closed"})
+		},
+		"## Many workers": func(lines []string) bool { return slices.Equal(lines, []string{"100 done"}) },
+	} {
+		dir := newFolder(t)
+		output := clone(t, dir, block(t, text, after, "go"), "", lines, "echo begins; go run .")
+		_, said, _ := strings.Cut(output, "begins\n")
+		if !check(strings.Split(strings.TrimSpace(said), "\n")) {
+			t.Fatalf("%s: %q", after, output)
+		}
+		dir.expectNames()
+	}
 }
 
 // TestAFunctionThatFailsAbandons: the README's pattern, for an error and for a panic.
