@@ -231,12 +231,16 @@ exec 2>&3
 block() { awk -v fence="\`\`\`$1" -v want="$2" '$0 == fence { on = ++n == want; next } /^```/ { on = 0 } on' ../README.md; }
 block c 1 >"$out/readme.c"
 block c 2 >"$out/readme-topic.c"
+block c 3 >"$out/readme-inbox.c"
 block cpp 1 >"$out/readme.cpp"
+block cpp 3 >"$out/readme-select.cpp"
 block cpp 2 >"$out/readme-topic.cpp"
 try 'compile the README in C' gcc "${flags_c[@]}" "$out/readme.c" -o "$out/readme-c" "${link[@]}"
 try 'compile the README in C++' g++ "${flags_cpp[@]}" "$out/readme.cpp" -o "$out/readme-cpp" "${link[@]}"
 try "compile the README's topic in C" gcc "${flags_c[@]}" "$out/readme-topic.c" -o "$out/readme-topic-c" "${link[@]}"
 try "compile the README's topic in C++" g++ "${flags_cpp[@]}" "$out/readme-topic.cpp" -o "$out/readme-topic-cpp" "${link[@]}"
+try "compile the README's inbox in C" gcc "${flags_c[@]}" "$out/readme-inbox.c" -o "$out/readme-inbox-c" "${link[@]}"
+try "compile the README's select in C++" g++ "${flags_cpp[@]}" "$out/readme-select.cpp" -o "$out/readme-select-cpp" "${link[@]}"
 for program in readme-c readme-cpp; do
     "$out/$program" 'hello from the README' >"$log" 2>&1
     a=$?
@@ -253,6 +257,16 @@ wait $receiver
 b=$?
 cat "$out/got" >>"$log"
 [ $a = 0 ] && [ $b = 0 ] && grep -q '^1: hello to all (0 lost before it)$' "$out/got" && good || bad "the README's topic in C, two processes"
+timeout 60 "$out/readme-inbox-c" >"$out/got" 2>"$log" &
+receiver=$!
+timeout 60 "$out/readme-inbox-c" 'warm' >>"$log" 2>&1
+a=$?
+wait $receiver
+b=$?
+cat "$out/got" >>"$log"
+[ $a = 0 ] && [ $b = 0 ] && [ "$(cat "$out/got")" = 'producer 1: warm' ] && good || bad "the README's inbox in C, two processes"
+timeout 60 "$out/readme-select-cpp" >"$log" 2>&1
+[ $? = 0 ] && [ "$(sort "$log")" = "$(printf 'a command\na picture')" ] && good || bad "the README's select in C++"
 "$out/readme-topic-cpp" >"$log" 2>&1
 [ $? = 0 ] && [ "$(head -1 "$log")" = 'newest: 3' ] && [ "$(sed -n '4p' "$log")" = '3: 3 (0 lost before it)' ] && good || bad "the README's topic in C++"
 
