@@ -235,6 +235,14 @@ block c 3 >"$out/readme-inbox.c"
 block cpp 1 >"$out/readme.cpp"
 block cpp 3 >"$out/readme-select.cpp"
 block cpp 2 >"$out/readme-topic.cpp"
+# The guide's are parts of programs: they compile with what they call.
+{
+    printf '#include <ramway.hpp>\nvoid steer(const ramway::topic_message &);\nvoid obey(const ramway::message &);\n'
+    printf 'void add(std::uint64_t, double);\nvoid warn(std::uint32_t);\nvoid report(const std::vector<std::byte> &);\n'
+    awk '$0 == "```cpp" { on = 1; next } /^```/ { on = 0 } on' ../../docs/guides/one-to-many.md | sed 's/^void /static void /'
+    printf 'void guide() { (void)control; (void)collect; (void)hand_out; }\n'
+} >"$out/guide.cpp"
+try "compile the guide's C++" g++ "${flags_cpp[@]}" -fsyntax-only "$out/guide.cpp"
 try 'compile the README in C' gcc "${flags_c[@]}" "$out/readme.c" -o "$out/readme-c" "${link[@]}"
 try 'compile the README in C++' g++ "${flags_cpp[@]}" "$out/readme.cpp" -o "$out/readme-cpp" "${link[@]}"
 try "compile the README's topic in C" gcc "${flags_c[@]}" "$out/readme-topic.c" -o "$out/readme-topic-c" "${link[@]}"
