@@ -30,7 +30,8 @@ static pid_t child(void (*life)(void)) {
     if (pid == 0) {
         alarm(120);
         life();
-        exit(0);
+        /* Not exit: the parent's handles, which this copy has no pointer to any more, are no leak. */
+        _exit(0);
     }
     return pid;
 }
@@ -231,7 +232,7 @@ static void a_message_that_is_held(void) {
         status = ramway_bus_connect(NAME, &o, &bus);
         CHECK(status == RAMWAY_BUSY || status == RAMWAY_TIMED_OUT);
         say('b');
-        exit(0);
+        _exit(0);
     }
     for (;;) {
         CHECK_OK(ramway_inbox_recv(inbox, LONG, &in));
