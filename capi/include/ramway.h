@@ -762,8 +762,7 @@ typedef struct ramway_subscriber_info {
      */
     uint64_t lost;
     /**
-     * For how many nanoseconds it has kept the publisher from going on. -1 if it does not, or if the time is not measured
-     * (`eject_after_ns` is 0).
+     * For how many nanoseconds it has kept the publisher from going on without reading anything; -1 if it does not.
      */
     int64_t blocks_for_ns;
     /**

@@ -21,8 +21,7 @@ pub struct ramway_subscriber_info {
     pub lag_messages: i64,
     /// Messages that it has lost.
     pub lost: u64,
-    /// For how many nanoseconds it has kept the publisher from going on. -1 if it does not, or if the time is not measured
-    /// (`eject_after_ns` is 0).
+    /// For how many nanoseconds it has kept the publisher from going on without reading anything; -1 if it does not.
     pub blocks_for_ns: i64,
     /// Its slot.
     pub slot: u32,

@@ -136,6 +136,42 @@ fn a_slow_reliable_subscriber_blocks_the_publisher() {
 }
 
 #[test]
+fn who_blocks_it_and_for_how_long_is_said() {
+    let dir = Dir::new();
+    for eject in [false, true] {
+        let name = dir.at(if eject { "eject" } else { "wait" });
+        let builder = create(&name, 4096).slots(5);
+        let builder = if eject { builder.eject_after(Duration::from_secs(600)) } else { builder };
+        let mut publisher = builder.publisher().unwrap();
+        let mut fast = Topic::open(&name).label("fast").subscriber().unwrap();
+        let mut slow = Topic::open(&name).label("slow").subscriber().unwrap();
+        let blocks_for = |publisher: &Publisher, label: &str| {
+            let all = publisher.subscribers();
+            all.into_iter().find(|one| one.label == label).unwrap().blocks_for
+        };
+        while publisher.try_send(1, &[0; 500]).is_ok() {
+            drop(fast.recv().unwrap());
+        }
+        let began = Instant::now();
+        assert_eq!(kind(publisher.send_timeout(1, &[0; 500], Duration::from_millis(120))), ErrorKind::TimedOut);
+        let told = blocks_for(&publisher, "slow").unwrap();
+        // By a clock of coarse ticks.
+        assert!(told >= Duration::from_millis(90) && told <= began.elapsed() + Duration::from_millis(20), "{told:?}");
+        assert_eq!(blocks_for(&publisher, "fast"), None);
+        // It reads something: also before the publisher looks.
+        drop(slow.recv().unwrap());
+        drop(slow.try_recv());
+        assert_eq!(blocks_for(&publisher, "slow"), None);
+        while publisher.try_send(1, &[0; 500]).is_ok() {}
+        assert!(blocks_for(&publisher, "slow").unwrap() < began.elapsed());
+        // Another one in the same slot.
+        drop(slow);
+        let _other = Topic::open(&name).label("slow").from_now().subscriber().unwrap();
+        assert_eq!(blocks_for(&publisher, "slow"), None);
+    }
+}
+
+#[test]
 fn nobody_else_blocks_it() {
     let dir = Dir::new();
     let name = dir.at("topic");

@@ -87,7 +87,7 @@ struct subscriber_info {
     /// Empty under a policy that does not say.
     std::optional<ramway::lag> lag;
     std::uint64_t lost;
-    /// For how long it has kept the publisher from going on; empty if it does not, or the time is not measured.
+    /// For how long it has kept the publisher from going on without reading anything; empty if it does not.
     std::optional<std::chrono::nanoseconds> blocks_for;
 };
 

@@ -46,8 +46,8 @@ pub struct SubscriberInfo {
     pub lag: Option<Lag>,
     /// Messages that it has lost.
     pub lost: u64,
-    /// Since when it has kept the publisher from going on; `None` if it does not, or its time is not measured
-    /// (`eject_after` is 0).
+    /// For how long it has kept the publisher from going on without reading anything, as far as calls of the publisher have
+    /// found it; `None` if it does not.
     pub blocks_for: Option<Duration>,
 }
 

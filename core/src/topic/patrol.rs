@@ -19,8 +19,10 @@ pub(super) struct Patrol {
     eject_after: u64,
     /// When the kernel was last asked for the locks, in coarse nanoseconds; `None`: not since this side could go on.
     asked: Option<u64>,
-    /// By slot, where subscribers are ejected.
+    /// By slot: since when it blocks.
     blocking: Vec<Option<Blocking>>,
+    /// How many of them, from the first one on, may say so.
+    noted: usize,
 }
 
 /// A slot that blocks.
@@ -39,8 +41,9 @@ const ASK_INTERVAL: u64 = POLL_INTERVAL.as_nanos() as u64 - 15_000_000;
 
 impl Patrol {
     pub(super) fn new(words: Words, locks: SlotLocks, eject_after: u64) -> Self {
-        let slots = if eject_after == 0 { 0 } else { words.slot_count() as usize };
-        Self { words, locks, eject_after, asked: None, blocking: vec![None; slots] }
+        // Where no subscriber may gate none blocks.
+        let slots = if words.may_gate() { words.slot_count() as usize } else { 0 };
+        Self { words, locks, eject_after, asked: None, blocking: vec![None; slots], noted: 0 }
     }
 
     /// The publisher is not blocked.
@@ -48,7 +51,8 @@ impl Patrol {
     pub(super) fn goes_on(&mut self) {
         if self.asked.is_some() {
             self.asked = None;
-            self.blocking.fill(None);
+            self.blocking[..self.noted].fill(None);
+            self.noted = 0;
         }
     }
 
@@ -84,21 +88,29 @@ impl Patrol {
         freed
     }
 
-    /// For how long a slot has blocked, where that is measured.
+    /// For how long a slot has blocked at its cursor; `None` if its subscriber has read something since, or is another one.
     pub(super) fn blocks_for(&self, index: u32) -> Option<Duration> {
-        let since = (*self.blocking.get(index as usize)?)?.since;
-        Some(Duration::from_nanos(clock::coarse_ns().saturating_sub(since)))
+        let at = (*self.blocking.get(index as usize)?)?;
+        let slot = self.words.slot(index);
+        let state = State::load(slot);
+        // Relaxed: compared, nothing else.
+        let stands =
+            state.has(SLOT_GATING) && state.epoch() == at.epoch && slot.cursor.load(Ordering::Relaxed) == at.cursor;
+        stands.then(|| Duration::from_nanos(clock::coarse_ns().saturating_sub(at.since)))
     }
 
-    /// Whether the slot has blocked for too long at its cursor.
+    /// Whether the slot has blocked for too long at its cursor. Notes since when it does.
     fn is_overdue(&mut self, index: u32, slot: &Slot, epoch: u32, now: u64) -> bool {
         let Some(entry) = self.blocking.get_mut(index as usize) else { return false };
         // Relaxed: compared, nothing else.
         let cursor = slot.cursor.load(Ordering::Relaxed);
         match *entry {
-            Some(at) if at.cursor == cursor && at.epoch == epoch => now.wrapping_sub(at.since) >= self.eject_after,
+            Some(at) if at.cursor == cursor && at.epoch == epoch => {
+                self.eject_after != 0 && now.wrapping_sub(at.since) >= self.eject_after
+            }
             _ => {
                 *entry = Some(Blocking { cursor, epoch, since: now });
+                self.noted = self.noted.max(index as usize + 1);
                 false
             }
         }

@@ -40,6 +40,5 @@ class SubscriberInfo:
     lag: Lag | None
     #: Messages that it has lost.
     lost: int
-    #: For how many seconds it has kept the publisher from going on; None if it does not, or without ``eject_after``,
-    #: where that is not measured.
+    #: For how many seconds it has kept the publisher from going on without reading anything; None if it does not.
     blocks_for: float | None
