@@ -2,7 +2,7 @@
 
 mod support;
 
-use ramway::{Bus, ErrorKind, Inbox, Incoming, Left, Outbox};
+use ramway::{Bus, ErrorKind, Inbox, Incoming, Left, Outbox, Select};
 use std::time::{Duration, Instant};
 use support::{Dir, LONG, Peer, eventually, helper_role, listen, say, within};
 
@@ -34,6 +34,7 @@ fn helper() {
             say(task.tag());
             listen();
         }
+        ["forks", inbox, outbox] => forks(inbox, outbox),
         _ => panic!("{role:?}"),
     }
 }
@@ -138,4 +139,60 @@ fn a_worker_whose_ring_is_full_is_not_free() {
     assert_eq!((outbox.outstanding(), outbox.take_undelivered()), (0, None));
     drop(outbox);
     worker.finish();
+}
+
+fn forks(inbox_path: &str, outbox_path: &str) {
+    let mut inbox = Inbox::bind(inbox_path).unwrap();
+    let mut outbox = Outbox::bind(outbox_path).unwrap();
+    let mut one = Peer::start(&["sends-one", inbox_path]);
+    assert!(matches!(inbox.recv_timeout(LONG).unwrap(), Incoming::Message(..)));
+    one.expect("sent");
+    let mut lazy = Peer::start(&["lazy", outbox_path]);
+    outbox.send_tagged(1, 5, b"a task").unwrap();
+    lazy.expect("5");
+    let mut select = Select::new();
+    // SAFETY: this process has one thread besides the test harness's, which holds no lock that the child needs; the child ends
+    // with `_exit`.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let fine = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+            let kinds = [
+                inbox.try_recv().map(drop),
+                inbox.recv().map(drop),
+                outbox.try_send_tagged(1, 6, b"stolen"),
+                outbox.send(1, b"stolen"),
+                outbox.drain(None),
+                select.wait(&mut [], Some(Duration::ZERO)).map(drop),
+            ]
+            .map(|result| result.unwrap_err().kind());
+            drop((inbox, outbox, select));
+            assert_eq!(kinds, [ErrorKind::Detached; 6]);
+        }));
+        // SAFETY: ends the child without the parent's exit handlers.
+        unsafe { libc::_exit(i32::from(fine.is_err())) }
+    }
+    let mut status = 0;
+    // SAFETY: waits for our own child.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    assert_eq!(status, 0, "the child's words are above");
+    // Nothing was taken away: both names are there, and both peers.
+    assert_eq!(inbox.try_recv().unwrap_err().kind(), ErrorKind::Empty);
+    assert_eq!((inbox.peers().count(), outbox.outstanding()), (1, 1));
+    let two = Peer::start(&["sends-one", inbox_path]);
+    assert!(matches!(inbox.recv_timeout(LONG).unwrap(), Incoming::Message(peer, _) if peer.id == 2));
+    lazy.kill();
+    let worker = Peer::start(&["worker", outbox_path]);
+    outbox.drain(Some(LONG)).unwrap();
+    drop((inbox, outbox));
+    [one, two, worker].into_iter().for_each(Peer::finish);
+    say("fine");
+}
+
+#[test]
+fn a_forked_child_has_nothing_of_them_and_takes_nothing_away() {
+    let dir = Dir::new();
+    let mut peer = Peer::start(&["forks", &dir.at("inbox.sock"), &dir.at("outbox.sock")]);
+    peer.expect("fine");
+    peer.finish();
+    assert_eq!(dir.names(), [""; 0]);
 }

@@ -87,6 +87,22 @@ fn a_wrong_combination_says_so() {
         assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
         assert!(refused.to_string().contains(text), "{text}: {refused}");
     }
+    let existing = [
+        (Topic::open(&name).mode(0o644), "mode applies to"),
+        (Topic::open(&name).persistent(true), "persistent applies to"),
+        (Topic::open(&name).discard(true), "discard applies to create only"),
+        (Topic::open_or_create(&name).discard(true), "discard applies to create only"),
+    ];
+    for (builder, text) in existing {
+        let outcomes = [builder.clone().lossy().subscriber().map(drop), builder.publisher().map(drop)];
+        for refused in outcomes.map(Result::unwrap_err) {
+            assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+            assert!(refused.to_string().contains(text) && refused.to_string().contains(&name), "{text}: {refused}");
+        }
+    }
+    // Nobody could read it: the one that would make it, least of all.
+    let refused = new().lossy_only(true).subscriber().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     assert_eq!(dir.names(), [""; 0], "a refused call leaves nothing");
     // What is allowed: the longest label, in letters of several bytes.
     let label = "ä".repeat(32);

@@ -182,7 +182,7 @@ impl TopicBuilder {
     }
 
     /// Reliable subscriber with a label: its cursor stays when it closes or dies, and the next one with the label goes on
-    /// there. The publisher waits for it all the while, also when nobody is there: see
+    /// there, wherever it would begin otherwise. The publisher waits for it all the while, also when nobody is there: see
     /// [`Subscriber::unsubscribe`](crate::Receiver::unsubscribe).
     pub fn durable(mut self, yes: bool) -> Self {
         self.durable = yes;
