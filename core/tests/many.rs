@@ -324,6 +324,11 @@ fn options_that_nobody_could_use_are_refused() {
     assert_eq!(kind(Outbox::builder(&path).max_deliveries(0).bind().unwrap_err()), ErrorKind::InvalidArgument);
     let mut outbox = Outbox::bind(&path).unwrap();
     assert_eq!(kind(outbox.send(0xFFFF_0001, b"x").unwrap_err()), ErrorKind::InvalidArgument);
+    // Also without a worker, and to the byte.
+    let text = outbox.send(1, &vec![0; (1 << 20) - 15]).unwrap_err();
+    assert_eq!(text.kind(), ErrorKind::TooLarge);
+    assert!(text.to_string().contains(&path) && text.to_string().contains("takes at most 1048560"), "{text}");
+    assert_eq!(kind(outbox.try_send_tagged(1, 0, &vec![0; (1 << 20) - 16]).unwrap_err()), ErrorKind::Full);
     assert_eq!(
         kind(outbox.drain(Some(Duration::ZERO)).map_or_else(|e| e, |()| ErrorKind::Empty.into())),
         ErrorKind::Empty

@@ -129,6 +129,11 @@ fn an_existing_topic_of_another_kind_or_geometry() {
         assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
         assert!(refused.to_string().contains(text), "{text}: {refused}");
     }
+    // The same options twice: also where the capacity follows the alignment.
+    let followed = || Topic::open_or_create(dir.at("followed")).capacity(4096).align(4096);
+    let first = followed().subscriber().unwrap();
+    assert_eq!(followed().publisher().unwrap().capacity(), first.capacity());
+    drop(first);
     // What is said and just so; also rounded up to it.
     let publisher = same().capacity(5000).align(64).slots(5).publisher().unwrap();
     assert_eq!((publisher.capacity(), publisher.align()), (8192, 64));

@@ -6,11 +6,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Door, LastAsked, Options, Peer, peer_options};
-use crate::layout::TYPE_ID_RESERVED;
+use crate::layout::{TYPE_ID_RESERVED, max_message_len};
 use crate::ring::log::{Ring, Shape};
 use crate::ring::producer::Writing;
+use crate::segment::round_capacity;
 use crate::select::{Released, Source};
 use crate::sys::clock;
+use crate::sys::mem::page_size;
 use crate::{Bus, Error, ErrorKind, Result, Select, SelectWaker, Sender};
 
 /// Gives each message to one of any number of workers that compete for them: to one that waits for work, else to the one
@@ -54,6 +56,8 @@ pub struct Outbox {
     max_deliveries: u32,
     copies: bool,
     lives_asked: LastAsked,
+    /// Bytes of the longest message that ever fits, whichever worker comes.
+    longest: u64,
 }
 
 #[derive(Debug)]
@@ -157,6 +161,7 @@ impl OutboxBuilder {
             max_deliveries,
             copies,
             lives_asked: LastAsked::new(),
+            longest: max_message_len(round_capacity(self.options.capacity, page_size())?),
         })
     }
 }
@@ -324,6 +329,17 @@ impl Outbox {
             let text =
                 format!("type id {type_id:#x} is Ramway's own: applications use ids below {TYPE_ID_RESERVED:#x}");
             return Err(Error::new(ErrorKind::InvalidArgument, text));
+        }
+        if payload.len() as u64 > self.longest {
+            // Also where no worker is there yet, who would be waited for in vain.
+            let text = format!(
+                "the outbox '{}': a message of {} bytes can never fit: a worker's ring takes at most {}; bind it with a \
+                 larger capacity or cut the message",
+                self.path().display(),
+                payload.len(),
+                self.longest
+            );
+            return Err(Error::new(ErrorKind::TooLarge, text));
         }
         let mut deadline = None;
         loop {

@@ -15,7 +15,7 @@ use crate::origin::Origin;
 use crate::ring::options::{EndOptions, end_options};
 use crate::segment::{
     Attachment, Attempts, Intent, Link, Named, NamedLink, Request, RingGeometry, SegmentOptions, Spec, SubscribersMap,
-    TopicGeometry, Valid, map_data, named, round_capacity, segment_options,
+    TopicGeometry, Valid, map_data, named, segment_options,
 };
 use crate::sys::mem::Access;
 use crate::sys::membarrier;
@@ -396,7 +396,9 @@ impl TopicBuilder {
         let slots = self.slots.unwrap_or(TOPIC_SLOTS_DEFAULT);
         // Checked here although an existing topic may need none of it: a mistake shows on the first run.
         let spec = Spec::topic(capacity, align, slots, self.flags(), granule).map_err(options)?;
-        let wanted = self.capacity.map(|capacity| round_capacity(capacity, granule)).transpose()?;
+        // As it would be made: rounded, and with room for a message of this alignment.
+        let made = spec.topic.as_ref().map(|topic| topic.capacity);
+        let wanted = self.capacity.and(made);
         let check = |valid: &Valid| {
             let found = valid.topic.expect("a segment of kind topic has a topic");
             if self.segment.persistent && !valid.header.is_persistent() {

@@ -10,6 +10,7 @@ use crate::layout::is_topic_position;
 use crate::ring::Message;
 use crate::ring::consumer::Frame;
 use crate::ring::log::Shape;
+use crate::segment::Attachment;
 use crate::sync::Ordering;
 use crate::wait::WaitLimit;
 use crate::{Error, ErrorKind, Result};
@@ -51,6 +52,12 @@ pub struct SubscriberInfo {
     pub blocks_for: Option<Duration>,
 }
 
+/// An error of a call that this topic, or this handle of it, does not have.
+#[cold]
+fn misuse(attachment: &Attachment<Topic>, kind: ErrorKind, text: impl Into<String>) -> Error {
+    Error::new(kind, text).context(&attachment.origin)
+}
+
 /// Of a topic.
 impl Publisher {
     /// Waits until `count` reliable subscribers are attached and their processes live, as long as it takes. At once if they
@@ -84,7 +91,7 @@ impl Publisher {
         let slots = self.half.hot.topic_words().slot_count();
         if count > slots as usize {
             let text = format!("waiting for {count} subscribers: the topic has {slots} slots; create it with more");
-            return Err(self.half.endpoint.with_name(Error::new(ErrorKind::InvalidArgument, text)));
+            return Err(misuse(&self.half.endpoint.attachment, ErrorKind::InvalidArgument, text));
         }
         publisher::wait_for_subscribers(&mut self.half, count, wait_limit).map_err(|e| self.half.endpoint.with_name(e))
     }
@@ -154,7 +161,7 @@ impl Publisher {
             None => {
                 let text =
                     format!("{lost} messages lost after number {}: no such numbers", self.half.hot.commit.seq - 1);
-                Err(self.half.endpoint.with_name(Error::new(ErrorKind::InvalidArgument, text)))
+                Err(misuse(&self.half.endpoint.attachment, ErrorKind::InvalidArgument, text))
             }
         }
     }
@@ -202,7 +209,7 @@ impl Subscriber {
         self.half.check()?;
         if self.policy() == Policy::Latest {
             let text = "skip_to_newest on a subscriber with the policy latest, which reads the newest message anyway";
-            return Err(self.half.endpoint.with_name(Error::new(ErrorKind::Unsupported, text)));
+            return Err(misuse(&self.half.endpoint.attachment, ErrorKind::Unsupported, text));
         }
         self.half.hot.skip_to_newest().map_err(|kind| self.half.error(kind))
     }
@@ -286,7 +293,7 @@ impl Subscriber {
             return Ok(());
         }
         let text = "wait_newer on a subscriber that receives in order: use recv, or open it with the policy latest";
-        Err(self.half.endpoint.with_name(Error::new(ErrorKind::Unsupported, text)))
+        Err(misuse(&self.half.endpoint.attachment, ErrorKind::Unsupported, text))
     }
 
     /// Closes a durable subscriber for good: its label and cursor are forgotten, and the publisher no longer waits for it.

@@ -398,7 +398,7 @@ pub(super) fn wait_for_subscribers(
 ) -> Result<()> {
     if !half.hot.more.words.may_gate() {
         let text = "waiting for reliable subscribers of a topic that takes none (its creator said lossy_only)";
-        return Err(crate::Error::new(ErrorKind::Unsupported, text));
+        return Err(crate::Error::new(ErrorKind::Unsupported, text).context(&half.endpoint.attachment.origin));
     }
     half.endpoint.wait_for_other(
         wait_limit,
