@@ -128,7 +128,7 @@ func BindInbox(name string, o InboxOptions) (*Inbox, error) {
 		return nil, err
 	}
 	b := &Inbox{door: door, selector: NewSelector(), every: 1, lookedAt: time.Now()}
-	b.fenced = b.selector.fenced
+	b.fenced = 1
 	b.selector.SetWait(o.Wait)
 	return b, nil
 }

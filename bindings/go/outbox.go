@@ -144,7 +144,7 @@ func BindOutbox(name string, o OutboxOptions) (*Outbox, error) {
 		return nil, err
 	}
 	b := &Outbox{door: door, selector: NewSelector(), prefetch: prefetch, maxDeliveries: maxDeliveries, copies: o.Copies}
-	b.fenced = b.selector.fenced
+	b.fenced = 1
 	b.selector.SetWait(o.Wait)
 	return b, nil
 }

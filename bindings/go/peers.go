@@ -71,6 +71,7 @@ func (d *door) take() (*Peer, *Bus, error) {
 		return nil, nil, nil
 	}
 	if err != nil {
+		d.listener.try(true) // for those who come next
 		return nil, nil, err
 	}
 	d.last++

@@ -694,6 +694,42 @@ func TestNothingIsLostWhileWorkersAreKilledAgainAndAgain(t *testing.T) {
 	}
 }
 
+// A side that always finds a free worker never waits, and finds the death of another all the same.
+func TestADeadWorkersTaskIsGivenAgainWhileOthersAreFree(t *testing.T) {
+	outbox := outboxAt(t, newFolder(t).at("outbox.sock"), OutboxOptions{})
+	lazy := startPeer(t, "lazy", outbox.Path())
+	expectKind(t, outbox.SendTagged(within(t), 1, 42, []byte("task 42")), 0)
+	lazy.expect("42")
+	bus, err := Connect(background, outbox.Path(), ConnectOptions{})
+	expectKind(t, err, 0)
+	defer bus.Close()
+	must(lazy.cmd.Process.Signal(syscall.SIGSTOP))
+	began, killed, tag := time.Now(), false, uint64(0)
+	for tag != 42 {
+		if err := outbox.TrySendTagged(1, 1, nil); err != nil {
+			// It is not taken yet; or the task that is given again went first.
+			expectKind(t, err, Full)
+		}
+		if m, err := bus.TryRecv(); err == nil {
+			tag = m.Tag()
+			m.Release()
+		} else {
+			expectKind(t, err, Empty)
+		}
+		if !killed && time.Since(began) > 250*time.Millisecond {
+			// A stopped one lives, and keeps its task.
+			lazy.kill()
+			killed = true
+		}
+		if time.Since(began) > long {
+			t.Fatal("its task is not given again")
+		}
+	}
+	if !killed {
+		t.Fatal("the task of one that is stopped was given to another")
+	}
+}
+
 func TestTheFreeWorkerGetsTheTask(t *testing.T) {
 	outbox := outboxAt(t, newFolder(t).at("outbox.sock"), OutboxOptions{})
 	buses := []*Bus{}

@@ -102,9 +102,8 @@ type Selector struct {
 // NewSelector waits for these sources.
 func NewSelector(sources ...Source) *Selector {
 	s := &Selector{checkedAt: time.Now()}
-	if !sys.CanMembarrier() {
-		s.fenced = 1
-	}
+	// Asking for membarrier would register it, also for sources that do without.
+	s.fenced = 1
 	s.wait.start(Hybrid, new(uint32), false)
 	s.Set(sources...)
 	runtime.SetFinalizer(s, func(s *Selector) { s.wait.close() })
@@ -115,6 +114,9 @@ func NewSelector(sources ...Source) *Selector {
 func (s *Selector) Set(sources ...Source) {
 	s.enter()
 	defer s.leave()
+	if s.isClosed() {
+		return
+	}
 	clear(s.sources)
 	clear(s.rings)
 	s.sources, s.rings, s.ready, s.served, s.unchecked = s.sources[:0], s.rings[:0], s.ready[:0], s.served[:0], 0

@@ -42,7 +42,7 @@ func newPublisher(a *attachment, o *TopicOptions) (*Publisher, error) {
 	p := &Publisher{Sender: Sender{room: -1, header: topicFrameHeader}}
 	s := &p.Sender
 	t := &publishing{topicLog: newTopicLog(a), timestamps: o.Timestamps, patrol: newPatrol(a, o.EjectAfter)}
-	s.shut, s.topic, s.words = generalPath, t, publisherWords{t}
+	s.shut, s.topic, s.words = generalPath, t, publisherWords{t: t}
 	options := o.options()
 	s.begin(a, producer, &options, &t.area.wait)
 	s.mine = &t.block.publisher
@@ -274,15 +274,16 @@ func (t *publishing) unreleased(s *Sender) (most uint64) {
 }
 
 // publisherWords is how a publisher sleeps, comes and goes.
-type publisherWords struct{ t *publishing }
+type publisherWords struct {
+	roleWords
+	t *publishing
+}
 
 func (w publisherWords) announce(h *endpoint, flags uint32) uint32 {
 	atomic.StoreUint32(&w.t.area.wait, 0)
 	atomic.StoreUint64(w.t.block.ejectAfter(), uint64(w.t.patrol.ejectAfter))
 	return announceRole(h.mine, flags)
 }
-
-func (publisherWords) announceClose(h *endpoint) { roleWords{}.announceClose(h) }
 
 // wakePeer changes the count, so that a subscriber that is about to sleep does not.
 func (w publisherWords) wakePeer(*endpoint) {
@@ -315,9 +316,6 @@ func (w publisherWords) arm(*endpoint) (uint32, time.Duration) {
 }
 
 func (w publisherWords) disarm(*endpoint) { atomic.StoreUint32(&w.t.area.wait, 0) }
-
-// flagsChanged: subscribers load them each time.
-func (publisherWords) flagsChanged() {}
 
 func (w publisherWords) unordered(*endpoint) bool {
 	for i := range w.t.slots {

@@ -89,7 +89,7 @@ func newSubscriber(a *attachment, o *TopicOptions) (*Subscriber, error) {
 		topicLog: newTopicLog(a), policy: o.Policy, durable: o.Durable, writable: !o.ReadOnly, label: o.Label, seen: noPosition,
 		copiesOut: o.Policy != Reliable || a.g.flags&topicMayEject != 0,
 	}
-	r.shut, r.topic, r.words, r.guard = generalPath, t, subscriberWords{t}, &t.copies
+	r.shut, r.topic, r.words, r.guard = generalPath, t, subscriberWords{t: t}, &t.copies
 	options := o.options()
 	r.begin(a, consumer, &options, t.sleepWord())
 	r.wait.notifier.shared, r.wait.notifier.readOnly = &t.area.word, o.ReadOnly
@@ -171,13 +171,14 @@ func (t *subscribing) ready(r *Receiver) (bool, error) {
 		t.lagged = false
 		return false, t.laggedError(r)
 	}
-	// Only forward, in whole alignment steps; of what gates, up to released + capacity. A lossy one may be any number of laps
-	// behind.
-	most := uint64(1)<<63 - 1
 	if t.gates() {
-		most = t.capacity - (r.tail - r.released)
+		if !r.acceptTail(tail) {
+			return false, r.corrupt()
+		}
+		return true, nil
 	}
-	if moved > most || moved&(uint64(t.align)-1) != 0 {
+	// A lossy one may be any number of laps behind.
+	if moved>>63 != 0 || moved&(uint64(t.align)-1) != 0 {
 		return false, r.corrupt()
 	}
 	r.tail = tail
@@ -518,8 +519,11 @@ func (t *subscribing) copied(dst []byte) (bool, []byte) {
 	return t.copiesOut, dst
 }
 
-// subscriberWords is how a subscriber of any policy sleeps, comes and goes.
-type subscriberWords struct{ t *subscribing }
+// subscriberWords is how a subscriber of any policy sleeps, comes and goes. What it sees of the publisher is a role's.
+type subscriberWords struct {
+	roleWords
+	t *subscribing
+}
 
 // announce: the join has said so.
 func (subscriberWords) announce(h *endpoint, _ uint32) uint32 { return h.epoch }
@@ -577,14 +581,6 @@ func (w subscriberWords) flagsChanged() {
 		w.t.countChange()
 	}
 }
-
-func (subscriberWords) unordered(h *endpoint) bool { return roleWords{}.unordered(h) }
-
-func (subscriberWords) ended(h *endpoint, askSystem bool) error { return h.peerEnded(askSystem) }
-
-func (subscriberWords) peerEpoch(h *endpoint) uint32 { return roleWords{}.peerEpoch(h) }
-
-func (subscriberWords) peerAlive(h *endpoint) bool { return roleWords{}.peerAlive(h) }
 
 // topicLink is a subscriber's or publisher's tie to the segment: only an exclusive lock is a life.
 type topicLink struct{ *lockLink }
