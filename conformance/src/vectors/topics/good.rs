@@ -170,6 +170,17 @@ fn publishers(list: &mut List) {
     let readers = [Side::Reliable, Side::Lossy, Side::Latest].map(|side| topic.subscriber(side, "PeerDead"));
     list.good("topic-publisher-died", "history, and nobody who locks the publisher's byte", &topic, readers.to_vec());
 
+    let mut topic = sent();
+    topic.image.u32(TOPIC_FLAGS, MAY_EJECT);
+    list.good("topic-may-eject", "reliable subscribers copy", &topic, topic.all("Empty"));
+
+    let mut topic = Topic::new(4096, 32, PAGE);
+    topic.image.u32(TOPIC_FLAGS, LOSSY_ONLY);
+    (0..4).for_each(|i| topic.send(1, i, &payload(i, 992)));
+    topic.slot(1, 0, ACTIVE | GATING, 0, "");
+    let publisher = TopicReader { name_after: None, ..topic.publisher() };
+    list.good("topic-lossy-only-slot", "no slot holds a publisher back there", &topic, vec![publisher]);
+
     let mut topic = Topic::new(4096, 32, PAGE);
     (0..4).for_each(|i| topic.send(1, i, &payload(i, 992)));
     topic.image.u64(CLAIM, 4096 + 256);

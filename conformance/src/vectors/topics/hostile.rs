@@ -1,10 +1,10 @@
 //! Images that no correct peer makes.
 
-use super::super::image::{ALIGN, CAPACITY, Image, KIND, PAGE};
+use super::super::image::{ALIGN, CAPACITY, Image, KIND, PAGE, run_u64};
 use super::super::model::{Class, NameAfter};
 use super::{
-    ACTIVE, BLOCK, CLAIM, DURABLE, EJECTED, GATING, GATING_DURABLE, LAST, List, SLOTS, STARTS, SUBS_OFFSET, Side, TAIL,
-    TOPIC_FLAGS, Topic, TopicReader, refused,
+    ACTIVE, BLOCK, CLAIM, DURABLE, EJECTED, GATING, GATING_DURABLE, LAST, List, SLOT, SLOTS, STARTS, STATE,
+    SUBS_OFFSET, Side, TAIL, TOPIC_FLAGS, Topic, TopicReader, refused,
 };
 
 pub fn all(list: &mut List) {
@@ -17,7 +17,7 @@ pub fn all(list: &mut List) {
 /// The rows of section 16 about a topic's numbers.
 fn headers(list: &mut List) {
     type Change = fn(&mut Image) -> &mut Image;
-    let rows: [(&str, &str, &str, Change); 18] = [
+    let rows: [(&str, &str, &str, Change); 21] = [
         ("kind-6", "AbiMismatch", "a later kind", |i| i.u32(KIND, 6)),
         ("data-offset-0", "Corrupt", "data over the header page", |i| i.u64(BLOCK, 0)),
         ("data-offset-unaligned", "Corrupt", "data not on a page", |i| i.u64(BLOCK, 0x3020)),
@@ -26,6 +26,11 @@ fn headers(list: &mut List) {
         ("capacity-0", "Corrupt", "no data", |i| i.u64(BLOCK + CAPACITY, 0)),
         ("capacity-3-pages", "Corrupt", "no power of two", |i| {
             i.resize(0x6000).u64(0x20, 0x6000).u64(BLOCK + CAPACITY, 0x3000)
+        }),
+        ("capacity-2048", "AbiMismatch", "less than a page", |i| i.u64(BLOCK + CAPACITY, 2048)),
+        ("align-0", "Corrupt", "no alignment", |i| i.u32(BLOCK + ALIGN, 0)),
+        ("align-8192", "Corrupt", "more than 4096, though half of the capacity", |i| {
+            i.resize(0x7000).u64(0x20, 0x7000).u64(BLOCK + CAPACITY, 0x4000).u32(BLOCK + ALIGN, 8192)
         }),
         ("align-16", "Corrupt", "the alignment of a ring", |i| i.u32(BLOCK + ALIGN, 16)),
         ("align-48", "Corrupt", "no power of two", |i| i.u32(BLOCK + ALIGN, 48)),
@@ -65,7 +70,18 @@ fn hostile(list: &mut List) {
     for (name, about, tail, last, claim) in positions {
         let mut topic = sent();
         topic.image.u64(TAIL, tail).u64(LAST, last).u64(CLAIM, claim);
-        list.push(Class::Hostile, &format!("topic-{name}"), about, &topic, vec![publisher()]);
+        let mut readers = vec![publisher()];
+        // Any claim is possible at some moment, and who reads in order does not look at the newest message but to begin.
+        let found = |side| TopicReader { name_after: None, ..topic.subscriber(side, "Empty") };
+        match name {
+            "last-ahead" => readers.extend([Side::Reliable, Side::Lossy].map(|side| nothing(side, "Corrupt"))),
+            "last-is-tail" => {
+                readers.extend([found(Side::Reliable), found(Side::Lossy), nothing(Side::Latest, "Empty")])
+            }
+            "claim-behind" => readers.extend([Side::Reliable, Side::Lossy, Side::Latest].map(found)),
+            _ => {}
+        }
+        list.push(Class::Hostile, &format!("topic-{name}"), about, &topic, readers);
     }
     for (name, about, len, seq) in [
         ("length-past-tail", "the newest frame ends behind tail", 33, 2),
@@ -221,6 +237,18 @@ fn slots(list: &mut List) {
     topic.slot(1, 1 << 63, ACTIVE | GATING, 0, "");
     let about = "cursors that are nowhere near do not hold the publisher back";
     hostile("slots-far-away", about, &topic, vec![TopicReader { name_after: None, ..topic.publisher() }]);
+
+    let mut topic = sent();
+    topic.image.u64(topic.subs + 0x80, u64::MAX).u32(topic.subs, u32::MAX);
+    let about = "words of garbage in the subscribers' area: a false sleeper costs a wake-up";
+    hostile("words-of-garbage", about, &topic, topic.all("Empty"));
+
+    let mut topic = sent();
+    topic.slot(0, 0, 0xFFFF_FFF0, 0, "log");
+    let mut reader = topic.subscriber(Side::Reliable, "Empty");
+    reader.leaves = vec![run_u64(topic.subs + SLOT + STATE, 6 << 32)];
+    let about = "bits of a state that nobody knows: the slot is free";
+    hostile("slot-later-bits", about, &topic, vec![reader]);
 
     for (name, about, cursor) in [
         ("durable-ahead", "the cursor to resume at is ahead of tail", 160),

@@ -45,7 +45,21 @@ fn good(list: &mut List) {
     });
     list.good("topic-then-closed", "two messages, and the publisher closes", &closing, readers.to_vec());
 
-    // Seven laps of 2^30 messages, as far as anybody can tell.
+    let then = [
+        run_u32(PUBLISHER_EPOCH, 4),
+        run_u32(PUBLISHER_FLAGS, !CLOSED),
+        run_u64(empty.subs + 0x80, u64::MAX),
+        run_u32(empty.subs, u32::MAX),
+    ];
+    let readers = [Side::Reliable, Side::Lossy, Side::Latest].map(|side| TopicReader {
+        then: then.to_vec(),
+        end: Some("PeerDead".into()),
+        ..refused(side, "ok")
+    });
+    let about = "another epoch, unknown flags and words of garbage are no error; the publisher is dead";
+    list.good("topic-then-words-of-garbage", about, &closing, readers.to_vec());
+
+    // A position that is a multiple of the capacity, so that the frame is the first of the data.
     let far: u64 = 1 << 33;
     let frame = [&frame_header(3, 1, 9)[..], &1000u64.to_le_bytes(), &[0; 8], b"far"].concat();
     let then = vec![run_u64(CLAIM, far + 256), run(empty.data, &frame), run_u64(TAIL, far + 64), run_u64(LAST, far)];
