@@ -48,6 +48,51 @@ fn an_end_is_told_though_another_source_is_always_ready() {
     assert!(answers.into_iter().any(|ready| ready.contains(&1)), "the closed ring is in none of 16 answers");
 }
 
+/// One that is always ready is found first, and keeps no other one from being found soon.
+#[test]
+fn a_busy_source_delays_the_others_by_few_answers() {
+    for count in [9, 16, 100] {
+        let (mut senders, mut receivers) = rings(count);
+        let mut select = Select::new();
+        senders[3].send(0, b"never taken").unwrap();
+        let told = |select: &mut Select, receivers: &mut [Receiver], index: usize, within: usize| {
+            let answers = (0..within).map(|_| select.wait_slice(receivers, None).unwrap().to_vec());
+            let answers: Vec<_> = answers.collect();
+            assert!(answers.iter().all(|ready| ready.contains(&3)), "the busy one is not in all of {answers:?}");
+            assert!(answers.iter().any(|ready| ready.contains(&index)), "{index} of {count} is not in {answers:?}");
+            for mut ready in answers {
+                ready.sort();
+                let answer = ready.clone();
+                ready.dedup();
+                assert_eq!(ready, answer, "one is told twice");
+            }
+        };
+        for index in 0..count {
+            if index != 3 {
+                senders[index].send(0, b"x").unwrap();
+                told(&mut select, &mut receivers, index, 16);
+                receivers[index].try_recv().unwrap();
+            }
+        }
+        drop(senders.pop());
+        told(&mut select, &mut receivers, count - 1, count.max(15) + 1);
+    }
+}
+
+/// What the last answer said of other sources is not taken for these.
+#[test]
+fn fewer_sources_than_in_the_last_answer() {
+    let (mut senders, mut receivers) = rings(20);
+    let mut select = Select::new();
+    senders[19].send(0, b"x").unwrap();
+    assert_eq!(select.wait_slice(&mut receivers, None).unwrap(), [19]);
+    senders[2].send(0, b"x").unwrap();
+    assert_eq!(select.wait_slice(&mut receivers[..12], None).unwrap(), [2]);
+    // As many as before, in another order.
+    receivers.reverse();
+    assert_eq!(select.wait_slice(&mut receivers[..12], None).unwrap(), [0]);
+}
+
 #[test]
 fn nobody_sleeps_through_a_message() {
     for (count, policy) in COUNTS.into_iter().flat_map(|n| [(n, WaitPolicy::Block), (n, WaitPolicy::Hybrid)]) {

@@ -7,10 +7,10 @@ use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};
 use ramway::{Receiver, Ring, RingBuilder, Select, Sender, Source};
 use std::path::Path;
 
-/// Of `N` rings each way.
-pub(crate) struct Selected<const N: usize>;
+/// Of `N` rings each way; `MIXED`: as if they were sources of several types, which are put into a list for each call.
+pub(crate) struct Selected<const N: usize, const MIXED: bool>;
 
-struct Many<const N: usize> {
+struct Many<const N: usize, const MIXED: bool> {
     /// All of them have their sender; one sends.
     senders: [Sender; N],
     receivers: [Receiver; N],
@@ -20,7 +20,11 @@ struct Many<const N: usize> {
 /// Bytes of a ring in which nothing happens.
 const IDLE: u64 = 64 << 10;
 
-fn open<const N: usize>(directory: &Path, capacity: Option<u64>, [out, back]: [&str; 2]) -> Result<Many<N>> {
+fn open<const N: usize, const MIXED: bool>(
+    directory: &Path,
+    capacity: Option<u64>,
+    [out, back]: [&str; 2],
+) -> Result<Many<N, MIXED>> {
     let ring = |name: &str, at: usize| -> RingBuilder {
         let path = directory.join(format!("{name}-{at}"));
         match capacity {
@@ -38,10 +42,11 @@ fn open<const N: usize>(directory: &Path, capacity: Option<u64>, [out, back]: [&
     })
 }
 
-impl<const N: usize> Mechanism for Selected<N> {
+impl<const N: usize, const MIXED: bool> Mechanism for Selected<N, MIXED> {
     fn about(&self) -> About {
-        let what = format!("`Select::wait` over {N} named rings, of which one carries messages; then `try_recv`");
-        About::new(&format!("select-{N}"), Kind::Ramway, false, &what)
+        let (name, call) = if MIXED { ("select-mixed", "wait") } else { ("select", "wait_slice") };
+        let what = format!("`Select::{call}` over {N} named rings, of which one carries messages; then `try_recv`");
+        About::new(&format!("{name}-{N}"), Kind::Ramway, false, &what)
     }
 
     fn can(&self, burst: &Burst) -> bool {
@@ -49,16 +54,16 @@ impl<const N: usize> Mechanism for Selected<N> {
     }
 
     fn prepare(&self, setup: &Setup) -> Result<Prepared> {
-        let many = open::<N>(&setup.directory, Some(setup.capacity), ["there", "back"])?;
+        let many = open::<N, MIXED>(&setup.directory, Some(setup.capacity), ["there", "back"])?;
         Ok(Prepared::new("", move || Ok(Box::new(many) as Box<dyn End>)))
     }
 
     fn join(&self, setup: &Setup, _ticket: &str) -> Result<Box<dyn End>> {
-        Ok(Box::new(open::<N>(&setup.directory, None, ["back", "there"])?))
+        Ok(Box::new(open::<N, MIXED>(&setup.directory, None, ["back", "there"])?))
     }
 }
 
-impl<const N: usize> Channel for Many<N> {
+impl<const N: usize, const MIXED: bool> Channel for Many<N, MIXED> {
     fn configure(&mut self, mode: Mode) -> Result<()> {
         self.select.set_wait_policy(policy(mode));
         self.senders[N / 2].set_wait_policy(policy(mode));
@@ -79,8 +84,12 @@ impl<const N: usize> Channel for Many<N> {
 
     #[inline(always)]
     fn receive(&mut self, size: usize, _max: u32, mut read: impl FnMut(&[u8])) -> Result<u32> {
-        let mut sources = self.receivers.each_mut().map(|receiver| receiver as &mut dyn Source);
-        let ready = self.select.wait(&mut sources, None)?[0];
+        let ready = if MIXED {
+            let mut sources = self.receivers.each_mut().map(|receiver| receiver as &mut dyn Source);
+            self.select.wait(&mut sources, None)?[0]
+        } else {
+            self.select.wait_slice(&mut self.receivers, None)?[0]
+        };
         let message = self.receivers[ready].try_recv()?;
         assert!(message.len() == size);
         read(&message);

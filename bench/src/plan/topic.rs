@@ -16,7 +16,7 @@ const PUBSUB: &str = "zmq-pubsub zmq-pubsub-nodrop redis-pubsub redis-pubsub-pip
 /// Who has a newest value.
 const VALUES: &str = "hand-seqlock topic-latest mmap-sync iceoryx2-blackboard zmq-conflate redis-get";
 /// A plain receive, and a wait for one of so many: `Select`, epoll over pipes, ZeroMQ's `poll`.
-const SELECTS: &str = "ring select-1 select-16 select-128 epoll-16 epoll-128 zmq-poll-16 zmq-poll-128";
+const SELECTS: &str = "ring select-1 select-16 select-128 select-mixed-128 epoll-16 epoll-128 zmq-poll-16 zmq-poll-128";
 /// Four producers at once.
 const GATHERS: &str = "rings-4 inbox-4 iceoryx2-producers zmq-producers redis-producers";
 /// Between Python processes: Ramway's package, and what the standard library has.

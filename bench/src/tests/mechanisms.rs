@@ -165,6 +165,7 @@ mechanisms! {
     select_1 "select-1";
     select_16 "select-16";
     select_128 "select-128";
+    select_mixed_128 "select-mixed-128";
     inbox_10 "inbox-10";
     rings_10 "rings-10";
     inbox_4 "inbox-4";

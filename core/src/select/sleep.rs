@@ -121,7 +121,7 @@ fn timespec(time: Duration) -> Timespec {
 }
 
 /// Adds the indices of the sources whose descriptors are readable.
-pub(super) fn poll_descriptors(sources: &[&mut dyn Source], ready: &mut Vec<usize>) {
+pub(super) fn poll_descriptors<S: Source>(sources: &[S], ready: &mut Vec<usize>) {
     let (mut at, mut fds) = (Vec::new(), Vec::new());
     for (index, source) in sources.iter().enumerate() {
         if let Some(fd) = source.descriptor() {

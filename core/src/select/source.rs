@@ -58,6 +58,40 @@ mod sealed {
 }
 use sealed::Sealed;
 
+impl<S: Source + ?Sized> Sealed for &mut S {}
+
+/// Of any type, in a list with others.
+impl<S: Source + ?Sized> Source for &mut S {
+    fn check(&mut self, ask_kernel: bool) -> Check {
+        (**self).check(ask_kernel)
+    }
+
+    #[inline(always)]
+    fn peek(&mut self) -> bool {
+        (**self).peek()
+    }
+
+    fn arm(&mut self) -> Option<ArmedWord> {
+        (**self).arm()
+    }
+
+    fn longest(&self, membarrier: bool) -> Duration {
+        (**self).longest(membarrier)
+    }
+
+    fn disarm(&mut self) {
+        (**self).disarm();
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        (**self).descriptor()
+    }
+
+    fn has_descriptor(&self) -> bool {
+        (**self).has_descriptor()
+    }
+}
+
 /// What a check came to.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +210,7 @@ impl<L: Log<ReceiverWord: FutexWord>> Source for Receiver<L> {
         check_half(&mut self.half, ask_kernel, |hot| hot.has_frame())
     }
 
+    #[inline]
     fn peek(&mut self) -> bool {
         self.half.hot.has_frame().unwrap_or(true)
     }
