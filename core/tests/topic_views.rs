@@ -3,7 +3,7 @@
 mod support;
 
 use ramway::ring::raw::{RawEndpoint, WaitLimit};
-use ramway::{ErrorKind, Topic};
+use ramway::{ErrorKind, Policy, Topic};
 use std::time::Duration;
 use support::Dir;
 
@@ -140,4 +140,39 @@ fn what_is_lost_before_a_message_counts_once_however_often_it_is_received() {
     assert_eq!(subscriber.recv().unwrap().lost(), 5);
     assert_eq!(subscriber.recv().unwrap().lost(), 0);
     assert_eq!(subscriber.lost(), 5);
+}
+
+/// The newest message is copied once, and a newer one is never missed for it.
+#[test]
+fn the_same_newest_message_is_not_copied_again() {
+    for policy in [Policy::Reliable, Policy::Lossy, Policy::Latest] {
+        let dir = Dir::new();
+        let name = dir.at("topic");
+        let mut publisher = Topic::create(&name).capacity(1 << 20).publisher().unwrap();
+        let mut subscriber = Topic::open(&name).policy(policy).subscriber().unwrap();
+        assert_eq!(subscriber.latest().unwrap_err().kind(), ErrorKind::Empty);
+        let mut buffer = Vec::new();
+        for seq in 1..=40u64 {
+            // A copy that is longer than all before moves.
+            let sent = vec![seq as u8; 1 << (seq % 17)];
+            publisher.send_tagged(seq as u32, seq, &sent).unwrap();
+            if seq % 3 == 0 {
+                assert_eq!(subscriber.latest_into(&mut buffer).unwrap().seq, seq);
+                assert_eq!(buffer, sent);
+            }
+            let first = subscriber.latest().unwrap();
+            assert_eq!((first.seq(), first.tag(), first.type_id(), &*first), (seq, seq, seq as u32, &*sent));
+            let at = first.as_ptr();
+            drop(first);
+            let again = subscriber.latest().unwrap();
+            assert_eq!((again.seq(), again.as_ptr(), &*again), (seq, at, &*sent));
+            drop(again);
+            match subscriber.try_recv() {
+                // What is received comes in order, or is not there: it was seen.
+                Ok(message) if policy != Policy::Latest => assert_eq!((message.seq(), &*message), (seq, &*sent)),
+                received => assert_eq!(received.map(|message| message.seq()).unwrap_err().kind(), ErrorKind::Empty),
+            }
+            assert_eq!(subscriber.latest().unwrap().seq(), seq);
+        }
+    }
 }

@@ -59,6 +59,7 @@ pub(crate) static ALL: &[&dyn Mechanism] = &[
     &topic::Topics,
     &topic_fan::READERS,
     &topic_fan::LATEST,
+    &topic_fan::LATEST_INTO,
     &topic_fan::LOSSY,
     &topic_fan::UNREAD[0],
     &topic_fan::UNREAD[1],

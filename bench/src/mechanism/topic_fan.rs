@@ -16,13 +16,16 @@ pub(crate) enum TopicFan {
     Attached(&'static str, Policy, usize),
     /// A lossy one.
     Lossy,
-    /// One that reads the newest message.
+    /// One that reads the newest message, by the copy that the subscriber keeps.
     Latest,
+    /// The same into a buffer of its own.
+    LatestInto,
 }
 
 pub(crate) static READERS: OneToMany<TopicFan> = OneToMany(TopicFan::Readers);
 pub(crate) static LOSSY: OneToMany<TopicFan> = OneToMany(TopicFan::Lossy);
 pub(crate) static LATEST: OneToMany<TopicFan> = OneToMany(TopicFan::Latest);
+pub(crate) static LATEST_INTO: OneToMany<TopicFan> = OneToMany(TopicFan::LatestInto);
 pub(crate) static UNREAD: [OneToMany<TopicFan>; 7] = [
     OneToMany(TopicFan::Attached("topic-reliable-1", Policy::Reliable, 1)),
     OneToMany(TopicFan::Attached("topic-reliable-8", Policy::Reliable, 8)),
@@ -60,8 +63,8 @@ impl Writes for Writer {
 
 pub(crate) struct Reader {
     subscriber: Subscriber,
-    /// Where the newest message is copied to.
-    buffer: Lines,
+    /// Where the newest message is copied to; `None`: the subscriber keeps it.
+    buffer: Option<Lines>,
 }
 
 impl Reads for Reader {
@@ -76,15 +79,20 @@ impl Reads for Reader {
     #[inline(always)]
     fn newest(&mut self, size: usize, mut read: impl FnMut(&[u8])) -> Result<()> {
         loop {
-            match self.subscriber.latest_into_slice(self.buffer.bytes(size)) {
-                Ok(meta) => {
+            let found = match &mut self.buffer {
+                None => self.subscriber.latest().map(|message| {
+                    assert!(message.len() == size);
+                    read(&message);
+                }),
+                Some(buffer) => self.subscriber.latest_into_slice(buffer.bytes(size)).map(|meta| {
                     assert!(meta.len == size);
-                    read(self.buffer.bytes(size));
-                    return Ok(());
-                }
+                    read(buffer.bytes(size));
+                }),
+            };
+            match found {
                 // Overwritten while it was copied, 16 times: a reader tries again.
                 Err(e) if e.kind() == ramway::ErrorKind::Empty => {}
-                Err(e) => return Err(e.into()),
+                done => return Ok(done?),
             }
         }
     }
@@ -105,7 +113,7 @@ impl TopicFan {
             Self::Readers => Policy::Reliable,
             Self::Attached(_, policy, _) => policy,
             Self::Lossy => Policy::Lossy,
-            Self::Latest => Policy::Latest,
+            Self::Latest | Self::LatestInto => Policy::Latest,
         }
     }
 }
@@ -123,7 +131,8 @@ impl Fan for TopicFan {
                 (*name, false, format!("one topic, {count} {policy} subscribers attached, which read nothing"))
             }
             Self::Lossy => ("topic-lossy", true, "one topic, a lossy subscriber".to_owned()),
-            Self::Latest => ("topic-latest", true, "one topic, `latest_into_slice` of a latest subscriber".to_owned()),
+            Self::Latest => ("topic-latest", true, "one topic, `latest` of a latest subscriber".to_owned()),
+            Self::LatestInto => ("topic-latest-into", true, "the same, by `latest_into_slice`".to_owned()),
         };
         About::new(name, Kind::Ramway, copied, &what)
     }
@@ -133,7 +142,7 @@ impl Fan for TopicFan {
             Self::Readers => matches!(burst.test, Test::Readers | Test::WakeAll),
             Self::Attached(..) => burst.test == Test::Publish,
             Self::Lossy => burst.test == Test::Lapped,
-            Self::Latest => burst.test == Test::Latest,
+            Self::Latest | Self::LatestInto => burst.test == Test::Latest,
         }
     }
 
@@ -149,14 +158,14 @@ impl Fan for TopicFan {
         let count = match self {
             Self::Attached(_, _, count) => *count,
             Self::Readers => burst.threads as usize,
-            Self::Lossy | Self::Latest => 1,
+            Self::Lossy | Self::Latest | Self::LatestInto => 1,
         };
         // More readers than processors: those that wait let the others run.
         let mode = if burst.test == Test::Readers { Mode::Hybrid } else { burst.mode };
         let open = |_| {
             let topic = Topic::open(setup.directory.join(NAME)).policy(self.policy()).prefault(true);
             let subscriber = topic.wait_policy(policy(mode)).subscriber()?;
-            Ok(Reader { subscriber, buffer: Lines::new(setup.largest) })
+            Ok(Reader { subscriber, buffer: matches!(self, Self::LatestInto).then(|| Lines::new(setup.largest)) })
         };
         (0..count).map(open).collect()
     }

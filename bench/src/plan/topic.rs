@@ -14,7 +14,7 @@ const PAIRS: &str = "ring topic iceoryx2 zmq redis";
 /// Other libraries' publish-subscribe over sockets: as they are by default, and where they can be made faster or lossless.
 const PUBSUB: &str = "zmq-pubsub zmq-pubsub-nodrop redis-pubsub redis-pubsub-pipelined";
 /// Who has a newest value.
-const VALUES: &str = "hand-seqlock topic-latest mmap-sync iceoryx2-blackboard zmq-conflate redis-get";
+const VALUES: &str = "hand-seqlock topic-latest topic-latest-into mmap-sync iceoryx2-blackboard zmq-conflate redis-get";
 /// A plain receive, and a wait for one of so many: `Select`, epoll over pipes, ZeroMQ's `poll`.
 const SELECTS: &str = "ring select-1 select-16 select-128 select-mixed-128 epoll-16 epoll-128 zmq-poll-16 zmq-poll-128";
 /// Four producers at once.

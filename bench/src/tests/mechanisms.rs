@@ -152,6 +152,7 @@ mechanisms! {
     topic "topic";
     topic_readers "topic-readers";
     topic_latest "topic-latest";
+    topic_latest_into "topic-latest-into";
     topic_lossy "topic-lossy";
     topic_reliable_1 "topic-reliable-1";
     topic_reliable_8 "topic-reliable-8";

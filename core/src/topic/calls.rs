@@ -215,8 +215,8 @@ impl Subscriber {
     }
 
     /// The newest message, whatever was received before: the same one again if there is no newer one. Never waits. Under
-    /// every policy it is a copy; what [`recv`](Self::recv) gives next stays as it was, but under [`Policy::Latest`] that
-    /// waits for a message that is newer than this one.
+    /// every policy it is a copy, which is made once: the same message again takes a load. What [`recv`](Self::recv) gives next
+    /// stays as it was, but under [`Policy::Latest`] that waits for a message that is newer than this one.
     ///
     /// ```
     /// # fn main() -> ramway::Result<()> {
@@ -234,12 +234,8 @@ impl Subscriber {
     /// `Empty` before the first message, and where the publisher overwrites the newest one each of 16 times that this copies
     /// it (what no publisher does that sends less often than a message is copied); `Corrupt`, `Detached`.
     pub fn latest(&mut self) -> Result<Message<'_, Topic>> {
-        let mut copies = std::mem::take(&mut self.half.hot.more.newest);
-        let align = self.half.hot.align as usize;
-        copies.clear();
-        let frame = self.half.newest(|from, len| Ok(copies.room(len, from, align)));
-        self.half.hot.more.newest = copies;
-        Ok(Message { frame: frame?, hot: &mut self.half.hot })
+        let frame = self.half.kept_newest()?;
+        Ok(Message { frame, hot: &mut self.half.hot })
     }
 
     /// [`latest`](Self::latest) into `buffer`, replacing what was there.

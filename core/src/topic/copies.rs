@@ -56,7 +56,14 @@ impl Copies {
     }
 
     /// Every copy is released.
+    #[inline]
     pub(super) fn clear(&mut self) {
+        if self.held != 0 {
+            self.release_all();
+        }
+    }
+
+    fn release_all(&mut self) {
         self.most = self.most.max(self.held);
         (self.taken, self.held) = (0, 0);
         if self.chunks.len() > 1 {

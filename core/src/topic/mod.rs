@@ -11,6 +11,7 @@
 //! | `patrol.rs` | what a blocked publisher does about the dead and about those that block it for too long |
 //! | `join.rs` | how a subscriber comes without missing what the publisher overwrites |
 //! | `subscriber.rs` | how it reads under each policy |
+//! | `newest.rs` | how the newest message is read, whatever was received before |
 //! | `survey.rs` | what those who only look at a topic call a policy |
 //! | `word.rs` | how both sides sleep, come and go |
 //!
@@ -23,6 +24,7 @@ mod frame;
 mod join;
 mod log;
 mod message;
+mod newest;
 mod patrol;
 pub mod place;
 mod publisher;

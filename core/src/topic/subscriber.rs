@@ -8,6 +8,7 @@ use super::Topic;
 use super::copies::Copies;
 use super::frame::{Header, read_header};
 use super::join::{self, View};
+use super::newest::Kept;
 use super::place::{self, Policy, SideOptions, State as SlotState, Words};
 use super::word::SubscriberWord;
 use crate::endpoint::end::{self, OnePeer};
@@ -52,8 +53,9 @@ pub struct SubscriberState {
     /// `None`: it shows itself to nobody.
     slot: Option<NonNull<Slot>>,
     copies: Copies,
-    /// Where the newest message is copied to for who asks for it alone.
+    /// Where the newest message is copied to for who asks for it alone, and which one that was last.
     pub(super) newest: Copies,
+    pub(super) kept: Option<Kept>,
     /// Messages that were lost so far.
     pub(super) lost: u64,
     /// Where messages were received that say that others were lost before them, and how many: those that are not released,
@@ -64,11 +66,11 @@ pub struct SubscriberState {
 }
 
 // SAFETY: `slot` and `cursor` lead into a mapping that the attachment keeps and that has no thread affinity; `copies` and
-// `newest` own their memory.
+// `newest` own their memory, into which `kept` points.
 unsafe impl Send for SubscriberState {}
 
 /// What an attempt to copy a frame came to.
-enum Copied {
+pub(super) enum Copied {
     Frame(Header, Frame<Topic>, u64),
     Overtaken,
     Ejected,
@@ -114,6 +116,7 @@ impl Reading for Topic {
                 slot: slot.map(NonNull::from),
                 copies: Copies::default(),
                 newest: Copies::default(),
+                kept: None,
                 lost: joined.lagged.unwrap_or(0),
                 // Now, so that a message after lost ones allocates nothing.
                 gaps: Vec::with_capacity(8),
@@ -602,67 +605,4 @@ fn expected_at(reader: &Consumer<Topic>, position: u64) -> u64 {
         // received.
         None => reader.more.expected,
     }
-}
-
-impl Half<Consumer<Topic>> {
-    /// Copies the newest message, whatever was received before. `Empty` before the first.
-    pub(super) fn newest(
-        &mut self,
-        mut room: impl FnMut(*const u8, usize) -> std::result::Result<*mut u8, usize>,
-    ) -> Result<Frame<Topic>> {
-        self.check()?;
-        let reader = &mut self.hot;
-        for _ in 0..OVERTAKEN_MAX {
-            // Acquire, in this order: `tail` is not older than `last`.
-            let last = reader.shared().positions.last.load(Ordering::Acquire);
-            let tail = reader.shared().positions.tail.load(Ordering::Acquire);
-            if last == tail {
-                return Err(ErrorKind::Empty.into());
-            }
-            let copied = newest_at(reader, last, tail, &mut room);
-            match copied {
-                Err(kind) => return Err(self.error(kind)),
-                Ok(Copied::TooLong(len, room)) => return Err(self.too_long_for(len, room)),
-                Ok(Copied::Frame(header, frame, _)) => {
-                    if reader.more.policy == Policy::Latest {
-                        // It was seen: a wait is for a newer one.
-                        (reader.head, reader.tail, reader.released) = (last, last, last);
-                        reader.more.expected = reader.more.expected.max(header.seq.wrapping_add(1));
-                    }
-                    return Ok(frame);
-                }
-                Ok(Copied::Overtaken | Copied::Ejected) => crate::sync::spin_hint(),
-            }
-        }
-        Err(ErrorKind::Empty.into())
-    }
-}
-
-/// Copies the frame at `last`, of which nothing is known.
-// Always inline: what it gives would otherwise go through memory, by loads that are wider than the stores before them (12
-// instead of 5 ns, docs/adr/0018).
-#[inline(always)]
-fn newest_at(reader: &mut Consumer<Topic>, last: u64, tail: u64, room: &mut Room<'_>) -> Result<Copied, ErrorKind> {
-    let view = reader.view();
-    let Some(found) = view.frame(last, tail) else {
-        return if view.is_overtaken(last) { Ok(Copied::Overtaken) } else { Err(reader.state.die(ErrorKind::Corrupt)) };
-    };
-    let len = found.header.len() as usize;
-    // SAFETY: as in `copy_frame`.
-    let from = unsafe { view.data.add((last & (view.capacity - 1)) as usize + TOPIC_FRAME_HEADER as usize) };
-    let to = match room(from, len) {
-        Ok(to) => to,
-        Err(room) => return Ok(Copied::TooLong(len, room)),
-    };
-    touch_data(from);
-    // SAFETY: as in `copy_frame`.
-    unsafe { to.copy_from_nonoverlapping(from, len) };
-    if keep(Step::OvertakenAgain) && view.is_overtaken(last) {
-        return Ok(Copied::Overtaken);
-    }
-    let Header { seq, time, tag, .. } = found.header;
-    let lost = 0;
-    let (data, type_id) = (to.cast_const(), found.header.type_id());
-    let frame = Frame { data, len, type_id, tag, stamp: Stamp { seq, time, lost } };
-    Ok(Copied::Frame(found.header, frame, tail.wrapping_sub(last)))
 }

@@ -13,6 +13,8 @@ mod log;
 mod memory;
 #[path = "../../../src/topic/message.rs"]
 mod message;
+#[path = "../../../src/topic/newest.rs"]
+mod newest;
 #[path = "../../../src/topic/patrol.rs"]
 mod patrol;
 #[path = "../../../src/topic/place.rs"]
