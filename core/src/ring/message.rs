@@ -128,7 +128,12 @@ impl<L: Log> Message<'_, L> {
 impl<L: Log> Drop for Message<'_, L> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.hot.release_lent();
+        if L::MOVES_ON {
+            // A copy of the newest message was not received: then there is nothing to give back.
+            self.hot.release();
+        } else {
+            self.hot.release_lent();
+        }
     }
 }
 

@@ -233,6 +233,7 @@ impl Subscriber {
     /// # Errors
     /// `Empty` before the first message, and where the publisher overwrites the newest one each of 16 times that this copies
     /// it (what no publisher does that sends less often than a message is copied); `Corrupt`, `Detached`.
+    #[inline]
     pub fn latest(&mut self) -> Result<Message<'_, Topic>> {
         let frame = self.half.kept_newest()?;
         Ok(Message { frame, hot: &mut self.half.hot })
