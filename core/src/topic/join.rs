@@ -476,9 +476,11 @@ fn join_gating(view: &View, wanted: &Wanted, seats: &mut impl Seats, joined: &mu
         {
             (joined.epoch, joined.cursor, joined.expected) = (epoch, cursor, expected);
             if !wanted.durable {
-                // It takes the cursor up and lets it go at its end.
-                let state = State::load(slot);
-                let _ = state.swap(slot, State(state.0 & !SLOT_DURABLE));
+                // It takes the cursor up and lets it go at its end. Again where the publisher ejects it meanwhile.
+                let mut state = State::load(slot);
+                while let Err(now) = state.swap(slot, State(state.0 & !SLOT_DURABLE)) {
+                    state = now;
+                }
             }
             return Ok(());
         }

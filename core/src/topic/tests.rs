@@ -261,6 +261,7 @@ fn miri_two_threads() {
     }
 }
 
+/// Whatever is in the words that are shared: no access outside of the memory, no overflow.
 #[test]
 fn miri_no_word_leads_outside() {
     let values = [0, 1, 31, 32, CAPACITY - 32, CAPACITY, 1 << 31, 1 << 32, 1 << 63, u64::MAX - 31, u64::MAX];
@@ -277,7 +278,7 @@ fn miri_no_word_leads_outside() {
     for flags in [0, TOPIC_MAY_EJECT] {
         for word in 0..words(&Memory::new(flags)).len() {
             for (case, value) in values.into_iter().enumerate() {
-                // Miri takes a second for each: one in eight there.
+                // Miri takes its time for each: one in eight there.
                 if cfg!(miri) && !(word + 3 * case + 5 * flags as usize).is_multiple_of(8) {
                     continue;
                 }
