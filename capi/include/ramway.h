@@ -2160,8 +2160,8 @@ enum ramway_status ramway_select_wait(struct ramway_select *select,
                                       size_t *ready_count);
 
 /**
- * Any thread, while the handle is open: the `ramway_select_wait` that waits in another thread now, or, if none does, the next
- * one that would, returns `RAMWAY_INTERRUPTED`, unless a source is ready. Several calls before that end one wait.
+ * Any thread, and a signal handler, while the handle is open: the `ramway_select_wait` that waits now, or, if none does, the
+ * next one that would, returns `RAMWAY_INTERRUPTED`, unless a source is ready. Several calls before that end one wait.
  */
 enum ramway_status ramway_select_wake(const struct ramway_select *select);
 
@@ -2209,8 +2209,8 @@ enum ramway_status ramway_inbox_peers(struct ramway_inbox *inbox,
 const char *ramway_inbox_path(struct ramway_inbox *inbox);
 
 /**
- * Any thread, while the handle is open: the `ramway_inbox_recv` that waits in another thread now, or, if none does, the next
- * one that would, returns `RAMWAY_INTERRUPTED`, unless there is something to give.
+ * Any thread, and a signal handler, while the handle is open: the `ramway_inbox_recv` that waits now, or, if none does, the
+ * next one that would, returns `RAMWAY_INTERRUPTED`, unless there is something to give.
  */
 enum ramway_status ramway_inbox_wake(const struct ramway_inbox *inbox);
 
@@ -2293,8 +2293,8 @@ enum ramway_status ramway_outbox_workers(struct ramway_outbox *outbox,
 const char *ramway_outbox_path(struct ramway_outbox *outbox);
 
 /**
- * Any thread, while the handle is open: the call that waits in another thread now, or, if none does, the next one that would,
- * returns `RAMWAY_INTERRUPTED`.
+ * Any thread, and a signal handler, while the handle is open: the call that waits now, or, if none does, the next one that
+ * would, returns `RAMWAY_INTERRUPTED`.
  */
 enum ramway_status ramway_outbox_wake(const struct ramway_outbox *outbox);
 

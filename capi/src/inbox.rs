@@ -223,8 +223,8 @@ pub unsafe extern "C" fn ramway_inbox_path(inbox: *mut ramway_inbox) -> *const c
     })
 }
 
-/// Any thread, while the handle is open: the `ramway_inbox_recv` that waits in another thread now, or, if none does, the next
-/// one that would, returns `RAMWAY_INTERRUPTED`, unless there is something to give.
+/// Any thread, and a signal handler, while the handle is open: the `ramway_inbox_recv` that waits now, or, if none does, the
+/// next one that would, returns `RAMWAY_INTERRUPTED`, unless there is something to give.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_inbox_wake(inbox: *const ramway_inbox) -> ramway_status {
     guard_hot(|| {

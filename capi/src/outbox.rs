@@ -226,8 +226,8 @@ pub unsafe extern "C" fn ramway_outbox_path(outbox: *mut ramway_outbox) -> *cons
     guard_value(nothing(), || Ok(unsafe { from(outbox) }?.enter(WHAT)?.path.as_ptr()))
 }
 
-/// Any thread, while the handle is open: the call that waits in another thread now, or, if none does, the next one that would,
-/// returns `RAMWAY_INTERRUPTED`.
+/// Any thread, and a signal handler, while the handle is open: the call that waits now, or, if none does, the next one that
+/// would, returns `RAMWAY_INTERRUPTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_outbox_wake(outbox: *const ramway_outbox) -> ramway_status {
     guard_hot(|| {

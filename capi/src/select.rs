@@ -375,8 +375,8 @@ pub unsafe extern "C" fn ramway_select_wait(
     })
 }
 
-/// Any thread, while the handle is open: the `ramway_select_wait` that waits in another thread now, or, if none does, the next
-/// one that would, returns `RAMWAY_INTERRUPTED`, unless a source is ready. Several calls before that end one wait.
+/// Any thread, and a signal handler, while the handle is open: the `ramway_select_wait` that waits now, or, if none does, the
+/// next one that would, returns `RAMWAY_INTERRUPTED`, unless a source is ready. Several calls before that end one wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_select_wake(select: *const ramway_select) -> ramway_status {
     guard_hot(|| {

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -319,6 +320,23 @@ static void *waits(void *unused) {
     return NULL;
 }
 
+static void on_alarm(int unused) {
+    (void)unused;
+    (void)ramway_select_wake(sel);
+}
+
+static void a_signal(void) {
+    struct itimerval soon;
+    memset(&soon, 0, sizeof soon);
+    soon.it_value.tv_usec = 20000;
+    rings(2);
+    signal(SIGALRM, on_alarm);
+    CHECK(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+    CHECK_STATUS(ramway_select_wait(sel, sources, 2, LONG, ready, &n), RAMWAY_INTERRUPTED);
+    signal(SIGALRM, SIG_DFL);
+    close_rings(2);
+}
+
 static void a_second_thread(void) {
     ramway_select *other;
     pthread_t thread;
@@ -473,6 +491,7 @@ int main(void) {
         another_process_sends_and_dies(3, policies[i], 3000);
         another_process_sends_and_dies(40, policies[i], 1000);
     }
+    a_signal();
     a_second_thread();
     what_cannot_be_waited_for();
     sources_that_go();
