@@ -259,6 +259,26 @@ fn a_label_cannot_write_to_the_terminal() {
     assert!(kept.contains("the durable subscriber '\\u{1b}[2J") && !kept.contains('\x1b'), "{kept}");
 }
 
+/// The command that `doctor` gives is copied into a shell.
+#[test]
+fn a_label_is_one_word_of_the_command_that_mends_it() {
+    let place = Place::new();
+    let mut camera = Topic::create(place.dir.join("cam")).capacity(64 << 10).publisher().unwrap();
+    let label = "it's; touch $HOME `id` \"";
+    drop(Topic::open(place.dir.join("cam")).label(label).durable(true).subscriber().unwrap());
+    for _ in 0..40 {
+        camera.send(0, &[7; 1000]).unwrap();
+    }
+    let said = String::from_utf8(place.run(&["doctor"]).stdout).unwrap();
+    let command =
+        said.split("or `ramway ").nth(1).and_then(|rest| rest.split("\"'`").next()).unwrap().to_owned() + "\"'";
+    // As a shell takes it apart.
+    let words = std::process::Command::new("sh").args(["-c", &format!("printf '%s\\n' {command}")]).output().unwrap();
+    let words = String::from_utf8(words.stdout).unwrap();
+    assert_eq!(words.lines().collect::<Vec<_>>(), ["sub", "cam", "--unsubscribe", "--label", label], "{said}");
+    assert_done(&place.run(&["sub", "cam", "--quiet", "--unsubscribe", "--label", label]));
+}
+
 #[test]
 fn a_topic_with_other_properties_says_so() {
     let place = Place::new();

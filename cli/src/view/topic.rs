@@ -213,7 +213,7 @@ impl TopicView {
                     format!(
                         "`{topic}` waits for the durable subscriber {name}, which has no process and is {lag} behind"
                     ),
-                    format!("start it again, or `ramway sub {topic} --unsubscribe --label '{label}'`"),
+                    format!("start it again, or `ramway sub {topic} --unsubscribe --label {}`", quoted(&label)),
                 )),
                 _ if one.blocks => troubles.push((
                     format!("`{topic}` waits for the subscriber {name}, which is {lag} behind"),
@@ -309,6 +309,11 @@ impl NewestView {
             tag: newest.tag,
         }
     }
+}
+
+/// A label as one word of a shell's command, which people copy: whoever may write to the topic can put anything there.
+fn quoted(label: &str) -> String {
+    format!("'{}'", label.replace('\'', r"'\''"))
 }
 
 fn policy_name(policy: Policy) -> &'static str {
