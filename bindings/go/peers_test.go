@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,6 +133,50 @@ func TestMergeGivesAllInTurn(t *testing.T) {
 	expectKind(t, sub.Err(), PeerDead)
 	for range Merge(background) {
 		t.Fatal("there is nothing")
+	}
+}
+
+// Topics of Rust's command, in one loop; one of the publishers is stopped, and killed.
+func TestTheCommandsTopicsAreMerged(t *testing.T) {
+	dir := newFolder(t)
+	var streams []Stream
+	var commands []*exec.Cmd
+	var inputs []io.WriteCloser
+	for i, o := range []TopicOptions{{}, {Policy: Lossy}, {}} {
+		name := dir.at(fmt.Sprint("topic", i))
+		sub := subscriberAt(t, name, o)
+		cmd := ramwayCommand(t, dir, "pub", "-q", "--lines", name)
+		input, err := cmd.StdinPipe()
+		must(err)
+		must(cmd.Start())
+		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+		streams, commands, inputs = append(streams, sub), append(commands, cmd), append(inputs, input)
+	}
+	go func() {
+		for i := range 100 {
+			for _, input := range inputs {
+				_, _ = fmt.Fprintf(input, "line %d\n", i)
+			}
+		}
+		_ = inputs[0].Close()
+		_ = inputs[1].Close()
+	}()
+	next := [3]int{}
+	for who, m := range Merge(within(t), streams...) {
+		if string(m.Clone()) != fmt.Sprintf("line %d\n", next[who]) {
+			t.Fatalf("%d: %q, expected line %d", who, m.Clone(), next[who])
+		}
+		if next[who]++; next == [3]int{100, 100, 100} {
+			// The one that has not closed.
+			must(commands[2].Process.Signal(syscall.SIGSTOP))
+			time.AfterFunc(20*time.Millisecond, func() { _ = commands[2].Process.Kill() })
+		}
+	}
+	if next != [3]int{100, 100, 100} {
+		t.Fatal(next)
+	}
+	for i, kind := range []Kind{0, 0, PeerDead} {
+		expectKind(t, streams[i].receiver().Err(), kind)
 	}
 }
 

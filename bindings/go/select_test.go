@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"runtime"
@@ -649,6 +650,45 @@ func TestASelectorAllocatesNothing(t *testing.T) {
 				t.Errorf("%d sources, asleep: %v allocations", len(sources), n)
 			}
 		}
+	}
+}
+
+// Handles are closed at any moment, also while a Selector sleeps on them; nothing is unmapped under it.
+func TestSourcesAreClosedAtAnyMoment(t *testing.T) {
+	for round := range 60 {
+		senders, receivers := rings(t, 3+round%2*10, Options{})
+		full, _ := rings(t, 1, Options{})
+		for full[0].TrySend(0, make([]byte, 1000)) == nil {
+		}
+		dir := newFolder(t)
+		publisherAt(t, dir.at("topic"), TopicOptions{})
+		sub := subscriberOpen(t, dir.at("topic"), TopicOptions{})
+		region, err := CreateRegion(dir.at("region"), 8, Options{})
+		expectKind(t, err, 0)
+		s := selectorOf(t, append(asSources(receivers), sub, region, full[0].Room(1000))...)
+		s.SetWait(WaitMode(round % 3))
+		ended := make(chan error)
+		go func() {
+			for {
+				if _, err := s.Wait(background); err != nil {
+					ended <- err
+					return
+				}
+				_ = receiveNow(receivers[1])
+			}
+		}()
+		go func() {
+			for senders[1].Send(background, 0, nil) == nil {
+				time.Sleep(time.Duration(rand.IntN(100)) * time.Microsecond)
+			}
+		}()
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+		closes := []func(){s.Close, func() { _ = receivers[2].Close() }, func() { _ = sub.Close() }, func() { _ = region.Close() },
+			func() { _ = full[0].Close() }}
+		closes[round%len(closes)]()
+		expectKind(t, <-ended, Detached)
+		expectKind(t, receivers[1].Close(), 0)
+		_ = region.Close()
 	}
 }
 
