@@ -5,7 +5,7 @@ use crate::errors::{OrRaise, raise};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use ramway::layout::Kind;
-use ramway::survey::{self, CleanOptions, Outcome, Segment};
+use ramway::survey::{self, CleanOptions, Outcome, Segment, Subscriber};
 use std::path::PathBuf;
 
 fn directory(given: Option<Name>) -> PathBuf {
@@ -50,9 +50,35 @@ fn fill(record: &Bound<'_, PyDict>, segment: &Segment) -> PyResult<()> {
         _ => {
             let Some(topic) = &segment.topic else { return Ok(()) };
             record.set_item("capacity", topic.capacity)?;
-            record.set_item("align", topic.align)
+            record.set_item("align", topic.align)?;
+            record.set_item("seq", topic.newest.map_or(0, |newest| newest.seq))?;
+            let subscribers = topic.subscribers.iter().map(|found| subscriber(record.py(), found));
+            record.set_item("subscribers", subscribers.collect::<PyResult<Vec<_>>>()?)
         }
     }
+}
+
+/// As a `ramway.SubscriberInfo`.
+fn subscriber<'py>(py: Python<'py>, found: &Subscriber) -> PyResult<Bound<'py, PyAny>> {
+    let module = py.import("ramway._topic")?;
+    let is_reliable = found.gating || found.durable || found.ejected;
+    let lag = match found.lag_messages.filter(|_| is_reliable) {
+        Some(messages) => Some(module.getattr("Lag")?.call1((found.lag_bytes, messages))?),
+        None => None,
+    };
+    let policy = if found.latest { "latest" } else { "lossy" };
+    let record = PyDict::new(py);
+    record.set_item("slot", found.slot)?;
+    record.set_item("policy", if is_reliable { "reliable" } else { policy })?;
+    record.set_item("label", found.label.as_deref())?;
+    record.set_item("durable", found.durable)?;
+    record.set_item("alive", found.held)?;
+    record.set_item("ejected", found.ejected)?;
+    record.set_item("epoch", found.epoch)?;
+    record.set_item("lag", lag)?;
+    record.set_item("lost", found.lost)?;
+    record.set_item("blocks_for", py.None())?;
+    module.getattr("SubscriberInfo")?.call((), Some(&record))
 }
 
 /// `ramway.unlink`.

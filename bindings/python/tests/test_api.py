@@ -14,6 +14,7 @@ if not API.exists():
 
 MAIN = ("Ring", "Sender", "Receiver", "Message", "Slot", "Bus", "Listener", "Region")
 MAIN += ("Topic", "Publisher", "Subscriber", "TopicMessage")
+MAIN += ("Room", "Select", "Merge", "Inbox", "Outbox")
 OPENERS = ("Ring.create", "Ring.open", "Ring.open_or_create", "Ring.unnamed", "Ring.from_fd", "Listener.bind")
 OPENERS += ("Bus.listen", "Bus.connect", "Region.create", "Region.open", "Region.open_or_create")
 OPENERS += ("Topic.create", "Topic.open", "Topic.open_or_create", "Topic.publisher", "Topic.subscriber")

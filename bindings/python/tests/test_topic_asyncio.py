@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import warnings
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -222,16 +223,40 @@ def test_an_ejection_is_raised_and_the_loop_may_go_on(kind: str) -> None:
     run(kind, main())
 
 
-def test_a_read_only_subscriber_cannot_be_awaited() -> None:
+@every_loop
+@pytest.mark.parametrize("policy", ["lossy", "latest"])
+def test_a_read_only_subscriber_is_awaited_by_a_timer(kind: str, policy: Literal["lossy", "latest"]) -> None:
     async def main() -> None:
         publisher = made()
-        subscriber = Topic.open("t").subscriber("lossy", read_only=True)
-        with pytest.raises(UnsupportedError, match="descriptor"):
-            await subscriber.recv_async()
-        publisher.send(b"x")
-        assert bytes(await subscriber.recv_async()) == b"x"
+        subscriber = Topic.open("t").subscriber(policy, read_only=True)
+        for n in range(1, 20):
+            task = asyncio.ensure_future(subscriber.recv_async())
+            await asyncio.sleep(0.002)
+            with pytest.raises(BusyError, match="another task"):
+                await subscriber.recv_async()
+            publisher.send(b"%d" % n)
+            message = await asyncio.wait_for(task, LONG)
+            assert (message.seq, message.lost, bytes(message)) == (n, 0, b"%d" % n)
+        # Cancelled, it has taken nothing.
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(subscriber.recv_async(), 0.01)
+        publisher.send(b"after")
+        assert bytes(await subscriber.recv_async()) == b"after"
+        task = asyncio.ensure_future(subscriber.recv_async())
+        await asyncio.sleep(0.005)
+        publisher.close()
+        with pytest.raises(ClosedError):
+            await asyncio.wait_for(task, LONG)
+        # Its own close ends a wait too.
+        again = Topic.open_or_create("t").publisher()
+        task = asyncio.ensure_future(subscriber.recv_async())
+        await asyncio.sleep(0.005)
+        subscriber.close()
+        with pytest.raises(DetachedError):
+            await asyncio.wait_for(task, LONG)
+        again.close()
 
-    asyncio.run(main())
+    run(kind, main())
 
 
 def test_what_is_never_awaited_warns() -> None:

@@ -319,6 +319,11 @@ impl<L: Log> RawReceiver<'_, L> {
         }
     }
 
+    /// Says "closed" to the sender, and goes on receiving what it had sent before: for a binding's inbox that closes.
+    pub fn refuse_more(&mut self) {
+        self.receiver.half.close();
+    }
+
     #[inline(always)]
     fn check_released(&self) -> Result<()> {
         let hot = &self.receiver.half.hot;

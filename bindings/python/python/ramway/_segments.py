@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from . import _ramway
 from ._errors import Error
+from ._topic import SubscriberInfo
 
 __all__ = ["Cleaned", "Segment", "clean", "ls", "unlink"]
 
@@ -37,6 +38,11 @@ class Segment:
     used: int | None = None
     #: Messages of a ring that are not released yet; None if it moves too fast to count them, or is damaged.
     undelivered: int | None = None
+    #: The number of a topic's newest message: 0 before the first, and if it moves too fast to read one.
+    seq: int | None = None
+    #: A topic's subscribers that have a slot: every reliable one, durable ones that are away too, and of the others
+    #: those that could take one. For how long one has blocked the publisher is not known here (``blocks_for`` is None).
+    subscribers: list[SubscriberInfo] | None = None
     #: A ring has a sender, a topic a publisher; a listener listens.
     producer_held: bool = False
     #: A ring has a receiver.

@@ -20,7 +20,7 @@ class Lag:
 
 @dataclass(frozen=True, kw_only=True)
 class SubscriberInfo:
-    """A subscriber, as a publisher sees it at one moment."""
+    """A subscriber, as a publisher or ``ls`` sees it at one moment."""
 
     #: Its slot, from 0 on.
     slot: int
@@ -36,7 +36,8 @@ class SubscriberInfo:
     ejected: bool
     #: How often the slot was taken.
     epoch: int
-    #: How far a reliable one is behind; None under another policy, which does not say.
+    #: How far a reliable one is behind; None under another policy, which does not say, and where it cannot be read
+    #: just now.
     lag: Lag | None
     #: Messages that it has lost.
     lost: int

@@ -194,7 +194,7 @@ impl Bus {
 
     /// The receiving end. Raises `UnsupportedError` if the listener gave this direction no capacity.
     #[getter]
-    fn receiver(slf: &Bound<'_, Self>) -> PyResult<Py<Receiver>> {
+    pub(crate) fn receiver(slf: &Bound<'_, Self>) -> PyResult<Py<Receiver>> {
         Ok(Receiver::of(slf)?.clone().unbind())
     }
 

@@ -150,7 +150,7 @@ impl<T> Endpoint<T> {
 
     /// The descriptor that was asked for before. Also after the end of the stream: who polls for that wants to leave its
     /// event loop.
-    fn known_descriptor(&self) -> Option<RawFd> {
+    pub(crate) fn known_descriptor(&self) -> Option<RawFd> {
         self.descriptor.get().filter(|_| !self.shut.get() && !self.is_inherited())
     }
 

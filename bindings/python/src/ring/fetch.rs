@@ -254,6 +254,14 @@ impl Receiver {
         }
     }
 
+    /// Before a sleep for others too: [`nothing_there`](Self::nothing_there). True if messages are held, so that it is to be
+    /// called again now and then.
+    pub(crate) fn make_room_before_sleep(&self, core: &mut ReceiverEnd) -> bool {
+        self.settle(core);
+        self.nothing_there(core);
+        !self.held.with(|held| held.is_empty())
+    }
+
     /// Moves what was received last into private memory, if that is all that is held and nobody has a view of it: it is
     /// what a loop's variable still names while the next message is received.
     #[cold]

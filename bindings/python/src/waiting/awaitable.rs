@@ -8,7 +8,7 @@
 use crate::endpoint::Gil;
 use crate::errors::beside_any;
 use crate::ring::receiver::Receiver;
-use crate::waiting::operation::{Operation, next_message};
+use crate::waiting::operation::{Operation, TIMED_INTERVAL, next_message};
 use crate::waiting::watch::{Watch, two_tasks};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -119,13 +119,17 @@ impl Wait {
     fn wait(&self, py: Python<'_>) -> PyResult<Step> {
         self.operation.check(py)?;
         let (watch, new) = self.operation.waits().watch(py, || self.operation.fd(py))?;
+        if new {
+            self.operation.tell_of_close(py, &watch);
+        }
         // A descriptor is readable until an attempt made after it existed has found nothing.
         if new && let Some(value) = self.operation.attempt(py)? {
             return Ok(Step::Value(value));
         }
         Watch::begin(watch.bind(py))?;
         let mut waiting = Waiting { watch: watch.clone_ref(py), timer: None };
-        if let Some(seconds) = self.operation.poll_interval() {
+        let timed = watch.get().is_timed().then_some(TIMED_INTERVAL);
+        if let Some(seconds) = timed.or_else(|| self.operation.poll_interval()) {
             waiting.timer = Some(Watch::fire_in(watch.bind(py), seconds)?);
         }
         self.stage.set(Stage::Waiting(waiting));

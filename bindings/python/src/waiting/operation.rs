@@ -2,13 +2,17 @@
 
 use crate::bus::listener::Listener;
 use crate::errors;
+use crate::many::inbox::Inbox;
+use crate::many::merge::Merge;
+use crate::many::outbox::Outbox;
+use crate::many::sources::Sources;
 use crate::region::Region;
 use crate::ring::message::Message;
 use crate::ring::receiver::Receiver;
 use crate::ring::sender::Sender;
 use crate::waiting::POLL_INTERVAL;
 use crate::waiting::awaitable::Wait;
-use crate::waiting::watch::Waits;
+use crate::waiting::watch::{Waits, Watch};
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -18,11 +22,14 @@ use std::os::fd::RawFd;
 
 /// Seconds between two polls of a task that waits for a message and holds others: the sender may have come to wait for
 /// their room.
-const HOLDER_INTERVAL: f64 = POLL_INTERVAL.as_secs_f64();
+pub(crate) const HOLDER_INTERVAL: f64 = POLL_INTERVAL.as_secs_f64();
 /// Seconds between two polls of a task that waits for a listener: handshakes that have gone silent end in them.
-const LISTENER_INTERVAL: f64 = 1.0;
+pub(crate) const LISTENER_INTERVAL: f64 = 1.0;
 /// Seconds between two polls of a task that waits for a peer: a name that is removed wakes nobody.
 const PEER_INTERVAL: f64 = POLL_INTERVAL.as_secs_f64();
+
+/// Seconds between two polls of a task that waits for what has no descriptor: a subscriber that may only read, an outbox.
+pub(crate) const TIMED_INTERVAL: f64 = ramway::facts::UNORDERED_INTERVAL.as_secs_f64();
 
 pub(crate) enum Operation {
     /// The next message; `stream`: as an `async for` wants it, which the end of the stream ends.
@@ -63,6 +70,20 @@ pub(crate) enum Operation {
         listener: Py<Listener>,
         stream: bool,
     },
+    /// What comes next from any of many: `async for` alone.
+    Merged {
+        merge: Py<Merge>,
+    },
+    /// The next message or departure; `stream`: as an `async for` wants it, which the last departure of a closed one ends.
+    Incoming {
+        inbox: Py<Inbox>,
+        stream: bool,
+    },
+    /// What `_step`, a method that does not wait, gives once it is not None.
+    Outgoing {
+        outbox: Py<Outbox>,
+        arguments: Py<PyTuple>,
+    },
 }
 
 impl Operation {
@@ -77,6 +98,24 @@ impl Operation {
             }
             Self::Notification { region } => &region.get().shared.waits,
             Self::Connection { listener, .. } => &listener.get().shared.waits,
+            Self::Outgoing { outbox, .. } => &outbox.get().waits,
+            Self::Merged { .. } | Self::Incoming { .. } => &self.sources().expect("of many").waits,
+        }
+    }
+
+    /// The many that it waits for.
+    fn sources(&self) -> Option<&Sources> {
+        match self {
+            Self::Merged { merge } => Some(&merge.get().sources),
+            Self::Incoming { inbox, .. } => Some(&inbox.get().sources),
+            _ => None,
+        }
+    }
+
+    /// Has the watch woken when one of many is closed.
+    pub(crate) fn tell_of_close(&self, py: Python<'_>, watch: &Py<Watch>) {
+        if let Some(sources) = self.sources() {
+            sources.tell_of_close(py, watch);
         }
     }
 
@@ -91,6 +130,9 @@ impl Operation {
             }
             Self::Notification { region } => region.as_any(),
             Self::Connection { listener, .. } => listener.as_any(),
+            Self::Merged { merge } => merge.as_any(),
+            Self::Incoming { inbox, .. } => inbox.as_any(),
+            Self::Outgoing { outbox, .. } => outbox.as_any(),
         }
     }
 
@@ -128,6 +170,21 @@ impl Operation {
                 Err(e) if errors::is(py, &e, ErrorKind::Full) => Ok(None),
                 Err(e) => Err(e),
             },
+            Self::Merged { merge } => {
+                let found = Merge::next(merge.bind(py), true)?;
+                self.waits().took(found.is_some().into());
+                Ok(found)
+            }
+            Self::Incoming { inbox, stream } => {
+                let found = Inbox::next(inbox.bind(py), *stream)?;
+                self.waits().took(found.is_some().into());
+                Ok(found)
+            }
+            Self::Outgoing { outbox, arguments } => {
+                let done = outbox.bind(py).call_method1(intern!(py, "_step"), arguments)?;
+                self.waits().took(done.is_truthy()?.into());
+                Ok(done.is_truthy()?.then(|| py.None()))
+            }
             Self::Receivers { sender } => epoch(py, sender.get().peer(py)?),
             Self::Senders { receiver } => epoch(py, receiver.get().peer(py)?),
             Self::Subscribers { publisher, count } => {
@@ -164,7 +221,8 @@ impl Operation {
             }
             Self::Connection { .. } => Some(LISTENER_INTERVAL),
             Self::Receivers { .. } | Self::Senders { .. } | Self::Subscribers { .. } => Some(PEER_INTERVAL),
-            Self::Room { .. } | Self::Notification { .. } => None,
+            Self::Merged { .. } | Self::Incoming { .. } => self.sources().and_then(Sources::poll_interval),
+            Self::Room { .. } | Self::Notification { .. } | Self::Outgoing { .. } => None,
         }
     }
 
@@ -176,15 +234,28 @@ impl Operation {
         }
     }
 
-    /// The descriptor that becomes readable when `attempt` has something else to say than the last `None`.
-    pub(crate) fn fd(&self, py: Python<'_>) -> PyResult<RawFd> {
-        self.handle().bind(py).call_method0(intern!(py, "fileno"))?.extract()
+    /// The descriptor that becomes readable when `attempt` has something else to say than the last `None`; `None` of what
+    /// has none.
+    pub(crate) fn fd(&self, py: Python<'_>) -> PyResult<Option<RawFd>> {
+        if let Self::Outgoing { .. } = self {
+            return Ok(None);
+        }
+        let fd = self.handle().bind(py).call_method0(intern!(py, "fileno"));
+        match self {
+            // A subscriber that may only read.
+            Self::Message { .. } | Self::Several { .. } | Self::Senders { .. } => {
+                errors::unless(py, ErrorKind::Unsupported, fd)?.map(|fd| fd.extract()).transpose()
+            }
+            _ => fd?.extract().map(Some),
+        }
     }
 
     /// The arguments of the method that it calls.
     pub(crate) fn arguments(&self) -> Option<&Py<PyTuple>> {
         match self {
-            Self::Several { arguments, .. } | Self::Room { arguments, .. } => Some(arguments),
+            Self::Several { arguments, .. } | Self::Room { arguments, .. } | Self::Outgoing { arguments, .. } => {
+                Some(arguments)
+            }
             _ => None,
         }
     }
@@ -198,6 +269,9 @@ impl Operation {
             Self::Receivers { .. } | Self::Senders { .. } | Self::Subscribers { .. } => "peer",
             Self::Notification { .. } => "notification",
             Self::Connection { .. } => "connection",
+            Self::Merged { .. } => "message of many",
+            Self::Incoming { .. } => "message or departure",
+            Self::Outgoing { .. } => "worker",
         }
     }
 }

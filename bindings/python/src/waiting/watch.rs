@@ -24,6 +24,8 @@ pub(crate) struct Waits {
     watch: Gil<Option<Py<Watch>>>,
     /// Results since a task last yielded to the loop.
     in_a_row: Gil<u32>,
+    /// Those of others that wait for this handle too, among many: they are told of its close.
+    others: Gil<Vec<Py<Watch>>>,
 }
 
 impl Waits {
@@ -68,8 +70,13 @@ impl Waits {
         self.in_a_row.with(|count| *count = count.saturating_add(results));
     }
 
-    /// The watch in the running loop, and whether it was made just now. `fd` gives the handle's descriptor.
-    pub(crate) fn watch(&self, py: Python<'_>, fd: impl FnOnce() -> PyResult<RawFd>) -> PyResult<(Py<Watch>, bool)> {
+    /// The watch in the running loop, and whether it was made just now. `fd` gives the handle's descriptor, `None` of one that
+    /// has none: then only timers end a wait.
+    pub(crate) fn watch(
+        &self,
+        py: Python<'_>,
+        fd: impl FnOnce() -> PyResult<Option<RawFd>>,
+    ) -> PyResult<(Py<Watch>, bool)> {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         self.in_a_row.set(0);
         let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
@@ -81,7 +88,7 @@ impl Waits {
             Watch::retire(watch.bind(py));
         }
         // SAFETY: the handle's own, and the handle is not closed before this returns: it is in the caller's hands.
-        let fd = unsafe { BorrowedFd::borrow_raw(fd()?) }.try_clone_to_owned();
+        let fd = fd()?.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()).transpose();
         let fd = fd.map_err(|e| {
             let call = "a duplicate of the handle's descriptor for the event loop";
             crate::errors::os_error(py, call, e)
@@ -91,8 +98,28 @@ impl Waits {
         Ok((watch, true))
     }
 
+    /// The watch, if there is one.
+    pub(crate) fn known(&self, py: Python<'_>) -> Option<Py<Watch>> {
+        self.watch.with(|watch| watch.as_ref().map(|watch| watch.clone_ref(py)))
+    }
+
+    /// Has this handle's close wake another one's watch.
+    pub(crate) fn tell(&self, other: Py<Watch>) {
+        let gone = self.others.with(|others| {
+            let (kept, gone) = std::mem::take(others).into_iter().partition(|watch| !watch.get().is_retired());
+            *others = kept;
+            others.push(other);
+            gone
+        });
+        // Not in the closure: dropping them can run anything.
+        drop::<Vec<_>>(gone);
+    }
+
     /// The handle is closed: a task that waits makes its attempt again, and finds that out.
     pub(crate) fn close(&self, py: Python<'_>) {
+        for other in self.others.replace(Vec::new()) {
+            Watch::wake(other.bind(py));
+        }
         if let Some(watch) = self.watch.replace(None) {
             Watch::wake(watch.bind(py));
             Watch::retire(watch.bind(py));
@@ -100,13 +127,14 @@ impl Waits {
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.watch.with(|watch| visit.call(&*watch))
+        self.watch.with(|watch| visit.call(&*watch))?;
+        self.others.with(|others| others.iter().try_for_each(|watch| visit.call(watch)))
     }
 }
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        if self.watch.with(|watch| watch.is_some()) {
+        if self.watch.with(|watch| watch.is_some()) || self.others.with(|others| !others.is_empty()) {
             // Not when the interpreter is on its way out: there is no loop to leave then.
             let _ = Python::try_attach(|py| beside_any(py, || self.close(py)));
         }
@@ -117,8 +145,12 @@ impl Drop for Waits {
 #[pyclass(frozen, module = "ramway._ramway")]
 pub(crate) struct Watch {
     event_loop: Py<PyAny>,
-    /// `None` once it has left the loop for good.
+    /// `None` once it has left the loop for good, and where there is none.
     fd: Gil<Option<OwnedFd>>,
+    /// Without a descriptor: timers fire it.
+    is_timed: bool,
+    /// It has left the loop for good.
+    retired: Gil<bool>,
     registered: Gil<bool>,
     state: Gil<State>,
     /// The task's step, and the context it runs in.
@@ -143,10 +175,12 @@ enum State {
 }
 
 impl Watch {
-    fn new(event_loop: Py<PyAny>, fd: OwnedFd) -> Self {
+    fn new(event_loop: Py<PyAny>, fd: Option<OwnedFd>) -> Self {
         Self {
             event_loop,
-            fd: Gil::new(Some(fd)),
+            is_timed: fd.is_none(),
+            fd: Gil::new(fd),
+            retired: Gil::default(),
             registered: Gil::default(),
             state: Gil::default(),
             step: Gil::default(),
@@ -159,6 +193,15 @@ impl Watch {
         self.state.with(|state| !matches!(state, State::Idle))
     }
 
+    /// Whether only timers end its waits.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.is_timed
+    }
+
+    fn is_retired(&self) -> bool {
+        self.retired.get()
+    }
+
     fn is_waiting(&self) -> bool {
         self.state.with(|state| matches!(state, State::Waiting))
     }
@@ -169,7 +212,10 @@ impl Watch {
         if this.is_awaited() {
             return Err(two_tasks(py));
         }
-        if !this.registered.get() {
+        if this.is_timed && this.is_retired() {
+            return Err(error(py, ErrorKind::Detached, "the handle was closed meanwhile"));
+        }
+        if !this.is_timed && !this.registered.get() {
             let Some(fd) = this.raw_fd() else {
                 return Err(error(py, ErrorKind::Detached, "the handle was closed meanwhile"));
             };
@@ -199,7 +245,7 @@ impl Watch {
     }
 
     /// Has the waiting task make its attempt again, in the loop's next iteration. From any thread.
-    fn wake(slf: &Bound<'_, Self>) {
+    pub(crate) fn wake(slf: &Bound<'_, Self>) {
         let this = slf.get();
         if this.is_waiting() {
             this.state.set(State::Fired);
@@ -233,6 +279,7 @@ impl Watch {
     fn retire(slf: &Bound<'_, Self>) {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let (py, this) = (slf.py(), slf.get());
+        this.retired.set(true);
         if !this.registered.get() || this.process != std::process::id() {
             drop(this.fd.replace(None));
             return;
