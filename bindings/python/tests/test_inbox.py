@@ -338,6 +338,11 @@ def test_workers_compete_and_each_message_is_done_once() -> None:
         outbox.send(b"x")
 
 
+def _has(outbox: Outbox) -> list[int | None]:
+    """The workers that have something."""
+    return [peer.pid for peer, has in outbox.workers() if has]
+
+
 def _poke(outbox: Outbox) -> bool:
     """Lets the outbox take new workers: that happens inside its calls."""
     with contextlib.suppress(TimedOutError):
@@ -374,7 +379,7 @@ def test_a_message_that_kills_its_workers_is_taken_out() -> None:
                 if delivery == 0:
                     outbox.send(b"poison", 3, 4, timeout=LONG)
                 else:
-                    eventually("it is given again", lambda: _poke(outbox) and any(has for _, has in outbox.workers()))
+                    eventually("it is given again", lambda pid=child.pid: _poke(outbox) and _has(outbox) == [pid])
                 assert child.line() == "connected" and child.line() == "poison"
         outbox.drain(LONG)
         found = outbox.take_undelivered()
