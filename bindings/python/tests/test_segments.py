@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import ramway
-from ramway import Listener, Region, Ring, clean, ls, unlink
+from ramway import Listener, Region, Ring, Topic, clean, ls, unlink
 from support import Child, run
 
 
@@ -33,6 +33,34 @@ def test_ls_says_what_is_there(directory: Path) -> None:
         assert isinstance(foreign.error, ramway.AbiMismatchError) and foreign.kind is None
         assert [segment.name for segment in ls(directory)] == list(found)
     assert {segment.name: segment.stale for segment in ls() if segment.error is None} == {"ring": True}
+
+
+def test_ls_says_who_subscribes() -> None:
+    topic = Topic.create("topic", capacity=8192)
+    publisher = topic.publisher()
+    here = Topic.open("topic")
+    assert [(segment.kind, segment.seq, segment.subscribers) for segment in ls()] == [("topic", 0, [])]
+    recorder = here.subscriber(label="recorder", durable=True)
+    viewer = here.subscriber("latest", label="viewer")
+    publisher.send_batch([b"x"] * 3)
+    recorder.recv().release()
+    viewer.latest()
+    (segment,) = ls()
+    assert (segment.capacity, segment.align, segment.seq, segment.producer_held) == (8192, 32, 3, True)
+    assert segment.subscribers is not None
+    seen = {found.label: found for found in segment.subscribers}
+    told = {found.label: found for found in publisher.subscribers()}
+    for label in ("recorder", "viewer"):
+        for attribute in ("slot", "policy", "durable", "alive", "ejected", "epoch", "lag", "lost"):
+            assert getattr(seen[label], attribute) == getattr(told[label], attribute), (label, attribute)
+    assert seen["recorder"].lag == ramway.Lag(bytes=seen["recorder"].lag.bytes, messages=2)  # type: ignore[union-attr]
+    recorder.close()
+    viewer.close()
+    publisher.close()
+    # The durable one is away, and its place stays.
+    (segment,) = ls()
+    assert segment.subscribers is not None and not segment.in_use
+    assert [(found.label, found.alive, found.durable) for found in segment.subscribers] == [("recorder", False, True)]
 
 
 def test_what_the_dead_left_is_removed_when_asked(directory: Path) -> None:

@@ -139,6 +139,27 @@ BLOCKING = {
         handle = ramway.Topic.create("r", capacity=4096).publisher(wait={wait!r})
         call = lambda: handle.wait_for_subscribers(1)
     """,
+    "select": """
+        handles = [ramway.Ring.pair(4096) for _ in range(3)]
+        call = lambda: ramway.select([receiver for _, receiver in handles])
+    """,
+    "select_by_descriptors": """
+        handles = [ramway.Ring.pair(4096) for _ in range(20)] + [ramway.Listener.bind("r")]
+        call = ramway.Select([handle[1] if type(handle) is tuple else handle for handle in handles], wait={wait!r}).wait
+    """,
+    "merge": """
+        handles = [ramway.Ring.pair(4096) for _ in range(3)]
+        merged = ramway.merge(*[receiver for _, receiver in handles])
+        call = lambda: next(merged)
+    """,
+    "inbox_recv": """
+        inbox = ramway.Inbox.bind("r", wait={wait!r})
+        call = inbox.recv
+    """,
+    "outbox_send": """
+        outbox = ramway.Outbox.bind("r", wait={wait!r})
+        call = lambda: outbox.send(b"x")
+    """,
     "topic_open": """
         call = lambda: ramway.Topic.open("r", timeout=1000.0).subscriber(wait={wait!r})
     """,

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 import ramway
@@ -204,3 +204,39 @@ async def tasks(tx: ramway.Sender, rx: ramway.Receiver, region: ramway.Region, l
     async for bus in listener:
         await bus.send_async(b"hello")
     assert_type(await ramway.Bus.connect_async("service"), ramway.Bus)
+
+
+async def many(rx: ramway.Receiver, subscriber: ramway.Subscriber, bus: ramway.Bus, region: ramway.Region) -> None:
+    assert_type(ramway.select([rx, rx], timeout=1), list[ramway.Receiver])
+    for source in ramway.select([bus, bus.sender.room(100), 0]):
+        assert_type(source, Any)
+    ramway.Select([rx, region, 0]).wait(timeout=1)
+    waiting = ramway.Select([rx], wait="block")
+    assert_type(waiting.wait(), list[ramway.Receiver])
+    waiting.wake()
+    async for who, message in ramway.merge(subscriber, subscriber):
+        assert_type(who, ramway.Subscriber)
+        assert_type(message, ramway.TopicMessage)
+    merged = ramway.merge(rx, rx)
+    merged.add(region)
+    for who_else, other in merged:
+        assert_type(who_else, ramway.Receiver)
+        assert_type(other, ramway.Message)
+    assert_type(merged.sources, list[ramway.Receiver])
+
+
+async def inbox_and_outbox() -> None:
+    with ramway.Inbox.bind("meters", 4096, max_peers=10) as inbox:
+        async for peer, message in inbox:
+            assert_type(peer.pid, int | None)
+            if isinstance(message, ramway.Left):
+                assert_type(message, ramway.Left)
+            else:
+                assert_type(message, ramway.Message)
+        assert_type(inbox.try_recv(), tuple[ramway.Peer, ramway.Message | ramway.Left] | None)
+    with ramway.Outbox.bind("tasks", prefetch=2, copies=True) as outbox:
+        outbox.send(b"x", 1, tag=2, timeout=1)
+        await outbox.send_async(b"x")
+        await outbox.drain_async()
+        assert_type(outbox.take_undelivered(), ramway.Undelivered | None)
+        assert_type(outbox.workers(), list[tuple[ramway.Peer, int]])
