@@ -98,7 +98,9 @@ impl Waiter {
 /// stream ended, within 200 ms), `sender.room(n)` of a Sender or Publisher (ready when a message of n bytes fits), a Region
 /// (when its try_wait says True), a Listener or an Inbox, a descriptor or any object with a fileno() (when it is readable, or has
 /// an error or a hang-up). Of several that are ready, the one that came first in this thread's last answer comes last, where the
-/// list is the same.
+/// list is the same. While sources of the last answer are ready again, an answer may leave others out: one with a message, room or a
+/// notification for up to 15 answers in a row, if there are more than 8 sources; one that has ended, or a descriptor, for up to 15,
+/// or as many as there are sources if these are more.
 ///
 /// It checks all for a bounded time, then sleeps once for all of them, while other threads run; Ctrl-C and other signals' handlers
 /// run within 100 ms. Up to 8 sources without a descriptor are slept on by futex_waitv, others by an io_uring; where the system
