@@ -30,6 +30,9 @@ struct source : ramway_source {
     source(const region &from) noexcept : source(ramway_source_region(from.get())) {}
     /// Ready when try_accept is worth a call.
     source(const listener &from) noexcept : source(ramway_source_listener(from.get())) {}
+    /// One that ends with this line cannot be waited for.
+    source(const region &&) = delete;
+    source(const listener &&) = delete;
     explicit source(const ramway_source &from) noexcept : ramway_source(from) {}
 };
 static_assert(sizeof(source) == sizeof(ramway_source));

@@ -34,7 +34,8 @@ static_assert(std::is_move_constructible_v<ramway::outbox> && !std::is_copy_cons
 static_assert(std::is_move_constructible_v<ramway::incoming> && !std::is_copy_constructible_v<ramway::incoming>);
 // A sender has no readiness without a size, and a number is no source by itself.
 static_assert(!std::is_convertible_v<ramway::sender &, ramway::source> && !std::is_convertible_v<int, ramway::source>);
-static_assert(!std::is_convertible_v<ramway::receiver, ramway::source>);
+static_assert(!std::is_convertible_v<ramway::receiver, ramway::source> && !std::is_convertible_v<ramway::region, ramway::source>);
+static_assert(!std::is_convertible_v<ramway::listener, ramway::source>);
 
 template <class F>
 static pid_t child(F life) {
