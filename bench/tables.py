@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """The tables of docs/benchmarks.md about topics, the newest value, `Select` and inboxes, in Markdown.
 
-    python3 bench/tables.py TABLE [--program PATH] [--time TIME] [--from REPORT.json]
+    python3 bench/tables.py TABLE [--program PATH] [--time TIME] [--from REPORT.json] [--write PAGE]
 
-measures the groups of a table (or takes a report that `ramway bench --json` wrote) and prints it. `all` is every table, of one
-run. The first row has the figures themselves; in the others is how many times as long an operation takes, the median of
-the ratios within the rounds, and what share arrived where messages were lost. A dash: it cannot do that.
+measures the groups of a table (or takes a report that `ramway bench --json` wrote) and prints it, or puts it into a
+page. `all` is every table, of one run. The first row has the figures themselves; in the others is how many times as
+long an operation takes, the median of the ratios within the rounds, and what share arrived where messages were lost. A
+dash: it cannot do that.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -139,10 +141,8 @@ def measured(program: str, only: list[str], time: str) -> dict[str, Any]:
 
 def shown(ns: float) -> str:
     """A time."""
-    for unit, of in (("ns", 1.0), ("µs", 1e3), ("ms", 1e6)):
-        if ns < 1000 * of:
-            break
-    value = ns / of
+    unit, of = next((unit, of) for unit, of in (("ns", 1.0), ("µs", 1e3), ("ms", float("inf"))) if ns < 1000 * of)
+    value = ns / min(of, 1e6)
     return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
 
 
@@ -204,6 +204,16 @@ def aims(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def written(page: str, tables: dict[str, str]) -> str:
+    """The page with these tables in place of the old ones."""
+    for name, text in tables.items():
+        old = re.compile(rf"(<!-- bench/tables\.py {name} -->\n\n)(?:\|.*\n)*")
+        if not old.search(page):
+            raise SystemExit(f"the page has no place for the table {name}: <!-- bench/tables.py {name} -->")
+        page = old.sub(lambda found, text=text: f"{found[1]}{text}\n", page)  # type: ignore[misc]
+    return page
+
+
 def main() -> int:
     """Gives the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -211,6 +221,7 @@ def main() -> int:
     parser.add_argument("--program", default="target/release/ramway-bench", help="ramway-bench")
     parser.add_argument("--time", default="6s", help="for each group")
     parser.add_argument("--from", dest="report", type=Path, help="measure nothing")
+    parser.add_argument("--write", type=Path, help="put the tables into this page, each after its comment")
     parser.add_argument("--keep", type=Path, help="write the report there")
     args = parser.parse_args()
     wanted = [*TABLES, "aims"] if args.table == "all" else [args.table]
@@ -226,8 +237,11 @@ def main() -> int:
     print(f"{machine}", file=sys.stderr)
     if figures and figures[0]:
         print(f"A word there and back between the two processors, polled: {shown(figures[0]['ns']['p50'])}.\n")
-    for name in wanted:
-        print(f"## {name}\n\n{aims(report) if name == 'aims' else table(report, name)}\n")
+    tables = {name: aims(report) if name == "aims" else table(report, name) for name in wanted}
+    if args.write:
+        args.write.write_text(written(args.write.read_text(), tables))
+    else:
+        print("\n".join(f"## {name}\n\n{text}\n" for name, text in tables.items()))
     return 0
 
 

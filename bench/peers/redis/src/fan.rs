@@ -1,19 +1,22 @@
 //! Redis from one to many, the newest value, and from many to one. `PUBLISH` and `SUBSCRIBE`: each message is a round trip to
-//! the server, as the client's calls are, or 32 go before their answers are read. The server delivers at most once; it ends the
-//! connection of a subscriber that is 32 MiB behind. The newest value is `SET` and `GET`; producers push to one list.
+//! the server, as the client's calls are. The server delivers at most once, and ends the connection of a subscriber that is 32
+//! MiB behind, which connects again then and has lost what was sent meanwhile. Beside it 32 messages go before their answers
+//! are read, and the server keeps all that a subscriber has not taken. The newest value is `SET` and `GET`; producers push to
+//! one list.
 
 use super::{Result, STRANGE, Server, bound, connect, push, socket};
 use ramway_bench::fan::{Fan, Gather, Reads, Ticket, Writes};
 use ramway_bench::{About, Burst, Kind, Setup, Test};
 use redis::{Connection, Value as Answer};
 use std::any::Any;
+use std::path::PathBuf;
 
 /// By when the answers to `PUBLISH` are read.
 #[derive(Clone, Copy)]
 pub enum PubSub {
     /// Each before the next message.
     Each,
-    /// After some messages.
+    /// After some messages; no subscriber is thrown out.
     Pipelined,
 }
 
@@ -40,7 +43,21 @@ pub struct Publisher {
 }
 
 /// A connection that has subscribed.
-pub struct Subscriber(Connection);
+pub struct Subscriber {
+    connection: Connection,
+    /// The server's socket.
+    path: PathBuf,
+}
+
+impl Subscriber {
+    fn new(path: PathBuf) -> Result<Self> {
+        let mut connection = connect(&path)?;
+        connection.send_packed_command(&redis::cmd("SUBSCRIBE").arg(NAME).get_packed_command())?;
+        // That it is subscribed.
+        connection.recv_response()?;
+        Ok(Self { connection, path })
+    }
+}
 
 /// Sets the value.
 pub struct Setter {
@@ -104,22 +121,15 @@ impl Fan for PubSub {
     }
 
     fn writer(&self, setup: &Setup) -> Result<(Publisher, Ticket)> {
-        let server = Server::start(setup)?;
+        let unlimited: &[&str] = &["--client-output-buffer-limit", "pubsub 0 0 0"];
+        let server = Server::start(setup, if matches!(self, Self::Each) { &[] } else { unlimited })?;
         let (connection, ticket) = (connect(&socket(setup))?, ticket(&server));
         let together = if matches!(self, Self::Each) { 1 } else { TOGETHER };
         Ok((Publisher { connection, out: Vec::new(), waiting: 0, together, _server: server }, ticket))
     }
 
     fn readers(&self, setup: &Setup, _ticket: &str, burst: &Burst) -> Result<Vec<Subscriber>> {
-        let open = |_| {
-            let mut connection = connect(&socket(setup))?;
-            let subscribe = redis::cmd("SUBSCRIBE").arg(NAME).get_packed_command();
-            connection.send_packed_command(&subscribe)?;
-            // That it is subscribed.
-            connection.recv_response()?;
-            Ok(Subscriber(connection))
-        };
-        (0..burst.threads).map(open).collect()
+        (0..burst.threads).map(|_| Subscriber::new(socket(setup))).collect()
     }
 }
 
@@ -147,12 +157,19 @@ impl Writes for Publisher {
 impl Reads for Subscriber {
     #[inline(always)]
     fn next(&mut self, size: usize, mut read: impl FnMut(&[u8])) -> Result<u64> {
-        match self.0.recv_response()? {
-            // What it is, the channel, the message.
-            Answer::Array(answer) => read(bytes_of(answer.get(2), size)?),
-            _ => return Err(STRANGE.into()),
+        loop {
+            match self.connection.recv_response() {
+                // What it is, the channel, the message.
+                Ok(Answer::Array(answer)) => {
+                    read(bytes_of(answer.get(2), size)?);
+                    return Ok(0);
+                }
+                Ok(_) => return Err(STRANGE.into()),
+                // Thrown out: what is lost is counted by the numbers of the messages.
+                Err(error) if error.is_connection_dropped() => *self = Self::new(self.path.clone())?,
+                Err(error) => return Err(error.into()),
+            }
         }
-        Ok(0)
     }
 }
 
@@ -169,7 +186,7 @@ impl Fan for Value {
     }
 
     fn writer(&self, setup: &Setup) -> Result<(Setter, Ticket)> {
-        let server = Server::start(setup)?;
+        let server = Server::start(setup, &[])?;
         let (connection, ticket) = (connect(&socket(setup))?, ticket(&server));
         Ok((Setter { connection, _server: server }, ticket))
     }
@@ -212,7 +229,7 @@ impl Gather for Producers {
     }
 
     fn prepare(&self, setup: &Setup) -> Result<(Ticket, Box<dyn Any>)> {
-        let server = Server::start(setup)?;
+        let server = Server::start(setup, &[])?;
         Ok((ticket(&server), Box::new(server)))
     }
 

@@ -44,11 +44,12 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(setup: &Setup) -> Result<Self> {
+    /// With these options too.
+    fn start(setup: &Setup, options: &[&str]) -> Result<Self> {
         let mut command = Command::new("redis-server");
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
         command.args(["--loglevel", "warning", "--logfile", "redis.log", "--dir"]).arg(&setup.directory);
-        command.arg("--unixsocket").arg(socket(setup));
+        command.arg("--unixsocket").arg(socket(setup)).args(options);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let anywhere = || {
             // SAFETY: plain values, and a set on the stack; async-signal-safe.
@@ -133,7 +134,7 @@ impl Mechanism for Redis {
     }
 
     fn prepare(&self, setup: &Setup) -> Result<Prepared> {
-        let server = Server::start(setup)?;
+        let server = Server::start(setup, &[])?;
         let pid = server.0.id();
         let pair = Pair::connect(setup, "there", "back", Some(server))?;
         Ok(Prepared::new(String::new(), move || Ok(Box::new(pair) as Box<dyn End>)).processes(vec![pid]))
