@@ -210,9 +210,9 @@ fn read_streams(reader: &mut impl Reads, size: usize, shares: &[u64], began: u64
 mod tests {
     use super::*;
 
-    struct Given(std::vec::IntoIter<(u64, u64)>);
+    struct Given<I>(I);
 
-    impl Reads for Given {
+    impl<I: Iterator<Item = (u64, u64)>> Reads for Given<I> {
         fn next(&mut self, size: usize, mut read: impl FnMut(&[u8])) -> std::result::Result<u64, Failure> {
             let (producer, n) = self.0.next().ok_or("no more")?;
             let mut message = vec![0; size];
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn read(given: &[(u64, u64)], shares: &[u64]) -> Result<f64> {
-        read_streams(&mut Given(given.to_vec().into_iter()), 32, shares, clock::now())
+        read_streams(&mut Given(given.iter().copied()), 32, shares, clock::now())
     }
 
     #[test]

@@ -1,39 +1,47 @@
 //! The writer's half.
 
 use super::{
-    ARMED, ASKED, LAST, LOST, ON, READY, RECEIVED, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, Writes, drops, tell, wait_for,
+    ARMED, ASKED, LAST, LOST, ON, READY, RECEIVED, Reads, SHARE, SKIPPED, TAKEN, WOKEN, WRITTEN, Writes, drops, tell,
+    wait_for,
 };
 use crate::area::{Area, futex_wake};
 use crate::case::{Burst, Test};
 use crate::channel::{End, fill};
 use crate::control::Control;
 use crate::{Result, clock};
+use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
-pub(super) struct Lead<W> {
-    pub(super) writer: W,
-    pub(super) area: Area,
+/// For readers `R`, which are in the other process.
+pub(super) struct Lead<W, R> {
+    writer: W,
+    area: Area,
     /// The number of the burst, as the readers count too.
-    pub(super) burst: u64,
-    /// As [`Fan::drops`](super::Fan::drops) says.
-    pub(super) drops: bool,
+    burst: u64,
+    readers: PhantomData<fn(R)>,
 }
 
-impl<W: Writes> End for Lead<W> {
+impl<W, R> Lead<W, R> {
+    pub(super) fn new(writer: W, area: Area) -> Self {
+        Self { writer, area, burst: 0, readers: PhantomData }
+    }
+}
+
+impl<W: Writes, R: Reads> End for Lead<W, R> {
     fn lead(&mut self, burst: &Burst, control: &Control, samples: &mut Vec<u64>) -> Result<()> {
         self.burst += 1;
         for offset in [ARMED, WOKEN, LAST] {
             tell(&self.area, offset, 0);
         }
-        if self.drops {
+        if R::DROPS {
             drops::repeat(&mut self.writer, &self.area, burst.size, drops::first(self.burst), (READY, self.burst))?;
         } else {
             wait_for(&self.area, READY, self.burst)?;
         }
         control.begin();
         match burst.test {
-            Test::Readers if self.drops => drops::stream(&mut self.writer, burst, self.burst)?,
+            Test::Readers if R::DROPS => drops::stream(&mut self.writer, burst, self.burst)?,
             Test::Readers | Test::Lapped => self.stream(burst)?,
             Test::Publish => self.publish(burst, samples)?,
             Test::Latest => self.values(burst)?,
@@ -45,7 +53,7 @@ impl<W: Writes> End for Lead<W> {
         if burst.test == Test::Publish {
             self.ask();
         }
-        if self.drops && burst.test == Test::Readers {
+        if R::DROPS && burst.test == Test::Readers {
             drops::repeat(&mut self.writer, &self.area, burst.size, drops::last(self.burst), (TAKEN, self.burst))?;
         }
         wait_for(&self.area, TAKEN, self.burst)?;
@@ -56,7 +64,7 @@ impl<W: Writes> End for Lead<W> {
                 if burst.threads > 1 {
                     control.ratio("slowest reader / mean", f64::from_bits(found(SHARE)));
                 }
-                if self.drops {
+                if R::DROPS {
                     drops::count(control, burst, found(RECEIVED));
                 }
             }
@@ -80,7 +88,7 @@ impl<W: Writes> End for Lead<W> {
     }
 }
 
-impl<W: Writes> Lead<W> {
+impl<W: Writes, R> Lead<W, R> {
     #[inline(never)]
     fn stream(&mut self, burst: &Burst) -> Result<()> {
         for n in 0..burst.count {

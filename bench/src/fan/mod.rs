@@ -43,6 +43,11 @@ pub trait Writes {
 
 /// A reading end.
 pub trait Reads {
+    /// Whether it misses what is sent before the writer knows of it, and what a full queue has no room for. Then what a stream
+    /// loses is counted and shown, and only what arrives counts as an operation. A constant, so that readers that miss nothing have
+    /// no code for it in their loops' program.
+    const DROPS: bool = false;
+
     /// Waits for the next message and reads it; gives how many were lost right before it.
     ///
     /// # Errors
@@ -77,11 +82,6 @@ pub trait Fan: Copy + Sync + 'static {
     fn about(&self) -> About;
     /// Whether it can do this at all. What it cannot is no row.
     fn can(&self, burst: &Burst) -> bool;
-    /// Whether a reader misses what is sent before the writer knows of it, and what a full queue has no room for. Then what a
-    /// stream loses is counted and shown, and only what arrives counts as an operation.
-    fn drops(&self) -> bool {
-        false
-    }
     /// The writer, and what the other process needs to know to join.
     ///
     /// # Errors
@@ -171,8 +171,7 @@ impl<F: Fan> Mechanism for OneToMany<F> {
         let mut inherit = ticket.inherit;
         inherit.push(area.fd());
         let text = format!("{} {}", area.fd(), ticket.text);
-        let drops = self.0.drops();
-        let end = move || Ok(Box::new(leads::Lead { writer, area, burst: 0, drops }) as Box<dyn End>);
+        let end = move || Ok(Box::new(leads::Lead::<_, F::Reader>::new(writer, area)) as Box<dyn End>);
         Ok(Prepared::new(text, end).inherit(inherit).processes(ticket.processes))
     }
 
@@ -181,7 +180,7 @@ impl<F: Fan> Mechanism for OneToMany<F> {
         let area = Area::inherited(fd.parse()?, LENGTH)?;
         let (fan, setup, ticket) = (self.0, setup.clone(), text.to_owned());
         let open = move |burst: &Burst| fan.readers(&setup, &ticket, burst);
-        Ok(Box::new(reads::Follow { open, readers: Vec::new(), area, burst: 0, drops: self.0.drops() }))
+        Ok(Box::new(reads::Follow { open, readers: Vec::new(), area, burst: 0 }))
     }
 }
 

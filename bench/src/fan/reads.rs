@@ -18,8 +18,6 @@ pub(super) struct Follow<O, R> {
     pub(super) area: Area,
     /// The number of the burst, as the writer counts too.
     pub(super) burst: u64,
-    /// As [`Fan::drops`](super::Fan::drops) says.
-    pub(super) drops: bool,
 }
 
 /// What a reader has of a stream.
@@ -60,7 +58,7 @@ where
 impl<O, R: Reads + Send> Follow<O, R> {
     /// Each in a thread; several on whatever processor there is.
     fn read_all(&mut self, burst: &Burst, control: &Control) -> Result<()> {
-        let (size, count, drops) = (burst.size, burst.count, self.drops);
+        let (size, count) = (burst.size, burst.count);
         let several = self.readers.len() > 1;
         let ready = &Barrier::new(self.readers.len() + 1);
         let (area, number) = (&self.area, self.burst);
@@ -71,7 +69,7 @@ impl<O, R: Reads + Send> Follow<O, R> {
                 .map(|reader| {
                     scope.spawn(move || {
                         let _place = several.then(Pinned::nowhere);
-                        if drops {
+                        if R::DROPS {
                             or_die(drops::join(reader, size, number));
                             ready.wait();
                             return or_die(drops::read(reader, size, number));
@@ -90,7 +88,7 @@ impl<O, R: Reads + Send> Follow<O, R> {
             taken.map(|taken| (began, taken)).map_err(|_| "a reader panicked")
         })?;
         control.end();
-        if let (true, Some(ended)) = (drops, taken.iter().map(|one| one.ended).max()) {
+        if let (true, Some(ended)) = (R::DROPS, taken.iter().map(|one| one.ended).max()) {
             // What told the readers that it was over came later.
             control.ended_at(ended.max(began));
         }
@@ -158,7 +156,7 @@ impl<O, R: Reads + Send> Follow<O, R> {
     #[inline(never)]
     fn read_newest(&mut self, burst: &Burst, control: &Control) -> Result<()> {
         let Burst { size, count, group, .. } = *burst;
-        if self.drops {
+        if R::DROPS {
             drops::find(self.readers.first_mut().ok_or("no reader")?, size, self.burst)?;
         }
         tell(&self.area, READY, self.burst);

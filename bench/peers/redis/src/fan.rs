@@ -116,10 +116,6 @@ impl Fan for PubSub {
         burst.test == Test::Readers
     }
 
-    fn drops(&self) -> bool {
-        true
-    }
-
     fn writer(&self, setup: &Setup) -> Result<(Publisher, Ticket)> {
         let unlimited: &[&str] = &["--client-output-buffer-limit", "pubsub 0 0 0"];
         let server = Server::start(setup, if matches!(self, Self::Each) { &[] } else { unlimited })?;
@@ -155,6 +151,8 @@ impl Writes for Publisher {
 }
 
 impl Reads for Subscriber {
+    const DROPS: bool = true;
+
     #[inline(always)]
     fn next(&mut self, size: usize, mut read: impl FnMut(&[u8])) -> Result<u64> {
         loop {

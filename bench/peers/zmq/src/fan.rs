@@ -109,10 +109,6 @@ impl Fan for PubSub {
         }
     }
 
-    fn drops(&self) -> bool {
-        true
-    }
-
     fn writer(&self, setup: &Setup) -> Result<(Writer, Ticket)> {
         let context = Context::new();
         let mut socket = context.socket(zmq::PUB)?;
@@ -189,6 +185,8 @@ impl Writes for Writer {
 }
 
 impl Reads for Reader {
+    const DROPS: bool = true;
+
     #[inline(always)]
     fn next(&mut self, size: usize, mut read: impl FnMut(&[u8])) -> Result<u64> {
         self.receive(size, 0)?;
