@@ -127,6 +127,8 @@ AIMS = ("topic:", "latest:", "Select:")
 AIMED = ["topic-", "latest-64", "latest-4K", "select-"]
 # Says where the hypervisor has put the two processors.
 PLACEMENT = "rtt-spin/raw-flag"
+# Two processors that share a cache are below it, others take several times as long.
+NEAR_NS = 200
 
 
 def measured(program: str, only: list[str], time: str) -> dict[str, Any]:
@@ -204,13 +206,29 @@ def aims(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def placed(report: dict[str, Any]) -> str:
+    """Where the two processors were, and what else ran."""
+    machine = report["machine"]
+    found = [row["figures"] for row in report["rows"] if row["id"] == PLACEMENT and row["figures"]]
+    text = f"Measured on {machine['cpus']} processors of {machine['cpu']}, Linux {machine['kernel'].split('-')[0]}"
+    text += f", load before the run {machine['load']:.1f}"
+    if not found:
+        return f"{text}."
+    trip = found[0]["ns"]["p50"]
+    near = "near each other" if trip < NEAR_NS else "far from each other"
+    return f"{text}; a word there and back between the two that are used, polled: {shown(trip)}, so they are {near}."
+
+
 def written(page: str, tables: dict[str, str]) -> str:
     """The page with these tables in place of the old ones."""
     for name, text in tables.items():
-        old = re.compile(rf"(<!-- bench/tables\.py {name} -->\n\n)(?:\|.*\n)*")
-        if not old.search(page):
+        # With the lines that an earlier run has put there, if one has.
+        old = re.compile(rf"(<!-- bench/tables\.py {name} -->\n\n)((?:\|.*\n|Measured on .*\n)*)")
+        found = old.search(page)
+        if not found:
             raise SystemExit(f"the page has no place for the table {name}: <!-- bench/tables.py {name} -->")
-        page = old.sub(lambda found, text=text: f"{found[1]}{text}\n", page)  # type: ignore[misc]
+        rest = "" if found[2] else "\n"
+        page = f"{page[: found.start()]}{found[1]}{text}\n{rest}{page[found.end() :]}"
     return page
 
 
@@ -233,11 +251,11 @@ def main() -> int:
         report = measured(args.program, [*dict.fromkeys(only), PLACEMENT], args.time)
     if args.keep:
         args.keep.write_text(json.dumps(report))
-    machine, figures = report["machine"], [row["figures"] for row in report["rows"] if row["id"] == PLACEMENT]
-    print(f"{machine}", file=sys.stderr)
-    if figures and figures[0]:
-        print(f"A word there and back between the two processors, polled: {shown(figures[0]['ns']['p50'])}.\n")
     tables = {name: aims(report) if name == "aims" else table(report, name) for name in wanted}
+    if args.table == "all":
+        tables = {"placement": placed(report), **tables}
+    else:
+        print(placed(report), file=sys.stderr)
     if args.write:
         args.write.write_text(written(args.write.read_text(), tables))
     else:

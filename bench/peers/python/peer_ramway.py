@@ -118,6 +118,5 @@ class Inbox(crew.Mechanism):
 MECHANISMS = [
     Topic("topic-python", "readers", "ramway.Topic: send, for message in a reliable subscriber"),
     Topic("topic-latest-python", "latest", "ramway.Topic: latest of a latest subscriber"),
-    # A package that is older than inboxes has none to measure.
-    *([Inbox()] if hasattr(ramway, "Inbox") else []),
+    Inbox(),
 ]
