@@ -236,9 +236,10 @@ func (b *Inbox) Close() error {
 	return err
 }
 
-func (b *Inbox) detached() error {
-	return &Error{Kind: Detached, Op: "receiving from the inbox", Name: b.door.listener.plan.name}
-}
+// wrong is an error about this inbox.
+func (b *Inbox) wrong(err error) error { return b.door.about("receiving from the inbox", err) }
+
+func (b *Inbox) detached() error { return b.wrong(Detached) }
 
 // receive is Recv, inside the call guard.
 func (b *Inbox) receive(ctx context.Context, blocking bool) (Incoming, error) {
@@ -246,7 +247,7 @@ func (b *Inbox) receive(ctx context.Context, blocking bool) (Incoming, error) {
 		return Incoming{}, b.detached()
 	}
 	if last := b.last; last != nil && last.rx.head != last.rx.released {
-		return Incoming{}, failf(Busy, "a message of this inbox is out: release it first")
+		return Incoming{}, b.wrong(failf(Busy, "a message of this inbox is out: release it first"))
 	}
 	if !b.shutdown && b.door.waits() {
 		if err := b.takeNew(); err != nil {
@@ -266,7 +267,7 @@ func (b *Inbox) receive(ctx context.Context, blocking bool) (Incoming, error) {
 			return in, nil
 		}
 		if b.shutdown && len(b.producers) == 0 {
-			return Incoming{}, failf(Closed, "the inbox was shut down, and every producer has gone")
+			return Incoming{}, b.wrong(failf(Closed, "the inbox was shut down, and every producer has gone"))
 		}
 		if !blocking {
 			return Incoming{}, ErrEmpty
@@ -377,9 +378,7 @@ func (b *Inbox) sleep(ctx context.Context) error {
 	case b.selector.isClosed():
 		return b.detached()
 	case err != nil:
-		told := *about(err, "", "").(*Error)
-		told.Op, told.Name = "receiving from the inbox", b.door.listener.plan.name
-		return &told
+		return b.wrong(err)
 	case b.shutdown:
 		return nil
 	}

@@ -252,19 +252,20 @@ func (b *Outbox) Close() error {
 	return err
 }
 
-func (b *Outbox) detached() error {
-	return &Error{Kind: Detached, Op: "sending to the outbox", Name: b.door.listener.plan.name}
-}
+// wrong is an error about this outbox.
+func (b *Outbox) wrong(err error) error { return b.door.about("sending to the outbox", err) }
+
+func (b *Outbox) detached() error { return b.wrong(Detached) }
 
 func (b *Outbox) put(ctx context.Context, blocking bool, typeID uint32, tag uint64, data []byte) error {
 	b.enter()
 	defer b.leave()
 	if typeID >= typeIDReserved {
-		return failf(InvalidArgument, "type id %#x is Ramway's own: applications use ids below %#x", typeID, uint32(typeIDReserved))
+		return b.wrong(failf(InvalidArgument, "type id %#x is Ramway's own: applications use ids below %#x", typeID, uint32(typeIDReserved)))
 	}
 	if longest := maxMessageLen(b.door.listener.plan.spec.blocks[0].capacity); uint64(len(data)) > longest {
-		return failf(TooLarge, "a message of %d bytes can never fit: a worker's ring takes at most %d; give the outbox a larger Capacity "+
-			"or cut the message", len(data), longest)
+		return b.wrong(failf(TooLarge, "a message of %d bytes can never fit: a worker's ring takes at most %d; give the outbox a larger "+
+			"Capacity or cut the message", len(data), longest))
 	}
 	for {
 		if err := b.step(nil); err != nil {
@@ -412,9 +413,7 @@ func (b *Outbox) sleep(ctx context.Context, blocking bool) error {
 	case b.selector.isClosed():
 		return b.detached()
 	case err != nil:
-		told := *about(err, "", "").(*Error)
-		told.Op, told.Name = "sending to the outbox", b.door.listener.plan.name
-		return &told
+		return b.wrong(err)
 	}
 	return b.step(ready)
 }

@@ -78,6 +78,16 @@ func (d *door) take() (*Peer, *Bus, error) {
 	return &Peer{ID: d.last, UID: bus.PeerUID(), PID: bus.PeerPID()}, bus, nil
 }
 
+// about is an error while something was done with the whole of it.
+func (d *door) about(doing string, err error) error {
+	told := Error{Kind: kindOf(err)}
+	if e, is := err.(*Error); is {
+		told = *e
+	}
+	told.Op, told.Name = doing, d.listener.plan.name
+	return &told
+}
+
 // goodbye closes the bus of one that has gone, whose place is free then.
 func (d *door) goodbye(bus *Bus) {
 	// What the bus was dead of was told.

@@ -184,7 +184,8 @@ func (s *Selector) any(ctx context.Context, blocking bool) ([]int, error) {
 	case s.wrong != nil:
 		return nil, s.wrong
 	case len(s.sources) == 0 && blocking && orNever(ctx).Done() == nil:
-		return nil, failf(InvalidArgument, "waiting for none of 0 sources, as long as it takes: name a source, or a context that ends")
+		return nil, &Error{Kind: InvalidArgument, Op: "waiting for several sources",
+			Text: "none is named, and the context never ends: name a source, or take a context that ends"}
 	}
 	begun, err := s.begin()
 	if err == nil {
