@@ -302,6 +302,23 @@ def test_a_thread_that_waits_is_ended_by_close() -> None:
             call()
 
 
+def test_close_by_another_thread_tells_the_producers_of_a_thread_that_waits() -> None:
+    inbox = Inbox.bind("i")
+    got: list[object] = []
+    thread = threading.Thread(target=lambda: got.extend(how for _, how in inbox))
+    thread.start()
+    bus = Bus.connect("i")
+    time.sleep(0.05)
+    inbox.close()
+    with pytest.raises(ClosedError):
+        for _ in range(10_000):
+            bus.send(b"x", timeout=LONG)
+            time.sleep(0.001)
+    bus.close()
+    thread.join(LONG)
+    assert not thread.is_alive() and got[-1] is Left.CLOSED
+
+
 def test_options_of_both_are_checked() -> None:
     for of in (Inbox, Outbox):
         with pytest.raises(InvalidArgumentError, match="max_peers=0"):

@@ -334,6 +334,23 @@ def test_a_forks_child_selects_among_its_own() -> None:
     assert run(code) == ["done"]
 
 
+def test_the_handler_of_a_signal_may_select_too() -> None:
+    code = """
+        import os, ramway, signal, threading, time
+        tx, rx = ramway.Ring.pair(4096)
+        own, mine = ramway.Ring.pair(4096)
+        def handle(*_):
+            own.send(b"y")
+            assert ramway.select([mine], 10) == [mine]
+            tx.send(b"x")
+        signal.signal(signal.SIGUSR1, handle)
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGUSR1)).start()
+        assert ramway.select([rx], 60) == [rx] and bytes(mine.recv(0)) == b"y"
+        print("done")
+    """
+    assert run(code) == ["done"]
+
+
 def test_many_threads_select_at_once_while_others_send() -> None:
     count, messages = 6, 300
     senders, receivers = pairs(count * 3)

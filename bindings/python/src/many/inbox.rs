@@ -65,6 +65,9 @@ impl Inbox {
     /// What comes next, if it is there. The end is StopAsyncIteration of a `stream`, else ClosedError.
     pub(crate) fn next(slf: &Bound<'_, Self>, stream: bool) -> PyResult<Option<Py<PyAny>>> {
         let (py, this) = (slf.py(), slf.get());
+        if this.closed.get() {
+            this.refuse_more();
+        }
         loop {
             match this.sources.next(py) {
                 Next::Value(_, Value::Bus(bus)) => this.take(py, bus)?,
@@ -130,6 +133,24 @@ impl Inbox {
         }
         let left = py.import("ramway._many")?.getattr("Left")?.getattr(how)?;
         Ok(PyTuple::new(py, [entry.who.clone_ref(py), left.unbind()])?.into_any().unbind())
+    }
+
+    /// Takes no new producer, and tells those that are there that nothing more is wanted. One whose end is in use is told by the
+    /// thread that uses it, which waits and is woken: at its next attempt.
+    fn refuse_more(&self) {
+        for entry in self.sources.all() {
+            let Member::Receiver(receiver) = &entry.member else {
+                self.sources.remove(&entry);
+                continue;
+            };
+            if !entry.told.get()
+                && let Some(mut core) = receiver.get().endpoint.try_enter()
+                && let End::Ring(receiver) = &mut *core
+            {
+                receiver.raw().refuse_more();
+                entry.told.set(true);
+            }
+        }
     }
 
     fn refusal(&self, py: Python<'_>) -> PyErr {
@@ -230,21 +251,10 @@ impl Inbox {
 
     /// Takes no new producer, and tells those that are there that nothing more is wanted: their next send is ClosedError. What they
     /// have sent before is still received, and each one's departure; then the iteration ends. A message that is sent while this
-    /// runs may be lost. From any thread, once no other one is in a call of the inbox but a wait.
+    /// runs may be lost. From any thread, also while another one or a task waits in recv.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.closed.set(true);
-        for entry in self.sources.all() {
-            match &entry.member {
-                Member::Receiver(receiver) => {
-                    // In use: by a thread that waits, which gives it up when it is woken.
-                    let Some(mut core) = receiver.get().endpoint.try_enter() else { continue };
-                    if let End::Ring(receiver) = &mut *core {
-                        receiver.raw().refuse_more();
-                    }
-                }
-                _ => drop(self.sources.remove(&entry)),
-            }
-        }
+        self.refuse_more();
         self.sources.wake(py);
         Ok(())
     }

@@ -48,6 +48,8 @@ pub(crate) struct Entry {
     fd: Gil<Option<OwnedFd>>,
     /// It has no descriptor.
     timed: Gil<bool>,
+    /// A producer was told that nothing more is wanted.
+    pub(crate) told: Gil<bool>,
     /// When a listener was last asked.
     asked: Gil<Option<Instant>>,
 }
@@ -159,6 +161,7 @@ impl Sources {
             _place: place,
             fd: Gil::default(),
             timed: Gil::default(),
+            told: Gil::default(),
             asked: Gil::default(),
         });
         if self.set.with(|set| set.is_some()) {
