@@ -2,12 +2,12 @@ package ramway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -525,17 +525,34 @@ func TestAnInboxByTwoGoroutinesPanics(t *testing.T) {
 	expectKind(t, <-ended, Detached)
 }
 
-// meters is Rust's program that is a producer, or an inbox; beside the command.
+// meters is Rust's program that is a producer, or an inbox: an example of the repository, which cargo builds.
 func meters(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	program := filepath.Join(filepath.Dir(os.Getenv("RAMWAY_CLI")), "meters")
-	if _, err := os.Stat(program); err != nil {
-		t.Skip("the examples are not built beside the ramway command that RAMWAY_CLI names")
+	repositoryFile(t, "examples/src/bin/meters.rs")
+	cmd := exec.Command(builtMeters(), args...)
+	if cmd.Path == "" {
+		t.Skip("cargo, which builds the other side, is not there")
 	}
-	cmd := exec.Command(program, args...)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
+
+var builtMeters = sync.OnceValue(func() string {
+	build := exec.Command("cargo", "build", "--quiet", "--message-format=json", "-p", "ramway-examples", "--bin", "meters")
+	build.Dir, build.Stderr = "../..", os.Stderr
+	out, err := build.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return ""
+	}
+	must(err)
+	for _, line := range strings.Split(string(out), "\n") {
+		var message struct{ Executable string }
+		if json.Unmarshal([]byte(line), &message) == nil && message.Executable != "" {
+			return message.Executable
+		}
+	}
+	panic("cargo built nothing")
+})
 
 func TestRustsProducersAndAnInboxOfGo(t *testing.T) {
 	inbox := inboxAt(t, newFolder(t).at("inbox.sock"), InboxOptions{Capacity: 4096})

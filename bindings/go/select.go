@@ -72,6 +72,10 @@ const peeks = 15
 // It is for one goroutine at a time, and so are its sources while Wait or TryWait runs (not between two calls); a second one at the
 // same time is a panic. Close is safe from any goroutine.
 //
+// A goroutine in Wait sleeps in Go's poller and holds no thread, whatever the number of sources. Where io_uring cannot wait on futexes
+// (before Linux 6.7, or forbidden) it holds a thread, and more than 127 sources, or descriptors, are checked every millisecond; so are
+// all on other systems.
+//
 //	s := ramway.NewSelector(pictures, commands)
 //	defer s.Close()
 //	for {
