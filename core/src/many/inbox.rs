@@ -1,7 +1,7 @@
 //! Many producers into one consumer.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{Door, LastAsked, Options, peer_options};
@@ -43,6 +43,8 @@ pub struct Inbox {
     next: usize,
     select: Select,
     lives_asked: LastAsked,
+    /// Where it listened, for errors.
+    path: PathBuf,
 }
 
 /// The other side of one bus.
@@ -106,7 +108,8 @@ impl InboxBuilder {
         let mut select = Select::new();
         select.set_wait_policy(self.options.policy);
         let door = Door::new(self.options.bind(0, self.options.capacity)?);
-        Ok(Inbox { door: Some(door), producers: Vec::new(), next: 0, select, lives_asked: LastAsked::new() })
+        let path = door.listener.path().to_path_buf();
+        Ok(Inbox { door: Some(door), producers: Vec::new(), next: 0, select, lives_asked: LastAsked::new(), path })
     }
 }
 
@@ -203,7 +206,8 @@ impl Inbox {
                 return self.give(found);
             }
             if self.door.is_none() && self.producers.is_empty() {
-                return Err(Error::new(ErrorKind::Closed, "the inbox was closed, and every producer has gone"));
+                let text = format!("the inbox '{}' was closed, and every producer has gone", self.path.display());
+                return Err(Error::new(ErrorKind::Closed, text));
             }
             let left = deadline.map(|at| at.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now())));
             let ready = self.sleep(left)?;

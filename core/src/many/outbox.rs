@@ -146,7 +146,10 @@ impl OutboxBuilder {
     pub fn bind(&self) -> Result<Outbox> {
         let Self { prefetch, max_deliveries, copies, .. } = *self;
         if prefetch == 0 || max_deliveries == 0 {
-            let text = "a prefetch or max_deliveries of 0: no worker would ever get a message; expected at least 1";
+            let text = format!(
+                "listening at '{}': a prefetch or max_deliveries of 0: no worker would ever get a message; expected at least 1",
+                self.options.name.to_string_lossy()
+            );
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
         let mut select = Select::new();
@@ -328,7 +331,8 @@ impl Outbox {
         if type_id >= TYPE_ID_RESERVED {
             let text =
                 format!("type id {type_id:#x} is Ramway's own: applications use ids below {TYPE_ID_RESERVED:#x}");
-            return Err(Error::new(ErrorKind::InvalidArgument, text));
+            let error = Error::new(ErrorKind::InvalidArgument, text);
+            return Err(error.context(format_args!("the outbox '{}'", self.path().display())));
         }
         if payload.len() as u64 > self.longest {
             // Also where no worker is there yet, who would be waited for in vain.
