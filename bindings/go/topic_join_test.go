@@ -87,13 +87,14 @@ func TestASlotThatSomebodyLooksAtIsTriedAgain(t *testing.T) {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	must(err)
 	defer file.Close()
+	fd := int(file.Fd())
 	lock := func() {
-		got, err := sys.TryLock(int(file.Fd()), byteSlot, sys.Exclusive)
+		got, err := sys.TryLock(fd, byteSlot, sys.Exclusive)
 		if !got || err != nil {
 			t.Fatal(got, err)
 		}
 	}
-	unlock := func() { sys.Unlock(int(file.Fd()), byteSlot) }
+	unlock := func() { sys.Unlock(fd, byteSlot) }
 	lock()
 	// For good: then it is in use, and no other slot is taken for the label.
 	began := time.Now()
@@ -102,12 +103,15 @@ func TestASlotThatSomebodyLooksAtIsTriedAgain(t *testing.T) {
 	if tried := time.Since(began); tried < busyInstant {
 		t.Fatal(tried)
 	}
+	unlocked := make(chan struct{})
 	go func() {
 		time.Sleep(2 * time.Millisecond)
 		unlock()
+		close(unlocked)
 	}()
 	durable.Timeout = long
 	resumed := subscriberAt(t, name, durable)
+	<-unlocked
 	expectAll(t, resumed, "[1:kept:0]")
 	expectKind(t, resumed.Unsubscribe(), 0)
 	// The slot of one that has closed still shows its label when somebody else takes it, who writes another one there. Until then the
@@ -203,16 +207,21 @@ func TestASubscriberThatCanNoLongerMembarrierCountsAChange(t *testing.T) {
 	pub := publisherAt(t, name, TopicOptions{})
 	for _, o := range []TopicOptions{{}, {Policy: Lossy}} {
 		sub := subscriberAt(t, name, o)
-		if !sub.membarrierCapable || !cpu.Plain {
-			t.Skip("nobody leaves fences out here")
+		if !sub.membarrierCapable {
+			t.Skip("this process cannot membarrier")
 		}
 		expectKind(t, pub.Send(background, 1, nil), 0)
-		if pub.mine.flags&roleFenceFree == 0 {
-			t.Fatal("the publisher fences")
+		// Where the port never leaves a fence out, it says so.
+		if fenceFree := pub.mine.flags&roleFenceFree != 0; fenceFree != cpu.Plain {
+			t.Fatal(fenceFree)
 		}
 		before := pub.topic.changes()
-		if longest := sub.ordered(false, pollInterval); longest != unorderedInterval || pub.topic.changes() == before {
-			t.Fatal(longest, pub.topic.changes(), before)
+		longest := time.Duration(pollInterval)
+		if cpu.Plain {
+			longest = unorderedInterval
+		}
+		if got := sub.ordered(false, pollInterval); got != longest || pub.topic.changes() == before {
+			t.Fatal(got, pub.topic.changes(), before)
 		}
 		expectKind(t, pub.Send(background, 1, nil), 0)
 		if pub.mine.flags&roleFenceFree != 0 || pub.fenceFree {
