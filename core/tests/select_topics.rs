@@ -41,7 +41,9 @@ fn of_many(count: usize) {
     let open = |i: usize| {
         let builder = Topic::open(name(i)).policy(POLICIES[i % 3]);
         // Some that cannot say that they wait.
-        if i % 3 != 0 && i % 2 == 0 { builder.read_only(true) } else { builder }.subscriber().unwrap()
+        if !i.is_multiple_of(3) && i.is_multiple_of(2) { builder.read_only(true) } else { builder }
+            .subscriber()
+            .unwrap()
     };
     let mut subscribers: Vec<Subscriber> = (0..count).map(open).collect();
     let mut select = Select::new();
