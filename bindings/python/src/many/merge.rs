@@ -62,8 +62,7 @@ impl Merge {
                 Next::Nobody if stream => return Err(PyStopAsyncIteration::new_err(())),
                 Next::Nobody => return Ok(None),
             };
-            let closed = || entry.who.getattr(py, intern!(py, "closed")).and_then(|closed| closed.is_truthy(py));
-            if is(py, &cause, ErrorKind::Closed) || (is(py, &cause, ErrorKind::Detached) && closed()?) {
+            if is(py, &cause, ErrorKind::Closed) || (is(py, &cause, ErrorKind::Detached) && entry.is_closed()) {
                 sources.remove(&entry);
                 continue;
             }

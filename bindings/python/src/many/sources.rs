@@ -120,6 +120,16 @@ impl Entry {
         unless(py, ErrorKind::Unsupported, fd)
     }
 
+    /// Whether this process has closed it.
+    pub(crate) fn is_closed(&self) -> bool {
+        match &self.member {
+            Member::Receiver(receiver) => receiver.get().endpoint.is_shut(),
+            Member::Region(region) => region.get().shared.is_closed(),
+            Member::Listener(listener) => listener.get().shared.is_closed(),
+            Member::Door(_) | Member::Room(..) | Member::Descriptor(_) => false,
+        }
+    }
+
     /// What a task waits for it by.
     fn waits(&self) -> Option<&Waits> {
         match &self.member {
