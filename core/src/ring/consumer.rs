@@ -46,7 +46,7 @@ pub trait Reading: Shape {
     /// Whether the log can go on without this side: then messages may be copied, and be gone when they are asked for.
     const MOVES_ON: bool = false;
 
-    /// [`Positions::new`].
+    /// `Positions::new`.
     ///
     /// # Safety
     /// As there.
@@ -59,16 +59,16 @@ pub trait Reading: Shape {
         rules: Rules,
     ) -> Result<Consumer<Self>, ErrorKind>;
 
-    /// [`Positions::word`].
+    /// `Positions::word`.
     fn receiver_word(attachment: &Attachment<Self>, membarrier_capable: bool) -> Self::ReceiverWord;
 
     /// Acts on the sender's flags.
     fn act_on_sender(reader: &mut Consumer<Self>);
 
-    /// [`Half::wait_for_peer`].
+    /// `Half::wait_for_peer`.
     fn wait_for_sender(half: &mut Half<Consumer<Self>>, wait_limit: WaitLimit) -> Result<u32>;
 
-    /// [`Positions::end_is_told`].
+    /// `Positions::end_is_told`.
     fn end_is_told(reader: &mut Consumer<Self>, kind: ErrorKind);
 
     /// Loads the shared `tail` and checks it; true if there is more than before.

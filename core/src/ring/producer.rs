@@ -28,7 +28,7 @@ pub trait Writing: Shape {
     /// The sender's words.
     type SenderWord: Side;
 
-    /// [`Positions::new`].
+    /// `Positions::new`.
     ///
     /// # Safety
     /// As there.
@@ -41,7 +41,7 @@ pub trait Writing: Shape {
         rules: Rules,
     ) -> Result<Producer<Self>, ErrorKind>;
 
-    /// [`Positions::word`].
+    /// `Positions::word`.
     fn sender_word(attachment: &Attachment<Self>, membarrier_capable: bool) -> Self::SenderWord;
 
     /// Whether something other than the room has changed since this side acted on it last: a hint.
@@ -50,10 +50,10 @@ pub trait Writing: Shape {
     /// Acts on that.
     fn act_on_peer(writer: &mut Producer<Self>);
 
-    /// [`Positions::wake_slow`].
+    /// `Positions::wake_slow`.
     fn wake_receivers_slow(writer: &mut Producer<Self>);
 
-    /// [`Half::wait_for_peer`].
+    /// `Half::wait_for_peer`.
     fn wait_for_receiver(half: &mut Half<Producer<Self>>, wait_limit: WaitLimit) -> Result<u32>;
 
     /// Finds out again how far this side may write. Whether a frame of `size` bytes fits now.

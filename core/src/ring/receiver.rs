@@ -141,7 +141,7 @@ impl<L: Log> Receiver<L> {
         self.copy(buffer, WaitLimit::For(timeout))
     }
 
-    /// [`recv_into`](Self::recv_into) a buffer of a fixed size: the message is its first [`len`](Meta::len) bytes.
+    /// [`recv_into`](Self::recv_into) a buffer of a fixed size: the message is its first [`len`](crate::Meta::len) bytes.
     ///
     /// ```
     /// # fn main() -> ramway::Result<()> {

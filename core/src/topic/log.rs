@@ -44,7 +44,8 @@ pub struct Topic;
 pub type Publisher = crate::Sender<Topic>;
 
 /// A subscriber of a topic: a [`Receiver`](crate::Receiver) that is one of many. What it is given depends on its
-/// [`Policy`]: views of the log under [`Policy::Reliable`], where the publisher may not eject it, else copies.
+/// [`Policy`](crate::Policy): views of the log under [`Policy::Reliable`](crate::Policy::Reliable), where the publisher may
+/// not eject it, else copies.
 pub type Subscriber = crate::Receiver<Topic>;
 
 impl Shape for Topic {
