@@ -75,7 +75,9 @@ pub fn reliable_dies(cast: &mut Cast<'_>, scene: &Scene) -> Result<()> {
         return Err("the publisher did not wait for a reliable subscriber".into());
     }
     let (_, death) = victim.kill()?;
-    in_time(death, publisher.expect("sent")?.expect("count=500")?)?;
+    let next = other.event()?.ok_or("another reliable subscriber ended")?;
+    in_time(death, next.expect(&format!("seq={}", 10 + FITS))?)?;
+    publisher.expect("sent")?.expect("count=500")?;
     publisher.finish()?;
     other.expect("end")?.expect("name=Closed received=500 first=0 last=499 lost=0")?;
     sums(third.expect("end")?.expect("name=Closed last=499")?, 500)?;
