@@ -137,7 +137,7 @@ impl Topic {
     /// subscriber's is its alone. A `durable` one, reliable and with a label, keeps its place when it closes or dies: the next
     /// one with the label goes on there, and the publisher waits for it all the while (see unsubscribe). A `read_only` one
     /// ('lossy' or 'latest', by Topic.open) needs no permission to write, as another user's topic of mode 0o644 gives none: it
-    /// is seen by nobody, and checks every millisecond while it waits: a task that awaits one takes some 1.5 % of a core, and a
+    /// is seen by nobody, and checks every millisecond while it waits: a task that awaits one takes some 2 % of a core, and a
     /// message takes up to a millisecond more. It has no fileno(). `wait` is how blocking
     /// calls wait ('spin', 'hybrid', 'block').
     ///
