@@ -17,7 +17,7 @@ use crate::facts::UNORDERED_INTERVAL;
 use crate::layout::{PublisherLine, ROLE_FENCE_FREE, SLOT_ACTIVE, SLOT_DURABLE, SLOT_EJECTED, SLOT_GATING, Slot};
 use crate::ready::Readiness;
 use crate::segment::{Header, Link, SlotLocks};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, keep};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep};
 use crate::sys::futex::{self, Wake};
 use crate::wait::{Armed, POLL_INTERVAL, Word};
 use std::ptr::NonNull;
@@ -211,6 +211,17 @@ impl SubscriberWord {
         self.publisher.line().flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0
     }
 
+    /// Whether the publisher fences after each publish, as it does where subscribers sleep often. Then a fence on this side is
+    /// all that a sleeper needs.
+    fn publisher_fences(&self) -> bool {
+        if keep(Step::SleeperFence) {
+            // SeqCst: the word goes before the second check; pairs with the publisher's fence after a publish. And before the
+            // load of its flags: a publisher that leaves its fence out fences after it has said so.
+            fence(Ordering::SeqCst);
+        }
+        !self.unordered()
+    }
+
     /// The word whose lower half is slept on.
     pub(crate) fn shared(&self) -> &AtomicU64 {
         self.words.word()
@@ -233,7 +244,11 @@ impl Word for SubscriberWord {
             return Armed { expected: self.set(), longest: UNORDERED_INTERVAL };
         }
         let (expected, could) = (self.set(), self.own.is_membarrier_capable());
-        let longest = self.own.order(self.slot().map(|slot| &slot.flags), || self.unordered());
+        let longest = if self.publisher_fences() {
+            POLL_INTERVAL
+        } else {
+            self.own.order(self.slot().map(|slot| &slot.flags), || self.unordered())
+        };
         if could && !self.own.is_membarrier_capable() && self.slot().is_some() {
             // The publisher looks at a slot's flags where the count has changed.
             self.words.count_change();

@@ -48,6 +48,42 @@ fn without_an_order_on_either_side_a_wake_up_is_lost() {
     fails_without(&[Step::Announce], LOST, Some(3), || sleeps(Policy::Lossy, false, false));
 }
 
+/// A subscriber that sleeps before each message: the publisher comes to fence, and then the subscriber does without its
+/// membarrier. In the models one short sleep is often.
+fn sleeps_often(count: u64) {
+    let topic = topic(1);
+    let mut tx = topic.publisher_with(true, 0);
+    let mut rx = topic.subscriber(&Options { begin: Begin::Now, membarrier: true, ..Options::LOSSY });
+    two(
+        move || {
+            for _ in 0..count {
+                interrupt_point();
+                tx.send(1);
+            }
+            interrupt_point();
+            tx.stop();
+        },
+        move || {
+            for seq in 1..=count {
+                assert_eq!(kind(rx.take(true)), Ok(seq));
+            }
+            rx.stop();
+        },
+    );
+}
+
+#[test]
+fn a_subscriber_that_sleeps_often_is_woken_each_time() {
+    holds(Some(2), || sleeps_often(2));
+    holds(Some(2), || sleeps_often(3));
+}
+
+#[test]
+fn without_the_fence_of_the_publisher_or_its_own_it_is_not() {
+    fails_without(&[Step::WakerFence], LOST, Some(3), || sleeps_often(2));
+    fails_without(&[Step::SleeperFence], LOST, Some(3), || sleeps_often(2));
+}
+
 /// Two that sleep on the one word. The second message is sent once the first subscriber has the first one.
 fn two_sleepers() {
     let topic = topic(2);
