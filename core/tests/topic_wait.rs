@@ -2,8 +2,11 @@
 
 mod support;
 
+use ramway::layout::{BLOCK_OFFSETS, ROLE_FENCE_FREE, RoleLine, TopicBlock};
 use ramway::{ErrorKind, Policy, Publisher, Subscriber, Topic, WaitPolicy};
+use std::mem::offset_of;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::readiness::{
@@ -73,6 +76,57 @@ fn one_message_wakes_all_and_none_is_slept_through() {
             assert!(each < Duration::from_millis(30), "{each:?}: wake-ups are lost");
         });
     }
+}
+
+/// Who sleeps before nearly every message needs no membarrier: the publisher fences, and no longer than that lasts.
+#[test]
+fn a_publisher_fences_while_subscribers_sleep_often() {
+    /// The type id of the last message.
+    const LAST: u32 = 77;
+    let dir = Dir::new();
+    let name = dir.at("topic");
+    let mut publisher = create(&name, 1 << 16).publisher().unwrap();
+    let header = std::fs::File::open(&name).unwrap();
+    let is_fence_free = || {
+        let mut flags = [0; 4];
+        let at = (BLOCK_OFFSETS[0] + offset_of!(TopicBlock, publisher) + offset_of!(RoleLine, flags)) as u64;
+        header.read_exact_at(&mut flags, at).unwrap();
+        u32::from_ne_bytes(flags) & ROLE_FENCE_FREE != 0
+    };
+    if !is_fence_free() {
+        println!("no membarrier here");
+        return;
+    }
+    let progress = AtomicU64::new(0);
+    let mut subscriber = open(&name, Policy::Reliable);
+    subscriber.set_wait_policy(WaitPolicy::Block);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while let Ok(message) = subscriber.recv() {
+                let (seq, last) = (message.seq(), message.type_id() == LAST);
+                drop(message);
+                progress.store(seq, Ordering::Release);
+                if last {
+                    break;
+                }
+            }
+            drop(subscriber);
+        });
+        let started = Instant::now();
+        while is_fence_free() {
+            send(&mut publisher, 64);
+            while progress.load(Ordering::Acquire) < publisher.seq() {
+                std::thread::yield_now();
+            }
+            // It falls asleep.
+            std::thread::sleep(Duration::from_millis(1));
+            assert!(started.elapsed() < LONG, "the publisher does not fence after {} messages", publisher.seq());
+        }
+        publisher.send(LAST, &[]).unwrap();
+    });
+    // Nobody sleeps any more.
+    (0..1000).for_each(|_| publisher.send(0, &[0; 64]).unwrap());
+    assert!(is_fence_free(), "the publisher still fences after 1000 messages for nobody");
 }
 
 #[test]
