@@ -44,8 +44,7 @@ pub trait Writes {
 /// A reading end.
 pub trait Reads {
     /// Whether it misses what is sent before the writer knows of it, and what a full queue has no room for. Then what a stream
-    /// loses is counted and shown, and only what arrives counts as an operation. A constant, so that readers that miss nothing have
-    /// no code for it in their loops' program.
+    /// loses is counted and shown, and only what arrives counts as an operation.
     const DROPS: bool = false;
 
     /// Waits for the next message and reads it; gives how many were lost right before it.
