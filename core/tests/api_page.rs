@@ -56,6 +56,8 @@ fn calls() -> BTreeSet<String> {
     let macros = [
         ("    segment_options!();", setters(include_str!("../src/segment/options.rs"))),
         ("    end_options!();", setters(include_str!("../src/ring/options.rs"))),
+        ("    peer_options!(\"producer\");", setters(include_str!("../src/many/mod.rs"))),
+        ("    peer_options!(\"worker\");", setters(include_str!("../src/many/mod.rs"))),
     ];
     let mut found = BTreeSet::new();
     for file in files {
