@@ -500,7 +500,7 @@ const (
 	InvalidArgument Kind = 3
 	// Busy: the role, slot or view is taken.
 	Busy Kind = 4
-	// Full: the ring has no room for this message now.
+	// Full: the ring or topic has no room for this message now.
 	Full Kind = 5
 	// Empty: the ring has no message now.
 	Empty Kind = 6
@@ -562,7 +562,7 @@ var kinds = [...]struct{ name, summary string }{
 	AlreadyExists:    {"AlreadyExists", "the name is taken"},
 	InvalidArgument:  {"InvalidArgument", "invalid argument"},
 	Busy:             {"Busy", "taken: by another handle, an open slot or a message not yet released"},
-	Full:             {"Full", "the ring is full"},
+	Full:             {"Full", "there is no room for this message now"},
 	Empty:            {"Empty", "nothing is there now"},
 	TooLarge:         {"TooLarge", "the message is longer than this ring can ever hold"},
 	TimedOut:         {"TimedOut", "the deadline passed"},

@@ -61,7 +61,7 @@ pub enum ramway_status {
     /// The role is held by another handle; or a slot is open (`ramway_reserve`), or a message or batch is not released
     /// (`ramway_recv`), and the call would need a second one.
     RAMWAY_BUSY = 4,
-    /// The ring has no room for this message now, and the call was told not to wait.
+    /// The ring or topic has no room for this message now, and the call was told not to wait.
     RAMWAY_FULL = 5,
     /// There is no message (connection, notification) now, and the call was told not to wait.
     RAMWAY_EMPTY = 6,

@@ -242,6 +242,6 @@ mod tests {
         // SAFETY: valid until this thread's next failure.
         assert_eq!(unsafe { CStr::from_ptr(ramway_last_error()) }, c"this one");
         assert_eq!(guard_hot(|| Err(ErrorKind::Full.into())), RAMWAY_FULL);
-        assert_eq!(str(ramway_last_error()), "the ring is full");
+        assert_eq!(str(ramway_last_error()), "there is no room for this message now");
     }
 }

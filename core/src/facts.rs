@@ -476,8 +476,8 @@ macro_rules! error_kinds {
             InvalidArgument = 3, "invalid argument";
             /// The role, slot or view is taken.
             Busy = 4, "taken: by another handle, an open slot or a message not yet released";
-            /// The ring has no room for this message now.
-            Full = 5, "the ring is full";
+            /// The ring or topic has no room for this message now.
+            Full = 5, "there is no room for this message now";
             /// The ring has no message now.
             Empty = 6, "nothing is there now";
             /// The message can never fit into this ring.

@@ -44,7 +44,7 @@ namespace Ramway
         InvalidArgument = 3,
         /// <summary>The role, slot or view is taken.</summary>
         Busy = 4,
-        /// <summary>The ring has no room for this message now.</summary>
+        /// <summary>The ring or topic has no room for this message now.</summary>
         Full = 5,
         /// <summary>The ring has no message now.</summary>
         Empty = 6,
@@ -617,7 +617,7 @@ namespace Ramway
             "the name is taken",
             "invalid argument",
             "taken: by another handle, an open slot or a message not yet released",
-            "the ring is full",
+            "there is no room for this message now",
             "nothing is there now",
             "the message is longer than this ring can ever hold",
             "the deadline passed",

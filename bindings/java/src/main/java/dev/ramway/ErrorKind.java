@@ -11,8 +11,8 @@ public enum ErrorKind {
     INVALID_ARGUMENT(3, "InvalidArgument", "invalid argument"),
     /** Busy: The role, slot or view is taken. */
     BUSY(4, "Busy", "taken: by another handle, an open slot or a message not yet released"),
-    /** Full: The ring has no room for this message now. */
-    FULL(5, "Full", "the ring is full"),
+    /** Full: The ring or topic has no room for this message now. */
+    FULL(5, "Full", "there is no room for this message now"),
     /** Empty: The ring has no message now. */
     EMPTY(6, "Empty", "nothing is there now"),
     /** TooLarge: The message can never fit into this ring. */
