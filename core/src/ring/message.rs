@@ -128,12 +128,7 @@ impl<L: Log> Message<'_, L> {
 impl<L: Log> Drop for Message<'_, L> {
     #[inline(always)]
     fn drop(&mut self) {
-        if L::MOVES_ON {
-            // A copy of the newest message was not received: then there is nothing to give back.
-            self.hot.release();
-        } else {
-            self.hot.release_lent();
-        }
+        self.hot.release_lent();
     }
 }
 
