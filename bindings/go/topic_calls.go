@@ -71,7 +71,8 @@ type SubscriberInfo struct {
 	Lag *Lag
 	// Lost is how many messages it has lost.
 	Lost uint64
-	// BlocksFor is for how long it has kept the publisher from going on; 0 if it does not, or EjectAfter is 0.
+	// BlocksFor is for how long it has kept the publisher from going on without reading anything, as far as calls of the
+	// publisher have found it; 0 if it does not.
 	BlocksFor time.Duration
 }
 
@@ -92,9 +93,7 @@ func (p *Publisher) Subscribers() []SubscriberInfo {
 			continue
 		}
 		one.Alive = t.patrol.link.livesAt(byteSlot + int64(i))
-		if b := t.patrol.blocking; b != nil && !b[i].since.IsZero() {
-			one.BlocksFor = time.Since(b[i].since)
-		}
+		one.BlocksFor = t.patrol.blocksFor(i, &t.slots[i])
 		all = append(all, one)
 	}
 	return all

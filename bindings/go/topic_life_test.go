@@ -1,6 +1,7 @@
 package ramway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -294,4 +295,47 @@ func TestALabelThatIsTakenIsWaitedFor(t *testing.T) {
 	second, err := OpenSubscriber(name, TopicOptions{Label: "x", Timeout: long})
 	expectKind(t, err, 0)
 	expectKind(t, second.Close(), 0)
+}
+
+func TestAPublisherSaysForHowLongASubscriberBlocksIt(t *testing.T) {
+	for _, eject := range []time.Duration{0, 10 * time.Minute} {
+		name := newFolder(t).at("topic")
+		pub := publisherAt(t, name, TopicOptions{Capacity: 4096, EjectAfter: eject})
+		fast := subscriberAt(t, name, TopicOptions{Label: "fast"})
+		slow := subscriberAt(t, name, TopicOptions{Label: "slow"})
+		blocksFor := func(label string) time.Duration {
+			for _, one := range pub.Subscribers() {
+				if one.Label == label {
+					return one.BlocksFor
+				}
+			}
+			t.Fatal("no subscriber", label)
+			return 0
+		}
+		payload := make([]byte, 480)
+		began := time.Now()
+		for pub.TrySend(1, payload) == nil {
+			m, err := fast.TryRecv()
+			expectKind(t, err, 0)
+			m.Release()
+		}
+		limited, cancel := context.WithTimeout(background, 50*time.Millisecond)
+		expectKind(t, pub.Send(limited, 1, payload), TimedOut)
+		cancel()
+		if told := blocksFor("slow"); told < 40*time.Millisecond || told > time.Since(began) {
+			t.Fatal(told)
+		}
+		if told := blocksFor("fast"); told != 0 {
+			t.Fatal(told)
+		}
+		// It reads something: also before the publisher looks.
+		for range 2 {
+			m, err := slow.TryRecv()
+			expectKind(t, err, 0)
+			m.Release()
+		}
+		if told := blocksFor("slow"); told != 0 {
+			t.Fatal(told)
+		}
+	}
 }

@@ -12,7 +12,7 @@ type patrol struct {
 	ejectAfter time.Duration
 	// asked is when the system was last asked for the locks; zero: not since this side could go on.
 	asked time.Time
-	// blocking is, by slot, since when it is in the way, in which state and at which cursor; empty where nobody is ejected.
+	// blocking is, by slot, since when it is in the way, in which state and at which cursor; empty where no subscriber can be.
 	blocking []blocking
 }
 
@@ -23,7 +23,7 @@ type blocking struct {
 
 func newPatrol(a *attachment, ejectAfter time.Duration) patrol {
 	p := patrol{link: a.link.(topicLink).lockLink, ejectAfter: ejectAfter}
-	if ejectAfter != 0 {
+	if a.g.flags&topicLossyOnly == 0 {
 		p.blocking = make([]blocking, a.g.slots)
 	}
 	return p
@@ -72,7 +72,7 @@ func (p *patrol) check(t *publishing, s *Sender) (freed bool) {
 	return freed
 }
 
-// overdue says whether the slot has been in the way for too long at its cursor.
+// overdue says whether the slot has been in the way for too long at its cursor, and notes since when it is.
 func (p *patrol) overdue(i int, state, cursor uint64, now time.Time) bool {
 	if p.blocking == nil {
 		return false
@@ -81,7 +81,20 @@ func (p *patrol) overdue(i int, state, cursor uint64, now time.Time) bool {
 		*b = blocking{cursor, state, now}
 		return false
 	}
-	return now.Sub(p.blocking[i].since) >= p.ejectAfter
+	return p.ejectAfter != 0 && now.Sub(p.blocking[i].since) >= p.ejectAfter
+}
+
+// blocksFor is for how long a slot has been in the way at its cursor; 0 if its subscriber has read something since, or is
+// another one.
+func (p *patrol) blocksFor(i int, s *slot) time.Duration {
+	if p.blocking == nil {
+		return 0
+	}
+	b := &p.blocking[i]
+	if b.since.IsZero() || b.cursor != atomic.LoadUint64(&s.cursor) || b.state != atomic.LoadUint64(&s.state) {
+		return 0
+	}
+	return time.Since(b.since)
 }
 
 // seqAt is the number of the frame at a cursor, which may be any number; 0 where there can be none.
