@@ -32,6 +32,7 @@ pub(super) struct Sleeper {
     #[cfg(target_os = "linux")]
     uring: Option<Uring>,
     /// The kernel does not allow one.
+    #[cfg(target_os = "linux")]
     refused: bool,
 }
 
@@ -42,6 +43,7 @@ impl Sleeper {
             descriptors: Vec::new(),
             #[cfg(target_os = "linux")]
             uring: None,
+            #[cfg(target_os = "linux")]
             refused: std::env::var("RAMWAY_READINESS").is_ok_and(|method| method == "thread"),
         }
     }
