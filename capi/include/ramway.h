@@ -408,7 +408,7 @@ typedef enum ramway_status {
      */
     RAMWAY_BUSY = 4,
     /**
-     * The ring has no room for this message now, and the call was told not to wait.
+     * The ring or topic has no room for this message now, and the call was told not to wait.
      */
     RAMWAY_FULL = 5,
     /**
