@@ -251,6 +251,11 @@ static void outbox() {
     CHECK(std::memcmp(bad.data.data(), "bad", 3) == 0);
 
     const std::array pids{child(work), child(work)};
+    // Else one of them may do everything before the other connects.
+    while (outbox.workers().value().size() != pids.size()) {
+        CHECK(outbox.drain(60s));
+        std::this_thread::sleep_for(1ms);
+    }
     for (int k = 0; k < 1000; ++k) {
         CHECK(outbox.send(5, "task"sv));
     }
