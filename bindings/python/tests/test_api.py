@@ -92,6 +92,8 @@ VALUES: dict[str, tuple[object, ...]] = {
     "yes": (True,),
     "none": (None, ()),
     "0": (0.0,),
+    "1": (1,),
+    "3": (3,),
     "16": (16, None),
     "32": (32, None),
     "by policy": (None,),

@@ -386,7 +386,9 @@ def test_what_a_killed_worker_had_is_done_by_another_one() -> None:
             outbox.send(b"43", timeout=LONG)
             outbox.drain(LONG)
             outbox.close()
-            assert other.finish() == ["connected", "42", "43"]
+            # In which order depends on what is seen first: the death of one, or that the other is free.
+            connected, *done = other.finish()
+            assert (connected, sorted(done)) == ("connected", ["42", "43"])
 
 
 def test_a_message_that_kills_its_workers_is_taken_out() -> None:
