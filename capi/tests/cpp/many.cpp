@@ -1,6 +1,7 @@
 // Select, inbox and outbox of ramway.hpp: within one process, and with others that are killed.
 #include "ramway.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -185,7 +186,9 @@ static void inbox() {
         if (in.tag() == 1) {
             CHECK(inbox.try_recv().code() == status::busy && inbox.close().code() == status::busy);
             const auto peers = inbox.peers().value();
-            CHECK(!peers.empty() && peers[0].id == 1 && peers[0].uid == geteuid());
+            CHECK(std::any_of(peers.begin(), peers.end(), [&](const ramway::peer &peer) {
+                return peer.id == in.peer().id && peer.pid == pid && peer.uid == geteuid();
+            }));
             auto moved = std::move(in);
             CHECK(moved.text() == "reading" && moved.as<int>().code() == status::invalid_argument);
         }
