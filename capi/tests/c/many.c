@@ -1,48 +1,14 @@
 /* Many processes at one end: an inbox with producers, an outbox with workers; some are killed, some are hostile. */
 #define _DEFAULT_SOURCE
-#include "check.h"
+#include "child.h"
 #include "ramway_inline.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define MS INT64_C(1000000)
-#define LONG (60000 * MS)
 #define NAME "many"
 
-/* What children say: one byte each, to the parent. */
-static int from_child[2];
-
-static void say(char what) { CHECK(write(from_child[1], &what, 1) == 1); }
-
-static char hear(void) {
-    char what;
-    CHECK(read(from_child[0], &what, 1) == 1);
-    return what;
-}
-
-static pid_t child(void (*life)(void)) {
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-        alarm(120);
-        life();
-        /* Not exit: the parent's handles, which this copy has no pointer to any more, are no leak. */
-        _exit(0);
-    }
-    return pid;
-}
-
-static void ends_well(pid_t pid) {
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-static void is_killed(pid_t pid) { CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid); }
+static pid_t child(void (*life)(void)) { return forked(life, _exit); }
 
 static ramway_bus *connected(void) {
     ramway_bus *bus;

@@ -1,11 +1,7 @@
 /* A topic between processes, of which some are killed, stopped or hostile; by the library (PATH 0) and inline (PATH 1). */
 #define _DEFAULT_SOURCE
-#include "check.h"
+#include "child.h"
 #include "ramway_inline.h"
-
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static int path;
 #define SEND(...) (path ? ramway_inline_publisher_send(__VA_ARGS__) : ramway_send(__VA_ARGS__))
@@ -14,43 +10,9 @@ static int path;
 #define RELEASE(...) (path ? ramway_inline_subscriber_release(__VA_ARGS__) : ramway_release(__VA_ARGS__))
 #define LATEST(...) (path ? ramway_inline_subscriber_latest(__VA_ARGS__) : ramway_subscriber_latest(__VA_ARGS__))
 
-#define MS INT64_C(1000000)
-#define LONG (60000 * MS)
 #define NAME "topic-peers"
 
-/* What a child says: one byte to the parent. */
-static int from_child[2];
-
-static void say(char what) {
-    CHECK(write(from_child[1], &what, 1) == 1);
-}
-
-static char hear(void) {
-    char what;
-    CHECK(read(from_child[0], &what, 1) == 1);
-    return what;
-}
-
-static pid_t child(void (*life)(void)) {
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-        alarm(120);
-        life();
-        exit(0);
-    }
-    return pid;
-}
-
-static void ends_well(pid_t pid) {
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-static void is_killed(pid_t pid) {
-    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
-}
+static pid_t child(void (*life)(void)) { return forked(life, exit); }
 
 static ramway_publisher *publisher(ramway_topic_options o) {
     ramway_publisher *p;
