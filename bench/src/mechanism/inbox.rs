@@ -1,6 +1,6 @@
 //! Ten producers and one consumer: an `Inbox`, and ten rings that are polled by hand.
 
-use super::topic::policy;
+use super::ring::policy;
 use crate::Result;
 use crate::case::{Burst, Mode, Test};
 use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};

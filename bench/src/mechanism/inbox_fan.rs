@@ -1,6 +1,6 @@
 //! Four producers at once and one consumer: an `Inbox`, and four rings that are polled by hand.
 
-use super::topic::policy;
+use super::ring::policy;
 use crate::Result;
 use crate::case::{Burst, Mode, Test};
 use crate::channel::{About, Kind, Setup};

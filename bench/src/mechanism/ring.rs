@@ -81,57 +81,75 @@ impl Mechanism for CopyingRings {
     }
 }
 
-impl Channel for Halves {
-    fn configure(&mut self, mode: Mode) -> Result<()> {
-        let policy = match mode {
-            Mode::Spin | Mode::Each | Mode::Batch => WaitPolicy::Spin,
-            Mode::Hybrid => WaitPolicy::Hybrid,
-            Mode::Block => WaitPolicy::Block,
-        };
-        self.sender.set_wait_policy(policy);
-        self.receiver.set_wait_policy(policy);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        let mut slot = self.sender.reserve(size)?;
-        fill(&mut slot);
-        if flush {
-            slot.commit(size)?
-        } else {
-            slot.commit_unflushed(size)?
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn send_together(&mut self, size: usize, count: u32, mut fill: impl FnMut(u32, &mut [u8])) -> Result<()> {
-        let mut batch = self.sender.batch();
-        for at in 0..count {
-            batch.write(0, 0, size, |bytes| fill(at, bytes))?;
-        }
-        batch.flush();
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn receive(&mut self, size: usize, max: u32, mut read: impl FnMut(&[u8])) -> Result<u32> {
-        if max == 1 {
-            let message = self.receiver.recv()?;
-            assert!(message.len() == size);
-            read(&message);
-            return Ok(1);
-        }
-        let mut count = 0;
-        for message in self.receiver.recv_batch(max as usize)?.iter() {
-            assert!(message.len() == size);
-            read(&message);
-            count += 1;
-        }
-        Ok(count)
+/// How a channel of Ramway's waits in a mode.
+pub(super) fn policy(mode: Mode) -> WaitPolicy {
+    match mode {
+        Mode::Spin | Mode::Each | Mode::Batch => WaitPolicy::Spin,
+        Mode::Hybrid => WaitPolicy::Hybrid,
+        Mode::Block => WaitPolicy::Block,
     }
 }
+
+/// A channel of a `sender` and a `receiver`, of a ring or of a topic, written and read in place.
+macro_rules! channel_in_place {
+    ($halves:ty) => {
+        impl $crate::channel::Channel for $halves {
+            fn configure(&mut self, mode: $crate::case::Mode) -> $crate::Result<()> {
+                let policy = $crate::mechanism::ring::policy(mode);
+                self.sender.set_wait_policy(policy);
+                self.receiver.set_wait_policy(policy);
+                Ok(())
+            }
+
+            #[inline(always)]
+            fn send(&mut self, size: usize, flush: bool, fill: impl FnOnce(&mut [u8])) -> $crate::Result<()> {
+                let mut slot = self.sender.reserve(size)?;
+                fill(&mut slot);
+                if flush {
+                    slot.commit(size)?
+                } else {
+                    slot.commit_unflushed(size)?
+                }
+                Ok(())
+            }
+
+            #[inline(always)]
+            fn send_together(
+                &mut self,
+                size: usize,
+                count: u32,
+                mut fill: impl FnMut(u32, &mut [u8]),
+            ) -> $crate::Result<()> {
+                let mut batch = self.sender.batch();
+                for at in 0..count {
+                    batch.write(0, 0, size, |bytes| fill(at, bytes))?;
+                }
+                batch.flush();
+                Ok(())
+            }
+
+            #[inline(always)]
+            fn receive(&mut self, size: usize, max: u32, mut read: impl FnMut(&[u8])) -> $crate::Result<u32> {
+                if max == 1 {
+                    let message = self.receiver.recv()?;
+                    assert!(message.len() == size);
+                    read(&message);
+                    return Ok(1);
+                }
+                let mut count = 0;
+                for message in self.receiver.recv_batch(max as usize)?.iter() {
+                    assert!(message.len() == size);
+                    read(&message);
+                    count += 1;
+                }
+                Ok(count)
+            }
+        }
+    };
+}
+pub(super) use channel_in_place;
+
+channel_in_place!(Halves);
 
 impl Channel for CopyingHalves {
     fn configure(&mut self, mode: Mode) -> Result<()> {

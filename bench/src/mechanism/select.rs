@@ -1,6 +1,6 @@
 //! A `Select` over several rings, one of which is busy: what waiting for any of them costs beside waiting for that one.
 
-use super::topic::policy;
+use super::ring::policy;
 use crate::Result;
 use crate::case::{Burst, Mode, Test};
 use crate::channel::{About, Channel, End, Kind, Mechanism, Prepared, Setup};

@@ -1,6 +1,6 @@
 //! One topic from the leading process to subscribers of the following one.
 
-use super::topic::policy;
+use super::ring::policy;
 use crate::Result;
 use crate::case::{Burst, Mode, Test};
 use crate::channel::{About, Kind, Setup};
