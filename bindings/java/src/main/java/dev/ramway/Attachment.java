@@ -1,6 +1,7 @@
 package dev.ramway;
 
 import dev.ramway.sys.Files;
+import dev.ramway.sys.Mapping;
 import dev.ramway.sys.Stat;
 import dev.ramway.sys.SysException;
 import java.lang.foreign.MemorySegment;
@@ -16,6 +17,10 @@ final class Attachment {
     final int block;
     /** The ring's data, mapped twice back to back: 2 * capacity bytes; a consumer's cannot be written. */
     final MemorySegment data;
+    /** A topic's subscribers' area; null in a ring. */
+    final MemorySegment area;
+    /** Where a subscriber that copies messages out keeps what it gives out, as long as the data; else null. */
+    private final MemorySegment copies;
     /** A power of two, at least a page. */
     final long capacity;
     /** A power of two from 16 to 4096. */
@@ -26,8 +31,15 @@ final class Attachment {
     /** For messages; empty for a ring without a name. */
     final String name;
 
-    private Attachment(SegmentMapping mapping, int block, BlockGeometry g, Role role, String name) {
+    /** What was checked of the block. */
+    final BlockGeometry geometry;
+
+    private Attachment(SegmentMapping mapping, MemorySegment area, MemorySegment copies, int block, BlockGeometry g, Role role,
+            String name) {
         this.mapping = mapping;
+        this.area = area;
+        this.copies = copies;
+        this.geometry = g;
         this.header = mapping.header();
         this.block = block;
         this.data = mapping.data();
@@ -68,7 +80,7 @@ final class Attachment {
         }
     }
 
-    private static RamwayException differs(String what, long wanted, long found) {
+    static RamwayException differs(String what, long wanted, long found) {
         return Errors.fail(ErrorKind.INVALID_ARGUMENT,
                 "it exists, and its %s is %d bytes, not the %d asked for; leave it out to take what is there", what, found, wanted);
     }
@@ -134,7 +146,37 @@ final class Attachment {
     static Attachment memory(String name, int fd, int block, BlockGeometry g, Link link, Role role, Options options) {
         // A consumer cannot write the data.
         SegmentMapping mapping = SegmentMapping.map(fd, g, true, true, role == Role.PRODUCER, link, options);
-        return new Attachment(mapping, block, g, role, name);
+        return new Attachment(mapping, null, null, block, g, role, name);
+    }
+
+    /**
+     * Maps a topic of a segment that was checked: for a publisher all of it writable, for a subscriber the area if it may write
+     * there, and nothing else. The file stays the caller's, and on an error the link too.
+     *
+     * @param copying the subscriber copies what it receives
+     */
+    static Attachment topic(String name, int fd, BlockGeometry g, Link link, Role role, boolean writable, boolean copying, Options options) {
+        boolean publishes = role == Role.PRODUCER;
+        SegmentMapping mapping = SegmentMapping.map(fd, g, true, publishes, publishes, link, options);
+        MemorySegment area = null;
+        try {
+            long page = Mapping.pageSize();
+            MemorySegment mapped = Mapping.map(fd, g.subsOffset(), g.areaLength() + page - 1 & -page, writable);
+            area = mapped;
+            MemorySegment copies = copying ? Mapping.privately(2 * g.capacity()) : null;
+            return new Attachment(mapping, mapped, copies, Facts.BLOCK0, g, role, name);
+        } catch (SysException e) {
+            if (area != null) {
+                Mapping.unmap(area);
+            }
+            mapping.unmap();
+            throw Errors.os(e, "mapping the topic");
+        }
+    }
+
+    /** Where payloads are read or written by positions: 2 * capacity bytes. */
+    MemorySegment payloads() {
+        return copies != null ? copies : data;
     }
 
     /** A handle that stands on this. Without one, all is released. */
@@ -149,6 +191,11 @@ final class Attachment {
 
     /** {@link SegmentMapping#release}. */
     void release() {
+        for (MemorySegment each : new MemorySegment[] {copies, area}) {
+            if (each != null) {
+                Mapping.unmap(each);
+            }
+        }
         mapping.release();
     }
 }

@@ -8,10 +8,10 @@ import java.util.Objects;
  * Several messages that are released together. After close every method, and every message, throws {@link IllegalStateException}.
  */
 public final class Batch extends HeldFrames implements AutoCloseable, Iterable<Message> {
-    private final Receiver rx;
+    private final Consumer rx;
     private final int size;
 
-    Batch(Receiver rx, CallGuard.Holder holder, int size) {
+    Batch(Consumer rx, CallGuard.Holder holder, int size) {
         super(holder);
         this.rx = rx;
         this.size = size;

@@ -1,10 +1,12 @@
 package dev.ramway;
 
 import java.lang.foreign.MemorySegment;
-import java.util.Arrays;
 
-/** The consumer's part of the ring's protocol (ABI.md, section 5): what a {@link Receiver} does. */
-abstract sealed class Consumer extends RingEnd permits Receiver {
+/**
+ * What receiving needs whatever the frames are: a {@link Receiver} adds a ring's (ABI.md, section 5), a {@link Subscriber} a
+ * topic's (section 19).
+ */
+abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
     /** What is kept of a frame of a batch: where its payload is, its first word, its tag. */
     static final int FRAME = 3;
     /** No frame's first word, because no frame is as long. */
@@ -14,30 +16,63 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
      * Where the next frame begins; from released, which the shared word holds, to head is out. Invariant: released <= head <=
      * tail and tail - released <= capacity, wrapping.
      */
-    private long head;
-    private long released;
+    long head;
+    long released;
     /** The shared one as last seen. */
-    private long tail;
+    long tail;
     /** A sleeping sender is woken once no more than this is unread. */
     private final long threeQuarters;
     /** The frames of the batch that is out, each number read once and checked; used again for the next batch. */
     long[] frames = new long[FRAME * 32];
     /** The tag of the message that was copied last. */
-    private long copiedTag;
+    long copiedTag;
     /** What a loop over messages has given out last. */
     Message looped;
 
-    Consumer(Attachment a, Options options) {
-        super(a, options);
-        // Acquire: pairs with the producer's publish, and with the last consumer's release.
-        head = Words.getLongAcquire(ring + Facts.OFF_HEAD);
-        tail = Words.getLongAcquire(ring + Facts.OFF_TAIL);
-        released = head;
-        if (!Layout.positionsAgree(tail, head, capacity, a.align)) {
-            throw fail(ErrorKind.CORRUPT);
-        }
+    Consumer(Attachment a, Options options, long mine, long peer) {
+        super(a, options, mine, peer);
         threeQuarters = capacity - capacity / Facts.WAKE_FRACTION;
-        announce();
+    }
+
+    /**
+     * Takes the next frame out, or gives null if nothing is there after all, which never happens on a ring. The one place where
+     * messages are made, so that C2 can do without them. It leaves if it throws.
+     */
+    abstract Message handOut(Holder h);
+
+    /** Keeps the next frames, max at most, in {@link #frames}; how many: 0 if the first is wrong, or nothing is there after all. */
+    abstract int gather(int max);
+
+    /**
+     * Copies the next frame's payload into one of the two and gives its first word, or {@link #NOTHING} if nothing is there after
+     * all, which never happens on a ring. It leaves.
+     */
+    abstract long copy(Holder h, byte[] array, MemorySegment memory, long room);
+
+    /** What a topic's message says besides, 1 to 3: its number, time, and how many were lost before it. */
+    long stamp(long at, int which) {
+        return 0;
+    }
+
+    /** Where this side says what it has released. */
+    abstract long releasedWord();
+
+    /** Begins again a call that has found nothing after all, and waits for a message. Never on a ring. */
+    private Holder enterAgain(long start, long nanos) throws InterruptedException {
+        // There may be something all the time, so that no wait finds out that this one is over.
+        if (Thread.interrupted()) {
+            throw new InterruptedException();
+        }
+        long left = Waiter.left(start, nanos);
+        if (left <= 0) {
+            throw fail(ErrorKind.TIMED_OUT);
+        }
+        Thread.yield();
+        Holder h = enter();
+        if (head == tail && !poll()) {
+            arrive(h, left);
+        }
+        return h;
     }
 
     /** The next message, after a wait of up to {@code nanos}. */
@@ -46,7 +81,19 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         if (head == tail && !poll()) {
             arrive(h, nanos);
         }
-        return handOut(h);
+        Message message = handOut(h);
+        return message != null ? message : takeLater(nanos);
+    }
+
+    /** The rest of {@link #take} where what was there is there no more. */
+    private Message takeLater(long nanos) throws InterruptedException {
+        long start = System.nanoTime();
+        while (true) {
+            Message message = handOut(enterAgain(start, nanos));
+            if (message != null) {
+                return message;
+            }
+        }
     }
 
     /** The next message, or null. */
@@ -58,27 +105,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         return handOut(h);
     }
 
-    /** Takes the frame at head out of the ring. The one place where messages are made, so that C2 can do without them. */
-    private Message handOut(Holder h) {
-        long at = head & mask;
-        // A frame's first 16 bytes are within the published bytes, which are a positive multiple of align.
-        long word = Words.getLong(data + at);
-        long tag = Words.getLong(data + at + Facts.FRAME_TAG);
-        long length = word & 0xFFFF_FFFFL;
-        long size = Layout.frameSize(length, alignMask);
-        if (isImpossible(length, size, head)) {
-            throw corruptFrame(h);
-        }
-        head += size;
-        return new Message((Receiver) this, h, null, at + Facts.FRAME_HEADER, (int) length, (int) (word >>> 32), tag);
-    }
-
-    /** Whether no correct peer publishes such a frame at a position: one that ends beyond the tail, or is too long. */
-    private boolean isImpossible(long length, long size, long at) {
-        return size > tail - at || length > Facts.MESSAGE_MAX;
-    }
-
-    private RamwayException corruptFrame(Holder h) {
+    final RamwayException corruptFrame(Holder h) {
         RamwayException e = corrupt();
         leave(h);
         return e;
@@ -86,8 +113,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
 
     /** One check of the shared tail. False: nothing came, or what came is wrong, which the general wait finds out. */
     private boolean poll() {
-        long now = Words.getLongAcquire(ring + Facts.OFF_TAIL);
-        return now != tail && takeTail(now);
+        long now = Words.getLongAcquire(positionWord());
+        return now != positionSeen() && takeTail(now);
     }
 
     /**
@@ -99,8 +126,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
      * which is not compiled into the user's loop, and the message would have to be made.
      */
     private void arrive(Holder h, long nanos) throws InterruptedException {
-        long seen = tail;
-        long word = ring + Facts.OFF_TAIL;
+        long seen = positionSeen();
+        long word = positionWord();
         long now = seen;
         if (waiter.firstPolls > 0) {
             // To poll again at once takes the line away from a peer that is about to write it.
@@ -179,7 +206,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
      * Checks a shared tail that moved, once, and takes it: it may only move forward, up to released + capacity, in whole
      * alignment steps.
      */
-    private boolean takeTail(long now) {
+    boolean takeTail(long now) {
         long moved = now - tail;
         if (Long.compareUnsigned(moved, capacity - (tail - released)) > 0 || (moved & alignMask) != 0) {
             return false;
@@ -189,11 +216,11 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     }
 
     @Override
-    final boolean ready() {
+    boolean ready() {
         if (head != tail) {
             return true;
         }
-        long now = Words.getLongAcquire(ring + Facts.OFF_TAIL);
+        long now = Words.getLongAcquire(positionWord());
         if (now == tail) {
             return false;
         }
@@ -204,12 +231,12 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
     }
 
     @Override
-    final long positionWord() {
+    long positionWord() {
         return ring + Facts.OFF_TAIL;
     }
 
     @Override
-    final long positionSeen() {
+    long positionSeen() {
         return tail;
     }
 
@@ -226,12 +253,16 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         }
     }
 
+    /** Where this side says which close of the peer was delivered; 0: nowhere. */
+    abstract long closeSeenWord();
+
     @Override
     final RamwayException ending(RamwayException end) {
         int epoch = end.kind() == ErrorKind.CLOSED ? peerState.closedEpoch() : 0;
-        if (epoch != 0) {
+        long word = closeSeenWord();
+        if (epoch != 0 && word != 0) {
             // A receiver that sees this close as delivered sees head where it was when it was delivered.
-            Words.setInt(mine + Facts.OFF_ROLE_CLOSE_SEEN, epoch);
+            Words.setInt(word, epoch);
         }
         return super.ending(end);
     }
@@ -245,7 +276,14 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         if (head == tail && !poll()) {
             arrive(h, nanos);
         }
-        return handOutMany(h, max);
+        Batch batch = handOutMany(h, max);
+        if (batch == null) {
+            long start = System.nanoTime();
+            while (batch == null) {
+                batch = handOutMany(enterAgain(start, nanos), max);
+            }
+        }
+        return batch;
     }
 
     /** Up to max messages, those that are there, or null. */
@@ -266,52 +304,12 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
 
     private Batch handOutMany(Holder h, int max) {
         int count = gather(max);
-        if (count == 0) {
-            throw corruptFrame(h);
-        }
-        return new Batch((Receiver) this, h, count);
+        return count > 0 ? new Batch(this, h, count) : noBatch(h);
     }
 
-    private int gather(int max) {
-        long[] kept = frames;
-        long at = head;
-        int count = 0;
-        while (count < max) {
-            if (at == tail) {
-                head = at;
-                long now = Words.getLongAcquire(ring + Facts.OFF_TAIL);
-                if (now == tail) {
-                    break;
-                }
-                if (!takeTail(now)) {
-                    // The next call says so.
-                    die(ErrorKind.CORRUPT);
-                    break;
-                }
-            }
-            long place = at & mask;
-            long word = Words.getLong(data + place);
-            long length = word & 0xFFFF_FFFFL;
-            long size = Layout.frameSize(length, alignMask);
-            if (isImpossible(length, size, at)) {
-                if (count > 0) {
-                    die(ErrorKind.CORRUPT);
-                }
-                break;
-            }
-            int i = count * FRAME;
-            if (i == kept.length) {
-                kept = Arrays.copyOf(kept, 2 * i);
-                frames = kept;
-            }
-            kept[i] = place + Facts.FRAME_HEADER;
-            kept[i + 1] = word;
-            kept[i + 2] = Words.getLong(data + place + Facts.FRAME_TAG);
-            at += size;
-            count++;
-        }
-        head = at;
-        return count;
+    /** What to say where {@link #gather} gave none. It leaves. */
+    Batch noBatch(Holder h) {
+        throw corruptFrame(h);
     }
 
     @Override
@@ -321,7 +319,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
 
     @Override
     final RamwayException busy() {
-        return fail(ErrorKind.BUSY, "a message or batch of this receiver is out: close it first");
+        return fail(ErrorKind.BUSY, "a message or batch of this " + (at.area == null ? "receiver" : "subscriber") + " is out: close it first");
     }
 
     @Override
@@ -355,7 +353,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
      * drained. (Otherwise the wake-up is put off, not dropped: one of the two comes true before this side can find the ring
      * empty, and close wakes in any case.)
      */
-    private void giveBack() {
+    void giveBack() {
         if (dead != null) {
             // Not published by a dead handle; but nothing is out any more, so that close has nothing to wait for.
             head = released;
@@ -364,7 +362,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         long end = head;
         released = end;
         // Release: our reads of the frames go before the position that lets the sender overwrite them.
-        publish(ring + Facts.OFF_HEAD, end);
+        publish(releasedWord(), end);
         // By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
         if (tail - end <= threeQuarters && peerSleepsOrChanged()) {
             wakeOrUpdate();
@@ -382,7 +380,8 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         if (head == tail && !poll()) {
             arrive(h, nanos);
         }
-        return copy(h, target, MemorySegment.NULL, room);
+        long word = copy(h, target, MemorySegment.NULL, room);
+        return word != NOTHING ? word : intoLater(target, MemorySegment.NULL, room, nanos);
     }
 
     /** Receives into memory, after a wait of up to {@code nanos}. */
@@ -392,7 +391,19 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         if (head == tail && !poll()) {
             arrive(h, nanos);
         }
-        return copy(h, null, target, room);
+        long word = copy(h, null, target, room);
+        return word != NOTHING ? word : intoLater(null, target, room, nanos);
+    }
+
+    /** The rest of {@link #into} where what was there is there no more. */
+    private long intoLater(byte[] array, MemorySegment memory, long room, long nanos) throws InterruptedException {
+        long start = System.nanoTime();
+        while (true) {
+            long word = copy(enterAgain(start, nanos), array, memory, room);
+            if (word != NOTHING) {
+                return word;
+            }
+        }
     }
 
     /** Receives into one of the two, or gives {@link #NOTHING}. */
@@ -405,40 +416,10 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
         return copy(h, array, memory, room);
     }
 
-    /** What was copied, of whose frame this is the first word. */
-    final Received received(long word) {
-        return new Received((int) (word >>> 32), copiedTag, (int) word);
-    }
-
-    /**
-     * Copies each byte of the next frame once and decides by none of them in the ring: a peer that rewrites what it sent cannot
-     * disturb it. It gives the frame's first word, leaves its tag in copiedTag, and leaves.
-     */
-    private long copy(Holder h, byte[] array, MemorySegment memory, long room) {
-        long at = data + (head & mask);
-        long word = Words.getLong(at);
-        copiedTag = Words.getLong(at + Facts.FRAME_TAG);
-        long length = word & 0xFFFF_FFFFL;
-        long size = Layout.frameSize(length, alignMask);
-        if (isImpossible(length, size, head)) {
-            throw corruptFrame(h);
-        }
-        try {
-            if (length > room) {
-                throw fail(ErrorKind.TOO_LARGE, "the message has %d bytes, the target only %d: it stays in the ring; "
-                        + "receive it into a longer one", length, room);
-            }
-            if (array != null) {
-                Words.copyOut(at + Facts.FRAME_HEADER, array, 0, (int) length);
-            } else {
-                Words.copyOut(at + Facts.FRAME_HEADER, memory, length);
-            }
-            head += size;
-            giveBack();
-        } finally {
-            leave(h);
-        }
-        return word;
+    /** Refuses a target that is too short. */
+    final RamwayException tooLong(long length, long room) {
+        return fail(ErrorKind.TOO_LARGE, "the message has %d bytes, the target only %d: it stays in the %s; receive it into a longer one",
+                length, room, kind());
     }
 
     /** Asks for a callback. */
@@ -456,7 +437,7 @@ abstract sealed class Consumer extends RingEnd permits Receiver {
      * given back.
      */
     @Override
-    final void closing() {
+    void closing() {
         announceClose();
     }
 

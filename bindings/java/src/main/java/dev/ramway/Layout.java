@@ -18,6 +18,7 @@ final class Layout {
             case Facts.KIND_RING -> "ring";
             case Facts.KIND_BUS -> "bus";
             case Facts.KIND_LISTENER -> "listener";
+            case Facts.KIND_TOPIC -> "topic";
             default -> "segment of unknown kind";
         };
     }
@@ -40,6 +41,24 @@ final class Layout {
      */
     static long frameSize(long n, long alignMask) {
         return (Facts.FRAME_HEADER + n + alignMask) & ~alignMask;
+    }
+
+    /** Where the positions of a new topic with this alignment begin. */
+    static long firstTopicPosition(int align) {
+        return align - Facts.TOPIC_FRAME_HEADER;
+    }
+
+    /** The length of a topic's subscribers' area in bytes. */
+    static long areaLength(int slots) {
+        return Facts.OFF_SUBS_SLOTS + (long) Facts.SLOT_SIZE * slots;
+    }
+
+    /**
+     * The longest payload that a topic of this capacity can hold: a whole frame takes at most half of it, so that the last message
+     * stays intact while the next one is written.
+     */
+    static int maxTopicMessageLength(long capacity) {
+        return (int) Math.min(capacity / 2 - Facts.TOPIC_FRAME_HEADER, Facts.TOPIC_MESSAGE_MAX);
     }
 
     /** The longest payload that a ring of this capacity can ever hold. */

@@ -13,7 +13,7 @@ import java.nio.ByteOrder;
 import java.util.function.Function;
 
 /**
- * A received message: a view of the shared memory until it is closed. After that every method, and every access through what
+ * A received message: a view of the shared memory (or a {@link Subscriber}'s copy) until it is closed. After that every method, and every access through what
  * {@link #data} and {@link #buffer} gave, throws {@link IllegalStateException}; none ever shows another message's bytes.
  *
  * <p>Getters, copies, {@link #read} and close work from any thread that has the message, one at a time. A peer that is not
@@ -23,7 +23,7 @@ import java.util.function.Function;
  * its arena are ever made, and nothing is allocated; elsewhere a message takes 56 bytes, and {@link #data} 120.
  */
 public final class Message extends HeldFrames implements AutoCloseable {
-    private final Receiver rx;
+    private final Consumer rx;
     /** What it goes back with, or null. */
     private final Batch batch;
     /** Where in the mirrored data the payload begins. */
@@ -32,7 +32,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
     private final int typeId;
     private final long tag;
 
-    Message(Receiver rx, CallGuard.Holder holder, Batch batch, long at, int length, int typeId, long tag) {
+    Message(Consumer rx, CallGuard.Holder holder, Batch batch, long at, int length, int typeId, long tag) {
         super(holder);
         this.rx = rx;
         this.batch = batch;
@@ -77,6 +77,27 @@ public final class Message extends HeldFrames implements AutoCloseable {
     public long tag() {
         check();
         return tag;
+    }
+
+    /** {@return the message's number: the first one of a topic has 1; 0 on a ring} */
+    public long seq() {
+        check();
+        return rx.stamp(at, 1);
+    }
+
+    /**
+     * {@return when a topic's message was published, wall clock, in nanoseconds since 1970; 0 without {@link Topic#timestamps}, and on
+     * a ring}
+     */
+    public long time() {
+        check();
+        return rx.stamp(at, 2);
+    }
+
+    /** {@return how many messages were lost just before this one, of a topic; 0 on a ring, which loses none} */
+    public long lost() {
+        check();
+        return rx.stamp(at, 3);
     }
 
     /** {@return the length of the payload in bytes} */
@@ -198,7 +219,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
 
     /** {@return a copy that any thread may keep} */
     public MessageCopy copy() {
-        return new MessageCopy(typeId(), tag, toByteArray());
+        return new MessageCopy(typeId(), tag, toByteArray(), seq(), time(), lost());
     }
 
     /**

@@ -5,13 +5,13 @@ import java.util.NoSuchElementException;
 
 /** The messages of a receiver until its sender closes, each good until the next one is asked for. */
 final class MessageIterator implements Iterator<Message> {
-    private final Receiver rx;
+    private final ReceivingEnd<?> rx;
     /** What was given out last, or what {@link #hasNext} has found. */
     private Message current;
     private boolean found;
     private boolean ended;
 
-    MessageIterator(Receiver rx) {
+    MessageIterator(ReceivingEnd<?> rx) {
         this.rx = rx;
     }
 

@@ -7,10 +7,10 @@ import java.util.concurrent.locks.Condition;
 
 /** A receiver for one subscriber at a time, who gets copies. */
 final class MessagePublisher implements Flow.Publisher<MessageCopy> {
-    private final Receiver rx;
+    private final ReceivingEnd<?> rx;
     private final AtomicBoolean taken = new AtomicBoolean();
 
-    MessagePublisher(Receiver rx) {
+    MessagePublisher(ReceivingEnd<?> rx) {
         this.rx = rx;
     }
 

@@ -63,9 +63,9 @@ final class Poller implements Runnable {
             longest = Facts.POLL_INTERVAL_NANOS;
         }
 
-        Entry(RingEnd end, Runnable callback, long longest) {
-            this.word = end.mine + Facts.OFF_ROLE_WAIT;
-            this.armed = 1;
+        Entry(RingEnd end, int armed, Runnable callback, long longest) {
+            this.word = end.waitWord();
+            this.armed = armed;
             this.end = end;
             this.thread = null;
             this.callback = callback;
@@ -103,7 +103,7 @@ final class Poller implements Runnable {
         /** A callback's waiter leaves: nobody waits by the word any more. While the entry is in, and so the word mapped. */
         private void takeBack() {
             if (end != null) {
-                Words.setInt(word, 0);
+                end.disarm();
             }
         }
 

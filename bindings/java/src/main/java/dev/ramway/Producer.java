@@ -5,47 +5,46 @@ import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
 
-/** The producer's part of the ring's protocol (ABI.md, section 5): what a {@link Sender} does. */
-abstract sealed class Producer extends RingEnd permits Sender {
-
-    /** The end of the last committed frame. Invariant: published <= tail and tail - head <= capacity, wrapping. */
-    private long tail;
+/**
+ * What sending needs whatever the frames are: a {@link Sender} adds a ring's (ABI.md, section 5), a {@link Publisher} a topic's
+ * (section 19).
+ */
+abstract sealed class Producer extends RingEnd permits SendingEnd {
+    /** The end of the last committed frame. Invariant: published <= tail <= limit, wrapping. */
+    long tail;
     /** What the shared word holds: what was flushed. */
-    private long published;
-    /** The shared one as last seen. */
-    private long head;
+    long published;
+    /** Up to here this side may write. */
+    long limit;
     final long longest;
-    /** The last committed frame's. */
-    private long tag;
     /** What a wait is for, in bytes. */
-    private long need;
+    long need;
     /** The tail at which a slot is open; any other value says that none is. */
     private long slotAt = Facts.NO_POSITION;
-    /** Which of the two last-tag records is written next. */
-    private int nextLastTag;
     private volatile boolean abandoned;
 
-    Producer(Attachment a, Options options) {
-        super(a, options);
-        // Acquire: pairs with the last producer's publish and the consumer's release.
-        tail = Words.getLongAcquire(ring + Facts.OFF_TAIL);
-        head = Words.getLongAcquire(ring + Facts.OFF_HEAD);
-        published = tail;
-        if (!Layout.positionsAgree(tail, head, capacity, a.align)) {
-            throw fail(ErrorKind.CORRUPT);
-        }
+    Producer(Attachment a, Options options, long mine, long peer) {
+        super(a, options, mine, peer);
         longest = maxMessageLength();
-        // Overwrite the record that is not the last frame's, and clear one that a kill left ahead of tail: the next frame may
-        // end right there.
-        for (int i = 0; i < 2; i++) {
-            long at = ring + Facts.OFF_LAST_TAGS + i * Facts.LAST_TAG_SIZE;
-            if (Words.getLong(at + Facts.LAST_TAG_END) != tail) {
-                Words.setLongRelease(at + Facts.LAST_TAG_END, Facts.NO_POSITION);
-            } else if (i == 0) {
-                nextLastTag = 1;
-            }
-        }
-        announce();
+    }
+
+    /** The length of what precedes a payload. */
+    abstract int header();
+
+    /** Makes what was written a message, not yet visible to the other side. */
+    abstract void commit(long length, int typeId, long tag);
+
+    /** Makes everything committed visible, and wakes the other side if it sleeps. */
+    abstract void flushNow();
+
+    /** Whether the peer has changed its flags since they were acted upon. */
+    abstract boolean hasPeerChanged();
+
+    /** The tag of the last message that is visible; empty before the first. */
+    abstract OptionalLong lastTagNow();
+
+    final long frameSize(long length) {
+        return (header() + length + alignMask) & ~alignMask;
     }
 
     /** Sends an array, after a wait for room of up to {@code nanos}. */
@@ -115,8 +114,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     /** Whether a payload can be written right now: the peer's flags are as last acted upon, and there is room as last seen. */
     private boolean fits(int typeId, long length) {
-        return length <= longest && Layout.frameSize(length, alignMask) <= capacity - (tail - head) && isUsers(typeId)
-                && Words.getInt(peer + Facts.OFF_ROLE_FLAGS) == peerFlags;
+        return length <= longest && frameSize(length) <= limit - tail && isUsers(typeId) && !hasPeerChanged();
     }
 
     static boolean isUsers(int typeId) {
@@ -136,7 +134,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
         boolean room = false;
         try {
             checkMessage(typeId, length);
-            need = Layout.frameSize(length, alignMask);
+            need = frameSize(length);
             room = ready();
             if (!room) {
                 flushNow();
@@ -161,15 +159,15 @@ abstract sealed class Producer extends RingEnd permits Sender {
         if (length < 0) {
             throw fail(ErrorKind.INVALID_ARGUMENT, "a message of %d bytes: expected 0 or more", length);
         }
-        if (Words.getInt(peer + Facts.OFF_ROLE_FLAGS) != peerFlags) {
+        if (hasPeerChanged()) {
             peerChanged();
             if (dead != null) {
                 throw fail(dead);
             }
         }
         if (length > longest) {
-            throw fail(ErrorKind.TOO_LARGE, "a message of %d bytes can never fit: this ring of %d bytes takes at most %d; create "
-                    + "it with a larger capacity or cut the message", length, capacity, longest);
+            throw fail(ErrorKind.TOO_LARGE, "a message of %d bytes can never fit: this %s of %d bytes takes at most %d; create "
+                    + "it with a larger capacity or cut the message", length, kind(), capacity, longest);
         }
     }
 
@@ -180,65 +178,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     /** Where the next frame's payload goes: inside the mirrored 2 * capacity bytes, and nobody else's before it is published. */
     private long payload() {
-        return data + (tail & mask) + Facts.FRAME_HEADER;
-    }
-
-    /** Makes what was written a message, not yet visible to the receiver. */
-    private void commit(long length, int typeId, long tag) {
-        long at = data + (tail & mask);
-        // Non-atomic stores: nobody reads them before tail is published.
-        Words.setLong(at, length | (long) typeId << 32);
-        Words.setLong(at + Facts.FRAME_TAG, tag);
-        if (this.tag != tag) {
-            this.tag = tag;
-        }
-        tail += Layout.frameSize(length, alignMask);
-    }
-
-    /** Makes everything committed visible, and wakes the receiver if it sleeps. */
-    private void flushNow() {
-        long end = tail;
-        if (end == published) {
-            return;
-        }
-        if (tag != 0) {
-            // A kill between any two of the stores leaves this record not matching tail, and the other one matching if it did.
-            long at = ring + Facts.OFF_LAST_TAGS + nextLastTag * Facts.LAST_TAG_SIZE;
-            nextLastTag ^= 1;
-            Words.setLong(at + Facts.LAST_TAG_END, end);
-            Words.setLong(at + Facts.LAST_TAG_TAG, tag);
-        }
-        published = end;
-        publish(ring + Facts.OFF_TAIL, end);
-        if (peerSleepsOrChanged()) {
-            wakeOrUpdate();
-        }
-    }
-
-    @Override
-    final long positionWord() {
-        return ring + Facts.OFF_HEAD;
-    }
-
-    @Override
-    final long positionSeen() {
-        return head;
-    }
-
-    /**
-     * Whether need bytes are free, after a load of the shared position. It is checked here, once, before it is used: it may
-     * only move forward, up to what was published, in whole alignment steps.
-     */
-    @Override
-    final boolean ready() {
-        // Acquire: the consumer's last reads of the space it gave back come before our writes to it.
-        long now = Words.getLongAcquire(ring + Facts.OFF_HEAD);
-        long moved = now - head;
-        if (Long.compareUnsigned(moved, published - head) > 0 || (moved & alignMask) != 0) {
-            throw corrupt();
-        }
-        head = now;
-        return need <= capacity - (tail - now);
+        return data + (tail & mask) + header();
     }
 
     /** A slot, after a wait for room of up to {@code nanos}. */
@@ -261,7 +201,7 @@ abstract sealed class Producer extends RingEnd permits Sender {
 
     private Slot handOut(Holder h, int length) {
         slotAt = tail;
-        return new Slot((Sender) this, h, (tail & mask) + Facts.FRAME_HEADER, length);
+        return new Slot(this, h, (tail & mask) + header(), length);
     }
 
     @Override
@@ -391,28 +331,16 @@ abstract sealed class Producer extends RingEnd permits Sender {
     }
 
     final OptionalLong tagAtTail() {
-        return ask(() -> {
-            long end = Words.getLongAcquire(ring + Facts.OFF_TAIL);
-            if (end == Layout.firstPosition(align())) {
-                return OptionalLong.empty();
-            }
-            for (int i = 0; i < 2; i++) {
-                long at = ring + Facts.OFF_LAST_TAGS + i * Facts.LAST_TAG_SIZE;
-                if (Words.getLong(at + Facts.LAST_TAG_END) == end) {
-                    return OptionalLong.of(Words.getLong(at + Facts.LAST_TAG_TAG));
-                }
-            }
-            return OptionalLong.of(0);
-        }, OptionalLong.empty());
+        return ask(this::lastTagNow, OptionalLong.empty());
     }
 
     final Registration whenRoom(int length, Runnable callback) {
         Holder h = enter();
         try {
             if (length < 0 || length > longest) {
-                throw fail(ErrorKind.TOO_LARGE, "a message of %d bytes can never fit: this ring takes at most %d", length, longest);
+                throw fail(ErrorKind.TOO_LARGE, "a message of %d bytes can never fit: this %s takes at most %d", length, kind(), longest);
             }
-            need = Layout.frameSize(length, alignMask);
+            need = frameSize(length);
             flushNow();
             return waiter.whenReady(callback);
         } finally {

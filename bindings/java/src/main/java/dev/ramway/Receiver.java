@@ -1,13 +1,7 @@
 package dev.ramway;
 
 import java.lang.foreign.MemorySegment;
-import java.time.Duration;
-import java.util.Objects;
-import java.util.Spliterator;
-import java.util.Spliterators;
-import java.util.concurrent.Flow;
-import java.util.stream.Stream;
-import java.util.stream.StreamSupport;
+import java.util.Arrays;
 
 /**
  * The receiving end of a ring; one per ring, in the whole system.
@@ -35,12 +29,17 @@ import java.util.stream.StreamSupport;
  * it died (within 200 ms after the kernel has closed its files). On a named ring both end when a successor attaches, so calling
  * again is meaningful; a sender that never attached is waited for. TIMED_OUT; BUSY; CORRUPT; DETACHED after close.
  */
-public final class Receiver extends Consumer {
-    /** How many messages a batch has at most where nothing else is asked for. */
-    public static final int BATCH = Facts.BATCH_DEFAULT;
-
+public final class Receiver extends ReceivingEnd<Received> {
     private Receiver(Attachment a, Options options) {
-        super(a, options);
+        super(a, options, line(a, Role.CONSUMER), line(a, Role.PRODUCER));
+        // Acquire: pairs with the producer's publish, and with the last consumer's release.
+        head = Words.getLongAcquire(ring + Facts.OFF_HEAD);
+        tail = Words.getLongAcquire(ring + Facts.OFF_TAIL);
+        released = head;
+        if (!Layout.positionsAgree(tail, head, capacity, a.align)) {
+            throw fail(ErrorKind.CORRUPT);
+        }
+        announce();
     }
 
     /** Takes the consumer's role of an attachment (ABI.md, section 6), which is released if that fails. */
@@ -140,213 +139,116 @@ public final class Receiver extends Consumer {
         return open(name, OpenMode.OPEN_OR_CREATE, options);
     }
 
-    /**
-     * The next message. Waits for it.
-     *
-     * @return the message; close gives it back
-     * @throws InterruptedException if the thread is interrupted while it waits
-     * @throws ClosedException if the sender closed and everything was received
-     * @throws PeerDeadException if the sender died and everything was received
-     */
-    public Message recv() throws InterruptedException {
-        return take(FOREVER);
+    @Override
+    long releasedWord() {
+        return ring + Facts.OFF_HEAD;
+    }
+
+    @Override
+    long closeSeenWord() {
+        return mine + Facts.OFF_ROLE_CLOSE_SEEN;
+    }
+
+    @Override
+    Received received(long word) {
+        return new Received((int) (word >>> 32), copiedTag, (int) word);
+    }
+
+    private long frameSize(long length) {
+        return Layout.frameSize(length, alignMask);
+    }
+
+    @Override
+    Message handOut(Holder h) {
+        long at = head & mask;
+        // A frame's first 16 bytes are within the published bytes, which are a positive multiple of align.
+        long word = Words.getLong(data + at);
+        long tag = Words.getLong(data + at + Facts.FRAME_TAG);
+        long length = word & 0xFFFF_FFFFL;
+        long size = frameSize(length);
+        if (isImpossible(length, size, head)) {
+            throw corruptFrame(h);
+        }
+        head += size;
+        return new Message(this, h, null, at + Facts.FRAME_HEADER, (int) length, (int) (word >>> 32), tag);
+    }
+
+    /** Whether no correct peer publishes such a frame at a position: one that ends beyond the tail, or is too long. */
+    private boolean isImpossible(long length, long size, long at) {
+        return size > tail - at || length > Facts.MESSAGE_MAX;
+    }
+
+    @Override
+    int gather(int max) {
+        long[] kept = frames;
+        long at = head;
+        int count = 0;
+        while (count < max) {
+            if (at == tail) {
+                head = at;
+                long now = Words.getLongAcquire(ring + Facts.OFF_TAIL);
+                if (now == tail) {
+                    break;
+                }
+                if (!takeTail(now)) {
+                    // The next call says so.
+                    die(ErrorKind.CORRUPT);
+                    break;
+                }
+            }
+            long place = at & mask;
+            long word = Words.getLong(data + place);
+            long length = word & 0xFFFF_FFFFL;
+            long size = frameSize(length);
+            if (isImpossible(length, size, at)) {
+                if (count > 0) {
+                    die(ErrorKind.CORRUPT);
+                }
+                break;
+            }
+            int i = count * FRAME;
+            if (i == kept.length) {
+                kept = Arrays.copyOf(kept, 2 * i);
+                frames = kept;
+            }
+            kept[i] = place + Facts.FRAME_HEADER;
+            kept[i + 1] = word;
+            kept[i + 2] = Words.getLong(data + place + Facts.FRAME_TAG);
+            at += size;
+            count++;
+        }
+        head = at;
+        return count;
     }
 
     /**
-     * The next message. Waits for it.
-     *
-     * @param timeout the longest wait
-     * @return the message; close gives it back
-     * @throws InterruptedException if the thread is interrupted while it waits
-     * @throws TimedOutException if none came
-     */
-    public Message recv(Duration timeout) throws InterruptedException {
-        return take(nanos(timeout));
-    }
-
-    /** {@return the next message, or null if there is none now} */
-    public Message tryRecv() {
-        return takeNow();
-    }
-
-    /**
-     * Up to {@link #BATCH} messages, those that are there, released together. Waits for the first.
-     *
-     * @return the batch
-     * @throws InterruptedException if the thread is interrupted while it waits; nothing was received
-     */
-    public Batch recvBatch() throws InterruptedException {
-        return takeMany(BATCH, FOREVER);
-    }
-
-    /**
-     * Up to max messages, those that are there. Waits for the first. The handle keeps 24 bytes for each, which the next batch
-     * uses again.
-     *
-     * @param max at least 1
-     * @return the batch; close gives it back
-     * @throws InterruptedException if the thread is interrupted while it waits
-     */
-    public Batch recvBatch(int max) throws InterruptedException {
-        return takeMany(max, FOREVER);
-    }
-
-    /**
-     * Up to max messages, those that are there. Waits for the first.
-     *
-     * @param max at least 1
-     * @param timeout the longest wait
-     * @return the batch; close gives it back
-     * @throws InterruptedException if the thread is interrupted while it waits
-     */
-    public Batch recvBatch(int max, Duration timeout) throws InterruptedException {
-        return takeMany(max, nanos(timeout));
-    }
-
-    /** {@return up to {@link #BATCH} messages, those that are there now, or null if there is none} */
-    public Batch tryRecvBatch() {
-        return takeManyNow(BATCH);
-    }
-
-    /**
-     * {@return up to max messages, those that are there, or null if there is none now}
-     *
-     * @param max at least 1
-     */
-    public Batch tryRecvBatch(int max) {
-        return takeManyNow(max);
-    }
-
-    /**
-     * Receives into memory of the caller's and gives the message back at once. TOO_LARGE if it does not fit: it stays. Each byte
-     * is copied once: the one way to receive that a peer cannot disturb by rewriting what it sent.
-     *
-     * @param target where to
-     * @return what
-     * @throws InterruptedException if the thread is interrupted while it waits
-     */
-    public Received recvInto(byte[] target) throws InterruptedException {
-        return received(into(target, FOREVER));
-    }
-
-    /**
-     * Receives into memory of the caller's and gives the message back at once. TOO_LARGE if it does not fit: it stays.
-     *
-     * @param target where to
-     * @param timeout the longest wait
-     * @return what
-     * @throws InterruptedException if the thread is interrupted while it waits
-     */
-    public Received recvInto(byte[] target, Duration timeout) throws InterruptedException {
-        return received(into(target, nanos(timeout)));
-    }
-
-    /**
-     * Receives into memory of the caller's and gives the message back at once. TOO_LARGE if it does not fit: it stays.
-     *
-     * @param target where to
-     * @return what
-     * @throws InterruptedException if the thread is interrupted while it waits
-     */
-    public Received recvInto(MemorySegment target) throws InterruptedException {
-        return received(into(target, FOREVER));
-    }
-
-    /**
-     * Receives into memory of the caller's and gives the message back at once. TOO_LARGE if it does not fit: it stays.
-     *
-     * @param target where to
-     * @param timeout the longest wait
-     * @return what
-     * @throws InterruptedException if the thread is interrupted while it waits
-     */
-    public Received recvInto(MemorySegment target, Duration timeout) throws InterruptedException {
-        return received(into(target, nanos(timeout)));
-    }
-
-    /**
-     * Receives into memory of the caller's, if something is there now. TOO_LARGE if it does not fit: it stays.
-     *
-     * @param target where to
-     * @return what, or null if there is no message now
-     */
-    public Received tryRecvInto(byte[] target) {
-        long word = intoNow(target, MemorySegment.NULL);
-        return word == NOTHING ? null : received(word);
-    }
-
-    /**
-     * Receives into memory of the caller's, if something is there now. TOO_LARGE if it does not fit: it stays.
-     *
-     * @param target where to
-     * @return what, or null if there is no message now
-     */
-    public Received tryRecvInto(MemorySegment target) {
-        long word = intoNow(null, target);
-        return word == NOTHING ? null : received(word);
-    }
-
-    /**
-     * The messages until the sender closes, each good until the next one is asked for, in any way. An interrupt ends it
-     * with the kind INTERRUPTED and leaves the thread's flag set.
-     *
-     * @return a sequential stream; one that is not read to its end gives its last message back when it is closed, or when the
-     *     receiver is used again
-     */
-    public Stream<Message> stream() {
-        MessageIterator loop = new MessageIterator(this);
-        return StreamSupport.stream(
-                Spliterators.spliteratorUnknownSize(loop, Spliterator.ORDERED | Spliterator.NONNULL), false).onClose(loop::drop);
-    }
-
-    /**
-     * The messages until the sender closes, each good until the next one is asked for, in any way. An interrupt ends it
-     * with the kind INTERRUPTED and leaves the thread's flag set.
-     *
-     * @return for one loop; 56 bytes are allocated for each message
-     */
-    public Iterable<Message> messages() {
-        return () -> new MessageIterator(this);
-    }
-
-    /**
-     * Copies of the messages, from a virtual thread that receives only what was asked for and ends with the subscription. A
-     * second subscriber while there is one is refused. The stream completes when the sender closes, and fails as a receive does.
-     *
-     * @return the publisher; until its subscription ends the receiver is its, but for close
-     */
-    public Flow.Publisher<MessageCopy> publisher() {
-        return new MessagePublisher(this);
-    }
-
-    /**
-     * Calls back once, from a thread of Ramway's, when there may be a message, or the sender is gone, or this handle is closed:
-     * at once if it is so already. One callback may be outstanding; a blocking call of this handle brings it about early. After
-     * it, {@link #tryRecv} says what it was.
-     *
-     * @param callback must not block
-     * @return to call it off by closing it
-     */
-    public Registration whenReadable(Runnable callback) {
-        return whenMessage(Objects.requireNonNull(callback, "callback"));
-    }
-
-    /**
-     * {@return how many bytes, headers and padding included, are published and not released. It may have changed when this
-     * returns. Any thread may ask; 0 once the handle is closed}
-     */
-    public long pendingBytes() {
-        return bytesBetween();
-    }
-
-    /**
-     * Tells the sender that nothing more will be read, and gives the role up. What is not released stays for the next receiver
-     * of a named ring. {@inheritDoc}
+     * Copies each byte of the next frame once and decides by none of them in the ring: a peer that rewrites what it sent cannot
+     * disturb it. It gives the frame's first word, leaves its tag in copiedTag, and leaves.
      */
     @Override
-    public void close() {
-        // Left by a loop that has ended early, of this thread or of one that is no more: nobody else would give it back.
-        dropLooped();
-        shut();
+    long copy(Holder h, byte[] array, MemorySegment memory, long room) {
+        long at = data + (head & mask);
+        long word = Words.getLong(at);
+        copiedTag = Words.getLong(at + Facts.FRAME_TAG);
+        long length = word & 0xFFFF_FFFFL;
+        long size = frameSize(length);
+        if (isImpossible(length, size, head)) {
+            throw corruptFrame(h);
+        }
+        try {
+            if (length > room) {
+                throw tooLong(length, room);
+            }
+            if (array != null) {
+                Words.copyOut(at + Facts.FRAME_HEADER, array, 0, (int) length);
+            } else {
+                Words.copyOut(at + Facts.FRAME_HEADER, memory, length);
+            }
+            head += size;
+            giveBack();
+        } finally {
+            leave(h);
+        }
+        return word;
     }
 }

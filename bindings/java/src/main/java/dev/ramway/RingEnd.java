@@ -11,9 +11,10 @@ import java.time.Duration;
 import java.util.Objects;
 import java.util.function.Supplier;
 
-/** What the two ends of a ring have in common. */
-// The endpoint: a role's line and the peer's, who fences, whether the peer lives, waiting, and closing. A Sender and a Receiver add
-// their positions and what they do with them. The fields are the business of the one thread inside the call guard.
+/** What the ends of rings and topics have in common. */
+// The endpoint: a role's line and the peer's, who fences, whether the peer lives, waiting, and closing. Senders and receivers add
+// their positions and what they do with them. The fields are the business of the one thread inside the call guard. How a side says
+// in shared memory that it is there, sleeps or goes is here as the two roles of a ring do it; the ends of a topic do it in their own way.
 public abstract sealed class RingEnd extends CallGuard implements AutoCloseable permits Producer, Consumer {
     /** A wait without a limit, in nanoseconds. */
     static final long FOREVER = Long.MAX_VALUE;
@@ -47,17 +48,19 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** The data for getters of messages and slots. */
     final MemorySegment window;
     final Waiter waiter;
+    /** Where the flags are that this side writes; 0: it writes none. */
+    long ownFlags;
     /** Publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep. */
     private boolean fenceFree;
     /** This process is registered with membarrier, and it worked. */
     boolean membarrierCapable;
     /** The peer's flags as last acted upon. */
     int peerFlags;
-    private int epoch;
+    int epoch;
     /** Views made from now on are for any thread. */
     boolean sharedViews;
     /** What is known of the peer, and the rule for its end. */
-    final PeerState peerState;
+    PeerState peerState;
     /**
      * The last epoch of the peer that was found closed or dead, or 0. A successor holds the lock before it raises the epoch:
      * between the two it must not pass for the peer that is gone.
@@ -68,14 +71,21 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** The peer was gone at the last check, also from another thread: check again at once. */
     private volatile boolean checkAgain;
 
+    /** Where the line of a ring's role is. */
+    static long line(Attachment a, Role role) {
+        return a.header.address() + a.block + role.line();
+    }
+
     /** Prepares the end; the positions are checked next, and {@link #announce} makes it known. */
-    RingEnd(Attachment a, Options options) {
+    RingEnd(Attachment a, Options options, long mine, long peer) {
         at = a;
         role = a.role;
         ring = a.header.address() + a.block;
-        mine = ring + role.line();
-        peer = ring + role.other().line();
-        data = a.data.address();
+        this.mine = mine;
+        this.peer = peer;
+        ownFlags = mine + Facts.OFF_ROLE_FLAGS;
+        MemorySegment payloads = a.payloads();
+        data = payloads.address();
         capacity = a.capacity;
         mask = capacity - 1;
         alignMask = a.align - 1;
@@ -83,7 +93,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
         isPair = a.link == Link.NONE;
         peerState = PeerState.of(a, mine, peer);
         membarrierCapable = options.membarrier() && Membarrier.isAvailable();
-        window = a.data.reinterpret(2 * capacity, views, this::keep);
+        window = payloads.reinterpret(2 * capacity, views, this::keep);
         resources = new Resources(a, mine, peer, isPair);
         waiter = new Waiter(this, options.waitMode());
     }
@@ -105,34 +115,87 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
      * counts; each is sequentially consistent, so the last one before the wake-up is the full fence as well.
      */
     final void announce() {
-        Words.setInt(mine + Facts.OFF_ROLE_WAIT, 0);
-        Words.setInt(mine + Facts.OFF_ROLE_FLAGS, membarrierCapable ? Facts.ROLE_MEMBARRIER_CAPABLE : 0);
-        int next = Words.getInt(mine + Facts.OFF_ROLE_EPOCH) + 1;
-        epoch = next == 0 ? 1 : next;
-        Words.setInt(mine + Facts.OFF_ROLE_EPOCH, epoch);
+        sayAttached();
         wakePeer();
         peerChanged();
         cleanable = HandleCleaner.watch(this, resources);
     }
 
+    /** The words of {@link #announce}. */
+    void sayAttached() {
+        Words.setInt(waitWord(), 0);
+        Words.setInt(mine + Facts.OFF_ROLE_FLAGS, membarrierCapable ? Facts.ROLE_MEMBARRIER_CAPABLE : 0);
+        int next = Words.getInt(mine + Facts.OFF_ROLE_EPOCH) + 1;
+        epoch = next == 0 ? 1 : next;
+        Words.setInt(mine + Facts.OFF_ROLE_EPOCH, epoch);
+    }
+
+    /** The word that this side sleeps on, an int. */
+    long waitWord() {
+        return mine + Facts.OFF_ROLE_WAIT;
+    }
+
+    /** The word that the peer sleeps on. */
+    long peerWaitWord() {
+        return peer + Facts.OFF_ROLE_WAIT;
+    }
+
+    /** Says that this side is about to sleep, which is a full fence, and gives the value to sleep on. */
+    int arm() {
+        Words.setInt(waitWord(), 1);
+        return 1;
+    }
+
+    /** Says that it sleeps no more. A waker that still sees 1 makes one call too many. */
+    void disarm() {
+        Words.setInt(waitWord(), 0);
+    }
+
+    /** Ends a sleep of this side's own, from any thread. */
+    void wakeSelf() {
+        wake(waitWord());
+    }
+
+    /** How long this side may sleep even where every wake-up arrives, in ns. */
+    long longestSleep() {
+        return Facts.POLL_INTERVAL_NANOS;
+    }
+
+    /** After how long a callback comes even without a wake-up, in ns. */
+    long longestCallback() {
+        return FOREVER;
+    }
+
+    /** Whether a waker does not fence, so that a side that cannot make up for it may miss a wake-up. */
+    boolean mayMissWakeUps() {
+        return (peerState.flags() & Facts.ROLE_FENCE_FREE) != 0;
+    }
+
+    /** Membarrier does not work any more: tells the wakers to fence again. */
+    void loseMembarrier() {
+        membarrierCapable = false;
+        Words.setInt(ownFlags, Words.getInt(ownFlags) & ~Facts.ROLE_MEMBARRIER_CAPABLE);
+    }
+
     /** Says "I closed", after everything was published, and wakes the peer. */
-    final void announceClose() {
+    void announceClose() {
         announceClose(mine, peer);
     }
 
     private static void announceClose(long mine, long peer) {
         Words.setInt(mine + Facts.OFF_ROLE_FLAGS, Words.getInt(mine + Facts.OFF_ROLE_FLAGS) | Facts.ROLE_CLOSED);
-        wake(peer);
+        wake(peer + Facts.OFF_ROLE_WAIT);
     }
 
     /** Wakes the peer whether it waits or not. */
-    final void wakePeer() {
-        wake(peer);
+    void wakePeer() {
+        wake(peerWaitWord());
     }
 
-    private static void wake(long peer) {
-        Words.setInt(peer + Facts.OFF_ROLE_WAIT, 0);
-        Futex.wakeAll(peer + Facts.OFF_ROLE_WAIT);
+    /** Wakes who sleeps on a word of its own. */
+    static void wake(long word) {
+        Words.setInt(word, 0);
+        Futex.wakeAll(word);
     }
 
     /**
@@ -149,7 +212,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** After a publish: whether the peer sleeps or has changed its flags. */
     final boolean peerSleepsOrChanged() {
         // Acquire is what keeps the compiler from moving the load over the store of the position.
-        return Words.getIntAcquire(peer + Facts.OFF_ROLE_WAIT) != 0 || Words.getInt(peer + Facts.OFF_ROLE_FLAGS) != peerFlags;
+        return Words.getIntAcquire(peerWaitWord()) != 0 || Words.getInt(peer + Facts.OFF_ROLE_FLAGS) != peerFlags;
     }
 
     /**
@@ -159,7 +222,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     final void wakeOrUpdate() {
         peerChanged();
         // Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
-        if (Words.getIntAcquire(peer + Facts.OFF_ROLE_WAIT) != 0) {
+        if (Words.getIntAcquire(peerWaitWord()) != 0) {
             wakePeer();
         }
     }
@@ -168,17 +231,27 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
      * Acts on the peer's flags: who fences, and, where it is final, whether a consumer has closed. A producer's close is acted
      * on where the ring is found empty, because what it sent before is delivered first.
      */
-    final void peerChanged() {
+    void peerChanged() {
         int flags = peerState.flags();
         peerFlags = flags;
-        fenceFree = Words.KEEP_ORDER && membarrierCapable && (flags & Facts.ROLE_MEMBARRIER_CAPABLE) != 0;
-        // This role is the only writer of its flags. The store is a full fence, in any case: "I am fence-free" is visible before
-        // the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
-        int own = Words.getInt(mine + Facts.OFF_ROLE_FLAGS) & ~Facts.ROLE_FENCE_FREE;
-        Words.setInt(mine + Facts.OFF_ROLE_FLAGS, fenceFree ? own | Facts.ROLE_FENCE_FREE : own);
+        agree((flags & Facts.ROLE_MEMBARRIER_CAPABLE) != 0);
         if (role == Role.PRODUCER && isFinal && (flags & Facts.ROLE_CLOSED) != 0) {
             die(ErrorKind.CLOSED);
         }
+    }
+
+    /** Says in this side's flags whether it fences before it wakes: not, where every peer can make up for that. */
+    final void agree(boolean peersCan) {
+        fenceFree = Words.KEEP_ORDER && membarrierCapable && peersCan;
+        // This side is the only writer of its flags. The store is a full fence, in any case: "I am fence-free" is visible before
+        // the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
+        int own = Words.getInt(ownFlags) & ~Facts.ROLE_FENCE_FREE;
+        Words.setInt(ownFlags, fenceFree ? own | Facts.ROLE_FENCE_FREE : own);
+    }
+
+    /** What this is an end of. */
+    String kind() {
+        return "ring";
     }
 
     /** Ends this handle for what the peer wrote. */
@@ -190,8 +263,8 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     @Override
     final RamwayException fail(ErrorKind kind) {
         return aboutRing(Errors.of(kind, kind != ErrorKind.CORRUPT ? null
-                : "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. "
-                        + "Recreate the ring, and see SECURITY.md if the peer is not trusted"));
+                : "the " + kind() + "'s positions or a frame's length are not what any correct peer writes; this handle stays dead. "
+                        + "Recreate the " + kind() + ", and see SECURITY.md if the peer is not trusted"));
     }
 
     /** An error with a text about this ring. */
@@ -216,7 +289,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
      *
      * @param askKernel whether to spend system calls on whether the peer lives
      */
-    final RamwayException ended(boolean askKernel) {
+    RamwayException ended(boolean askKernel) {
         PeerState.End end = peerState.end(askKernel);
         if (end == null) {
             return null;
@@ -376,16 +449,26 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     }
 
     private int awaitPeer(long nanos) throws InterruptedException {
+        awaitPeer(this::peerWait, nanos);
+        return peerEpoch();
+    }
+
+    /** Waits for a peer, or what the goal says, inside the call guard; it sleeps at once. */
+    final void awaitPeer(Supplier<Waiter.Goal> goal, long nanos) throws InterruptedException {
         Holder h = enter();
         try {
-            waiter.untilPeer(new PeerWait(), nanos);
-            return peerState.epoch();
+            waiter.untilPeer(goal.get(), nanos);
         } finally {
             leave(h);
         }
     }
 
-    private RamwayException vanished() {
+    /** What {@link #waitForPeer} waits for. */
+    Waiter.Goal peerWait() {
+        return new PeerWait();
+    }
+
+    final RamwayException vanished() {
         return fail(ErrorKind.CLOSED, "the segment's name was removed while it was in use (rm, or systemd's RemoveIPC): no "
                 + "peer can find it any more. Create it again");
     }
@@ -400,9 +483,24 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** Bytes published and not released, clamped because the peer could write anything. Any thread may ask. */
     final long bytesBetween() {
         return ask(() -> {
-            long between = Words.getLong(ring + Facts.OFF_TAIL) - Words.getLong(ring + Facts.OFF_HEAD);
+            long between = bytesUnreleased();
             return Long.compareUnsigned(between, capacity) > 0 ? capacity : between;
         }, 0L);
+    }
+
+    /** The same, not clamped. */
+    long bytesUnreleased() {
+        return Words.getLong(ring + Facts.OFF_TAIL) - Words.getLong(ring + Facts.OFF_HEAD);
+    }
+
+    /** How often the other side was attached. */
+    int epochOfPeer() {
+        return peerState.epoch();
+    }
+
+    /** Whether the other side is attached and its process lives. */
+    boolean isPeerAlive() {
+        return peerState.epoch() != 0 && !peerState.hasClosed() && peerState.isAlive();
     }
 
     /** A time-out in nanoseconds; what is too long to be counted is forever. */
@@ -415,7 +513,10 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
         return timeout.getSeconds() >= FOREVER / 1_000_000_000L ? FOREVER : timeout.toNanos();
     }
 
-    /** {@return the number of bytes of the data area; a frame takes 16 bytes more than its payload, rounded up to align} */
+    /**
+     * {@return the number of bytes of the data area; a frame takes 16 bytes more than its payload (of a topic 32), rounded up to
+     * align}
+     */
     public final long capacity() {
         return capacity;
     }
@@ -425,9 +526,12 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
         return (int) alignMask + 1;
     }
 
-    /** {@return the longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17). It fits whenever the ring is empty} */
+    /**
+     * {@return the longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17), and it fits whenever the ring is empty;
+     * of a topic min(capacity / 2 - 32, 2^31 - 33)}
+     */
     public final int maxMessageLength() {
-        return Layout.maxMessageLength(capacity);
+        return at.area == null ? Layout.maxMessageLength(capacity) : Layout.maxTopicMessageLength(capacity);
     }
 
     /** {@return how often this role has been attached, this handle included; 1 is the first} */
@@ -436,19 +540,20 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     }
 
     /**
-     * {@return how often the other role has been attached; 0: never yet. A change means that a successor took over. Any thread
-     * may ask; 0 once the handle is closed}
+     * {@return how often the other role has been attached; 0: never yet. A change means that a successor took over. Of a publisher's
+     * handle: how often a subscriber came, went or began anew. Any thread may ask; 0 once the handle is closed}
      */
     public final int peerEpoch() {
-        return ask(peerState::epoch, 0);
+        return ask(this::epochOfPeer, 0);
     }
 
     /**
-     * {@return whether the other role is attached and its process lives. A stopped process is alive. One system call; any
-     * thread may ask; false once the handle is closed}
+     * {@return whether the other role is attached and its process lives; of a publisher's handle: whether there is a reliable
+     * subscriber. A stopped process is alive. One system call, on a topic one for each slot; any thread may ask; false once the
+     * handle is closed}
      */
     public final boolean peerAlive() {
-        return ask(() -> peerState.epoch() != 0 && !peerState.hasClosed() && peerState.isAlive(), false);
+        return ask(this::isPeerAlive, false);
     }
 
     /**

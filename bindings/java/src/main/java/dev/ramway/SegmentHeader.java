@@ -48,7 +48,7 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
         to.putLong(Facts.OFF_MAGIC, Facts.MAGIC);
         to.putInt(Facts.OFF_BYTE_ORDER, Facts.BYTE_ORDER);
         to.putShort(Facts.OFF_VERSION_MAJOR, (short) Facts.VERSION_MAJOR);
-        to.putShort(Facts.OFF_VERSION_MINOR, (short) Facts.VERSION_MINOR);
+        to.putShort(Facts.OFF_VERSION_MINOR, (short) (spec.kind() == Facts.KIND_TOPIC ? Facts.VERSION_MINOR_TOPIC : Facts.VERSION_MINOR));
         to.putInt(Facts.OFF_KIND, spec.kind());
         to.putInt(Facts.OFF_FLAGS, spec.flags());
         to.putLong(Facts.OFF_SIZE, spec.size());
@@ -65,12 +65,27 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
             to.putLong(base + Facts.OFF_CAPACITY, g.capacity());
             to.putLong(base + Facts.OFF_LEN, g.length());
             to.putInt(base + Facts.OFF_ALIGN, g.align());
-            if (spec.kind() != Facts.KIND_REGION) {
+            if (g.isTopic()) {
+                formatTopic(to, base, g);
+            } else if (spec.kind() != Facts.KIND_REGION) {
                 to.putLong(base + Facts.OFF_TAIL, Layout.firstPosition(g.align()));
                 to.putLong(base + Facts.OFF_HEAD, Layout.firstPosition(g.align()));
             }
         }
         return page;
+    }
+
+    private static void formatTopic(ByteBuffer to, int base, BlockGeometry g) {
+        to.putInt(base + Facts.OFF_TOPIC_SLOTS, g.slots());
+        to.putInt(base + Facts.OFF_TOPIC_FLAGS, g.flags());
+        to.putLong(base + Facts.OFF_TOPIC_SUBS_OFFSET, g.subsOffset());
+        long first = Layout.firstTopicPosition(g.align());
+        to.putLong(base + Facts.OFF_TOPIC_TAIL, first);
+        to.putLong(base + Facts.OFF_TOPIC_LAST, first);
+        to.putLong(base + Facts.OFF_TOPIC_CLAIM, first);
+        for (int i = 0; i < Facts.TOPIC_CHUNKS; i++) {
+            to.putLong(base + Facts.OFF_TOPIC_STARTS + 8 * i, first);
+        }
     }
 
     /**
@@ -105,7 +120,7 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment needs features 0x%x, which this version does not know", unknown);
         }
         int kind = from.getInt(Facts.OFF_KIND);
-        if (kind < Facts.KIND_REGION || kind > Facts.KIND_LISTENER) {
+        if (kind < Facts.KIND_REGION || kind > Facts.KIND_TOPIC) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment is of kind %s, which this version does not know",
                     Integer.toUnsignedString(kind));
         }
@@ -123,6 +138,7 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
         BlockGeometry first = switch (kind) {
             case Facts.KIND_REGION -> checkRegion(from, size);
             case Facts.KIND_RING, Facts.KIND_BUS -> checkRing(from, 0, kind, size);
+            case Facts.KIND_TOPIC -> checkTopic(from, size);
             default -> BlockGeometry.NONE;
         };
         BlockGeometry second = kind == Facts.KIND_BUS ? checkRing(from, 1, kind, size) : BlockGeometry.NONE;
@@ -158,16 +174,46 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
             return BlockGeometry.NONE;
         }
         BlockGeometry g = checkRange(from, block, size);
+        checkShape("ring " + block, g, Facts.ALIGN_MIN, g.capacity());
+        return new BlockGeometry(g.dataOffset(), g.capacity(), 0, g.align());
+    }
+
+    private static void checkShape(String what, BlockGeometry g, int leastAlign, long mostAlign) {
         if (g.capacity() < Facts.HEADER_SIZE || Long.bitCount(g.capacity()) != 1) {
-            throw Errors.fail(ErrorKind.CORRUPT, "ring %d has a capacity of %d bytes, not a power of two of at least a page", block,
-                    g.capacity());
+            throw Errors.fail(ErrorKind.CORRUPT, "%s has a capacity of %d bytes, not a power of two of at least a page", what, g.capacity());
         }
         // As a signed number, one of 2^31 and more is below the least.
-        if (g.align() < Facts.ALIGN_MIN || g.align() > Facts.ALIGN_MAX || Integer.bitCount(g.align()) != 1
-                || g.align() > g.capacity()) {
-            throw Errors.fail(ErrorKind.CORRUPT, "ring %d has an alignment of %s", block, Integer.toUnsignedString(g.align()));
+        if (g.align() < leastAlign || g.align() > Facts.ALIGN_MAX || Integer.bitCount(g.align()) != 1 || g.align() > mostAlign) {
+            throw Errors.fail(ErrorKind.CORRUPT, "%s has an alignment of %s", what, Integer.toUnsignedString(g.align()));
         }
-        return new BlockGeometry(g.dataOffset(), g.capacity(), 0, g.align());
+    }
+
+    private static BlockGeometry checkTopic(ByteBuffer from, long size) {
+        BlockGeometry g = checkRange(from, 0, size);
+        checkShape("the topic", g, Facts.TOPIC_ALIGN_MIN, g.capacity() / 2);
+        int base = Facts.BLOCK0;
+        int slots = from.getInt(base + Facts.OFF_TOPIC_SLOTS);
+        if (slots < 1 || slots > Facts.TOPIC_SLOTS_MAX) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the topic has %s slots for subscribers, expected 1 to %d",
+                    Integer.toUnsignedString(slots), Facts.TOPIC_SLOTS_MAX);
+        }
+        long area = from.getLong(base + Facts.OFF_TOPIC_SUBS_OFFSET);
+        long end = area + Layout.areaLength(slots);
+        if (Long.compareUnsigned(area, Facts.HEADER_SIZE) < 0 || area % Facts.HEADER_SIZE != 0 || Long.compareUnsigned(end, area) < 0
+                || Long.compareUnsigned(end, g.dataOffset()) > 0) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the topic's subscribers' area of %d bytes at %s does not lie between the header page "
+                    + "and the data at %d", Layout.areaLength(slots), Long.toUnsignedString(area), g.dataOffset());
+        }
+        if (area % Mapping.pageSize() != 0) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the topic's subscribers' area at %d cannot be mapped with this machine's pages of "
+                    + "%d bytes", area, Mapping.pageSize());
+        }
+        int flags = from.getInt(base + Facts.OFF_TOPIC_FLAGS);
+        if ((flags & ~Facts.TOPIC_FLAGS_KNOWN) != 0) {
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the topic was made with flags 0x%x, which this version does not know",
+                    flags & ~Facts.TOPIC_FLAGS_KNOWN);
+        }
+        return new BlockGeometry(g.dataOffset(), g.capacity(), 0, g.align(), slots, flags, area);
     }
 
     private static BlockGeometry checkRegion(ByteBuffer from, long size) {

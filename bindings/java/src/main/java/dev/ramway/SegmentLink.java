@@ -80,6 +80,9 @@ final class SegmentLink implements Link {
             roleByte = at;
             return;
         }
+        if (kind == Facts.KIND_TOPIC) {
+            throw RetryLater.busy("the topic has a publisher already: close it, or wait for the role (timeout)");
+        }
         if (kind == Facts.KIND_LISTENER) {
             throw RetryLater.busy("somebody is listening here already");
         }
@@ -106,6 +109,30 @@ final class SegmentLink implements Link {
             takeRole(role.lockByte(), Facts.KIND_RING);
             return this;
         });
+    }
+
+    /** Locks a slot's byte of a topic, if nobody else has it. A handle holds one at most. */
+    boolean takeSlot(int index) {
+        int at = Facts.BYTE_SLOT + index;
+        boolean got = Errors.during("locking a slot's byte of the topic", () -> Lock.tryLock(lock, at, Lock.Mode.EXCLUSIVE));
+        if (got) {
+            roleByte = at;
+        }
+        return got;
+    }
+
+    /** Lets the slot's byte go. */
+    void letSlotGo() {
+        Lock.unlock(lock, roleByte);
+        roleByte = NO_ROLE;
+    }
+
+    /**
+     * Whether somebody holds a byte exclusively. Of a topic only that is a life: whoever may read the file can take a shared lock.
+     * One system call; yes where it cannot know.
+     */
+    boolean livesAt(int at) {
+        return Errors.orElse(true, () -> Lock.heldByAnother(lock, at) == Lock.Mode.EXCLUSIVE);
     }
 
     @Override
@@ -149,7 +176,7 @@ final class SegmentLink implements Link {
                 // A listener has taken its socket away itself, and only its own: here it is a segment like others.
                 SegmentRemoval.whileAlone(this, Facts.KIND_RING, () -> {
                     SegmentFile.Page page = SegmentFile.readPage(lock);
-                    return SegmentUndelivered.mustStay(page) ? "" : null;
+                    return SegmentUndelivered.mustStay(lock, page) ? "" : null;
                 });
             }
         } catch (SysException | RamwayException e) {

@@ -48,9 +48,14 @@ record SegmentMapping(MemorySegment header, MemorySegment data, Link link) {
 
     /** Unmaps the memory and releases the role, in this order. To be called once, when nobody uses the memory any more. */
     void release() {
+        unmap();
+        link.close();
+    }
+
+    /** Unmaps the memory, and no more. */
+    void unmap() {
         Mapping.unmap(data);
         Mapping.unmap(header);
-        link.close();
     }
 
     /** How many bytes of the header page are mapped: the header page, or a page where that is larger. */
@@ -67,6 +72,9 @@ record SegmentMapping(MemorySegment header, MemorySegment data, Link link) {
             for (BlockGeometry g : spec.blocks()) {
                 if (numaNode != -1 && g.capacity() != 0) {
                     Numa.prefer(fd, g.dataOffset(), g.capacity(), numaNode);
+                }
+                if (g.isTopic()) {
+                    Space.allocate(fd, g.subsOffset(), g.areaLength());
                 }
                 Space.allocate(fd, g.dataOffset(), g.capacity());
             }

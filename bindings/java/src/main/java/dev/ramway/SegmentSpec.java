@@ -37,6 +37,36 @@ record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[
         return rings(Facts.KIND_BUS, new long[] {toPeer, fromPeer}, align, Mapping.pageSize());
     }
 
+    /** A topic as the options say. Each of its parts begins on a multiple of the (huge) page. */
+    static SegmentSpec topic(Options options, int slots, int flags) {
+        int align = options.align() == 0 ? Facts.TOPIC_ALIGN_MIN : options.align();
+        checkAlign(align, Facts.TOPIC_ALIGN_MIN);
+        if (slots < 1 || slots > Facts.TOPIC_SLOTS_MAX) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "%d slots for subscribers: expected 1 to %d", slots, Facts.TOPIC_SLOTS_MAX);
+        }
+        checkCapacity(options.capacity());
+        long granule = SegmentMapping.granule(options);
+        // A whole frame takes at most half of it.
+        long capacity = roundCapacity(Math.max(options.capacity() == 0 ? Facts.CAPACITY_DEFAULT : options.capacity(), 2L * align), granule);
+        long space = headerSpace(granule);
+        long offset = space + (Layout.areaLength(slots) + space - 1 & -space);
+        return new SegmentSpec(Facts.KIND_TOPIC, 0, new byte[16], offset + capacity,
+                new BlockGeometry[] {new BlockGeometry(offset, capacity, 0, align, slots, flags, space), BlockGeometry.NONE});
+    }
+
+    private static void checkAlign(int align, int least) {
+        if (align < least || align > Facts.ALIGN_MAX || Integer.bitCount(align) != 1) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "an alignment of %d: expected a power of two from %d to %d", align, least,
+                    Facts.ALIGN_MAX);
+        }
+    }
+
+    private static void checkCapacity(long capacity) {
+        if (capacity < 0) {
+            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a capacity of %d bytes: expected 0 or more", capacity);
+        }
+    }
+
     /** A region of length bytes, more than 0. */
     static SegmentSpec region(long length, long granule) {
         if (length <= 0) {
@@ -64,16 +94,11 @@ record SegmentSpec(int kind, int flags, byte[] bootId, long size, BlockGeometry[
 
     private static SegmentSpec rings(int kind, long[] capacities, int align, long granule) {
         int aligned = align == 0 ? Facts.ALIGN_MIN : align;
-        if (aligned < Facts.ALIGN_MIN || aligned > Facts.ALIGN_MAX || Integer.bitCount(aligned) != 1) {
-            throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "an alignment of %d: expected a power of two from %d to %d", align,
-                    Facts.ALIGN_MIN, Facts.ALIGN_MAX);
-        }
+        checkAlign(aligned, Facts.ALIGN_MIN);
         long size = headerSpace(granule);
         BlockGeometry[] blocks = {BlockGeometry.NONE, BlockGeometry.NONE};
         for (int i = 0; i < capacities.length; i++) {
-            if (capacities[i] < 0) {
-                throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a capacity of %d bytes: expected 0 or more", capacities[i]);
-            }
+            checkCapacity(capacities[i]);
             boolean absent = capacities[i] == 0 && kind == Facts.KIND_BUS;
             long capacity = absent ? 0 : roundCapacity(capacities[i], granule);
             blocks[i] = new BlockGeometry(size, capacity, 0, aligned);

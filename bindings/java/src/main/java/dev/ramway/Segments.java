@@ -38,7 +38,9 @@ public final class Segments {
         /** A bus, which has a name only where somebody gave it one. */
         BUS,
         /** The lock of a listener. */
-        LISTENER
+        LISTENER,
+        /** A topic. */
+        TOPIC
     }
 
     /**
@@ -51,11 +53,11 @@ public final class Segments {
      * @param persistent its name stays when its last user goes
      * @param stale nobody uses it, or it was left by another boot
      * @param size of the whole file, in bytes
-     * @param capacity of a ring, or the length of a region, in bytes; else 0
-     * @param align of a ring's payloads; else 0
+     * @param capacity of a ring or topic, or the length of a region, in bytes; else 0
+     * @param align of the payloads of a ring or topic; else 0
      * @param used bytes of a ring that are not released
      * @param undelivered messages of a ring; empty where the ring moves too fast to count, is damaged, or is no ring
-     * @param producerHeld somebody is its sender; of a listener: somebody listens
+     * @param producerHeld somebody is its sender, or a topic's publisher; of a listener: somebody listens
      * @param consumerHeld somebody is its receiver
      * @param error why this cannot be read as a segment: ABI_MISMATCH for what is not Ramway's or of another version, CORRUPT,
      *     PERMISSION_DENIED; null if it can
@@ -154,11 +156,14 @@ public final class Segments {
             BlockGeometry g = header.blocks()[0];
             boolean inUse = Lock.isHeld(fd, Facts.BYTE_IN_USE);
             boolean isRing = header.kind() == Facts.KIND_RING;
+            boolean isTopic = header.kind() == Facts.KIND_TOPIC;
             Used used = isRing ? count(fd, g, page.bytes(), inUse) : new Used(0, OptionalLong.empty());
             return new Found(name, path, Kind.values()[header.kind() - 1], inUse, header.persistent(), !inUse || header.ofAnotherBoot(),
-                    page.fileSize(), header.kind() == Facts.KIND_REGION ? g.length() : g.capacity(), isRing ? g.align() : 0,
-                    used.bytes(), used.undelivered(), Lock.isHeld(fd, Facts.BYTE_PRODUCER),
-                    Lock.isHeld(fd, Facts.BYTE_CONSUMER), null);
+                    page.fileSize(), header.kind() == Facts.KIND_REGION ? g.length() : g.capacity(), isRing || isTopic ? g.align() : 0,
+                    used.bytes(), used.undelivered(), isTopic ? Lock.heldByAnother(fd, Facts.BYTE_PUBLISHER) == Lock.Mode.EXCLUSIVE
+                            : Lock.isHeld(fd, Facts.BYTE_PRODUCER),
+                    // A topic's byte 2 is another lock.
+                    !isTopic && Lock.isHeld(fd, Facts.BYTE_CONSUMER), null);
         } catch (SysException e) {
             throw Errors.os(e, "reading the locks");
         } finally {

@@ -23,12 +23,12 @@ import java.nio.ByteOrder;
  * }
  */
 public final class Slot extends HeldFrames implements AutoCloseable {
-    private final Sender tx;
+    private final Producer tx;
     /** Where in the mirrored data it begins. */
     private final long at;
     private final int length;
 
-    Slot(Sender tx, CallGuard.Holder holder, long at, int length) {
+    Slot(Producer tx, CallGuard.Holder holder, long at, int length) {
         super(holder);
         this.tx = tx;
         this.at = at;

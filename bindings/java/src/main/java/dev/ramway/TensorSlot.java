@@ -25,12 +25,12 @@ public final class TensorSlot implements AutoCloseable {
     }
 
     /** A slot for a tensor, after a wait for room of up to {@code nanos}. */
-    static TensorSlot open(Sender sender, ElementType type, long[] shape, long nanos) throws InterruptedException {
+    static TensorSlot open(Producer sender, ElementType type, long[] shape, long nanos) throws InterruptedException {
         return in(sender.openSlot(Tensor.room(type, shape, sender.maxMessageLength()), nanos), type, shape);
     }
 
     /** A slot for a tensor, or null if the ring is full. */
-    static TensorSlot openNow(Sender sender, ElementType type, long[] shape) {
+    static TensorSlot openNow(Producer sender, ElementType type, long[] shape) {
         Slot slot = sender.openSlotNow(Tensor.room(type, shape, sender.maxMessageLength()));
         return slot == null ? null : in(slot, type, shape);
     }

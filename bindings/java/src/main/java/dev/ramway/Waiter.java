@@ -38,6 +38,8 @@ final class Waiter {
     int firstPolls;
     /** How often to poll before sleeping; it follows how long waits have lasted. */
     private int budget = Facts.SPIN_MAX;
+    /** What this side's word holds while nobody has woken it. */
+    private int armed;
     /** A call is in here. */
     private volatile boolean waiting;
     /** A callback that is to come, or the last one. Guarded by the call guard. */
@@ -45,7 +47,7 @@ final class Waiter {
 
     Waiter(RingEnd end, WaitMode mode) {
         this.end = end;
-        notifier = new Notifier(end.mine + Facts.OFF_ROLE_WAIT);
+        notifier = new Notifier(end);
         setMode(mode);
     }
 
@@ -114,7 +116,7 @@ final class Waiter {
     }
 
     /** What is left of a wait, in ns. */
-    private static long left(long start, long nanos) {
+    static long left(long start, long nanos) {
         return nanos == RingEnd.FOREVER ? RingEnd.FOREVER : nanos - (System.nanoTime() - start);
     }
 
@@ -207,7 +209,7 @@ final class Waiter {
         if (interrupts != null) {
             interrupts.enter();
         }
-        long word = end.mine + Facts.OFF_ROLE_WAIT;
+        long word = end.waitWord();
         try {
             while (true) {
                 long longest = arm();
@@ -215,7 +217,7 @@ final class Waiter {
                     return;
                 }
                 longest = Math.max(1, Math.min(Math.min(longest, goal.untilCheck()), left(start, nanos)));
-                boolean woken = virtual ? Poller.park(word, 1, longest) : Futex.waitShared(word, 1, longest);
+                boolean woken = virtual ? Poller.park(word, armed, longest) : Futex.waitShared(word, armed, longest);
                 // What it was woken for is nearly always there. Only to sleep again must it arm first, which costs a membarrier.
                 if (woken && goal.ready()) {
                     return;
@@ -226,8 +228,7 @@ final class Waiter {
                 interrupts.leave();
             }
             notifier.sleeper = null;
-            // A waker that still sees 1 makes one call too many.
-            Words.setInt(word, 0);
+            end.disarm();
         }
     }
 
@@ -253,22 +254,20 @@ final class Waiter {
     }
 
     /**
-     * Steps 1 and 2 of the sleep: store 1, then order that store before the check that follows. Returns how long the sleep may
-     * last, in ns.
+     * Steps 1 and 2 of the sleep: say so, then order that before the check that follows. Returns how long the sleep may last, in
+     * ns, and leaves in {@code armed} the value to sleep on.
      */
     private long arm() {
-        Words.setInt(end.mine + Facts.OFF_ROLE_WAIT, 1);
+        armed = end.arm();
         if (end.membarrierCapable) {
             if (Membarrier.run()) {
-                return Facts.POLL_INTERVAL_NANOS;
+                return end.longestSleep();
             }
-            // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
-            end.membarrierCapable = false;
-            int flags = Words.getInt(end.mine + Facts.OFF_ROLE_FLAGS);
-            Words.setInt(end.mine + Facts.OFF_ROLE_FLAGS, flags & ~Facts.ROLE_MEMBARRIER_CAPABLE);
+            // It worked once and does not now: a seccomp filter was installed since.
+            end.loseMembarrier();
         }
         VarHandle.fullFence();
-        return (end.peerState.flags() & Facts.ROLE_FENCE_FREE) != 0 ? Facts.UNORDERED_INTERVAL_NANOS : Facts.POLL_INTERVAL_NANOS;
+        return end.mayMissWakeUps() ? Facts.UNORDERED_INTERVAL_NANOS : end.longestSleep();
     }
 
     /** Asks for one callback when the end may be ready or its stream over. Inside the call guard. */
@@ -287,10 +286,10 @@ final class Waiter {
             over = true;
         }
         if (over) {
-            Words.setInt(end.mine + Facts.OFF_ROLE_WAIT, 0);
+            end.disarm();
             end.checkPeerAgain();
         }
-        e = new Poller.Entry(end, callback, longest);
+        e = new Poller.Entry(end, armed, callback, Math.min(longest, end.longestCallback()));
         this.callback = e;
         Poller.add(e, over);
         return e;
@@ -298,13 +297,13 @@ final class Waiter {
 
     /** Interrupts a sleeper. The sleeper is told by something else before, and asks for it after it has armed. */
     private static final class Notifier {
-        private final long word;
+        private final RingEnd end;
         private boolean closed;
         private WakeOnInterrupt interrupts;
         volatile Thread sleeper;
 
-        Notifier(long word) {
-            this.word = word;
+        Notifier(RingEnd end) {
+            this.end = end;
         }
 
         /** Made by the first sleep of a platform thread. */
@@ -324,8 +323,7 @@ final class Waiter {
             // A thread's interrupt may come after the wait, and after everything is unmapped.
             synchronized (this) {
                 if (!closed) {
-                    Words.setInt(word, 0);
-                    Futex.wakeAll(word);
+                    end.wakeSelf();
                 }
             }
         }

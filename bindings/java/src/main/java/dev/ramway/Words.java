@@ -54,6 +54,19 @@ final class Words {
         LONG.setRelease(ALL, address, value);
     }
 
+    /** A full fence too, as the next two are. */
+    static long getAndAdd(long address, long delta) {
+        return (long) LONG.getAndAdd(ALL, address, delta);
+    }
+
+    static long getAndOr(long address, long bits) {
+        return (long) LONG.getAndBitwiseOr(ALL, address, bits);
+    }
+
+    static boolean compareAndSet(long address, long expected, long value) {
+        return LONG.compareAndSet(ALL, address, expected, value);
+    }
+
     static int getInt(long address) {
         return (int) INT.getOpaque(ALL, address);
     }

@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * An image of format/vectors/segments.json, and what each reader must find in it. What is said there is said in the
+ * An image of format/vectors/segments.json or topics.json, and what each reader must find in it. What is said there is said in the
  * README beside it.
  */
 record Vector(String name, String kind, long size, List<Run> bytes, List<Reader> readers) {
@@ -23,18 +23,31 @@ record Vector(String name, String kind, long size, List<Run> bytes, List<Reader>
 
     record Then(String when, List<Run> bytes, boolean hangUp) {}
 
-    record Expected(long typeId, String tag, long length, long crc32) {}
+    /** seq and lost are a topic's, and 0 of a ring. */
+    record Expected(long typeId, String tag, long length, long crc32, String seq, String lost) {
+        Expected(long typeId, String tag, long length, long crc32) {
+            this(typeId, tag, length, crc32, "0", "0");
+        }
+    }
 
     record Reader(String as, String held, String open, Attached attached, Sum region, Then then, List<Expected> messages, String last,
-            int send, String end, List<Run> leaves, String nameAfter) {}
+            String label, int send, String end, List<Run> leaves, String nameAfter) {}
 
     static List<Vector> all() throws IOException {
-        Path file = Path.of("../../format/vectors/segments.json");
+        return all("segments", "1.0");
+    }
+
+    static List<Vector> topics() throws IOException {
+        return all("topics", "1.1");
+    }
+
+    private static List<Vector> all(String what, String format) throws IOException {
+        Path file = Path.of("../../format/vectors/" + what + ".json");
         Fields all = new Fields(Json.parse(Files.readString(file)));
-        if (!"1.0".equals(all.text("format"))) {
+        if (!format.equals(all.text("format"))) {
             throw new IllegalArgumentException("another format of vectors");
         }
-        List<Vector> vectors = all.list("segments").stream().map(Vector::of).toList();
+        List<Vector> vectors = all.list(what).stream().map(Vector::of).toList();
         all.end();
         return vectors;
     }
@@ -59,7 +72,7 @@ record Vector(String name, String kind, long size, List<Run> bytes, List<Reader>
 
     private static Reader reader(Fields f) {
         Reader r = new Reader(f.text("as"), f.text("held"), f.text("open"), attached(f.fields("attached")), sum(f.fields("region")),
-                then(f.fields("then")), messages(f), f.text("last"), (int) f.number("send"), f.text("end"), runs(f, "leaves"),
+                then(f.fields("then")), messages(f), f.text("last"), f.text("label"), (int) f.number("send"), f.text("end"), runs(f, "leaves"),
                 f.text("name_after"));
         f.end();
         return r;
@@ -79,7 +92,7 @@ record Vector(String name, String kind, long size, List<Run> bytes, List<Reader>
 
     private static List<Expected> messages(Fields f) {
         return f.list("messages").stream().map(m -> m.end(new Expected(m.number("type_id"), m.text("tag"), m.number("len"),
-                m.number("crc32")))).toList();
+                m.number("crc32"), m.has("seq") ? m.text("seq") : "0", m.has("lost") ? m.text("lost") : "0"))).toList();
     }
 
     /** The fields of an object, all of which have to be asked for: what this test does not know it must not pass over. */

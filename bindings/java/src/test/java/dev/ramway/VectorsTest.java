@@ -43,6 +43,19 @@ class VectorsTest {
         return tests;
     }
 
+    @TestFactory
+    List<DynamicTest> everyReaderOfEveryTopic() throws IOException {
+        List<DynamicTest> tests = new ArrayList<>();
+        for (Vector vector : Vector.topics()) {
+            for (Vector.Reader reader : vector.readers()) {
+                tests.add(DynamicTest.dynamicTest(vector.name() + " " + reader.as() + " " + tests.size(),
+                        () -> new Play(vector, reader).topic()));
+            }
+        }
+        assertTrue(tests.size() > 150, "vectors are missing: " + tests.size());
+        return tests;
+    }
+
     /** One reader of one image. */
     private static final class Play {
         private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
@@ -73,6 +86,67 @@ class VectorsTest {
                     dev.ramway.sys.Files.close(fd);
                 }
             }
+        }
+
+        void topic() throws Exception {
+            try {
+                Path path = make("topic");
+                Topic topic = Topic.open(path.toString());
+                if (reader.as().equals("publisher")) {
+                    Publisher pub = opened(topic::publisher);
+                    if (pub != null) {
+                        producer(pub, 1, 0);
+                        pub.close();
+                        leaves();
+                    }
+                } else {
+                    subscriber(topic);
+                }
+                nameAfter(path);
+            } finally {
+                dev.ramway.sys.Files.close(fd);
+            }
+        }
+
+        private void subscriber(Topic topic) throws Exception {
+            switch (reader.as()) {
+                case "lossy" -> topic.lossy().fromOldest();
+                case "latest" -> topic.latest();
+                default -> topic.label(reader.label() == null ? "" : reader.label()).durable(reader.label() != null);
+            }
+            Subscriber sub;
+            try {
+                sub = opened(topic::subscriber);
+            } catch (RamwayException e) {
+                // It may read the frames when it comes, or when it receives.
+                assertEquals("Corrupt", reader.end(), e.getMessage());
+                assertEquals(ErrorKind.CORRUPT, e.kind(), e.getMessage());
+                return;
+            }
+            if (sub == null) {
+                return;
+            }
+            List<Vector.Expected> found = new ArrayList<>();
+            String end = null;
+            while (end == null && found.size() <= reader.messages().size()) {
+                try (Message m = sub.tryRecv()) {
+                    if (m == null) {
+                        end = "Empty";
+                    } else {
+                        found.add(new Vector.Expected(Integer.toUnsignedLong(m.typeId()), Long.toUnsignedString(m.tag()), m.length(),
+                                crc32(m.data()), Long.toUnsignedString(m.seq()), Long.toUnsignedString(m.lost())));
+                    }
+                } catch (RamwayException e) {
+                    end = e.kind().formatName();
+                }
+            }
+            assertEquals(reader.messages(), found);
+            assertEquals(reader.end(), end);
+            if (end.equals("Corrupt")) {
+                Rings.refused(ErrorKind.CORRUPT, sub::tryRecv);
+            }
+            sub.close();
+            leaves();
         }
 
         private void fill() throws SysException {
@@ -261,6 +335,11 @@ class VectorsTest {
         }
 
         private void producer(Sender tx) throws Exception {
+            producer(tx, 0, -1);
+        }
+
+        /** A tag below 0: the sum of what is sent, in the upper half. */
+        private void producer(SendingEnd tx, int typeId, long tag) throws Exception {
             attached(tx);
             if (reader.last() != null) {
                 assertEquals(reader.last(), tx.lastTag().isPresent() ? Long.toUnsignedString(tx.lastTag().getAsLong()) : "none");
@@ -271,7 +350,7 @@ class VectorsTest {
             }
             String end;
             try {
-                end = tx.trySend(0, crc32(MemorySegment.ofArray(payload)) << 32, payload) ? "sent" : "Full";
+                end = tx.trySend(typeId, tag < 0 ? crc32(MemorySegment.ofArray(payload)) << 32 : tag, payload) ? "sent" : "Full";
             } catch (RamwayException e) {
                 end = e.kind().formatName();
             }

@@ -65,6 +65,15 @@ public final class Mapping {
         return memory(at, 2 * capacity, writable);
     }
 
+    /**
+     * Memory of this process alone, all zero, of which the kernel gives what is written to. To be undone with {@link #unmap}.
+     *
+     * @throws SysException if there is no address space for it
+     */
+    public static MemorySegment privately(long length) throws SysException {
+        return memory(checked(mmap(0, length, protection(true), MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)), length, true);
+    }
+
     /** There is no system call for it: the kernel tells each process by a number in the vector that starts it. */
     private static int askPageSize() {
         ByteBuffer pairs = ByteBuffer.wrap(Files.bytes("/proc/self/auxv")).order(ByteOrder.nativeOrder());

@@ -1,0 +1,789 @@
+package dev.ramway;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.Arrays;
+
+/**
+ * A subscriber of a topic: a receiver that is one of many. {@link Topic} opens it.
+ *
+ * <p>Under {@link Policy#RELIABLE} its messages are views of the log until they are closed. Under the other policies, and where the
+ * publisher may eject it ({@link Topic#mayEject}), they are copies that lie in memory of this process, which a publisher cannot
+ * disturb. What is said of threads and of ends at {@link Receiver} holds here; a subscriber that was ejected gets
+ * {@link LaggedException} once, and goes on.
+ *
+ * {@snippet :
+ * try (Subscriber sub = Topic.open("ticks").lossy().subscriber()) {
+ *     for (Message message : sub.messages()) {
+ *         System.out.println(message.seq() + ": " + message.length() + " bytes, " + message.lost() + " lost before it");
+ *     }
+ * }
+ * }
+ */
+// How it reads under each policy (ABI.md, section 19); all else is a receiver's. One that reads the newest message has its position
+// in seen, and head and released only say whether a message is out.
+public final class Subscriber extends ReceivingEnd<TopicMeta> {
+    /** What an attempt to take a frame came to. */
+    private enum Outcome {
+        WHOLE,
+        OVERTAKEN,
+        EJECTED,
+        /** No correct publisher wrote this. */
+        WRONG,
+        /** For the caller's memory: nothing was done. */
+        TOO_LONG
+    }
+
+    /** What is kept of a message besides what a ring's has: where its payload is, its number, its time, how many were lost before. */
+    private static final int STAMP = 4;
+    private static final byte[] EMPTY = new byte[0];
+    /** Copies have the remainder by this that the payload has in the log: no alignment is larger. */
+    private static final long PLACE = Facts.ALIGN_MAX;
+
+    private final TopicLog log;
+    private final TopicJoin join;
+    private final Policy policy;
+    /** The slot's address; 0 for one that shows itself to nobody. */
+    private final long slot;
+    /** The publisher waits for this subscriber. */
+    private final boolean gates;
+    /** Messages are copied as they are received, because they can be overwritten while they are read. */
+    private final boolean copies;
+    /** This side may write to the subscribers' area. */
+    private final boolean writable;
+    private boolean durable;
+    /** The number that the next message should have. */
+    private long expected;
+    /** Where the message begins that was read last as the newest. */
+    private long seen = Facts.NO_POSITION;
+    /** The message that is out was read without moving on. */
+    private boolean aside;
+    /** How many messages were lost so far, and just before the one read last. */
+    private long lost;
+    private long lostBefore;
+    /** This subscriber was ejected, and lost laggedBy, which is still to be told; then head = tail. */
+    private boolean lagged;
+    private long laggedBy;
+    /** Those of what is out, in the order of the frames, and which one was asked for last. */
+    private long[] stamps = new long[STAMP];
+    private int stamped;
+    private int asked;
+    /** A copy for the caller to keep, made when its length is known; null: none is wanted. */
+    private byte[] grown;
+    /** Where the payload is that was taken last, and where the next copy may begin. */
+    private long at;
+    private long placed;
+
+    private Subscriber(Attachment a, Options options, Topic topic) {
+        super(a, options, Publisher.publisherLine(a), Publisher.publisherLine(a));
+        log = new TopicLog(a, this);
+        policy = topic.policy;
+        gates = policy == Policy.RELIABLE;
+        copies = a.payloads() != a.data;
+        writable = !topic.readOnly;
+        durable = topic.durable;
+        join = new TopicJoin(this, log, ((TopicLink) a.link).link(), topic.labelBytes(), policy == Policy.LATEST);
+        if (gates) {
+            join.gating(topic.start, durable, nanos(options.timeout()));
+        } else {
+            join.beside(topic.start, topic.readOnly);
+        }
+        slot = join.slot;
+        ownFlags = slot == 0 ? 0 : slot + Facts.OFF_SLOT_FLAGS;
+        epoch = join.epoch;
+        peerState = new PeerState(peer, false, join.closeSeen, a.link, role);
+        lagged = join.lagged;
+        laggedBy = join.lost;
+        lost = laggedBy;
+        // One that reads the newest message begins with it, not after it; the first of all has the number 1.
+        expected = policy == Policy.LATEST ? Math.max(join.expected, 2) - 1 : join.expected;
+        begin(policy == Policy.LATEST ? 0 : join.cursor);
+        announce();
+    }
+
+    /** Joins the topic of an attachment, which is released if that fails. */
+    static Subscriber attach(Attachment attachment, Options options, Topic topic) {
+        return attachment.attach(a -> new Subscriber(a, options, topic));
+    }
+
+    private void begin(long position) {
+        head = position;
+        released = position;
+        tail = position;
+    }
+
+    @Override
+    String kind() {
+        return "topic";
+    }
+
+    @Override
+    long positionWord() {
+        return policy == Policy.LATEST ? ring + Facts.OFF_TOPIC_LAST : ring + Facts.OFF_TOPIC_TAIL;
+    }
+
+    @Override
+    long positionSeen() {
+        if (policy != Policy.LATEST) {
+            return tail;
+        }
+        if (seen != Facts.NO_POSITION) {
+            return seen;
+        }
+        // Where nothing was published yet, last is what moves.
+        long last = log.last();
+        return last == log.tail() ? last : Facts.NO_POSITION;
+    }
+
+    /** Only forward, in whole alignment steps; of what gates, up to released + capacity. A lossy one may be any number of laps behind. */
+    @Override
+    boolean takeTail(long now) {
+        if (policy == Policy.LATEST) {
+            // Acquire, in this order: tail is not older than last.
+            return now != seen && now != log.tail();
+        }
+        return !lagged && !(gates && copies && TopicLog.isEjected(slot)) && move(now);
+    }
+
+    private boolean move(long now) {
+        long moved = now - tail;
+        if (gates ? !TopicLog.within(moved, capacity - (tail - released)) : moved < 0) {
+            return false;
+        }
+        if ((moved & alignMask) != 0) {
+            return false;
+        }
+        tail = now;
+        return true;
+    }
+
+    @Override
+    boolean ready() {
+        if (lagged) {
+            lagged = false;
+            throw new LaggedException(laggedBy);
+        }
+        if (policy == Policy.LATEST) {
+            return takeTail(log.last());
+        }
+        if (head != tail) {
+            return true;
+        }
+        long now = log.tail();
+        if (now == tail) {
+            return false;
+        }
+        if (gates && copies && TopicLog.isEjected(slot)) {
+            throw rejoined();
+        }
+        if (!move(now)) {
+            throw corrupt();
+        }
+        return true;
+    }
+
+    /** Begins anew after having been ejected, at the oldest message that it has not received; nothing is out. What to say. */
+    private RamwayException rejoined() {
+        boolean stays = (TopicLog.state(slot) & Facts.SLOT_DURABLE) != 0;
+        try {
+            join.gate(slot, new Start(Start.Kind.AGAIN, expected), stays);
+        } catch (RamwayException e) {
+            return corrupt();
+        }
+        begin(join.cursor);
+        laggedBy = Math.max(join.expected - expected, 0);
+        expected = join.expected;
+        epoch = join.epoch;
+        countLost(laggedBy);
+        return new LaggedException(laggedBy);
+    }
+
+    private void countLost(long n) {
+        if (n != 0) {
+            lost += n;
+            if (slot != 0) {
+                // For those who watch.
+                Words.setLongRelease(slot + Facts.OFF_SLOT_LOST, lost);
+            }
+        }
+    }
+
+    @Override
+    Message handOut(Holder h) {
+        stamped = 0;
+        placed = 0;
+        Outcome outcome = takeOne(null, null, Long.MAX_VALUE);
+        if (outcome != Outcome.WHOLE) {
+            return nothing(h, outcome);
+        }
+        setAside();
+        long word = log.word;
+        return new Message(this, h, null, at, (int) word, (int) (word >>> 32), log.tag);
+    }
+
+    /** What reads the newest message gives it out without moving on: head only says that one is out. */
+    private void setAside() {
+        if (policy == Policy.LATEST) {
+            aside = true;
+            head = released + 1;
+        }
+    }
+
+    /** The end of a call that took nothing: null, or an error. It leaves. */
+    private <T> T nothing(Holder h, Outcome outcome) {
+        try {
+            if (outcome == Outcome.WRONG) {
+                throw corrupt();
+            }
+            if (outcome == Outcome.EJECTED) {
+                throw rejoined();
+            }
+            return null;
+        } finally {
+            leave(h);
+        }
+    }
+
+    /** Why the last batch has no messages. */
+    private Outcome emptied = Outcome.WHOLE;
+
+    @Override
+    int gather(int max) {
+        stamped = 0;
+        placed = 0;
+        int count = 0;
+        emptied = Outcome.OVERTAKEN;
+        while (count < max && (count == 0 || policy != Policy.LATEST)) {
+            if (count > 0 && head == tail) {
+                long now = log.tail();
+                if (now == tail || !takeTail(now)) {
+                    // The next call says why, if it was wrong.
+                    break;
+                }
+            }
+            if (copies && count > 0 && placed + PLACE + capacity / 2 > 2 * capacity) {
+                break;
+            }
+            Outcome outcome = takeOne(null, null, Long.MAX_VALUE);
+            if (outcome != Outcome.WHOLE) {
+                emptied = outcome;
+                if (outcome == Outcome.WRONG && count > 0) {
+                    die(ErrorKind.CORRUPT);
+                }
+                break;
+            }
+            int i = count * FRAME;
+            if (i == frames.length) {
+                frames = Arrays.copyOf(frames, 2 * i);
+            }
+            frames[i] = at;
+            frames[i + 1] = log.word;
+            frames[i + 2] = log.tag;
+            count++;
+        }
+        if (count > 0) {
+            setAside();
+        }
+        return count;
+    }
+
+    @Override
+    Batch noBatch(Holder h) {
+        return nothing(h, emptied);
+    }
+
+    @Override
+    long copy(Holder h, byte[] array, MemorySegment memory, long room) {
+        stamped = 0;
+        placed = 0;
+        Outcome outcome = Outcome.OVERTAKEN;
+        boolean done = false;
+        try {
+            outcome = takeOne(array, array == null ? memory : null, room);
+            if (outcome == Outcome.TOO_LONG) {
+                throw tooLong(log.length(), room);
+            }
+            if (outcome == Outcome.WHOLE) {
+                copiedTag = log.tag;
+                giveBack();
+            }
+            done = outcome != Outcome.WRONG && outcome != Outcome.EJECTED;
+        } finally {
+            if (done || outcome == Outcome.TOO_LONG || outcome == Outcome.OVERTAKEN) {
+                leave(h);
+            }
+        }
+        if (!done) {
+            nothing(h, outcome);
+        }
+        return outcome == Outcome.WHOLE ? log.word : NOTHING;
+    }
+
+    @Override
+    TopicMeta received(long word) {
+        return new TopicMeta((int) (word >>> 32), copiedTag, (int) word, log.seq, log.time, lostBefore);
+    }
+
+    /**
+     * Takes the next message, or where that is overwritten, the next one that is intact: into one of the two if either is not null,
+     * else to where {@code at} says, in the log or among the copies. Its header is in the log's fields.
+     */
+    private Outcome takeOne(byte[] array, MemorySegment memory, long room) {
+        if (!copies) {
+            return takeInPlace(array, memory, room);
+        }
+        for (int i = 0; i < Facts.OVERTAKEN_MAX; i++) {
+            boolean newest = policy == Policy.LATEST;
+            // Acquire, in this order: tail is not older than last.
+            long pos = newest ? log.last() : head;
+            long end = newest ? log.tail() : tail;
+            Outcome outcome = log.isPosition(pos) ? copyFrame(pos, end, expected, gates, array, memory, room) : Outcome.WRONG;
+            if (outcome == Outcome.WHOLE) {
+                if (newest) {
+                    seen = pos;
+                } else {
+                    head = pos + log.size();
+                }
+                moveOn();
+                return outcome;
+            }
+            if (outcome != Outcome.OVERTAKEN) {
+                return outcome;
+            }
+            if (!newest && !skip()) {
+                return Outcome.WRONG;
+            }
+            if (!newest && head == tail) {
+                return outcome;
+            }
+        }
+        return Outcome.OVERTAKEN;
+    }
+
+    /** Takes the next message where it lies: nobody overwrites it before it is released. */
+    private Outcome takeInPlace(byte[] array, MemorySegment memory, long room) {
+        long pos = head;
+        log.read(pos);
+        if (!log.isPlausible(tail - pos) || Long.compareUnsigned(log.seq, expected) < 0) {
+            return Outcome.WRONG;
+        }
+        if (log.length() > room) {
+            return Outcome.TOO_LONG;
+        }
+        at = (pos & mask) + Facts.TOPIC_FRAME_HEADER;
+        if (array != null || memory != null) {
+            copyPayload(data + at, array, memory);
+        }
+        head = pos + log.size();
+        moveOn();
+        return Outcome.WHOLE;
+    }
+
+    private void copyPayload(long from, byte[] array, MemorySegment memory) {
+        if (grown != null) {
+            grown = new byte[(int) log.length()];
+            Words.copyOut(from, grown, 0, grown.length);
+        } else if (array != null) {
+            Words.copyOut(from, array, 0, (int) log.length());
+        } else if (memory != null) {
+            Words.copyOut(from, memory, log.length());
+        } else {
+            Words.copyOut(from, Words.ALL.asSlice(data + at, log.length()), log.length());
+        }
+    }
+
+    /** Keeps what was read last as given out, and expects what follows it. */
+    private void moveOn() {
+        lostBefore = log.seq - expected;
+        expected = log.seq + 1;
+        countLost(lostBefore);
+        int i = stamped * STAMP;
+        if (i == stamps.length) {
+            stamps = Arrays.copyOf(stamps, 2 * i);
+        }
+        stamps[i] = at;
+        stamps[i + 1] = log.seq;
+        stamps[i + 2] = log.time;
+        stamps[i + 3] = lostBefore;
+        stamped++;
+    }
+
+    /** Of the message whose payload is there. It is one of those that are out, and most often the one asked for last, or the next. */
+    @Override
+    long stamp(long at, int which) {
+        int i = asked < stamped ? asked : 0;
+        while (stamps[i * STAMP] != at) {
+            i = i + 1 < stamped ? i + 1 : 0;
+        }
+        asked = i;
+        return stamps[i * STAMP + which];
+    }
+
+    /**
+     * Copies the frame at a position of one, if it was whole until after that.
+     *
+     * @param kept the publisher does not overwrite it unless it has ejected this subscriber
+     */
+    private Outcome copyFrame(long pos, long end, long least, boolean kept, byte[] array, MemorySegment memory, long room) {
+        log.read(pos);
+        // Only then is any number of it used.
+        Outcome outcome = since(pos, kept);
+        if (outcome != Outcome.WHOLE) {
+            return outcome;
+        }
+        if (!log.isPlausible(end - pos) || Long.compareUnsigned(log.seq, least) < 0) {
+            return Outcome.WRONG;
+        }
+        if (log.length() > room) {
+            return Outcome.TOO_LONG;
+        }
+        long begin = placed + (pos - placed & PLACE - 1);
+        at = begin + Facts.TOPIC_FRAME_HEADER;
+        // A publisher that writes meanwhile makes this a mix of old and new bytes, which the check below throws away.
+        copyPayload(log.data + (pos & mask) + Facts.TOPIC_FRAME_HEADER, array, memory);
+        outcome = since(pos, kept);
+        if (outcome == Outcome.WHOLE) {
+            placed = begin + log.size();
+        }
+        return outcome;
+    }
+
+    /** Whether what was read at a position is still intact. */
+    private Outcome since(long pos, boolean kept) {
+        if (kept) {
+            return TopicLog.isEjected(slot) ? Outcome.EJECTED : Outcome.WHOLE;
+        }
+        return log.isOvertaken(pos) ? Outcome.OVERTAKEN : Outcome.WHOLE;
+    }
+
+    /**
+     * Goes on at a frame that is intact, with half of the capacity to spare: at the very oldest it would be overtaken again at once.
+     * False: tail is wrong.
+     */
+    private boolean skip() {
+        long end = log.tail();
+        long next = log.oldest(end, capacity / Facts.RESUME_FRACTION);
+        long last = log.last();
+        if (next == end && log.isPosition(last) && TopicLog.within(end - last, capacity)) {
+            next = last;
+        }
+        if (!move(end)) {
+            return false;
+        }
+        if (next - head > 0) {
+            released = released == head ? next : released;
+            head = next;
+        }
+        return true;
+    }
+
+    @Override
+    void giveBack() {
+        if (gates) {
+            super.giveBack();
+        } else if (aside || dead != null) {
+            aside = false;
+            head = released;
+        } else {
+            released = head;
+        }
+    }
+
+    @Override
+    long releasedWord() {
+        return slot + Facts.OFF_SLOT_CURSOR;
+    }
+
+    /** Only a reliable one's is asked for later. */
+    @Override
+    long closeSeenWord() {
+        return gates ? slot + Facts.OFF_SLOT_CLOSE_SEEN : 0;
+    }
+
+    /** How many bytes are published and not released. */
+    @Override
+    long bytesUnreleased() {
+        if (policy == Policy.LATEST) {
+            long last = log.last();
+            return last == seen ? 0 : log.tail() - last;
+        }
+        return log.tail() - (gates ? TopicLog.cursor(slot) : released);
+    }
+
+    // How a subscriber sleeps, comes and goes.
+
+    @Override
+    long waitWord() {
+        return log.word();
+    }
+
+    @Override
+    long peerWaitWord() {
+        return log.area + Facts.OFF_SUBS_WAIT;
+    }
+
+    /** The join has said so. */
+    @Override
+    void sayAttached() {}
+
+    @Override
+    void wakePeer() {
+        if (writable) {
+            super.wakePeer();
+        }
+    }
+
+    /** Without write access the publisher cannot be told, and the sleep is short. */
+    @Override
+    int arm() {
+        return writable ? (int) Words.getAndOr(log.word(), Facts.WORD_ASLEEP) | (int) Facts.WORD_ASLEEP
+                : (int) Words.getLongAcquire(log.word());
+    }
+
+    /** The bit stays, because another subscriber may sleep by it. It costs the publisher one wake-up call. */
+    @Override
+    void disarm() {}
+
+    @Override
+    void wakeSelf() {
+        if (writable) {
+            log.wakeSubscribers();
+        }
+    }
+
+    @Override
+    long longestSleep() {
+        return writable ? Facts.POLL_INTERVAL_NANOS : Facts.UNORDERED_INTERVAL_NANOS;
+    }
+
+    /** The publisher loads the flags of slots when the count has changed. */
+    @Override
+    void loseMembarrier() {
+        membarrierCapable = false;
+        if (slot != 0) {
+            super.loseMembarrier();
+            log.countChange();
+        }
+    }
+
+    /** One that does not gate wakes nobody, so there is nothing to agree on. */
+    @Override
+    void peerChanged() {
+        peerFlags = peerState.flags();
+        if (gates) {
+            agree((peerFlags & Facts.ROLE_MEMBARRIER_CAPABLE) != 0);
+        }
+    }
+
+    /** A slot that no longer gates would let the publisher overwrite what is out: it is left at the end of that. */
+    @Override
+    void closing() {}
+
+    /** Leaves: the slot no longer gates, unless its cursor is to stay. */
+    @Override
+    void announceClose() {
+        if (slot == 0) {
+            return;
+        }
+        long keep = durable ? Facts.SLOT_GATING | Facts.SLOT_DURABLE | Facts.SLOT_EJECTED : 0;
+        long state = TopicLog.state(slot);
+        // It fails where the publisher ejects it meanwhile.
+        while (!TopicLog.changeState(slot, state, TopicJoin.withoutFlags(state) | state & keep)) {
+            state = TopicLog.state(slot);
+        }
+        log.countChange();
+        wakePeer();
+    }
+
+    /**
+     * {@return a copy of the newest message, whatever was received before: the same one again if there is no newer one; null before
+     * the first, or where the publisher overtakes this call again and again} Never waits. What {@link #recv} gives next stays as it
+     * was, but under {@link Policy#LATEST} that waits for a message newer than this one.
+     *
+     * @throws RamwayException BUSY while a message is out; CORRUPT, DETACHED
+     */
+    public MessageCopy latest() {
+        Holder h = enter();
+        try {
+            grown = EMPTY;
+            return readNewest(null, null, Long.MAX_VALUE)
+                    ? new MessageCopy((int) (log.word >>> 32), log.tag, grown, log.seq, log.time, 0) : null;
+        } finally {
+            grown = null;
+            leave(h);
+        }
+    }
+
+    /**
+     * {@link #latest()} into memory of the caller's: where its code is compiled together with this, nothing is allocated.
+     *
+     * @param target where to
+     * @return what, or null if there is nothing
+     * @throws RamwayException TOO_LARGE if it does not fit; BUSY while a message is out; CORRUPT, DETACHED
+     */
+    public TopicMeta latest(MemorySegment target) {
+        long word = newestInto(null, target, target.byteSize());
+        return word == NOTHING ? null : new TopicMeta((int) (word >>> 32), log.tag, (int) word, log.seq, log.time, 0);
+    }
+
+    /**
+     * {@link #latest()} into an array of the caller's: where its code is compiled together with this, nothing is allocated.
+     *
+     * @param target where to
+     * @return what, or null if there is nothing
+     * @throws RamwayException TOO_LARGE if it does not fit; BUSY while a message is out; CORRUPT, DETACHED
+     */
+    public TopicMeta latest(byte[] target) {
+        long word = newestInto(target, null, target.length);
+        return word == NOTHING ? null : new TopicMeta((int) (word >>> 32), log.tag, (int) word, log.seq, log.time, 0);
+    }
+
+    private long newestInto(byte[] array, MemorySegment memory, long room) {
+        Holder h = enter();
+        try {
+            if (!readNewest(array, memory, room)) {
+                return NOTHING;
+            }
+            if (log.length() > room) {
+                throw tooLong(log.length(), room);
+            }
+            return log.word;
+        } finally {
+            leave(h);
+        }
+    }
+
+    /** Copies the newest message, if it fits. False: there is none, or the publisher has overtaken this side again and again. */
+    private boolean readNewest(byte[] array, MemorySegment memory, long room) {
+        for (int i = 0; i < Facts.OVERTAKEN_MAX; i++) {
+            // Acquire, in this order: tail is not older than last.
+            long pos = log.last();
+            long end = log.tail();
+            if (pos == end) {
+                return false;
+            }
+            Outcome outcome = log.isPosition(pos) ? copyFrame(pos, end, 0, false, array, memory, room) : Outcome.WRONG;
+            if (outcome == Outcome.WRONG) {
+                throw corrupt();
+            }
+            if (outcome == Outcome.WHOLE && policy == Policy.LATEST) {
+                // It was seen: a wait is for a newer one.
+                seen = pos;
+                expected = Math.max(expected, log.seq + 1);
+            }
+            if (outcome != Outcome.OVERTAKEN) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * Waits for a message that is newer than the one that {@link #latest()} or this gave last: the newest one then. It is
+     * {@link #recv()} in the words of a value that changes.
+     *
+     * @return the message; close gives it back
+     * @throws InterruptedException if the thread is interrupted while it waits
+     * @throws RamwayException UNSUPPORTED under another policy, which receives in order
+     */
+    public Message waitNewer() throws InterruptedException {
+        checkLatest();
+        return recv();
+    }
+
+    /**
+     * {@link #waitNewer()} with a limit.
+     *
+     * @param timeout the longest wait
+     * @return the message; close gives it back
+     * @throws InterruptedException if the thread is interrupted while it waits
+     * @throws TimedOutException if none came
+     */
+    public Message waitNewer(Duration timeout) throws InterruptedException {
+        checkLatest();
+        return recv(timeout);
+    }
+
+    private void checkLatest() {
+        if (policy != Policy.LATEST) {
+            throw fail(ErrorKind.UNSUPPORTED, "waitNewer on a subscriber that receives in order: use recv, or open it with the policy "
+                    + "LATEST");
+        }
+    }
+
+    /**
+     * Moves on so that the next message is the newest one. What that leaves out does not count as lost.
+     *
+     * @return how many messages that leaves out
+     * @throws RamwayException UNSUPPORTED under {@link Policy#LATEST}, which reads the newest one anyway; BUSY while a message is out;
+     *     LAGGED if the publisher has ejected this subscriber; CORRUPT, DETACHED
+     */
+    public long skipToNewest() {
+        Holder h = enter();
+        try {
+            if (policy == Policy.LATEST) {
+                throw fail(ErrorKind.UNSUPPORTED, "skipToNewest under the policy LATEST, which reads the newest message anyway");
+            }
+            ready();
+            long end = newestEnd();
+            if (end == 0 || log.seq < expected) {
+                // It was received.
+                return 0;
+            }
+            long skipped = log.seq - Math.max(expected, 1);
+            head = end - log.size();
+            tail = end;
+            expected = log.seq;
+            giveBack();
+            return skipped;
+        } finally {
+            leave(h);
+        }
+    }
+
+    /** Reads the newest frame and gives where it ends; 0: there is none. */
+    private long newestEnd() {
+        try {
+            return log.newest();
+        } catch (RamwayException e) {
+            throw corrupt();
+        }
+    }
+
+    /**
+     * {@return how far it is behind. It may have changed when this returns}
+     *
+     * @throws RamwayException BUSY while a message is out; CORRUPT, DETACHED
+     */
+    public Lag lag() {
+        Holder h = enter();
+        try {
+            long bytes = Math.min(Math.max(bytesUnreleased(), 0), capacity);
+            boolean some = newestEnd() != 0;
+            return new Lag(bytes, some && log.seq >= expected ? log.seq + 1 - Math.max(expected, 1) : 0);
+        } finally {
+            leave(h);
+        }
+    }
+
+    /** {@return how many messages this handle has lost so far} */
+    public long lost() {
+        return ask(() -> lost, lost);
+    }
+
+    /** {@return how this subscriber reads} */
+    public Policy policy() {
+        return policy;
+    }
+
+    /** {@return the label that it was opened with; empty without one, and once the handle is closed} */
+    public String label() {
+        return ask(() -> slot == 0 ? "" : TopicLog.labelText(log.label(slot)), "");
+    }
+
+    /** Closes a durable subscriber for good: its label and position are forgotten. For any other it is {@link #close}. */
+    public void unsubscribe() {
+        durable = false;
+        close();
+    }
+}
