@@ -1,6 +1,7 @@
 package dev.ramway;
 
 import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
 import java.time.Duration;
 import java.util.Arrays;
 
@@ -64,7 +65,10 @@ public final class Subscriber extends ReceivingEnd<TopicMeta> {
     /** This subscriber was ejected, and lost laggedBy, which is still to be told; then head = tail. */
     private boolean lagged;
     private long laggedBy;
-    /** Those of what is out, in the order of the frames, and which one was asked for last. */
+    /** The number and time of the message that is out, if it is no batch. */
+    private long oneSeq;
+    private long oneTime;
+    /** What is known of those of a batch, in the order of the frames, and which one was asked for last; stamped 0: it is no batch. */
     private long[] stamps = new long[STAMP];
     private int stamped;
     private int asked;
@@ -211,12 +215,40 @@ public final class Subscriber extends ReceivingEnd<TopicMeta> {
     @Override
     Message handOut(Holder h) {
         stamped = 0;
+        if (copies) {
+            return handOutCopy(h);
+        }
+        // takeInPlace, written out, because it has to be compiled into the user's loop together with all that calls it.
+        long place = head & mask;
+        long frame = data + place;
+        long word = Words.getLong(frame);
+        long tag = Words.getLong(frame + Facts.FRAME_TAG);
+        long seq = Words.getLong(frame + Facts.TOPIC_FRAME_SEQ);
+        long length = word & 0xFFFF_FFFFL;
+        long size = Facts.TOPIC_FRAME_HEADER + length + alignMask & ~alignMask;
+        long before = seq - expected;
+        if (size > tail - head || length > Facts.TOPIC_MESSAGE_MAX || before < 0 || seq < 0) {
+            return nothing(h, Outcome.WRONG);
+        }
+        head += size;
+        expected = seq + 1;
+        if (before != 0) {
+            countLost(before);
+        }
+        oneSeq = seq;
+        oneTime = Words.getLong(frame + Facts.TOPIC_FRAME_TIME);
+        lostBefore = before;
+        return new Message(this, h, null, place + Facts.TOPIC_FRAME_HEADER, (int) length, (int) (word >>> 32), tag);
+    }
+
+    private Message handOutCopy(Holder h) {
         placed = 0;
         Outcome outcome = takeOne(null, null, Long.MAX_VALUE);
         if (outcome != Outcome.WHOLE) {
             return nothing(h, outcome);
         }
         setAside();
+        stamped = 0;
         long word = log.word;
         return new Message(this, h, null, at, (int) word, (int) (word >>> 32), log.tag);
     }
@@ -371,25 +403,14 @@ public final class Subscriber extends ReceivingEnd<TopicMeta> {
             return Outcome.TOO_LONG;
         }
         at = (pos & mask) + Facts.TOPIC_FRAME_HEADER;
-        if (array != null || memory != null) {
-            copyPayload(data + at, array, memory);
+        if (array != null) {
+            Words.copyOut(data + at, array, 0, (int) log.length());
+        } else if (memory != null) {
+            Words.copyOut(data + at, memory, log.length());
         }
         head = pos + log.size();
         moveOn();
         return Outcome.WHOLE;
-    }
-
-    private void copyPayload(long from, byte[] array, MemorySegment memory) {
-        if (grown != null) {
-            grown = new byte[(int) log.length()];
-            Words.copyOut(from, grown, 0, grown.length);
-        } else if (array != null) {
-            Words.copyOut(from, array, 0, (int) log.length());
-        } else if (memory != null) {
-            Words.copyOut(from, memory, log.length());
-        } else {
-            Words.copyOut(from, Words.ALL.asSlice(data + at, log.length()), log.length());
-        }
     }
 
     /** Keeps what was read last as given out, and expects what follows it. */
@@ -397,6 +418,8 @@ public final class Subscriber extends ReceivingEnd<TopicMeta> {
         lostBefore = log.seq - expected;
         expected = log.seq + 1;
         countLost(lostBefore);
+        oneSeq = log.seq;
+        oneTime = log.time;
         int i = stamped * STAMP;
         if (i == stamps.length) {
             stamps = Arrays.copyOf(stamps, 2 * i);
@@ -411,6 +434,9 @@ public final class Subscriber extends ReceivingEnd<TopicMeta> {
     /** Of the message whose payload is there. It is one of those that are out, and most often the one asked for last, or the next. */
     @Override
     long stamp(long at, int which) {
+        if (stamped == 0) {
+            return which == 1 ? oneSeq : which == 2 ? oneTime : lostBefore;
+        }
         int i = asked < stamped ? asked : 0;
         while (stamps[i * STAMP] != at) {
             i = i + 1 < stamped ? i + 1 : 0;
@@ -424,36 +450,63 @@ public final class Subscriber extends ReceivingEnd<TopicMeta> {
      *
      * @param kept the publisher does not overwrite it unless it has ejected this subscriber
      */
+    // Longer than what HotSpot's C2 compiles into a caller (Consumer.arrive says why): the checks are written out.
     private Outcome copyFrame(long pos, long end, long least, boolean kept, byte[] array, MemorySegment memory, long room) {
-        log.read(pos);
-        // Only then is any number of it used.
-        Outcome outcome = since(pos, kept);
-        if (outcome != Outcome.WHOLE) {
-            return outcome;
+        long frame = log.data + (pos & mask);
+        long word = Words.getLong(frame);
+        long tag = Words.getLong(frame + Facts.FRAME_TAG);
+        long seq = Words.getLong(frame + Facts.TOPIC_FRAME_SEQ);
+        long time = Words.getLong(frame + Facts.TOPIC_FRAME_TIME);
+        long state = kept ? slot + Facts.OFF_SLOT_STATE : 0;
+        long claim = ring + Facts.OFF_TOPIC_CLAIM;
+        // What was read is from before this, and only then is any number of it used.
+        VarHandle.acquireFence();
+        if (kept) {
+            if ((Words.getLong(state) & Facts.SLOT_EJECTED) != 0) {
+                return Outcome.EJECTED;
+            }
+        } else if (Long.compareUnsigned(Words.getLong(claim) - pos, capacity) > 0) {
+            return Outcome.OVERTAKEN;
         }
-        if (!log.isPlausible(end - pos) || Long.compareUnsigned(log.seq, least) < 0) {
+        long length = word & 0xFFFF_FFFFL;
+        long size = Facts.TOPIC_FRAME_HEADER + length + alignMask & ~alignMask;
+        long left = end - pos;
+        log.word = word;
+        log.tag = tag;
+        log.seq = seq;
+        log.time = time;
+        if (left < 0 || left > capacity || length > Facts.TOPIC_MESSAGE_MAX || size > left || seq == 0 || seq == -1
+                || Long.compareUnsigned(seq, least) < 0) {
             return Outcome.WRONG;
         }
-        if (log.length() > room) {
+        if (length > room) {
             return Outcome.TOO_LONG;
         }
         long begin = placed + (pos - placed & PLACE - 1);
-        at = begin + Facts.TOPIC_FRAME_HEADER;
+        long place = begin + Facts.TOPIC_FRAME_HEADER;
+        long from = frame + Facts.TOPIC_FRAME_HEADER;
         // A publisher that writes meanwhile makes this a mix of old and new bytes, which the check below throws away.
-        copyPayload(log.data + (pos & mask) + Facts.TOPIC_FRAME_HEADER, array, memory);
-        outcome = since(pos, kept);
-        if (outcome == Outcome.WHOLE) {
-            placed = begin + log.size();
+        if (grown != null) {
+            grown = new byte[(int) length];
+            Words.copyOut(from, grown, 0, (int) length);
+        } else if (array != null) {
+            Words.copyOut(from, array, 0, (int) length);
+        } else if (memory != null) {
+            Words.copyOut(from, memory, length);
+        } else {
+            Words.copy(from, data + place, length);
         }
-        return outcome;
-    }
-
-    /** Whether what was read at a position is still intact. */
-    private Outcome since(long pos, boolean kept) {
+        VarHandle.acquireFence();
         if (kept) {
-            return TopicLog.isEjected(slot) ? Outcome.EJECTED : Outcome.WHOLE;
+            if ((Words.getLong(state) & Facts.SLOT_EJECTED) != 0) {
+                return Outcome.EJECTED;
+            }
+        } else if (Long.compareUnsigned(Words.getLong(claim) - pos, capacity) > 0) {
+            return Outcome.OVERTAKEN;
         }
-        return log.isOvertaken(pos) ? Outcome.OVERTAKEN : Outcome.WHOLE;
+        at = place;
+        placed = begin + size;
+        return Outcome.WHOLE;
     }
 
     /**

@@ -96,6 +96,11 @@ final class Words {
         MemorySegment.copy(from, 0, ALL, to, length);
     }
 
+    /** Copies a frame that was checked to memory of this process's own. */
+    static void copy(long from, long to, long length) {
+        MemorySegment.copy(ALL, from, ALL, to, length);
+    }
+
     /** Copies out of a frame that was checked. */
     static void copyOut(long from, byte[] to, int offset, int length) {
         MemorySegment.copy(ALL, java.lang.foreign.ValueLayout.JAVA_BYTE, from, to, offset, length);

@@ -55,9 +55,13 @@ class AllocationTest {
      * attempt where it has left the loop as it was has not been made.
      */
     private static void costs(double most, String loop) {
+        costs(most, "AllocationTest.measure", loop);
+    }
+
+    static void costs(double most, String program, String loop) {
         double bytes = Double.MAX_VALUE;
         for (int attempt = 0; attempt < 5 && bytes > most; attempt++) {
-            try (Peer peer = Peer.startOptimized("AllocationTest.measure", loop, Double.toString(most))) {
+            try (Peer peer = Peer.startOptimized(program, loop, Double.toString(most))) {
                 bytes = Math.min(bytes, Double.parseDouble(peer.hear()));
                 peer.finish();
             }

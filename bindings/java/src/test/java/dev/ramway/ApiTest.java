@@ -24,6 +24,7 @@ class ApiTest {
     private static final Path PAGES = Path.of("../../docs/api");
     /** What users call; of the others the class is enough. */
     private static final List<Class<?>> MAIN = List.of(Ring.class, Ring.Unnamed.class, Sender.class, Receiver.class, RingEnd.class,
+            SendingEnd.class, ReceivingEnd.class, Topic.class, Publisher.class, Subscriber.class,
             Slot.class, TensorSlot.class, Message.class, Batch.class, Bus.class, Listener.class, Region.class, Segments.class,
             Options.class, ListenOptions.class, ConnectOptions.class);
 
@@ -101,9 +102,11 @@ class ApiTest {
                 boolean inherited = method.getDeclaringClass() == Object.class || method.isSynthetic();
                 boolean boilerplate = type.isRecord() && (method.getDeclaringClass() == Record.class || !name.startsWith("with"));
                 boolean above = RingEnd.class.isAssignableFrom(type) && names.contains("RingEnd." + name);
+                boolean shared = method.getDeclaringClass() == SendingEnd.class && names.contains("Sender." + name)
+                        || method.getDeclaringClass() == ReceivingEnd.class && names.contains("Receiver." + name);
                 boolean everyEnds = type == RingEnd.class && names.contains("Sender." + name) && names.contains("Receiver." + name);
                 boolean ofAll = List.of("forEach", "spliterator", "equals", "hashCode", "toString").contains(name);
-                if (!inherited && !boilerplate && !above && !everyEnds && !ofAll && !names.contains(of + "." + name)) {
+                if (!inherited && !boilerplate && !above && !shared && !everyEnds && !ofAll && !names.contains(of + "." + name)) {
                     unnamed.add(of + "." + name);
                 }
             }
@@ -123,5 +126,10 @@ class ApiTest {
                 ListenOptions.DEFAULT);
         assertEquals(new ConnectOptions(Duration.ofSeconds(10), Set.of(), WaitMode.HYBRID, true), ConnectOptions.DEFAULT);
         assertEquals(1024, Receiver.BATCH);
+        String topic = Scratch.path(Scratch.name("defaults")).toString();
+        try (Publisher pub = Topic.create(topic).publisher(); Subscriber sub = Topic.open(topic).subscriber()) {
+            assertEquals(List.of(1L << 20, 32, Policy.RELIABLE, 32),
+                    List.of(pub.capacity(), pub.align(), sub.policy(), Facts.TOPIC_SLOTS_DEFAULT));
+        }
     }
 }

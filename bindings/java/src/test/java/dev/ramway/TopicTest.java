@@ -236,7 +236,7 @@ class TopicTest {
             SubscriberInfo info = pub.subscribers().getFirst();
             assertEquals(List.of("recorder", true, false, new Lag(256, 4)), List.of(info.label(), info.durable(), info.alive(), info.lag()));
             // It holds the publisher back also where it is away.
-            while (pub.trySend(7, 0, new byte[8])) {
+            while (pub.trySend(7, pub.seq() + 1, number(pub.seq() + 1))) {
                 assertTrue(pub.seq() < 2000);
             }
         }
