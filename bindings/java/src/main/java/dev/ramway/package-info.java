@@ -1,9 +1,11 @@
 /**
- * Shared memory between the processes of one machine: rings, buses and regions.
+ * Shared memory between the processes of one machine: rings, topics, buses and regions.
  *
  * <ul>
  *   <li>A <em>ring</em> goes one way, from one {@link dev.ramway.Sender} to one {@link dev.ramway.Receiver}. It has a name, and
  *       survives the processes that use it; {@link dev.ramway.Ring#pair} makes one for two threads.
+ *   <li>A {@link dev.ramway.Topic} is one log with one {@link dev.ramway.Publisher} and any number of
+ *       {@link dev.ramway.Subscriber}s, each of which reads at its own position.
  *   <li>A {@link dev.ramway.Bus} is a connection of two processes: a ring in each direction, in sealed memory that both sides
  *       distrust. {@link dev.ramway.Bus#connect} makes one, at the other end a {@link dev.ramway.Listener} accepts it.
  *   <li>A {@link dev.ramway.Region} is shared bytes with a name, and a way to wait for their change.

@@ -3,6 +3,8 @@ package dev.ramway.kotlin
 import dev.ramway.ConnectOptions
 import dev.ramway.ListenOptions
 import dev.ramway.Options
+import dev.ramway.Policy
+import dev.ramway.Topic
 import dev.ramway.WaitMode
 import kotlin.time.Duration
 import kotlin.time.toJavaDuration
@@ -21,12 +23,9 @@ public val Int.MiB: Long get() = this.toLong() shl 20
 /** 2^30 bytes. */
 public val Int.GiB: Long get() = this.toLong() shl 30
 
-/**
- * How a ring or region is to be made or opened: the block of [Sender.create], [Receiver.open], [Region.create] and the
- * others. What each property means, its unit and range: [Options].
- */
+/** What is said of every named segment. What each property means, its unit and range: [Options]. */
 @RamwayDsl
-public class OptionsBuilder internal constructor() {
+public sealed class SegmentOptionsBuilder {
     /** In bytes. */
     public var capacity: Long = Options.DEFAULT.capacity()
 
@@ -40,20 +39,68 @@ public class OptionsBuilder internal constructor() {
     public var prefault: Boolean = false
     public var mode: Int = Options.DEFAULT.mode()
 
-    /** How long opening waits for a name or a role that is not there yet. */
+    /** How long opening waits for a name, or a role, label or slot, that is not there yet. */
     public var timeout: Duration = Options.DEFAULT.timeout().toKotlinDuration()
 
-    /** How the *blocking* calls of [Sender.blocking] and [Receiver.blocking] wait; suspending ones never block. */
+    /** How the *blocking* calls of [SendingEnd.blocking] and [ReceivingEnd.blocking] wait; suspending ones never block. */
     public var waitMode: WaitMode = Options.DEFAULT.waitMode()
     public var membarrier: Boolean = true
 
     /** -1: any. */
     public var numaNode: Int = Options.DEFAULT.numaNode()
+}
 
+/** How a ring or region is to be made or opened: the block of [Sender.create], [Receiver.open], [Region.create] and the others. */
+public class OptionsBuilder internal constructor() : SegmentOptionsBuilder() {
     internal fun build() = Options(
         capacity, align, discard, persistent, allowDisk, lockMemory, hugePages, prefault, mode, timeout.java(), waitMode,
         membarrier, numaNode,
     )
+}
+
+/**
+ * How a topic is to be made or opened: the block of [Publisher.create], [Subscriber.open] and the others. What each property means,
+ * and which side it is for: [dev.ramway.Topic].
+ */
+public class TopicBuilder internal constructor() : SegmentOptionsBuilder() {
+    /** 0: 32 for a new topic. */
+    public var slots: Int = 0
+    public var lossyOnly: Boolean = false
+    public var mayEject: Boolean = false
+
+    /** Zero: never. */
+    public var ejectAfter: Duration = Duration.ZERO
+    public var timestamps: Boolean = false
+    public var policy: Policy = Policy.RELIABLE
+    public var label: String = ""
+    public var durable: Boolean = false
+    public var readOnly: Boolean = false
+    private var start: (Topic) -> Topic = { it }
+
+    /** Begins at the oldest message that is intact. */
+    public fun fromOldest() {
+        start = Topic::fromOldest
+    }
+
+    /** Begins after the newest message. */
+    public fun fromNow() {
+        start = Topic::fromNow
+    }
+
+    /** Begins with up to so many messages that were published before. */
+    public fun history(messages: Long) {
+        start = { it.history(messages) }
+    }
+
+    /** Begins after the message with this number. */
+    public fun afterSeq(seq: Long) {
+        start = { it.afterSeq(seq) }
+    }
+
+    internal fun build(topic: Topic): Topic = start(topic).capacity(capacity).align(align).discard(discard).persistent(persistent)
+        .allowDisk(allowDisk).lockMemory(lockMemory).hugePages(hugePages).prefault(prefault).mode(mode).timeout(timeout.java())
+        .waitMode(waitMode).membarrier(membarrier).numaNode(numaNode).slots(slots).lossyOnly(lossyOnly).mayEject(mayEject)
+        .ejectAfter(ejectAfter.java()).timestamps(timestamps).policy(policy).label(label).durable(durable).readOnly(readOnly)
 }
 
 /** Options for the Java port's own calls. */

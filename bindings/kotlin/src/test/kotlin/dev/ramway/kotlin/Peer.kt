@@ -67,6 +67,15 @@ fun main(arguments: Array<String>) {
                 say("sent")
             }
         }
+        // Publishes as many as it is told to.
+        "publisher" -> dev.ramway.Topic.open(name).publisher().use { pub ->
+            say("ready")
+            while (true) {
+                val count = readln().toIntOrNull() ?: break
+                repeat(count) { pub.send(7, ByteArray(8)) }
+                say("sent")
+            }
+        }
         // Receives as many as it is told to.
         "receiver" -> dev.ramway.Receiver.open(name, Options.DEFAULT).use { rx ->
             say("ready")

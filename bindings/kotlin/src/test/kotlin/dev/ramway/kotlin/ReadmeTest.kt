@@ -1,11 +1,14 @@
 package dev.ramway.kotlin
 
 import dev.ramway.Message
+import dev.ramway.Policy
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
 import kotlinx.coroutines.cancelAndJoin
+import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.flow.fold
 import kotlinx.coroutines.flow.map
+import kotlinx.coroutines.flow.merge
 import kotlinx.coroutines.flow.onEach
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
@@ -76,6 +79,38 @@ suspend fun ask(): Double =
         bus.recv().use { it.getDouble(0) }
     }
 
+suspend fun publish() {
+    Publisher.openOrCreate("prices") { capacity = 8.MiB }.use { pub ->
+        pub.waitForSubscribers(1)
+        for (price in 100L..102L) pub.send(TypeId(1), length = 8) { it.putLong(0, price) }
+    }
+}
+
+suspend fun every(): List<Long> =
+    Subscriber.openOrCreate("prices") { capacity = 8.MiB }.use { sub ->
+        sub.messages().map { it.getLong(0) }.toList()
+    }
+
+suspend fun watch(show: suspend (Long) -> Unit) {
+    Subscriber.open("prices") {
+        policy = Policy.LATEST
+        timeout = 5.seconds
+    }.use { sub ->
+        // Always the newest: what comes while this one is shown is left out.
+        sub.newest().collect { show(ByteBuffer.wrap(it.data()).order(ByteOrder.nativeOrder()).getLong(0)) }
+    }
+}
+
+suspend fun merged(names: List<String>): Map<Int, Int> = coroutineScope {
+    val subscribers = names.map { Subscriber.open(it) }
+    try {
+        val flows = subscribers.mapIndexed { source, sub -> sub.messages().map { source } }
+        flows.merge().fold(HashMap<Int, Int>()) { counts, source -> counts.apply { merge(source, 1, Int::plus) } }
+    } finally {
+        subscribers.forEach { it.close() }
+    }
+}
+
 private suspend fun answer(bus: Bus, question: Message) {
     check(question.toByteArray().decodeToString() == "EURUSD")
     val price = ByteBuffer.allocate(8).order(ByteOrder.nativeOrder()).putDouble(0, 1.16)
@@ -88,7 +123,7 @@ class ReadmeTest {
     fun `the README's programs are in this file`() {
         val here = Path("src/test/kotlin/dev/ramway/kotlin/ReadmeTest.kt").readText()
         val blocks = Regex("```kotlin\n(.*?)```", RegexOption.DOT_MATCHES_ALL).findAll(Path("README.md").readText()).toList()
-        assertEquals(7, blocks.size)
+        assertEquals(11, blocks.size)
         for (block in blocks) assertContains(here, block.groupValues[1])
     }
 
@@ -127,6 +162,37 @@ class ReadmeTest {
                 tx.close()
                 assertEquals(2.5, async { mean(rx) }.await())
             }
+
+            val seen = ArrayList<Long>()
+            // Keeps the topic, so that whoever comes late finds it.
+            Subscriber.openOrCreate("prices") { policy = Policy.LOSSY; capacity = 8.MiB }.use {
+                val watching = launch(Dispatchers.Default) { watch { seen.add(it) } }
+                val all = async(Dispatchers.Default) { every() }
+                publish()
+                assertEquals(listOf(100L, 101L, 102L), all.await())
+                watching.join()
+            }
+            assertEquals(102L, seen.last())
+            assertEquals(seen.sorted(), seen)
+        }
+    }
+
+    @Test
+    fun `a busy source keeps none of a hundred out`() = runBlocking {
+        withTimeout(60.seconds) {
+            val names = List(100) { freshName("source") }
+            val publishers = names.map { Publisher.create(it) { capacity = 16.KiB } }
+            val merged = async(Dispatchers.Default) { merged(names) }
+            publishers.forEach { it.waitForSubscribers(1) }
+            launch(Dispatchers.Default) { repeat(20_000) { publishers[0].send(TypeId(1), ByteArray(8)) } }.also { busy ->
+                // Each of the others is heard while the first one is busy.
+                publishers.drop(1).forEach { it.send(TypeId(1), ByteArray(8)) }
+                busy.join()
+            }
+            publishers.forEach { it.close() }
+            val counts = merged.await()
+            assertEquals(20_000, counts[0])
+            assertEquals(List(99) { 1 }, (1..99).map { counts[it] })
         }
     }
 }
