@@ -14,7 +14,7 @@ import java.util.stream.StreamSupport;
  *
  * @param <R> what a receive into the caller's memory says of the message
  */
-public abstract sealed class ReceivingEnd<R> extends Consumer permits Receiver, Subscriber {
+public abstract sealed class ReceivingEnd<R> extends Consumer permits Receiver, TopicReader {
     /** How many messages a batch has at most where nothing else is asked for. */
     public static final int BATCH = Facts.BATCH_DEFAULT;
 
