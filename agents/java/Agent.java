@@ -6,7 +6,9 @@ import dev.ramway.Listener;
 import dev.ramway.Options;
 import dev.ramway.RamwayException;
 import dev.ramway.Receiver;
+import dev.ramway.ReceivingEnd;
 import dev.ramway.Sender;
+import dev.ramway.SendingEnd;
 import dev.ramway.WaitMode;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
@@ -15,7 +17,7 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 
-/** Java's agent: ../README.md has the protocol. What is open: both halves of a bus, or what a role needs of rings. */
+/** Java's agent: ../README.md has the protocol. What is open: both halves of a bus, what a role needs of rings, or a side of a topic. */
 final class Agent {
     /** How long to wait for a name, a role or the other side. */
     static final Duration OPEN_TIMEOUT = Duration.ofSeconds(10);
@@ -23,8 +25,8 @@ final class Agent {
     // Not System.out, which has locks and buffers of its own: an event is one write.
     private static final FileOutputStream OUT = new FileOutputStream(FileDescriptor.out);
 
-    Sender tx;
-    Receiver rx;
+    SendingEnd tx;
+    ReceivingEnd<?> rx;
     private Bus bus;
     private WaitMode wait;
 
@@ -111,14 +113,14 @@ final class Agent {
         }
     }
 
-    private Sender sending() {
+    private SendingEnd sending() {
         if (tx == null) {
             throw new Line.RefusedException("there is nothing to send to");
         }
         return tx;
     }
 
-    private Receiver receiving() {
+    private ReceivingEnd<?> receiving() {
         if (rx == null) {
             throw new Line.RefusedException("there is nothing to receive from");
         }
@@ -128,6 +130,13 @@ final class Agent {
     private void open(Line line) throws InterruptedException {
         String role = line.text("role", "");
         boolean consumes = role.equals("consumer");
+        String topic = line.text("topic", null);
+        if (topic != null) {
+            wait = line.waitMode();
+            Topics.open(this, topic, consumes, wait, line);
+            sayAttached(consumes);
+            return;
+        }
         String ring = line.text("ring", null);
         String back = line.text("back", null);
         String listen = line.text("listen", null);
@@ -163,6 +172,10 @@ final class Agent {
             tx = consumes ? null : bus.sender();
             rx = role.equals("producer") ? null : bus.receiver();
         }
+        sayAttached(consumes);
+    }
+
+    private void sayAttached(boolean consumes) {
         String of = consumes
                 ? attached(rx.epoch(), rx.peerEpoch(), rx.capacity(), rx.maxMessageLength())
                 : attached(tx.epoch(), tx.peerEpoch(), tx.capacity(), tx.maxMessageLength());

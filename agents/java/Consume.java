@@ -1,15 +1,18 @@
 import dev.ramway.Batch;
 import dev.ramway.ErrorKind;
+import dev.ramway.LaggedException;
 import dev.ramway.Message;
 import dev.ramway.RamwayException;
 import dev.ramway.Received;
-import dev.ramway.Receiver;
+import dev.ramway.ReceivingEnd;
+import dev.ramway.Subscriber;
+import dev.ramway.TopicMeta;
 import dev.ramway.WaitMode;
 import java.lang.foreign.MemorySegment;
 
 /** {@code consume}, and what a consumer has seen so far. */
 final class Consume {
-    private final Receiver rx;
+    private final ReceivingEnd<?> rx;
     private final Messages all;
     private final Stream stream;
     /** Whether a loop over all messages does, since nothing says how long a wait may last. */
@@ -21,17 +24,21 @@ final class Consume {
     private long next;
     private long received;
     private long bytes;
+    /** The messages have numbers, and lost is how many it was told that it lost. */
+    private final boolean ofTopic;
+    private long lost;
     /** Of the call that is being made: the other side's epoch before it, and when it began. */
     private int noted;
     private long began;
 
-    Consume(Receiver rx, WaitMode wait, Line line) {
+    Consume(ReceivingEnd<?> rx, WaitMode wait, Line line) {
         this.rx = rx;
         all = new Messages(line, rx.maxMessageLength());
         boolean limited = line.has("timeout") || line.has("poll");
         stream = new Stream(line, 32);
         iterates = !limited && wait == WaitMode.HYBRID && (stream.how.isEmpty() || stream.how.equals("recv"));
         next = stream.start;
+        ofTopic = rx instanceof Subscriber;
     }
 
     /** Checks a message before it is released. */
@@ -49,8 +56,21 @@ final class Consume {
         }
     }
 
+    /** Takes what a topic's message says of itself; the first one has 1. */
+    private void number(long number, long before) {
+        long seq = number - 1;
+        if (next >= 0 && next + before != seq) {
+            throw new Messages.BadException(seq, "it comes after " + before + " lost ones, and " + next + " was expected");
+        }
+        next = seq;
+        lost += before;
+    }
+
     /** By turns the ways to look at a message. */
     private void take(Message m) {
+        if (ofTopic) {
+            number(m.seq(), m.lost());
+        }
         switch ((int) (Messages.seqOf(m.tag()) % 3)) {
             case 0 -> take(m.typeId(), m.tag(), m.data());
             case 1 -> take(m.typeId(), m.tag(), MemorySegment.ofBuffer(m.buffer()));
@@ -83,10 +103,15 @@ final class Consume {
                 if (target == null) {
                     target = new byte[rx.maxMessageLength()];
                 }
-                Received r = present(never
+                Object r = present(never
                         ? rx.tryRecvInto(target)
                         : stream.limits.within(() -> rx.recvInto(target), limit -> rx.recvInto(target, limit)));
-                take(r.typeId(), r.tag(), MemorySegment.ofArray(target).asSlice(0, r.length()));
+                if (r instanceof TopicMeta m) {
+                    number(m.seq(), m.lost());
+                    take(m.typeId(), m.tag(), MemorySegment.ofArray(target).asSlice(0, m.length()));
+                } else if (r instanceof Received m) {
+                    take(m.typeId(), m.tag(), MemorySegment.ofArray(target).asSlice(0, m.length()));
+                }
             }
             default -> {
                 try (Message m = present(never ? rx.tryRecv() : receive(rx, stream.limits))) {
@@ -97,7 +122,7 @@ final class Consume {
     }
 
     /** Waits for a message, for as long as a wait may last. */
-    static Message receive(Receiver rx, Line.Limits limits) throws InterruptedException {
+    static Message receive(ReceivingEnd<?> rx, Line.Limits limits) throws InterruptedException {
         return limits.within(rx::recv, rx::recv);
     }
 
@@ -140,6 +165,12 @@ final class Consume {
             } catch (RamwayException | Stream.Ending e) {
                 elapsed = Stream.msSince(began);
                 ErrorKind kind = Stream.kindOf(e);
+                if (e instanceof LaggedException lagged) {
+                    Agent.say("lagged lost=" + lagged.lost());
+                    lost += lagged.lost();
+                    next += next >= 0 ? lagged.lost() : 0;
+                    continue;
+                }
                 report(Agent.named(kind), elapsed);
                 if (!stream.goesOn(kind)) {
                     return;
@@ -156,6 +187,6 @@ final class Consume {
     private void report(String named, long elapsed) {
         long last = first >= 0 ? next - 1 : -1;
         Agent.say("end " + named + " received=" + received + " first=" + first + " last=" + last + " bytes=" + bytes
-                + " elapsed_ms=" + elapsed);
+                + " elapsed_ms=" + elapsed + (ofTopic ? " lost=" + lost : ""));
     }
 }

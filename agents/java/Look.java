@@ -1,8 +1,8 @@
 import dev.ramway.Message;
 import dev.ramway.Options;
-import dev.ramway.Receiver;
+import dev.ramway.ReceivingEnd;
 import dev.ramway.Region;
-import dev.ramway.Sender;
+import dev.ramway.SendingEnd;
 import dev.ramway.Slot;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -20,7 +20,7 @@ final class Look {
     }
 
     /** Reserves, fills, and commits what is to be kept. */
-    static void write(Sender tx, Line line) throws InterruptedException {
+    static void write(SendingEnd tx, Line line) throws InterruptedException {
         int length = (int) line.number("len", 0);
         int kept = (int) line.number("kept", length);
         boolean unflushed = line.yes("unflushed");
@@ -35,7 +35,7 @@ final class Look {
         lookAt(address, length, 0);
     }
 
-    static void hold(Receiver rx, Line line) throws InterruptedException {
+    static void hold(ReceivingEnd<?> rx, Line line) throws InterruptedException {
         line.end();
         try (Message m = rx.recv(Agent.OPEN_TIMEOUT)) {
             lookAt(m.data().address(), m.length(), m.tag());

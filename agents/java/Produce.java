@@ -1,6 +1,6 @@
 import dev.ramway.ErrorKind;
 import dev.ramway.RamwayException;
-import dev.ramway.Sender;
+import dev.ramway.SendingEnd;
 import dev.ramway.Slot;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -8,14 +8,14 @@ import java.util.Arrays;
 
 /** {@code produce}. */
 final class Produce {
-    private final Sender tx;
+    private final SendingEnd tx;
     private final Stream stream;
     private final Line.Limits limits;
     private final Messages all;
     private long next;
     private long sent;
 
-    Produce(Sender tx, Line line) {
+    Produce(SendingEnd tx, Line line) {
         this.tx = tx;
         all = new Messages(line, tx.maxMessageLength());
         stream = new Stream(line, 1);
@@ -48,7 +48,7 @@ final class Produce {
     }
 
     /** Waits for room, for as long as a wait may last. */
-    static Slot reserve(Sender tx, Line.Limits limits, int length) throws InterruptedException {
+    static Slot reserve(SendingEnd tx, Line.Limits limits, int length) throws InterruptedException {
         return limits.within(() -> tx.reserve(length), limit -> tx.reserve(length, limit));
     }
 
@@ -79,7 +79,7 @@ final class Produce {
         }
     }
 
-    private static boolean trySend(Sender tx, Messages.Made m) {
+    private static boolean trySend(SendingEnd tx, Messages.Made m) {
         return switch ((int) (Messages.seqOf(m.tag()) % 3)) {
             case 0 -> tx.trySend(m.typeId(), m.tag(), Arrays.copyOfRange(m.pattern(), m.from(), m.from() + m.length()));
             case 1 -> tx.trySend(m.typeId(), m.tag(), ByteBuffer.wrap(m.pattern(), m.from(), m.length()));

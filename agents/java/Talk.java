@@ -1,17 +1,21 @@
 import dev.ramway.Batch;
+import dev.ramway.ErrorKind;
+import dev.ramway.LaggedException;
 import dev.ramway.Message;
 import dev.ramway.RamwayException;
 import dev.ramway.Received;
-import dev.ramway.Receiver;
-import dev.ramway.Sender;
+import dev.ramway.ReceivingEnd;
+import dev.ramway.SendingEnd;
 import dev.ramway.Slot;
+import dev.ramway.Subscriber;
+import dev.ramway.TopicMeta;
 import java.lang.foreign.MemorySegment;
 
 /** {@code echo}, {@code ping}, {@code last} and {@code take}. */
 final class Talk {
     private Talk() {}
 
-    static void echo(Sender tx, Receiver rx, Line line) throws InterruptedException {
+    static void echo(SendingEnd tx, ReceivingEnd<?> rx, Line line) throws InterruptedException {
         Line.Limits limits = line.limits();
         line.end();
         long first = -1;
@@ -41,7 +45,7 @@ final class Talk {
         }
     }
 
-    static void ping(Sender tx, Receiver rx, Line line) throws InterruptedException {
+    static void ping(SendingEnd tx, ReceivingEnd<?> rx, Line line) throws InterruptedException {
         Line.Limits limits = line.limits();
         long count = line.number("count", 0);
         Messages all = new Messages(line, tx.maxMessageLength());
@@ -58,14 +62,14 @@ final class Talk {
         Agent.say("answered count=" + count);
     }
 
-    static void last(Sender tx, Line line) {
+    static void last(SendingEnd tx, Line line) {
         line.end();
         var last = tx.lastTag();
         Agent.say(last.isPresent() ? "last tag=" + Long.toUnsignedString(last.getAsLong()) : "last none");
     }
 
     /** Every way to receive has checks of its own, or shares them with others. */
-    static void take(Receiver rx, Line line) throws InterruptedException {
+    static void take(ReceivingEnd<?> rx, Line line) throws InterruptedException {
         Line.Limits limits = line.limits();
         String how = line.text("how", "recv");
         boolean tensor = line.yes("tensor");
@@ -74,29 +78,45 @@ final class Talk {
             switch (how) {
                 case "batch" -> {
                     try (Batch batch = limits.within(() -> rx.recvBatch(1), limit -> rx.recvBatch(1, limit))) {
-                        say(batch.get(0).typeId(), batch.get(0).tag(), batch.get(0).data());
+                        say(rx, batch.get(0));
                     }
                 }
                 case "into" -> {
                     byte[] target = new byte[(int) Math.min(rx.capacity(), 1 << 20)];
-                    Received r = limits.within(() -> rx.recvInto(target), limit -> rx.recvInto(target, limit));
-                    say(r.typeId(), r.tag(), MemorySegment.ofArray(target).asSlice(0, r.length()));
+                    Object given = limits.within(() -> rx.recvInto(target), limit -> rx.recvInto(target, limit));
+                    if (given instanceof TopicMeta m) {
+                        say(m.typeId(), m.tag(), MemorySegment.ofArray(target).asSlice(0, m.length()), stamp(m.seq(), m.lost()));
+                    } else if (given instanceof Received r) {
+                        say(r.typeId(), r.tag(), MemorySegment.ofArray(target).asSlice(0, r.length()), "");
+                    }
                 }
                 default -> {
-                    try (Message m = Consume.receive(rx, limits)) {
-                        if (!tensor || !Tensors.say(m)) {
-                            say(m.typeId(), m.tag(), m.data());
+                    try (Message m = how.equals("try") ? rx.tryRecv() : Consume.receive(rx, limits)) {
+                        if (m == null) {
+                            Agent.say("end " + Agent.named(ErrorKind.EMPTY));
+                        } else if (!tensor || !Tensors.say(m)) {
+                            say(rx, m);
                         }
                     }
                 }
             }
+        } catch (LaggedException e) {
+            Agent.say("end " + Agent.named(e.kind()) + " lost=" + e.lost());
         } catch (RamwayException e) {
             Agent.say("end " + Agent.named(e.kind()));
         }
     }
 
-    private static void say(int typeId, long tag, MemorySegment data) {
+    private static void say(ReceivingEnd<?> rx, Message m) {
+        say(m.typeId(), m.tag(), m.data(), rx instanceof Subscriber ? stamp(m.seq(), m.lost()) : "");
+    }
+
+    private static String stamp(long seq, long lost) {
+        return " seq=" + seq + " lost=" + lost;
+    }
+
+    private static void say(int typeId, long tag, MemorySegment data, String stamp) {
         Agent.say("message type_id=" + Integer.toUnsignedString(typeId) + " tag=" + Long.toUnsignedString(tag) + " len="
-                + data.byteSize() + " crc32=" + Messages.crc32(data).getValue());
+                + data.byteSize() + " crc32=" + Messages.crc32(data).getValue() + stamp);
     }
 }

@@ -2,7 +2,7 @@ import dev.ramway.ElementType;
 import dev.ramway.ErrorKind;
 import dev.ramway.Message;
 import dev.ramway.RamwayException;
-import dev.ramway.Sender;
+import dev.ramway.SendingEnd;
 import dev.ramway.Tensor;
 import dev.ramway.TensorSlot;
 import java.lang.foreign.MemorySegment;
@@ -16,7 +16,7 @@ import java.util.stream.LongStream;
 final class Tensors {
     private Tensors() {}
 
-    static void send(Sender tx, Line line) throws InterruptedException {
+    static void send(SendingEnd tx, Line line) throws InterruptedException {
         ElementType type = ElementType.values()[(int) line.number("type", 0)];
         long[] shape = Arrays.stream(line.text("shape", "").split("x")).filter(dim -> !dim.isEmpty())
                 .mapToLong(Long::parseLong).toArray();

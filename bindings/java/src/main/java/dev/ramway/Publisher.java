@@ -453,7 +453,7 @@ public final class Publisher extends SendingEnd {
      *
      * @param wanted from 0 to the topic's number of slots
      * @throws InterruptedException if the thread is interrupted while it waits
-     * @throws RamwayException INVALID_ARGUMENT if the topic has fewer slots; CLOSED if the topic's name was removed, so that nobody
+     * @throws RamwayException INVALID_ARGUMENT if the topic has fewer slots; UNSUPPORTED if it takes no reliable subscribers; CLOSED if the topic's name was removed, so that nobody
      *     can come; BUSY while a slot is open; DETACHED, CORRUPT
      */
     public void waitForSubscribers(int wanted) throws InterruptedException {
@@ -476,6 +476,10 @@ public final class Publisher extends SendingEnd {
         if (wanted < 0 || wanted > log.slots) {
             throw fail(ErrorKind.INVALID_ARGUMENT, "waiting for %d subscribers: the topic has %d slots; create it with more", wanted,
                     log.slots);
+        }
+        if (wanted > 0 && lossyOnly) {
+            throw fail(ErrorKind.UNSUPPORTED, "waiting for %d subscribers: the topic takes no reliable ones (its creator said lossyOnly), "
+                    + "and others do not count", wanted);
         }
         awaitPeer(() -> new SubscribersWait(wanted), nanos);
     }
@@ -504,7 +508,7 @@ public final class Publisher extends SendingEnd {
     private SubscriberInfo inspect(int i, long slot) {
         long state = TopicLog.state(slot);
         long cursor = TopicLog.cursor(slot);
-        int reliable = Facts.SLOT_GATING | Facts.SLOT_DURABLE | Facts.SLOT_EJECTED;
+        int reliable = TopicJoin.RELIABLE;
         if ((state & (reliable | Facts.SLOT_ACTIVE)) == 0) {
             return null;
         }

@@ -23,8 +23,11 @@ import java.time.Duration;
 public final class Subscriber extends TopicReader {
     private static final byte[] EMPTY = new byte[0];
 
+    private final String label;
+
     private Subscriber(Attachment a, Options options, Topic topic) {
         super(a, options, topic);
+        label = topic.label;
         announce();
     }
 
@@ -265,9 +268,9 @@ public final class Subscriber extends TopicReader {
         return policy;
     }
 
-    /** {@return the label that it was opened with; empty without one, and once the handle is closed} */
+    /** {@return the label that it was opened with; empty without one} */
     public String label() {
-        return ask(() -> slot == 0 ? "" : TopicLog.labelText(log.label(slot)), "");
+        return label;
     }
 
     /** Closes a durable subscriber for good: its label and position are forgotten. For any other it is {@link #close}. */

@@ -14,7 +14,7 @@ import java.time.Duration;
  * @param ejected the publisher has ejected it, and it has not begun anew
  * @param lag how far a reliable one is behind; null under another policy, which does not say
  * @param lost how many messages it has lost
- * @param blocksFor for how long it has kept the publisher from going on; zero if it does not, or without {@link Topic#ejectAfter}
+ * @param blocksFor for how long it has kept the publisher from going on; zero if it does not
  */
 public record SubscriberInfo(int slot, int epoch, Policy policy, String label, boolean durable, boolean alive, boolean ejected, Lag lag,
         long lost, Duration blocksFor) {}

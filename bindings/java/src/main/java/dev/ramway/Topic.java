@@ -26,7 +26,7 @@ public final class Topic {
     private Duration ejectAfter = Duration.ZERO;
     private boolean timestamps;
     Policy policy = Policy.RELIABLE;
-    private String label = "";
+    String label = "";
     boolean durable;
     Start start = Start.DEFAULT;
     boolean readOnly;
@@ -147,7 +147,7 @@ public final class Topic {
         SegmentSpec spec = SegmentSpec.topic(options, slots == 0 ? Facts.TOPIC_SLOTS_DEFAULT : slots, flags).named(options.persistent());
         boolean subscribes = role == Role.CONSUMER;
         return new SegmentRequest(name, mode, Facts.KIND_TOPIC, spec, subscribes ? SegmentLink.NO_ROLE : Facts.BYTE_PUBLISHER, readOnly,
-                options, found -> refuseOther(found.blocks()[0], spec.blocks()[0], subscribes))
+                options, found -> refuseOther(found.blocks()[0], subscribes))
                 .open(s -> {
                     BlockGeometry g = s.header().blocks()[0];
                     boolean copies = subscribes && (policy != Policy.RELIABLE || (g.flags() & Facts.TOPIC_MAY_EJECT) != 0);
@@ -156,7 +156,10 @@ public final class Topic {
     }
 
     /** Refuses a topic that has other properties than were asked for. */
-    private void refuseOther(BlockGeometry found, BlockGeometry wanted, boolean subscribes) {
+    private void refuseOther(BlockGeometry found, boolean subscribes) {
+        // A capacity follows the alignment.
+        Options like = options.align() == 0 ? options.withAlign(found.align()) : options;
+        BlockGeometry wanted = SegmentSpec.topic(like, found.slots(), found.flags()).blocks()[0];
         if (options.capacity() != 0 && found.capacity() != wanted.capacity()) {
             throw Attachment.differs("capacity", wanted.capacity(), found.capacity());
         }

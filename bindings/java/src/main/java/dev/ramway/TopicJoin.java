@@ -10,6 +10,16 @@ import java.util.List;
  * before the publisher knows of it (ABI.md, section 19). The fields that are not final are what came of it.
  */
 final class TopicJoin {
+    /**
+     * For how long a slot or a label is tried again that is taken, however short the time-out is: another subscriber that looks for its
+     * slot has a lock for an instant. In ns.
+     */
+    private static final long INSTANT = 5_000_000;
+    /** How many labels an error names at most: there can be 1024 of 64 bytes. */
+    private static final int LABELS_NAMED = 8;
+    /** The bits of a slot that is, or was and may be again, a reliable subscriber's. */
+    static final int RELIABLE = Facts.SLOT_GATING | Facts.SLOT_DURABLE | Facts.SLOT_EJECTED;
+
     private final RingEnd end;
     private final TopicLog log;
     private final SegmentLink link;
@@ -85,7 +95,7 @@ final class TopicJoin {
      * killed has its label and its slot until the kernel has closed its files.
      */
     void gating(Start from, boolean durable, long timeout) {
-        SegmentOpening.retry(timeout, () -> {
+        SegmentOpening.retry(Math.max(timeout, INSTANT), () -> {
             if (!hasLabel) {
                 join(from, durable);
                 return this;
@@ -163,31 +173,76 @@ final class TopicJoin {
     private boolean find() throws RetryLater {
         for (int i = 0; hasLabel && i < log.slots; i++) {
             long s = log.slot(i);
-            if (!Arrays.equals(log.label(s), label)) {
+            // Of the others a label does not count: of one that nobody waits for, and of one that has left, whose slot somebody may be
+            // taking just now who has not written its own label yet.
+            if ((TopicLog.state(s) & RELIABLE) == 0 || !isMine(s)) {
                 continue;
             }
-            if (link.livesAt(Facts.BYTE_SLOT + i)) {
-                throw RetryLater.busy(String.format(
-                        "a subscriber with the label '%s' is attached already: close it, or take another label", TopicLog.labelText(label)));
-            }
-            if ((TopicLog.state(s) & Facts.SLOT_DURABLE) != 0 && link.takeSlot(i)) {
-                slot = s;
-                return true;
+            boolean durable = (TopicLog.state(s) & Facts.SLOT_DURABLE) != 0;
+            if (durable && link.takeSlot(i)) {
+                // It may have been given up before the lock was taken.
+                if ((TopicLog.state(s) & Facts.SLOT_DURABLE) != 0 && isMine(s)) {
+                    slot = s;
+                    return true;
+                }
+                link.letSlotGo();
+            } else if (durable || link.livesAt(Facts.BYTE_SLOT + i)) {
+                throw RetryLater.busy(String.format("a reliable subscriber with the label '%s' is attached already: close it, or take "
+                        + "another label", shown(label)));
             }
         }
-        if (takeFree(0)) {
-            return false;
+        if (!takeFree(0)) {
+            throw RetryLater.busy(noSlot());
         }
+        return false;
+    }
+
+    private boolean isMine(long s) {
+        return Arrays.equals(log.label(s), label);
+    }
+
+    /** What to say where every slot is taken: by whom. */
+    private String noSlot() {
+        int[] counts = new int[3];
         List<String> labels = new ArrayList<>();
         for (int i = 0; i < log.slots; i++) {
-            String text = TopicLog.labelText(log.label(log.slot(i)));
-            if (!text.isEmpty()) {
-                labels.add(text);
+            long s = log.slot(i);
+            long state = TopicLog.state(s);
+            boolean away = (state & Facts.SLOT_DURABLE) != 0 && !link.livesAt(Facts.BYTE_SLOT + i);
+            counts[away ? 1 : (state & RELIABLE) != 0 ? 0 : 2]++;
+            byte[] text = log.label(s);
+            if (text[0] != 0) {
+                labels.add("'" + shown(text) + "'");
             }
         }
-        throw RetryLater.busy(String.format("all %d slots of the topic are taken%s: close a subscriber, remove a durable one, or create "
-                + "the topic with more slots; ramway inspect shows who holds them", log.slots,
-                labels.isEmpty() ? "" : " (labelled: " + String.join(", ", labels) + ")"));
+        String[] whom = {"by reliable subscribers", "for durable subscribers that are away", "by lossy or latest subscribers"};
+        List<String> by = new ArrayList<>();
+        for (int i = 0; i < counts.length; i++) {
+            if (counts[i] > 0) {
+                by.add(counts[i] + " " + whom[i]);
+            }
+        }
+        if (labels.size() > LABELS_NAMED) {
+            int more = labels.size() - LABELS_NAMED;
+            labels = new ArrayList<>(labels.subList(0, LABELS_NAMED));
+            labels.add(more + " more");
+        }
+        return String.format("all %d slots of the topic are taken: %s%s. Close a subscriber, unsubscribe a durable one, or create the "
+                + "topic with more slots; ramway inspect shows the processes", log.slots, String.join(", ", by),
+                labels.isEmpty() ? "" : " (labels: " + String.join(", ", labels) + ")");
+    }
+
+    /** A label for an error: whoever may write to the topic can put control characters there. */
+    private static String shown(byte[] label) {
+        StringBuilder shown = new StringBuilder();
+        TopicLog.labelText(label).codePoints().forEach(c -> {
+            if (Character.isISOControl(c) || !Character.isDefined(c)) {
+                shown.append(String.format("\\u%04x", c));
+            } else {
+                shown.appendCodePoint(c);
+            }
+        });
+        return shown.toString();
     }
 
     /** Locks the first free slot from a number on. */

@@ -1,5 +1,7 @@
 package dev.ramway;
 
+import java.util.Arrays;
+
 /**
  * What a publisher that cannot go on does about the subscribers that are in its way: it removes the dead ones, and ejects those that
  * have been in the way for too long.
@@ -12,7 +14,7 @@ final class TopicPatrol {
     /** The system was asked for the locks since this side could go on last, and when. */
     private boolean asked;
     private long askedAt;
-    /** By slot, since when it is in the way (0: it is not), at which cursor and in which state; null where nobody is ejected. */
+    /** By slot, since when it is in the way (0: it is not), at which cursor and in which state. */
     private final long[] since;
     private final long[] cursors;
     private final long[] states;
@@ -21,18 +23,16 @@ final class TopicPatrol {
         this.log = log;
         this.link = link;
         this.ejectAfter = ejectAfter;
-        since = ejectAfter == 0 ? null : new long[log.slots];
-        cursors = ejectAfter == 0 ? null : new long[log.slots];
-        states = ejectAfter == 0 ? null : new long[log.slots];
+        since = new long[log.slots];
+        cursors = new long[log.slots];
+        states = new long[log.slots];
     }
 
     /** The publisher is not blocked. */
     void goOn() {
         if (asked) {
             asked = false;
-            if (since != null) {
-                java.util.Arrays.fill(since, 0);
-            }
+            Arrays.fill(since, 0);
         }
     }
 
@@ -56,9 +56,7 @@ final class TopicPatrol {
             long cursor = TopicLog.cursor(slot);
             if ((state & Facts.SLOT_GATING) == 0 || !TopicLog.within(limit - cursor, log.capacity)
                     || TopicLog.within(end - cursor, log.capacity)) {
-                if (since != null) {
-                    since[i] = 0;
-                }
+                since[i] = 0;
             } else if (ask && (state & Facts.SLOT_DURABLE) == 0 && !link.livesAt(Facts.BYTE_SLOT + i)) {
                 // A full fence as well, and so is the one below: a subscriber that joins this slot now sees the change before it
                 // sees what this side writes next.
@@ -73,21 +71,18 @@ final class TopicPatrol {
 
     /** Whether the slot has been in the way for too long at its cursor. */
     private boolean isOverdue(int i, long state, long cursor, long now) {
-        if (since == null) {
-            return false;
-        }
         if (since[i] == 0 || cursors[i] != cursor || states[i] != state) {
             since[i] = now | 1;
             cursors[i] = cursor;
             states[i] = state;
             return false;
         }
-        return now - since[i] >= ejectAfter;
+        return ejectAfter != 0 && now - since[i] >= ejectAfter;
     }
 
     /** For how long the slot has been in the way, in ns. */
     long blocksFor(int i) {
-        return since == null || since[i] == 0 ? 0 : System.nanoTime() - since[i];
+        return since[i] == 0 ? 0 : System.nanoTime() - since[i];
     }
 
     /** The number of the frame at a cursor, which may be any number; 0 where there can be none. */

@@ -508,7 +508,8 @@ class TopicTest {
                 pub.subscribers().forEach(each -> seen.add(new Seen(each.slot(), each.policy(), each.label(), each.alive())));
                 assertEquals(Set.of(new Seen(0, Policy.RELIABLE, "one", true), new Seen(2, Policy.LOSSY, "watch", true),
                         new Seen(3, Policy.LATEST, "", true), new Seen(1, Policy.RELIABLE, "", true)), seen);
-                Rings.says(refused(ErrorKind.BUSY, () -> open().subscriber()), "all 4 slots", "one, watch");
+                Rings.says(refused(ErrorKind.BUSY, () -> open().subscriber()), "all 4 slots", "2 by reliable subscribers", "2 by lossy or latest",
+                        "'one', 'watch'");
                 // One that nobody waits for does without.
                 open().lossy().subscriber().close();
                 assertTrue(lossy.peerAlive() && latest.peerAlive() && two.epoch() == 1 && one.peerEpoch() == 1);
