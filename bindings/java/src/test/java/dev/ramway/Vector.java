@@ -31,7 +31,7 @@ record Vector(String name, String kind, long size, List<Run> bytes, List<Reader>
     }
 
     record Reader(String as, String held, String open, Attached attached, Sum region, Then then, List<Expected> messages, String last,
-            String label, int send, String end, List<Run> leaves, String nameAfter) {}
+            String label, List<Long> locked, String lagged, int send, String end, List<Run> leaves, String nameAfter) {}
 
     static List<Vector> all() throws IOException {
         return all("segments", "1.0");
@@ -71,8 +71,12 @@ record Vector(String name, String kind, long size, List<Run> bytes, List<Reader>
     }
 
     private static Reader reader(Fields f) {
-        Reader r = new Reader(f.text("as"), f.text("held"), f.text("open"), attached(f.fields("attached")), sum(f.fields("region")),
-                then(f.fields("then")), messages(f), f.text("last"), f.text("label"), (int) f.number("send"), f.text("end"), runs(f, "leaves"),
+        // A topic's other side writes before the reader looks, and its locks are bytes.
+        boolean ofTopic = f.get("then") instanceof List || f.get("held") instanceof List;
+        Then then = f.get("then") instanceof List ? new Then("paused", runs(f, "then"), false) : ofTopic ? null : then(f.fields("then"));
+        List<Long> locked = f.get("held") instanceof List<?> bytes ? bytes.stream().map(each -> (Long) each).toList() : List.of();
+        Reader r = new Reader(f.text("as"), locked.isEmpty() ? f.text("held") : null, f.text("open"), attached(f.fields("attached")), sum(f.fields("region")),
+                then, messages(f), f.text("last"), f.text("label"), locked, f.text("lagged"), (int) f.number("send"), f.text("end"), runs(f, "leaves"),
                 f.text("name_after"));
         f.end();
         return r;

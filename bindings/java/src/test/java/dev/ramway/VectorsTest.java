@@ -119,6 +119,7 @@ class VectorsTest {
                 sub = opened(topic::subscriber);
             } catch (RamwayException e) {
                 // It may read the frames when it comes, or when it receives.
+                assertEquals(null, reader.then(), e.getMessage());
                 assertEquals("Corrupt", reader.end(), e.getMessage());
                 assertEquals(ErrorKind.CORRUPT, e.kind(), e.getMessage());
                 return;
@@ -126,10 +127,17 @@ class VectorsTest {
             if (sub == null) {
                 return;
             }
+            if (reader.then() != null) {
+                otherSide();
+            }
+            if (reader.lagged() != null) {
+                assertEquals(reader.lagged(), Long.toString(assertThrows(LaggedException.class, sub::tryRecv).lost()));
+            }
             List<Vector.Expected> found = new ArrayList<>();
             String end = null;
             while (end == null && found.size() <= reader.messages().size()) {
-                try (Message m = sub.tryRecv()) {
+                // Only a wait asks whether the publisher lives.
+                try (Message m = reader.end().equals("PeerDead") ? sub.recv(Scratch.LONG) : sub.tryRecv()) {
                     if (m == null) {
                         end = "Empty";
                     } else {
@@ -165,6 +173,10 @@ class VectorsTest {
                 Role role = Role.valueOf(reader.held().toUpperCase(java.util.Locale.ROOT));
                 assertTrue(Lock.tryLock(fd, Facts.BYTE_IN_USE, Lock.Mode.SHARED));
                 assertTrue(Lock.tryLock(fd, role.lockByte(), Lock.Mode.EXCLUSIVE));
+            }
+            for (long at : reader.locked()) {
+                assertTrue(Lock.tryLock(fd, Facts.BYTE_IN_USE, Lock.Mode.SHARED));
+                assertTrue(Lock.tryLock(fd, at, Lock.Mode.EXCLUSIVE));
             }
             return dir.resolve(name);
         }
