@@ -4,9 +4,9 @@ import dev.ramway.ElementType
 import dev.ramway.ErrorKind
 import dev.ramway.Message
 import dev.ramway.RamwayException
-import dev.ramway.kotlin.Receiver
+import dev.ramway.kotlin.ReceivingEnd
 import dev.ramway.kotlin.Region
-import dev.ramway.kotlin.Sender
+import dev.ramway.kotlin.SendingEnd
 import java.lang.foreign.MemorySegment
 import java.lang.foreign.ValueLayout
 import java.util.HexFormat
@@ -19,7 +19,7 @@ suspend fun region(line: Line) {
 }
 
 /** Reserves, fills, and commits what is to be kept. Such slots, and tensors, are the Java port's. */
-fun write(tx: Sender, line: Line) {
+fun write(tx: SendingEnd, line: Line) {
     val length = line.needed("len").toInt()
     val kept = line.number("kept")?.toInt() ?: length
     val unflushed = line.yes("unflushed")
@@ -30,7 +30,7 @@ fun write(tx: Sender, line: Line) {
     lookAt(address, length, 0)
 }
 
-suspend fun hold(rx: Receiver, line: Line) {
+suspend fun hold(rx: ReceivingEnd, line: Line) {
     line.end()
     rx.recv().use { lookAt(it.data().address(), it.length(), it.tag()) }
 }
@@ -55,7 +55,7 @@ private fun lookAt(address: Long, length: Int, tag: Long) {
     }
 }
 
-fun sendTensor(tx: Sender, line: Line) {
+fun sendTensor(tx: SendingEnd, line: Line) {
     val type = ElementType.entries[line.needed("type").toInt()]
     val shape = line.text("shape").orEmpty().split("x").filter { it.isNotEmpty() }.map { it.toLong() }.toLongArray()
     val tag = line.needed("tag")

@@ -1,14 +1,21 @@
 // Kotlin's agent: ../README.md has the protocol.
 
+import dev.ramway.Policy
 import dev.ramway.RamwayException
 import dev.ramway.kotlin.Bus
 import dev.ramway.kotlin.Listener
 import dev.ramway.kotlin.OptionsBuilder
+import dev.ramway.kotlin.Publisher
 import dev.ramway.kotlin.Receiver
+import dev.ramway.kotlin.ReceivingEnd
 import dev.ramway.kotlin.Sender
+import dev.ramway.kotlin.SendingEnd
+import dev.ramway.kotlin.Subscriber
+import dev.ramway.kotlin.TopicBuilder
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withTimeout
 import kotlin.system.exitProcess
+import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
 
 /** How long to wait for a name, a role or the other side. */
@@ -37,13 +44,13 @@ fun main() {
     exitProcess(status)
 }
 
-/** What is open: both halves of a bus, or what a role needs of rings. */
+/** What is open: both halves of a bus, what a role needs of rings, or a side of a topic. */
 class Ends {
     private var bus: Bus? = null
-    private var ownTx: Sender? = null
-    private var ownRx: Receiver? = null
-    private val tx get() = bus?.sender ?: ownTx ?: throw Refused("there is nothing to send to")
-    private val rx get() = bus?.receiver ?: ownRx ?: throw Refused("there is nothing to receive from")
+    private var ownTx: SendingEnd? = null
+    private var ownRx: ReceivingEnd? = null
+    private val tx: SendingEnd get() = bus?.sender ?: ownTx ?: throw Refused("there is nothing to send to")
+    private val rx: ReceivingEnd get() = bus?.receiver ?: ownRx ?: throw Refused("there is nothing to receive from")
 
     suspend fun obey(line: Line) = when (line.word) {
         "open" -> open(line)
@@ -68,6 +75,7 @@ class Ends {
 
     private suspend fun open(line: Line) {
         val consumes = line.text("role") == "consumer"
+        line.text("topic")?.let { return openTopic(it, consumes, line) }
         val (ring, back, listen, connect) = listOf("ring", "back", "listen", "connect").map(line::text)
         val create = line.yes("create")
         val bytes = line.number("capacity") ?: 65536
@@ -98,6 +106,58 @@ class Ends {
             ownTx = to?.let { if (create) Sender.create(it, options) else Sender.open(it, options) }
             ownRx = from?.let { if (create) Receiver.create(it, options) else Receiver.open(it, options) }
         }
+        sayAttached(consumes)
+    }
+
+    private suspend fun openTopic(name: String, consumes: Boolean, line: Line) {
+        val create = line.yes("create")
+        val bytes = line.number("capacity") ?: 65536
+        val alignment = (line.number("align") ?: 32).toInt()
+        val waitFor = line.number("wait_for")
+        val reads = line.text("policy") ?: "reliable"
+        val (label, from) = listOf(line.text("label") ?: "", line.text("from") ?: "")
+        val durable = line.yes("durable")
+        val eject = (line.number("eject_after") ?: 0).milliseconds
+        val limit = line.number("timeout")?.milliseconds ?: OPEN_TIMEOUT
+        // A coroutine waits as its dispatcher does.
+        line.text("wait")
+        line.end()
+        val options: TopicBuilder.() -> Unit = {
+            policy = Policy.entries.find { it.name.lowercase() == reads } ?: throw Refused("policy=$reads")
+            this.label = label
+            this.durable = durable
+            ejectAfter = eject
+            timeout = limit
+            begin(from)
+            if (create) {
+                capacity = bytes
+                align = alignment
+            }
+        }
+        if (consumes) {
+            if (waitFor != null) throw Refused("wait_for is a producer's")
+            ownRx = if (create) Subscriber.create(name, options) else Subscriber.open(name, options)
+        } else {
+            val pub = if (create) Publisher.create(name, options) else Publisher.open(name, options)
+            ownTx = pub
+            waitFor?.let { pub.waitForSubscribers(it.toInt(), OPEN_TIMEOUT) }
+        }
+        sayAttached(consumes)
+    }
+
+    private fun TopicBuilder.begin(from: String) {
+        val number = from.substringAfter(':', "").toLongOrNull()
+        when (from.substringBefore(':')) {
+            "" -> Unit
+            "oldest" -> fromOldest()
+            "now" -> fromNow()
+            "history" -> history(number ?: throw Refused("from=$from"))
+            "after" -> afterSeq(number ?: throw Refused("from=$from"))
+            else -> throw Refused("from=$from")
+        }
+    }
+
+    private fun sayAttached(consumes: Boolean) {
         if (consumes) {
             rx.run { attached(epoch, peerEpoch, capacity, maxMessageLength) }
         } else {

@@ -3,8 +3,8 @@
 import com.sun.management.ThreadMXBean
 import dev.ramway.Message
 import dev.ramway.Slot
-import dev.ramway.kotlin.Receiver
-import dev.ramway.kotlin.Sender
+import dev.ramway.kotlin.ReceivingEnd
+import dev.ramway.kotlin.SendingEnd
 import dev.ramway.kotlin.TypeId
 import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.take
@@ -33,7 +33,7 @@ class Measure(line: Line) {
         line.end()
     }
 
-    suspend fun run(tx: () -> Sender, rx: () -> Receiver) {
+    suspend fun run(tx: () -> SendingEnd, rx: () -> ReceivingEnd) {
         say("ready")
         // The other side is told first: it waits by then.
         if (what == "ping" || what == "send") Line.next()
@@ -68,9 +68,9 @@ class Measure(line: Line) {
         words += sum
     }
 
-    private suspend fun put(tx: Sender, seq: Long) = tx.send(TypeId(0), size) { fill(it, seq) }
+    private suspend fun put(tx: SendingEnd, seq: Long) = tx.send(TypeId(0), size) { fill(it, seq) }
 
-    private suspend fun ping(tx: Sender, rx: Receiver) {
+    private suspend fun ping(tx: SendingEnd, rx: ReceivingEnd) {
         stamps[stamped++] = System.nanoTime()
         for (seq in 0 until count) {
             put(tx, seq)
@@ -79,14 +79,14 @@ class Measure(line: Line) {
         }
     }
 
-    private suspend fun echo(tx: Sender, rx: Receiver) {
+    private suspend fun echo(tx: SendingEnd, rx: ReceivingEnd) {
         for (seq in 0 until count) {
             rx.recv().use { take(it) }
             put(tx, seq)
         }
     }
 
-    private suspend fun send(tx: Sender) {
+    private suspend fun send(tx: SendingEnd) {
         var together = 0
         for (seq in 0 until count) {
             if (++together == batch || seq + 1 == count) {
@@ -100,7 +100,7 @@ class Measure(line: Line) {
         }
     }
 
-    private suspend fun receive(rx: Receiver) {
+    private suspend fun receive(rx: ReceivingEnd) {
         if (batch == 1) return rx.messages().take(Math.toIntExact(count)).collect { take(it) }
         var seen = 0L
         while (seen < count) {

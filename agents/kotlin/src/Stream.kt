@@ -1,9 +1,11 @@
 // produce and consume.
 
 import dev.ramway.ErrorKind
+import dev.ramway.LaggedException
 import dev.ramway.Message
-import dev.ramway.kotlin.Receiver
-import dev.ramway.kotlin.Sender
+import dev.ramway.kotlin.ReceivingEnd
+import dev.ramway.kotlin.SendingEnd
+import dev.ramway.kotlin.Subscriber
 import dev.ramway.kotlin.TypeId
 import kotlinx.coroutines.flow.collect
 import kotlinx.coroutines.flow.transformWhile
@@ -32,7 +34,7 @@ class Plan(line: Line, together: Int) {
 }
 
 /** Sends one message as `how` says, waiting for room for as long as a wait may last. */
-private suspend fun put(plan: Plan, tx: Sender, m: Made, flush: Boolean) {
+private suspend fun put(plan: Plan, tx: SendingEnd, m: Made, flush: Boolean) {
     val type = TypeId(m.typeId)
     when {
         plan.how == "try" -> if (!tx.trySend(type, m.tag, m.segment)) throw Ending(ErrorKind.FULL)
@@ -51,7 +53,7 @@ private suspend fun put(plan: Plan, tx: Sender, m: Made, flush: Boolean) {
     }
 }
 
-private suspend fun putUnflushed(plan: Plan, tx: Sender, m: Made) {
+private suspend fun putUnflushed(plan: Plan, tx: SendingEnd, m: Made) {
     val slot = plan.limits.within({ tx.blocking.reserve(m.length, it) }) {
         var slot = tx.blocking.tryReserve(m.length)
         while (slot == null) {
@@ -64,7 +66,7 @@ private suspend fun putUnflushed(plan: Plan, tx: Sender, m: Made) {
     slot.commitUnflushed(m.typeId, m.tag)
 }
 
-suspend fun produce(tx: Sender, line: Line) {
+suspend fun produce(tx: SendingEnd, line: Line) {
     val plan = Plan(line, 1)
     val all = Messages(plan.sizes, tx.maxMessageLength.toLong())
     var next = plan.start ?: 0
@@ -93,12 +95,16 @@ suspend fun produce(tx: Sender, line: Line) {
 }
 
 /** What a consumer has seen so far. */
-private class Seen(private val rx: Receiver, private val plan: Plan) {
+private class Seen(private val rx: ReceivingEnd, private val plan: Plan) {
     private val all = Messages(plan.sizes, rx.maxMessageLength.toLong())
     private var next = plan.start
     private var first = -1L
     private var bytes = 0L
     private var received = 0L
+
+    /** The messages of a topic have numbers, and lost is how many it was told that it lost. */
+    private val ofTopic = rx is Subscriber
+    private var lost = 0L
 
     /** Of the call that is being made: the other side's epoch before it, when it began; and how long the last one took. */
     var noted = 0
@@ -118,6 +124,7 @@ private class Seen(private val rx: Receiver, private val plan: Plan) {
     private fun took(m: Message) {
         over()
         val payload = if (received % 16 == 0L) m.data() else MemorySegment.ofArray(m.toByteArray())
+        if (ofTopic) number(m.seq(), m.lost())
         val seq = next ?: seqOf(m.tag())
         all.check(seq, m.typeId(), m.tag(), payload)
         if (first < 0) first = seq
@@ -128,11 +135,26 @@ private class Seen(private val rx: Receiver, private val plan: Plan) {
         begin()
     }
 
+    /** Takes what a topic's message says of itself; the first one has 1. */
+    private fun number(number: Long, before: Long) {
+        val seq = number - 1
+        if (next?.let { it + before != seq } == true) throw Bad(seq, "it comes after $before lost ones, and $next was expected")
+        next = seq
+        lost += before
+    }
+
+    /** It was ejected, which cost so many messages. */
+    fun lagged(cost: Long) {
+        say("lagged lost=$cost")
+        lost += cost
+        next = next?.plus(cost)
+    }
+
     fun left() = plan.count?.minus(received) ?: Long.MAX_VALUE
 
     fun report(named: String) {
         val last = if (first < 0) -1 else next!! - 1
-        say("end $named received=$received first=$first last=$last bytes=$bytes elapsed_ms=$elapsed")
+        say("end $named received=$received first=$first last=$last bytes=$bytes elapsed_ms=$elapsed${if (ofTopic) " lost=$lost" else ""}")
     }
 
     /** Receives until nothing is left, by flows where nothing says how long a single wait may last. */
@@ -171,7 +193,7 @@ private class Seen(private val rx: Receiver, private val plan: Plan) {
     }
 }
 
-suspend fun consume(rx: Receiver, line: Line) {
+suspend fun consume(rx: ReceivingEnd, line: Line) {
     val plan = Plan(line, 32)
     val seen = Seen(rx, plan)
     while (seen.left() > 0) {
@@ -180,6 +202,10 @@ suspend fun consume(rx: Receiver, line: Line) {
             seen.all()
         } catch (e: Exception) {
             seen.over()
+            if (e is LaggedException) {
+                seen.lagged(e.lost())
+                continue
+            }
             val kind = kindOf(e)
             seen.report(named(kind))
             if (!plan.goesOn(kind)) return

@@ -1,11 +1,15 @@
 // echo, ping, last and take.
 
-import dev.ramway.kotlin.Receiver
-import dev.ramway.kotlin.Sender
+import dev.ramway.ErrorKind
+import dev.ramway.LaggedException
+import dev.ramway.Message
+import dev.ramway.kotlin.ReceivingEnd
+import dev.ramway.kotlin.SendingEnd
+import dev.ramway.kotlin.Subscriber
 import dev.ramway.kotlin.TypeId
 import dev.ramway.kotlin.type
 
-suspend fun echo(tx: Sender, rx: Receiver, line: Line) {
+suspend fun echo(tx: SendingEnd, rx: ReceivingEnd, line: Line) {
     val limits = Limits(line)
     line.end()
     var first = -1L
@@ -31,7 +35,7 @@ suspend fun echo(tx: Sender, rx: Receiver, line: Line) {
     }
 }
 
-suspend fun ping(tx: Sender, rx: Receiver, line: Line) {
+suspend fun ping(tx: SendingEnd, rx: ReceivingEnd, line: Line) {
     val limits = Limits(line)
     val count = line.needed("count")
     val all = Messages(line.text("sizes") ?: "mixed", tx.maxMessageLength.toLong())
@@ -44,23 +48,27 @@ suspend fun ping(tx: Sender, rx: Receiver, line: Line) {
     say("answered count=$count")
 }
 
-fun last(tx: Sender, line: Line) {
+fun last(tx: SendingEnd, line: Line) {
     line.end()
     say(tx.lastTag?.let { "last tag=${it.toULong()}" } ?: "last none")
 }
 
-suspend fun take(rx: Receiver, line: Line) {
+suspend fun take(rx: ReceivingEnd, line: Line) {
     val limits = Limits(line)
     val tensor = line.yes("tensor")
+    val tries = line.text("how") == "try"
     line.end()
     try {
-        limits.within { rx.recv() }.use { m ->
+        (if (tries) rx.tryRecv() ?: throw Ending(ErrorKind.EMPTY) else limits.within { rx.recv() }).use { m ->
             if (!tensor || !sayTensor(m)) {
                 val crc = m.read { crc32(it) }
-                say("message type_id=${m.typeId().toUInt()} tag=${m.tag().toULong()} len=${m.length()} crc32=$crc")
+                say("message type_id=${m.typeId().toUInt()} tag=${m.tag().toULong()} len=${m.length()} crc32=$crc" + stamp(rx, m))
             }
         }
     } catch (e: Exception) {
-        say("end ${named(kindOf(e))}")
+        say("end ${named(kindOf(e))}" + if (e is LaggedException) " lost=${e.lost()}" else "")
     }
 }
+
+/** What a topic's message says of itself. */
+private fun stamp(rx: ReceivingEnd, m: Message) = if (rx is Subscriber) " seq=${m.seq()} lost=${m.lost()}" else ""

@@ -155,7 +155,8 @@ final class Attachment {
      *
      * @param copying the subscriber copies what it receives
      */
-    static Attachment topic(String name, int fd, BlockGeometry g, Link link, Role role, boolean writable, boolean copying, Options options) {
+    static Attachment topic(String name, int fd, BlockGeometry g, Link link, Role role, boolean writable, boolean copying,
+            Options options) {
         boolean publishes = role == Role.PRODUCER;
         SegmentMapping mapping = SegmentMapping.map(fd, g, true, publishes, publishes, link, options);
         MemorySegment area = null;

@@ -319,7 +319,8 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
 
     @Override
     final RamwayException busy() {
-        return fail(ErrorKind.BUSY, "a message or batch of this " + (at.area == null ? "receiver" : "subscriber") + " is out: close it first");
+        return fail(ErrorKind.BUSY, "a message or batch of this " + (at.area == null ? "receiver" : "subscriber")
+                + " is out: close it first");
     }
 
     @Override

@@ -13,8 +13,9 @@ import java.nio.ByteOrder;
 import java.util.function.Function;
 
 /**
- * A received message: a view of the shared memory (or a {@link Subscriber}'s copy) until it is closed. After that every method, and every access through what
- * {@link #data} and {@link #buffer} gave, throws {@link IllegalStateException}; none ever shows another message's bytes.
+ * A received message: a view of the shared memory (or a {@link Subscriber}'s copy) until it is closed. After that every method,
+ * and every access through what {@link #data} and {@link #buffer} gave, throws {@link IllegalStateException}; none ever shows
+ * another message's bytes.
  *
  * <p>Getters, copies, {@link #read} and close work from any thread that has the message, one at a time. A peer that is not
  * trusted may change the bytes while they are read: then copy first, with {@link Receiver#recvInto(byte[])}.

@@ -453,8 +453,8 @@ public final class Publisher extends SendingEnd {
      *
      * @param wanted from 0 to the topic's number of slots
      * @throws InterruptedException if the thread is interrupted while it waits
-     * @throws RamwayException INVALID_ARGUMENT if the topic has fewer slots; UNSUPPORTED if it takes no reliable subscribers; CLOSED if the topic's name was removed, so that nobody
-     *     can come; BUSY while a slot is open; DETACHED, CORRUPT
+     * @throws RamwayException INVALID_ARGUMENT if the topic has fewer slots; UNSUPPORTED if it takes no reliable subscribers;
+     *     CLOSED if the topic's name was removed, so that nobody can come; BUSY while a slot is open; DETACHED, CORRUPT
      */
     public void waitForSubscribers(int wanted) throws InterruptedException {
         awaitSubscribers(wanted, FOREVER);

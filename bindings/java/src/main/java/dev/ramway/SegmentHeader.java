@@ -180,7 +180,8 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
 
     private static void checkShape(String what, BlockGeometry g, int leastAlign, long mostAlign) {
         if (g.capacity() < Facts.HEADER_SIZE || Long.bitCount(g.capacity()) != 1) {
-            throw Errors.fail(ErrorKind.CORRUPT, "%s has a capacity of %d bytes, not a power of two of at least a page", what, g.capacity());
+            throw Errors.fail(ErrorKind.CORRUPT, "%s has a capacity of %d bytes, not a power of two of at least a page", what,
+                    g.capacity());
         }
         // As a signed number, one of 2^31 and more is below the least.
         if (g.align() < leastAlign || g.align() > Facts.ALIGN_MAX || Integer.bitCount(g.align()) != 1 || g.align() > mostAlign) {

@@ -119,7 +119,8 @@ final class SegmentUndelivered {
                         : String.format("%d undelivered messages (%d bytes)", counted.messages(), counted.bytes()));
             }
             if (closed && slot.getInt(Facts.OFF_SLOT_CLOSE_SEEN) != epoch) {
-                unseen = String.format("it holds the end of a stream that the durable subscriber '%s' has not seen", TopicLog.labelText(label));
+                unseen = String.format("it holds the end of a stream that the durable subscriber '%s' has not seen",
+                        TopicLog.labelText(label));
             }
         }
         return unseen;

@@ -167,7 +167,8 @@ public final class Topic {
             throw Attachment.differs("alignment", wanted.align(), found.align());
         }
         refuse(slots != 0 && found.slots() != slots, String.format(
-                "it exists, and its number of slots is %d, not the %d asked for; leave it out to take what is there", found.slots(), slots));
+                "it exists, and its number of slots is %d, not the %d asked for; leave it out to take what is there", found.slots(),
+                slots));
         boolean isLossyOnly = (found.flags() & Facts.TOPIC_LOSSY_ONLY) != 0;
         boolean canEject = (found.flags() & Facts.TOPIC_MAY_EJECT) != 0;
         refuse(lossyOnly && !isLossyOnly, "it exists, and takes reliable subscribers: lossyOnly is decided when a topic is made");

@@ -240,7 +240,8 @@ class TopicLifeTest {
         int corrupt = 0;
         for (int round = 0; round < 300; round++) {
             Files.deleteIfExists(path);
-            try (Publisher pub = create().slots(4).mayEject(round % 2 == 0).publisher(); Subscriber sub = open().policy(policy).subscriber()) {
+            try (Publisher pub = create().slots(4).mayEject(round % 2 == 0).publisher();
+                    Subscriber sub = open().policy(policy).subscriber()) {
                 for (int i = 0; i < 20; i++) {
                     pub.send(7, payload(i));
                 }

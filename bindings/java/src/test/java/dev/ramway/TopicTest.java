@@ -234,7 +234,8 @@ class TopicTest {
             }
             publish(pub, 1);
             SubscriberInfo info = pub.subscribers().getFirst();
-            assertEquals(List.of("recorder", true, false, new Lag(256, 4)), List.of(info.label(), info.durable(), info.alive(), info.lag()));
+            assertEquals(List.of("recorder", true, false, new Lag(256, 4)),
+                    List.of(info.label(), info.durable(), info.alive(), info.lag()));
             // It holds the publisher back also where it is away.
             while (pub.trySend(7, pub.seq() + 1, number(pub.seq() + 1))) {
                 assertTrue(pub.seq() < 2000);
@@ -264,7 +265,8 @@ class TopicTest {
             }
             assertEquals(e.lost(), sub.lost());
             SubscriberInfo info = pub.subscribers().getFirst();
-            assertEquals(List.of("slow", false, Policy.RELIABLE, e.lost()), List.of(info.label(), info.ejected(), info.policy(), info.lost()));
+            assertEquals(List.of("slow", false, Policy.RELIABLE, e.lost()),
+                    List.of(info.label(), info.ejected(), info.policy(), info.lost()));
             long next = e.lost() + 2;
             for (; next <= 3000; next++) {
                 expect(sub, next, 0);
@@ -508,8 +510,8 @@ class TopicTest {
                 pub.subscribers().forEach(each -> seen.add(new Seen(each.slot(), each.policy(), each.label(), each.alive())));
                 assertEquals(Set.of(new Seen(0, Policy.RELIABLE, "one", true), new Seen(2, Policy.LOSSY, "watch", true),
                         new Seen(3, Policy.LATEST, "", true), new Seen(1, Policy.RELIABLE, "", true)), seen);
-                Rings.says(refused(ErrorKind.BUSY, () -> open().subscriber()), "all 4 slots", "2 by reliable subscribers", "2 by lossy or latest",
-                        "'one', 'watch'");
+                Rings.says(refused(ErrorKind.BUSY, () -> open().subscriber()), "all 4 slots", "2 by reliable subscribers",
+                        "2 by lossy or latest", "'one', 'watch'");
                 // One that nobody waits for does without.
                 open().lossy().subscriber().close();
                 assertTrue(lossy.peerAlive() && latest.peerAlive() && two.epoch() == 1 && one.peerEpoch() == 1);
@@ -530,7 +532,8 @@ class TopicTest {
             for (Topic each : publishers) {
                 refused(ErrorKind.INVALID_ARGUMENT, each::publisher);
             }
-            List<Topic> subscribers = List.of(open().ejectAfter(Duration.ofSeconds(1)), open().timestamps(true), open().label("x".repeat(65)),
+            List<Topic> subscribers = List.of(open().ejectAfter(Duration.ofSeconds(1)), open().timestamps(true),
+                    open().label("x".repeat(65)),
                     open().label("a\0"), open().label("\uD800"), open().durable(true), open().lossy().label("x").durable(true),
                     open().latest().history(1), open().readOnly(true), open().lossy().readOnly(true).label("x"),
                     Topic.openOrCreate(path).lossy().readOnly(true));

@@ -75,8 +75,9 @@ record Vector(String name, String kind, long size, List<Run> bytes, List<Reader>
         boolean ofTopic = f.get("then") instanceof List || f.get("held") instanceof List;
         Then then = f.get("then") instanceof List ? new Then("paused", runs(f, "then"), false) : ofTopic ? null : then(f.fields("then"));
         List<Long> locked = f.get("held") instanceof List<?> bytes ? bytes.stream().map(each -> (Long) each).toList() : List.of();
-        Reader r = new Reader(f.text("as"), locked.isEmpty() ? f.text("held") : null, f.text("open"), attached(f.fields("attached")), sum(f.fields("region")),
-                then, messages(f), f.text("last"), f.text("label"), locked, f.text("lagged"), (int) f.number("send"), f.text("end"), runs(f, "leaves"),
+        Reader r = new Reader(f.text("as"), locked.isEmpty() ? f.text("held") : null, f.text("open"),
+                attached(f.fields("attached")), sum(f.fields("region")), then, messages(f), f.text("last"), f.text("label"), locked,
+                f.text("lagged"), (int) f.number("send"), f.text("end"), runs(f, "leaves"),
                 f.text("name_after"));
         f.end();
         return r;
