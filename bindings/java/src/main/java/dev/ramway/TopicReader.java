@@ -20,8 +20,8 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
         TOO_LONG
     }
 
-    /** What is kept of a message besides what a ring's has: where its payload is, its number, its time, how many were lost before. */
-    private static final int STAMP = 4;
+    /** What is kept of a message of a batch besides what a ring's has: its number, its time, how many were lost before. */
+    private static final int STAMP = 3;
     /** Copies have the remainder by this that the payload has in the log: no alignment is larger. */
     private static final long PLACE = Facts.ALIGN_MAX;
 
@@ -263,6 +263,9 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
         placed = 0;
         int count = 0;
         emptied = Outcome.OVERTAKEN;
+        if (!copies) {
+            return gatherInPlace(max);
+        }
         while (count < max && (count == 0 || policy != Policy.LATEST)) {
             if (count > 0 && head == tail) {
                 long now = log.tail();
@@ -271,7 +274,7 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
                     break;
                 }
             }
-            if (copies && count > 0 && placed + PLACE + capacity / 2 > 2 * capacity) {
+            if (count > 0 && placed + PLACE + capacity / 2 > 2 * capacity) {
                 break;
             }
             Outcome outcome = takeOne(null, null, Long.MAX_VALUE);
@@ -294,6 +297,60 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
         if (count > 0) {
             setAside();
         }
+        return count;
+    }
+
+    /** The same where the messages lie: takeInPlace again and again, written out for the sake of its speed. */
+    private int gatherInPlace(int max) {
+        long next = expected;
+        long pos = head;
+        int count = 0;
+        while (count < max) {
+            if (pos == tail) {
+                head = pos;
+                long now = log.tail();
+                if (now == tail || !takeTail(now)) {
+                    break;
+                }
+            }
+            long place = pos & mask;
+            long frame = data + place;
+            long word = Words.getLong(frame);
+            long seq = Words.getLong(frame + Facts.TOPIC_FRAME_SEQ);
+            long length = word & 0xFFFF_FFFFL;
+            long size = Facts.TOPIC_FRAME_HEADER + length + alignMask & ~alignMask;
+            long before = seq - next;
+            if (size > tail - pos || length > Facts.TOPIC_MESSAGE_MAX || before < 0 || seq < 0) {
+                emptied = Outcome.WRONG;
+                if (count > 0) {
+                    die(ErrorKind.CORRUPT);
+                }
+                break;
+            }
+            int i = count * FRAME;
+            if (i == frames.length) {
+                frames = Arrays.copyOf(frames, 2 * i);
+            }
+            frames[i] = place + Facts.TOPIC_FRAME_HEADER;
+            frames[i + 1] = word;
+            frames[i + 2] = Words.getLong(frame + Facts.FRAME_TAG);
+            int j = count * STAMP;
+            if (j == stamps.length) {
+                stamps = Arrays.copyOf(stamps, 2 * j);
+            }
+            stamps[j] = seq;
+            stamps[j + 1] = Words.getLong(frame + Facts.TOPIC_FRAME_TIME);
+            stamps[j + 2] = before;
+            if (before != 0) {
+                countLost(before);
+            }
+            next = seq + 1;
+            pos += size;
+            count++;
+        }
+        head = pos;
+        expected = next;
+        stamped = count;
         return count;
     }
 
@@ -402,10 +459,9 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
         if (i == stamps.length) {
             stamps = Arrays.copyOf(stamps, 2 * i);
         }
-        stamps[i] = at;
-        stamps[i + 1] = log.seq;
-        stamps[i + 2] = log.time;
-        stamps[i + 3] = lostBefore;
+        stamps[i] = log.seq;
+        stamps[i + 1] = log.time;
+        stamps[i + 2] = lostBefore;
         stamped++;
     }
 
@@ -416,11 +472,11 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
             return which == 1 ? oneSeq : which == 2 ? oneTime : lostBefore;
         }
         int i = asked < stamped ? asked : 0;
-        while (stamps[i * STAMP] != at) {
+        while (frames[i * FRAME] != at) {
             i = i + 1 < stamped ? i + 1 : 0;
         }
         asked = i;
-        return stamps[i * STAMP + which];
+        return stamps[i * STAMP + which - 1];
     }
 
     /**
