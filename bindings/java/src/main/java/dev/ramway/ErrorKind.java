@@ -56,7 +56,7 @@ public enum ErrorKind {
     }
 
     /**
-     * {@return the number in the format's description, 1 to 18}
+     * {@return the number in the format's description, 1 to 19}
      */
     public int number() {
         return number;

@@ -161,6 +161,9 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
         return Facts.POLL_INTERVAL_NANOS;
     }
 
+    /** Keeps an error that nobody was told, where it would not be found again. */
+    void untold(RamwayException e) {}
+
     /** After how long a callback comes even without a wake-up, in ns. */
     long longestCallback() {
         return FOREVER;

@@ -180,6 +180,12 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
         return new LaggedException(laggedBy);
     }
 
+    /** An ejection is told once, and not to nobody. */
+    @Override
+    final void untold(RamwayException e) {
+        lagged |= e instanceof LaggedException;
+    }
+
     private void countLost(long n) {
         if (n != 0) {
             lost += n;

@@ -281,8 +281,9 @@ final class Waiter {
         end.checkPeerAgain();
         try {
             over = decide(progress);
-        } catch (RamwayException end) {
+        } catch (RamwayException error) {
             // The call that follows says it.
+            end.untold(error);
             over = true;
         }
         if (over) {

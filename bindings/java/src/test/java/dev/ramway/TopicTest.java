@@ -276,6 +276,18 @@ class TopicTest {
     }
 
     @Test
+    void anEjectionThatACallbackFindsIsTold() throws Exception {
+        try (Publisher pub = create().ejectAfter(Duration.ofMillis(20)).publisher(); Subscriber sub = open().subscriber()) {
+            publish(pub, 3000);
+            CountDownLatch readable = new CountDownLatch(1);
+            sub.whenReadable(readable::countDown);
+            assertTrue(readable.await(60, TimeUnit.SECONDS));
+            LaggedException e = assertThrows(LaggedException.class, sub::tryRecv);
+            expect(sub, e.lost() + 1, 0);
+        }
+    }
+
+    @Test
     void aDurableOneThatWasEjectedIsToldWhenItComesBack() throws Exception {
         try (Publisher pub = create().ejectAfter(Duration.ofMillis(30)).publisher()) {
             try (Subscriber sub = open().label("d").durable(true).subscriber()) {
