@@ -156,7 +156,8 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param tag the application's
      */
     public void commit(int typeId, long tag) {
-        commit(typeId, tag, length, true);
+        endFor(typeId);
+        tx.commitSlot(holder, length, typeId, tag, true);
     }
 
     /**
@@ -168,7 +169,8 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param length how many of the reserved bytes it has
      */
     public void commit(int typeId, long tag, int length) {
-        commit(typeId, tag, length, true);
+        endFor(typeId);
+        commitOf(typeId, tag, length, true);
     }
 
     /**
@@ -178,7 +180,8 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param tag the application's
      */
     public void commitUnflushed(int typeId, long tag) {
-        commit(typeId, tag, length, false);
+        endFor(typeId);
+        tx.commitSlot(holder, length, typeId, tag, false);
     }
 
     /**
@@ -190,22 +193,35 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param length how many of the reserved bytes it has
      */
     public void commitUnflushed(int typeId, long tag, int length) {
-        commit(typeId, tag, length, false);
-    }
-
-    private void commit(int typeId, long tag, int length, boolean flush) {
-        if (!Producer.isUsers(typeId)) {
-            close();
-            throw tx.reserved(typeId);
-        }
-        finish(typeId, tag, length, flush);
+        endFor(typeId);
+        commitOf(typeId, tag, length, false);
     }
 
     /** A commit with any type id, Ramway's own too. */
     void finish(int typeId, long tag, int length, boolean flush) {
+        endOnce();
+        commitOf(typeId, tag, length, flush);
+    }
+
+    /**
+     * Begins a user's commit. What follows it gets the slot's fields and not the slot: where HotSpot does not compile that into the
+     * caller (the flush of a batch, in a loop that rarely comes to it), each slot would have to be made.
+     */
+    private void endFor(int typeId) {
+        if (!Producer.isUsers(typeId)) {
+            close();
+            throw tx.reserved(typeId);
+        }
+        endOnce();
+    }
+
+    private void endOnce() {
         if (!end(tx)) {
             throw gone();
         }
+    }
+
+    private void commitOf(int typeId, long tag, int length, boolean flush) {
         if (length < 0 || length > this.length) {
             tx.abortSlot(holder);
             throw tx.fail(ErrorKind.INVALID_ARGUMENT, "%d bytes committed of a slot of %d", length, this.length);
