@@ -83,7 +83,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
     /** {@return the message's number: the first one of a topic has 1; 0 on a ring} */
     public long seq() {
         check();
-        return rx.stamp(at, 1);
+        return rx.seq(at, batch != null);
     }
 
     /**
@@ -92,13 +92,13 @@ public final class Message extends HeldFrames implements AutoCloseable {
      */
     public long time() {
         check();
-        return rx.stamp(at, 2);
+        return rx.time(at);
     }
 
     /** {@return how many messages were lost just before this one, of a topic; 0 on a ring, which loses none} */
     public long lost() {
         check();
-        return rx.stamp(at, 3);
+        return rx.lostBefore(at, batch != null);
     }
 
     /** {@return the length of the payload in bytes} */

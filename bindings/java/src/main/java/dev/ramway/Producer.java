@@ -28,9 +28,6 @@ abstract sealed class Producer extends RingEnd permits SendingEnd {
         longest = maxMessageLength();
     }
 
-    /** The length of what precedes a payload. */
-    abstract int header();
-
     /** Makes what was written a message, not yet visible to the other side. */
     abstract void commit(long length, int typeId, long tag);
 
@@ -42,10 +39,6 @@ abstract sealed class Producer extends RingEnd permits SendingEnd {
 
     /** The tag of the last message that is visible; empty before the first. */
     abstract OptionalLong lastTagNow();
-
-    final long frameSize(long length) {
-        return (header() + length + alignMask) & ~alignMask;
-    }
 
     /** Sends an array, after a wait for room of up to {@code nanos}. */
     final void put(int typeId, long tag, byte[] data, long nanos) throws InterruptedException {

@@ -1,7 +1,6 @@
 package dev.ramway;
 
 import java.lang.foreign.MemorySegment;
-import java.util.Arrays;
 
 /**
  * The receiving end of a ring; one per ring, in the whole system.
@@ -154,71 +153,14 @@ public final class Receiver extends ReceivingEnd<Received> {
         return new Received((int) (word >>> 32), copiedTag, (int) word);
     }
 
-    private long frameSize(long length) {
-        return Layout.frameSize(length, alignMask);
+    @Override
+    int header() {
+        return Facts.FRAME_HEADER;
     }
 
     @Override
-    Message handOut(Holder h) {
-        long at = head & mask;
-        // A frame's first 16 bytes are within the published bytes, which are a positive multiple of align.
-        long word = Words.getLong(data + at);
-        long tag = Words.getLong(data + at + Facts.FRAME_TAG);
-        long length = word & 0xFFFF_FFFFL;
-        long size = frameSize(length);
-        if (isImpossible(length, size, head)) {
-            throw corruptFrame(h);
-        }
-        head += size;
-        return new Message(this, h, null, at + Facts.FRAME_HEADER, (int) length, (int) (word >>> 32), tag);
-    }
-
-    /** Whether no correct peer publishes such a frame at a position: one that ends beyond the tail, or is too long. */
-    private boolean isImpossible(long length, long size, long at) {
-        return size > tail - at || length > Facts.MESSAGE_MAX;
-    }
-
-    @Override
-    int gather(int max) {
-        long[] kept = frames;
-        long at = head;
-        int count = 0;
-        while (count < max) {
-            if (at == tail) {
-                head = at;
-                long now = Words.getLongAcquire(ring + Facts.OFF_TAIL);
-                if (now == tail) {
-                    break;
-                }
-                if (!takeTail(now)) {
-                    // The next call says so.
-                    die(ErrorKind.CORRUPT);
-                    break;
-                }
-            }
-            long place = at & mask;
-            long word = Words.getLong(data + place);
-            long length = word & 0xFFFF_FFFFL;
-            long size = frameSize(length);
-            if (isImpossible(length, size, at)) {
-                if (count > 0) {
-                    die(ErrorKind.CORRUPT);
-                }
-                break;
-            }
-            int i = count * FRAME;
-            if (i == kept.length) {
-                kept = Arrays.copyOf(kept, 2 * i);
-                frames = kept;
-            }
-            kept[i] = place + Facts.FRAME_HEADER;
-            kept[i + 1] = word;
-            kept[i + 2] = Words.getLong(data + place + Facts.FRAME_TAG);
-            at += size;
-            count++;
-        }
-        head = at;
-        return count;
+    long payloadMax() {
+        return Facts.MESSAGE_MAX;
     }
 
     /**
@@ -232,7 +174,7 @@ public final class Receiver extends ReceivingEnd<Received> {
         copiedTag = Words.getLong(at + Facts.FRAME_TAG);
         long length = word & 0xFFFF_FFFFL;
         long size = frameSize(length);
-        if (isImpossible(length, size, head)) {
+        if (isImpossible(length, size, tail - head)) {
             throw corruptFrame(h);
         }
         try {

@@ -56,6 +56,8 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     boolean membarrierCapable;
     /** The peer's flags as last acted upon. */
     int peerFlags;
+    /** The word that the peer sleeps on, of a topic the publisher. */
+    private final long peerWaitWord;
     int epoch;
     /** Views made from now on are for any thread. */
     boolean sharedViews;
@@ -84,6 +86,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
         this.mine = mine;
         this.peer = peer;
         ownFlags = mine + Facts.OFF_ROLE_FLAGS;
+        peerWaitWord = a.area == null ? peer + Facts.OFF_ROLE_WAIT : a.area.address() + Facts.OFF_SUBS_WAIT;
         MemorySegment payloads = a.payloads();
         data = payloads.address();
         capacity = a.capacity;
@@ -133,11 +136,6 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** The word that this side sleeps on, an int. */
     long waitWord() {
         return mine + Facts.OFF_ROLE_WAIT;
-    }
-
-    /** The word that the peer sleeps on. */
-    long peerWaitWord() {
-        return peer + Facts.OFF_ROLE_WAIT;
     }
 
     /** Says that this side is about to sleep, which is a full fence, and gives the value to sleep on. */
@@ -192,7 +190,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
 
     /** Wakes the peer whether it waits or not. */
     void wakePeer() {
-        wake(peerWaitWord());
+        wake(peerWaitWord);
     }
 
     /** Wakes who sleeps on a word of its own. */
@@ -215,7 +213,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     /** After a publish: whether the peer sleeps or has changed its flags. */
     final boolean peerSleepsOrChanged() {
         // Acquire is what keeps the compiler from moving the load over the store of the position.
-        return Words.getIntAcquire(peerWaitWord()) != 0 || Words.getInt(peer + Facts.OFF_ROLE_FLAGS) != peerFlags;
+        return Words.getIntAcquire(peerWaitWord) != 0 || Words.getInt(peer + Facts.OFF_ROLE_FLAGS) != peerFlags;
     }
 
     /**
@@ -225,7 +223,7 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
     final void wakeOrUpdate() {
         peerChanged();
         // Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
-        if (Words.getIntAcquire(peerWaitWord()) != 0) {
+        if (Words.getIntAcquire(peerWaitWord) != 0) {
             wakePeer();
         }
     }
@@ -250,6 +248,14 @@ public abstract sealed class RingEnd extends CallGuard implements AutoCloseable 
         // the first publish without a fence, and a sleeper that no longer sees it can rely on fences from here on.
         int own = Words.getInt(ownFlags) & ~Facts.ROLE_FENCE_FREE;
         Words.setInt(ownFlags, fenceFree ? own | Facts.ROLE_FENCE_FREE : own);
+    }
+
+    /** The length of what precedes a payload. */
+    abstract int header();
+
+    /** How many bytes a frame with a payload of that length takes. No overflow up to 2^32. */
+    final long frameSize(long length) {
+        return (header() + length + alignMask) & ~alignMask;
     }
 
     /** What this is an end of. */

@@ -43,11 +43,6 @@ public final class Subscriber extends TopicReader {
         return log.word();
     }
 
-    @Override
-    long peerWaitWord() {
-        return log.area + Facts.OFF_SUBS_WAIT;
-    }
-
     /** The join has said so. */
     @Override
     void sayAttached() {}

@@ -20,8 +20,6 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
         TOO_LONG
     }
 
-    /** What is kept of a message of a batch besides what a ring's has: its number, its time, how many were lost before. */
-    private static final int STAMP = 3;
     /** Copies have the remainder by this that the payload has in the log: no alignment is larger. */
     private static final long PLACE = Facts.ALIGN_MAX;
 
@@ -43,18 +41,15 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
     private long seen = Facts.NO_POSITION;
     /** The message that is out was read without moving on. */
     private boolean aside;
-    /** How many messages were lost so far, and just before the one read last. */
+    /** How many messages were lost so far. */
     long lost;
-    private long lostBefore;
+    /** The number that was expected before the message or batch that is out. */
+    private long from;
     /** This subscriber was ejected, and lost laggedBy, which is still to be told; then head = tail. */
     private boolean lagged;
     private long laggedBy;
-    /** The number and time of the message that is out, if it is no batch. */
-    private long oneSeq;
-    private long oneTime;
-    /** What is known of those of a batch, in the order of the frames, and which one was asked for last; stamped 0: it is no batch. */
-    private long[] stamps = new long[STAMP];
-    private int stamped;
+    /** How much of frames is the batch that is out, and where in it the message is that was asked for last. */
+    private int gathered;
     private int asked;
     /** A copy for the caller to keep, made when its length is known; null: none is wanted. */
     byte[] grown;
@@ -197,32 +192,39 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
     }
 
     @Override
-    Message handOut(Holder h) {
-        stamped = 0;
-        if (copies) {
-            return handOutCopy(h);
-        }
-        // takeInPlace, written out, because it has to be compiled into the user's loop together with all that calls it.
-        long place = head & mask;
-        long frame = data + place;
-        long word = Words.getLong(frame);
-        long tag = Words.getLong(frame + Facts.FRAME_TAG);
+    int header() {
+        return Facts.TOPIC_FRAME_HEADER;
+    }
+
+    @Override
+    long payloadMax() {
+        return Facts.TOPIC_MESSAGE_MAX;
+    }
+
+    /** Numbers rise, and each has one that can follow it. */
+    @Override
+    boolean follows(long frame) {
         long seq = Words.getLong(frame + Facts.TOPIC_FRAME_SEQ);
-        long length = word & 0xFFFF_FFFFL;
-        long size = Facts.TOPIC_FRAME_HEADER + length + alignMask & ~alignMask;
         long before = seq - expected;
-        if (size > tail - head || length > Facts.TOPIC_MESSAGE_MAX || before < 0 || seq < 0) {
-            return nothing(h, Outcome.WRONG);
+        if ((before | seq) < 0) {
+            return false;
         }
-        head += size;
         expected = seq + 1;
         if (before != 0) {
             countLost(before);
         }
-        oneSeq = seq;
-        oneTime = Words.getLong(frame + Facts.TOPIC_FRAME_TIME);
-        lostBefore = before;
-        return new Message(this, h, null, place + Facts.TOPIC_FRAME_HEADER, (int) length, (int) (word >>> 32), tag);
+        return true;
+    }
+
+    @Override
+    void keep(long[] kept, int at) {
+        kept[at + 3] = expected - 1;
+    }
+
+    @Override
+    Message handOut(Holder h) {
+        from = expected;
+        return copies ? handOutCopy(h) : super.handOut(h);
     }
 
     private Message handOutCopy(Holder h) {
@@ -232,7 +234,6 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
             return nothing(h, outcome);
         }
         setAside();
-        stamped = 0;
         long word = log.word;
         return new Message(this, h, null, at, (int) word, (int) (word >>> 32), log.tag);
     }
@@ -265,13 +266,16 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
 
     @Override
     int gather(int max) {
-        stamped = 0;
+        from = expected;
+        if (!copies) {
+            emptied = Outcome.WRONG;
+            int count = super.gather(max);
+            gathered = count * FRAME;
+            return count;
+        }
         placed = 0;
         int count = 0;
         emptied = Outcome.OVERTAKEN;
-        if (!copies) {
-            return gatherInPlace(max);
-        }
         while (count < max && (count == 0 || policy != Policy.LATEST)) {
             if (count > 0 && head == tail) {
                 long now = log.tail();
@@ -298,65 +302,13 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
             frames[i] = at;
             frames[i + 1] = log.word;
             frames[i + 2] = log.tag;
+            frames[i + 3] = log.seq;
             count++;
         }
         if (count > 0) {
             setAside();
         }
-        return count;
-    }
-
-    /** The same where the messages lie: takeInPlace again and again, written out for the sake of its speed. */
-    private int gatherInPlace(int max) {
-        long next = expected;
-        long pos = head;
-        int count = 0;
-        while (count < max) {
-            if (pos == tail) {
-                head = pos;
-                long now = log.tail();
-                if (now == tail || !takeTail(now)) {
-                    break;
-                }
-            }
-            long place = pos & mask;
-            long frame = data + place;
-            long word = Words.getLong(frame);
-            long seq = Words.getLong(frame + Facts.TOPIC_FRAME_SEQ);
-            long length = word & 0xFFFF_FFFFL;
-            long size = Facts.TOPIC_FRAME_HEADER + length + alignMask & ~alignMask;
-            long before = seq - next;
-            if (size > tail - pos || length > Facts.TOPIC_MESSAGE_MAX || before < 0 || seq < 0) {
-                emptied = Outcome.WRONG;
-                if (count > 0) {
-                    die(ErrorKind.CORRUPT);
-                }
-                break;
-            }
-            int i = count * FRAME;
-            if (i == frames.length) {
-                frames = Arrays.copyOf(frames, 2 * i);
-            }
-            frames[i] = place + Facts.TOPIC_FRAME_HEADER;
-            frames[i + 1] = word;
-            frames[i + 2] = Words.getLong(frame + Facts.FRAME_TAG);
-            int j = count * STAMP;
-            if (j == stamps.length) {
-                stamps = Arrays.copyOf(stamps, 2 * j);
-            }
-            stamps[j] = seq;
-            stamps[j + 1] = Words.getLong(frame + Facts.TOPIC_FRAME_TIME);
-            stamps[j + 2] = before;
-            if (before != 0) {
-                countLost(before);
-            }
-            next = seq + 1;
-            pos += size;
-            count++;
-        }
-        head = pos;
-        expected = next;
-        stamped = count;
+        gathered = count * FRAME;
         return count;
     }
 
@@ -367,7 +319,7 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
 
     @Override
     long copy(Holder h, byte[] array, MemorySegment memory, long room) {
-        stamped = 0;
+        from = expected;
         placed = 0;
         Outcome outcome = Outcome.OVERTAKEN;
         boolean done = false;
@@ -394,7 +346,7 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
 
     @Override
     TopicMeta received(long word) {
-        return new TopicMeta((int) (word >>> 32), copiedTag, (int) word, log.seq, log.time, lostBefore);
+        return new TopicMeta((int) (word >>> 32), copiedTag, (int) word, log.seq, log.time, log.seq - from);
     }
 
     /**
@@ -454,35 +406,42 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
         return Outcome.WHOLE;
     }
 
-    /** Keeps what was read last as given out, and expects what follows it. */
+    /** Expects what follows the message that was read last. */
     private void moveOn() {
-        lostBefore = log.seq - expected;
+        long before = log.seq - expected;
         expected = log.seq + 1;
-        countLost(lostBefore);
-        oneSeq = log.seq;
-        oneTime = log.time;
-        int i = stamped * STAMP;
-        if (i == stamps.length) {
-            stamps = Arrays.copyOf(stamps, 2 * i);
-        }
-        stamps[i] = log.seq;
-        stamps[i + 1] = log.time;
-        stamps[i + 2] = lostBefore;
-        stamped++;
+        countLost(before);
     }
 
-    /** Of the message whose payload is there. It is one of those that are out, and most often the one asked for last, or the next. */
+    /** Of one alone it is the number before the one that is expected. In a batch it is most often the one asked for last, or the next. */
     @Override
-    long stamp(long at, int which) {
-        if (stamped == 0) {
-            return which == 1 ? oneSeq : which == 2 ? oneTime : lostBefore;
+    long seq(long at, boolean batched) {
+        return batched ? frames[find(at) + 3] : expected - 1;
+    }
+
+    @Override
+    long lostBefore(long at, boolean batched) {
+        if (!batched) {
+            return expected - 1 - from;
         }
-        int i = asked < stamped ? asked : 0;
-        while (frames[i * FRAME] != at) {
-            i = i + 1 < stamped ? i + 1 : 0;
+        int i = find(at);
+        return frames[i + 3] - (i == 0 ? from : frames[i + 3 - FRAME] + 1);
+    }
+
+    /** Not checked, so that it is read when it is asked for; a copy has it where the log has it. */
+    @Override
+    long time(long at) {
+        return Words.getLong(data + at - Facts.TOPIC_FRAME_HEADER + Facts.TOPIC_FRAME_TIME);
+    }
+
+    /** Where in frames the message of the batch is whose payload is there. */
+    private int find(long at) {
+        int i = asked < gathered ? asked : 0;
+        while (frames[i] != at) {
+            i = i + FRAME < gathered ? i + FRAME : 0;
         }
         asked = i;
-        return stamps[i * STAMP + which - 1];
+        return i;
     }
 
     /**
@@ -524,17 +483,18 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
         }
         long begin = placed + (pos - placed & PLACE - 1);
         long place = begin + Facts.TOPIC_FRAME_HEADER;
-        long from = frame + Facts.TOPIC_FRAME_HEADER;
+        long payload = frame + Facts.TOPIC_FRAME_HEADER;
         // A publisher that writes meanwhile makes this a mix of old and new bytes, which the check below throws away.
         if (grown != null) {
             grown = new byte[(int) length];
-            Words.copyOut(from, grown, 0, (int) length);
+            Words.copyOut(payload, grown, 0, (int) length);
         } else if (array != null) {
-            Words.copyOut(from, array, 0, (int) length);
+            Words.copyOut(payload, array, 0, (int) length);
         } else if (memory != null) {
-            Words.copyOut(from, memory, length);
+            Words.copyOut(payload, memory, length);
         } else {
-            Words.copy(from, data + place, length);
+            Words.copy(payload, data + place, length);
+            Words.setLong(data + begin + Facts.TOPIC_FRAME_TIME, time);
         }
         VarHandle.acquireFence();
         if (kept) {
