@@ -66,7 +66,7 @@ func topicToKeep(file int, page []byte, g geometry) (string, error) {
 		switch s := &slots[i]; {
 		case s.state&slotDurable == 0:
 		case s.cursor != b.tail:
-			return fmt.Sprintf("the durable subscriber '%s' has %s", labelText(s.label), undeliveredTo(file, g, b, s.cursor)), nil
+			return fmt.Sprintf("the durable subscriber '%s' has %s", labelText(s.label), undeliveredTo(file, g, b, s)), nil
 		case b.publisher.flags&roleClosed != 0 && b.publisher.epoch != 0 && s.closeSeen != b.publisher.epoch:
 			unseen = fmt.Sprintf("it holds the end of a stream that the durable subscriber '%s' has not seen", labelText(s.label))
 		}
@@ -75,10 +75,11 @@ func topicToKeep(file int, page []byte, g geometry) (string, error) {
 }
 
 // undeliveredTo is what a durable subscriber has not received, in words.
-func undeliveredTo(file int, g geometry, b *topicBlock, cursor uint64) string {
-	messages, bytes, err := countUndelivered(file, framesOf(g), b.tail, cursor)
-	// What the publisher has overwritten cannot be counted any more.
-	if err != nil || b.claim-cursor > g.capacity {
+func undeliveredTo(file int, g geometry, b *topicBlock, s *slot) string {
+	messages, bytes, err := countUndelivered(file, framesOf(g), b.tail, s.cursor)
+	// What the publisher has overwritten cannot be counted any more. Of what a slot gates the claim says nothing: it goes farther
+	// than the slot lets the publisher write.
+	if err != nil || s.state&slotGating == 0 && b.claim-s.cursor > g.capacity {
 		return "undelivered messages, of which some are lost"
 	}
 	return fmt.Sprintf("%d undelivered messages (%d bytes)", messages, bytes)

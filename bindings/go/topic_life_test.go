@@ -238,6 +238,34 @@ func TestTopicsAreListedAndCleaned(t *testing.T) {
 	dir.expectNames()
 }
 
+// The claim goes farther than a slot lets the publisher write; what the slot gates is all there.
+func TestTheClaimBeyondADurableCursorLosesNothing(t *testing.T) {
+	dir := newFolder(t)
+	pub := publisherAt(t, dir.at("topic"), TopicOptions{Capacity: 4096})
+	sub := subscriberAt(t, dir.at("topic"), TopicOptions{Label: "r", Durable: true})
+	// Frames that end within a sixteenth of the data, and a cursor that is no multiple of one.
+	expectKind(t, pub.Send(background, 1, make([]byte, 64)), 0)
+	m, err := sub.Recv(background)
+	expectKind(t, err, 0)
+	m.Release()
+	sent := -1
+	for ; err == nil; sent++ {
+		err = pub.TrySend(1, make([]byte, 64))
+	}
+	expectKind(t, err, Full)
+	if claim, cursor := pub.topic.block.claim, sub.topic.slot.cursor; claim-cursor <= 4096 {
+		t.Fatalf("claim %d, cursor %d: this test needs a claim beyond", claim, cursor)
+	}
+	expectKind(t, pub.Close(), 0)
+	expectKind(t, sub.Close(), 0)
+	cleaned, err := Clean(dir.path, CleanOptions{})
+	expectKind(t, err, 0)
+	want := fmt.Sprintf("the durable subscriber 'r' has %d undelivered messages (%d bytes)", sent, 64*sent)
+	if len(cleaned) != 1 || cleaned[0].Kept != want {
+		t.Fatalf("%+v, expected %s", cleaned, want)
+	}
+}
+
 // publisherDiscarding makes a topic over what is there, and closes it.
 func publisherDiscarding(name string) error {
 	pub, err := CreatePublisher(name, TopicOptions{Discard: true})

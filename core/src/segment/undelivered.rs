@@ -6,8 +6,8 @@ use super::format::{HeaderPage, RingGeometry, TopicGeometry, Valid};
 use super::words::{RingWords, SlotWords, SubscribersWords, TopicWords};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{
-    FRAME_HEADER, MESSAGE_MAX, SLOT_DURABLE, TOPIC_FRAME_HEADER, TOPIC_MESSAGE_MAX, frame_size, positions_agree,
-    topic_frame_size, topic_positions_agree,
+    FRAME_HEADER, MESSAGE_MAX, SLOT_DURABLE, SLOT_GATING, TOPIC_FRAME_HEADER, TOPIC_MESSAGE_MAX, frame_size,
+    positions_agree, topic_frame_size, topic_positions_agree,
 };
 use crate::sys::{fs, os};
 
@@ -107,9 +107,11 @@ impl Reason {
             Self::Behind { topic, words, slot, others } => {
                 let who = format!("the durable subscriber '{}'", slot.label().unwrap_or_default());
                 let more = if others > 0 { format!(", and so have {others} others") } else { String::new() };
-                // What the publisher has overwritten cannot be counted any more.
+                // What the publisher has overwritten cannot be counted any more. Of what a slot gates the claim says nothing: it goes
+                // farther than the slot lets the publisher write.
+                let intact = slot.has(SLOT_GATING) || !words.has_overtaken(slot.cursor, &topic);
                 let counted = match count(file, &Frames::from(&topic), words.tail, slot.cursor) {
-                    Ok(found) if !words.has_overtaken(slot.cursor, &topic) => {
+                    Ok(found) if intact => {
                         format!("{} undelivered messages ({} bytes)", found.messages, found.bytes)
                     }
                     Err(e) if e.kind() != ErrorKind::Corrupt => return Err(e),

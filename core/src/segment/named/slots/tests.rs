@@ -197,6 +197,18 @@ fn only_what_a_durable_subscriber_waits_for_keeps_a_topic() {
             Some("the durable subscriber 'log' has 1 undelivered messages (5 bytes)"),
         ),
         (
+            "durable and behind, the claim beyond what it lets the publisher write",
+            vec![
+                Box::new(positions(576, 512, 4096 + 256)),
+                Box::new(|named: &Named| {
+                    put(named, geometry(named).data_offset, &480u32.to_ne_bytes());
+                    put(named, geometry(named).data_offset + 512, &5u32.to_ne_bytes());
+                }),
+                Box::new(slot(0, durable, 0)),
+            ],
+            Some("the durable subscriber 'log' has 2 undelivered messages (485 bytes)"),
+        ),
+        (
             "durable, ejected and overtaken",
             vec![Box::new(positions(8192 + 64, 8192, 8192 + 512)), Box::new(slot(0, SLOT_DURABLE | 8, 0))],
             Some("of which some are lost"),
