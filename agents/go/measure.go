@@ -184,6 +184,35 @@ func (l *loop) receive(e *ends) error {
 	return nil
 }
 
+// latest reads the newest message again and again.
+func (l *loop) latest(e *ends) error {
+	if e.sub == nil {
+		panic(refusedError("do=latest: no subscriber is open"))
+	}
+	l.stamp()
+	due := l.group
+	for seen := uint64(0); seen < l.count; {
+		m, err := e.sub.Latest()
+		if errors.Is(err, ramway.ErrEmpty) {
+			// The publisher has overtaken it again and again: a reader tries again.
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = l.read(m)
+		m.Release()
+		if err != nil {
+			return err
+		}
+		if seen++; seen == due {
+			due += l.group
+			l.stamp()
+		}
+	}
+	return nil
+}
+
 // start is where the times that are said begin: an own clock without steps, and the kernel's at the same moment.
 var start, startNs = time.Now(), monotonic()
 
@@ -193,7 +222,8 @@ func measure(e *ends, l *line) error {
 		batch: uint64(l.number("batch", 1)), group: uint64(l.number("group", 1))}
 	wait := l.wait()
 	l.end()
-	run, known := map[string]func(*ends) error{"ping": m.ping, "echo": m.echo, "send": m.send, "receive": m.receive}[what]
+	run, known := map[string]func(*ends) error{"ping": m.ping, "echo": m.echo, "send": m.send, "receive": m.receive,
+		"latest": m.latest}[what]
 	if !known {
 		panic(refusedError("do=" + what))
 	}

@@ -2,6 +2,8 @@ import com.sun.management.ThreadMXBean;
 import dev.ramway.Batch;
 import dev.ramway.Message;
 import dev.ramway.Slot;
+import dev.ramway.Subscriber;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.management.ManagementFactory;
@@ -102,6 +104,7 @@ final class Measure {
             case "echo" -> echo();
             case "send" -> send();
             case "receive" -> receive();
+            case "latest" -> latest();
             default -> throw new Line.RefusedException("do=" + what);
         }
         long ended = System.nanoTime();
@@ -187,6 +190,34 @@ final class Measure {
                 }
             }
             if (seen >= due) {
+                due += group;
+                stamp();
+            }
+        }
+        words = sum;
+    }
+
+    private void latest() {
+        if (!(ends.rx instanceof Subscriber sub)) {
+            throw new Line.RefusedException("do=latest: no subscriber is open");
+        }
+        MemorySegment target = Arena.ofAuto().allocate(size, 8);
+        long sum = 0;
+        long due = group;
+        stamp();
+        for (long seen = 0; seen < count; ) {
+            var meta = sub.latest(target);
+            if (meta == null) {
+                // The publisher has overtaken it again and again: a reader tries again.
+                continue;
+            }
+            if (meta.length() != size) {
+                throw new Messages.BadException(0, "a message of another length than was said");
+            }
+            for (int at = 0; at < size; at += 8) {
+                sum += target.get(ValueLayout.JAVA_LONG, at);
+            }
+            if (++seen == due) {
                 due += group;
                 stamp();
             }

@@ -158,6 +158,22 @@ def look(tx: ramway.Sender, rx: ramway.Receiver, size: int, count: int, timed: T
         tx.send(SEEN)
 
 
+def latest(sub: ramway.Subscriber, size: int, count: int, group: int, timed: Timed) -> None:
+    """Reads the newest message again and again."""
+    newest, check, seen, stamps = sub.latest, 1, 0, [now()]
+    while seen < count:
+        if (message := newest()) is None:
+            # The publisher has overtaken it again and again: a reader tries again.
+            continue
+        if len(message) != size:
+            raise BadMessage(0, "a message of another length than was said")
+        check = adler32(message, check)
+        seen += 1
+        if seen % group == 0:
+            stamps.append(now())
+    timed.check, timed.samples = check, [after - before for before, after in pairwise(stamps)]
+
+
 def measure(tx: ramway.Sender | None, rx: ramway.Receiver | None, line: Line) -> None:
     what, size, count = line.text("do"), line.number("size"), line.number("count")
     batch, group, wait = line.number("batch", 1), line.number("group", 1), line.wait()
@@ -200,6 +216,8 @@ def prepared(
             return lambda: receive_together(rx, kind, count, batch, timed)
         case "receive":
             return lambda: receive_each(islice(rx, count), timed)
+        case "latest":
+            return lambda: latest(cast(ramway.Subscriber, rx), size, count, group, timed)
         case "show":
             return lambda: show(tx, rx, size, count)
         case "look":

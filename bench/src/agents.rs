@@ -24,8 +24,17 @@ struct Row {
     /// None: the following side does everything by itself.
     lead: Option<&'static str>,
     follow: &'static str,
+    over: Over,
     what: &'static str,
     can: fn(&Burst) -> bool,
+}
+
+/// What the two sides have open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Rings,
+    /// The leading side publishes, the following one subscribes.
+    Topic,
 }
 
 const fn ring(
@@ -35,7 +44,17 @@ const fn ring(
     what: &'static str,
     can: fn(&Burst) -> bool,
 ) -> Row {
-    Row { name, kind: Kind::Ramway, lead: Some(lead), follow, what, can }
+    Row { name, kind: Kind::Ramway, lead: Some(lead), follow, over: Over::Rings, what, can }
+}
+
+/// A topic between the two, to one reliable subscriber.
+const fn topic(lead: &'static str, follow: &'static str, name: &'static str, what: &'static str) -> Row {
+    Row { over: Over::Topic, ..ring(lead, follow, name, what, streams) }
+}
+
+/// The newest message of a publisher in Rust, which has sent one and sends no other.
+const fn latest(follow: &'static str, name: &'static str, what: &'static str) -> Row {
+    Row { over: Over::Topic, ..ring("rust", follow, name, what, values) }
 }
 
 const ROWS: &[Row] = &[
@@ -91,11 +110,29 @@ const ROWS: &[Row] = &[
     ring("rust", "kotlin", "ring-rust-kotlin", "from a sender in Rust: messages().collect { }", |burst| {
         streams(burst) && burst.mode != Mode::Batch
     }),
+    topic(
+        "java",
+        "java",
+        "topic-java",
+        "a topic, a reliable subscriber: reserve, commit, recv; together: commitUnflushed, recvBatch",
+    ),
+    Row {
+        can: |burst| streams(burst) && burst.mode != Mode::Batch,
+        ..topic(
+            "rust",
+            "kotlin",
+            "topic-rust-kotlin",
+            "from a publisher in Rust, a reliable subscriber: messages().collect { }",
+        )
+    },
+    latest("java", "latest-java", "from a publisher in Rust: latest into memory of its own"),
+    latest("kotlin", "latest-kotlin", "from a publisher in Rust: latest into memory of its own"),
     Row {
         name: "flow-kotlin",
         kind: Kind::ByHand,
         lead: None,
         follow: "kotlin",
+        over: Over::Rings,
         what: "the same Flow over arrays that are there already: no message at all",
         can: |burst| streams(burst) && burst.mode != Mode::Batch,
     },
@@ -119,6 +156,11 @@ fn trips(burst: &Burst) -> bool {
 
 fn streams(burst: &Burst) -> bool {
     plain(burst) && burst.test == Test::OneWay
+}
+
+/// Of an idle writer: no other agent writes while one reads.
+fn values(burst: &Burst) -> bool {
+    plain(burst) && burst.test == Test::Latest && burst.threads == 0
 }
 
 fn views(burst: &Burst) -> bool {
@@ -225,16 +267,27 @@ impl Pair {
         if let Some(lead) = &mut pair.lead {
             let place = |name| setup.directory.join(name).display().to_string();
             let (there, back) = (place("there"), place("back"));
-            let [leads, follows] = if row.lead == Some(row.follow) {
-                [format!("role=both ring={there} back={back}"), format!("role=both ring={back} back={there}")]
-            } else {
-                [format!("role=producer ring={there}"), format!("role=consumer ring={there}")]
+            let [leads, follows] = match row.over {
+                Over::Topic => {
+                    let policy = if burst.test == Test::Latest { "latest" } else { "reliable" };
+                    [format!("role=producer topic={there}"), format!("role=consumer topic={there} policy={policy}")]
+                }
+                Over::Rings if row.lead == Some(row.follow) => {
+                    [format!("role=both ring={there} back={back}"), format!("role=both ring={back} back={there}")]
+                }
+                Over::Rings => [format!("role=producer ring={there}"), format!("role=consumer ring={there}")],
             };
-            // Node.js has no tensors that are worth as much memory at once.
-            let prefault = if setup.capacity <= 64 << 20 || row.follow == "python" { " prefault=yes" } else { "" };
+            // Node.js has no tensors that are worth as much memory at once; a topic's pages are there after the warm-up.
+            let few = setup.capacity <= 64 << 20 || row.follow == "python";
+            let prefault = if few && row.over == Over::Rings { " prefault=yes" } else { "" };
             let create = format!("open {leads} create=yes capacity={}{prefault}", setup.capacity);
             lead.ask(&create, "attached", deadline())?;
             pair.follow.ask(&format!("open {follows}{prefault}"), "attached", deadline())?;
+            if burst.test == Test::Latest {
+                // The value that is read from now on.
+                lead.ask(&format!("measure do=send size={} count=1 wait=spin", burst.size), "ready", deadline())?;
+                lead.ask("go", "measured", deadline())?;
+            }
         }
         pair.warm_up(burst)?;
         Ok(pair)
@@ -298,19 +351,22 @@ impl Pair {
         let halves = match burst.test {
             Test::Rtt => ["ping", "echo"],
             Test::View => ["show", "look"],
+            Test::Latest => ["", "latest"],
             _ if self.row.lead.is_none() => ["", "flow"],
             _ => ["send", "receive"],
         };
         let [leads, follows] = halves.map(|half| self.measure(half, burst));
         let mut watched = Vec::new();
-        if let Some(lead) = &mut self.lead {
+        // Whoever has published the value does nothing meanwhile.
+        let mut leading = self.lead.as_mut().filter(|_| burst.test != Test::Latest);
+        if let Some(lead) = &mut leading {
             lead.ask(&leads, "ready", deadline())?;
             watched.push(Watched::begin(lead.pid()));
         }
         watched.push(Watched::begin(self.follow.pid()));
         self.follow.ask(&follows, "ready", deadline())?;
         let mut events = Vec::new();
-        if let Some(lead) = &mut self.lead {
+        if let Some(lead) = &mut leading {
             events.push(lead.ask("go", "measured", deadline())?);
         }
         events.push(self.follow.expect("measured", deadline())?);
@@ -319,7 +375,8 @@ impl Pair {
             Test::View => &[],
             _ => &events[events.len() - 1..],
         };
-        receives.iter().try_for_each(|event| measured::check(event, burst.count, burst.size as u64))?;
+        let check = if burst.test == Test::Latest { measured::check_latest } else { measured::check };
+        receives.iter().try_for_each(|event| check(event, burst.count, burst.size as u64))?;
         Ok((watched, events))
     }
 
@@ -336,7 +393,7 @@ impl Pair {
         let last = events.iter().map(ended).collect::<ramway_agents::Result<Vec<_>>>()?.into_iter().max();
         let elapsed_ns = last.unwrap_or(0).saturating_sub(first.number("began_ns")?);
         let mut samples_ps = Vec::new();
-        let languages = self.row.lead.into_iter().chain([self.row.follow]);
+        let languages = self.row.lead.into_iter().filter(|_| events.len() == 2).chain([self.row.follow]);
         // What Rust's side of another language's row times is not that language's.
         for (event, _) in events.iter().zip(languages).filter(|(_, language)| *language != "rust") {
             samples_ps.extend(event.numbers::<u64>("samples")?.into_iter().map(|ns| ns * 1000));

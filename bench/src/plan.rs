@@ -316,6 +316,14 @@ fn python() -> Vec<GroupPlan> {
     groups
 }
 
+/// What a subscriber of an idle publisher has of its newest message, beside one in Rust. A language adds its own rows.
+fn newest_value(id: &str, who: &str) -> GroupPlan {
+    let burst = Burst { threads: 0, ..of(Test::Latest, Mode::Each, 64) };
+    group(id, &format!("{who}: the newest value, 64 B, read back to back, an idle writer"), burst)
+        .among("topic-latest topic-latest-into")
+        .floor("topic-latest-into")
+}
+
 fn access(id: &str, bytes: u64, all: bool) -> Vec<GroupPlan> {
     let kinds = [
         ("read", Test::SequentialRead, "read from the first word to the last"),

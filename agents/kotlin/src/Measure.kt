@@ -5,9 +5,12 @@ import dev.ramway.Message
 import dev.ramway.Slot
 import dev.ramway.kotlin.ReceivingEnd
 import dev.ramway.kotlin.SendingEnd
+import dev.ramway.kotlin.Subscriber
 import dev.ramway.kotlin.TypeId
 import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.take
+import java.lang.foreign.Arena
+import java.lang.foreign.ValueLayout
 import java.lang.management.ManagementFactory
 
 /** Message number n has the words n % CYCLE and those after it. */
@@ -44,6 +47,7 @@ class Measure(line: Line) {
             "echo" -> echo(tx(), rx())
             "send" -> send(tx())
             "receive" -> receive(rx())
+            "latest" -> latest(rx() as? Subscriber ?: throw Refused("do=latest: no subscriber is open"))
             "flow" -> flowOfArrays()
             else -> throw Refused("do=$what")
         }
@@ -109,6 +113,21 @@ class Measure(line: Line) {
                 for (m in it) take(m)
             }
         }
+    }
+
+    private fun latest(sub: Subscriber) {
+        val target = Arena.ofAuto().allocate(size.toLong(), 8)
+        var sum = 0L
+        stamps[stamped++] = System.nanoTime()
+        var seen = 0L
+        while (seen < count) {
+            // The publisher has overtaken it again and again: a reader tries again.
+            val meta = sub.latest(target) ?: continue
+            if (meta.length() != size) throw Bad(0, "a message of another length than was said")
+            for (at in 0 until size step 8) sum += target.get(ValueLayout.JAVA_LONG, at.toLong())
+            if (++seen % group == 0L) stamps[stamped++] = System.nanoTime()
+        }
+        words = sum
     }
 
     /** No message at all: what a Flow takes for itself, over arrays that are there already. */

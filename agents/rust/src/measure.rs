@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use ramway::Result;
+use ramway::ring::log::Log;
+use ramway::{ErrorKind, Receiver, Result, Sender, Subscriber};
 
 use crate::Stop;
 use crate::ends::Ends;
@@ -47,6 +48,12 @@ pub(crate) fn measure(ends: &mut Ends, mut line: Line) -> std::result::Result<()
     if let Some(rx) = &mut ends.receiver {
         rx.set_wait_policy(policy);
     }
+    if let Some(tx) = &mut ends.publisher {
+        tx.set_wait_policy(policy);
+    }
+    if let Some(rx) = &mut ends.subscriber {
+        rx.set_wait_policy(policy);
+    }
     let mut timed = Timed { words: 0, stamps: Vec::with_capacity((plan.count / plan.group) as usize + 2) };
     println!("ready");
     // The other side is told first: it polls by then.
@@ -54,12 +61,15 @@ pub(crate) fn measure(ends: &mut Ends, mut line: Line) -> std::result::Result<()
         Line::next();
     }
     let began = now();
-    match what.as_str() {
-        "ping" => ping(ends, &plan, &mut timed)?,
-        "echo" => echo(ends, &plan, &mut timed)?,
-        "send" => send(ends, &plan)?,
-        "receive" => receive(ends, &plan, &mut timed)?,
-        other => return Err(Stop::Refused(format!("do={other}"))),
+    match (what.as_str(), &mut ends.publisher, &mut ends.subscriber) {
+        ("ping", None, None) => ping(ends, &plan, &mut timed)?,
+        ("echo", None, None) => echo(ends, &plan, &mut timed)?,
+        ("send", Some(tx), _) => send(tx, &plan)?,
+        ("send", None, _) => send(ends.sending()?, &plan)?,
+        ("receive", _, Some(rx)) => receive(rx, &plan, &mut timed)?,
+        ("receive", _, None) => receive(ends.receiving()?, &plan, &mut timed)?,
+        ("latest", _, Some(rx)) => latest(rx, &plan, &mut timed)?,
+        (other, ..) => return Err(Stop::Refused(format!("do={other}, or it has another kind of end open"))),
     }
     let ended = now();
     let samples: Vec<String> = timed.stamps.windows(2).map(|pair| (pair[1] - pair[0]).to_string()).collect();
@@ -74,8 +84,7 @@ fn now() -> u64 {
 }
 
 #[inline(always)]
-fn put(ends: &mut Ends, size: usize, seq: u64, flush: bool) -> Result<()> {
-    let tx = ends.sender.as_mut().expect("opened for it");
+fn put<L: Log>(tx: &mut Sender<L>, size: usize, seq: u64, flush: bool) -> Result<()> {
     let mut slot = tx.reserve(size)?;
     // The length as a constant, where it matters.
     match <&mut [u8; 32]>::try_from(&mut *slot) {
@@ -87,25 +96,26 @@ fn put(ends: &mut Ends, size: usize, seq: u64, flush: bool) -> Result<()> {
 
 /// Receives 1 to `max` messages and gives their space back. How many?
 #[inline(always)]
-fn take(ends: &mut Ends, size: usize, max: u64, words: &mut u64) -> Result<u64> {
-    let rx = ends.receiver.as_mut().expect("opened for it");
-    let mut read = |bytes: &[u8]| {
-        assert!(bytes.len() == size);
-        *words = words.wrapping_add(match <&[u8; 32]>::try_from(bytes) {
-            Ok(bytes) => sum(bytes),
-            Err(_) => sum(bytes),
-        });
-    };
+fn take<L: Log>(rx: &mut Receiver<L>, size: usize, max: u64, words: &mut u64) -> Result<u64> {
     if max == 1 {
-        read(&rx.recv()?);
+        read(&rx.recv()?, size, words);
         return Ok(1);
     }
     let mut count = 0;
     for message in rx.recv_batch(max as usize)?.iter() {
-        read(&message);
+        read(&message, size, words);
         count += 1;
     }
     Ok(count)
+}
+
+#[inline(always)]
+fn read(bytes: &[u8], size: usize, words: &mut u64) {
+    assert!(bytes.len() == size);
+    *words = words.wrapping_add(match <&[u8; 32]>::try_from(bytes) {
+        Ok(bytes) => sum(bytes),
+        Err(_) => sum(bytes),
+    });
 }
 
 #[inline(always)]
@@ -121,14 +131,20 @@ fn sum(bytes: &[u8]) -> u64 {
     bytes.chunks_exact(8).fold(0, |sum, chunk| sum.wrapping_add(word(chunk)))
 }
 
+/// Both ends, for a loop that goes there and back.
+fn both(ends: &mut Ends) -> (&mut Sender, &mut Receiver) {
+    ends.sender.as_mut().zip(ends.receiver.as_mut()).expect("opened for it")
+}
+
 #[inline(never)]
 fn ping(ends: &mut Ends, plan: &Plan, timed: &mut Timed) -> Result<()> {
+    let (tx, rx) = both(ends);
     let begin = Instant::now();
     timed.stamp(begin);
     let mut due = plan.group;
     for seq in 0..plan.count {
-        put(ends, plan.size, seq, true)?;
-        take(ends, plan.size, 1, &mut timed.words)?;
+        put(tx, plan.size, seq, true)?;
+        take(rx, plan.size, 1, &mut timed.words)?;
         if seq + 1 == due {
             due += plan.group;
             timed.stamp(begin);
@@ -139,15 +155,16 @@ fn ping(ends: &mut Ends, plan: &Plan, timed: &mut Timed) -> Result<()> {
 
 #[inline(never)]
 fn echo(ends: &mut Ends, plan: &Plan, timed: &mut Timed) -> Result<()> {
+    let (tx, rx) = both(ends);
     for seq in 0..plan.count {
-        take(ends, plan.size, 1, &mut timed.words)?;
-        put(ends, plan.size, seq, true)?;
+        take(rx, plan.size, 1, &mut timed.words)?;
+        put(tx, plan.size, seq, true)?;
     }
     Ok(())
 }
 
 #[inline(never)]
-fn send(ends: &mut Ends, plan: &Plan) -> Result<()> {
+fn send<L: Log>(tx: &mut Sender<L>, plan: &Plan) -> Result<()> {
     let mut left = plan.batch;
     for seq in 0..plan.count {
         left -= 1;
@@ -155,19 +172,40 @@ fn send(ends: &mut Ends, plan: &Plan) -> Result<()> {
         if flush {
             left = plan.batch;
         }
-        put(ends, plan.size, seq, flush)?;
+        put(tx, plan.size, seq, flush)?;
     }
     Ok(())
 }
 
 #[inline(never)]
-fn receive(ends: &mut Ends, plan: &Plan, timed: &mut Timed) -> Result<()> {
+fn receive<L: Log>(rx: &mut Receiver<L>, plan: &Plan, timed: &mut Timed) -> Result<()> {
     let begin = Instant::now();
     // A stamp stands for a group: what came beyond it belongs to the next.
     let (mut seen, mut due) = (0, 1);
     while seen < plan.count {
-        seen += take(ends, plan.size, plan.batch.min(plan.count - seen), &mut timed.words)?;
+        seen += take(rx, plan.size, plan.batch.min(plan.count - seen), &mut timed.words)?;
         if seen >= due {
+            due += plan.group;
+            timed.stamp(begin);
+        }
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn latest(rx: &mut Subscriber, plan: &Plan, timed: &mut Timed) -> Result<()> {
+    let begin = Instant::now();
+    timed.stamp(begin);
+    let (mut seen, mut due) = (0, plan.group);
+    while seen < plan.count {
+        match rx.latest() {
+            Ok(message) => read(&message, plan.size, &mut timed.words),
+            // The publisher has overtaken it again and again: a reader tries again.
+            Err(e) if e.kind() == ErrorKind::Empty => continue,
+            Err(e) => return Err(e),
+        }
+        seen += 1;
+        if seen == due {
             due += plan.group;
             timed.stamp(begin);
         }

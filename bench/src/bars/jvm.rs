@@ -16,6 +16,13 @@ pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
         run.rate(visible, each, java, "agrona-java", 2.0),
         run.rate("Java: one way, 32 B, batched", batch, java, "ring", 0.5),
         run.no_garbage("Java: heap a message", java, &[trip, each, batch]),
+        run.rate("Java: a topic, one way, 32 B, each visible at once", each, "topic-java", java, 0.9),
+        run.rate("Java: a topic, one way, 32 B, batched", batch, "topic-java", java, 0.9),
+        run.no_garbage("Java: a topic, heap a message", "topic-java", &[each, batch]),
+        run.time("Java: the newest value, 64 B", "jvm-latest-64", "latest-java", "topic-latest-into", 3.0),
+        run.no_garbage("Java: the newest value, heap a read", "latest-java", &["jvm-latest-64"]),
+        run.rate("Kotlin: a topic, one way from Rust, Flow", "jvm-from-rust-32-flow", "topic-rust-kotlin", flow, 0.9),
+        run.time("Kotlin: the newest value, 64 B", "jvm-latest-64", "latest-kotlin", "topic-latest-into", 3.0),
         run.below("Kotlin: one way from Rust, Flow", "jvm-from-rust-32-flow", flow, "≥ 3 M/s", |figures| {
             (format!("{:.1} M/s", figures.ops_per_s / 1e6), figures.ops_per_s >= 3e6)
         }),

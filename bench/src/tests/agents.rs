@@ -23,7 +23,8 @@ fn agents_say_what_they_can_measure() {
         assert!(rows.iter().all(|row| row.what.starts_with("Rust: ")), "the agent says what it is: {rows:?}");
         rows.into_iter().map(|row| row.name).collect::<Vec<_>>()
     };
-    assert_eq!(names(commands()), ["ring-java", "ring-rust-java", "ring-java-rust", "ring-csharp"]);
+    let java = ["ring-java", "ring-rust-java", "ring-java-rust", "topic-java", "latest-java"];
+    assert_eq!(names(commands()), [&java[..], &["ring-csharp"]].concat());
     assert!(agents::rows(&BTreeMap::from([("kotlin".to_owned(), vec!["/nonexistent".into()])])).is_err());
 }
 
@@ -35,19 +36,32 @@ fn bursts_of_agents_arrive() {
     let rtt = Burst { group: 10, ..Burst::new(Test::Rtt, Mode::Block, 32, 200) };
     let each = Burst { group: 100, ..Burst::new(Test::OneWay, Mode::Each, 32, 5000) };
     let batch = Burst { batch: 32, ..Burst { mode: Mode::Batch, ..each } };
-    for (row, bursts) in [("ring-csharp", &[rtt, each, batch][..]), ("ring-rust-java", &[each, batch])] {
+    let latest = Burst { group: 10, threads: 0, ..Burst::new(Test::Latest, Mode::Each, 64, 500) };
+    let rows = [
+        ("ring-csharp", &[rtt, each, batch][..]),
+        ("ring-rust-java", &[each, batch]),
+        ("topic-java", &[each, batch]),
+        ("latest-java", &[latest]),
+    ];
+    for (row, bursts) in rows {
         let pair = Pair::start(&command, row, 1 << 16, &bursts[0], &conditions).expect("it starts");
         let mut pair = pair.expect("it can");
         assert_eq!(pair.pids.len(), 2);
         for burst in bursts {
             let outcome = pair.burst(burst, Duration::ZERO).expect("it arrives");
             assert_eq!(outcome.operations, burst.count);
-            assert!(outcome.elapsed_ps > 0 && outcome.cpu_ns.iter().chain(&outcome.peak_rss).all(|&used| used > 0));
+            // Whoever has published the newest value does nothing meanwhile.
+            let sides = if burst.test == Test::Latest { 1 } else { 2 };
+            let used = |of: [u64; 2]| of.into_iter().filter(|&used| used > 0).count();
+            assert!(outcome.elapsed_ps > 0 && [outcome.cpu_ns, outcome.peak_rss].map(used) == [sides; 2]);
             let samples = if burst.test == Test::Rtt { 20 } else { 49 };
             assert!(outcome.samples_ps.len() >= samples && outcome.allocated_bytes.is_none(), "{outcome:?}");
         }
         pair.stop().expect("both end");
     }
+    // A writer that writes meanwhile is no agent's.
+    let written = Burst { threads: 1, ..latest };
+    assert!(Pair::start(&command, "latest-java", 1 << 16, &written, &conditions).expect("it starts").is_none());
     let wake = Burst::new(Test::Wake, Mode::Block, 32, 10);
     assert!(Pair::start(&command, "ring-csharp", 1 << 16, &wake, &conditions).expect("it starts").is_none());
     let gone = BTreeMap::from([("csharp".to_owned(), vec!["/nonexistent/agent".into()])]);
