@@ -493,8 +493,10 @@ public final class Publisher extends SendingEnd {
         Holder h = enter();
         try {
             List<SubscriberInfo> all = new ArrayList<>();
+            long newest = published == last ? 0 : Words.getLong(data + (last & mask) + Facts.TOPIC_FRAME_SEQ);
             for (int i = 0; i < log.slots; i++) {
-                SubscriberInfo one = inspect(i, log.slot(i));
+                SubscriberInfo one = TopicLog.inspect(i, log.slot(i), published, newest, at.geometry, cursor -> patrol.seqAt(cursor, published),
+                        slot -> link.livesAt(Facts.BYTE_SLOT + slot), patrol.blocksFor(i));
                 if (one != null) {
                     all.add(one);
                 }
@@ -503,26 +505,5 @@ public final class Publisher extends SendingEnd {
         } finally {
             leave(h);
         }
-    }
-
-    private SubscriberInfo inspect(int i, long slot) {
-        long state = TopicLog.state(slot);
-        long cursor = TopicLog.cursor(slot);
-        int reliable = TopicJoin.RELIABLE;
-        if ((state & (reliable | Facts.SLOT_ACTIVE)) == 0) {
-            return null;
-        }
-        boolean latest = (Words.getIntAcquire(slot + Facts.OFF_SLOT_FLAGS) & Facts.SLOT_FLAG_LATEST) != 0;
-        Policy policy = (state & reliable) != 0 ? Policy.RELIABLE : latest ? Policy.LATEST : Policy.LOSSY;
-        Lag lag = null;
-        long bytes = published - cursor;
-        if ((state & Facts.SLOT_GATING) != 0 && TopicLog.within(bytes, capacity) && log.isPosition(cursor)) {
-            long newest = published == last ? 0 : Words.getLong(data + (last & mask) + Facts.TOPIC_FRAME_SEQ);
-            long first = patrol.seqAt(cursor, published);
-            lag = new Lag(bytes, first != 0 && first <= newest ? newest - first + 1 : 0);
-        }
-        return new SubscriberInfo(i, (int) (state >>> 32), policy, TopicLog.labelText(log.label(slot)),
-                (state & Facts.SLOT_DURABLE) != 0, link.livesAt(Facts.BYTE_SLOT + i), (state & Facts.SLOT_EJECTED) != 0, lag,
-                Words.getLong(slot + Facts.OFF_SLOT_LOST), Duration.ofNanos(patrol.blocksFor(i)));
     }
 }

@@ -79,6 +79,16 @@ final class SegmentUndelivered {
         return header.persistent() ? "it is persistent" : null;
     }
 
+    /** A copy of a topic's subscribers' area. */
+    static byte[] readArea(int fd, BlockGeometry g) {
+        byte[] area = new byte[(int) g.areaLength()];
+        long read = Errors.during("reading the subscribers' area", () -> Files.readAt(fd, area, area.length, g.subsOffset()));
+        if (read < area.length) {
+            throw Errors.of(ErrorKind.CORRUPT, "the file ends in the subscribers' area");
+        }
+        return area;
+    }
+
     /**
      * Why a topic that nobody uses is not to be thrown away; null if it may be. History alone keeps no topic: what a durable
      * subscriber is still to receive does.
@@ -92,10 +102,14 @@ final class SegmentUndelivered {
             return String.format("it is damaged: the positions %s, %s and %s contradict each other", Long.toUnsignedString(last),
                     Long.toUnsignedString(tail), Long.toUnsignedString(claim));
         }
-        byte[] area = new byte[(int) g.areaLength()];
-        long read = Errors.during("reading the subscribers' area", () -> Files.readAt(fd, area, area.length, g.subsOffset()));
-        if (read < area.length) {
-            return "it is damaged: the file ends in the subscribers' area";
+        byte[] area;
+        try {
+            area = readArea(fd, g);
+        } catch (RamwayException e) {
+            if (e.kind() != ErrorKind.CORRUPT) {
+                throw e;
+            }
+            return "it is damaged: " + e.getMessage();
         }
         int epoch = block.getInt(Facts.OFF_TOPIC_PUBLISHER + Facts.OFF_ROLE_EPOCH);
         boolean closed = epoch != 0 && (block.getInt(Facts.OFF_TOPIC_PUBLISHER + Facts.OFF_ROLE_FLAGS) & Facts.ROLE_CLOSED) != 0;

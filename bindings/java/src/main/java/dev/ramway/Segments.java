@@ -59,11 +59,24 @@ public final class Segments {
      * @param undelivered messages of a ring; empty where the ring moves too fast to count, is damaged, or is no ring
      * @param producerHeld somebody is its sender, or a topic's publisher; of a listener: somebody listens
      * @param consumerHeld somebody is its receiver
+     * @param topic what a topic has besides; null of all else
      * @param error why this cannot be read as a segment: ABI_MISMATCH for what is not Ramway's or of another version, CORRUPT,
      *     PERMISSION_DENIED; null if it can
      */
     public record Found(String name, Path path, Kind kind, boolean inUse, boolean persistent, boolean stale, long size, long capacity,
-            int align, long used, OptionalLong undelivered, boolean producerHeld, boolean consumerHeld, RamwayException error) {}
+            int align, long used, OptionalLong undelivered, boolean producerHeld, boolean consumerHeld, TopicState topic,
+            RamwayException error) {}
+
+    /**
+     * What a topic has besides, at one moment.
+     *
+     * @param seq the number of the newest message; 0: there is none, or the publisher writes too fast to read it
+     * @param slots how many subscribers it has room for
+     * @param lossyOnly its creator refuses reliable ones
+     * @param mayEject its creator lets a publisher eject slow ones
+     * @param subscribers who has a slot, as {@link Publisher#subscribers} says it; for how long one blocks is known to the publisher only
+     */
+    public record TopicState(long seq, int slots, boolean lossyOnly, boolean mayEject, List<SubscriberInfo> subscribers) {}
 
     /** What became of a file. */
     public enum Outcome {
@@ -116,7 +129,7 @@ public final class Segments {
                 // Gone since, or never a file that could be one.
                 if (e.kind() != ErrorKind.NOT_FOUND && e.kind() != ErrorKind.INVALID_ARGUMENT) {
                     all.add(new Found(name, path, null, false, false, false, 0, 0, 0, 0, OptionalLong.empty(), false, false,
-                            Errors.about(e, "inspecting", path.toString())));
+                            null, Errors.about(e, "inspecting", path.toString())));
                 }
             }
         }
@@ -163,7 +176,7 @@ public final class Segments {
                     used.bytes(), used.undelivered(), isTopic ? Lock.heldByAnother(fd, Facts.BYTE_PUBLISHER) == Lock.Mode.EXCLUSIVE
                             : Lock.isHeld(fd, Facts.BYTE_PRODUCER),
                     // A topic's byte 2 is another lock.
-                    !isTopic && Lock.isHeld(fd, Facts.BYTE_CONSUMER), null);
+                    !isTopic && Lock.isHeld(fd, Facts.BYTE_CONSUMER), isTopic ? TopicSurvey.of(fd, g) : null, null);
         } catch (SysException e) {
             throw Errors.os(e, "reading the locks");
         } finally {

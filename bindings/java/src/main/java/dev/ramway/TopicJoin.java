@@ -198,7 +198,7 @@ final class TopicJoin {
     }
 
     private boolean isMine(long s) {
-        return Arrays.equals(log.label(s), label);
+        return Arrays.equals(TopicLog.label(s), label);
     }
 
     /** What to say where every slot is taken: by whom. */
@@ -210,7 +210,7 @@ final class TopicJoin {
             long state = TopicLog.state(s);
             boolean away = (state & Facts.SLOT_DURABLE) != 0 && !link.livesAt(Facts.BYTE_SLOT + i);
             counts[away ? 1 : (state & RELIABLE) != 0 ? 0 : 2]++;
-            byte[] text = log.label(s);
+            byte[] text = TopicLog.label(s);
             if (text[0] != 0) {
                 labels.add("'" + shown(text) + "'");
             }

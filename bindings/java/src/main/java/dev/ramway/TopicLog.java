@@ -3,6 +3,8 @@ package dev.ramway;
 import dev.ramway.sys.Futex;
 import java.lang.invoke.VarHandle;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.function.LongUnaryOperator;
 
 /** A mapped topic: its shared words, and what both of its sides read of it (ABI.md, section 19). For the thread inside the call guard. */
 final class TopicLog {
@@ -46,7 +48,7 @@ final class TopicLog {
     }
 
     /** Whether a frame can begin there. */
-    private static boolean isPosition(long position, int align) {
+    static boolean isPosition(long position, int align) {
         return (position & align - 1) == Layout.firstTopicPosition(align);
     }
 
@@ -68,10 +70,41 @@ final class TopicLog {
         return new String(label, 0, length, StandardCharsets.UTF_8);
     }
 
-    byte[] label(long slot) {
+    static byte[] label(long slot) {
         byte[] label = new byte[Facts.LABEL_MAX];
         Words.copyOut(slot + Facts.OFF_SLOT_LABEL, label, 0, label.length);
         return label;
+    }
+
+    /** Asks whether a slot's holder lives; a system call. */
+    interface Lives {
+        boolean test(int slot);
+    }
+
+    /**
+     * Who has a slot, of a mapped topic or of a copy of its words; null if nobody has, and no durable subscriber's cursor is kept there.
+     *
+     * @param newest the number of the newest message
+     * @param seqAt the number of the message at a position, 0 where there can be none
+     */
+    static SubscriberInfo inspect(int i, long slot, long tail, long newest, BlockGeometry g, LongUnaryOperator seqAt, Lives lives,
+            long blocksFor) {
+        long state = state(slot);
+        long cursor = cursor(slot);
+        boolean reliable = (state & TopicJoin.RELIABLE) != 0;
+        if (!reliable && (state & Facts.SLOT_ACTIVE) == 0) {
+            return null;
+        }
+        boolean latest = (Words.getIntAcquire(slot + Facts.OFF_SLOT_FLAGS) & Facts.SLOT_FLAG_LATEST) != 0;
+        Lag lag = null;
+        long bytes = tail - cursor;
+        if ((state & Facts.SLOT_GATING) != 0 && within(bytes, g.capacity()) && isPosition(cursor, g.align())) {
+            long first = seqAt.applyAsLong(cursor);
+            lag = new Lag(bytes, first != 0 && first <= newest ? newest - first + 1 : 0);
+        }
+        return new SubscriberInfo(i, (int) (state >>> 32), reliable ? Policy.RELIABLE : latest ? Policy.LATEST : Policy.LOSSY,
+                labelText(label(slot)), (state & Facts.SLOT_DURABLE) != 0, lives.test(i), (state & Facts.SLOT_EJECTED) != 0, lag,
+                Words.getLong(slot + Facts.OFF_SLOT_LOST), Duration.ofNanos(blocksFor));
     }
 
     long slot(int index) {

@@ -10,6 +10,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.stream.Collectors;
@@ -37,7 +38,7 @@ class SegmentsTest {
                     Segments.ls(dir).stream().map(Segments.Found::name).toList());
             Segments.Found ring = only(dir, "ring");
             assertEquals(new Segments.Found("ring", dir.resolve("ring"), Segments.Kind.RING, true, false, false, Files.size(ring.path()),
-                    4096, 64, 128, OptionalLong.of(2), true, false, null), ring);
+                    4096, 64, 128, OptionalLong.of(2), true, false, null, null), ring);
             assertEquals(100, only(dir, "region").capacity());
             assertEquals(Segments.Kind.REGION, only(dir, "region").kind());
             assertEquals(Segments.Kind.LISTENER, only(dir, "bell.lock").kind());
@@ -66,6 +67,37 @@ class SegmentsTest {
         assertEquals(Segments.Outcome.KEPT, Segments.clean(dir, false, false).get(0).outcome());
         assertEquals(new Segments.Cleaned("kept", Segments.Outcome.REMOVED, ""), Segments.clean(dir, true, false).get(0));
         assertEquals(List.of("notes"), Rings.names(dir));
+    }
+
+    @Test
+    void aTopicsSubscribersAreListed() throws Exception {
+        Path dir = Files.createDirectories(Scratch.DIR.resolve("segments-topic"));
+        String live = dir + "/live";
+        try (Publisher pub = Topic.create(live).capacity(8192).align(64).slots(4).mayEject(true).publisher();
+                Subscriber _ = Topic.open(live).latest().label("display").subscriber();
+                Subscriber slow = Topic.open(live).label("slow").subscriber();
+                Publisher other = Topic.create(dir + "/kept").publisher()) {
+            Topic.open(dir + "/kept").label("recorder").durable(true).subscriber().close();
+            other.send(1, new byte[5]);
+            other.send(1, new byte[6]);
+            pub.send(1, new byte[10]);
+            pub.send(1, new byte[20]);
+            slow.recv().close();
+            // As the publisher says.
+            Segments.Found topic = only(dir, "live");
+            assertEquals(new Segments.TopicState(2, 4, false, true, pub.subscribers()), topic.topic());
+            List<SubscriberInfo> found = topic.topic().subscribers();
+            assertEquals(List.of("display", "slow"), found.stream().map(SubscriberInfo::label).sorted().toList());
+            SubscriberInfo one = found.stream().filter(each -> each.label().equals("slow")).findFirst().orElseThrow();
+            assertEquals(List.of(Policy.RELIABLE, true, new Lag(64, 1)), List.of(one.policy(), one.alive(), one.lag()));
+            assertEquals(8192, topic.capacity());
+        }
+        // Of one that nobody uses, what a durable subscriber is still to receive.
+        Segments.TopicState kept = only(dir, "kept").topic();
+        assertEquals(List.of(2L, false, false), List.of(kept.seq(), kept.lossyOnly(), kept.mayEject()));
+        assertEquals(List.of(new SubscriberInfo(0, 1, Policy.RELIABLE, "recorder", true, false, false, new Lag(128, 2), 0, Duration.ZERO)),
+                kept.subscribers());
+        Segments.unlink(dir + "/kept");
     }
 
     /** In another process: what a user without a name needs. */
