@@ -32,7 +32,8 @@ export RAMWAY_EXAMPLES_RUST RAMWAY_EXAMPLES_JAVA RAMWAY_EXAMPLES_LIBRARIES RAMWA
 if [ "${1:-test}" = programs ]; then
     run="$RAMWAY_EXAMPLES_JAVA --enable-native-access=ALL-UNNAMED -cp"
     printf '%s\n' "$run '$built/lib/*' $PWD/OrderBook.java quotes 1000000 0" \
-        "$run '$built/classes:$built/lib/*' SensorsKt sensors" "$RAMWAY_EXAMPLES_RUST/sensors sensors 1000000 100000"
+        "$run '$built/classes:$built/lib/*' SensorsKt sensors" "$RAMWAY_EXAMPLES_RUST/sensors sensors 1000000 100000" \
+        "$run '$built/classes:$built/lib/*' PlantKt press lathe mill saw drill"
     exit
 fi
 

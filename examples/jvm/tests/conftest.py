@@ -19,6 +19,8 @@ LIBRARIES = os.environ["RAMWAY_EXAMPLES_LIBRARIES"] + "/*"
 JAVA = (os.environ["RAMWAY_EXAMPLES_JAVA"], "-XX:+UseSerialGC", "--enable-native-access=ALL-UNNAMED", "-cp")
 ORDER_BOOK = (*JAVA, LIBRARIES, "OrderBook.java")
 SENSORS = (*JAVA, os.environ["RAMWAY_EXAMPLES_CLASSES"] + ":" + LIBRARIES, "SensorsKt")
+PLANT = (*SENSORS[:-1], "PlantKt")
+MACHINE = (sys.executable, "machine.py")
 STRATEGY = (sys.executable, "strategy.py")
 # No test depends on being fast: this is for what has gone wrong, in seconds.
 LONG = 100.0

@@ -3,10 +3,11 @@
 import os
 import re
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from conftest import ORDER_BOOK, RUST, SENSORS, STRATEGY, Run
+from conftest import MACHINE, ORDER_BOOK, PLANT, RUST, SENSORS, STRATEGY, Run
 
 
 def trade(*, batch: int = 4096, first: str = "strategy", orders: int = 60_000) -> tuple[str, str]:
@@ -73,6 +74,44 @@ def test_a_card_that_was_killed_fails_the_flow() -> None:
     assert code == 1 and "died" in err, err
 
 
+MACHINES = ("press", "lathe", "mill", "saw", "drill")
+
+
+def test_a_flow_merges_five_topics(directory: Path) -> None:
+    counts = dict(zip(MACHINES, (20_000, 10_000, 5000, 2000, 1000), strict=True))
+    with Run(*PLANT, *MACHINES) as plant, ExitStack() as stack:
+        machines = [stack.enter_context(Run(*MACHINE, name, count)) for name, count in counts.items()]
+        sent = [machine.output() for machine in machines]
+        received = plant.output()
+    assert sent == [f"{name} sent {count} readings\n" for name, count in counts.items()]
+    lines = received.splitlines()
+    for name, count in counts.items():
+        assert f"{name} has closed" in lines, received
+        assert any(line.startswith(f"{name}: {count} readings, 0 lost, ") for line in lines), received
+    assert re.search(r"^press: 9\d\.\d °C at reading \d+$", received, re.MULTILINE), received
+    assert lines[-1] == "38000 readings of 5 machines", received
+    assert os.listdir(directory) == []
+
+
+def test_a_machine_that_is_slow_or_killed_stops_no_other() -> None:
+    with Run(*PLANT, "press", "lathe") as plant, Run(*MACHINE, "press", 10_000_000, "--pause", 0.01) as press:
+        with Run(*MACHINE, "lathe", 5000) as lathe:
+            assert lathe.output() == "lathe sent 5000 readings\n"
+        # The press is far from its end.
+        while (line := plant.line()) != "lathe has closed":
+            assert not line.startswith("press "), line
+        press.process.kill()
+        code, out, _ = plant.end()
+    assert code == 1 and "press failed: " in out and "died" in out, out
+    assert "lathe: 5000 readings, 0 lost, " in out, out
+
+
+def test_a_merged_flow_that_nothing_comes_through_ends_when_its_time_is_over(directory: Path) -> None:
+    with Run(*PLANT, *MACHINES, "--within", 1.5) as plant:
+        assert "the time is over" in plant.output()
+    assert os.listdir(directory) == []
+
+
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
@@ -81,6 +120,7 @@ def test_a_card_that_was_killed_fails_the_flow() -> None:
         ((*ORDER_BOOK, "quotes", "ten", 0), "ten"),
         ((*SENSORS, "no such name!"), "no such name!"),
         ((*SENSORS, "sensors", "soon"), "soon"),
+        ((*PLANT, "press", "--within", "soon"), "soon"),
     ],
 )
 def test_wrong_arguments_are_named(command: tuple[object, ...], complaint: str) -> None:
