@@ -52,7 +52,7 @@ private fun events(machine: String): Flow<Event> = flow<Event> {
     emit(Stopped(machine, failure.message))
 }
 
-private class Figures {
+private class Totals {
     var readings = 0L
     var lost = 0L
     var hot = 0L
@@ -72,10 +72,10 @@ private class Figures {
 
 /** Whether all machines have closed, after the last of them has ended. */
 private suspend fun watch(machines: List<String>): Boolean {
-    val figures = machines.associateWith { Figures() }
+    val totals = machines.associateWith { Totals() }
     var closed = 0
     machines.map(::events).merge().collect { event ->
-        val own = figures.getValue(event.machine)
+        val own = totals.getValue(event.machine)
         when (event) {
             is Reading -> {
                 own.add(event)
@@ -90,8 +90,8 @@ private suspend fun watch(machines: List<String>): Boolean {
             }
         }
     }
-    figures.forEach { (machine, own) -> println("$machine: $own") }
-    println("${figures.values.sumOf { it.readings }} readings of ${machines.size} machines")
+    totals.forEach { (machine, own) -> println("$machine: $own") }
+    println("${totals.values.sumOf { it.readings }} readings of ${machines.size} machines")
     return closed == machines.size
 }
 
