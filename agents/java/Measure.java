@@ -165,11 +165,11 @@ final class Measure {
     private void send() throws InterruptedException {
         int together = 0;
         for (long seq = 0; seq < count; seq++) {
-            boolean flush = ++together == batch || seq + 1 == count;
-            if (flush) {
+            put(seq, batch == 1);
+            if (batch > 1 && (++together == batch || seq + 1 == count)) {
                 together = 0;
+                ends.tx.flush();
             }
-            put(seq, flush);
         }
     }
 
