@@ -495,8 +495,8 @@ public final class Publisher extends SendingEnd {
             List<SubscriberInfo> all = new ArrayList<>();
             long newest = published == last ? 0 : Words.getLong(data + (last & mask) + Facts.TOPIC_FRAME_SEQ);
             for (int i = 0; i < log.slots; i++) {
-                SubscriberInfo one = TopicLog.inspect(i, log.slot(i), published, newest, at.geometry, cursor -> patrol.seqAt(cursor, published),
-                        slot -> link.livesAt(Facts.BYTE_SLOT + slot), patrol.blocksFor(i));
+                SubscriberInfo one = TopicLog.inspect(i, log.slot(i), published, newest, at.geometry,
+                        cursor -> patrol.seqAt(cursor, published), slot -> link.livesAt(Facts.BYTE_SLOT + slot), patrol.blocksFor(i));
                 if (one != null) {
                     all.add(one);
                 }
