@@ -67,7 +67,8 @@ private class Totals {
     }
 
     override fun toString(): String =
-        "%d readings, %d lost, %d of them too hot, mean %.3f °C, load %.3f".format(readings, lost, hot, temperatures / readings, loads / readings)
+        "%d readings, %d lost, %d too hot, mean %.3f °C, load %.3f"
+            .format(readings, lost, hot, temperatures / readings, loads / readings)
 }
 
 /** Whether all machines have closed, after the last of them has ended. */
